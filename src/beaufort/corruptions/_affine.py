@@ -1,0 +1,28 @@
+"""Turning, shrinking and slanting about the middle of a digit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from beaufort.arrays import Bytes, Field
+from beaufort.ops import Ops
+from beaufort.rng import Random
+
+__all__ = ["about_center", "signs"]
+
+
+def signs(random: Random, count: int) -> Field:
+    """Fair coins, -1 or 1, `(n, count)`."""
+    return random.integers((count,), 0, 2) * 2 - 1
+
+
+def about_center(images: Bytes, matrices: Sequence[Field], ops: Ops) -> Bytes:
+    """Sample each image at matrix · (x, y) about its middle, black outside, rounded."""
+    height, width = images.shape[1:3]
+    middle = np.array([(width - 1) / 2, (height - 1) / 2])
+    full = np.empty((len(images), 2, 3))
+    full[:, :, :2] = matrices
+    full[:, :, 2] = middle - full[:, :, :2] @ middle
+    return ops.to_bytes(ops.affine(images, full, border="zero"), nearest=True)

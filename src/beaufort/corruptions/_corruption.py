@@ -1,0 +1,308 @@
+"""What a corruption is: constants by scale, a draw, a render, and everything around them.
+
+A file of this package holds one corruption: the constants, what is drawn for each image, and how it
+is rendered. Checking, choosing constants, deriving keys, cutting a batch into pieces that fit the
+cache, and keeping shape and alpha happen here, once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Annotated, Any, TypeVar, get_type_hints
+
+import numpy as np
+from numpy.typing import NDArray
+
+from beaufort.arrays import Bytes, open_batch
+from beaufort.errors import OptionError
+from beaufort.ops import Ops, cpu_ops
+from beaufort.registry import Registry
+from beaufort.rng import STREAMS, Id, Key, Keyed, Random, Reference, id_words
+
+__all__ = [
+    "SCALES",
+    "SCALE_NAMES",
+    "SEVERITIES",
+    "Area",
+    "Corruption",
+    "PerPixel",
+    "Pixels",
+    "WholePixels",
+    "corruption",
+    "corruptions",
+]
+
+SCALES = {"mnist": 28, "cifar": 32, "tiny": 64, "imagenet": 224, "inception": 299}
+"""The published scales and the side, in pixels, that their constants were chosen for."""
+
+SCALE_NAMES = ("auto", "relative", *SCALES)
+SEVERITIES = (1, 2, 3, 4, 5)
+
+Pixels = Annotated[float, "pixels"]
+"""A constant in pixels: grows with the image at scale `relative`."""
+WholePixels = Annotated[int, "whole pixels"]
+"""As `Pixels`, rounded, at least 1."""
+Area = Annotated[float, "pixels²"]
+"""A constant that must grow with the square of the side to do the same."""
+PerPixel = Annotated[float, "1/pixels"]
+"""A constant that must shrink as the image grows."""
+
+_PIECE = 150_528
+"""How many values of a batch are worked on at a time: one 224×224×3 image."""
+
+Draw = Callable[[Random, Bytes, Any], Any]
+Render = Callable[..., Bytes]
+R = TypeVar("R", bound=Render)
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How a corruption is made at one scale."""
+
+    levels: tuple[Any, ...]
+    """Constants by severity; a single entry serves all severities."""
+    draw: Draw | None
+    """What is random, `(random, images, params) -> drawn`; None if nothing is."""
+    render: Render
+    """`(images, params, drawn, ops) -> images`; without `drawn` if nothing is random."""
+    published: int
+    """The severity that stands for none."""
+
+    def level(self, severity: int) -> Any:
+        return self.levels[severity - 1 if len(self.levels) > 1 else 0]
+
+
+class Corruption:
+    """A named way to damage images, at severities 1 to 5, with constants for each scale.
+
+    Same image id and seed, same pixels: whatever the batch, the order, the thread, the process.
+    """
+
+    def __init__(self, name: str, group: str, version: int, doc: str) -> None:
+        self.name = name
+        self.group = group
+        self.version = version
+        self.__doc__ = doc
+        self.recipes: dict[str, Recipe] = {}
+
+    def __repr__(self) -> str:
+        return f"<Corruption {self.name}: {self.summary}>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return corruptions.__getitem__, (self.name,)
+
+    @property
+    def summary(self) -> str:
+        """The first line of its description."""
+        return (self.__doc__ or "").partition("\n")[0]
+
+    @property
+    def random(self) -> bool:
+        """Whether two seeds give two results."""
+        return any(recipe.draw for recipe in self.recipes.values())
+
+    def at(
+        self,
+        *scales: str,
+        levels: Sequence[Any],
+        draw: Draw | None = None,
+        published: int = 1,
+    ) -> Callable[[R], R]:
+        """Add the recipe for more scales; used as a decorator on its render."""
+
+        def add(render: R) -> R:
+            for scale in scales:
+                self.recipes[scale] = Recipe(tuple(levels), draw, render, published)
+            return render
+
+        return add
+
+    def __call__(
+        self,
+        images: Any,
+        severity: int | None = None,
+        *,
+        ids: Sequence[Id] | None = None,
+        seed: int = 0,
+        scale: str = "auto",
+        stream: str = "keyed",
+        jobs: int = 1,
+    ) -> Any:
+        """Corrupt one image or a batch; what comes back has the kind, shape and dtype that came.
+
+        Args:
+            images: uint8 NumPy `(h, w)`, `(h, w, 1|3|4)`, `(n, h, w, 1|3|4)`, or a PIL image.
+            severity: 1 to 5. None is 1, or at scale `mnist` the published severity.
+            ids: one identity an image, a number or a text. Without, an image's own pixels identify it.
+            seed: any whole number.
+            scale: `imagenet`, `inception`, `tiny`, `cifar`, `mnist`, or `auto` (the nearest of them by
+                the short side), or `relative` (constants in pixels grow with the short side).
+            stream: `keyed`, or `reference` for the draws of NumPy's legacy generator seeded with
+                `seed`, one image of the batch after the other.
+            jobs: threads to use on a batch.
+        """
+        batch = open_batch(images)
+        color = batch.color
+        height, width, channels = color.shape[1:]
+        recipe, params = self._choose(scale, severity, min(height, width), channels)
+        level = recipe.published if severity is None else int(severity)
+        ops = cpu_ops()
+        out = np.empty_like(color)
+        if stream == "reference":
+            self._run_reference(color, recipe, params, Reference(seed), ops, out)
+        elif stream == "keyed":
+            words = self._id_words(color, ids, recipe, ops)
+            key = Key.of(_whole(seed), self.name, self.version, level)
+            self._run_keyed(color, recipe, params, key, words, ops, out, jobs)
+        else:
+            raise OptionError(f"the stream {stream!r} came; accepted are {' and '.join(STREAMS)}")
+        return batch.close(out)
+
+    def params(self, severity: int | None = None, scale: str = "imagenet", side: int | None = None) -> Any:
+        """The constants at a severity and scale, for an image whose short side is `side`.
+
+        >>> corruptions["gaussian_noise"].params(3).sigma
+        0.18
+        """
+        return self._choose(scale, severity, SCALES.get(scale, 224) if side is None else side, 3)[1]
+
+    def _choose(self, scale: str, severity: int | None, side: int, channels: int) -> tuple[Recipe, Any]:
+        if severity is not None and (isinstance(severity, bool) or severity not in SEVERITIES):
+            raise OptionError(f"the severity {severity!r} came; accepted is a whole number from 1 to 5")
+        if scale == "auto":
+            scale = _nearest_scale(side, channels)
+            if scale not in self.recipes:
+                scale = "relative"
+        factor = 1.0
+        if scale == "relative":
+            scale = "imagenet" if "imagenet" in self.recipes else "mnist"
+            factor = side / SCALES[scale]
+        if scale not in SCALES:
+            raise OptionError(f"the scale {scale!r} came; accepted are {', '.join(SCALE_NAMES)}")
+        if scale not in self.recipes:
+            raise OptionError(
+                f"{self.name} has no constants for the scale {scale!r}; it has them for "
+                f"{', '.join(self.recipes)}, and 'relative' fits any size"
+            )
+        recipe = self.recipes[scale]
+        params = recipe.level(recipe.published if severity is None else int(severity))
+        return recipe, params if factor == 1 else _grow(params, factor)
+
+    def _id_words(
+        self, color: Bytes, ids: Sequence[Id] | None, recipe: Recipe, ops: Ops
+    ) -> NDArray[np.uint64]:
+        if ids is None:
+            if recipe.draw is None:
+                return np.zeros(len(color), np.uint64)
+            return ops.content_ids(color)
+        if isinstance(ids, str) or len(ids) != len(color):
+            raise OptionError(f"ids {ids!r:.60} came for {len(color)} images; give one id an image, in a list")
+        return id_words(ids)
+
+    def _run_reference(
+        self, color: Bytes, recipe: Recipe, params: Any, random: Reference, ops: Ops, out: Bytes
+    ) -> None:
+        for i in range(len(color)):
+            out[i : i + 1] = _piece(recipe, params, random, color[i : i + 1], ops)
+
+    def _run_keyed(
+        self,
+        color: Bytes,
+        recipe: Recipe,
+        params: Any,
+        key: Key,
+        words: NDArray[np.uint64],
+        ops: Ops,
+        out: Bytes,
+        jobs: int,
+    ) -> None:
+        step = max(1, _PIECE // math.prod(color.shape[1:]))
+
+        def run(start: int) -> None:
+            part = slice(start, start + step)
+            out[part] = _piece(recipe, params, Keyed(key, words[part], ops), color[part], ops)
+
+        starts = range(0, len(color), step)
+        if jobs <= 1 or len(starts) <= 1:
+            for start in starts:
+                run(start)
+            return
+        with ThreadPoolExecutor(jobs) as pool:
+            for _ in pool.map(run, starts):
+                pass
+
+
+def _piece(recipe: Recipe, params: Any, random: Random, images: Bytes, ops: Ops) -> Bytes:
+    if recipe.draw is None:
+        return recipe.render(images, params, ops)
+    return recipe.render(images, params, recipe.draw(random, images, params), ops)
+
+
+def _whole(seed: int) -> int:
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer):
+        raise OptionError(f"the seed {seed!r} came; accepted is a whole number")
+    return int(seed)
+
+
+def _nearest_scale(side: int, channels: int) -> str:
+    """The scale whose side is nearest in ratio; `mnist` is for grey images only."""
+    near = {name: abs(math.log(side / of)) for name, of in SCALES.items() if name != "mnist" or channels == 1}
+    return min(near, key=near.__getitem__)
+
+
+@lru_cache(maxsize=None)
+def _units(kind: type) -> dict[str, str]:
+    hints = get_type_hints(kind, include_extras=True)
+    return {name: hint.__metadata__[0] for name, hint in hints.items() if hasattr(hint, "__metadata__")}
+
+
+def _grow(params: Any, factor: float) -> Any:
+    """The same damage on an image `factor` times as large."""
+    grown = {}
+    for name, unit in _units(type(params)).items():
+        value = getattr(params, name)
+        if unit == "pixels":
+            grown[name] = value * factor
+        elif unit == "whole pixels":
+            grown[name] = max(1, round(value * factor))
+        elif unit == "pixels²":
+            grown[name] = value * factor**2
+        else:
+            grown[name] = value / factor
+    return params._replace(**grown)
+
+
+corruptions: Registry[Corruption] = Registry("corruption")
+"""Every corruption by its name."""
+
+
+def corruption(
+    group: str,
+    *,
+    levels: Mapping[str, Sequence[Any]],
+    draw: Draw | None = None,
+    published: int = 1,
+    version: int = 1,
+) -> Callable[[Render], Corruption]:
+    """Register a render as the corruption of its name.
+
+    Args:
+        group: `noise`, `blur`, `weather`, `digital` or `digits`.
+        levels: for each scale the constants of severities 1 to 5, or a single one.
+        draw: what is random for each image; its result is handed to the render.
+        published: the severity taken when none is given.
+        version: goes up when the pixels of an unchanged call change.
+    """
+
+    def register(render: Render) -> Corruption:
+        made = Corruption(render.__name__, group, version, render.__doc__ or "")
+        for scale, constants in levels.items():
+            made.at(scale, levels=constants, draw=draw, published=published)(render)
+        corruptions.register(made.name, made)
+        return made
+
+    return register

@@ -1,0 +1,37 @@
+"""Noise with grains larger than a pixel, for scale `relative`."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from beaufort.arrays import Bytes, Field
+
+__all__ = ["coarse_shape", "enlarge", "sample"]
+
+
+def coarse_shape(images: Bytes, grain: float) -> tuple[int, int, int]:
+    """Rows and columns of grains that cover an image, and its channels."""
+    height, width, channels = images.shape[1:]
+    return math.ceil(height / grain), math.ceil(width / grain), channels
+
+
+def enlarge(field: Field, images: Bytes, grain: float) -> Field:
+    """Show each grain of a field flat over its pixels; a grain of one pixel is the field itself."""
+    height, width = images.shape[1:3]
+    if field.shape[1:3] == (height, width):
+        return field
+    rows = (np.arange(height) / grain).astype(np.intp)
+    columns = (np.arange(width) / grain).astype(np.intp)
+    return np.ascontiguousarray(field[:, rows][:, :, columns])
+
+
+def sample(images: Bytes, grain: float) -> Bytes:
+    """The pixel in the middle of each grain."""
+    rows, columns, _ = coarse_shape(images, grain)
+    if (rows, columns) == images.shape[1:3]:
+        return images
+    y = np.minimum(((np.arange(rows) + 0.5) * grain).astype(np.intp), images.shape[1] - 1)
+    x = np.minimum(((np.arange(columns) + 0.5) * grain).astype(np.intp), images.shape[2] - 1)
+    return np.ascontiguousarray(images[:, y][:, :, x])

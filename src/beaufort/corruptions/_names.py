@@ -1,0 +1,90 @@
+"""The published lists of corruptions, in their published order."""
+
+from __future__ import annotations
+
+from beaufort.errors import UnknownNameError
+from beaufort.registry import unknown
+
+__all__ = ["SUBSETS", "get_corruption_names"]
+
+_NOISE = ("gaussian_noise", "shot_noise", "impulse_noise")
+_BLUR = ("defocus_blur", "glass_blur", "motion_blur", "zoom_blur")
+_WEATHER = ("snow", "frost", "fog", "brightness")
+_DIGITAL = ("contrast", "elastic_transform", "pixelate", "jpeg_compression")
+_COMMON = (*_NOISE, *_BLUR, *_WEATHER, *_DIGITAL)
+_VALIDATION = ("speckle_noise", "gaussian_blur", "spatter", "saturate")
+
+_MNIST_ALL = (
+    "gaussian_noise",
+    "shot_noise",
+    "impulse_noise",
+    "speckle_noise",
+    "pessimal_noise",
+    "gaussian_blur",
+    "glass_blur",
+    "defocus_blur",
+    "motion_blur",
+    "zoom_blur",
+    "fog",
+    "frost",
+    "snow",
+    "spatter",
+    "contrast",
+    "brightness",
+    "saturate",
+    "jpeg_compression",
+    "pixelate",
+    "elastic_transform",
+    "quantize",
+    "shear",
+    "rotate",
+    "scale",
+    "translate",
+    "line",
+    "dotted_line",
+    "zigzag",
+    "inverse",
+    "stripe",
+    "canny_edges",
+)
+_MNIST = (
+    "shot_noise",
+    "impulse_noise",
+    "glass_blur",
+    "motion_blur",
+    "shear",
+    "scale",
+    "rotate",
+    "brightness",
+    "translate",
+    "stripe",
+    "fog",
+    "spatter",
+    "dotted_line",
+    "zigzag",
+    "canny_edges",
+)
+
+SUBSETS: dict[str, tuple[str, ...]] = {
+    "common": _COMMON,
+    "validation": _VALIDATION,
+    "all": (*_COMMON, *_VALIDATION),
+    "noise": _NOISE,
+    "blur": _BLUR,
+    "weather": _WEATHER,
+    "digital": _DIGITAL,
+    "mnist-c": _MNIST,
+    "mnist-c-extra": tuple(name for name in _MNIST_ALL if name not in _MNIST),
+    "mnist-c-all": _MNIST_ALL,
+}
+
+
+def get_corruption_names(subset: str = "common") -> list[str]:
+    """The names of a published list, in its order.
+
+    >>> get_corruption_names("noise")
+    ['gaussian_noise', 'shot_noise', 'impulse_noise']
+    """
+    if subset not in SUBSETS:
+        raise UnknownNameError(unknown("subset", subset, SUBSETS))
+    return list(SUBSETS[subset])

@@ -1,0 +1,19 @@
+"""Lines in the coordinates of a 28×28 digit, drawn on an image of any size."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from beaufort.arrays import Bytes, Field
+from beaufort.ops import Ops
+
+__all__ = ["draw_strokes"]
+
+
+def draw_strokes(
+    images: Bytes, segments: Field, counts: Field, unit: float, ops: Ops, *, dash: float = 0.0
+) -> Bytes:
+    """Draw segments (x0, y0, x1, y1), given for 28×28, in white."""
+    height, width = images.shape[1:3]
+    fit = np.array([width, height, width, height]) / 28
+    return ops.strokes(images, segments * fit, counts, unit=unit, dash=dash * unit)

@@ -1,0 +1,42 @@
+"""Brightness: daylight, overexposed."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from beaufort.arrays import Bytes
+from beaufort.corruptions._corruption import corruption
+from beaufort.ops import Ops
+
+
+class Params(NamedTuple):
+    """How much brighter it gets."""
+
+    amount: float
+    """Added to the value channel of HSV; the intensity range is [0, 1]."""
+
+
+_PHOTOS = [Params(c) for c in (0.1, 0.2, 0.3, 0.4, 0.5)]
+
+
+@corruption(
+    "weather",
+    levels={
+        "imagenet": _PHOTOS,
+        "inception": _PHOTOS,
+        "tiny": _PHOTOS,
+        "cifar": [Params(c) for c in (0.05, 0.1, 0.15, 0.2, 0.3)],
+    },
+)
+def brightness(images: Bytes, p: Params, ops: Ops) -> Bytes:
+    """Raise the value of every pixel and keep its hue and saturation."""
+    return ops.brighten(images, p.amount)
+
+
+@brightness.at("mnist", levels=_PHOTOS, published=5)
+def digits(images: Bytes, p: Params, ops: Ops) -> Bytes:
+    """As for photos, rounded; a grey pixel stays grey."""
+    table = np.rint(np.minimum(np.arange(256) / 255 + p.amount, 1) * 255)
+    return ops.look_up(images, table.astype(np.uint8))

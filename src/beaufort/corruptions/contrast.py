@@ -1,0 +1,39 @@
+"""Contrast: everything nearly the same."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from beaufort.arrays import Bytes
+from beaufort.corruptions._corruption import corruption
+from beaufort.ops import Ops
+
+
+class Params(NamedTuple):
+    """How much contrast is left."""
+
+    factor: float
+    """Share of each value's distance from the mean."""
+
+
+_PHOTOS = [Params(c) for c in (0.4, 0.3, 0.2, 0.1, 0.05)]
+
+
+@corruption(
+    "digital",
+    levels={
+        "imagenet": _PHOTOS,
+        "inception": _PHOTOS,
+        "tiny": _PHOTOS,
+        "cifar": [Params(c) for c in (0.75, 0.5, 0.4, 0.3, 0.15)],
+    },
+)
+def contrast(images: Bytes, p: Params, ops: Ops) -> Bytes:
+    """Pull every value toward the mean of its channel."""
+    return ops.lower_contrast(images, p.factor)
+
+
+@contrast.at("mnist", levels=_PHOTOS, published=4)
+def digits(images: Bytes, p: Params, ops: Ops) -> Bytes:
+    """As for photos, rounded."""
+    return ops.lower_contrast(images, p.factor, nearest=True)

@@ -1,0 +1,33 @@
+"""Dotted line: a row of dots through the digit."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from beaufort.arrays import Bytes, Field
+from beaufort.corruptions._corruption import Pixels, corruption
+from beaufort.corruptions._strokes import draw_strokes
+from beaufort.ops import Ops
+from beaufort.rng import Random
+
+
+class Params(NamedTuple):
+    """How thick the dots are."""
+
+    unit: Pixels = 1.0
+    """Half the length of a dot."""
+
+
+def draw(random: Random, images: Bytes, p: Params) -> Field:
+    """The heights at which the line starts and ends, on a 28×28 digit."""
+    return random.integers((2,), 0, 27)
+
+
+@corruption("digits", draw=draw, levels={"mnist": [Params()]})
+def dotted_line(images: Bytes, p: Params, heights: Field, ops: Ops) -> Bytes:
+    """Draw a soft white line across the whole digit, two columns off, two columns on."""
+    ends = np.zeros((len(images), 1, 4))
+    ends[:, 0, 1], ends[:, 0, 2], ends[:, 0, 3] = heights[:, 0], 27, heights[:, 1]
+    return draw_strokes(images, ends, np.ones(len(images), np.int64), p.unit, ops, dash=2)

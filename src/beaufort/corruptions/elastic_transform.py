@@ -1,0 +1,97 @@
+"""Elastic transform: a rubber sheet, pulled and crumpled."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from beaufort.arrays import Bytes, Field
+from beaufort.corruptions._corruption import Area, Pixels, corruption
+from beaufort.ops import Ops
+from beaufort.rng import Random
+
+
+class Params(NamedTuple):
+    """How the sheet is deformed."""
+
+    alpha: Area
+    """Factor of the displacement field."""
+    sigma: Pixels
+    """Standard deviation of the Gaussian that smooths it."""
+    move: Pixels
+    """How far each coordinate of the three corners of the affine map moves at most."""
+
+
+class Deformation(NamedTuple):
+    """Moves of three points as (x, y), and two fields in (-1, 1)."""
+
+    moves: Field
+    right: Field
+    down: Field
+
+
+def draw(random: Random, images: Bytes, p: Params) -> Deformation:
+    """Six numbers for the affine map, two fields for the crumpling."""
+    size = images.shape[1:3]
+    return Deformation(
+        random.uniform((3, 2), -p.move, p.move, np.float64),
+        random.uniform(size, -1, 1),
+        random.uniform(size, -1, 1),
+    )
+
+
+def _inverse(images: Bytes, moves: Field) -> Field:
+    """The maps that say where each pixel of the result comes from, `(n, 2, 3)`.
+
+    They take three moved points back to where they were: off the middle by a third of the short side.
+    """
+    height, width = images.shape[1:3]
+    x, y, third = width // 2, height // 2, min(height, width) // 3
+    before = np.array([(x + third, y + third), (x + third, y - third), (x - third, y - third)], np.float32)
+    after = before + moves.astype(np.float32)
+    corners = np.concatenate([after, np.ones_like(after[..., :1])], axis=-1).astype(np.float64)
+    maps = np.linalg.solve(corners, np.broadcast_to(before, after.shape).astype(np.float64))
+    return np.ascontiguousarray(maps.transpose(0, 2, 1))
+
+
+def _levels(side: float, *rows: tuple[float, float, float]) -> list[Params]:
+    return [Params(alpha * side, sigma * side, move * side) for alpha, sigma, move in rows]
+
+
+_PHOTOS = ((2, 0.7, 0.1), (2, 0.08, 0.2), (0.05, 0.01, 0.02), (0.07, 0.01, 0.02), (0.12, 0.01, 0.02))
+
+
+@corruption(
+    "digital",
+    draw=draw,
+    levels={
+        "imagenet": _levels(244, *_PHOTOS),  # a typo of the authors for 224, published, so kept
+        "inception": _levels(360, *_PHOTOS),
+        "tiny": _levels(
+            64, (0, 0, 0.08), (0.05, 0.3, 0.06), (0.1, 0.08, 0.06), (0.1, 0.03, 0.03), (0.16, 0.03, 0.02)
+        ),
+        "cifar": _levels(
+            32, (0, 0, 0.08), (0.05, 0.2, 0.07), (0.08, 0.06, 0.06), (0.1, 0.04, 0.05), (0.1, 0.03, 0.03)
+        ),
+    },
+)
+def elastic_transform(images: Bytes, p: Params, drawn: Deformation, ops: Ops) -> Bytes:
+    """Stretch the image by a random affine map, then move each pixel by a smooth random field."""
+    stretched = ops.affine(images, _inverse(images, drawn.moves), border="mirror")
+    right, down = (
+        ops.smooth(field, p.sigma, truncate=3.0, border="reflect") * np.float32(p.alpha)
+        for field in (drawn.right, drawn.down)
+    )
+    return ops.displace(stretched, right, down)
+
+
+@elastic_transform.at("mnist", draw=draw, levels=_levels(28, *_PHOTOS), published=1)
+def digits(images: Bytes, p: Params, drawn: Deformation, ops: Ops) -> Bytes:
+    """As for photos, rounded, with black outside."""
+    stretched = ops.affine(images, _inverse(images, drawn.moves), border="zero")
+    right, down = (
+        ops.smooth(field, p.sigma, truncate=3.0, border="reflect") * np.float32(p.alpha)
+        for field in (drawn.right, drawn.down)
+    )
+    return ops.displace_zero(stretched, right, down)

@@ -1,0 +1,56 @@
+"""Fog: a fractal haze in front of everything."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from beaufort.arrays import Bytes, Field
+from beaufort.corruptions._corruption import corruption
+from beaufort.ops import Ops
+from beaufort.rng import Random
+
+
+class Params(NamedTuple):
+    """The haze."""
+
+    amount: float
+    """Brightness of the thickest fog; the intensity range is [0, 1]."""
+    decay: float
+    """How much smoother each finer level is: its amplitude falls by the square of this."""
+    least_side: int = 16
+    """Smallest side of the map that the fog is cut from, in pixels."""
+
+    def side(self, images: Bytes) -> int:
+        """The map's side: the next power of two that covers the image."""
+        return 1 << (max(*images.shape[1:3], self.least_side) - 1).bit_length()
+
+
+def draw(random: Random, images: Bytes, p: Params) -> Field:
+    """The numbers of a diamond-square fractal, level by level."""
+    return random.uniform((p.side(images) ** 2 - 1,), -1, 1)
+
+
+_PHOTOS = [Params(1.5, 2), Params(2, 2), Params(2.5, 1.7), Params(2.5, 1.5), Params(3, 1.4)]
+
+
+@corruption(
+    "weather",
+    draw=draw,
+    levels={
+        "imagenet": _PHOTOS,
+        "inception": [Params(1.5, 2), Params(2, 2), Params(2.5, 1.8), Params(2.5, 1.6), Params(3, 1.5)],
+        "tiny": [Params(0.4, 3), Params(0.7, 3), Params(1, 2.5), Params(1.5, 2), Params(2, 1.75)],
+        "cifar": [Params(0.2, 3), Params(0.5, 3), Params(0.75, 2.5), Params(1, 2), Params(1.5, 1.75)],
+    },
+)
+def fog(images: Bytes, p: Params, noise: Field, ops: Ops) -> Bytes:
+    """Add a fractal, then darken so that the brightest value stays where it was."""
+    field = ops.plasma(noise, p.side(images), p.decay, *images.shape[1:3])
+    return ops.haze(images, field, p.amount)
+
+
+@fog.at("mnist", draw=draw, levels=[p._replace(least_side=256) for p in _PHOTOS], published=5)
+def digits(images: Bytes, p: Params, noise: Field, ops: Ops) -> Bytes:
+    """As for photos, rounded; the map has a side of 256, so a digit sees one smooth corner of it."""
+    field = ops.plasma(noise, p.side(images), p.decay, *images.shape[1:3])
+    return ops.haze(images, field, p.amount, nearest=True)

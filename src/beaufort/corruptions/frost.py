@@ -1,0 +1,90 @@
+"""Frost: ice on the lens."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from beaufort.arrays import Bytes
+from beaufort.catalog import fetch
+from beaufort.corruptions._corruption import Pixels, corruption
+from beaufort.ops import Ops, cpu_ops
+from beaufort.rng import Random
+
+TEXTURES = ("frost1.png", "frost2.png", "frost3.png", "frost4.jpg", "frost5.jpg")
+"""The textures that are drawn from. A sixth is published and never used; 2 and 3 are the same."""
+
+
+class Params(NamedTuple):
+    """How thick the ice is."""
+
+    image_weight: float
+    frost_weight: float
+    texture_scale: Pixels = 1.0
+    """Size of the texture against its file."""
+
+
+class Crops(NamedTuple):
+    """The piece of a texture that covers each image."""
+
+    textures: list[NDArray[np.uint8]]
+
+
+@lru_cache(maxsize=32)
+def _texture(name: str, grey: bool, scale: float, height: int, width: int) -> NDArray[np.uint8]:
+    """A texture at the given scale, enlarged further if it does not cover height × width."""
+    texture = _file(name, grey)
+    lack = max((height + 1) / (len(texture) * scale), (width + 1) / (texture.shape[1] * scale))
+    factor = scale if lack <= 1 else scale * lack * 1.1
+    return texture if factor == 1 else cpu_ops().resize(texture, factor)
+
+
+@lru_cache(maxsize=16)
+def _file(name: str, grey: bool) -> NDArray[np.uint8]:
+    return cpu_ops().read_texture(fetch(f"frost/{name}"), grey=grey)
+
+
+def draw(random: Random, images: Bytes, p: Params) -> Crops:
+    """A texture, and where in it the crop starts."""
+    height, width, channels = images.shape[1:]
+    which = random.integers((), 0, len(TEXTURES))
+    textures = [_texture(TEXTURES[i], channels == 1, p.texture_scale, height, width) for i in which]
+    rows = random.integers((), 0, np.array([len(texture) - height for texture in textures]))
+    columns = random.integers((), 0, np.array([texture.shape[1] - width for texture in textures]))
+    return Crops(
+        [
+            np.ascontiguousarray(texture[row : row + height, column : column + width])
+            for texture, row, column in zip(textures, rows, columns, strict=True)
+        ]
+    )
+
+
+_PHOTOS = [Params(1, 0.4), Params(0.8, 0.6), Params(0.7, 0.7), Params(0.65, 0.7), Params(0.6, 0.75)]
+
+
+@corruption(
+    "weather",
+    draw=draw,
+    levels={
+        "imagenet": _PHOTOS,
+        "inception": _PHOTOS,
+        "tiny": [
+            Params(a, b, 0.3) for a, b in ((1, 0.3), (0.9, 0.4), (0.8, 0.45), (0.75, 0.5), (0.7, 0.55))
+        ],
+        "cifar": [
+            Params(a, b, 0.2) for a, b in ((1, 0.2), (1, 0.3), (0.9, 0.4), (0.85, 0.4), (0.75, 0.45))
+        ],
+    },
+)
+def frost(images: Bytes, p: Params, crops: Crops, ops: Ops) -> Bytes:
+    """Mix the image with a piece of a photographed frost texture; grey images get a grey one."""
+    return ops.blend(images, crops.textures, p.image_weight, p.frost_weight)
+
+
+@frost.at("mnist", draw=draw, levels=_PHOTOS, published=5)
+def digits(images: Bytes, p: Params, crops: Crops, ops: Ops) -> Bytes:
+    """As for photos, rounded."""
+    return ops.blend(images, crops.textures, p.image_weight, p.frost_weight, nearest=True)

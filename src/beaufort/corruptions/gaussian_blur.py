@@ -1,0 +1,39 @@
+"""Gaussian blur: out of focus, softly."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from beaufort.arrays import Bytes
+from beaufort.corruptions._corruption import Pixels, corruption
+from beaufort.ops import Ops
+
+
+class Params(NamedTuple):
+    """How far the blur reaches."""
+
+    sigma: Pixels
+    """Standard deviation of the kernel."""
+
+
+@corruption(
+    "blur",
+    levels={
+        "imagenet": [Params(s) for s in (1, 2, 3, 4, 6)],
+        "inception": [Params(s) for s in (1.5, 2.5, 3.5, 4.5, 6.5)],
+        "tiny": [Params(s) for s in (0.5, 0.75, 1, 1.25, 1.5)],
+        "cifar": [Params(s) for s in (0.4, 0.6, 0.7, 0.8, 1)],
+    },
+)
+def gaussian_blur(images: Bytes, p: Params, ops: Ops) -> Bytes:
+    """Blur each channel with a Gaussian, the edge repeated outside."""
+    return ops.gaussian(images, p.sigma)
+
+
+@gaussian_blur.at("mnist", levels=[Params(s) for s in (1, 2, 3, 4, 6)], published=2)
+def digits(images: Bytes, p: Params, ops: Ops) -> Bytes:
+    """Blur down the columns only.
+
+    The published code takes the last axis of a grey image for color and leaves it alone.
+    """
+    return ops.gaussian(images, p.sigma, horizontal=False, nearest=True)

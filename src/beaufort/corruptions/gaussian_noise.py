@@ -1,0 +1,51 @@
+"""Gaussian noise: the grain of a sensor in low light."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from beaufort.arrays import Bytes, Field
+from beaufort.corruptions._corruption import Pixels, corruption
+from beaufort.corruptions._grain import coarse_shape, enlarge
+from beaufort.ops import Ops
+from beaufort.rng import Random
+
+
+class Params(NamedTuple):
+    """How strong the noise is."""
+
+    sigma: float
+    """Standard deviation; the intensity range is [0, 1]."""
+    grain: Pixels = 1.0
+    """Side of the squares that share one value."""
+
+
+def draw(random: Random, images: Bytes, p: Params) -> Field:
+    """One normal number a value."""
+    return random.normal(coarse_shape(images, p.grain))
+
+
+@corruption(
+    "noise",
+    draw=draw,
+    levels={
+        "imagenet": [Params(s) for s in (0.08, 0.12, 0.18, 0.26, 0.38)],
+        "inception": [Params(s) for s in (0.09, 0.13, 0.19, 0.27, 0.40)],
+        "tiny": [Params(s) for s in (0.04, 0.08, 0.12, 0.15, 0.18)],
+        "cifar": [Params(s) for s in (0.04, 0.06, 0.08, 0.09, 0.10)],
+    },
+)
+def gaussian_noise(images: Bytes, p: Params, noise: Field, ops: Ops) -> Bytes:
+    """Add independent normal noise to every channel of every pixel."""
+    return ops.add_noise(images, enlarge(noise, images, p.grain), p.sigma)
+
+
+@gaussian_noise.at(
+    "mnist",
+    draw=draw,
+    levels=[Params(s) for s in (0.08, 0.12, 0.18, 0.26, 0.38)],
+    published=5,
+)
+def digits(images: Bytes, p: Params, noise: Field, ops: Ops) -> Bytes:
+    """As for photos, rounded."""
+    return ops.add_noise(images, noise, p.sigma, nearest=True)

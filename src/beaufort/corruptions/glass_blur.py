@@ -1,0 +1,94 @@
+"""Glass blur: seen through frosted glass."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from beaufort.arrays import Bytes, Field
+from beaufort.corruptions._corruption import Pixels, WholePixels, corruption
+from beaufort.ops import Ops
+from beaufort.rng import Random
+
+
+class Params(NamedTuple):
+    """How coarse the glass is."""
+
+    sigma: Pixels
+    """Standard deviation of the Gaussian blur before and after."""
+    distance: WholePixels
+    """How far away a pixel's new value is at most."""
+    sweeps: int
+    """How often every pixel is moved."""
+
+
+def _visited(images: Bytes, p: Params) -> tuple[int, int, int]:
+    height, width = images.shape[1:3]
+    return p.sweeps, height - 2 * p.distance, width - 2 * p.distance
+
+
+def draw(random: Random, images: Bytes, p: Params) -> Field:
+    """A column and a row offset for each visit, in {-d, …, d - 1}: one more to the left and up."""
+    return random.integers((*_visited(images, p), 2), -p.distance, p.distance, np.int8)
+
+
+_PHOTOS = [Params(0.7, 1, 2), Params(0.9, 2, 1), Params(1, 2, 3), Params(1.1, 3, 2), Params(1.5, 4, 2)]
+
+
+@corruption(
+    "blur",
+    draw=draw,
+    levels={
+        "imagenet": _PHOTOS,
+        "inception": [
+            Params(0.8, 1, 3),
+            Params(1, 3, 1),
+            Params(1.1, 2, 4),
+            Params(1.2, 4, 2),
+            Params(1.6, 5, 2),
+        ],
+        "tiny": [
+            Params(0.1, 1, 1),
+            Params(0.5, 1, 1),
+            Params(0.6, 1, 2),
+            Params(0.7, 2, 1),
+            Params(0.9, 2, 2),
+        ],
+        "cifar": [
+            Params(0.05, 1, 1),
+            Params(0.25, 1, 1),
+            Params(0.4, 1, 1),
+            Params(0.25, 1, 2),
+            Params(0.4, 1, 2),
+        ],
+    },
+)
+def glass_blur(images: Bytes, p: Params, offsets: Field, ops: Ops) -> Bytes:
+    """Blur, move pixels about, blur again.
+
+    Pixels are meant to be swapped, but the published code copies one way: the partner keeps its
+    value. The sweep runs from the last pixel to the first, in place.
+    """
+    moved = ops.copy_sweeps(ops.gaussian(images, p.sigma), offsets, p.distance)
+    return ops.gaussian(moved, p.sigma)
+
+
+class Swaps(NamedTuple):
+    """Which visits swap, and with which neighbor."""
+
+    gates: Field
+    offsets: Field
+
+
+def draw_swaps(random: Random, images: Bytes, p: Params) -> Swaps:
+    """A fair gate for each visit, and an offset where it is open."""
+    return Swaps(*random.gated_pairs(_visited(images, p), -p.distance, p.distance))
+
+
+@glass_blur.at("mnist", draw=draw_swaps, levels=_PHOTOS, published=1)
+def digits(images: Bytes, p: Params, swaps: Swaps, ops: Ops) -> Bytes:
+    """As for photos, but a true swap on half of the visits, and blurred down the columns only."""
+    blurred = ops.gaussian(images, p.sigma, horizontal=False)
+    swapped = ops.swap_sweeps(blurred, swaps.gates, swaps.offsets, p.distance)
+    return ops.gaussian(swapped, p.sigma, horizontal=False, nearest=True)

@@ -1,0 +1,21 @@
+"""Inverse: black on white instead of white on black."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from beaufort.arrays import Bytes
+from beaufort.corruptions._corruption import corruption
+from beaufort.ops import Ops
+
+
+class Params(NamedTuple):
+    """Nothing to choose."""
+
+
+@corruption("digits", levels={"mnist": [Params()]})
+def inverse(images: Bytes, p: Params, ops: Ops) -> Bytes:
+    """Turn every value v into 255 - v."""
+    return ops.look_up(images, np.arange(255, -1, -1, dtype=np.uint8))

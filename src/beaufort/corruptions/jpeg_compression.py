@@ -1,0 +1,36 @@
+"""JPEG compression: saved with too few bytes."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from beaufort.arrays import Bytes
+from beaufort.corruptions._corruption import corruption
+from beaufort.ops import Ops
+
+
+class Params(NamedTuple):
+    """How much is kept."""
+
+    quality: int
+    """libjpeg's scale, 1 to 100."""
+
+
+_PHOTOS = [Params(q) for q in (25, 18, 15, 10, 7)]
+
+
+@corruption(
+    "digital",
+    levels={
+        "imagenet": _PHOTOS,
+        "inception": [Params(q) for q in (23, 16, 13, 8, 5)],
+        "tiny": [Params(q) for q in (65, 58, 50, 40, 25)],
+        "cifar": [Params(q) for q in (80, 65, 58, 50, 40)],
+    },
+)
+def jpeg_compression(images: Bytes, p: Params, ops: Ops) -> Bytes:
+    """Encode as baseline JPEG with halved color resolution, and decode; grey stays one channel."""
+    return ops.jpeg(images, p.quality)
+
+
+jpeg_compression.at("mnist", levels=_PHOTOS, published=5)(jpeg_compression.recipes["imagenet"].render)

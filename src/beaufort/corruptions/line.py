@@ -1,0 +1,34 @@
+"""Line: a stroke through the digit."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from beaufort.arrays import Bytes, Field
+from beaufort.corruptions._corruption import Pixels, corruption
+from beaufort.corruptions._strokes import draw_strokes
+from beaufort.ops import Ops
+from beaufort.rng import Random
+
+
+class Params(NamedTuple):
+    """How thick the stroke is."""
+
+    unit: Pixels = 1.0
+    """A third of its width, about."""
+
+
+def draw(random: Random, images: Bytes, p: Params) -> Field:
+    """Ends (x0, y0, x1, y1) near the left and the right edge of a 28×28 digit."""
+    left = random.integers((1,), 0, 5)
+    right = random.integers((1,), 22, 27)
+    heights = random.integers((2,), 0, 27)
+    return np.concatenate([left, heights[:, :1], right, heights[:, 1:]], axis=1)
+
+
+@corruption("digits", draw=draw, levels={"mnist": [Params()]})
+def line(images: Bytes, p: Params, ends: Field, ops: Ops) -> Bytes:
+    """Draw a soft white line from the left to the right."""
+    return draw_strokes(images, ends[:, None], np.ones(len(images), np.int64), p.unit, ops)

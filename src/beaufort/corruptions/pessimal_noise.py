@@ -1,0 +1,53 @@
+"""Pessimal noise: normal noise with the covariance that hurt one small network most."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from beaufort.arrays import Bytes, Field
+from beaufort.catalog import fetch
+from beaufort.corruptions._corruption import Pixels, corruption
+from beaufort.ops import Ops
+from beaufort.rng import Random
+
+_SIDE = 14
+
+
+class Params(NamedTuple):
+    """How strong the noise is."""
+
+    norm: float
+    """Euclidean norm of one tile of 14×14 values; the intensity range is [0, 1]."""
+    cell: Pixels = 1.0
+    """Side of a pixel of the tile."""
+
+
+@lru_cache(maxsize=1)
+def _matrix() -> NDArray[np.float64]:
+    """The published 196×196 matrix: noise = z·A."""
+    values = np.fromfile(fetch("mnist-c/pessimal_noise_matrix.f32"), np.float32)
+    return values.reshape(_SIDE**2, _SIDE**2).astype(np.float64)
+
+
+def draw(random: Random, images: Bytes, p: Params) -> Field:
+    """196 normal numbers."""
+    return random.normal((_SIDE**2,), np.float64)
+
+
+@corruption("digits", draw=draw, levels={"mnist": [Params(10.63 / 4)]})
+def pessimal_noise(images: Bytes, p: Params, normals: Field, ops: Ops) -> Bytes:
+    """Add one of two patterns, nearly: the matrix is practically of rank one.
+
+    The tile of 14×14 is scaled to a fixed norm and repeated over the image.
+    """
+    noise = normals @ _matrix()
+    noise *= p.norm / np.linalg.norm(noise, axis=1, keepdims=True)
+    height, width = images.shape[1:3]
+    rows = (np.arange(height) / p.cell).astype(np.intp) % _SIDE
+    columns = (np.arange(width) / p.cell).astype(np.intp) % _SIDE
+    tiles = noise.reshape(-1, _SIDE, _SIDE)[:, rows][:, :, columns]
+    return ops.add_field(images, (tiles * 255).astype(np.float32), nearest=True)

@@ -1,0 +1,37 @@
+"""Pixelate: enlarged from too few pixels."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from beaufort.arrays import Bytes
+from beaufort.corruptions._corruption import PerPixel, corruption
+from beaufort.ops import Ops
+
+
+class Params(NamedTuple):
+    """How few pixels are left."""
+
+    share: PerPixel
+    """Side of the small image over the side of the image: one over the size of a cell."""
+
+
+_PHOTOS = [Params(c) for c in (0.6, 0.5, 0.4, 0.3, 0.25)]
+
+
+@corruption(
+    "digital",
+    levels={
+        "imagenet": _PHOTOS,
+        "inception": [Params(c) for c in (0.5, 0.4, 0.3, 0.25, 0.2)],
+        "tiny": [Params(c) for c in (0.9, 0.8, 0.7, 0.6, 0.5)],
+        "cifar": [Params(c) for c in (0.95, 0.9, 0.85, 0.75, 0.65)],
+    },
+)
+def pixelate(images: Bytes, p: Params, ops: Ops) -> Bytes:
+    """Shrink the image by averaging boxes of whole pixels, and enlarge it again without smoothing."""
+    rows, columns = (max(1, int(side * min(p.share, 1))) for side in images.shape[1:3])
+    return ops.pixel_cells(images, rows, columns)
+
+
+pixelate.at("mnist", levels=_PHOTOS, published=3)(pixelate.recipes["imagenet"].render)

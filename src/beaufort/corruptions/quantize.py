@@ -1,0 +1,26 @@
+"""Quantize: few shades of grey."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from beaufort.arrays import Bytes
+from beaufort.corruptions._corruption import corruption
+from beaufort.ops import Ops
+
+
+class Params(NamedTuple):
+    """How many shades are left."""
+
+    bits: int
+    """There are 2^bits of them."""
+
+
+@corruption("digits", levels={"mnist": [Params(b) for b in (5, 4, 3, 2, 1)]}, published=5)
+def quantize(images: Bytes, p: Params, ops: Ops) -> Bytes:
+    """Round every value to the nearest of 2^bits shades."""
+    top = 2**p.bits - 1
+    shades = np.rint(np.arange(256) / 255 * top) / top
+    return ops.look_up(images, np.rint(shades * 255).astype(np.uint8))

@@ -1,0 +1,62 @@
+"""Saturate: colors too pale or too strong."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from beaufort.arrays import Bytes
+from beaufort.corruptions._corruption import corruption
+from beaufort.ops import Ops
+
+
+class Params(NamedTuple):
+    """How saturation changes: to gain·S + lift."""
+
+    gain: float
+    lift: float
+
+
+_PHOTOS = [Params(0.3, 0), Params(0.1, 0), Params(2, 0), Params(5, 0.1), Params(20, 0.2)]
+
+
+@corruption(
+    "digital",
+    levels={
+        "imagenet": _PHOTOS,
+        "inception": _PHOTOS,
+        "tiny": [*_PHOTOS[:4], Params(30, 0.2)],
+        "cifar": [Params(0.3, 0), Params(0.1, 0), Params(1.5, 0), Params(2, 0.1), Params(2.5, 0.2)],
+    },
+)
+def saturate(images: Bytes, p: Params, ops: Ops) -> Bytes:
+    """Scale the saturation of HSV: paler at severities 1 and 2, stronger from 3 on.
+
+    Where the lift is not zero, pure greys, whose hue is 0, turn reddish. A grey image is treated as
+    a color image of equal channels, and what comes out is made grey again (0.299, 0.587, 0.114).
+    """
+    if images.shape[-1] == 3:
+        return ops.saturate_colors(images, p.gain, p.lift)
+    share = 0.299 + 0.701 * (1 - min(max(p.lift, 0), 1))
+    return ops.look_up(images, (np.arange(256) * share).astype(np.uint8))
+
+
+@saturate.at("mnist", levels=_PHOTOS, published=5)
+def digits(images: Bytes, p: Params, ops: Ops) -> Bytes:
+    """Scale hue, saturation and value alike, as the published code does, and make that grey."""
+    flat = min(max(p.lift, 0), 1)  # hue and saturation of a grey pixel, both 0, become this
+    value = np.clip(p.gain * np.arange(256) / 255 + p.lift, 0, 1)
+    sector = int(flat * 6)
+    fraction = flat * 6 - sector
+    low, fall, rise = 1 - flat, 1 - fraction * flat, 1 - (1 - fraction) * flat
+    red, green, blue = (
+        (1, rise, low),
+        (fall, 1, low),
+        (low, 1, rise),
+        (low, fall, 1),
+        (rise, low, 1),
+        (1, low, fall),
+    )[sector % 6]
+    grey = 0.2125 * red + 0.7154 * green + 0.0721 * blue
+    return ops.look_up(images, np.rint(np.clip(value * grey, 0, 1) * 255).astype(np.uint8))

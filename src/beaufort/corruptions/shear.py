@@ -1,0 +1,40 @@
+"""Shear: the digit slanted."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from beaufort.arrays import Bytes, Field
+from beaufort.corruptions._affine import about_center, signs
+from beaufort.corruptions._corruption import corruption
+from beaufort.ops import Ops
+from beaufort.rng import Random
+
+
+class Params(NamedTuple):
+    """How far it is slanted."""
+
+    angle: float
+    """In radians."""
+
+
+def draw(random: Random, images: Bytes, p: Params) -> Field:
+    """To which side."""
+    return signs(random, 1)[:, 0]
+
+
+@corruption(
+    "digits", draw=draw, levels={"mnist": [Params(a) for a in (0.2, 0.4, 0.6, 0.8, 1)]}, published=2
+)
+def shear(images: Bytes, p: Params, side: Field, ops: Ops) -> Bytes:
+    """Slant the image about its middle, black outside.
+
+    The matrix is [1, -sin; 0, cos], which also stretches the rows by 1/cos: the meaning that shear
+    had in scikit-image up to 0.19, and so in the published data.
+    """
+    sine, cosine = np.sin(p.angle * side), np.cos(p.angle * side)
+    one, zero = np.ones_like(sine), np.zeros_like(sine)
+    matrices = np.array([[one, -sine], [zero, cosine]]).transpose(2, 0, 1)
+    return about_center(images, matrices, ops)

@@ -1,0 +1,63 @@
+"""Shot noise: light comes in whole photons, and too few of them."""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+
+from beaufort.arrays import Bytes, Field
+from beaufort.corruptions._corruption import Pixels, corruption
+from beaufort.corruptions._grain import enlarge, sample
+from beaufort.ops import Ops
+from beaufort.rng import Random
+
+
+class Params(NamedTuple):
+    """How little light there is."""
+
+    photons: float
+    """Mean count of a white value."""
+    grain: Pixels = 1.0
+    """Side of the squares that share one count."""
+
+
+def draw(random: Random, images: Bytes, p: Params) -> Field:
+    """One Poisson count a value."""
+    return random.poisson(sample(images, p.grain), p.photons)
+
+
+@lru_cache(maxsize=64)
+def _values(photons: float, nearest: bool) -> Bytes:
+    """The 8-bit value of each count up to the first that is white."""
+    value = np.minimum(np.arange(math.ceil(photons) + 1) / photons, 1) * 255
+    return (np.rint(value) if nearest else value).astype(np.uint8)
+
+
+@corruption(
+    "noise",
+    draw=draw,
+    levels={
+        "imagenet": [Params(c) for c in (60, 25, 12, 5, 3)],
+        "inception": [Params(c) for c in (50, 20, 10, 5, 3)],
+        "tiny": [Params(c) for c in (250, 100, 50, 30, 15)],
+        "cifar": [Params(c) for c in (500, 250, 100, 75, 50)],
+    },
+)
+def shot_noise(images: Bytes, p: Params, counts: Field, ops: Ops) -> Bytes:
+    """Replace each value by a Poisson count of photons with that mean.
+
+    With grains larger than a pixel, what the count of the middle pixel differs by is added to all.
+    """
+    if counts.shape == images.shape:
+        return ops.scale_counts(counts, _values(p.photons, False))
+    excess = counts / p.photons - sample(images, p.grain) / 255
+    return ops.add_noise(images, enlarge(excess.astype(np.float32), images, p.grain), 1.0)
+
+
+@shot_noise.at("mnist", draw=draw, levels=[Params(c) for c in (60, 25, 12, 5, 3)], published=5)
+def digits(images: Bytes, p: Params, counts: Field, ops: Ops) -> Bytes:
+    """As for photos, rounded."""
+    return ops.scale_counts(counts, _values(p.photons, True))

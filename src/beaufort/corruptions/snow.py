@@ -1,0 +1,84 @@
+"""Snow: flakes in the wind, and a paler world behind them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from beaufort.arrays import Bytes, Field
+from beaufort.corruptions._corruption import Pixels, corruption
+from beaufort.ops import Ops
+from beaufort.rng import Random
+
+
+class Params(NamedTuple):
+    """The snowfall."""
+
+    mean: float
+    spread: float
+    """Mean and standard deviation of the noise that the flakes are cut from."""
+    zoom: Pixels
+    """How much that noise is enlarged: the size of a flake."""
+    threshold: float
+    """What is darker than this is no flake."""
+    radius: Pixels
+    sigma: Pixels
+    """The motion blur of the flakes."""
+    mix: float
+    """Share of the picture that is not whitened."""
+
+
+class Flakes(NamedTuple):
+    """Noise for the flakes, and the wind."""
+
+    normals: Field
+    angles_deg: Field
+
+
+def draw(random: Random, images: Bytes, p: Params) -> Flakes:
+    """A normal number a pixel; a direction 45° around straight up, in image coordinates."""
+    normals = random.normal(images.shape[1:3], np.float64)
+    return Flakes(normals, random.uniform((), -135, -45, np.float64))
+
+
+_PHOTOS = [
+    Params(0.1, 0.3, 3, 0.5, 10, 4, 0.8),
+    Params(0.2, 0.3, 2, 0.5, 12, 4, 0.7),
+    Params(0.55, 0.3, 4, 0.9, 12, 8, 0.7),
+    Params(0.55, 0.3, 4.5, 0.85, 12, 8, 0.65),
+    Params(0.55, 0.3, 2.5, 0.85, 12, 12, 0.55),
+]
+_SMALL = [
+    Params(0.1, 0.2, 1, 0.6, 8, 3, 0.8),
+    Params(0.1, 0.2, 1, 0.5, 10, 4, 0.8),
+    Params(0.15, 0.3, 1.75, 0.55, 10, 4, 0.7),
+    Params(0.25, 0.3, 2.25, 0.6, 12, 6, 0.65),
+    Params(0.3, 0.3, 1.25, 0.65, 14, 12, 0.6),
+]
+
+
+def _layer(images: Bytes, p: Params, flakes: Flakes, ops: Ops) -> Bytes:
+    layer = ops.flakes(flakes.normals, p.mean, p.spread, max(p.zoom, 1), p.threshold)
+    return ops.motion(layer, p.radius, p.sigma, flakes.angles_deg)[..., 0]
+
+
+@corruption(
+    "weather",
+    draw=draw,
+    levels={
+        "imagenet": _PHOTOS,
+        "inception": _PHOTOS,
+        "tiny": _SMALL,
+        "cifar": [p._replace(mix=mix) for p, mix in zip(_SMALL, (0.95, 0.9, 0.9, 0.85, 0.8), strict=True)],
+    },
+)
+def snow(images: Bytes, p: Params, flakes: Flakes, ops: Ops) -> Bytes:
+    """Whiten the image and add a layer of blurred flakes and the same layer turned by 180°."""
+    return ops.snowfall(images, _layer(images, p, flakes, ops), p.mix)
+
+
+@snow.at("mnist", draw=draw, levels=_PHOTOS, published=5)
+def digits(images: Bytes, p: Params, flakes: Flakes, ops: Ops) -> Bytes:
+    """As for photos, rounded."""
+    return ops.snowfall(images, _layer(images, p, flakes, ops), p.mix, nearest=True)

@@ -1,0 +1,116 @@
+"""Spatter: rain or mud on the lens."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from beaufort.arrays import Bytes, Field
+from beaufort.corruptions._corruption import Pixels, corruption
+from beaufort.ops import Ops
+from beaufort.rng import Random
+
+WATER = (175, 238, 238)
+"""Pale turquoise, RGB."""
+MUD = (63, 42, 20)
+
+
+class Params(NamedTuple):
+    """The drops."""
+
+    mean: float
+    spread: Pixels
+    """Mean and standard deviation of the noise that the drops are cut from."""
+    sigma: Pixels
+    """Standard deviation of the Gaussian that gives the drops their size."""
+    threshold: float
+    """What is below is dry."""
+    strength: float = 0.0
+    """Water: how much light the brightest drop adds."""
+    rim: Pixels = 0.0
+    """Mud: standard deviation of the Gaussian that rounds the spots."""
+
+    @property
+    def mud(self) -> bool:
+        return self.rim > 0
+
+
+def draw(random: Random, images: Bytes, p: Params) -> Field:
+    """One normal number a pixel."""
+    return random.normal(images.shape[1:3], np.float64)
+
+
+def _liquid(p: Params, normals: Field, ops: Ops) -> Field:
+    liquid = ops.smooth(p.mean + p.spread * normals, p.sigma)
+    liquid[liquid < p.threshold] = 0
+    return liquid
+
+
+def _mud(p: Params, normals: Field, ops: Ops) -> Field:
+    spots = (_liquid(p, normals, ops) > p.threshold).astype(np.float32)
+    mask = ops.smooth(spots, p.rim)
+    mask[mask < 0.8] = 0
+    return mask
+
+
+def _color(rgb: tuple[int, int, int], channels: int) -> tuple[float, ...]:
+    """The paint; on a grey image, its grey."""
+    return rgb if channels == 3 else (0.299 * rgb[0] + 0.587 * rgb[1] + 0.114 * rgb[2],)
+
+
+def _water(*rows: tuple[float, float, float, float, float]) -> list[Params]:
+    return [Params(*row) for row in rows]
+
+
+def _muddy(*rows: tuple[float, float, float, float, float]) -> list[Params]:
+    return [Params(*row[:4], rim=row[4]) for row in rows]
+
+
+@corruption(
+    "weather",
+    draw=draw,
+    levels={
+        "imagenet": [
+            *_water((0.65, 0.3, 4, 0.69, 0.6), (0.65, 0.3, 3, 0.68, 0.6), (0.65, 0.3, 2, 0.68, 0.5)),
+            *_muddy((0.65, 0.3, 1, 0.65, 1.5), (0.67, 0.4, 1, 0.65, 1.5)),
+        ],
+        "inception": [
+            *_water((0.65, 0.3, 4, 0.69, 0.9), (0.65, 0.3, 3.5, 0.68, 0.9), (0.65, 0.3, 3, 0.68, 0.8)),
+            *_muddy((0.65, 0.3, 1.2, 0.65, 1.8), (0.67, 0.4, 1.2, 0.65, 1.8)),
+        ],
+        "tiny": [
+            *_water((0.62, 0.1, 0.7, 0.7, 0.6), (0.65, 0.1, 0.8, 0.7, 0.6), (0.65, 0.3, 1, 0.69, 0.6)),
+            *_muddy((0.65, 0.1, 0.7, 0.68, 0.6), (0.65, 0.1, 0.5, 0.67, 0.6)),
+        ],
+        "cifar": [
+            *_water((0.62, 0.1, 0.7, 0.7, 0.5), (0.65, 0.1, 0.8, 0.7, 0.5), (0.65, 0.3, 1, 0.69, 0.5)),
+            *_muddy((0.65, 0.1, 0.7, 0.69, 0.6), (0.65, 0.1, 0.5, 0.68, 0.6)),
+        ],
+    },
+)
+def spatter(images: Bytes, p: Params, normals: Field, ops: Ops) -> Bytes:
+    """Add drops of water at severities 1 to 3, cover with mud at 4 and 5."""
+    channels = images.shape[-1]
+    if p.mud:
+        return ops.paint(images, _mud(p, normals, ops), _color(MUD, channels), cover=True)
+    drops = ops.water_drops(_liquid(p, normals, ops), p.strength)
+    return ops.paint(images, drops, _color(WATER, channels), cover=False)
+
+
+@spatter.at(
+    "mnist",
+    draw=draw,
+    levels=_muddy(
+        (0.65, 0.3, 4, 0.69, 0.6),
+        (0.65, 0.3, 3, 0.68, 0.6),
+        (0.65, 0.3, 2, 0.68, 0.5),
+        (0.65, 0.3, 1, 0.65, 1.5),
+        (0.67, 0.4, 1, 0.65, 1.5),
+    ),
+    published=4,
+)
+def digits(images: Bytes, p: Params, normals: Field, ops: Ops) -> Bytes:
+    """Dark grey mud at every severity, rounded."""
+    color = (float(MUD[0]),) * images.shape[-1]
+    return ops.paint(images, _mud(p, normals, ops), color, cover=True, nearest=True)

@@ -1,0 +1,51 @@
+"""Speckle noise: grain that is stronger where the picture is bright."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from beaufort.arrays import Bytes, Field
+from beaufort.corruptions._corruption import Pixels, corruption
+from beaufort.corruptions._grain import coarse_shape, enlarge
+from beaufort.ops import Ops
+from beaufort.rng import Random
+
+
+class Params(NamedTuple):
+    """How strong the noise is."""
+
+    sigma: float
+    """Standard deviation as a share of the value it is added to."""
+    grain: Pixels = 1.0
+    """Side of the squares that share one value."""
+
+
+def draw(random: Random, images: Bytes, p: Params) -> Field:
+    """One normal number a value."""
+    return random.normal(coarse_shape(images, p.grain))
+
+
+@corruption(
+    "noise",
+    draw=draw,
+    levels={
+        "imagenet": [Params(s) for s in (0.15, 0.2, 0.35, 0.45, 0.6)],
+        "inception": [Params(s) for s in (0.16, 0.21, 0.36, 0.46, 0.61)],
+        "tiny": [Params(s) for s in (0.15, 0.2, 0.25, 0.3, 0.35)],
+        "cifar": [Params(s) for s in (0.06, 0.1, 0.12, 0.16, 0.2)],
+    },
+)
+def speckle_noise(images: Bytes, p: Params, noise: Field, ops: Ops) -> Bytes:
+    """Add normal noise in proportion to each value."""
+    return ops.multiply_noise(images, enlarge(noise, images, p.grain), p.sigma)
+
+
+@speckle_noise.at(
+    "mnist",
+    draw=draw,
+    levels=[Params(s) for s in (0.15, 0.2, 0.35, 0.45, 0.6)],
+    published=5,
+)
+def digits(images: Bytes, p: Params, noise: Field, ops: Ops) -> Bytes:
+    """As for photos, rounded."""
+    return ops.multiply_noise(images, noise, p.sigma, nearest=True)

@@ -1,0 +1,40 @@
+"""Zoom blur: the camera rushes toward the scene."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from beaufort.arrays import Bytes
+from beaufort.corruptions._corruption import corruption
+from beaufort.ops import Ops
+
+
+class Params(NamedTuple):
+    """Which enlargements are averaged."""
+
+    step: float
+    """From one zoom factor to the next; the first is 1."""
+    count: int
+    """How many factors there are."""
+
+    @property
+    def factors(self) -> tuple[float, ...]:
+        """1, 1 + step, …, in the floating-point numbers that NumPy's ranges give."""
+        step = (1 + self.step) - 1
+        return tuple(1 + i * step for i in range(self.count))
+
+
+_LARGE = [Params(0.01, 12), Params(0.01, 16), Params(0.02, 11), Params(0.02, 13), Params(0.03, 11)]
+_SMALL = [Params(0.01, 7), Params(0.01, 12), Params(0.01, 16), Params(0.01, 21), Params(0.01, 26)]
+
+
+@corruption("blur", levels={"imagenet": _LARGE, "inception": _LARGE, "tiny": _SMALL, "cifar": _SMALL})
+def zoom_blur(images: Bytes, p: Params, ops: Ops) -> Bytes:
+    """Average the image with enlargements of its middle; it counts twice, as the factor 1 too."""
+    return ops.zoom_average(images, p.factors)
+
+
+@zoom_blur.at("mnist", levels=_LARGE, published=5)
+def digits(images: Bytes, p: Params, ops: Ops) -> Bytes:
+    """As for photos, rounded."""
+    return ops.zoom_average(images, p.factors, nearest=True)

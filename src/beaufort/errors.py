@@ -1,0 +1,53 @@
+"""Every error Beaufort raises on purpose.
+
+All share one base, so that a caller can catch the family; each also is the built-in error that a
+caller would expect.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "AssetError",
+    "BeaufortError",
+    "ImageFileError",
+    "ImageTypeError",
+    "ImageValueError",
+    "MissingExtraError",
+    "OptionError",
+    "UnknownNameError",
+]
+
+
+class BeaufortError(Exception):
+    """Anything that went wrong and that a person can do something about."""
+
+
+class UnknownNameError(BeaufortError, KeyError):
+    """A name that nothing is registered under."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])  # KeyError would show the message in quotes
+
+
+class OptionError(BeaufortError, ValueError):
+    """An option with a value that is not accepted."""
+
+
+class ImageTypeError(BeaufortError, TypeError):
+    """Something that is not an image of a kind that is accepted."""
+
+
+class ImageValueError(BeaufortError, ValueError):
+    """An image of the right kind with a size or shape that is not accepted."""
+
+
+class ImageFileError(BeaufortError, OSError):
+    """A file that cannot be read, or should not be, as the image it claims to be."""
+
+
+class AssetError(BeaufortError, OSError):
+    """A file of the catalog that no source gave, or that is not the one expected."""
+
+
+class MissingExtraError(BeaufortError, ImportError):
+    """A package that this function needs and the core does not."""

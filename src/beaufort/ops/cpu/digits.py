@@ -1,0 +1,177 @@
+"""What only the digit corruptions need: strokes and outlines."""
+
+from __future__ import annotations
+
+import math
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from beaufort.arrays import Bytes, Field
+from beaufort.ops.cpu._kernel import kernel
+from beaufort.ops.cpu._pixels import to_byte
+
+__all__ = ["outline", "strokes", "to_bytes"]
+
+f32, u8 = np.float32, np.uint8
+
+
+@kernel
+def _strokes(images, segments, counts, unit, dash, out):  # type: ignore[no-untyped-def]
+    height, width, channels = images.shape[1:]
+    reach = 2.3 * (1 - math.exp(-1.0)) * unit
+    canvas = np.empty((height, width), np.float32)
+    for i in range(images.shape[0]):
+        for c in range(channels):
+            for y in range(height):
+                for x in range(width):
+                    canvas[y, x] = f32(images[i, y, x, c])
+            for s in range(counts[i]):
+                x0, y0, x1, y1 = segments[i, s, 0], segments[i, s, 1], segments[i, s, 2], segments[i, s, 3]
+                if x0 == x1:
+                    continue
+                slope = (y1 - y0) / (x1 - x0)
+                for x in range(max(math.floor(x0), 0), min(math.ceil(x1), width)):
+                    if dash > 0 and int(x / dash) % 2 == 0:
+                        continue
+                    line = y0 + slope * (x - x0)
+                    for y in range(max(math.ceil(line - reach), 0), min(math.floor(line + reach) + 1, height)):
+                        light = 1 + math.log(1 - abs(y - line) / (2.3 * unit))
+                        if light > 0:
+                            canvas[y, x] = min(canvas[y, x] + f32(light * 255), f32(255))
+            for y in range(height):
+                for x in range(width):
+                    out[i, y, x, c] = to_byte(canvas[y, x], True)
+
+
+def strokes(
+    images: Bytes, segments: Field, counts: Field, *, unit: float = 1.0, dash: float = 0.0
+) -> Bytes:
+    """Draw segments (x0, y0, x1, y1) in white, softly: 1 + ln(1 - d/2.3) at vertical distance d.
+
+    `segments` is `(n, most, 4)`, `counts` says how many each image has; `unit` is the width of a
+    pixel of the stroke; with `dash`, every other run of that many columns stays empty, the first one too.
+    """
+    out = np.empty_like(images)
+    _strokes(images, segments, counts, unit, dash, out)
+    return out
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _outline(images, taps, low, high, out):  # type: ignore[no-untyped-def]
+    # No fused products here: a symmetric digit has exact ties, and rounding decides them.
+    height, width, channels = images.shape[1:]
+    radius = taps.size - 1
+    epsilon = 2.220446049250313e-16
+    source = np.empty((height, width), np.float64)
+    half = np.empty((height, width), np.float64)
+    smooth = np.empty((height, width), np.float64)
+    weight = np.empty((height, width), np.float64)
+    down = np.empty((height, width), np.float64)
+    across = np.empty((height, width), np.float64)
+    steep = np.empty((height, width), np.float64)
+    edge = np.empty((height, width), np.uint8)
+    stack = np.empty(height * width, np.int64)
+    for i in range(images.shape[0] * channels):
+        for ones in range(2):
+            target = weight if ones == 1 else smooth
+            if ones == 1 and i > 0:
+                break  # the same for every image
+            for y in range(height):
+                for x in range(width):
+                    value = images[i // channels, y, x, i % channels]
+                    source[y, x] = 1.0 if ones == 1 else value / 255.0
+            for y in range(height):
+                for x in range(width):
+                    total = source[y, x] * taps[0]
+                    for k in range(radius, 0, -1):
+                        above = source[y - k, x] if y - k >= 0 else 0.0
+                        below = source[y + k, x] if y + k < height else 0.0
+                        total += (above + below) * taps[k]
+                    half[y, x] = total
+            for y in range(height):
+                for x in range(width):
+                    total = half[y, x] * taps[0]
+                    for k in range(radius, 0, -1):
+                        left = half[y, x - k] if x - k >= 0 else 0.0
+                        right = half[y, x + k] if x + k < width else 0.0
+                        total += (left + right) * taps[k]
+                    target[y, x] = total
+        for y in range(height):
+            for x in range(width):
+                smooth[y, x] = smooth[y, x] / (weight[y, x] + epsilon)
+        for y in range(height):
+            for x in range(width):
+                up, low_y = smooth[max(y - 1, 0), x], smooth[min(y + 1, height - 1), x]
+                source[y, x] = low_y - up
+                left, right = smooth[y, max(x - 1, 0)], smooth[y, min(x + 1, width - 1)]
+                half[y, x] = right - left
+        for y in range(height):
+            for x in range(width):
+                left, right = source[y, max(x - 1, 0)], source[y, min(x + 1, width - 1)]
+                down[y, x] = source[y, x] * 2.0 + (left + right)
+                up, low_y = half[max(y - 1, 0), x], half[min(y + 1, height - 1), x]
+                across[y, x] = half[y, x] * 2.0 + (up + low_y)
+                steep[y, x] = math.sqrt(down[y, x] * down[y, x] + across[y, x] * across[y, x])
+        found = 0
+        for y in range(height):
+            for x in range(width):
+                edge[y, x] = 0
+        for y in range(1, height - 1):
+            for x in range(1, width - 1):
+                here = steep[y, x]
+                if not here >= low or here == 0:
+                    continue
+                gi, gj = down[y, x], across[y, x]
+                if abs(gi) >= abs(gj):
+                    t = abs(gj) / abs(gi)
+                    side = 1 if (gi >= 0) == (gj >= 0) else -1
+                    first = steep[y + 1, x] * (1 - t) + steep[y + 1, x + side] * t
+                    second = steep[y - 1, x] * (1 - t) + steep[y - 1, x - side] * t
+                else:
+                    t = abs(gi) / abs(gj)
+                    side = 1 if (gi >= 0) == (gj >= 0) else -1
+                    first = steep[y, x + 1] * (1 - t) + steep[y + side, x + 1] * t
+                    second = steep[y, x - 1] * (1 - t) + steep[y - side, x - 1] * t
+                if first <= here and second <= here:
+                    edge[y, x] = 1
+                    if here >= high:
+                        edge[y, x] = 2
+                        stack[found] = y * width + x
+                        found += 1
+        while found > 0:
+            found -= 1
+            y, x = stack[found] // width, stack[found] % width
+            for near_y in range(y - 1, y + 2):
+                for near_x in range(x - 1, x + 2):
+                    if edge[near_y, near_x] == 1:
+                        edge[near_y, near_x] = 2
+                        stack[found] = near_y * width + near_x
+                        found += 1
+        for y in range(height):
+            for x in range(width):
+                out[i // channels, y, x, i % channels] = u8(255) if edge[y, x] == 2 else u8(0)
+
+
+def outline(images: Bytes, sigma: float, low: float, high: float) -> Bytes:
+    """Canny's edges in white on black, with scikit-image's smoothing, slopes and ties."""
+    radius = int(4.0 * sigma + 0.5)
+    taps = np.exp(-0.5 / (sigma * sigma) * np.arange(radius + 1) ** 2)
+    taps /= np.concatenate([taps[:0:-1], taps]).sum()
+    out = np.empty_like(images)
+    _outline(images, taps, low, high, out)
+    return out
+
+
+@kernel
+def _to_bytes(values, nearest, out):  # type: ignore[no-untyped-def]
+    for i in range(values.size):
+        out[i] = to_byte(values[i], nearest)
+
+
+def to_bytes(values: NDArray[np.float32], *, nearest: bool = False) -> Bytes:
+    """Clip 0…255 values and cut the fraction off, or round."""
+    out = np.empty(values.shape, u8)
+    _to_bytes(values.ravel(), nearest, out.ravel())
+    return out

@@ -1,0 +1,311 @@
+"""Maps of one value or one pixel: noise, haze, color."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from beaufort.arrays import Bytes, Field
+from beaufort.ops.cpu._kernel import kernel
+from beaufort.ops.cpu._pixels import to_byte
+
+__all__ = [
+    "lower_contrast",
+    "add_field",
+    "add_noise",
+    "blend",
+    "brighten",
+    "haze",
+    "look_up",
+    "multiply_noise",
+    "paint",
+    "replace",
+    "saturate_colors",
+    "scale_counts",
+    "snowfall",
+]
+
+i32, f32, u8 = np.int32, np.float32, np.uint8
+
+
+@kernel
+def _add_noise(images, noise, sigma, nearest, out):  # type: ignore[no-untyped-def]
+    for i in range(images.size):
+        out[i] = to_byte(f32(images[i]) + noise[i] * sigma, nearest)
+
+
+def add_noise(images: Bytes, noise: Field, sigma: float, *, nearest: bool = False) -> Bytes:
+    """x + σ·n, σ in units of the whole range."""
+    out = np.empty_like(images)
+    _add_noise(images.ravel(), noise.ravel(), f32(sigma * 255), nearest, out.ravel())
+    return out
+
+
+@kernel
+def _multiply_noise(images, noise, sigma, nearest, out):  # type: ignore[no-untyped-def]
+    for i in range(images.size):
+        value = f32(images[i])
+        out[i] = to_byte(value + value * noise[i] * sigma, nearest)
+
+
+def multiply_noise(images: Bytes, noise: Field, sigma: float, *, nearest: bool = False) -> Bytes:
+    """x + x·σ·n."""
+    out = np.empty_like(images)
+    _multiply_noise(images.ravel(), noise.ravel(), f32(sigma), nearest, out.ravel())
+    return out
+
+
+@kernel
+def _replace(images, replaced, salt, kept, out):  # type: ignore[no-untyped-def]
+    for i in range(images.size):
+        value = kept[images[i]]
+        if replaced[i]:
+            value = u8(255) if salt[i] else u8(0)
+        out[i] = value
+
+
+def replace(images: Bytes, replaced: Field, salt: Field, kept: Bytes) -> Bytes:
+    """White or black where `replaced`, by `salt`; elsewhere the value looked up in `kept`."""
+    out = np.empty_like(images)
+    _replace(images.ravel(), replaced.ravel(), salt.ravel(), kept, out.ravel())
+    return out
+
+
+@kernel
+def _take(table, at, out):  # type: ignore[no-untyped-def]
+    last = table.size - 1
+    for i in range(at.size):
+        out[i] = table[min(at[i], last)]
+
+
+def scale_counts(counts: Field, table: Bytes) -> Bytes:
+    """The 8-bit value of each count, the last one's for all counts beyond the table."""
+    out = np.empty(counts.shape, u8)
+    _take(table, counts.ravel(), out.ravel())
+    return out
+
+
+def look_up(images: Bytes, table: Bytes) -> Bytes:
+    """A map given by its 256 values."""
+    out = np.empty_like(images)
+    _take(table, images.ravel(), out.ravel())
+    return out
+
+
+@kernel
+def _add_field(images, field, nearest, out):  # type: ignore[no-untyped-def]
+    channels = images.shape[3]
+    for i in range(images.shape[0]):
+        for y in range(images.shape[1]):
+            for x in range(images.shape[2]):
+                for c in range(channels):
+                    out[i, y, x, c] = to_byte(f32(images[i, y, x, c]) + field[i, y, x], nearest)
+
+
+def add_field(images: Bytes, field: Field, *, nearest: bool = False) -> Bytes:
+    """x + f, one field value (0…255) a pixel, the same for all channels."""
+    out = np.empty_like(images)
+    _add_field(images, field, nearest, out)
+    return out
+
+
+@kernel
+def _blend(image, texture, weight, texture_weight, nearest, out):  # type: ignore[no-untyped-def]
+    line = image.shape[1] * image.shape[2]
+    for y in range(image.shape[0]):
+        source = image[y].reshape(line)
+        over = texture[y].reshape(line)
+        target = out[y].reshape(line)
+        for x in range(line):
+            value = weight * f32(source[x]) + texture_weight * f32(over[x])
+            target[x] = to_byte(value, nearest)
+
+
+def blend(
+    images: Bytes,
+    textures: Sequence[Bytes],
+    weight: float,
+    texture_weight: float,
+    *,
+    nearest: bool = False,
+) -> Bytes:
+    """a·X + b·F, one texture F of the image's shape for each image."""
+    out = np.empty_like(images)
+    for image, texture, target in zip(images, textures, out, strict=True):
+        _blend(image, texture, f32(weight), f32(texture_weight), nearest, target)
+    return out
+
+
+@kernel
+def _haze(images, fields, amount, nearest, out):  # type: ignore[no-untyped-def]
+    height, width, channels = images.shape[1:]
+    line = width * channels
+    thick = np.empty(line, np.float32)
+    for i in range(images.shape[0]):
+        brightest = u8(0)
+        flat = images[i].reshape(height * line)
+        for x in range(flat.size):
+            brightest = max(brightest, flat[x])
+        top = f32(brightest) / f32(255)
+        gain = top / (top + amount)
+        veil = gain * amount * f32(255)
+        for y in range(height):
+            for x in range(width):
+                for c in range(channels):
+                    thick[x * channels + c] = fields[i, y, x] * veil
+            source = images[i, y].reshape(line)
+            target = out[i, y].reshape(line)
+            for x in range(line):
+                target[x] = to_byte(f32(source[x]) * gain + thick[x], nearest)
+
+
+def haze(images: Bytes, fields: Field, amount: float, *, nearest: bool = False) -> Bytes:
+    """(x + a·P)·M / (M + a) with P in [0, 1] and M the largest value of the image."""
+    out = np.empty_like(images)
+    _haze(images, fields, f32(amount), nearest, out)
+    return out
+
+
+@kernel
+def _lower_contrast(images, factor, shared, nearest, out):  # type: ignore[no-untyped-def]
+    height, width, channels = images.shape[1:]
+    line = width * channels
+    offset = np.empty(line, np.float32)
+    sums = np.empty(line, np.uint32)
+    totals = np.empty(channels, np.float64)
+    for i in range(images.shape[0]):
+        sums[:] = 0
+        for y in range(height):
+            source = images[i, y].reshape(line)
+            for x in range(line):
+                sums[x] += np.uint32(source[x])
+        totals[:] = 0
+        for x in range(line):
+            totals[x % channels] += np.float64(sums[x])
+        if shared:
+            totals[:] = totals.sum() / channels
+        for x in range(line):
+            mean = totals[x % channels] / (height * width)
+            offset[x] = f32(mean - mean * factor)
+        scale = f32(factor)
+        for y in range(height):
+            source = images[i, y].reshape(line)
+            target = out[i, y].reshape(line)
+            for x in range(line):
+                target[x] = to_byte(f32(source[x]) * scale + offset[x], nearest)
+
+
+def lower_contrast(images: Bytes, factor: float, *, shared: bool = False, nearest: bool = False) -> Bytes:
+    """(x - μ)·c + μ with μ the mean of the channel, or of the whole image where `shared`."""
+    out = np.empty_like(images)
+    _lower_contrast(images, factor, shared, nearest, out)
+    return out
+
+
+@kernel
+def _brighten(images, ratio, black, out):  # type: ignore[no-untyped-def]
+    pixels = images.reshape(images.size // 3, 3)
+    bright = out.reshape(images.size // 3, 3)
+    for i in range(len(pixels)):
+        red, green, blue = pixels[i, 0], pixels[i, 1], pixels[i, 2]
+        value = max(red, green, blue)
+        gain = ratio[value]
+        lift = black if value == 0 else f32(0)
+        bright[i, 0] = u8(i32(f32(red) * gain + lift))
+        bright[i, 1] = u8(i32(f32(green) * gain + lift))
+        bright[i, 2] = u8(i32(f32(blue) * gain + lift))
+
+
+def brighten(images: Bytes, amount: float) -> Bytes:
+    """V ← clip(V + c) in HSV, which scales R, G and B by V'/V; black becomes grey."""
+    values = np.arange(256) / 255
+    after = np.minimum(values + amount, 1)
+    if images.shape[-1] == 1:
+        return look_up(images, (after * 255).astype(u8))
+    ratio = np.zeros(256, np.float32)
+    ratio[1:] = after[1:] / values[1:]
+    out = np.empty_like(images)
+    _brighten(images, ratio, f32(after[0] * 255), out)
+    return out
+
+
+@kernel
+def _saturate(images, gain, lift, out):  # type: ignore[no-untyped-def]
+    pixels = images.reshape(images.size // 3, 3)
+    vivid = out.reshape(images.size // 3, 3)
+    grey_share = min(max(lift, f32(0)), f32(1))
+    for i in range(len(pixels)):
+        red, green, blue = f32(pixels[i, 0]), f32(pixels[i, 1]), f32(pixels[i, 2])
+        value = max(red, green, blue)
+        spread = value - min(red, green, blue)
+        if spread > f32(0):
+            inverse = value / spread  # 1 / S
+            ratio = min(gain + lift * inverse, inverse)
+            red = value - (value - red) * ratio
+            green = value - (value - green) * ratio
+            blue = value - (value - blue) * ratio
+        else:
+            green = value - value * grey_share
+            blue = green
+        vivid[i, 0] = to_byte(red, False)
+        vivid[i, 1] = to_byte(green, False)
+        vivid[i, 2] = to_byte(blue, False)
+
+
+def saturate_colors(images: Bytes, gain: float, lift: float) -> Bytes:
+    """S ← clip(a·S + b) in HSV: R, G, B ← V - (V - R, G, B)·S'/S; greys have hue 0, red."""
+    out = np.empty_like(images)
+    _saturate(images, f32(gain), f32(lift), out)
+    return out
+
+
+@kernel
+def _snowfall(images, layers, mix, digits, out):  # type: ignore[no-untyped-def]
+    height, width, channels = images.shape[1:]
+    for i in range(images.shape[0]):
+        for y in range(height):
+            for x in range(width):
+                flakes = f32(layers[i, y, x]) + f32(layers[i, height - 1 - y, width - 1 - x])
+                if channels == 3:
+                    grey = (
+                        f32(0.299) * f32(images[i, y, x, 0])
+                        + f32(0.587) * f32(images[i, y, x, 1])
+                        + f32(0.114) * f32(images[i, y, x, 2])
+                    )
+                else:
+                    grey = f32(images[i, y, x, 0])
+                white = f32(1.5) * grey + f32(127.5)
+                for c in range(channels):
+                    value = f32(images[i, y, x, c])
+                    value = mix * value + (f32(1) - mix) * max(value, white) + flakes
+                    out[i, y, x, c] = to_byte(value, digits)
+
+
+def snowfall(images: Bytes, layers: Bytes, mix: float, *, nearest: bool = False) -> Bytes:
+    """Whiten the image, then add the layer and the layer turned by 180°."""
+    out = np.empty_like(images)
+    _snowfall(images, layers, f32(mix), nearest, out)
+    return out
+
+
+@kernel
+def _paint(images, masks, color, cover, nearest, out):  # type: ignore[no-untyped-def]
+    height, width, channels = images.shape[1:]
+    for i in range(images.shape[0]):
+        for y in range(height):
+            for x in range(width):
+                mask = masks[i, y, x]
+                kept = f32(1) - mask if cover else f32(1)
+                for c in range(channels):
+                    value = f32(images[i, y, x, c]) * kept + mask * color[c]
+                    out[i, y, x, c] = to_byte(value, nearest)
+
+
+def paint(
+    images: Bytes, masks: Field, color: tuple[float, ...], *, cover: bool, nearest: bool = False
+) -> Bytes:
+    """x + m·color, or x·(1 - m) + m·color where the paint is to `cover`; color in 0…255."""
+    out = np.empty_like(images)
+    _paint(images, masks, np.array(color, np.float32), cover, nearest, out)
+    return out

@@ -1,0 +1,189 @@
+"""Randomness by image identity, never by call order.
+
+A corruption asks a `Random` for the fields it needs, in a fixed order. Two things answer:
+
+* `Keyed` (the default stream): Philox-4x32-10, a counter-based generator. Its key comes from
+  `(seed, corruption, version, severity)`; its counter holds the image's id, the number of the field
+  and the position in it. A value depends on these and on nothing else.
+* `Reference`: NumPy's legacy generator, drawn in the order of the published implementations, so
+  that published pixels come out.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from beaufort.arrays import Bytes, Field
+from beaufort.errors import OptionError
+
+if TYPE_CHECKING:
+    from beaufort.ops import Ops
+
+__all__ = ["STREAMS", "Id", "Key", "Keyed", "Random", "Reference", "id_words"]
+
+Id = int | str
+"""What identifies an image: a number or a name (a path in a data set, say)."""
+
+STREAMS = ("keyed", "reference")
+
+_TEXT_ID = 1 << 63
+
+
+class Key(NamedTuple):
+    """The two key words of Philox."""
+
+    low: int
+    high: int
+
+    @classmethod
+    @lru_cache(maxsize=4096)
+    def of(cls, seed: int, corruption: str, version: int, severity: int) -> Key:
+        """The key of one corruption at one severity under one seed.
+
+        >>> Key.of(0, "fog", 1, 3) == Key.of(0, "fog", 1, 3) != Key.of(0, "fog", 1, 4)
+        True
+        """
+        text = f"beaufort|{seed}|{corruption}|{version}|{severity}"
+        digest = hashlib.blake2b(text.encode(), digest_size=8).digest()
+        return cls(int.from_bytes(digest[:4], "little"), int.from_bytes(digest[4:], "little"))
+
+
+def id_words(ids: Sequence[Id]) -> NDArray[np.uint64]:
+    """The 64-bit counter words of image ids.
+
+    A number below 2⁶³ stands for itself; a text is hashed, with the top bit set, so that the two
+    kinds never meet.
+
+    >>> id_words([7, "n01440764/a.jpg"]).tolist()
+    [7, 17541420377384741612]
+    """
+    return np.array([_id_word(image_id) for image_id in ids], dtype=np.uint64)
+
+
+def _id_word(image_id: Id) -> int:
+    if isinstance(image_id, str):
+        digest = hashlib.blake2b(image_id.encode(), digest_size=8).digest()
+        return int.from_bytes(digest, "little") | _TEXT_ID
+    if isinstance(image_id, int | np.integer) and not isinstance(image_id, bool) and 0 <= image_id < _TEXT_ID:
+        return int(image_id)
+    raise OptionError(
+        f"the image id {image_id!r} came; an id is a text or a whole number from 0 to 2**63 - 1"
+    )
+
+
+class Random(Protocol):
+    """Fields of random numbers for a batch of n images; each has shape `(n, *shape)`."""
+
+    def normal(self, shape: tuple[int, ...], dtype: type = np.float32) -> Field:
+        """Standard normal numbers."""
+
+    def uniform(
+        self, shape: tuple[int, ...], low: float, high: float, dtype: type = np.float32
+    ) -> Field:
+        """Numbers spread evenly over [low, high)."""
+
+    def bernoulli(self, shape: tuple[int, ...], probability: float) -> Field:
+        """True with the given probability."""
+
+    def integers(
+        self, shape: tuple[int, ...], low: int, high: int | Field, dtype: type = np.int32
+    ) -> Field:
+        """Whole numbers in [low, high); `high` may be given for each image, `(n,)`."""
+
+    def gated_pairs(self, shape: tuple[int, ...], low: int, high: int) -> tuple[Field, Field]:
+        """For each place a gate, open half the time, and a pair in [low, high) for the open ones."""
+
+    def poisson(self, images: Bytes, rate: float) -> Field:
+        """Poisson counts (uint16) whose means are `rate` × value / 255."""
+
+
+class Keyed:
+    """Numbers that depend on key, image id, field and position alone."""
+
+    per_image = False
+    """Whether images must be drawn one after another: no, any batch gives the same numbers."""
+
+    def __init__(self, key: Key, ids: NDArray[np.uint64], ops: Ops) -> None:
+        self._key = key
+        self._ids = ids
+        self._ops = ops
+        self._field = 0
+
+    def _next(self) -> int:
+        self._field += 1
+        return self._field - 1
+
+    def normal(self, shape: tuple[int, ...], dtype: type = np.float32) -> Field:
+        field = self._ops.philox_normal(self._key, self._ids, self._next(), shape)
+        return field if dtype is np.float32 else field.astype(dtype)
+
+    def uniform(
+        self, shape: tuple[int, ...], low: float, high: float, dtype: type = np.float32
+    ) -> Field:
+        field = self._ops.philox_uniform(self._key, self._ids, self._next(), shape, low, high)
+        return field if dtype is np.float32 else field.astype(dtype)
+
+    def bernoulli(self, shape: tuple[int, ...], probability: float) -> Field:
+        return self._ops.philox_bernoulli(self._key, self._ids, self._next(), shape, probability)
+
+    def integers(
+        self, shape: tuple[int, ...], low: int, high: int | Field, dtype: type = np.int32
+    ) -> Field:
+        return self._ops.philox_integers(
+            self._key, self._ids, self._next(), shape, low, high, dtype
+        )
+
+    def gated_pairs(self, shape: tuple[int, ...], low: int, high: int) -> tuple[Field, Field]:
+        return self.bernoulli(shape, 0.5), self.integers((*shape, 2), low, high, np.int8)
+
+    def poisson(self, images: Bytes, rate: float) -> Field:
+        return self._ops.philox_poisson(self._key, self._ids, self._next(), images, rate)
+
+
+class Reference:
+    """NumPy's legacy stream, frozen across its versions; one image at a time."""
+
+    per_image = True
+
+    def __init__(self, seed: int) -> None:
+        try:
+            self._state = np.random.RandomState(seed)
+        except (ValueError, TypeError):
+            raise OptionError(
+                f"the seed {seed!r} came; the reference stream takes a whole number from 0 to 2**32 - 1"
+            ) from None
+
+    def normal(self, shape: tuple[int, ...], dtype: type = np.float32) -> Field:
+        return self._state.standard_normal((1, *shape)).astype(dtype)
+
+    def uniform(
+        self, shape: tuple[int, ...], low: float, high: float, dtype: type = np.float32
+    ) -> Field:
+        return self._state.uniform(low, high, (1, *shape)).astype(dtype)
+
+    def bernoulli(self, shape: tuple[int, ...], probability: float) -> Field:
+        return self._state.random_sample((1, *shape)) < probability
+
+    def integers(
+        self, shape: tuple[int, ...], low: int, high: int | Field, dtype: type = np.int32
+    ) -> Field:
+        return self._state.randint(low, int(np.ravel(high)[0]), (1, *shape)).astype(dtype)
+
+    def gated_pairs(self, shape: tuple[int, ...], low: int, high: int) -> tuple[Field, Field]:
+        gates = np.zeros(shape, np.bool_)
+        pairs = np.zeros((*shape, 2), np.int8)
+        for place in np.ndindex(*shape):
+            if self._state.randint(0, 2) == 0:
+                gates[place] = True
+                pairs[place] = self._state.randint(low, high, 2)
+        return gates[None], pairs[None]
+
+    def poisson(self, images: Bytes, rate: float) -> Field:
+        counts: NDArray[Any] = self._state.poisson(images / 255.0 * rate)
+        return counts.astype(np.uint16)
