@@ -91,6 +91,9 @@ class Random(Protocol):
     def bernoulli(self, shape: tuple[int, ...], probability: float) -> Field:
         """True with the given probability."""
 
+    def impulses(self, shape: tuple[int, ...], share: float) -> Field:
+        """With probability `share` a 1 or a 2, equally often; else 0 (uint8)."""
+
     def integers(
         self, shape: tuple[int, ...], low: int, high: int | Field, dtype: type = np.int32
     ) -> Field:
@@ -132,6 +135,9 @@ class Keyed:
     def bernoulli(self, shape: tuple[int, ...], probability: float) -> Field:
         return self._ops.philox_bernoulli(self._key, self._ids, self._next(), shape, probability)
 
+    def impulses(self, shape: tuple[int, ...], share: float) -> Field:
+        return self._ops.philox_impulses(self._key, self._ids, self._next(), shape, share)
+
     def integers(
         self, shape: tuple[int, ...], low: int, high: int | Field, dtype: type = np.int32
     ) -> Field:
@@ -169,6 +175,11 @@ class Reference:
 
     def bernoulli(self, shape: tuple[int, ...], probability: float) -> Field:
         return self._state.random_sample((1, *shape)) < probability
+
+    def impulses(self, shape: tuple[int, ...], share: float) -> Field:
+        hit = self.bernoulli(shape, share)
+        salt = self.bernoulli(shape, 0.5)
+        return np.where(hit, np.where(salt, 2, 1), 0).astype(np.uint8)
 
     def integers(
         self, shape: tuple[int, ...], low: int, high: int | Field, dtype: type = np.int32

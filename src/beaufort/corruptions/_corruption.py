@@ -51,8 +51,8 @@ Area = Annotated[float, "pixels²"]
 PerPixel = Annotated[float, "1/pixels"]
 """A constant that must shrink as the image grows."""
 
-_PIECE = 150_528
-"""How many values of a batch are worked on at a time: one 224×224×3 image."""
+_PIECE = 602_112
+"""How many bytes are worked on at a time: four 224×224×3 images, or one with a number drawn a value."""
 
 Draw = Callable[[Random, Bytes, Any], Any]
 Render = Callable[..., Bytes]
@@ -71,6 +71,8 @@ class Recipe:
     """`(images, params, drawn, ops) -> images`; without `drawn` if nothing is random."""
     published: int
     """The severity that stands for none."""
+    bulk: int
+    """About how many bytes are at hand for each value of the image while it is worked on."""
 
     def level(self, severity: int) -> Any:
         return self.levels[severity - 1 if len(self.levels) > 1 else 0]
@@ -111,12 +113,13 @@ class Corruption:
         levels: Sequence[Any],
         draw: Draw | None = None,
         published: int = 1,
+        bulk: int | None = None,
     ) -> Callable[[R], R]:
         """Add the recipe for more scales; used as a decorator on its render."""
 
         def add(render: R) -> R:
             for scale in scales:
-                self.recipes[scale] = Recipe(tuple(levels), draw, render, published)
+                self.recipes[scale] = Recipe(tuple(levels), draw, render, published, bulk or (4 if draw else 1))
             return render
 
         return add
@@ -220,7 +223,7 @@ class Corruption:
         out: Bytes,
         jobs: int,
     ) -> None:
-        step = max(1, _PIECE // math.prod(color.shape[1:]))
+        step = max(1, _PIECE // (math.prod(color.shape[1:]) * recipe.bulk))
 
         def run(start: int) -> None:
             part = slice(start, start + step)

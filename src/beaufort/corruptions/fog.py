@@ -49,7 +49,9 @@ def fog(images: Bytes, p: Params, noise: Field, ops: Ops) -> Bytes:
     return ops.haze(images, field, p.amount)
 
 
-@fog.at("mnist", draw=draw, levels=[p._replace(least_side=256) for p in _PHOTOS], published=5)
+@fog.at(
+    "mnist", draw=draw, levels=[p._replace(least_side=256) for p in _PHOTOS], published=5, bulk=192
+)
 def digits(images: Bytes, p: Params, noise: Field, ops: Ops) -> Bytes:
     """As for photos, rounded; the map has a side of 256, so a digit sees one smooth corner of it."""
     field = ops.plasma(noise, p.side(images), p.decay, *images.shape[1:3])

@@ -29,29 +29,12 @@ class Params(NamedTuple):
     strength: float = 0.0
     """Water: how much light the brightest drop adds."""
     rim: Pixels = 0.0
-    """Mud: standard deviation of the Gaussian that rounds the spots."""
-
-    @property
-    def mud(self) -> bool:
-        return self.rim > 0
+    """Mud: standard deviation of the Gaussian that rounds the spots; 0 is water."""
 
 
 def draw(random: Random, images: Bytes, p: Params) -> Field:
     """One normal number a pixel."""
     return random.normal(images.shape[1:3], np.float64)
-
-
-def _liquid(p: Params, normals: Field, ops: Ops) -> Field:
-    liquid = ops.smooth(p.mean + p.spread * normals, p.sigma)
-    liquid[liquid < p.threshold] = 0
-    return liquid
-
-
-def _mud(p: Params, normals: Field, ops: Ops) -> Field:
-    spots = (_liquid(p, normals, ops) > p.threshold).astype(np.float32)
-    mask = ops.smooth(spots, p.rim)
-    mask[mask < 0.8] = 0
-    return mask
 
 
 def _color(rgb: tuple[int, int, int], channels: int) -> tuple[float, ...]:
@@ -92,9 +75,10 @@ def _muddy(*rows: tuple[float, float, float, float, float]) -> list[Params]:
 def spatter(images: Bytes, p: Params, normals: Field, ops: Ops) -> Bytes:
     """Add drops of water at severities 1 to 3, cover with mud at 4 and 5."""
     channels = images.shape[-1]
-    if p.mud:
-        return ops.paint(images, _mud(p, normals, ops), _color(MUD, channels), cover=True)
-    drops = ops.water_drops(_liquid(p, normals, ops), p.strength)
+    if p.rim:
+        mud = ops.mud_spots(normals, p.mean, p.spread, p.sigma, p.threshold, p.rim)
+        return ops.paint(images, mud, _color(MUD, channels), cover=True)
+    drops = ops.water_drops(normals, p.mean, p.spread, p.sigma, p.threshold, p.strength)
     return ops.paint(images, drops, _color(WATER, channels), cover=False)
 
 
@@ -112,5 +96,5 @@ def spatter(images: Bytes, p: Params, normals: Field, ops: Ops) -> Bytes:
 )
 def digits(images: Bytes, p: Params, normals: Field, ops: Ops) -> Bytes:
     """Dark grey mud at every severity, rounded."""
-    color = (float(MUD[0]),) * images.shape[-1]
-    return ops.paint(images, _mud(p, normals, ops), color, cover=True, nearest=True)
+    mud = ops.mud_spots(normals, p.mean, p.spread, p.sigma, p.threshold, p.rim)
+    return ops.paint(images, mud, (float(MUD[0]),) * images.shape[-1], cover=True, nearest=True)

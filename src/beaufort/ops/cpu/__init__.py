@@ -17,6 +17,7 @@ from beaufort.ops.cpu.geometry import (
 from beaufort.ops.cpu.philox import (
     content_ids,
     philox_bernoulli,
+    philox_impulses,
     philox_integers,
     philox_normal,
     philox_poisson,
@@ -38,7 +39,7 @@ from beaufort.ops.cpu.pointwise import (
     scale_counts,
     snowfall,
 )
-from beaufort.ops.cpu.weather import plasma, water_drops
+from beaufort.ops.cpu.weather import mud_spots, plasma, water_drops
 
 __all__ = [
     "lower_contrast",
@@ -58,10 +59,12 @@ __all__ = [
     "jpeg",
     "look_up",
     "motion",
+    "mud_spots",
     "multiply_noise",
     "outline",
     "paint",
     "philox_bernoulli",
+    "philox_impulses",
     "philox_integers",
     "philox_normal",
     "philox_poisson",

@@ -14,10 +14,10 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 def kernel(function: F) -> F:
     """Compile a loop over arrays; products and sums may be fused, nothing is reordered."""
-    compiled = numba.njit(cache=True, nogil=True, fastmath={"contract"}, error_model="numpy")(function)
+    compiled = numba.njit(cache=True, nogil=True, fastmath={"contract", "nnan", "nsz"}, error_model="numpy")(function)
     return cast(F, compiled)
 
 
 def inlined(function: F) -> F:
     """Compile a small function into the kernels that call it."""
-    return cast(F, numba.njit(inline="always", fastmath={"contract"}, error_model="numpy")(function))
+    return cast(F, numba.njit(inline="always", fastmath={"contract", "nnan", "nsz"}, error_model="numpy")(function))

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from beaufort.arrays import Bytes, Field
-from beaufort.ops.cpu._kernel import kernel
+from beaufort.errors import ImageValueError
+from beaufort.ops.cpu._kernel import inlined, kernel
 from beaufort.ops.cpu._pixels import border_index, to_byte
 from beaufort.ops.cpu.blur import zoom_positions
 
@@ -22,7 +23,7 @@ __all__ = [
     "swap_sweeps",
 ]
 
-i32, u32, i64, f32, u8 = np.int32, np.uint32, np.int64, np.float32, np.uint8
+i32, u16, u32, i64, f32, u8 = np.int32, np.uint16, np.uint32, np.int64, np.float32, np.uint8
 
 
 @kernel
@@ -115,71 +116,114 @@ def flakes(normals: Field, mean: float, spread: float, factor: float, threshold:
     return out
 
 
+@inlined
+def _mix(a, b, d, e, s, t):  # type: ignore[no-untyped-def]
+    """Between four neighbors: s of the way to the right, t of the way down."""
+    upper, lower = a + (b - a) * s, d + (e - d) * s
+    return upper + (lower - upper) * t
+
+
 @kernel
-def _affine(images, matrices, rows, columns, margin, out):  # type: ignore[no-untyped-def]
+def _affine_mirror(images, matrices, rows, columns, margin, out):  # type: ignore[no-untyped-def]
     height, width, channels = images.shape[1:]
     high_y, high_x = len(rows) - margin - 2, len(columns) - margin - 2
+    frame = np.empty((height, width * channels), np.float32)
     for i in range(images.shape[0]):
         m = matrices[i]
         for y in range(height):
+            source, target = images[i, y].reshape(width * channels), frame[y]
+            for x in range(width * channels):
+                target[x] = f32(source[x])
+        for y in range(height):
+            target = out[i, y].reshape(width * channels)
             for x in range(width):
-                from_x = m[0, 0] * x + m[0, 1] * y + m[0, 2]
-                from_y = m[1, 0] * x + m[1, 1] * y + m[1, 2]
+                from_x = m[0, 0] * x + (m[0, 1] * y + m[0, 2])
+                from_y = m[1, 0] * x + (m[1, 1] * y + m[1, 2])
                 left, top = i64(np.floor(from_x)), i64(np.floor(from_y))
                 s, t = f32(from_x - left), f32(from_y - top)
                 left = min(max(left, -margin), high_x) + margin
                 top = min(max(top, -margin), high_y) + margin
-                x0, x1, y0, y1 = columns[left], columns[left + 1], rows[top], rows[top + 1]
-                for c in range(channels):
-                    a = f32(images[i, y0, x0, c]) if x0 >= 0 and y0 >= 0 else f32(0)
-                    b = f32(images[i, y0, x1, c]) if x1 >= 0 and y0 >= 0 else f32(0)
-                    d = f32(images[i, y1, x0, c]) if x0 >= 0 and y1 >= 0 else f32(0)
-                    e = f32(images[i, y1, x1, c]) if x1 >= 0 and y1 >= 0 else f32(0)
-                    upper, lower = a + (b - a) * s, d + (e - d) * s
-                    out[i, y, x, c] = upper + (lower - upper) * t
+                upper, lower = frame[rows[top]], frame[rows[top + 1]]
+                a, b = columns[left] * channels, columns[left + 1] * channels
+                if channels == 3:
+                    for c in range(3):
+                        value = _mix(upper[a + c], upper[b + c], lower[a + c], lower[b + c], s, t)
+                        target[3 * x + c] = value
+                else:
+                    target[x] = _mix(upper[a], upper[b], lower[a], lower[b], s, t)
+
+
+@kernel
+def _affine_zero(images, matrices, out):  # type: ignore[no-untyped-def]
+    height, width, channels = images.shape[1:]
+    frame = np.zeros((height + 2, width + 2), np.float32)  # the black outside
+    for i in range(images.shape[0]):
+        m = matrices[i]
+        for c in range(channels):
+            for y in range(height):
+                for x in range(width):
+                    frame[y + 1, x + 1] = f32(images[i, y, x, c])
+            for y in range(height):
+                for x in range(width):
+                    from_x = m[0, 0] * x + (m[0, 1] * y + m[0, 2]) + 1
+                    from_y = m[1, 0] * x + (m[1, 1] * y + m[1, 2]) + 1
+                    value = f32(0)
+                    if from_x > 0 and from_y > 0 and from_x < width + 1 and from_y < height + 1:
+                        left, top = i64(from_x), i64(from_y)
+                        s, t = f32(from_x - left), f32(from_y - top)
+                        upper, lower = frame[top], frame[top + 1]
+                        value = _mix(upper[left], upper[left + 1], lower[left], lower[left + 1], s, t)
+                    out[i, y, x, c] = value
 
 
 def affine(images: Bytes, matrices: Field, *, border: str) -> Field:
     """Float32 bilinear samples (0…255): pixel (x, y) comes from matrix · (x, y, 1).
 
-    Outside stands the image mirrored, or zero, which the samples across the edge blend in.
+    Outside stands the image mirrored (`mirror`), or black (`zero`), which samples across the edge blend in.
     """
     height, width = images.shape[1:3]
-    margin = 2 * max(height, width)
-    rows, columns = (_sample_index(size, margin, border) for size in (height, width))
     out = np.empty(images.shape, np.float32)
-    _affine(images, matrices, rows, columns, margin, out)
+    if border == "zero":
+        _affine_zero(images, matrices, out)
+    else:
+        margin = 2 * max(height, width)
+        rows, columns = (_sample_index(size, margin, border) for size in (height, width))
+        _affine_mirror(images, matrices, rows, columns, margin, out)
     return out
 
 
 @lru_cache(maxsize=64)
 def _sample_index(size: int, margin: int, border: str) -> NDArray[np.int64]:
-    """For each coordinate from -margin to size + margin, the pixel that stands there; -1 for none."""
-    if border == "zero":
-        at = np.arange(-margin, size + margin + 1)
-        return np.where((at >= 0) & (at < size), at, -1)
+    """For each coordinate from -margin to size + margin, the pixel that stands there."""
     return border_index(size, margin, margin + 1, border).astype(np.int64)
 
 
 @kernel
 def _displace(images, right, down, rows, columns, margin, nearest, out):  # type: ignore[no-untyped-def]
     height, width, channels = images.shape[1:]
+    line = width * channels
     high_y, high_x = len(rows) - margin - 2, len(columns) - margin - 2
+    moved = np.empty(line, np.float32)
     for i in range(images.shape[0]):
+        frame = images[i].reshape(height, line)
         for y in range(height):
             for x in range(width):
                 from_x = f32(x) + right[i, y, x]
                 from_y = f32(y) + down[i, y, x]
                 left, top = i32(np.floor(from_x)), i32(np.floor(from_y))
                 s, t = from_x - f32(left), from_y - f32(top)
-                left = min(max(left, -margin), high_x) + margin
-                top = min(max(top, -margin), high_y) + margin
-                x0, x1, y0, y1 = columns[left], columns[left + 1], rows[top], rows[top + 1]
-                for c in range(channels):
-                    a, b = images[i, y0, x0, c], images[i, y0, x1, c]
-                    d, e = images[i, y1, x0, c], images[i, y1, x1, c]
-                    upper, lower = a + (b - a) * s, d + (e - d) * s
-                    out[i, y, x, c] = to_byte(upper + (lower - upper) * t, nearest)
+                x_at = min(max(left, -margin), high_x) + margin
+                y_at = min(max(top, -margin), high_y) + margin
+                upper, lower = frame[rows[y_at]], frame[rows[y_at + 1]]
+                a, b = columns[x_at] * channels, columns[x_at + 1] * channels
+                if channels == 3:
+                    for c in range(3):
+                        moved[3 * x + c] = _mix(upper[a + c], upper[b + c], lower[a + c], lower[b + c], s, t)
+                else:
+                    moved[x] = _mix(upper[a], upper[b], lower[a], lower[b], s, t)
+            target = out[i, y].reshape(line)
+            for x in range(line):
+                target[x] = to_byte(moved[x], nearest)
 
 
 def displace(images: Field, right: Field, down: Field, *, nearest: bool = False) -> Bytes:
@@ -209,8 +253,7 @@ def _displace_zero(images, right, down, out):  # type: ignore[no-untyped-def]
                 for c in range(channels):
                     a, b = images[i, top, left, c], images[i, top, right_x, c]
                     d, e = images[i, low_y, left, c], images[i, low_y, right_x, c]
-                    upper, lower = a + (b - a) * s, d + (e - d) * s
-                    out[i, y, x, c] = to_byte(upper + (lower - upper) * t, True)
+                    out[i, y, x, c] = to_byte(_mix(a, b, d, e, s, t), True)
 
 
 def displace_zero(images: Field, right: Field, down: Field) -> Bytes:
@@ -220,61 +263,124 @@ def displace_zero(images: Field, right: Field, down: Field) -> Bytes:
     return out
 
 
+@inlined
+def _means(sums, count, short, out):  # type: ignore[no-untyped-def]
+    """The means of `count` bytes by their sums, in PIL's fixed point or in 16 bits that give the same."""
+    if short[count, 0] > 0:
+        factor, offset = u32(short[count, 0]), u16(short[count, 1])
+        for x in range(sums.size):
+            out[x] = u8(u32(u16(sums[x] + offset)) * factor >> u32(16))
+    else:
+        weight = u32(round((1 << 22) / count))
+        for x in range(sums.size):
+            out[x] = u8((u32(sums[x]) * weight + u32(1 << 21)) >> u32(22))
+
+
 @kernel
-def _pixel_cells(images, row_start, row_stop, rows, column_start, column_stop, columns, out):  # type: ignore[no-untyped-def]
+def _pixel_cells(images, row_cells, rows, column_cells, columns, short, out):  # type: ignore[no-untyped-def]
     height, width, channels = images.shape[1:]
-    across = len(column_start) * channels
-    half, bits = i64(1 << 21), i64(22)
+    line = width * channels
+    across = len(column_cells) * channels
+    # Cells have n or n + 1 pixels. The means of both are taken at every pixel, which vectorizes, and
+    # those that are wanted are picked.
+    n = column_cells[:, 1].min()
+    starts = column_cells[:, 0] * channels + np.where(column_cells[:, 1] > n, line, 0)
+    sums = np.empty(line, np.uint16)
+    means = np.empty(2 * line, np.uint8)
     narrow = np.empty((height, across), np.uint8)
-    sums = np.empty(across, np.int64)
-    wide = np.empty(width * channels, np.uint8)
+    totals = np.empty(across, np.uint16)
+    cells = np.empty(across, np.uint8)
     for i in range(images.shape[0]):
         for y in range(height):
-            for k in range(len(column_start)):
-                first, last = column_start[k], column_stop[k]
-                weight = i64(round((1 << 22) / (last - first)))
-                for c in range(channels):
-                    total = i64(0)
-                    for x in range(first, last):
-                        total += i64(images[i, y, x, c])
-                    narrow[y, k * channels + c] = u8((total * weight + half) >> bits)
-        drawn = -1
+            source, target = images[i, y].reshape(line), narrow[y]
+            for x in range(line):
+                sums[x] = u16(source[x])
+            for k in range(1, n + 1):
+                if k == n:
+                    _means(sums, n, short, means)
+                shifted = source[k * channels :]
+                for x in range(shifted.size):
+                    sums[x] += u16(shifted[x])
+            _means(sums, n + 1, short, means[line:])
+            for k in range(starts.size):
+                at = starts[k]
+                if channels == 3:
+                    target[3 * k] = means[at]
+                    target[3 * k + 1] = means[at + 1]
+                    target[3 * k + 2] = means[at + 2]
+                else:
+                    target[k] = means[at]
+        shown = -1
         for y in range(height):
-            k = rows[y]
-            target = out[i, y].reshape(width * channels)
-            if k != drawn:
-                drawn = k
-                weight = i64(round((1 << 22) / (row_stop[k] - row_start[k])))
-                sums[:] = 0
-                for source in range(row_start[k], row_stop[k]):
-                    for x in range(across):
-                        sums[x] += i64(narrow[source, x])
+            target = out[i, y].reshape(line)
+            if rows[y] == shown:
+                above = out[i, y - 1].reshape(line)
+                for x in range(line):
+                    target[x] = above[x]
+                continue
+            shown = rows[y]
+            first, count = row_cells[shown, 0], row_cells[shown, 1]
+            totals[:] = 0
+            for k in range(first, first + count):
+                source = narrow[k]
+                for x in range(across):
+                    totals[x] += u16(source[x])
+            _means(totals, count, short, cells)
+            if channels == 3:
                 for x in range(width):
-                    for c in range(channels):
-                        total = sums[columns[x] * channels + c]
-                        wide[x * channels + c] = u8((total * weight + half) >> bits)
-            target[:] = wide
+                    k = columns[x] * 3
+                    target[3 * x] = cells[k]
+                    target[3 * x + 1] = cells[k + 1]
+                    target[3 * x + 2] = cells[k + 2]
+            else:
+                for x in range(width):
+                    target[x] = cells[columns[x]]
 
 
 def pixel_cells(images: Bytes, rows: int, columns: int) -> Bytes:
     """Average into rows × columns cells and show each cell flat, as PIL's BOX filter does."""
     out = np.empty_like(images)
-    _pixel_cells(images, *_cells(images.shape[1], rows), *_cells(images.shape[2], columns), out)
+    down, across = _cells(images.shape[1], rows), _cells(images.shape[2], columns)
+    most = max(down[0][:, 1].max(), across[0][:, 1].max())
+    if most > _MOST:
+        raise ImageValueError(
+            f"cells of {most} pixels came; at most {_MOST} pixels wide and high are accepted: shrink the image first"
+        )
+    _pixel_cells(images, *down, *across, _short_means(), out)
     return out
 
 
+_MOST = 256
+"""The widest cell whose sum fits 16 bits."""
+
+
+@lru_cache(maxsize=1)
+def _short_means() -> NDArray[np.int64]:
+    """For each count the factor and offset with which 16 bits give the mean of any sum; 0 if none do."""
+    short = np.zeros((_MOST + 2, 2), np.int64)
+    short[1] = 1 << 16, 0
+    for count in range(2, 25):  # beyond, few counts have one
+        sums = np.arange(255 * count + 1)
+        wanted = (sums * round((1 << 22) / count) + (1 << 21)) >> 22
+        factor = -(-(1 << 16) // count)
+        for offset in (count // 2, (count - 1) // 2):
+            if np.array_equal((sums + offset) * factor >> 16, wanted):
+                short[count] = factor, offset
+    return short
+
+
 @lru_cache(maxsize=128)
-def _cells(
-    size: int, cells: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """First and last pixel of each cell (whole pixels only), and the cell that each pixel shows."""
+def _cells(size: int, cells: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """First pixel and number of pixels of each cell, `(cells, 2)`, and each pixel's cell.
+
+    A cell averages the whole pixels whose centers lie in it: after its lower edge, up to its upper.
+    """
     scale = size / cells
     middle = (np.arange(cells) + 0.5) * scale
-    start = np.maximum((middle - scale / 2 + 0.5).astype(np.int64), 0)
-    stop = np.minimum((middle + scale / 2 + 0.5).astype(np.int64), size)
-    shown = ((np.arange(size) + 0.5) * cells / size).astype(np.int64)
+    pixel = np.arange(size) + 0.5
+    table = np.empty((cells, 2), np.int64)
     for cell in range(cells):
-        inside = (np.arange(start[cell], stop[cell]) + 0.5 - middle[cell]) / scale
-        keep = np.flatnonzero((inside > -0.5) & (inside <= 0.5))
-        start[cell], stop[cell] = start[cell] + keep[0], start[cell] + keep[-1] + 1
-    return start, stop, shown
+        offset = (pixel - middle[cell]) / scale
+        inside = np.flatnonzero((offset > -0.5) & (offset <= 0.5))
+        table[cell] = inside[0], len(inside)
+    return table, (pixel * cells / size).astype(np.int64)

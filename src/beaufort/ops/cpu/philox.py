@@ -21,6 +21,7 @@ from beaufort.rng import Key
 __all__ = [
     "content_ids",
     "philox_bernoulli",
+    "philox_impulses",
     "philox_integers",
     "philox_normal",
     "philox_poisson",
@@ -91,10 +92,10 @@ def _normal_pair(a, b):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _fill_words(out, k0, k1, field, ids):  # type: ignore[no-untyped-def]
-    blocks = out.shape[1] // 4
-    for i in range(out.shape[0]):
-        row = out[i]
+def _fill_words(out, size, k0, k1, field, ids):  # type: ignore[no-untyped-def]
+    blocks = (size + 3) // 4
+    for i in range(len(ids)):
+        row = out[i * size : i * size + 4 * blocks]
         low, high = u32(ids[i]), u32(ids[i] >> _SHIFT)
         for b in range(blocks):
             w0, w1, w2, w3 = _philox(u32(b), u32(field), low, high, u32(k0), u32(k1))
@@ -105,10 +106,10 @@ def _fill_words(out, k0, k1, field, ids):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _fill_normal(out, k0, k1, field, ids):  # type: ignore[no-untyped-def]
-    blocks = out.shape[1] // 4
-    for i in range(out.shape[0]):
-        row = out[i]
+def _fill_normal(out, size, k0, k1, field, ids):  # type: ignore[no-untyped-def]
+    blocks = (size + 3) // 4
+    for i in range(len(ids)):
+        row = out[i * size : i * size + 4 * blocks]
         low, high = u32(ids[i]), u32(ids[i] >> _SHIFT)
         for b in range(blocks):
             w0, w1, w2, w3 = _philox(u32(b), u32(field), low, high, u32(k0), u32(k1))
@@ -121,11 +122,11 @@ def _fill_normal(out, k0, k1, field, ids):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _fill_uniform(out, k0, k1, field, ids, low_value, width):  # type: ignore[no-untyped-def]
-    blocks = out.shape[1] // 4
+def _fill_uniform(out, size, k0, k1, field, ids, low_value, width):  # type: ignore[no-untyped-def]
+    blocks = (size + 3) // 4
     unit = f32(width * 2.0**-24)
-    for i in range(out.shape[0]):
-        row = out[i]
+    for i in range(len(ids)):
+        row = out[i * size : i * size + 4 * blocks]
         low, high = u32(ids[i]), u32(ids[i] >> _SHIFT)
         for b in range(blocks):
             w0, w1, w2, w3 = _philox(u32(b), u32(field), low, high, u32(k0), u32(k1))
@@ -136,10 +137,10 @@ def _fill_uniform(out, k0, k1, field, ids, low_value, width):  # type: ignore[no
 
 
 @kernel
-def _fill_bernoulli(out, k0, k1, field, ids, threshold):  # type: ignore[no-untyped-def]
-    blocks = out.shape[1] // 4
-    for i in range(out.shape[0]):
-        row = out[i]
+def _fill_bernoulli(out, size, k0, k1, field, ids, threshold):  # type: ignore[no-untyped-def]
+    blocks = (size + 3) // 4
+    for i in range(len(ids)):
+        row = out[i * size : i * size + 4 * blocks]
         low, high = u32(ids[i]), u32(ids[i] >> _SHIFT)
         for b in range(blocks):
             w0, w1, w2, w3 = _philox(u32(b), u32(field), low, high, u32(k0), u32(k1))
@@ -150,10 +151,25 @@ def _fill_bernoulli(out, k0, k1, field, ids, threshold):  # type: ignore[no-unty
 
 
 @kernel
-def _fill_integers(out, k0, k1, field, ids, lowest, spans):  # type: ignore[no-untyped-def]
-    blocks = out.shape[1] // 4
-    for i in range(out.shape[0]):
-        row, span = out[i], spans[i]
+def _fill_impulses(out, size, k0, k1, field, ids, threshold):  # type: ignore[no-untyped-def]
+    blocks = (size + 3) // 4
+    half = threshold >> u32(1)
+    for i in range(len(ids)):
+        row = out[i * size : i * size + 4 * blocks]
+        low, high = u32(ids[i]), u32(ids[i] >> _SHIFT)
+        for b in range(blocks):
+            w0, w1, w2, w3 = _philox(u32(b), u32(field), low, high, u32(k0), u32(k1))
+            row[b] = np.uint8(w0 < threshold) + np.uint8(w0 < half)
+            row[blocks + b] = np.uint8(w1 < threshold) + np.uint8(w1 < half)
+            row[2 * blocks + b] = np.uint8(w2 < threshold) + np.uint8(w2 < half)
+            row[3 * blocks + b] = np.uint8(w3 < threshold) + np.uint8(w3 < half)
+
+
+@kernel
+def _fill_integers(out, size, k0, k1, field, ids, lowest, spans):  # type: ignore[no-untyped-def]
+    blocks = (size + 3) // 4
+    for i in range(len(ids)):
+        row, span = out[i * size : i * size + 4 * blocks], spans[i]
         low, high = u32(ids[i]), u32(ids[i] >> _SHIFT)
         for b in range(blocks):
             w0, w1, w2, w3 = _philox(u32(b), u32(field), low, high, u32(k0), u32(k1))
@@ -164,17 +180,16 @@ def _fill_integers(out, k0, k1, field, ids, lowest, spans):  # type: ignore[no-u
 
 
 @kernel
-def _pick_aliases(words, values, threshold, alias, column_bits, out):  # type: ignore[no-untyped-def]
+def _pick_aliases(words, values, tables, column_bits, out):  # type: ignore[no-untyped-def]
     """Walker's method: a column by the top bits of the word, it or its alias by the next sixteen."""
     shift = u32(32 - column_bits)
     low_shift = u32(16 - column_bits)
-    for i in range(values.shape[0]):
-        for j in range(values.shape[1]):
-            word = words[i, j]
-            column = word >> shift
-            coin = (word >> low_shift) & u32(0xFFFF)
-            at = (u32(values[i, j]) << u32(column_bits)) + column
-            out[i, j] = column if coin < threshold[at] else alias[at]
+    for i in range(values.size):
+        word = words[i]
+        column = word >> shift
+        coin = (word >> low_shift) & u32(0xFFFF)
+        entry = tables[(u32(values[i]) << u32(column_bits)) + column]
+        out[i] = column if coin < entry >> u32(16) else entry & u32(0xFFFF)
 
 
 @kernel
@@ -195,47 +210,59 @@ def _hash_bytes(images, out):  # type: ignore[no-untyped-def]
         out[i] = total * u64(0xBF58476D1CE4E5B9) & u64(0x7FFFFFFFFFFFFFFF)
 
 
-def _field(shape: tuple[int, ...], ids: NDArray[np.uint64], dtype: Any) -> tuple[Field, int]:
+def _buffer(shape: tuple[int, ...], ids: NDArray[np.uint64], dtype: Any) -> tuple[Field, int]:
+    """Room for one field an image, end to end.
+
+    Fields are filled in order by whole blocks, so that up to three words reach into the next field,
+    which is filled after, and behind the last one, where there is room for them.
+    """
     size = math.prod(shape)
-    return np.empty((len(ids), -(-size // 4) * 4), dtype), size
+    return np.empty(len(ids) * size + 3, dtype), size
 
 
-def _shaped(out: Field, size: int, shape: tuple[int, ...]) -> Field:
-    if out.shape[1] != size:
-        out = np.ascontiguousarray(out[:, :size])
-    return out.reshape(len(out), *shape)
+def _shaped(out: Field, ids: NDArray[np.uint64], shape: tuple[int, ...]) -> Field:
+    return out[: len(out) - 3].reshape(len(ids), *shape)
 
 
 def philox_words(key: Key, ids: NDArray[np.uint64], field: int, shape: tuple[int, ...]) -> Field:
     """The raw 32-bit words of a field."""
-    out, size = _field(shape, ids, np.uint32)
-    _fill_words(out, *key, field, ids)
-    return _shaped(out, size, shape)
+    out, size = _buffer(shape, ids, np.uint32)
+    _fill_words(out, size, *key, field, ids)
+    return _shaped(out, ids, shape)
 
 
 def philox_normal(key: Key, ids: NDArray[np.uint64], field: int, shape: tuple[int, ...]) -> Field:
     """Standard normal float32 numbers."""
-    out, size = _field(shape, ids, np.float32)
-    _fill_normal(out, *key, field, ids)
-    return _shaped(out, size, shape)
+    out, size = _buffer(shape, ids, np.float32)
+    _fill_normal(out, size, *key, field, ids)
+    return _shaped(out, ids, shape)
 
 
 def philox_uniform(
     key: Key, ids: NDArray[np.uint64], field: int, shape: tuple[int, ...], low: float, high: float
 ) -> Field:
     """Float32 numbers in [low, high), in steps of 2⁻²⁴ of the range."""
-    out, size = _field(shape, ids, np.float32)
-    _fill_uniform(out, *key, field, ids, f32(low), high - low)
-    return _shaped(out, size, shape)
+    out, size = _buffer(shape, ids, np.float32)
+    _fill_uniform(out, size, *key, field, ids, f32(low), high - low)
+    return _shaped(out, ids, shape)
 
 
 def philox_bernoulli(
     key: Key, ids: NDArray[np.uint64], field: int, shape: tuple[int, ...], probability: float
 ) -> Field:
     """True with the given probability, to 2⁻³²."""
-    out, size = _field(shape, ids, np.bool_)
-    _fill_bernoulli(out, *key, field, ids, u32(min(round(probability * 2**32), 2**32 - 1)))
-    return _shaped(out, size, shape)
+    out, size = _buffer(shape, ids, np.bool_)
+    _fill_bernoulli(out, size, *key, field, ids, u32(min(round(probability * 2**32), 2**32 - 1)))
+    return _shaped(out, ids, shape)
+
+
+def philox_impulses(
+    key: Key, ids: NDArray[np.uint64], field: int, shape: tuple[int, ...], share: float
+) -> Field:
+    """With probability `share` a 1 or a 2, by one word; else 0."""
+    out, size = _buffer(shape, ids, np.uint8)
+    _fill_impulses(out, size, *key, field, ids, u32(min(round(share * 2**32), 2**32 - 1)))
+    return _shaped(out, ids, shape)
 
 
 def philox_integers(
@@ -248,27 +275,25 @@ def philox_integers(
     dtype: type = np.int32,
 ) -> Field:
     """Whole numbers in [low, high), `high` for all images or for each."""
-    out, size = _field(shape, ids, dtype)
-    _fill_integers(out, *key, field, ids, i32(low), np.broadcast_to(np.asarray(high - low, u64), len(ids)))
-    return _shaped(out, size, shape)
+    out, size = _buffer(shape, ids, dtype)
+    _fill_integers(out, size, *key, field, ids, i32(low), np.broadcast_to(np.asarray(high - low, u64), len(ids)))
+    return _shaped(out, ids, shape)
 
 
 def philox_poisson(
     key: Key, ids: NDArray[np.uint64], field: int, images: Bytes, rate: float
 ) -> Field:
     """Poisson counts with means rate × value / 255, exact to 2⁻¹⁶ of a column's share."""
-    threshold, alias, column_bits = _poisson_tables(rate)
-    words, size = _field(images.shape[1:], ids, np.uint32)
-    _fill_words(words, *key, field, ids)
-    values = images.reshape(len(images), size)
-    out = np.empty(values.shape, np.uint16)
-    _pick_aliases(words, values, threshold, alias, column_bits, out)
-    return out.reshape(images.shape)
+    tables, column_bits = _poisson_tables(rate)
+    words = philox_words(key, ids, field, images.shape[1:])
+    out = np.empty(images.shape, np.uint16)
+    _pick_aliases(words.ravel(), images.ravel(), tables, column_bits, out.ravel())
+    return out
 
 
 @lru_cache(maxsize=64)
-def _poisson_tables(rate: float) -> tuple[NDArray[np.uint16], NDArray[np.uint16], int]:
-    """Walker tables for the 256 means an 8-bit value can have.
+def _poisson_tables(rate: float) -> tuple[NDArray[np.uint32], int]:
+    """Walker tables for the 256 means an 8-bit value can have: threshold and alias of each column.
 
     The columns reach twelve standard deviations above the largest mean: what lies beyond has no
     share that a coin of sixteen bits could show.
@@ -281,22 +306,22 @@ def _poisson_tables(rate: float) -> tuple[NDArray[np.uint16], NDArray[np.uint16]
     with np.errstate(divide="ignore", invalid="ignore"):
         shares = np.exp(counts * np.log(means) - means - log_factorial)
     shares[0] = counts == 0
-    threshold = np.empty(shares.shape, np.uint16)
-    alias = np.empty(shares.shape, np.uint16)
-    _split_columns(shares / shares.sum(axis=1, keepdims=True), threshold, alias)
-    return threshold.ravel(), alias.ravel(), column_bits
+    tables = np.empty(shares.shape, np.uint32)
+    _split_columns(shares / shares.sum(axis=1, keepdims=True), tables)
+    return tables.ravel(), column_bits
 
 
 @kernel
-def _split_columns(shares, threshold, alias):  # type: ignore[no-untyped-def]
+def _split_columns(shares, tables):  # type: ignore[no-untyped-def]
     """Split shares over equal columns: in each, a coin decides between the column and one alias."""
     columns = shares.shape[1]
     stack = np.empty(columns, np.int64)
+    alias = np.empty(columns, np.int64)
     for row in range(shares.shape[0]):
         height = shares[row] * columns
         small, large = 0, columns  # two stacks, from the two ends of one array
         for i in range(columns):
-            alias[row, i] = i
+            alias[i] = i
             if height[i] < 1:
                 stack[small] = i
                 small += 1
@@ -306,19 +331,19 @@ def _split_columns(shares, threshold, alias):  # type: ignore[no-untyped-def]
         while small > 0 and large < columns:
             small -= 1
             low, high = stack[small], stack[large]
-            alias[row, low] = high
+            alias[low] = high
             height[high] -= 1 - height[low]
             if height[high] < 1:
                 large += 1
                 stack[small] = high
                 small += 1
         for i in range(columns):
-            coin = 65535.0 if alias[row, i] == i else min(round(height[i] * 65536), 65535.0)
-            threshold[row, i] = np.uint16(coin)
+            coin = 65535 if alias[i] == i else min(int(round(height[i] * 65536)), 65535)
+            tables[row, i] = u32(coin << 16 | alias[i])
 
 
 def content_ids(images: Bytes) -> NDArray[np.uint64]:
     """Ids made of the pixels themselves, for images that came without one."""
     out = np.empty(len(images), np.uint64)
-    _hash_bytes(images.reshape(len(images), -1), out)
+    _hash_bytes(images.reshape(len(images), math.prod(images.shape[1:])), out)
     return out

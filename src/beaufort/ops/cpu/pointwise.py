@@ -57,18 +57,16 @@ def multiply_noise(images: Bytes, noise: Field, sigma: float, *, nearest: bool =
 
 
 @kernel
-def _replace(images, replaced, salt, kept, out):  # type: ignore[no-untyped-def]
+def _replace(images, hits, out):  # type: ignore[no-untyped-def]
     for i in range(images.size):
-        value = kept[images[i]]
-        if replaced[i]:
-            value = u8(255) if salt[i] else u8(0)
-        out[i] = value
+        hit = hits[i]
+        out[i] = images[i] if hit == 0 else (u8(255) if hit == 2 else u8(0))
 
 
-def replace(images: Bytes, replaced: Field, salt: Field, kept: Bytes) -> Bytes:
-    """White or black where `replaced`, by `salt`; elsewhere the value looked up in `kept`."""
+def replace(images: Bytes, hits: Field) -> Bytes:
+    """Keep the value where the hit is 0; black where it is 1, white where it is 2."""
     out = np.empty_like(images)
-    _replace(images.ravel(), replaced.ravel(), salt.ravel(), kept, out.ravel())
+    _replace(images.ravel(), hits.ravel(), out.ravel())
     return out
 
 
@@ -151,9 +149,15 @@ def _haze(images, fields, amount, nearest, out):  # type: ignore[no-untyped-def]
         gain = top / (top + amount)
         veil = gain * amount * f32(255)
         for y in range(height):
-            for x in range(width):
-                for c in range(channels):
-                    thick[x * channels + c] = fields[i, y, x] * veil
+            field = fields[i, y]
+            if channels == 3:
+                for x in range(width):
+                    thick[3 * x] = field[x] * veil
+                    thick[3 * x + 1] = field[x] * veil
+                    thick[3 * x + 2] = field[x] * veil
+            else:
+                for x in range(width):
+                    thick[x] = field[x] * veil
             source = images[i, y].reshape(line)
             target = out[i, y].reshape(line)
             for x in range(line):
@@ -261,25 +265,31 @@ def saturate_colors(images: Bytes, gain: float, lift: float) -> Bytes:
 
 
 @kernel
-def _snowfall(images, layers, mix, digits, out):  # type: ignore[no-untyped-def]
+def _snowfall(images, layers, mix, nearest, out):  # type: ignore[no-untyped-def]
     height, width, channels = images.shape[1:]
+    line = width * channels
+    white = np.empty(line, np.float32)
+    flakes = np.empty(line, np.float32)
+    share = f32(1) - mix
     for i in range(images.shape[0]):
         for y in range(height):
-            for x in range(width):
-                flakes = f32(layers[i, y, x]) + f32(layers[i, height - 1 - y, width - 1 - x])
-                if channels == 3:
-                    grey = (
-                        f32(0.299) * f32(images[i, y, x, 0])
-                        + f32(0.587) * f32(images[i, y, x, 1])
-                        + f32(0.114) * f32(images[i, y, x, 2])
-                    )
-                else:
-                    grey = f32(images[i, y, x, 0])
-                white = f32(1.5) * grey + f32(127.5)
-                for c in range(channels):
-                    value = f32(images[i, y, x, c])
-                    value = mix * value + (f32(1) - mix) * max(value, white) + flakes
-                    out[i, y, x, c] = to_byte(value, digits)
+            source, target = images[i, y].reshape(line), out[i, y].reshape(line)
+            layer, turned = layers[i, y], layers[i, height - 1 - y]
+            if channels == 3:
+                for x in range(width):
+                    red, green, blue = f32(source[3 * x]), f32(source[3 * x + 1]), f32(source[3 * x + 2])
+                    grey = f32(0.299) * red + f32(0.587) * green + f32(0.114) * blue
+                    paled = f32(1.5) * grey + f32(127.5)
+                    both = f32(i32(layer[x]) + i32(turned[width - 1 - x]))
+                    white[3 * x], white[3 * x + 1], white[3 * x + 2] = paled, paled, paled
+                    flakes[3 * x], flakes[3 * x + 1], flakes[3 * x + 2] = both, both, both
+            else:
+                for x in range(width):
+                    white[x] = f32(1.5) * f32(source[x]) + f32(127.5)
+                    flakes[x] = f32(i32(layer[x]) + i32(turned[width - 1 - x]))
+            for x in range(line):
+                value = f32(source[x])
+                target[x] = to_byte(mix * value + share * max(value, white[x]) + flakes[x], nearest)
 
 
 def snowfall(images: Bytes, layers: Bytes, mix: float, *, nearest: bool = False) -> Bytes:
@@ -292,14 +302,26 @@ def snowfall(images: Bytes, layers: Bytes, mix: float, *, nearest: bool = False)
 @kernel
 def _paint(images, masks, color, cover, nearest, out):  # type: ignore[no-untyped-def]
     height, width, channels = images.shape[1:]
+    line = width * channels
+    kept = np.empty(line, np.float32)
+    added = np.empty(line, np.float32)
     for i in range(images.shape[0]):
         for y in range(height):
-            for x in range(width):
-                mask = masks[i, y, x]
-                kept = f32(1) - mask if cover else f32(1)
-                for c in range(channels):
-                    value = f32(images[i, y, x, c]) * kept + mask * color[c]
-                    out[i, y, x, c] = to_byte(value, nearest)
+            source, target, mask = images[i, y].reshape(line), out[i, y].reshape(line), masks[i, y]
+            if channels == 3:
+                red, green, blue = color[0], color[1], color[2]
+                for x in range(width):
+                    share = f32(1) - mask[x] if cover else f32(1)
+                    kept[3 * x], kept[3 * x + 1], kept[3 * x + 2] = share, share, share
+                    added[3 * x] = mask[x] * red
+                    added[3 * x + 1] = mask[x] * green
+                    added[3 * x + 2] = mask[x] * blue
+            else:
+                for x in range(width):
+                    kept[x] = f32(1) - mask[x] if cover else f32(1)
+                    added[x] = mask[x] * color[0]
+            for x in range(line):
+                target[x] = to_byte(f32(source[x]) * kept[x] + added[x], nearest)
 
 
 def paint(

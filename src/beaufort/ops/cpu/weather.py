@@ -5,78 +5,99 @@ from __future__ import annotations
 import cv2
 import numpy as np
 
-from beaufort.arrays import Bytes, Field
-from beaufort.ops.cpu._kernel import kernel
+from beaufort.arrays import Field
+from beaufort.ops.cpu._kernel import inlined, kernel
+from beaufort.ops.cpu.blur import smooth
 
-__all__ = ["plasma", "water_drops"]
+__all__ = ["mud_spots", "plasma", "water_drops"]
 
-f32 = np.float32
+i32, f32, u8 = np.int32, np.float32, np.uint8
+
+
+@inlined
+def _refine(coarse, fine, centers, edges, lows, highs, noise, amplitude, kept):  # type: ignore[no-untyped-def]
+    """One level: from cells × cells points to twice as many each way, of which `kept` rows are written.
+
+    `lows` and `highs` follow the smallest and the largest point, column by column: a point once made
+    stays in the map, so that the extremes of the whole map are known when the last one is made.
+    """
+    cells = coarse.shape[0]
+    last = cells - 1
+    quarter = f32(0.25)
+    for y in range(cells):
+        here, below = coarse[y], coarse[(y + 1) % cells]
+        center, wobble = centers[y], noise[0, y]
+        for x in range(last):
+            corners = (here[x] + here[x + 1]) + (below[x] + below[x + 1])
+            center[x] = corners * quarter + amplitude * wobble[x]
+            lows[x], highs[x] = min(lows[x], center[x]), max(highs[x], center[x])
+        corners = (here[last] + here[0]) + (below[last] + below[0])
+        center[last] = corners * quarter + amplitude * wobble[last]
+        lows[last], highs[last] = min(lows[last], center[last]), max(highs[last], center[last])
+    for y in range(cells):
+        here, below = coarse[y], coarse[(y + 1) % cells]
+        center, above = centers[y], centers[(y + last) % cells]
+        wobble = noise[1, y]
+        for x in range(last):
+            around = (center[x] + above[x]) + (here[x] + here[x + 1])
+            edges[x] = around * quarter + amplitude * wobble[x]
+            lows[x], highs[x] = min(lows[x], edges[x]), max(highs[x], edges[x])
+        around = (center[last] + above[last]) + (here[last] + here[0])
+        edges[last] = around * quarter + amplitude * wobble[last]
+        lows[last], highs[last] = min(lows[last], edges[last]), max(highs[last], edges[last])
+        if 2 * y < kept:
+            row = fine[2 * y]
+            for x in range(cells):
+                row[2 * x] = here[x]
+                row[2 * x + 1] = edges[x]
+        wobble = noise[2, y]
+        around = (center[0] + center[last]) + (here[0] + below[0])
+        edges[0] = around * quarter + amplitude * wobble[0]
+        lows[0], highs[0] = min(lows[0], edges[0]), max(highs[0], edges[0])
+        for x in range(1, cells):
+            around = (center[x] + center[x - 1]) + (here[x] + below[x])
+            edges[x] = around * quarter + amplitude * wobble[x]
+            lows[x], highs[x] = min(lows[x], edges[x]), max(highs[x], edges[x])
+        if 2 * y + 1 < kept:
+            row = fine[2 * y + 1]
+            for x in range(cells):
+                row[2 * x] = edges[x]
+                row[2 * x + 1] = center[x]
 
 
 @kernel
 def _plasma(noise, side, decay, out):  # type: ignore[no-untyped-def]
-    coarse = np.empty((side, side), np.float32)
-    fine = np.empty((side, side), np.float32)
+    height, width = out.shape[1:]
+    one = np.empty(side * side, np.float32)
+    other = np.empty(side * side, np.float32)
     centers = np.empty((side // 2, side // 2), np.float32)
-    quarter = f32(0.25)
+    edges = np.empty(side // 2, np.float32)
+    lows = np.empty(side // 2, np.float32)
+    highs = np.empty(side // 2, np.float32)
     for i in range(noise.shape[0]):
-        coarse[0, 0] = 0
+        one[0] = 0
+        lows[:] = 0
+        highs[:] = 0
         cells = 1
         amplitude = f32(10000)
         position = 0
         while cells < side:
-            squares = noise[i, position : position + cells * cells]
-            rows = noise[i, position + cells * cells : position + 2 * cells * cells]
-            columns = noise[i, position + 2 * cells * cells : position + 3 * cells * cells]
-            position += 3 * cells * cells
-            last = cells - 1
-            for y in range(cells):
-                here, below = coarse[y], coarse[(y + 1) % cells]
-                target, wobble = centers[y], squares[y * cells : (y + 1) * cells]
-                for x in range(last):
-                    corners = (here[x] + here[x + 1]) + (below[x] + below[x + 1])
-                    target[x] = corners * quarter + amplitude * wobble[x]
-                corners = (here[last] + here[0]) + (below[last] + below[0])
-                target[last] = corners * quarter + amplitude * wobble[last]
-            for y in range(cells):
-                here, below = coarse[y], coarse[(y + 1) % cells]
-                center, above = centers[y], centers[(y + cells - 1) % cells]
-                even, odd = fine[2 * y], fine[2 * y + 1]
-                row_wobble = rows[y * cells : (y + 1) * cells]
-                column_wobble = columns[y * cells : (y + 1) * cells]
-                for x in range(last):
-                    even[2 * x] = here[x]
-                    even[2 * x + 1] = (
-                        (center[x] + above[x]) + (here[x] + here[x + 1])
-                    ) * quarter + amplitude * row_wobble[x]
-                even[2 * last] = here[last]
-                even[2 * last + 1] = (
-                    (center[last] + above[last]) + (here[last] + here[0])
-                ) * quarter + amplitude * row_wobble[last]
-                odd[0] = (
-                    (center[0] + center[last]) + (here[0] + below[0])
-                ) * quarter + amplitude * column_wobble[0]
-                odd[1] = center[0]
-                for x in range(1, cells):
-                    odd[2 * x] = (
-                        (center[x] + center[x - 1]) + (here[x] + below[x])
-                    ) * quarter + amplitude * column_wobble[x]
-                    odd[2 * x + 1] = center[x]
-            coarse, fine = fine, coarse
+            size = cells * cells
+            wobble = noise[i, position : position + 3 * size].reshape(3, cells, cells)
+            coarse = one[:size].reshape(cells, cells)
+            fine = other[: 4 * size].reshape(2 * cells, 2 * cells)
+            kept = 2 * cells if 2 * cells < side else height
+            _refine(coarse, fine, centers, edges, lows, highs, wobble, amplitude, kept)
+            one, other = other, one
+            position += 3 * size
             cells *= 2
             amplitude = f32(amplitude / (decay * decay))
-        low, high = coarse[0, 0], coarse[0, 0]
-        for y in range(side):
-            line = coarse[y]
-            for x in range(side):
-                low = min(low, line[x])
-                high = max(high, line[x])
-        scale = f32(1) / (high - low)
-        for y in range(out.shape[1]):
-            line = coarse[y]
-            target = out[i, y]
-            for x in range(out.shape[2]):
-                target[x] = (line[x] - low) * scale
+        low = lows.min()
+        scale = f32(1) / (highs.max() - low)
+        for y in range(height):
+            row, target = one[y * side : (y + 1) * side], out[i, y]
+            for x in range(width):
+                target[x] = (row[x] - low) * scale
 
 
 def plasma(noise: Field, side: int, decay: float, height: int, width: int) -> Field:
@@ -90,20 +111,57 @@ def plasma(noise: Field, side: int, decay: float, height: int, width: int) -> Fi
     return out
 
 
+@kernel
+def _liquid(smoothed, mean, spread, threshold, out):  # type: ignore[no-untyped-def]
+    for i in range(smoothed.size):
+        value = mean + spread * smoothed[i]
+        out[i] = u8(0) if value < threshold else u8(i32(value * 255))
+
+
+@kernel
+def _spots(smoothed, mean, spread, threshold, out):  # type: ignore[no-untyped-def]
+    for i in range(smoothed.size):
+        out[i] = f32(1) if mean + spread * smoothed[i] > threshold else f32(0)
+
+
+@kernel
+def _trim(masks, least):  # type: ignore[no-untyped-def]
+    for i in range(masks.size):
+        masks[i] = f32(0) if masks[i] < least else masks[i]
+
+
+def mud_spots(normals: Field, mean: float, spread: float, sigma: float, threshold: float, rim: float) -> Field:
+    """How much mud covers each pixel, 0 or 0.8 to 1, float32: smooth noise above a threshold, rounded off."""
+    spots = np.empty(normals.shape, np.float32)
+    _spots(smooth(normals, sigma).ravel(), mean, spread, threshold, spots.ravel())
+    masks = smooth(spots, rim)
+    _trim(masks.ravel(), f32(0.8))
+    return masks
+
+
 _EMBOSS = np.array([[-2, -1, 0], [-1, 1, 1], [0, 1, 2]])
 
 
-def water_drops(layers: Field, strength: float) -> Field:
-    """How much light each pixel of water adds (float32): drops with a bright and a dark rim."""
-    return np.stack([_drops(layer, strength) for layer in layers])
+@kernel
+def _shine(water, relief, strength, out):  # type: ignore[no-untyped-def]
+    brightest = i32(0)
+    for i in range(water.size):
+        brightest = max(brightest, i32(water[i]) * i32(relief[i]))
+    gain = strength / f32(brightest) if brightest > 0 else f32(0)
+    for i in range(water.size):
+        out[i] = f32(i32(water[i]) * i32(relief[i])) * gain
 
 
-def _drops(layer: Field, strength: float) -> Field:
-    water = (layer * 255).astype(np.uint8)
-    edges = cv2.Canny(water, 50, 150)
-    depth = np.minimum(cv2.distanceTransform(255 - edges, cv2.DIST_L2, 5), 20)
-    relief = cv2.equalizeHist(cv2.blur(depth, (3, 3)).astype(np.uint8))
-    relief = cv2.blur(cv2.filter2D(relief, cv2.CV_8U, _EMBOSS), (3, 3))
-    light = water.astype(np.float32) * relief
-    brightest = light.max()
-    return light * f32(strength / brightest) if brightest > 0 else light
+def water_drops(
+    normals: Field, mean: float, spread: float, sigma: float, threshold: float, strength: float
+) -> Field:
+    """How much light each pixel of water adds, float32: drops with a bright and a dark rim."""
+    layers = np.empty(normals.shape, np.uint8)
+    _liquid(smooth(normals, sigma).ravel(), mean, spread, threshold, layers.ravel())
+    out = np.empty(normals.shape, np.float32)
+    for water, light in zip(layers, out, strict=True):
+        depth = cv2.distanceTransform(255 - cv2.Canny(water, 50, 150), cv2.DIST_L2, 5)
+        depth = cv2.blur(cv2.min(depth, 20.0), (3, 3))
+        relief = cv2.filter2D(cv2.equalizeHist(depth.astype(np.uint8)), cv2.CV_8U, _EMBOSS)
+        _shine(water.ravel(), cv2.blur(relief, (3, 3)).ravel(), f32(strength), light.ravel())
+    return out
