@@ -107,5 +107,6 @@ def _split(whole: Bytes, restore: Callable[[Bytes], Any]) -> Batch:
 def _check_size(height: int, width: int) -> None:
     if min(height, width) < MIN_SIDE:
         raise ImageValueError(
-            f"an image of {height}×{width} pixels came; both sides must be at least {MIN_SIDE}: enlarge it first"
+            f"an image of {height}×{width} pixels came; both sides must have at least {MIN_SIDE}: "
+            "enlarge it first"
         )

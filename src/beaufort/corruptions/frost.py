@@ -71,12 +71,8 @@ _PHOTOS = [Params(1, 0.4), Params(0.8, 0.6), Params(0.7, 0.7), Params(0.65, 0.7)
     levels={
         "imagenet": _PHOTOS,
         "inception": _PHOTOS,
-        "tiny": [
-            Params(a, b, 0.3) for a, b in ((1, 0.3), (0.9, 0.4), (0.8, 0.45), (0.75, 0.5), (0.7, 0.55))
-        ],
-        "cifar": [
-            Params(a, b, 0.2) for a, b in ((1, 0.2), (1, 0.3), (0.9, 0.4), (0.85, 0.4), (0.75, 0.45))
-        ],
+        "tiny": [Params(a, b, 0.3) for a, b in ((1, 0.3), (0.9, 0.4), (0.8, 0.45), (0.75, 0.5), (0.7, 0.55))],
+        "cifar": [Params(a, b, 0.2) for a, b in ((1, 0.2), (1, 0.3), (0.9, 0.4), (0.85, 0.4), (0.75, 0.45))],
     },
 )
 def frost(images: Bytes, p: Params, crops: Crops, ops: Ops) -> Bytes:

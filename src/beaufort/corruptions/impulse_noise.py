@@ -40,6 +40,6 @@ def impulse_noise(images: Bytes, p: Params, hits: Field, ops: Ops) -> Bytes:
     return ops.replace(images, enlarge(hits, images, p.grain))
 
 
-impulse_noise.at(
-    "mnist", draw=draw, levels=[Params(a) for a in (0.03, 0.06, 0.09, 0.17, 0.27)], published=4
-)(impulse_noise.recipes["imagenet"].render)
+impulse_noise.at("mnist", draw=draw, levels=[Params(a) for a in (0.03, 0.06, 0.09, 0.17, 0.27)], published=4)(
+    impulse_noise.recipes["imagenet"].render
+)

@@ -25,9 +25,7 @@ def draw(random: Random, images: Bytes, p: Params) -> Field:
     return signs(random, 1)[:, 0]
 
 
-@corruption(
-    "digits", draw=draw, levels={"mnist": [Params(a) for a in (0.2, 0.4, 0.6, 0.8, 1)]}, published=2
-)
+@corruption("digits", draw=draw, levels={"mnist": [Params(a) for a in (0.2, 0.4, 0.6, 0.8, 1)]}, published=2)
 def rotate(images: Bytes, p: Params, side: Field, ops: Ops) -> Bytes:
     """Turn the image about its middle, black outside."""
     sine, cosine = np.sin(p.angle * side), np.cos(p.angle * side)

@@ -14,14 +14,14 @@ class Params(NamedTuple):
 
     step: float
     """From one zoom factor to the next; the first is 1."""
-    count: int
+    zooms: int
     """How many factors there are."""
 
     @property
     def factors(self) -> tuple[float, ...]:
         """1, 1 + step, …, in the floating-point numbers that NumPy's ranges give."""
         step = (1 + self.step) - 1
-        return tuple(1 + i * step for i in range(self.count))
+        return tuple(1 + i * step for i in range(self.zooms))
 
 
 _LARGE = [Params(0.01, 12), Params(0.01, 16), Params(0.02, 11), Params(0.02, 13), Params(0.03, 11)]

@@ -1,13 +1,193 @@
-"""The operations that corruptions are written in, and the backends that have them."""
+"""The operations that corruptions are written in, and the backends that have them.
+
+A backend is a module whose functions are those of `Ops`; mypy sees a missing one. Images are uint8
+batches `(n, h, w, c)`, fields are one an image. Results are cut off to 8 bit unless `nearest` asks for
+rounding.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from beaufort.arrays import Bytes, Field
+
+if TYPE_CHECKING:
+    from beaufort.rng import Key
 
 __all__ = ["Ops", "cpu_ops"]
 
-Ops = Any
+
+class Ops(Protocol):
+    """What a backend can do."""
+
+    def lower_contrast(
+        self, images: Bytes, factor: float, *, shared: bool = False, nearest: bool = False
+    ) -> Bytes:
+        """(x - μ)·c + μ with μ the mean of the channel, or of the whole image where `shared`."""
+
+    def add_field(self, images: Bytes, field: Field, *, nearest: bool = False) -> Bytes:
+        """x + f, one field value (0…255) a pixel, the same for all channels."""
+
+    def add_noise(self, images: Bytes, noise: Field, sigma: float, *, nearest: bool = False) -> Bytes:
+        """x + σ·n, σ in units of the whole range."""
+
+    def affine(self, images: Bytes, matrices: Field, *, border: str) -> Field:
+        """Float32 bilinear samples (0…255): pixel (x, y) comes from matrix · (x, y, 1)."""
+
+    def blend(
+        self,
+        images: Bytes,
+        textures: Sequence[Bytes],
+        weight: float,
+        texture_weight: float,
+        *,
+        nearest: bool = False,
+    ) -> Bytes:
+        """a·X + b·F, one texture F of the image's shape for each image."""
+
+    def brighten(self, images: Bytes, amount: float) -> Bytes:
+        """V ← clip(V + c) in HSV, which scales R, G and B by V'/V; black becomes grey."""
+
+    def content_ids(self, images: Bytes) -> NDArray[np.uint64]:
+        """Ids made of the pixels themselves, for images that came without one."""
+
+    def copy_sweeps(self, images: Bytes, offsets: Field, distance: int) -> Bytes:
+        """Sweep over the pixels from the last to the first, each taking the value of one near it."""
+
+    def defocus(self, images: Bytes, radius: float, softness: float, *, nearest: bool = False) -> Bytes:
+        """Spread each pixel over a soft disk; outside, the image mirrored."""
+
+    def displace(self, images: Field, right: Field, down: Field, *, nearest: bool = False) -> Bytes:
+        """Bilinear samples of float images at (x + right, y + down); outside, the image mirrored."""
+
+    def displace_zero(self, images: Field, right: Field, down: Field) -> Bytes:
+        """As `displace`, but black wherever the sample lies outside; rounded."""
+
+    def flakes(self, normals: Field, mean: float, spread: float, factor: float, threshold: float) -> Bytes:
+        """A layer of grains `(n, h, w, 1)`: normal noise zoomed into the middle, only the brightest left."""
+
+    def gaussian(
+        self, images: Bytes, sigma: float, *, horizontal: bool = True, nearest: bool = False
+    ) -> Bytes:
+        """Gaussian blur, cut at 4σ, the edge repeated outside; only down the columns if not `horizontal`."""
+
+    def haze(self, images: Bytes, fields: Field, amount: float, *, nearest: bool = False) -> Bytes:
+        """(x + a·P)·M / (M + a) with P in [0, 1] and M the largest value of the image."""
+
+    def jpeg(self, images: Bytes, quality: int) -> Bytes:
+        """Baseline JPEG, 4:2:0, standard tables; one channel stays one channel."""
+
+    def look_up(self, images: Bytes, table: Bytes) -> Bytes:
+        """A map given by its 256 values."""
+
+    def motion(self, images: Bytes, radius: float, sigma: float, angles_deg: Field) -> Bytes:
+        """One-sided motion blur: half a Gaussian that starts at the pixel and runs along the angle."""
+
+    def mud_spots(
+        self, normals: Field, mean: float, spread: float, sigma: float, threshold: float, rim: float
+    ) -> Field:
+        """How much mud covers each pixel, 0 or 0.8 to 1, float32: noise above a threshold, rounded off."""
+
+    def multiply_noise(self, images: Bytes, noise: Field, sigma: float, *, nearest: bool = False) -> Bytes:
+        """x + x·σ·n."""
+
+    def outline(self, images: Bytes, sigma: float, low: float, high: float) -> Bytes:
+        """Canny's edges in white on black, with scikit-image's smoothing, slopes and ties."""
+
+    def paint(
+        self, images: Bytes, masks: Field, color: tuple[float, ...], *, cover: bool, nearest: bool = False
+    ) -> Bytes:
+        """x + m·color, or x·(1 - m) + m·color where the paint is to `cover`; color in 0…255."""
+
+    def philox_bernoulli(
+        self, key: Key, ids: NDArray[np.uint64], field: int, shape: tuple[int, ...], probability: float
+    ) -> Field:
+        """True with the given probability, to 2⁻³²."""
+
+    def philox_impulses(
+        self, key: Key, ids: NDArray[np.uint64], field: int, shape: tuple[int, ...], share: float
+    ) -> Field:
+        """With probability `share` a 1 or a 2, by one word; else 0."""
+
+    def philox_integers(
+        self,
+        key: Key,
+        ids: NDArray[np.uint64],
+        field: int,
+        shape: tuple[int, ...],
+        low: int,
+        high: int | Field,
+        dtype: type = np.int32,
+    ) -> Field:
+        """Whole numbers in [low, high), `high` for all images or for each."""
+
+    def philox_normal(self, key: Key, ids: NDArray[np.uint64], field: int, shape: tuple[int, ...]) -> Field:
+        """Standard normal float32 numbers."""
+
+    def philox_poisson(
+        self, key: Key, ids: NDArray[np.uint64], field: int, images: Bytes, rate: float
+    ) -> Field:
+        """Poisson counts with means rate × value / 255, exact to 2⁻¹⁶ of a column's share."""
+
+    def philox_uniform(
+        self, key: Key, ids: NDArray[np.uint64], field: int, shape: tuple[int, ...], low: float, high: float
+    ) -> Field:
+        """Float32 numbers in [low, high), in steps of 2⁻²⁴ of the range."""
+
+    def philox_words(self, key: Key, ids: NDArray[np.uint64], field: int, shape: tuple[int, ...]) -> Field:
+        """The raw 32-bit words of a field."""
+
+    def pixel_cells(self, images: Bytes, rows: int, columns: int) -> Bytes:
+        """Average into rows × columns cells and show each cell flat, as PIL's BOX filter does."""
+
+    def plasma(self, noise: Field, side: int, decay: float, height: int, width: int) -> Field:
+        """Diamond-square fractals of `side` = 2^k, scaled to [0, 1] and cropped, float32."""
+
+    def read_texture(self, path: Path, *, grey: bool) -> NDArray[np.uint8]:
+        """The pixels of a picture file, `(h, w, 3)`, or `(h, w, 1)` as OpenCV's reader makes it grey."""
+
+    def replace(self, images: Bytes, hits: Field) -> Bytes:
+        """Keep the value where the hit is 0; black where it is 1, white where it is 2."""
+
+    def resize(self, image: NDArray[np.uint8], factor: float) -> NDArray[np.uint8]:
+        """Plain bilinear resampling, no smoothing before it shrinks."""
+
+    def saturate_colors(self, images: Bytes, gain: float, lift: float) -> Bytes:
+        """S ← clip(a·S + b) in HSV: R, G, B ← V - (V - R, G, B)·S'/S; greys have hue 0, red."""
+
+    def scale_counts(self, counts: Field, table: Bytes) -> Bytes:
+        """The 8-bit value of each count, the last one's for all counts beyond the table."""
+
+    def smooth(self, fields: Field, sigma: float, *, truncate: float = 4.0, border: str = "nearest") -> Field:
+        """Gaussian smoothing of float fields `(n, h, w)`; the dtype is kept."""
+
+    def snowfall(self, images: Bytes, layers: Bytes, mix: float, *, nearest: bool = False) -> Bytes:
+        """Whiten the image, then add the layer and the layer turned by 180°."""
+
+    def strokes(
+        self, images: Bytes, segments: Field, counts: Field, *, unit: float = 1.0, dash: float = 0.0
+    ) -> Bytes:
+        """Draw segments (x0, y0, x1, y1) in white, softly: 1 + ln(1 - d/2.3) at vertical distance d."""
+
+    def swap_sweeps(self, images: Bytes, gates: Field, offsets: Field, distance: int) -> Bytes:
+        """As `copy_sweeps`, but a true swap, and only where the gate is open."""
+
+    def to_bytes(self, values: NDArray[np.float32], *, nearest: bool = False) -> Bytes:
+        """Clip 0…255 values and cut the fraction off, or round."""
+
+    def water_drops(
+        self, normals: Field, mean: float, spread: float, sigma: float, threshold: float, strength: float
+    ) -> Field:
+        """How much light each pixel of water adds, float32: drops with a bright and a dark rim."""
+
+    def zoom_average(self, images: Bytes, factors: tuple[float, ...], *, nearest: bool = False) -> Bytes:
+        """The mean of the image and its zooms into the middle."""
 
 
 @lru_cache(maxsize=1)

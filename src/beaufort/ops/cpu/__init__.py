@@ -25,13 +25,13 @@ from beaufort.ops.cpu.philox import (
     philox_words,
 )
 from beaufort.ops.cpu.pointwise import (
-    lower_contrast,
     add_field,
     add_noise,
     blend,
     brighten,
     haze,
     look_up,
+    lower_contrast,
     multiply_noise,
     paint,
     replace,
@@ -42,7 +42,6 @@ from beaufort.ops.cpu.pointwise import (
 from beaufort.ops.cpu.weather import mud_spots, plasma, water_drops
 
 __all__ = [
-    "lower_contrast",
     "add_field",
     "add_noise",
     "affine",
@@ -58,6 +57,7 @@ __all__ = [
     "haze",
     "jpeg",
     "look_up",
+    "lower_contrast",
     "motion",
     "mud_spots",
     "multiply_noise",

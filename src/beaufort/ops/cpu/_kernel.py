@@ -1,23 +1,37 @@
-"""How a kernel is compiled: once, kept on disk, without the interpreter's lock."""
+"""How a kernel is compiled: once, kept on disk, without the interpreter's lock.
+
+Kernels have no type annotations: Numba infers their types from each call, and mypy is told so in
+`pyproject.toml`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from typing import Any
 
 import numba
 
-__all__ = ["inlined", "kernel"]
+__all__ = ["exact_kernel", "inlined", "kernel"]
 
-F = TypeVar("F", bound=Callable[..., Any])
-
-
-def kernel(function: F) -> F:
-    """Compile a loop over arrays; products and sums may be fused, nothing is reordered."""
-    compiled = numba.njit(cache=True, nogil=True, fastmath={"contract", "nnan", "nsz"}, error_model="numpy")(function)
-    return cast(F, compiled)
+_FAST = {"contract", "nnan", "nsz"}
+"""Products and sums may be fused, and no value is NaN or minus zero; nothing is reordered."""
 
 
-def inlined(function: F) -> F:
+def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile a loop over arrays."""
+    compiled: Callable[..., Any] = numba.njit(cache=True, nogil=True, fastmath=_FAST, error_model="numpy")(
+        function
+    )
+    return compiled
+
+
+def exact_kernel(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile a loop in which every rounding counts."""
+    compiled: Callable[..., Any] = numba.njit(cache=True, nogil=True, error_model="numpy")(function)
+    return compiled
+
+
+def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile a small function into the kernels that call it."""
-    return cast(F, numba.njit(inline="always", fastmath={"contract", "nnan", "nsz"}, error_model="numpy")(function))
+    compiled: Callable[..., Any] = numba.njit(inline="always", fastmath=_FAST, error_model="numpy")(function)
+    return compiled

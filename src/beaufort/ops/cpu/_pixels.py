@@ -13,7 +13,7 @@ i32, f32 = np.int32, np.float32
 
 
 @inlined
-def to_byte(value, nearest):  # type: ignore[no-untyped-def]
+def to_byte(value, nearest):
     """Clip to 0…255 and cut the fraction off, or round half to even where `nearest`."""
     value = min(max(value, f32(0)), f32(255))
     if nearest:

@@ -29,7 +29,7 @@ def _gaussian_taps(sigma: float, truncate: float) -> NDArray[np.float64]:
 
 
 @kernel
-def _gaussian(images, taps, rows, horizontal, nearest, out):  # type: ignore[no-untyped-def]
+def _gaussian(images, taps, rows, horizontal, nearest, out):
     height, width, channels = images.shape[1:]
     line = width * channels
     radius = taps.size - 1
@@ -88,12 +88,14 @@ def gaussian(images: Bytes, sigma: float, *, horizontal: bool = True, nearest: b
     taps = _gaussian_taps(sigma, 4.0).astype(np.float32)
     radius = len(taps) - 1
     out = np.empty_like(images)
-    _gaussian(images, taps, border_index(images.shape[1], radius, radius, "nearest"), horizontal, nearest, out)
+    _gaussian(
+        images, taps, border_index(images.shape[1], radius, radius, "nearest"), horizontal, nearest, out
+    )
     return out
 
 
 @kernel
-def _smooth(fields, taps, rows, columns, out):  # type: ignore[no-untyped-def]
+def _smooth(fields, taps, rows, columns, out):
     height, width = fields.shape[1:]
     radius = taps.size - 1
     row = np.empty(width + 2 * radius, fields.dtype)
@@ -118,7 +120,7 @@ def _smooth(fields, taps, rows, columns, out):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _smooth_by_waves(fields, down, down_gain, across, across_gain, out):  # type: ignore[no-untyped-def]
+def _smooth_by_waves(fields, down, down_gain, across, across_gain, out):
     """Split each field into the given waves, weigh them, and put them together again."""
     height, width = fields.shape[1:]
     for i in range(fields.shape[0]):
@@ -170,9 +172,7 @@ def smooth(fields: Field, sigma: float, *, truncate: float = 4.0, border: str = 
 
 
 @lru_cache(maxsize=16)
-def _waves(
-    size: int, sigma: float, truncate: float
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _waves(size: int, sigma: float, truncate: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """The cosine waves that a wide Gaussian lets through, and the gain of each.
 
     With the mirrored border a symmetric filter is diagonal in the DCT-II basis, and wave k has the
@@ -189,7 +189,9 @@ def _waves(
 
 
 @kernel
-def _defocus(images, rows, columns, pad, flat_boxes, flat_heights, weight, taps, heights, boxes, weights, nearest, out):  # type: ignore[no-untyped-def]
+def _defocus(
+    images, rows, columns, pad, flat_boxes, flat_heights, weight, taps, heights, boxes, weights, nearest, out
+):
     height, width, channels = images.shape[1:]
     line = width * channels
     rim = taps.size - 1
@@ -347,7 +349,7 @@ def _disk_parts(radius: float, softness: float) -> tuple[Any, ...]:
 
 
 @kernel
-def _motion(images, weights, down, right, reach, out):  # type: ignore[no-untyped-def]
+def _motion(images, weights, down, right, reach, out):
     height, width, channels = images.shape[1:]
     line = width * channels
     pad = reach * channels
@@ -405,7 +407,7 @@ def motion(images: Bytes, radius: float, sigma: float, angles_deg: Field) -> Byt
 
 
 @kernel
-def _zoom_average(images, rows, row_share, columns, column_share, nearest, out):  # type: ignore[no-untyped-def]
+def _zoom_average(images, rows, row_share, columns, column_share, nearest, out):
     height, width, channels = images.shape[1:]
     line = width * channels
     mixed = np.empty(line + channels, np.float32)

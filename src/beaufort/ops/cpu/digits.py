@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from beaufort.arrays import Bytes, Field
-from beaufort.ops.cpu._kernel import kernel
+from beaufort.ops.cpu._kernel import exact_kernel, kernel
 from beaufort.ops.cpu._pixels import to_byte
 
 __all__ = ["outline", "strokes", "to_bytes"]
@@ -18,7 +17,7 @@ f32, u8 = np.float32, np.uint8
 
 
 @kernel
-def _strokes(images, segments, counts, unit, dash, out):  # type: ignore[no-untyped-def]
+def _strokes(images, segments, counts, unit, dash, out):
     height, width, channels = images.shape[1:]
     reach = 2.3 * (1 - math.exp(-1.0)) * unit
     canvas = np.empty((height, width), np.float32)
@@ -36,7 +35,9 @@ def _strokes(images, segments, counts, unit, dash, out):  # type: ignore[no-unty
                     if dash > 0 and int(x / dash) % 2 == 0:
                         continue
                     line = y0 + slope * (x - x0)
-                    for y in range(max(math.ceil(line - reach), 0), min(math.floor(line + reach) + 1, height)):
+                    for y in range(
+                        max(math.ceil(line - reach), 0), min(math.floor(line + reach) + 1, height)
+                    ):
                         light = 1 + math.log(1 - abs(y - line) / (2.3 * unit))
                         if light > 0:
                             canvas[y, x] = min(canvas[y, x] + f32(light * 255), f32(255))
@@ -45,9 +46,7 @@ def _strokes(images, segments, counts, unit, dash, out):  # type: ignore[no-unty
                     out[i, y, x, c] = to_byte(canvas[y, x], True)
 
 
-def strokes(
-    images: Bytes, segments: Field, counts: Field, *, unit: float = 1.0, dash: float = 0.0
-) -> Bytes:
+def strokes(images: Bytes, segments: Field, counts: Field, *, unit: float = 1.0, dash: float = 0.0) -> Bytes:
     """Draw segments (x0, y0, x1, y1) in white, softly: 1 + ln(1 - d/2.3) at vertical distance d.
 
     `segments` is `(n, most, 4)`, `counts` says how many each image has; `unit` is the width of a
@@ -58,9 +57,9 @@ def strokes(
     return out
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
-def _outline(images, taps, low, high, out):  # type: ignore[no-untyped-def]
-    # No fused products here: a symmetric digit has exact ties, and rounding decides them.
+@exact_kernel
+def _outline(images, taps, low, high, out):
+    # Exact, because a symmetric digit has ties, and rounding decides them.
     height, width, channels = images.shape[1:]
     radius = taps.size - 1
     epsilon = 2.220446049250313e-16
@@ -165,7 +164,7 @@ def outline(images: Bytes, sigma: float, low: float, high: float) -> Bytes:
 
 
 @kernel
-def _to_bytes(values, nearest, out):  # type: ignore[no-untyped-def]
+def _to_bytes(values, nearest, out):
     for i in range(values.size):
         out[i] = to_byte(values[i], nearest)
 

@@ -27,7 +27,7 @@ i32, u16, u32, i64, f32, u8 = np.int32, np.uint16, np.uint32, np.int64, np.float
 
 
 @kernel
-def _copy_sweeps(images, offsets, distance, out):  # type: ignore[no-untyped-def]
+def _copy_sweeps(images, offsets, distance, out):
     height, width, channels = images.shape[1:]
     packed = np.empty(height * width, np.uint32)
     for i in range(images.shape[0]):
@@ -67,7 +67,7 @@ def copy_sweeps(images: Bytes, offsets: Field, distance: int) -> Bytes:
 
 
 @kernel
-def _swap_sweeps(images, gates, offsets, distance, out):  # type: ignore[no-untyped-def]
+def _swap_sweeps(images, gates, offsets, distance, out):
     height, width = images.shape[1:3]
     for i in range(images.shape[0]):
         out[i] = images[i]
@@ -93,7 +93,7 @@ def swap_sweeps(images: Bytes, gates: Field, offsets: Field, distance: int) -> B
 
 
 @kernel
-def _flakes(normals, mean, spread, threshold, rows, row_share, columns, column_share, out):  # type: ignore[no-untyped-def]
+def _flakes(normals, mean, spread, threshold, rows, row_share, columns, column_share, out):
     for i in range(normals.shape[0]):
         for y in range(out.shape[1]):
             a = normals[i, rows[y]]
@@ -117,14 +117,14 @@ def flakes(normals: Field, mean: float, spread: float, factor: float, threshold:
 
 
 @inlined
-def _mix(a, b, d, e, s, t):  # type: ignore[no-untyped-def]
+def _mix(a, b, d, e, s, t):
     """Between four neighbors: s of the way to the right, t of the way down."""
     upper, lower = a + (b - a) * s, d + (e - d) * s
     return upper + (lower - upper) * t
 
 
 @kernel
-def _affine_mirror(images, matrices, rows, columns, margin, out):  # type: ignore[no-untyped-def]
+def _affine_mirror(images, matrices, rows, columns, margin, out):
     height, width, channels = images.shape[1:]
     high_y, high_x = len(rows) - margin - 2, len(columns) - margin - 2
     frame = np.empty((height, width * channels), np.float32)
@@ -154,7 +154,7 @@ def _affine_mirror(images, matrices, rows, columns, margin, out):  # type: ignor
 
 
 @kernel
-def _affine_zero(images, matrices, out):  # type: ignore[no-untyped-def]
+def _affine_zero(images, matrices, out):
     height, width, channels = images.shape[1:]
     frame = np.zeros((height + 2, width + 2), np.float32)  # the black outside
     for i in range(images.shape[0]):
@@ -199,7 +199,7 @@ def _sample_index(size: int, margin: int, border: str) -> NDArray[np.int64]:
 
 
 @kernel
-def _displace(images, right, down, rows, columns, margin, nearest, out):  # type: ignore[no-untyped-def]
+def _displace(images, right, down, rows, columns, margin, nearest, out):
     height, width, channels = images.shape[1:]
     line = width * channels
     high_y, high_x = len(rows) - margin - 2, len(columns) - margin - 2
@@ -237,7 +237,7 @@ def displace(images: Field, right: Field, down: Field, *, nearest: bool = False)
 
 
 @kernel
-def _displace_zero(images, right, down, out):  # type: ignore[no-untyped-def]
+def _displace_zero(images, right, down, out):
     height, width, channels = images.shape[1:]
     for i in range(images.shape[0]):
         for y in range(height):
@@ -264,7 +264,7 @@ def displace_zero(images: Field, right: Field, down: Field) -> Bytes:
 
 
 @inlined
-def _means(sums, count, short, out):  # type: ignore[no-untyped-def]
+def _means(sums, count, short, out):
     """The means of `count` bytes by their sums, in PIL's fixed point or in 16 bits that give the same."""
     if short[count, 0] > 0:
         factor, offset = u32(short[count, 0]), u16(short[count, 1])
@@ -277,7 +277,7 @@ def _means(sums, count, short, out):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _pixel_cells(images, row_cells, rows, column_cells, columns, short, out):  # type: ignore[no-untyped-def]
+def _pixel_cells(images, row_cells, rows, column_cells, columns, short, out):
     height, width, channels = images.shape[1:]
     line = width * channels
     across = len(column_cells) * channels
@@ -344,7 +344,7 @@ def pixel_cells(images: Bytes, rows: int, columns: int) -> Bytes:
     most = max(down[0][:, 1].max(), across[0][:, 1].max())
     if most > _MOST:
         raise ImageValueError(
-            f"cells of {most} pixels came; at most {_MOST} pixels wide and high are accepted: shrink the image first"
+            f"cells of {most} pixels came; at most {_MOST} are accepted: shrink the image first"
         )
     _pixel_cells(images, *down, *across, _short_means(), out)
     return out

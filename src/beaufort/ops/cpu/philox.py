@@ -36,9 +36,7 @@ _SHIFT = u64(32)
 
 # sin(πy)/y as a polynomial in y² on [0, 1/4]; -2·ln(m) as one in m on [1, 2]. Least squares at
 # Chebyshev points; largest errors 7e-9 and 4e-7.
-_S0, _S1, _S2, _S3, _S4 = map(
-    f32, (3.14159264, -5.16771008, 2.55007752, -0.59829129, 0.07765766)
-)
+_S0, _S1, _S2, _S3, _S4 = map(f32, (3.14159264, -5.16771008, 2.55007752, -0.59829129, 0.07765766))
 _L0, _L1, _L2, _L3, _L4, _L5, _L6, _L7 = (
     f32(-2 * v)
     for v in (
@@ -56,7 +54,7 @@ _LN2 = f32(-2 * math.log(2))
 
 
 @inlined
-def _philox(c0, c1, c2, c3, k0, k1):  # type: ignore[no-untyped-def]
+def _philox(c0, c1, c2, c3, k0, k1):
     for _ in range(10):
         p0 = _M0 * u64(c0)
         p1 = _M1 * u64(c2)
@@ -70,13 +68,13 @@ def _philox(c0, c1, c2, c3, k0, k1):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _sin_pi(y):  # type: ignore[no-untyped-def]
+def _sin_pi(y):
     q = y * y
     return y * (_S0 + q * (_S1 + q * (_S2 + q * (_S3 + q * _S4))))
 
 
 @inlined
-def _normal_pair(a, b):  # type: ignore[no-untyped-def]
+def _normal_pair(a, b):
     """Box-Muller on two words, in polynomials that vectorize."""
     x = np.float32(f32(i32(a >> u32(8))) + f32(0.5))  # 2²⁴ times a number in (0, 1)
     bits = np.float32(x).view(np.int32)
@@ -92,7 +90,7 @@ def _normal_pair(a, b):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _fill_words(out, size, k0, k1, field, ids):  # type: ignore[no-untyped-def]
+def _fill_words(out, size, k0, k1, field, ids):
     blocks = (size + 3) // 4
     for i in range(len(ids)):
         row = out[i * size : i * size + 4 * blocks]
@@ -106,7 +104,7 @@ def _fill_words(out, size, k0, k1, field, ids):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _fill_normal(out, size, k0, k1, field, ids):  # type: ignore[no-untyped-def]
+def _fill_normal(out, size, k0, k1, field, ids):
     blocks = (size + 3) // 4
     for i in range(len(ids)):
         row = out[i * size : i * size + 4 * blocks]
@@ -122,7 +120,7 @@ def _fill_normal(out, size, k0, k1, field, ids):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _fill_uniform(out, size, k0, k1, field, ids, low_value, width):  # type: ignore[no-untyped-def]
+def _fill_uniform(out, size, k0, k1, field, ids, low_value, width):
     blocks = (size + 3) // 4
     unit = f32(width * 2.0**-24)
     for i in range(len(ids)):
@@ -137,7 +135,7 @@ def _fill_uniform(out, size, k0, k1, field, ids, low_value, width):  # type: ign
 
 
 @kernel
-def _fill_bernoulli(out, size, k0, k1, field, ids, threshold):  # type: ignore[no-untyped-def]
+def _fill_bernoulli(out, size, k0, k1, field, ids, threshold):
     blocks = (size + 3) // 4
     for i in range(len(ids)):
         row = out[i * size : i * size + 4 * blocks]
@@ -151,7 +149,7 @@ def _fill_bernoulli(out, size, k0, k1, field, ids, threshold):  # type: ignore[n
 
 
 @kernel
-def _fill_impulses(out, size, k0, k1, field, ids, threshold):  # type: ignore[no-untyped-def]
+def _fill_impulses(out, size, k0, k1, field, ids, threshold):
     blocks = (size + 3) // 4
     half = threshold >> u32(1)
     for i in range(len(ids)):
@@ -166,7 +164,7 @@ def _fill_impulses(out, size, k0, k1, field, ids, threshold):  # type: ignore[no
 
 
 @kernel
-def _fill_integers(out, size, k0, k1, field, ids, lowest, spans):  # type: ignore[no-untyped-def]
+def _fill_integers(out, size, k0, k1, field, ids, lowest, spans):
     blocks = (size + 3) // 4
     for i in range(len(ids)):
         row, span = out[i * size : i * size + 4 * blocks], spans[i]
@@ -180,7 +178,7 @@ def _fill_integers(out, size, k0, k1, field, ids, lowest, spans):  # type: ignor
 
 
 @kernel
-def _pick_aliases(words, values, tables, column_bits, out):  # type: ignore[no-untyped-def]
+def _pick_aliases(words, values, tables, column_bits, out):
     """Walker's method: a column by the top bits of the word, it or its alias by the next sixteen."""
     shift = u32(32 - column_bits)
     low_shift = u32(16 - column_bits)
@@ -193,7 +191,7 @@ def _pick_aliases(words, values, tables, column_bits, out):  # type: ignore[no-u
 
 
 @kernel
-def _hash_bytes(images, out):  # type: ignore[no-untyped-def]
+def _hash_bytes(images, out):
     """A sum over 8-byte words, each mixed with its place: any order of summation gives it."""
     for i in range(images.shape[0]):
         row = images[i]
@@ -276,13 +274,13 @@ def philox_integers(
 ) -> Field:
     """Whole numbers in [low, high), `high` for all images or for each."""
     out, size = _buffer(shape, ids, dtype)
-    _fill_integers(out, size, *key, field, ids, i32(low), np.broadcast_to(np.asarray(high - low, u64), len(ids)))
+    _fill_integers(
+        out, size, *key, field, ids, i32(low), np.broadcast_to(np.asarray(high - low, u64), len(ids))
+    )
     return _shaped(out, ids, shape)
 
 
-def philox_poisson(
-    key: Key, ids: NDArray[np.uint64], field: int, images: Bytes, rate: float
-) -> Field:
+def philox_poisson(key: Key, ids: NDArray[np.uint64], field: int, images: Bytes, rate: float) -> Field:
     """Poisson counts with means rate × value / 255, exact to 2⁻¹⁶ of a column's share."""
     tables, column_bits = _poisson_tables(rate)
     words = philox_words(key, ids, field, images.shape[1:])
@@ -312,7 +310,7 @@ def _poisson_tables(rate: float) -> tuple[NDArray[np.uint32], int]:
 
 
 @kernel
-def _split_columns(shares, tables):  # type: ignore[no-untyped-def]
+def _split_columns(shares, tables):
     """Split shares over equal columns: in each, a coin decides between the column and one alias."""
     columns = shares.shape[1]
     stack = np.empty(columns, np.int64)
@@ -338,7 +336,7 @@ def _split_columns(shares, tables):  # type: ignore[no-untyped-def]
                 stack[small] = high
                 small += 1
         for i in range(columns):
-            coin = 65535 if alias[i] == i else min(int(round(height[i] * 65536)), 65535)
+            coin = 65535 if alias[i] == i else min(round(height[i] * 65536), 65535)
             tables[row, i] = u32(coin << 16 | alias[i])
 
 

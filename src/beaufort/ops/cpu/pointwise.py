@@ -11,13 +11,13 @@ from beaufort.ops.cpu._kernel import kernel
 from beaufort.ops.cpu._pixels import to_byte
 
 __all__ = [
-    "lower_contrast",
     "add_field",
     "add_noise",
     "blend",
     "brighten",
     "haze",
     "look_up",
+    "lower_contrast",
     "multiply_noise",
     "paint",
     "replace",
@@ -30,7 +30,7 @@ i32, f32, u8 = np.int32, np.float32, np.uint8
 
 
 @kernel
-def _add_noise(images, noise, sigma, nearest, out):  # type: ignore[no-untyped-def]
+def _add_noise(images, noise, sigma, nearest, out):
     for i in range(images.size):
         out[i] = to_byte(f32(images[i]) + noise[i] * sigma, nearest)
 
@@ -43,7 +43,7 @@ def add_noise(images: Bytes, noise: Field, sigma: float, *, nearest: bool = Fals
 
 
 @kernel
-def _multiply_noise(images, noise, sigma, nearest, out):  # type: ignore[no-untyped-def]
+def _multiply_noise(images, noise, sigma, nearest, out):
     for i in range(images.size):
         value = f32(images[i])
         out[i] = to_byte(value + value * noise[i] * sigma, nearest)
@@ -57,7 +57,7 @@ def multiply_noise(images: Bytes, noise: Field, sigma: float, *, nearest: bool =
 
 
 @kernel
-def _replace(images, hits, out):  # type: ignore[no-untyped-def]
+def _replace(images, hits, out):
     for i in range(images.size):
         hit = hits[i]
         out[i] = images[i] if hit == 0 else (u8(255) if hit == 2 else u8(0))
@@ -71,7 +71,7 @@ def replace(images: Bytes, hits: Field) -> Bytes:
 
 
 @kernel
-def _take(table, at, out):  # type: ignore[no-untyped-def]
+def _take(table, at, out):
     last = table.size - 1
     for i in range(at.size):
         out[i] = table[min(at[i], last)]
@@ -92,7 +92,7 @@ def look_up(images: Bytes, table: Bytes) -> Bytes:
 
 
 @kernel
-def _add_field(images, field, nearest, out):  # type: ignore[no-untyped-def]
+def _add_field(images, field, nearest, out):
     channels = images.shape[3]
     for i in range(images.shape[0]):
         for y in range(images.shape[1]):
@@ -109,7 +109,7 @@ def add_field(images: Bytes, field: Field, *, nearest: bool = False) -> Bytes:
 
 
 @kernel
-def _blend(image, texture, weight, texture_weight, nearest, out):  # type: ignore[no-untyped-def]
+def _blend(image, texture, weight, texture_weight, nearest, out):
     line = image.shape[1] * image.shape[2]
     for y in range(image.shape[0]):
         source = image[y].reshape(line)
@@ -136,7 +136,7 @@ def blend(
 
 
 @kernel
-def _haze(images, fields, amount, nearest, out):  # type: ignore[no-untyped-def]
+def _haze(images, fields, amount, nearest, out):
     height, width, channels = images.shape[1:]
     line = width * channels
     thick = np.empty(line, np.float32)
@@ -172,7 +172,7 @@ def haze(images: Bytes, fields: Field, amount: float, *, nearest: bool = False) 
 
 
 @kernel
-def _lower_contrast(images, factor, shared, nearest, out):  # type: ignore[no-untyped-def]
+def _lower_contrast(images, factor, shared, nearest, out):
     height, width, channels = images.shape[1:]
     line = width * channels
     offset = np.empty(line, np.float32)
@@ -208,7 +208,7 @@ def lower_contrast(images: Bytes, factor: float, *, shared: bool = False, neares
 
 
 @kernel
-def _brighten(images, ratio, black, out):  # type: ignore[no-untyped-def]
+def _brighten(images, ratio, black, out):
     pixels = images.reshape(images.size // 3, 3)
     bright = out.reshape(images.size // 3, 3)
     for i in range(len(pixels)):
@@ -235,7 +235,7 @@ def brighten(images: Bytes, amount: float) -> Bytes:
 
 
 @kernel
-def _saturate(images, gain, lift, out):  # type: ignore[no-untyped-def]
+def _saturate(images, gain, lift, out):
     pixels = images.reshape(images.size // 3, 3)
     vivid = out.reshape(images.size // 3, 3)
     grey_share = min(max(lift, f32(0)), f32(1))
@@ -265,7 +265,7 @@ def saturate_colors(images: Bytes, gain: float, lift: float) -> Bytes:
 
 
 @kernel
-def _snowfall(images, layers, mix, nearest, out):  # type: ignore[no-untyped-def]
+def _snowfall(images, layers, mix, nearest, out):
     height, width, channels = images.shape[1:]
     line = width * channels
     white = np.empty(line, np.float32)
@@ -300,7 +300,7 @@ def snowfall(images: Bytes, layers: Bytes, mix: float, *, nearest: bool = False)
 
 
 @kernel
-def _paint(images, masks, color, cover, nearest, out):  # type: ignore[no-untyped-def]
+def _paint(images, masks, color, cover, nearest, out):
     height, width, channels = images.shape[1:]
     line = width * channels
     kept = np.empty(line, np.float32)

@@ -15,7 +15,7 @@ i32, f32, u8 = np.int32, np.float32, np.uint8
 
 
 @inlined
-def _refine(coarse, fine, centers, edges, lows, highs, noise, amplitude, kept):  # type: ignore[no-untyped-def]
+def _refine(coarse, fine, centers, edges, lows, highs, noise, amplitude, kept):
     """One level: from cells × cells points to twice as many each way, of which `kept` rows are written.
 
     `lows` and `highs` follow the smallest and the largest point, column by column: a point once made
@@ -66,7 +66,7 @@ def _refine(coarse, fine, centers, edges, lows, highs, noise, amplitude, kept): 
 
 
 @kernel
-def _plasma(noise, side, decay, out):  # type: ignore[no-untyped-def]
+def _plasma(noise, side, decay, out):
     height, width = out.shape[1:]
     one = np.empty(side * side, np.float32)
     other = np.empty(side * side, np.float32)
@@ -112,26 +112,28 @@ def plasma(noise: Field, side: int, decay: float, height: int, width: int) -> Fi
 
 
 @kernel
-def _liquid(smoothed, mean, spread, threshold, out):  # type: ignore[no-untyped-def]
+def _liquid(smoothed, mean, spread, threshold, out):
     for i in range(smoothed.size):
         value = mean + spread * smoothed[i]
         out[i] = u8(0) if value < threshold else u8(i32(value * 255))
 
 
 @kernel
-def _spots(smoothed, mean, spread, threshold, out):  # type: ignore[no-untyped-def]
+def _spots(smoothed, mean, spread, threshold, out):
     for i in range(smoothed.size):
         out[i] = f32(1) if mean + spread * smoothed[i] > threshold else f32(0)
 
 
 @kernel
-def _trim(masks, least):  # type: ignore[no-untyped-def]
+def _trim(masks, least):
     for i in range(masks.size):
         masks[i] = f32(0) if masks[i] < least else masks[i]
 
 
-def mud_spots(normals: Field, mean: float, spread: float, sigma: float, threshold: float, rim: float) -> Field:
-    """How much mud covers each pixel, 0 or 0.8 to 1, float32: smooth noise above a threshold, rounded off."""
+def mud_spots(
+    normals: Field, mean: float, spread: float, sigma: float, threshold: float, rim: float
+) -> Field:
+    """How much mud covers each pixel, 0 or 0.8 to 1, float32: noise above a threshold, rounded off."""
     spots = np.empty(normals.shape, np.float32)
     _spots(smooth(normals, sigma).ravel(), mean, spread, threshold, spots.ravel())
     masks = smooth(spots, rim)
@@ -143,7 +145,7 @@ _EMBOSS = np.array([[-2, -1, 0], [-1, 1, 1], [0, 1, 2]])
 
 
 @kernel
-def _shine(water, relief, strength, out):  # type: ignore[no-untyped-def]
+def _shine(water, relief, strength, out):
     brightest = i32(0)
     for i in range(water.size):
         brightest = max(brightest, i32(water[i]) * i32(relief[i]))
@@ -161,7 +163,7 @@ def water_drops(
     out = np.empty(normals.shape, np.float32)
     for water, light in zip(layers, out, strict=True):
         depth = cv2.distanceTransform(255 - cv2.Canny(water, 50, 150), cv2.DIST_L2, 5)
-        depth = cv2.blur(cv2.min(depth, 20.0), (3, 3))
+        depth = cv2.blur(np.minimum(depth, 20), (3, 3))
         relief = cv2.filter2D(cv2.equalizeHist(depth.astype(np.uint8)), cv2.CV_8U, _EMBOSS)
         _shine(water.ravel(), cv2.blur(relief, (3, 3)).ravel(), f32(strength), light.ravel())
     return out
