@@ -83,9 +83,7 @@ class Random(Protocol):
     def normal(self, shape: tuple[int, ...], dtype: type = np.float32) -> Field:
         """Standard normal numbers."""
 
-    def uniform(
-        self, shape: tuple[int, ...], low: float, high: float, dtype: type = np.float32
-    ) -> Field:
+    def uniform(self, shape: tuple[int, ...], low: float, high: float, dtype: type = np.float32) -> Field:
         """Numbers spread evenly over [low, high)."""
 
     def bernoulli(self, shape: tuple[int, ...], probability: float) -> Field:
@@ -94,9 +92,7 @@ class Random(Protocol):
     def impulses(self, shape: tuple[int, ...], share: float) -> Field:
         """With probability `share` a 1 or a 2, equally often; else 0 (uint8)."""
 
-    def integers(
-        self, shape: tuple[int, ...], low: int, high: int | Field, dtype: type = np.int32
-    ) -> Field:
+    def integers(self, shape: tuple[int, ...], low: int, high: int | Field, dtype: type = np.int32) -> Field:
         """Whole numbers in [low, high); `high` may be given for each image, `(n,)`."""
 
     def gated_pairs(self, shape: tuple[int, ...], low: int, high: int) -> tuple[Field, Field]:
@@ -126,9 +122,7 @@ class Keyed:
         field = self._ops.philox_normal(self._key, self._ids, self._next(), shape)
         return field if dtype is np.float32 else field.astype(dtype)
 
-    def uniform(
-        self, shape: tuple[int, ...], low: float, high: float, dtype: type = np.float32
-    ) -> Field:
+    def uniform(self, shape: tuple[int, ...], low: float, high: float, dtype: type = np.float32) -> Field:
         field = self._ops.philox_uniform(self._key, self._ids, self._next(), shape, low, high)
         return field if dtype is np.float32 else field.astype(dtype)
 
@@ -138,12 +132,8 @@ class Keyed:
     def impulses(self, shape: tuple[int, ...], share: float) -> Field:
         return self._ops.philox_impulses(self._key, self._ids, self._next(), shape, share)
 
-    def integers(
-        self, shape: tuple[int, ...], low: int, high: int | Field, dtype: type = np.int32
-    ) -> Field:
-        return self._ops.philox_integers(
-            self._key, self._ids, self._next(), shape, low, high, dtype
-        )
+    def integers(self, shape: tuple[int, ...], low: int, high: int | Field, dtype: type = np.int32) -> Field:
+        return self._ops.philox_integers(self._key, self._ids, self._next(), shape, low, high, dtype)
 
     def gated_pairs(self, shape: tuple[int, ...], low: int, high: int) -> tuple[Field, Field]:
         return self.bernoulli(shape, 0.5), self.integers((*shape, 2), low, high, np.int8)
@@ -168,9 +158,7 @@ class Reference:
     def normal(self, shape: tuple[int, ...], dtype: type = np.float32) -> Field:
         return self._state.standard_normal((1, *shape)).astype(dtype)
 
-    def uniform(
-        self, shape: tuple[int, ...], low: float, high: float, dtype: type = np.float32
-    ) -> Field:
+    def uniform(self, shape: tuple[int, ...], low: float, high: float, dtype: type = np.float32) -> Field:
         return self._state.uniform(low, high, (1, *shape)).astype(dtype)
 
     def bernoulli(self, shape: tuple[int, ...], probability: float) -> Field:
@@ -181,9 +169,7 @@ class Reference:
         salt = self.bernoulli(shape, 0.5)
         return np.where(hit, np.where(salt, 2, 1), 0).astype(np.uint8)
 
-    def integers(
-        self, shape: tuple[int, ...], low: int, high: int | Field, dtype: type = np.int32
-    ) -> Field:
+    def integers(self, shape: tuple[int, ...], low: int, high: int | Field, dtype: type = np.int32) -> Field:
         return self._state.randint(low, int(np.ravel(high)[0]), (1, *shape)).astype(dtype)
 
     def gated_pairs(self, shape: tuple[int, ...], low: int, high: int) -> tuple[Field, Field]:

@@ -84,10 +84,11 @@ class Corruption:
     Same image id and seed, same pixels: whatever the batch, the order, the thread, the process.
     """
 
-    def __init__(self, name: str, group: str, version: int, doc: str) -> None:
+    def __init__(self, name: str, group: str, version: int, doc: str, *, graded: bool = True) -> None:
         self.name = name
         self.group = group
         self.version = version
+        self.graded = graded
         self.__doc__ = doc
         self.recipes: dict[str, Recipe] = {}
 
@@ -261,7 +262,7 @@ def _nearest_scale(side: int, channels: int) -> str:
     return min(near, key=near.__getitem__)
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=1024, typed=True)  # equal constants of two corruptions are two things
 def _grow(params: Any, factor: float) -> Any:
     """The same damage on an image `factor` times as large."""
     grown: dict[str, float] = {}
@@ -290,6 +291,7 @@ def corruption(
     draw: Draw | None = None,
     published: int = 1,
     version: int = 1,
+    graded: bool = True,
 ) -> Callable[[Render], Corruption]:
     """Register a render as the corruption of its name.
 
@@ -299,10 +301,11 @@ def corruption(
         draw: what is random for each image; its result is handed to the render.
         published: the severity taken when none is given.
         version: goes up when the pixels of an unchanged call change.
+        graded: whether severity 5 changes the pixels more than severity 1.
     """
 
     def register(render: Render) -> Corruption:
-        made = Corruption(render.__name__, group, version, render.__doc__ or "")
+        made = Corruption(render.__name__, group, version, render.__doc__ or "", graded=graded)
         for scale, constants in levels.items():
             made.at(scale, levels=constants, draw=draw, published=published)(render)
         corruptions.register(made.name, made)

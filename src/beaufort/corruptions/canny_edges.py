@@ -5,21 +5,24 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from beaufort.arrays import Bytes
-from beaufort.corruptions._corruption import PerPixel, Pixels, corruption
+from beaufort.corruptions._corruption import corruption
 from beaufort.ops import Ops
 
 
 class Params(NamedTuple):
     """What counts as an edge."""
 
-    sigma: Pixels
-    """Standard deviation of the Gaussian that comes first."""
-    low: PerPixel
-    high: PerPixel
+    sigma: float
+    """Standard deviation of the Gaussian that comes first, in pixels."""
+    low: float
+    high: float
     """Least slope of an edge, and of one point in it; the intensity range is [0, 1]."""
 
 
 @corruption("digits", levels={"mnist": [Params(1.0, 0.1, 0.2)]})
 def canny_edges(images: Bytes, p: Params, ops: Ops) -> Bytes:
-    """Replace the image by its edges, white on black; each channel by its own."""
+    """Replace the image by its edges, white on black; each channel by its own.
+
+    An edge is one pixel wide whatever the size of the image: nothing here grows at scale `relative`.
+    """
     return ops.outline(images, p.sigma, p.low, p.high)

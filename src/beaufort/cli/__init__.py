@@ -1,0 +1,7 @@
+"""The command line: one file a command."""
+
+from __future__ import annotations
+
+from beaufort.cli._app import app, main
+
+__all__ = ["app", "main"]

@@ -1,0 +1,80 @@
+"""What a job shows while it works and when it ends."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from beaufort.jobs import Progress, Report
+
+__all__ = ["finish", "progress_bar"]
+
+_SHOWN = 20
+"""Problems told in full; `--json` lists all."""
+
+
+@contextlib.contextmanager
+def progress_bar(title: str) -> Iterator[Progress | None]:
+    """A bar with the time left, on a terminal's stderr; None elsewhere."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+    from rich.progress import Progress as Bar
+
+    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()
+    times = TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn()
+    with Bar(*columns, *times, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(title, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def finish(report: Report, output: object, *, as_json: bool) -> None:
+    """Tell what a job did, and end with 1 if it had problems."""
+    if as_json:
+        typer.echo(json.dumps({"output": str(output), **report.as_dict()}, indent=2))
+    else:
+        typer.echo(_summary(report, output))
+        _tell_problems(report)
+    if not report.ok:
+        raise typer.Exit(1)
+
+
+def _summary(report: Report, output: object) -> str:
+    parts = [f"{report.done} written to {_printable(output)}"]
+    if report.skipped:
+        parts.append(f"{report.skipped} there already")
+    if report.ignored:
+        parts.append(f"{report.ignored} other files left alone")
+    if report.problems:
+        parts.append(f"{len(report.problems)} problem{'s' * (len(report.problems) != 1)}")
+    return ", ".join(parts)
+
+
+def _tell_problems(report: Report) -> None:
+    for path, message in report.problems[:_SHOWN]:
+        typer.echo(f"problem: {_printable(path)}: {_printable(message)}", err=True)
+    if (more := len(report.problems) - _SHOWN) > 0:
+        typer.echo(f"and {more} more; --json lists all", err=True)
+    if report.stopped:
+        typer.echo(f"stopped: {_printable(report.stopped)}", err=True)
+
+
+def _printable(text: Any) -> str:
+    """Text that cannot steer a terminal: file names may hold anything."""
+    return "".join(
+        c if c.isprintable() else c.encode("unicode_escape", "surrogatepass").decode() for c in str(text)
+    )

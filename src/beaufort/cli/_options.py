@@ -1,0 +1,44 @@
+"""Options that several commands have, and the texts that they accept."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated
+
+import typer
+
+from beaufort.errors import OptionError
+
+__all__ = ["Jobs", "Json", "Seed", "comma_list", "severity_list"]
+
+Seed = Annotated[int, typer.Option(help="Any whole number; the same seed gives the same bytes.")]
+Jobs = Annotated[int | None, typer.Option(help="Threads; all processors if not given. It changes no result.")]
+Json = Annotated[bool, typer.Option("--json", help="Print a summary for programs.")]
+
+_PART = re.compile(r"([1-5])(?:-([1-5]))?")
+
+
+def comma_list(text: str) -> list[str]:
+    """Names separated by commas.
+
+    >>> comma_list("fog, snow")
+    ['fog', 'snow']
+    """
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def severity_list(text: str) -> list[int]:
+    """Severities: one, a range, or several of both.
+
+    >>> severity_list("1-3,5")
+    [1, 2, 3, 5]
+    """
+    found: set[int] = set()
+    for part in text.split(","):
+        match = _PART.fullmatch(part.strip())
+        if match is None or int(match[2] or match[1]) < int(match[1]):
+            raise OptionError(
+                f"the severity {text!r} came; write 3, or 1-5, or 1,3,5, with numbers from 1 to 5"
+            )
+        found.update(range(int(match[1]), int(match[2] or match[1]) + 1))
+    return sorted(found)

@@ -1,0 +1,80 @@
+"""`beaufort corrupt`: a picture or a folder of them."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from beaufort.cli._console import finish, progress_bar
+from beaufort.cli._options import Jobs, Json, Seed, comma_list, severity_list
+
+__all__ = ["corrupt"]
+
+
+class OutputFormat(StrEnum):
+    """What the outputs are written as."""
+
+    keep = "keep"
+    png = "png"
+    jpeg = "jpeg"
+
+
+def corrupt(
+    source: Annotated[
+        Path, typer.Argument(help="A picture, or a folder that is searched with all below it.")
+    ],
+    output: Annotated[Path, typer.Argument(help="A folder outside of the source; made if missing.")],
+    *,
+    corruption: Annotated[
+        str, typer.Option(help="Names and subsets, with commas; `beaufort ls corruptions` lists them.")
+    ] = "common",
+    severity: Annotated[str, typer.Option(help="3, or 1-5, or 1,3,5.")] = "1-5",
+    seed: Seed = 0,
+    scale: Annotated[
+        str,
+        typer.Option(
+            help="Published constants to use: imagenet, inception, tiny, cifar, mnist; auto takes the "
+            "nearest by the short side, relative lets those in pixels grow with it."
+        ),
+    ] = "auto",
+    jobs: Jobs = None,
+    file_format: Annotated[
+        OutputFormat, typer.Option("--format", help="keep writes what the source's name ends in.")
+    ] = OutputFormat.keep,
+    quality: Annotated[int, typer.Option(help="Of JPEG files, 1 to 100; ImageNet-C has 85.")] = 85,
+    as_json: Json = False,
+) -> None:
+    """Corrupt pictures into `OUTPUT/corruption/severity/…`, skipping what is there already.
+
+    `beaufort corrupt photos/ corrupted/ --corruption fog,snow --severity 1-5`
+
+    `beaufort corrupt cat.jpg corrupted/ --corruption weather --severity 3 --format png`
+
+    Outputs have the paths of their sources. A picture's pixels depend on the picture, its path in SOURCE,
+    the seed and the scale, and on nothing else. Use an OUTPUT of its own for each source.
+
+    A file's content decides what it is, not its name. CMYK, palette and 16-bit pictures become 8-bit RGB or
+    grey; the rotation in EXIF data is carried out; notes and color profiles are dropped. Transparency is
+    kept where the format can, otherwise the picture is laid on white. Animations, pictures of more than 100
+    megapixels or under 16 pixels, and damaged files are told at the end, with exit code 1; the rest is done.
+    """
+    from beaufort.jobs import corrupt_tree
+
+    names, severities = comma_list(corruption), severity_list(severity)
+    with progress_bar("corrupt") as progress:
+        report = corrupt_tree(
+            source,
+            output,
+            names=names,
+            severities=severities,
+            seed=seed,
+            scale=scale,
+            file_format=file_format.value,
+            quality=quality,
+            jobs=jobs,
+            progress=progress,
+        )
+    finish(report, output, as_json=as_json)

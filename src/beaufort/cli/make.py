@@ -1,0 +1,62 @@
+"""`beaufort make`: the published data sets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from beaufort.cli._console import finish, progress_bar
+from beaufort.cli._options import Jobs, Json, Seed, comma_list
+
+__all__ = ["make"]
+
+
+def make(
+    dataset: Annotated[str, typer.Argument(help="mnist-c, cifar10-c, tiny-imagenet-c or imagenet-c.")],
+    source: Annotated[Path, typer.Argument(help="The clean data set.")],
+    output: Annotated[Path, typer.Argument(help="A folder; made if missing.")],
+    *,
+    corruption: Annotated[
+        str | None, typer.Option(help="Make these only: names and subsets, with commas.")
+    ] = None,
+    extra: Annotated[bool, typer.Option("--extra", help="For mnist-c, all 31 corruptions.")] = False,
+    seed: Seed = 0,
+    jobs: Jobs = None,
+    limit: Annotated[int | None, typer.Option(help="The first so many pictures only.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Make a published data set in its published layout, skipping what is there already.
+
+    `beaufort make imagenet-c imagenet/val imagenet-c`
+
+    `beaufort make mnist-c mnist/ mnist-c/ --corruption fog,identity`
+
+    **mnist-c**: SOURCE has MNIST's idx files, gzipped or not; without those of the training set only the
+    test set is made. Writes `corruption/{train,test}_{images,labels}.npy`.
+
+    **cifar10-c**: SOURCE is the binary version, a folder with images.npy and labels.npy, or one with a PNG
+    grid and labels.csv. Writes `corruption.npy`, all pictures at severity 1 first, and `labels.npy`.
+
+    **imagenet-c**: SOURCE is a folder a class. Short side 256, middle 224×224, corrupted, JPEG of quality 85
+    at `corruption/severity/class/file`.
+
+    **tiny-imagenet-c**: the same with 64×64 pixels, the aspect not kept.
+    """
+    from beaufort.jobs import make_dataset
+
+    names = None if corruption is None else comma_list(corruption)
+    with progress_bar(f"make {dataset}") as progress:
+        report = make_dataset(
+            dataset,
+            source,
+            output,
+            names=names,
+            extra=extra,
+            seed=seed,
+            limit=limit,
+            jobs=jobs,
+            progress=progress,
+        )
+    finish(report, output, as_json=as_json)

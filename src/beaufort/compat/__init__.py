@@ -1,0 +1,1 @@
+"""Modules to import in place of other packages: their names and signatures, our engine."""

@@ -1,0 +1,158 @@
+"""From a file that may hold anything to an 8-bit picture.
+
+What a file is called does not matter; its content decides. What comes out has mode L, LA, RGB or RGBA:
+
+* palette pictures become RGB, or RGBA if a color is transparent; bilevel ones become grey;
+* CMYK, YCbCr and the like become RGB;
+* 16-bit values lose their low byte (v >> 8);
+* the rotation that a camera noted in EXIF is carried out;
+* more than one frame, floating-point values, and more than `MAX_PIXELS` pixels are refused, the last
+  before anything is decoded.
+"""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+
+import numpy as np
+from PIL import ExifTags, Image, ImageOps, UnidentifiedImageError
+
+from beaufort.errors import BeaufortError, ImageFileError
+
+__all__ = ["MAX_PIXELS", "SUFFIXES", "is_picture_name", "read_image"]
+
+MAX_PIXELS = 100_000_000
+"""Height × width above which a picture is refused, from its header."""
+
+SUFFIXES = frozenset(
+    {".avif", ".bmp", ".gif", ".jfif", ".jp2", ".jpe", ".jpeg", ".jpg", ".png", ".tga"}
+    | {".tif", ".tiff", ".webp", ".pbm", ".pgm", ".pnm", ".ppm"}
+)
+"""Endings, in lower case, of the files that are taken for pictures when a folder is read."""
+
+_MODES = {
+    "1": "L",
+    "L": "L",
+    "LA": "LA",
+    "La": "LA",
+    "P": "RGB",
+    "PA": "RGBA",
+    "RGB": "RGB",
+    "RGBA": "RGBA",
+    "RGBX": "RGB",
+    "RGBa": "RGBA",
+    "CMYK": "RGB",
+    "HSV": "RGB",
+    "YCbCr": "RGB",
+}
+_WITH_ALPHA = {"L": "LA", "RGB": "RGBA"}
+
+
+def is_picture_name(name: str) -> bool:
+    """Whether a file of this name is looked at when a folder is read; hidden files are not.
+
+    >>> is_picture_name("ILSVRC2012_val_00000001.JPEG"), is_picture_name("labels.csv")
+    (True, False)
+    """
+    return not name.startswith(".") and Path(name).suffix.lower() in SUFFIXES
+
+
+def read_image(path: Path, *, upright: bool = True) -> Image.Image:
+    """The picture in a file, mode L, LA, RGB or RGBA.
+
+    Args:
+        path: a regular file, or a link to one.
+        upright: turn the picture as its EXIF data say. The published sets were made without.
+    """
+    try:
+        return _read(path, upright)
+    except BeaufortError as error:
+        error.add_note(f"in {path}")
+        raise
+
+
+def _read(path: Path, upright: bool) -> Image.Image:
+    _check_file(path)
+    try:
+        with Image.open(path) as opened:
+            _check_header(opened)
+            opened.load()
+            return _plain(_turned(opened) if upright else opened)
+    except BeaufortError:
+        raise
+    except UnidentifiedImageError:
+        raise ImageFileError(
+            "the file is not a picture of a format that can be read, or its start is damaged"
+        ) from None
+    except (Image.DecompressionBombError, Image.DecompressionBombWarning):
+        raise ImageFileError(
+            f"the picture has more than {MAX_PIXELS:,} pixels; make it smaller first"
+        ) from None
+    except MemoryError:
+        raise ImageFileError("the picture does not fit into memory; make it smaller first") from None
+    except Exception as error:  # a decoder that meets hostile bytes may raise anything
+        raise ImageFileError(f"the picture is damaged or cut short ({error})") from error
+
+
+def _check_file(path: Path) -> None:
+    """Refuse what would block (a pipe), or is no file, or has no content."""
+    try:
+        found = path.stat()
+        if stat.S_ISREG(found.st_mode) and found.st_size:
+            with path.open("rb"):
+                return
+    except OSError as error:
+        raise ImageFileError(f"the file cannot be read ({error.strerror or error})") from None
+    if not stat.S_ISREG(found.st_mode):
+        raise ImageFileError("this is not a regular file; only files and links to files are read")
+    raise ImageFileError("the file is empty (0 bytes)")
+
+
+def _check_header(opened: Image.Image) -> None:
+    width, height = opened.size
+    if width * height > MAX_PIXELS:
+        raise ImageFileError(
+            f"the picture has {height} × {width} pixels; at most {MAX_PIXELS:,} are read: "
+            "make it smaller first"
+        )
+    frames = 1 if opened.format == "MPO" else getattr(opened, "n_frames", 1)
+    if frames > 1:
+        raise ImageFileError(
+            f"the file has {frames} frames; save the one that is meant as a picture of its own"
+        )
+
+
+def _turned(opened: Image.Image) -> Image.Image:
+    try:
+        orientation = opened.getexif().get(ExifTags.Base.Orientation, 1)
+    except Exception:  # notes that cannot be read turn nothing
+        return opened
+    return ImageOps.exif_transpose(opened) if orientation in range(2, 9) else opened
+
+
+def _plain(image: Image.Image) -> Image.Image:
+    """The picture in one of the four modes, without notes, profiles or a link to its file."""
+    if image.mode.startswith("I"):
+        return _from_16_bit(image)
+    if image.mode not in _MODES:
+        raise ImageFileError(
+            f"the picture has values of the kind {image.mode!r} in Pillow's terms; accepted are whole "
+            "numbers of up to 16 bits: save it as 8-bit RGB or grey first"
+        )
+    mode = _MODES[image.mode]
+    if "transparency" in image.info:
+        mode = _WITH_ALPHA.get(mode, mode)
+    plain = image.copy() if image.mode == mode else image.convert(mode)
+    plain.info = {}
+    return plain
+
+
+def _from_16_bit(image: Image.Image) -> Image.Image:
+    values = np.asarray(image)
+    if values.min() < 0 or values.max() > 0xFFFF:
+        raise ImageFileError(
+            f"the picture has values from {values.min()} to {values.max()}; accepted are whole numbers "
+            "of up to 16 bits: save it as 8-bit grey first"
+        )
+    return Image.fromarray((values.astype(np.uint16) >> 8).astype(np.uint8))

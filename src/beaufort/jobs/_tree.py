@@ -1,0 +1,249 @@
+"""One tree of pictures into one tree a corruption and severity: `output/corruption/severity/…`.
+
+A picture is decoded once and every output that is missing is made from it. Pictures are independent:
+what one comes to does not depend on the others, their order, or the number of threads.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path, PurePosixPath
+from threading import Event, Lock
+
+from PIL import Image
+
+from beaufort.arrays import MIN_SIDE
+from beaufort.corruptions import corruptions
+from beaufort.errors import AssetError, BeaufortError, OptionError
+from beaufort.images import Format, encode, is_leftover, remove_leftover, write_bytes
+from beaufort.jobs._disk import stop_reason
+from beaufort.jobs._names import Cell
+from beaufort.jobs._pool import run_bounded
+from beaufort.jobs._walk import picture_folders
+from beaufort.jobs.report import Problem, Progress, Report
+
+__all__ = ["TreeJob", "run_tree"]
+
+_LARGE = 16_000_000
+"""Pixels from which pictures are worked on one at a time, so that memory does not grow with threads."""
+
+
+@dataclass(frozen=True)
+class TreeJob:
+    """What is to be made of which pictures, and how."""
+
+    source: Path
+    """A folder, or one picture."""
+    output: Path
+    cells: Sequence[Cell]
+    read: Callable[[Path], Image.Image]
+    """A source file → the picture that is corrupted."""
+    target: Callable[[str], tuple[str, Format]]
+    """A source's name → the output's name and format."""
+    seed: int = 0
+    scale: str = "auto"
+    quality: int = 85
+    limit: int | None = None
+    """How many pictures at most."""
+
+
+@dataclass(frozen=True)
+class _Task:
+    """A picture and the outputs of it that are missing."""
+
+    path: Path
+    picture: PurePosixPath
+    """Relative to the source; the picture's identity."""
+    kind: Format
+    outputs: tuple[tuple[Cell, Path], ...]
+
+
+@dataclass(frozen=True)
+class _Outcome:
+    dealt_with: int
+    done: int = 0
+    skipped: int = 0
+    ignored: int = 0
+    problems: tuple[Problem, ...] = ()
+
+
+def run_tree(job: TreeJob, *, jobs: int, progress: Progress | None = None) -> Report:
+    """Make what is missing of a tree."""
+    return _Run(job, jobs, progress).report()
+
+
+class _Run:
+    """A job under way: what its threads share."""
+
+    def __init__(self, job: TreeJob, jobs: int, progress: Progress | None) -> None:
+        self.job = job
+        self.jobs = jobs
+        self.progress = progress
+        self.stop = Event()
+        self.stopped: str | None = None
+        self.unavailable: dict[str, str] = {}
+        self.large = Lock()
+        self.total = self.count() * len(job.cells) if progress else 0
+        self.dealt_with = self.done = self.skipped = self.ignored = 0
+        self.problems: list[Problem] = []
+
+    def report(self) -> Report:
+        run_bounded(self.make, self.tasks(), self.collect, jobs=self.jobs, stop=self.stop)
+        missing = [Problem(name, message) for name, message in self.unavailable.items()]
+        if not (self.dealt_with or self.problems or self.stopped):
+            missing.append(
+                Problem(".", "no picture was found; files are looked at whose names end as pictures' do")
+            )
+        problems = tuple(sorted([*self.problems, *missing]))
+        return Report(self.done, self.skipped, problems, self.ignored, self.stopped)
+
+    # In the caller's thread: what there is to do, and what came of it.
+
+    def count(self) -> int:
+        found = sum(len(folder.pictures) for folder in picture_folders(self.job.source, self.job.output))
+        return found if self.job.limit is None else min(found, self.job.limit)
+
+    def collect(self, outcome: _Outcome) -> None:
+        self.dealt_with += outcome.dealt_with
+        self.done += outcome.done
+        self.skipped += outcome.skipped
+        self.ignored += outcome.ignored
+        self.problems += outcome.problems
+        if self.progress is not None and outcome.dealt_with:
+            self.progress(self.dealt_with, self.total)
+
+    def tasks(self) -> Iterator[_Task]:
+        left = self.job.limit
+        alone = not self.job.source.is_dir()
+        root = self.job.source.parent if alone else self.job.source
+        for folder in picture_folders(self.job.source, self.job.output):
+            pictures = folder.pictures[:left]
+            if left is not None:
+                left -= len(pictures)
+            self.collect(
+                _Outcome(0, ignored=folder.ignored, problems=(folder.problem,) if folder.problem else ())
+            )
+            for task in self.folder_tasks(root, folder.relative, pictures):
+                yield from _by_corruption(task) if alone else [task]
+            if left == 0:
+                return
+
+    def folder_tasks(self, root: Path, relative: PurePosixPath, pictures: Sequence[str]) -> Iterator[_Task]:
+        if not pictures:
+            return
+        folders = {
+            cell: self.job.output / cell.name / str(cell.severity) / relative for cell in self.job.cells
+        }
+        try:
+            present = {cell: self.present(folder) for cell, folder in folders.items()}
+        except (OSError, BeaufortError) as error:
+            self.refuse(relative, len(pictures), f"its outputs cannot be written ({_reason(error)})")
+            return
+        taken: dict[str, str] = {}
+        for name in pictures:
+            target, kind = self.job.target(name)
+            if (first := taken.setdefault(target, name)) != name:
+                self.refuse(
+                    relative / name,
+                    1,
+                    f"its outputs would be called {target}, as those of {first}; rename it",
+                )
+                continue
+            missing = tuple((cell, folders[cell] / target) for cell in folders if target not in present[cell])
+            skipped = len(folders) - len(missing)
+            self.collect(_Outcome(skipped, skipped=skipped))
+            if missing:
+                yield _Task(root / relative / name, relative / name, kind, missing)
+
+    def refuse(self, path: PurePosixPath, pictures: int, message: str) -> None:
+        problem = Problem(path.as_posix(), message)
+        self.collect(_Outcome(pictures * len(self.job.cells), problems=(problem,)))
+
+    def present(self, folder: Path) -> set[str]:
+        """The names in an output folder; drafts of killed runs are deleted on the way."""
+        root = self.job.output.resolve()
+        if not folder.resolve().is_relative_to(root):
+            raise OptionError(f"{folder} leads out of {root} through a link")
+        try:
+            with os.scandir(folder) as entries:
+                names = {entry.name for entry in entries if entry.is_file()}
+        except FileNotFoundError:
+            return set()
+        for name in filter(is_leftover, names):
+            remove_leftover(folder / name)
+        return names
+
+    # In the worker threads.
+
+    def make(self, task: _Task) -> _Outcome:
+        """Decode a picture and make its outputs; a problem with it is part of the outcome."""
+        path = task.picture.as_posix()
+        try:
+            image = self.job.read(task.path)
+        except (BeaufortError, OSError) as error:
+            return _Outcome(len(task.outputs), problems=(Problem(path, _reason(error)),))
+        if min(image.size) < MIN_SIDE:
+            size = f"{image.height} × {image.width}"
+            message = (
+                f"the picture has {size} pixels; both sides must be at least {MIN_SIDE}: enlarge it first"
+            )
+            return _Outcome(len(task.outputs), problems=(Problem(path, message),))
+        done = 0
+        failed: dict[str, list[Cell]] = {}
+        with self.large if image.width * image.height > _LARGE else nullcontext():
+            for cell, target in task.outputs:
+                try:
+                    done += self.make_one(image, task, cell, target)
+                except (BeaufortError, OSError, MemoryError) as error:
+                    failed.setdefault(_reason(error), []).append(cell)
+        problems = tuple(Problem(path, f"{_listed(cells)}: {reason}") for reason, cells in failed.items())
+        return _Outcome(len(task.outputs), done, problems=problems)
+
+    def make_one(self, image: Image.Image, task: _Task, cell: Cell, target: Path) -> bool:
+        """Write one output; False if the job is stopping, or the corruption's assets are not to be had."""
+        if self.stop.is_set() or cell.name in self.unavailable:
+            return False
+        try:
+            result = corruptions[cell.name](
+                image, cell.severity, ids=[_identity(task.picture)], seed=self.job.seed, scale=self.job.scale
+            )
+        except AssetError as error:
+            self.unavailable[cell.name] = str(error)
+            return False
+        content = encode(result, task.kind, self.job.quality)
+        try:
+            write_bytes(target, content)
+        except OSError as error:
+            reason = stop_reason(target, error)
+            if reason is None:
+                raise
+            self.stopped = reason
+            self.stop.set()
+            return False
+        return True
+
+
+def _by_corruption(task: _Task) -> Iterator[_Task]:
+    """A task for each corruption, so that one picture can keep several threads busy."""
+    for _, outputs in groupby(task.outputs, key=lambda output: output[0].name):
+        yield _Task(task.path, task.picture, task.kind, tuple(outputs))
+
+
+def _identity(picture: PurePosixPath) -> str:
+    """The path as text that can be hashed, whatever bytes the file system allows in a name."""
+    return os.fsencode(picture.as_posix()).decode("utf-8", "backslashreplace")
+
+
+def _listed(cells: Sequence[Cell]) -> str:
+    first = f"{cells[0].name} at severity {cells[0].severity}"
+    return first if len(cells) == 1 else f"{first} and {len(cells) - 1} more"
+
+
+def _reason(error: BaseException) -> str:
+    if isinstance(error, BeaufortError):
+        return str(error)
+    return getattr(error, "strerror", None) or str(error) or type(error).__name__

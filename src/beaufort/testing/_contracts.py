@@ -1,0 +1,201 @@
+"""What a corruption promises, one function a promise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from beaufort.arrays import MIN_SIDE
+from beaufort.corruptions import SEVERITIES, Corruption
+from beaufort.errors import BeaufortError
+
+__all__ = ["CORRUPTION_CONTRACTS", "ContractError", "check_corruption", "digit", "picture"]
+
+
+class ContractError(BeaufortError, AssertionError):
+    """A promise that is not kept."""
+
+
+def picture(height: int, width: int, channels: int = 3, *, variant: int = 0) -> NDArray[np.uint8]:
+    """A picture with flat parts, slopes, edges and fine texture, in full color."""
+    y, x = np.mgrid[:height, :width]
+    u, v = x / width, y / height
+    waves = 40 * np.sin((7 + variant) * u + 3 * v) * np.cos(5 * v - (2 + variant) * u)
+    disk = 90 * (np.hypot(u - 0.35, v - 0.55) < 0.22)
+    checks = 30 * ((x // 3 + y // 3) % 2) * (u > 0.6) * (v < 0.5)
+    layers = [
+        110 + waves + 60 * u + disk * weight - checks * (1 - weight) for weight in (1.0, 0.2, -0.5, 0.6)
+    ]
+    return np.clip(np.stack(layers[:channels], axis=-1), 0, 255).astype(np.uint8)
+
+
+def digit(*, variant: int = 0) -> NDArray[np.uint8]:
+    """Something like a handwritten digit: a soft white ring and a stroke on black, 28×28×1."""
+    y, x = np.mgrid[:28, :28]
+    ring = np.abs(np.hypot(x - 13, y - 10 - variant % 3) - 5 - variant % 2)
+    stroke = np.where((y > 14) & (y < 24), np.abs(x - 18 + (y - 14) * 0.3), 9)
+    return np.clip(255 * (2.2 - np.minimum(ring, stroke)), 0, 255).astype(np.uint8)[..., None]
+
+
+def _sample(scale: str, count: int) -> NDArray[np.uint8]:
+    """Pictures that suit a scale: digits for `mnist`, colors for the others."""
+    if scale == "mnist":
+        return np.stack([digit(variant=i % 6) for i in range(count)])
+    return np.stack([picture(64, 64, variant=i % 4) for i in range(count)])
+
+
+def _expect(kept: bool, corruption: Corruption, promise: str) -> None:
+    if not kept:
+        raise ContractError(f"{corruption.name} does not keep this promise: {promise}")
+
+
+def keeps_kind_and_shape(corruption: Corruption) -> None:
+    """The same kind, shape and dtype come back, for every kind of image that is accepted."""
+    from PIL import Image
+
+    color = picture(40, 48)
+    kinds: list[Any] = [
+        color[..., 0],
+        color[..., :1],
+        color,
+        picture(40, 48, 4),
+        np.stack([color, color[::-1]]),
+        np.stack([color[..., :1]] * 3),
+    ]
+    for image in kinds:
+        out = corruption(image, 2)
+        same = isinstance(out, np.ndarray) and out.shape == image.shape and out.dtype == np.uint8
+        _expect(same, corruption, f"a uint8 array {image.shape} comes back as one")
+    for mode, pixels in (("L", color[..., 0]), ("RGB", color), ("RGBA", picture(40, 48, 4))):
+        out = corruption(Image.fromarray(pixels), 2)
+        same = isinstance(out, Image.Image) and out.mode == mode and out.size == (48, 40)
+        _expect(same, corruption, f"a PIL image of mode {mode} comes back as one")
+        array = corruption(pixels, 2)
+        _expect(
+            np.array_equal(np.asarray(out), array), corruption, f"PIL {mode} and NumPy give the same pixels"
+        )
+
+
+def leaves_input_alone(corruption: Corruption) -> None:
+    """The caller's array is not changed, and the result does not share its memory."""
+    image = picture(40, 48)
+    before = image.copy()
+    image.flags.writeable = False
+    out = corruption(image, 3)
+    _expect(np.array_equal(image, before), corruption, "the input is not changed")
+    _expect(not np.shares_memory(out, image), corruption, "the result is a new array")
+
+
+def carries_alpha(corruption: Corruption) -> None:
+    """Alpha comes back untouched and changes nothing else."""
+    image = picture(40, 48, 4)
+    out = corruption(image, 3, ids=["a"])
+    _expect(np.array_equal(out[..., 3], image[..., 3]), corruption, "alpha is untouched")
+    plain = corruption(image[..., :3], 3, ids=["a"])
+    _expect(np.array_equal(out[..., :3], plain), corruption, "color does not depend on alpha")
+
+
+def same_alone_as_in_a_batch(corruption: Corruption) -> None:
+    """An image's pixels depend on the image, its id and the seed, not on its company."""
+    images = np.stack([picture(40, 48, variant=i) for i in range(5)])
+    ids: list[int | str] = [0, 1, "two", "three", 2**40]
+    for identity in (ids, None):
+        batch = corruption(images, 3, ids=identity)
+        for i, image in enumerate(images):
+            alone = corruption(image, 3, ids=identity and [identity[i]])
+            _expect(np.array_equal(batch[i], alone), corruption, "alone as in a batch")
+        order = [3, 0, 4, 2, 1]
+        shuffled = corruption(images[order], 3, ids=identity and [identity[i] for i in order])
+        _expect(np.array_equal(shuffled, batch[order]), corruption, "in any order")
+        many = corruption(np.concatenate([images] * 40), 3, ids=identity and identity * 40, jobs=2)
+        _expect(np.array_equal(many, np.concatenate([batch] * 40)), corruption, "on any number of threads")
+
+
+def same_every_time(corruption: Corruption) -> None:
+    """Two calls give the same pixels, and no global generator is touched."""
+    image = picture(40, 48)
+    state = np.random.get_state()[1]
+    first, second = corruption(image, 3), corruption(image, 3)
+    _expect(np.array_equal(first, second), corruption, "two calls, the same pixels")
+    untouched = np.array_equal(np.asarray(state), np.asarray(np.random.get_state()[1]))
+    _expect(untouched, corruption, "NumPy's global generator is not touched")
+
+
+def differs_by_seed_and_id(corruption: Corruption) -> None:
+    """Other seeds and ids give other pixels where something is random, and the same where nothing is."""
+    image = picture(40, 48)
+    base = corruption(image, 3, ids=["a"], seed=0)
+    for what, others in (
+        ("seed", [corruption(image, 3, ids=["a"], seed=seed) for seed in range(1, 9)]),
+        ("id", [corruption(image, 3, ids=[name], seed=0) for name in "bcdefghi"]),
+    ):
+        differs = any(not np.array_equal(base, other) for other in others)
+        promise = f"another {what} gives other pixels" if corruption.random else f"the {what} does not matter"
+        _expect(differs == corruption.random, corruption, promise)
+
+
+def does_something(corruption: Corruption) -> None:
+    """At every scale and severity the picture changes and stays a picture."""
+    for scale in corruption.recipes:
+        image = _sample(scale, 1)[0]
+        for severity in SEVERITIES:
+            out = corruption(image, severity, scale=scale)
+            _expect(
+                bool((out != image).any()), corruption, f"{scale} at severity {severity} changes the image"
+            )
+            _expect(
+                bool(out.std() > 0),
+                corruption,
+                f"{scale} at severity {severity} leaves more than one flat color",
+            )
+
+
+def grows_with_severity(corruption: Corruption) -> None:
+    """At severity 5 the pixels differ more from the clean ones than at severity 1."""
+    for scale, recipe in corruption.recipes.items():
+        if len(recipe.levels) == 1 or not corruption.graded:
+            continue
+        images = _sample(scale, 64)
+        damage = [
+            float(
+                np.abs(corruption(images, severity, scale=scale, ids=range(64)).astype(int) - images).mean()
+            )
+            for severity in (1, 5)
+        ]
+        _expect(damage[1] > damage[0], corruption, f"stronger with severity at scale {scale} ({damage})")
+
+
+def takes_any_size(corruption: Corruption) -> None:
+    """Small, large, wide and tall images, grey and color, at scales `auto` and `relative`."""
+    for height, width in ((MIN_SIDE, MIN_SIDE), (MIN_SIDE, 97), (131, 17), (200, 333), (301, 299)):
+        for channels in (1, 3):
+            image = picture(height, width, channels)
+            for scale in ("auto", "relative"):
+                out = corruption(image, 3, scale=scale)
+                _expect(out.shape == image.shape, corruption, f"{height}×{width}×{channels} at scale {scale}")
+
+
+CORRUPTION_CONTRACTS: dict[str, Callable[[Corruption], None]] = {
+    contract.__name__: contract
+    for contract in (
+        keeps_kind_and_shape,
+        leaves_input_alone,
+        carries_alpha,
+        same_alone_as_in_a_batch,
+        same_every_time,
+        differs_by_seed_and_id,
+        does_something,
+        grows_with_severity,
+        takes_any_size,
+    )
+}
+"""The promises by name."""
+
+
+def check_corruption(corruption: Corruption) -> None:
+    """Run every contract; a `ContractError` says which promise is not kept."""
+    for contract in CORRUPTION_CONTRACTS.values():
+        contract(corruption)

@@ -1,0 +1,169 @@
+"""Corruption as a step of a data loader: for PIL images, NumPy arrays and torch tensors."""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from beaufort.arrays import Bytes, open_batch
+from beaufort.corruptions import SUBSETS, corruptions
+from beaufort.errors import ImageTypeError, ImageValueError, OptionError, UnknownNameError
+from beaufort.ops import cpu_ops
+from beaufort.registry import unknown
+from beaufort.rng import Id, id_words
+
+__all__ = ["Corrupt"]
+
+_TENSORS = "a uint8 tensor (c, h, w) or (n, c, h, w) with 1, 3 or 4 channels"
+
+
+@dataclass(frozen=True)
+class Corrupt:
+    """A callable that corrupts images; what comes back has the kind, shape, dtype and device that came.
+
+    Nothing about it changes when it is called and no global generator is touched: it can be pickled,
+    shared by threads and sent to the workers of a data loader, and an image comes out the same
+    whichever worker, batch or epoch it is in. A new `seed` gives new randomness, in each epoch if wanted.
+
+    >>> rough = Corrupt("weather", severity=range(1, 6))
+    >>> rough.choose("n01440764/a.jpg")
+    ('fog', 2)
+    """
+
+    name: str | Sequence[str]
+    """A corruption (`fog`), a list of `get_corruption_names` (`common`), or several of either, one of
+    which is chosen for each image; what is named twice is chosen twice as often."""
+    severity: int | Sequence[int] | None = None
+    """1 to 5, or several, `range(1, 6)` say, one of which is chosen for each image. None is 1, or at
+    scale `mnist` the published severity."""
+    seed: int = 0
+    """Any whole number."""
+    scale: str = field(default="auto", kw_only=True)
+    """Which published constants to use; see `Corruption.__call__`."""
+
+    def __post_init__(self) -> None:
+        for option in ("name", "severity"):
+            given = getattr(self, option)
+            if isinstance(given, Iterable) and not isinstance(given, str):
+                object.__setattr__(self, option, tuple(given))
+        if isinstance(self.seed, bool) or not isinstance(self.seed, int | np.integer):
+            raise OptionError(f"the seed {self.seed!r} came; accepted is a whole number")
+        object.__setattr__(self, "seed", int(self.seed))
+        if not (self._names and self._severities):
+            raise OptionError("an empty list of names or severities came; there is nothing to choose from")
+        for name in self._names:
+            for severity in self._severities:
+                corruptions[name].params(severity, self.scale)  # says what is wrong with either
+
+    def __call__(self, image: Any, image_id: Id | Sequence[Id] | None = None) -> Any:
+        """The image, or each image of a batch, corrupted.
+
+        Args:
+            image: a PIL image; a uint8 NumPy array `(h, w)`, `(h, w, 1|3|4)` or `(n, h, w, 1|3|4)`; a
+                uint8 torch tensor `(1|3|4, h, w)` or `(n, 1|3|4, h, w)`, whatever its device: the
+                work is done on the CPU.
+            image_id: what identifies the image, a number or a text; a list of them for a batch.
+                Without, its own pixels do.
+        """
+        if _is_tensor(image):
+            pixels = _channels_last(image)
+            return _tensor_like(image, self._run(pixels, image_id))
+        return self._run(image, image_id)
+
+    def choose(self, image_id: Id) -> tuple[str, int | None]:
+        """The corruption and severity that the image of this id gets."""
+        return self._choose(int(id_words([image_id])[0]))
+
+    def _choose(self, word: int) -> tuple[str, int | None]:
+        digest = hashlib.blake2b(f"beaufort|choice|{self.seed}|{word}".encode(), digest_size=16).digest()
+        name = _pick(self._names, digest[:8])
+        return name, _pick(self._severities, digest[8:])
+
+    @cached_property
+    def _names(self) -> tuple[str, ...]:
+        given = self.name if isinstance(self.name, tuple) else (self.name,)
+        return tuple(name for one in given for name in _expand(one))
+
+    @cached_property
+    def _severities(self) -> tuple[int | None, ...]:
+        return self.severity if isinstance(self.severity, tuple) else (self.severity,)
+
+    def _run(self, image: Any, image_id: Id | Sequence[Id] | None) -> Any:
+        batch = open_batch(image)
+        color = batch.color
+        if len(color) == 0:
+            return batch.close(color.copy())
+        if image_id is None:
+            ids = cpu_ops().content_ids(color).tolist()
+        else:
+            single = not (isinstance(image, np.ndarray) and image.ndim == 4)
+            ids = _ids(image_id, single, len(color))
+        return batch.close(self._corrupt(color, ids))
+
+    def _corrupt(self, color: Bytes, ids: Sequence[Id]) -> Bytes:
+        """Each image under its own choice; those that share one go through together."""
+        groups: dict[tuple[str, int | None], list[int]] = {}
+        for place, word in enumerate(id_words(ids).tolist()):
+            groups.setdefault(self._choose(word), []).append(place)
+        out = np.empty_like(color)
+        for (name, severity), places in groups.items():
+            chosen = [ids[place] for place in places]
+            some = color if len(places) == len(color) else color[places]
+            out[places] = corruptions[name](some, severity, ids=chosen, seed=self.seed, scale=self.scale)
+        return out
+
+
+def _expand(name: Any) -> tuple[str, ...]:
+    if isinstance(name, str) and name in corruptions:
+        return (name,)
+    if isinstance(name, str) and name in SUBSETS:
+        return SUBSETS[name]
+    known = {**dict.fromkeys(corruptions), **dict.fromkeys(SUBSETS)}
+    raise UnknownNameError(unknown("corruption or a list of them", name, known))
+
+
+def _pick(things: Sequence[Any], digest: bytes) -> Any:
+    return things[int.from_bytes(digest, "little") * len(things) >> 64]
+
+
+def _ids(image_id: Any, single: bool, count: int) -> Sequence[Id]:
+    if hasattr(image_id, "tolist"):  # an array or a tensor of numbers, as a data loader collates them
+        image_id = image_id.tolist()
+    several = not isinstance(image_id, str) and isinstance(image_id, Sequence)
+    if single and not several:
+        return [image_id]
+    if not single and several and len(image_id) == count:
+        return list(image_id)
+    wanted = "an image takes one id" if single else f"a batch of {count} images takes a list of {count} ids"
+    raise OptionError(f"image_id {image_id!r:.60} came; {wanted}")
+
+
+def _is_tensor(image: Any) -> bool:
+    """Whether it is a torch tensor; nobody can have one without having imported torch."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(image, torch.Tensor)
+
+
+def _channels_last(image: Any) -> Bytes:
+    if image.dtype != sys.modules["torch"].uint8:
+        raise ImageTypeError(
+            f"a tensor of dtype {image.dtype} came; accepted is {_TENSORS}. Corrupt before scaling and "
+            "normalizing; (image * 255).round().to(torch.uint8) makes one of values in [0, 1]"
+        )
+    if image.ndim not in (3, 4) or image.shape[-3] not in (1, 3, 4):
+        hint = "; image.movedim(-1, -3) puts the channels there" if image.shape[-1] in (1, 3, 4) else ""
+        raise ImageValueError(f"a tensor of shape {tuple(image.shape)} came; accepted is {_TENSORS}{hint}")
+    pixels: Bytes = np.moveaxis(image.detach().cpu().numpy(), -3, -1)
+    return pixels
+
+
+def _tensor_like(image: Any, pixels: Bytes) -> Any:
+    torch = sys.modules["torch"]
+    back = torch.from_numpy(np.ascontiguousarray(np.moveaxis(pixels, -1, -3))).to(image.device)
+    return back.as_subclass(type(image))

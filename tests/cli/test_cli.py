@@ -1,0 +1,273 @@
+"""The command line from outside: texts, exit codes, and what is on the disk afterwards."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+from typer.testing import CliRunner
+
+import beaufort
+from beaufort.cli import app
+from beaufort.cli._console import _printable
+from beaufort.cli._options import severity_list
+from beaufort.errors import OptionError
+
+RUNNER = CliRunner()
+ANSI = re.compile(r"\x1b\[[0-9;]*m")
+FAST = ["--corruption", "brightness,gaussian_noise", "--severity", "1,4"]
+
+
+def run(*arguments: object) -> tuple[int, str, str]:
+    result = RUNNER.invoke(app, [str(argument) for argument in arguments])
+    return result.exit_code, ANSI.sub("", result.stdout), ANSI.sub("", result.stderr)
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {
+        p.relative_to(folder).as_posix(): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()
+    }
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    folder = tmp_path / "source"
+    folder.mkdir()
+    rng = np.random.default_rng(2)
+    for name in ("a.png", "b.jpg", "c.png"):
+        Image.fromarray(rng.integers(0, 256, (32, 40, 3), np.uint8)).save(folder / name)
+    return folder
+
+
+def test_version() -> None:
+    assert run("--version") == (0, f"beaufort {beaufort.__version__}\n", "")
+
+
+@pytest.mark.parametrize("command", [[], ["corrupt"], ["make"], ["gallery"], ["ls"], ["ls", "corruptions"]])
+def test_help_teaches_with_an_example(command: list[str]) -> None:
+    code, out, _ = run(*command, "--help")
+    assert code == 0
+    example = "corrupt" if not command else " ".join(command)
+    assert f"beaufort {example} " in " ".join(out.split())
+
+
+def test_corrupt_a_folder_and_again(source: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    code, text, errors = run("corrupt", source, out, *FAST, "--jobs", 2)
+    assert (code, errors) == (0, "")
+    assert text == f"12 written to {out}\n"
+    assert (out / "gaussian_noise/4/b.jpg").is_file()
+    code, text, _ = run("corrupt", source, out, *FAST)
+    assert (code, text) == (0, f"0 written to {out}, 12 there already\n")
+
+
+def test_corrupt_a_file(source: Path, tmp_path: Path) -> None:
+    code, _, _ = run(
+        "corrupt", source / "a.png", tmp_path / "out", *FAST, "--format", "jpeg", "--quality", 40
+    )
+    assert code == 0
+    assert (tmp_path / "out/brightness/1/a.jpg").is_file()
+
+
+def test_problems_are_told_at_the_end(source: Path, tmp_path: Path) -> None:
+    (source / "empty.png").touch()
+    (source / "notes.txt").touch()
+    code, out, errors = run("corrupt", source, tmp_path / "out", *FAST)
+    assert code == 1
+    assert out.endswith("1 other files left alone, 1 problem\n")
+    assert errors == "problem: empty.png: the file is empty (0 bytes)\n"
+
+
+def test_json_is_for_programs(source: Path, tmp_path: Path) -> None:
+    (source / "empty.png").touch()
+    code, out, errors = run("corrupt", source, tmp_path / "out", *FAST, "--json")
+    told = json.loads(out)
+    assert (code, errors) == (1, "")
+    assert told["done"] == 12
+    assert told["problems"] == [{"path": "empty.png", "message": "the file is empty (0 bytes)"}]
+
+
+def test_many_problems_are_cut_short(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    for i in range(25):
+        (tmp_path / "in" / f"{i}.png").touch()
+    code, _, errors = run("corrupt", tmp_path / "in", tmp_path / "out", *FAST)
+    assert code == 1
+    assert errors.count("problem:") == 20
+    assert "and 5 more; --json lists all" in errors
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--corruption", "fogg"], "did you mean 'fog'"),
+        (["--corruption", "wether"], "did you mean 'weather'"),
+        (["--severity", "6"], "1-5"),
+        (["--severity", "5-1"], "1-5"),
+        (["--scale", "huge"], "accepted are auto, relative"),
+        (["--jobs", "0"], "from 1"),
+        (["--quality", "101"], "from 1 to 100"),
+        (["--format", "gif"], "keep"),
+    ],
+)
+def test_wrong_options_are_answered(source: Path, tmp_path: Path, arguments: list[str], told: str) -> None:
+    code, out, errors = run("corrupt", source, tmp_path / "out", *arguments)
+    assert code == 2
+    assert told in errors
+    assert out == ""
+    assert not (tmp_path / "out").exists()
+
+
+def test_wrong_folders_are_answered(source: Path, tmp_path: Path) -> None:
+    assert run("corrupt", tmp_path / "nothing", tmp_path / "out")[0] == 2
+    assert run("corrupt", source, source / "out")[0] == 2
+    assert run("corrupt", source, source / "a.png")[0] == 2
+    run("corrupt", source, tmp_path / "out", *FAST)
+    code, _, errors = run("corrupt", source, tmp_path / "out", *FAST, "--seed", 9)
+    assert code == 2
+    assert "was made with seed 0 and not 9" in errors
+
+
+def test_make(tmp_path: Path) -> None:
+    (tmp_path / "cifar").mkdir()
+    np.save(tmp_path / "cifar/images.npy", np.full((3, 32, 32, 3), 90, np.uint8))
+    np.save(tmp_path / "cifar/labels.npy", np.array([1, 2, 3]))
+    arguments = ["make", "cifar10-c", tmp_path / "cifar", tmp_path / "out", "--corruption", "contrast"]
+    code, out, _ = run(*arguments, "--limit", 2, "--json")
+    assert code == 0
+    assert json.loads(out)["done"] == 2
+    assert np.load(tmp_path / "out/contrast.npy").shape == (10, 32, 32, 3)
+    assert run("make", "cifar-c", tmp_path / "cifar", tmp_path / "out")[0] == 2
+
+
+def test_gallery(source: Path, tmp_path: Path) -> None:
+    code, _, _ = run("gallery", source / "a.png", "--output", tmp_path / "out", "--subset", "contrast")
+    assert code == 0
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["gallery.html", "gallery.png"]
+    (source / "cut.png").write_bytes((source / "a.png").read_bytes()[:50])
+    code, _, errors = run("gallery", source / "cut.png", "--output", tmp_path / "out")
+    assert code == 2
+    assert "cut.png" in errors
+
+
+def test_ls_corruptions() -> None:
+    code, out, _ = run("ls", "corruptions")
+    assert code == 0
+    assert [line.split()[0] for line in out.splitlines()[1:]][:3] == beaufort.get_corruption_names("noise")
+    assert len(out.splitlines()) == 1 + len(beaufort.corruptions)
+    code, out, _ = run("ls", "corruptions", "--subset", "mnist-c", "--json")
+    assert [found["name"] for found in json.loads(out)] == beaufort.get_corruption_names("mnist-c")
+    code, _, errors = run("ls", "corruptions", "--subset", "mnist")
+    assert code == 2
+    assert "did you mean" in errors
+
+
+def test_an_interruption_ends_with_130(source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("beaufort.jobs.corrupt_tree", interrupt)
+    code, _, errors = run("corrupt", source, tmp_path / "out")
+    assert code == 130
+    assert "interrupted" in errors
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"), [("3", [3]), ("1-5", [1, 2, 3, 4, 5]), ("5,1,1-2", [1, 2, 5]), (" 2 , 4 ", [2, 4])]
+)
+def test_severities(text: str, expected: list[int]) -> None:
+    assert severity_list(text) == expected
+
+
+@pytest.mark.parametrize("text", ["", "0", "1-6", "a", "1,", "1--2", "-1", "1.5"])
+def test_what_is_no_severity(text: str) -> None:
+    with pytest.raises(OptionError, match="write 3, or 1-5"):
+        severity_list(text)
+
+
+def test_names_cannot_steer_the_terminal() -> None:
+    assert _printable("caf\xe9\x1b[2J\n\udce9") == "caf\xe9\\x1b[2J\\n\\udce9"
+
+
+def command(*arguments: object) -> list[str]:
+    return [sys.executable, "-W", "error", "-m", "beaufort", *map(str, arguments)]
+
+
+def test_as_a_process(source: Path, tmp_path: Path) -> None:
+    (source / "bomb.bmp").write_bytes(
+        b"BM"
+        + bytes(12)
+        + (40).to_bytes(4, "little")
+        + (12_000).to_bytes(4, "little") * 2
+        + b"\1\0\x18\0"
+        + bytes(24)
+    )
+    done = subprocess.run(
+        command("corrupt", source, tmp_path / "out", *FAST), capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert done.stdout == f"12 written to {tmp_path / 'out'}, 1 problem\n"
+    assert done.stderr.startswith("problem: bomb.bmp: the picture has")
+    assert len(done.stderr.splitlines()) == 1
+
+
+def many(tmp_path: Path) -> Path:
+    folder = tmp_path / "many"
+    folder.mkdir()
+    rng = np.random.default_rng(3)
+    for i in range(60):
+        Image.fromarray(rng.integers(0, 256, (64, 64, 3), np.uint8)).save(folder / f"{i:02}.png")
+    return folder
+
+
+def stop_midway(arguments: list[str], out: Path, number: signal.Signals) -> subprocess.CompletedProcess[str]:
+    """Start a command, send it a signal when some of its outputs are there."""
+    process = subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 60
+    while len(list(out.rglob("*.png"))) < 10:
+        assert process.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.002)
+    process.send_signal(number)
+    text, errors = process.communicate(timeout=60)
+    return subprocess.CompletedProcess(arguments, process.returncode, text, errors)
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+def test_a_run_that_was_stopped_is_completed_by_the_next(tmp_path: Path, number: signal.Signals) -> None:
+    source, out = many(tmp_path), tmp_path / "out"
+    arguments = command("corrupt", source, out, "--corruption", "gaussian_noise,contrast", "--jobs", 2)
+    stopped = stop_midway(arguments, out, number)
+    if number == signal.SIGINT:
+        assert stopped.returncode == 130
+        assert "Traceback" not in stopped.stderr
+        assert not [name for name in contents(out) if name.endswith(".part")]
+    assert 10 <= len(contents(out)) < 601
+    leftover = out / "contrast/1" / f".beaufort-{'0' * 8}-1-{'0' * 8}-0.part"
+    if leftover.parent.is_dir():
+        leftover.write_bytes(b"half")
+        os.utime(leftover, (0, 0))
+    subprocess.run(arguments, check=True, capture_output=True)
+    fresh = tmp_path / "fresh"
+    subprocess.run(
+        [str(fresh) if part == str(out) else part for part in arguments], check=True, capture_output=True
+    )
+    assert contents(out) == contents(fresh)
+    assert len(contents(out)) == 601
+
+
+def test_importing_the_command_line_is_light() -> None:
+    heavy = (
+        "import sys, beaufort.cli; print([m for m in ('numba', 'cv2', 'torch', 'PIL') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", heavy], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"

@@ -1,0 +1,110 @@
+"""Every registered corruption keeps every contract."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from beaufort import corruptions
+from beaufort.catalog import fetch
+from beaufort.corruptions import SEVERITIES, Corruption
+from beaufort.errors import AssetError
+from beaufort.testing import CORRUPTION_CONTRACTS, ContractError, check_corruption
+from beaufort.testing._contracts import picture
+
+NEEDS = {"frost": "frost/frost1.png", "pessimal_noise": "mnist-c/pessimal_noise_matrix.f32"}
+
+# Published constants under which some step up in severity changes the pixels less: frost and fog swap
+# brightness for structure, glass blur trades sweeps for distance, snow changes the size of its flakes.
+UNEVEN = {"elastic_transform", "fog", "frost", "glass_blur", "saturate", "snow"}
+
+
+def available(name: str) -> bool:
+    try:
+        fetch(NEEDS[name])
+    except AssetError:
+        return False
+    return True
+
+
+@pytest.fixture(params=corruptions)
+def corruption(request: pytest.FixtureRequest) -> Corruption:
+    name = request.param
+    if name in NEEDS and not available(name):
+        pytest.skip(f"the files of {name} are not to be had here")
+    return corruptions[name]
+
+
+@pytest.mark.parametrize("contract", CORRUPTION_CONTRACTS)
+def test_contract(corruption: Corruption, contract: str) -> None:
+    CORRUPTION_CONTRACTS[contract](corruption)
+
+
+def test_damage_grows_step_by_step(corruption: Corruption) -> None:
+    if corruption.name in UNEVEN or "imagenet" not in corruption.recipes:
+        pytest.skip("its published constants do not grow step by step, or there is one level only")
+    images = np.stack([picture(96, 96, variant=i % 4) for i in range(16)])
+    damage = [
+        np.abs(corruption(images, severity, scale="imagenet", ids=range(16)).astype(int) - images).mean()
+        for severity in SEVERITIES
+    ]
+    assert damage == sorted(damage), damage
+
+
+@pytest.mark.slow
+def test_huge(corruption: Corruption) -> None:
+    image = np.tile(picture(500, 500), (8, 12, 1))
+    out = corruption(image, 3, scale="imagenet" if "imagenet" in corruption.recipes else "auto")
+    assert out.shape == (4000, 6000, 3)
+    assert (out != image).any()
+
+
+IN_A_CHILD = """
+import hashlib, json, sys
+from beaufort import corruptions
+from beaufort.testing._contracts import picture
+image = picture(40, 48)
+print(json.dumps({n: hashlib.sha256(corruptions[n](image, 3, ids=[9]).tobytes()).hexdigest() for n in sys.argv[1:]}))
+"""
+
+
+def test_same_in_another_process() -> None:
+    names = [name for name in corruptions if name not in NEEDS or available(name)]
+    environment = os.environ | {"PYTHONHASHSEED": "7"}
+    command = [sys.executable, "-c", IN_A_CHILD, *names]
+    child = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    theirs = json.loads(child.stdout)
+    image = picture(40, 48)
+    ours = {n: hashlib.sha256(corruptions[n](image, 3, ids=[9]).tobytes()).hexdigest() for n in names}
+    assert theirs == ours
+
+
+def test_a_broken_corruption_is_found() -> None:
+    """The contracts can fail: each of these breaks one promise."""
+
+    def broken(render, *, draw=None):  # type: ignore[no-untyped-def]
+        made = Corruption("broken", "noise", 1, "Broken.")
+        made.at("imagenet", "cifar", "tiny", levels=[1, 2, 3, 4, 5], draw=draw)(render)
+        return made
+
+    calls = iter(range(10**6))
+    for made, contract in (
+        (broken(lambda images, p, ops: images), "does_something"),
+        (broken(lambda images, p, ops: images[:, ::-1] ^ np.uint8(255 // p)), "grows_with_severity"),
+        (broken(lambda images, p, ops: images + np.uint8(next(calls))), "same_every_time"),
+        (broken(lambda images, p, ops: images + np.uint8(len(images) * p)), "same_alone_as_in_a_batch"),
+        (
+            broken(lambda images, p, drawn, ops: images + np.uint8(p), draw=lambda random, images, p: None),
+            "differs_by_seed_and_id",
+        ),
+    ):
+        with pytest.raises(ContractError):
+            CORRUPTION_CONTRACTS[contract](made)
+    with pytest.raises(ContractError):
+        check_corruption(broken(lambda images, p, ops: images))

@@ -1,0 +1,263 @@
+# ruff: noqa: NPY002  (the global generator must stay as it is)
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+from collections import Counter
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from beaufort import corrupt
+from beaufort.errors import ImageTypeError, ImageValueError, OptionError, UnknownNameError
+from beaufort.transforms import Corrupt
+
+torch = pytest.importorskip("torch", reason="torch is not installed")
+
+SEVERITIES = range(1, 6)
+
+
+@pytest.fixture(scope="module")
+def photos() -> np.ndarray:
+    """Eight different pictures (8, 40, 56, 3)."""
+    y, x = np.mgrid[:40, :56]
+    waves = [128 + 100 * np.sin(x / (i + 3) + c) * np.cos(y / (i + 5)) for i in range(8) for c in range(3)]
+    return np.stack(waves).reshape(8, 3, 40, 56).transpose(0, 2, 3, 1).astype(np.uint8)
+
+
+class Compose:
+    """What torchvision's class of that name does."""
+
+    def __init__(self, *steps):
+        self.steps = steps
+
+    def __call__(self, image):
+        for step in self.steps:
+            image = step(image)
+        return image
+
+
+def channels_first(photos):
+    return torch.from_numpy(np.ascontiguousarray(np.moveaxis(photos, -1, -3)))
+
+
+def test_one_corruption_is_corrupt(photos):
+    made = Corrupt("fog", 3, seed=7)(photos[0], "a.jpg")
+    np.testing.assert_array_equal(made, corrupt(photos[0], 3, "fog", seed=7, image_id="a.jpg"))
+
+
+def test_without_id_the_pixels_identify_the_image(photos):
+    step = Corrupt("gaussian_noise", 2)
+    np.testing.assert_array_equal(step(photos[0]), corrupt(photos[0], 2, "gaussian_noise"))
+    assert (step(photos[0]) - photos[0] != step(photos[1]) - photos[1]).any()
+
+
+@pytest.mark.parametrize("image_id", [None, 5])
+def test_kinds_of_image_agree(photos, image_id):
+    step = Corrupt(["shot_noise", "contrast", "snow"], SEVERITIES, 1)
+    for photo in photos[:4]:
+        expected = step(photo, image_id)
+        from_pil = step(Image.fromarray(photo), image_id)
+        from_tensor = step(channels_first(photo), image_id)
+        assert from_pil.mode == "RGB"
+        np.testing.assert_array_equal(np.asarray(from_pil), expected)
+        np.testing.assert_array_equal(from_tensor.permute(1, 2, 0).numpy(), expected)
+
+
+@pytest.mark.parametrize("shape", [(40, 56), (40, 56, 1), (40, 56, 4), (3, 40, 56, 3), (0, 40, 56, 3)])
+def test_arrays_keep_shape_and_dtype(shape):
+    image = np.random.default_rng(0).integers(0, 256, shape, np.uint8)
+    before = image.copy()
+    made = Corrupt("noise", 3)(image)
+    assert made.shape == shape
+    assert made.dtype == np.uint8
+    np.testing.assert_array_equal(image, before)
+
+
+@pytest.mark.parametrize("shape", [(1, 40, 56), (3, 40, 56), (4, 40, 56), (2, 1, 40, 56), (2, 4, 40, 56)])
+def test_tensors_keep_shape_dtype_and_device(shape):
+    image = torch.from_numpy(np.random.default_rng(0).integers(0, 256, shape, np.uint8))
+    before = image.clone()
+    made = Corrupt("noise", 3)(image)
+    assert made.shape == image.shape
+    assert made.dtype == torch.uint8
+    assert made.device == image.device
+    assert made.is_contiguous()
+    assert torch.equal(image, before)
+    if shape[-3] == 4:
+        assert torch.equal(made[..., 3, :, :], image[..., 3, :, :])
+
+
+def test_subclasses_of_tensor_stay(photos):
+    class Picture(torch.Tensor):
+        pass
+
+    made = Corrupt("contrast", 3)(channels_first(photos[0]).as_subclass(Picture))
+    assert type(made) is Picture
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+def test_cuda_tensors_come_back_there(photos):
+    step = Corrupt("noise", SEVERITIES)
+    images = channels_first(photos)
+    made = step(images.cuda())
+    assert made.is_cuda
+    assert torch.equal(made.cpu(), step(images))
+
+
+@pytest.mark.parametrize("ids", [None, [f"{i}.png" for i in range(8)]])
+def test_alone_as_in_any_batch(photos, ids):
+    step = Corrupt("noise", SEVERITIES, seed=3)
+    whole = step(photos, ids)
+    order = [5, 2, 7]
+    some = step(photos[order], ids and [ids[i] for i in order])
+    for made, i in zip(some, order, strict=True):
+        np.testing.assert_array_equal(made, whole[i])
+        np.testing.assert_array_equal(made, step(photos[i], ids and ids[i]))
+
+
+def test_what_is_chosen_is_what_is_done(photos):
+    step = Corrupt(["fog", "blur"], [2, 4], seed=9)
+    made = step(photos, range(8))
+    for i in range(8):
+        name, severity = step.choose(i)
+        np.testing.assert_array_equal(made[i], corrupt(photos[i], severity, name, seed=9, image_id=i))
+
+
+def test_choices_are_even_and_independent():
+    step = Corrupt("noise", SEVERITIES)
+    counts = Counter(step.choose(i) for i in range(3000))
+    assert len(counts) == 15
+    assert min(counts.values()) > 150  # 200 are expected, with a standard deviation of 14
+    assert max(counts.values()) < 250
+
+
+def test_choices_depend_on_seed_and_id_alone():
+    step = Corrupt("common", SEVERITIES)
+    assert step.choose(11) == ("glass_blur", 1)  # must never change: results are reproducible by id
+    assert step.choose("val/0001.png") == step.choose("val/0001.png")
+    assert [step.choose(i) for i in range(50)] != [
+        Corrupt("common", SEVERITIES, 1).choose(i) for i in range(50)
+    ]
+    names = [Corrupt("common", 3).choose(i)[0] for i in range(50)]
+    assert names == [step.choose(i)[0] for i in range(50)]
+
+
+def test_no_global_generator_is_touched(photos):
+    before = np.random.get_state()[1].copy(), torch.get_rng_state()
+    Corrupt("noise", SEVERITIES)(photos)
+    np.testing.assert_array_equal(np.random.get_state()[1], before[0])
+    assert torch.equal(torch.get_rng_state(), before[1])
+
+
+def test_published_severity_of_digits():
+    digit = np.zeros((28, 28), np.uint8)
+    digit[6:22, 12:16] = 255
+    made = Corrupt("stripe")(digit, 3)
+    np.testing.assert_array_equal(made, corrupt(digit, None, "stripe", image_id=3))
+    assert Corrupt("mnist-c", scale="mnist").choose(3)[1] is None
+
+
+def test_ids_may_be_arrays_and_tensors(photos):
+    step = Corrupt("noise", SEVERITIES)
+    expected = step(photos, list(range(8)))
+    np.testing.assert_array_equal(step(photos, np.arange(8)), expected)
+    np.testing.assert_array_equal(step(photos, torch.arange(8)), expected)
+    np.testing.assert_array_equal(step(photos[2], torch.tensor(2)), expected[2])
+
+
+def test_is_a_value(photos):
+    step = Corrupt(["fog", "noise"], SEVERITIES, 4)
+    again = pickle.loads(pickle.dumps(step))
+    assert again == step == Corrupt(("fog", "noise"), (1, 2, 3, 4, 5), 4)
+    assert hash(again) == hash(step)
+    assert repr(Corrupt("fog", 3)) == "Corrupt(name='fog', severity=3, seed=0, scale='auto')"
+    np.testing.assert_array_equal(again(photos), step(photos))
+
+
+def test_in_a_chain_of_steps(photos):
+    chain = Compose(lambda image: image.crop((0, 0, 32, 32)), Corrupt("contrast", 3), np.asarray)
+    assert chain(Image.fromarray(photos[0])).shape == (32, 32, 3)
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_in_a_data_loader(photos, workers):
+    step = Corrupt("noise", SEVERITIES, seed=2)
+    images = channels_first(photos)
+    loader = torch.utils.data.DataLoader(
+        list(images),
+        batch_size=None,
+        collate_fn=step,
+        num_workers=workers,
+        multiprocessing_context="spawn" if workers else None,
+    )
+    assert torch.equal(torch.stack(list(loader)), step(images))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "says"),
+    [
+        (("fgo", 3), UnknownNameError, "did you mean 'fog'"),
+        ((["fog", "weathr"], 3), UnknownNameError, "did you mean 'weather'"),
+        ((3, 3), UnknownNameError, "3 is not a corruption"),
+        (([], 3), OptionError, "nothing to choose from"),
+        (("fog", []), OptionError, "nothing to choose from"),
+        (("fog", 6), OptionError, "from 1 to 5"),
+        (("fog", [1, 0]), OptionError, "from 1 to 5"),
+        (("fog", 2.5), OptionError, "from 1 to 5"),
+        (("fog", True), OptionError, "from 1 to 5"),
+        (("fog", 3, 0.5), OptionError, "whole number"),
+    ],
+)
+def test_wrong_arguments_are_told_at_once(arguments, error, says):
+    with pytest.raises(error, match=says):
+        Corrupt(*arguments)
+
+
+def test_scale_is_checked_at_once():
+    with pytest.raises(OptionError, match="accepted are auto"):
+        Corrupt("fog", 3, scale="huge")
+    with pytest.raises(OptionError, match="'relative' fits any size"):
+        Corrupt("line", 3, scale="imagenet")
+
+
+@pytest.mark.parametrize(
+    ("image", "error", "says"),
+    [
+        (torch.zeros(3, 40, 40), ImageTypeError, "before scaling and normalizing"),
+        (torch.zeros(40, 40, 3, dtype=torch.uint8), ImageValueError, "movedim"),
+        (torch.zeros(40, 40, dtype=torch.uint8), ImageValueError, "accepted is a uint8 tensor"),
+        (np.zeros((40, 40, 3)), ImageTypeError, "multiply"),
+        (Image.new("P", (40, 40)), ImageTypeError, "convert"),
+        ([[0]], ImageTypeError, "type list"),
+    ],
+)
+def test_wrong_images_are_refused(image, error, says):
+    with pytest.raises(error, match=says):
+        Corrupt("fog", 3)(image)
+
+
+@pytest.mark.parametrize(
+    ("count", "image_id", "says"),
+    [
+        (1, [1], "an image takes one id"),
+        (2, 1, "a list of 2 ids"),
+        (2, "ab", "a list of 2 ids"),
+        (2, [1], "2 ids"),
+    ],
+)
+def test_ids_must_fit_the_images(photos, count, image_id, says):
+    with pytest.raises(OptionError, match=says):
+        Corrupt("fog", 3)(photos[0] if count == 1 else photos[:count], image_id)
+
+
+def test_importing_is_light():
+    code = (
+        "import sys; from beaufort.transforms import Corrupt; Corrupt('fog', 3); "
+        "print({'numba', 'cv2', 'torch'} & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"
