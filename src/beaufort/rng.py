@@ -61,7 +61,7 @@ def id_words(ids: Sequence[Id]) -> NDArray[np.uint64]:
     kinds never meet.
 
     >>> id_words([7, "n01440764/a.jpg"]).tolist()
-    [7, 17541420377384741612]
+    [7, 11732030946585132122]
     """
     return np.array([_id_word(image_id) for image_id in ids], dtype=np.uint64)
 
