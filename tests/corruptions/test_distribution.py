@@ -120,11 +120,15 @@ MNIST_RANDOM = [*RANDOM, "pessimal_noise", "shear", "rotate", "translate", "line
 
 
 @pytest.mark.usefixtures("assets")
-@pytest.mark.parametrize(("file", "scale", "step"), [("imagenet_c_224", "imagenet", 7), ("cifar_c_32", "cifar", 2)])
+@pytest.mark.parametrize(
+    ("file", "scale", "step"), [("imagenet_c_224", "imagenet", 7), ("cifar_c_32", "cifar", 2)]
+)
 @pytest.mark.parametrize("name", RANDOM)
 def test_photos(shared: Path, name: str, file: str, scale: str, step: int) -> None:
     stored = _stored(shared / "golden" / f"{file}.npz")
-    pictures = dict(zip(_manifest(shared / "golden" / f"{file}.json")["inputs"], stored["inputs"], strict=True))
+    pictures = dict(
+        zip(_manifest(shared / "golden" / f"{file}.json")["inputs"], stored["inputs"], strict=True)
+    )
     keys = sorted({key.rsplit("/", 1)[0] for key in stored.files if key.startswith(f"stat/{name}/")})
     assert keys
     for key in keys:

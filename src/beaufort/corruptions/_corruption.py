@@ -96,7 +96,7 @@ class Corruption:
         return f"<Corruption {self.name}: {self.summary}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return corruptions.__getitem__, (self.name,)
+        return _by_name, (self.name,)
 
     @property
     def summary(self) -> str:
@@ -282,6 +282,10 @@ def _grow(params: Any, factor: float) -> Any:
 
 corruptions: Registry[Corruption] = Registry("corruption")
 """Every corruption by its name."""
+
+
+def _by_name(name: str) -> Corruption:
+    return corruptions[name]
 
 
 def corruption(

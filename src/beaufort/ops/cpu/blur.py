@@ -214,10 +214,10 @@ def _waves(size: int, sigma: float, truncate: float) -> tuple[NDArray[np.float64
 
     With the mirrored border a symmetric filter is diagonal in the DCT-II basis, and wave k has the
     gain Σ taps·cos(πkj/size). The true gain dies out at k ≈ 5·size/(πσ); the cut at `truncate`·σ
-    leaves ripples below 0.4 %/k, of which the first forty are kept.
+    leaves ripples below 0.4 %/k, of which the first 64 are kept.
     """
     taps = _gaussian_taps(sigma, truncate)
-    count = min(size, math.ceil(5 * size / (math.pi * sigma)) + 40)
+    count = min(size, math.ceil(5 * size / (math.pi * sigma)) + 64)
     k = np.arange(count)[:, None]
     distance = np.arange(len(taps))
     gain = (np.cos(np.pi * k * distance / size) * taps * np.where(distance, 2, 1)).sum(axis=1)

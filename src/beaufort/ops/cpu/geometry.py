@@ -373,14 +373,15 @@ def _short_means() -> NDArray[np.int64]:
 def _cells(size: int, cells: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """First pixel and number of pixels of each cell, `(cells, 2)`, and each pixel's cell.
 
-    A cell averages the whole pixels whose centers lie in it: after its lower edge, up to its upper.
+    A cell averages the whole pixels whose centers lie in it, after its lower edge, up to its upper. On
+    an edge rounding decides, so the arithmetic is PIL's.
     """
     scale = size / cells
-    middle = (np.arange(cells) + 0.5) * scale
-    pixel = np.arange(size) + 0.5
     table = np.empty((cells, 2), np.int64)
     for cell in range(cells):
-        offset = (pixel - middle[cell]) / scale
-        inside = np.flatnonzero((offset > -0.5) & (offset <= 0.5))
+        middle = (cell + 0.5) * scale
+        first = max(int(middle - scale / 2 + 0.5), 0)
+        end = min(int(middle + scale / 2 + 0.5), size)
+        inside = [x for x in range(first, end) if -0.5 < (x - middle + 0.5) * (1 / scale) <= 0.5]
         table[cell] = inside[0], len(inside)
-    return table, (pixel * cells / size).astype(np.int64)
+    return table, ((np.arange(size) + 0.5) * (cells / size)).astype(np.int64)

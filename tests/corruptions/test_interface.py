@@ -1,0 +1,181 @@
+"""The calls that people make: names, severities, scales, ids, streams, and what a mistake is told."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from beaufort import corrupt, corruptions, get_corruption_names
+from beaufort.corruptions import SCALES
+from beaufort.errors import BeaufortError, OptionError, UnknownNameError
+from beaufort.testing._contracts import digit, picture
+
+PHOTO = picture(64, 64)
+
+
+def test_subsets() -> None:
+    sizes = {
+        "common": 15,
+        "validation": 4,
+        "all": 19,
+        "noise": 3,
+        "blur": 4,
+        "weather": 4,
+        "digital": 4,
+        "mnist-c": 15,
+        "mnist-c-extra": 16,
+        "mnist-c-all": 31,
+    }
+    for subset, size in sizes.items():
+        names = get_corruption_names(subset)
+        assert len(names) == len(set(names)) == size
+        assert set(names) <= set(corruptions)
+    assert get_corruption_names() == get_corruption_names("common")
+    assert set(get_corruption_names("mnist-c-all")) == set(corruptions)
+    with pytest.raises(UnknownNameError, match="did you mean 'weather'"):
+        get_corruption_names("wether")
+
+
+def test_by_name_and_by_number() -> None:
+    for number, name in enumerate(get_corruption_names("common")):
+        if name != "frost":
+            by_number = corrupt(PHOTO, 2, corruption_number=number)
+            assert np.array_equal(by_number, corrupt(PHOTO, 2, name))
+
+
+def test_one_as_a_batch() -> None:
+    one = corrupt(PHOTO, 3, "fog", seed=4, image_id="a", scale="imagenet")
+    batch = corruptions["fog"](PHOTO[None], severity=3, ids=["a"], seed=4, scale="imagenet")
+    assert np.array_equal(one, batch[0])
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "says"),
+    [
+        ({"severity": 0, "corruption_name": "fog"}, OptionError, "from 1 to 5"),
+        ({"severity": 6, "corruption_name": "fog"}, OptionError, "6"),
+        ({"severity": 2.5, "corruption_name": "fog"}, OptionError, "2.5"),
+        ({"severity": True, "corruption_name": "fog"}, OptionError, "True"),
+        ({"severity": 1, "corruption_name": "fgo"}, UnknownNameError, "fog"),
+        ({"severity": 1}, OptionError, "give a name"),
+        ({"severity": 1, "corruption_number": 19}, OptionError, "18"),
+        ({"corruption_name": "fog", "scale": "imagnet"}, OptionError, "imagenet"),
+        ({"corruption_name": "zigzag", "scale": "cifar"}, OptionError, "relative"),
+        ({"corruption_name": "fog", "stream": "numpy"}, OptionError, "reference"),
+        ({"corruption_name": "fog", "seed": 1.5}, OptionError, "whole number"),
+        ({"corruption_name": "fog", "seed": -3, "stream": "reference"}, OptionError, "2\\*\\*32"),
+        ({"corruption_name": "fog", "image_id": -3}, OptionError, "-3"),
+    ],
+)
+def test_mistakes(options: dict[str, object], error: type[BeaufortError], says: str) -> None:
+    with pytest.raises(error, match=says):
+        corrupt(PHOTO, **options)  # type: ignore[arg-type]
+
+
+def test_wrong_number_of_ids() -> None:
+    with pytest.raises(OptionError, match="2 images"):
+        corruptions["fog"](np.stack([PHOTO, PHOTO]), 3, ids=["a"])
+    with pytest.raises(OptionError, match="in a list"):
+        corruptions["fog"](PHOTO, 3, ids="a")
+
+
+def test_severity_when_none_is_given() -> None:
+    assert np.array_equal(corrupt(PHOTO, None, "contrast"), corrupt(PHOTO, 1, "contrast"))
+    published = {"contrast": 4, "brightness": 5, "pixelate": 3, "impulse_noise": 4, "rotate": 2}
+    for name, severity in published.items():
+        none = corruptions[name](digit(), scale="mnist", ids=[1])
+        assert np.array_equal(none, corruptions[name](digit(), severity, scale="mnist", ids=[1]))
+
+
+def test_auto_takes_the_nearest_scale() -> None:
+    for side, channels, scale in (
+        (28, 1, "mnist"),
+        (29, 1, "mnist"),
+        (30, 1, "cifar"),
+        (28, 3, "cifar"),
+        (16, 3, "cifar"),
+        (45, 3, "cifar"),
+        (46, 3, "tiny"),
+        (119, 3, "tiny"),
+        (120, 3, "imagenet"),
+        (258, 3, "imagenet"),
+        (259, 3, "inception"),
+        (900, 3, "inception"),
+    ):
+        image = picture(side, side + 20, channels)
+        out = corruptions["contrast"](image, 2)
+        assert np.array_equal(out, corruptions["contrast"](image, 2, scale=scale)), (side, channels)
+
+
+def test_auto_is_relative_where_there_are_no_constants() -> None:
+    assert np.array_equal(corrupt(PHOTO, 3, "translate"), corrupt(PHOTO, 3, "translate", scale="relative"))
+
+
+def test_relative_at_its_own_size_is_the_published_scale() -> None:
+    photo = picture(224, 224)
+    for name in get_corruption_names("all"):
+        if name != "frost":
+            published = corrupt(photo, 3, name, scale="imagenet", image_id=1)
+            assert np.array_equal(corrupt(photo, 3, name, scale="relative", image_id=1), published)
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in get_corruption_names("all") if name not in ("jpeg_compression",)]
+)
+def test_relative_hurts_a_large_photo_as_much(name: str) -> None:
+    """A photo four times as large, corrupted and shrunk again, is off as much as the small one."""
+    if name == "frost":
+        pytest.importorskip("beaufort")
+        from beaufort.catalog import fetch
+        from beaufort.errors import AssetError
+
+        try:
+            fetch("frost/frost1.png")
+        except AssetError as error:
+            pytest.skip(str(error))
+    small = picture(224, 224)
+    large = np.asarray(Image.fromarray(small).resize((896, 896), Image.Resampling.NEAREST))
+
+    def damage(photo: np.ndarray, scale: str) -> float:
+        total = 0.0
+        for image_id in range(6):
+            out = Image.fromarray(corrupt(photo, 3, name, scale=scale, image_id=image_id))
+            shrunk = np.asarray(out.resize((224, 224), Image.Resampling.BOX))
+            total += np.abs(shrunk.astype(int) - small).mean()
+        return total
+
+    ratio = damage(large, "relative") / damage(small, "imagenet")
+    assert 0.7 < ratio < 1.4, ratio
+    if name in ("defocus_blur", "gaussian_noise", "motion_blur", "glass_blur", "pixelate"):
+        assert damage(large, "imagenet") < 0.75 * damage(small, "imagenet")  # which is what relative mends
+
+
+def test_gray_is_gray() -> None:
+    gray = np.repeat(PHOTO[..., :1], 3, axis=-1)
+    for name in ("brightness", "contrast", "pixelate", "gaussian_blur", "defocus_blur", "zoom_blur", "fog"):
+        color = corrupt(gray, 3, name, image_id=1)
+        one = corrupt(gray[..., 0], 3, name, image_id=1)
+        assert np.abs(color[..., 1].astype(int) - one).max() <= 1, name
+
+
+def test_empty_batches() -> None:
+    empty = np.zeros((0, 32, 32, 3), np.uint8)
+    for name in ("gaussian_noise", "contrast"):
+        assert corruptions[name](empty, 3).shape == empty.shape
+
+
+def test_params_are_data() -> None:
+    assert corruptions["gaussian_noise"].params(3, "imagenet").sigma == 0.18
+    assert corruptions["elastic_transform"].params(2, "inception").alpha == 720
+    grown = corruptions["defocus_blur"].params(3, "relative", side=448)
+    assert grown.radius == 12
+    for corruption in corruptions.values():
+        for scale, recipe in corruption.recipes.items():
+            assert scale in SCALES
+            assert len(recipe.levels) in (1, 5)
+            assert recipe.published in range(1, 6)
+
+
+def test_repr_says_what_it_is() -> None:
+    assert repr(corruptions["fog"]).startswith("<Corruption fog: Add a fractal")
