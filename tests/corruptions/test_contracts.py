@@ -70,7 +70,8 @@ import hashlib, json, sys
 from beaufort import corruptions
 from beaufort.testing._contracts import picture
 image = picture(40, 48)
-print(json.dumps({n: hashlib.sha256(corruptions[n](image, 3, ids=[9]).tobytes()).hexdigest() for n in sys.argv[1:]}))
+outputs = {n: corruptions[n](image, 3, ids=[9]) for n in sys.argv[1:]}
+print(json.dumps({n: hashlib.sha256(out.tobytes()).hexdigest() for n, out in outputs.items()}))
 """
 
 

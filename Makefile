@@ -1,0 +1,49 @@
+# On a fresh machine, `make demo` and `make test` set everything up themselves, in .venv.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+
+.PHONY: demo test lint types docs bench clean
+
+demo: $(VENV)/core  ## a gallery of every corruption, in demo/
+	$(BIN)/beaufort gallery --output demo
+	@echo "open demo/gallery.html, or look at demo/gallery.png"
+
+test: lint types  ## what CI runs: lint, types, tests
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/dev
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+
+types: $(VENV)/dev
+	$(BIN)/mypy
+
+docs: $(VENV)/docs  ## the documentation, in site/, with pictures made by the code
+	$(BIN)/beaufort gallery --output docs/assets/gallery
+	$(BIN)/beaufort gallery --subset mnist-c-all --output docs/assets/gallery-mnist
+	$(BIN)/mkdocs build --strict
+
+bench: $(VENV)/core  ## how fast the corruptions are, beside imagecorruptions
+	$(BIN)/python benchmarks/corruptions.py --json benchmarks/corruptions.json
+
+clean:
+	rm -rf $(VENV) .venv-bench demo site docs/assets/gallery docs/assets/gallery-mnist
+
+$(VENV)/python:
+	$(PYTHON) -m venv $(VENV)
+	touch $@
+
+$(VENV)/core: $(VENV)/python pyproject.toml constraints.txt
+	$(PIP) -e .
+	touch $@
+
+$(VENV)/dev: $(VENV)/python pyproject.toml constraints.txt
+	$(PIP) -e '.[dev]'
+	touch $@ $(VENV)/core
+
+$(VENV)/docs: $(VENV)/python pyproject.toml constraints.txt
+	$(PIP) -e '.[docs]'
+	touch $@ $(VENV)/core
