@@ -29,7 +29,8 @@ def picture(height: int, width: int, channels: int = 3, *, variant: int = 0) -> 
     layers = [
         110 + waves + 60 * u + disk * weight - checks * (1 - weight) for weight in (1.0, 0.2, -0.5, 0.6)
     ]
-    return np.clip(np.stack(layers[:channels], axis=-1), 0, 255).astype(np.uint8)
+    drawn: NDArray[np.uint8] = np.clip(np.stack(layers[:channels], axis=-1), 0, 255).astype(np.uint8)
+    return drawn
 
 
 def digit(*, variant: int = 0) -> NDArray[np.uint8]:
@@ -37,7 +38,8 @@ def digit(*, variant: int = 0) -> NDArray[np.uint8]:
     y, x = np.mgrid[:28, :28]
     ring = np.abs(np.hypot(x - 13, y - 10 - variant % 3) - 5 - variant % 2)
     stroke = np.where((y > 14) & (y < 24), np.abs(x - 18 + (y - 14) * 0.3), 9)
-    return np.clip(255 * (2.2 - np.minimum(ring, stroke)), 0, 255).astype(np.uint8)[..., None]
+    drawn: NDArray[np.uint8] = np.clip(255 * (2.2 - np.minimum(ring, stroke)), 0, 255).astype(np.uint8)
+    return drawn[..., None]
 
 
 def _sample(scale: str, count: int) -> NDArray[np.uint8]:
