@@ -33,13 +33,19 @@ class Crops(NamedTuple):
     textures: list[NDArray[np.uint8]]
 
 
-@lru_cache(maxsize=32)
 def _texture(name: str, grey: bool, scale: float, height: int, width: int) -> NDArray[np.uint8]:
     """A texture at the given scale, enlarged further if it does not cover height × width."""
     texture = _file(name, grey)
     lack = max((height + 1) / (len(texture) * scale), (width + 1) / (texture.shape[1] * scale))
     factor = scale if lack <= 1 else scale * lack * 1.1
-    return texture if factor == 1 else cpu_ops().resize(texture, factor)
+    if factor == 1:
+        return texture
+    return _shrunk(name, grey, factor) if factor < 1 else cpu_ops().resize(texture, factor)
+
+
+@lru_cache(maxsize=32)
+def _shrunk(name: str, grey: bool, factor: float) -> NDArray[np.uint8]:
+    return cpu_ops().resize(_file(name, grey), factor)
 
 
 @lru_cache(maxsize=16)

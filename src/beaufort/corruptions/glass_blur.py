@@ -30,7 +30,8 @@ def _visited(images: Bytes, p: Params) -> tuple[int, int, int]:
 
 def draw(random: Random, images: Bytes, p: Params) -> Field:
     """A column and a row offset for each visit, in {-d, …, d - 1}: one more to the left and up."""
-    return random.integers((*_visited(images, p), 2), -p.distance, p.distance, np.int8)
+    small = np.int8 if p.distance < 128 else np.int16
+    return random.integers((*_visited(images, p), 2), -p.distance, p.distance, small)
 
 
 _PHOTOS = [Params(0.7, 1, 2), Params(0.9, 2, 1), Params(1, 2, 3), Params(1.1, 3, 2), Params(1.5, 4, 2)]
