@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -22,14 +23,31 @@ def shared() -> Path:
     return SHARED
 
 
-@pytest.fixture(scope="session")
-def assets() -> None:
-    """Frost's textures and the pessimal noise matrix are at hand, or the test is skipped."""
-    from beaufort.catalog import assets, fetch
+FILES = {
+    "frost": [
+        f"frost/frost{i}.{kind}" for i, kind in enumerate(["png", "png", "png", "jpg", "jpg"], start=1)
+    ],
+    "pessimal_noise": ["mnist-c/pessimal_noise_matrix.f32"],
+}
+
+
+@cache
+def _missing(corruption: str) -> str:
+    from beaufort.catalog import fetch
     from beaufort.errors import AssetError
 
     try:
-        for name in assets:
+        for name in FILES.get(corruption, []):
             fetch(name)
     except AssetError as error:
-        pytest.skip(str(error))
+        return str(error)
+    return ""
+
+
+@pytest.fixture(autouse=True)
+def _files_at_hand(request: pytest.FixtureRequest) -> None:
+    """A test of a corruption (its parameter `name`) whose files cannot be had is skipped."""
+    call = getattr(request.node, "callspec", None)
+    name = call.params.get("name") if call else None
+    if isinstance(name, str) and (reason := _missing(name)):
+        pytest.skip(reason)

@@ -114,7 +114,7 @@ def test_a_pickle_is_read_without_being_run() -> None:
 def test_every_asset_says_where_it_is_from(name: str) -> None:
     asset = assets[name]
     assert len(asset.sha256) == 64
-    assert asset.licence
+    assert asset.license
     assert asset.origin
     assert asset.sources
 

@@ -67,7 +67,7 @@ class Asset:
 
     name: str
     sha256: str
-    licence: str
+    license: str
     origin: str
     sources: Sequence[Source]
     mirrored_as: str = ""

@@ -11,44 +11,32 @@ import sys
 import numpy as np
 import pytest
 
-from beaufort import corruptions
-from beaufort.catalog import fetch
+from beaufort import corruptions, get_corruption_names
 from beaufort.corruptions import SEVERITIES, Corruption
-from beaufort.errors import AssetError
 from beaufort.testing import CORRUPTION_CONTRACTS, ContractError, check_corruption
 from beaufort.testing._contracts import picture
-
-NEEDS = {"frost": "frost/frost1.png", "pessimal_noise": "mnist-c/pessimal_noise_matrix.f32"}
 
 # Published constants under which some step up in severity changes the pixels less: frost and fog swap
 # brightness for structure, glass blur trades sweeps for distance, snow changes the size of its flakes.
 UNEVEN = {"elastic_transform", "fog", "frost", "glass_blur", "saturate", "snow"}
 
 
-def available(name: str) -> bool:
-    try:
-        fetch(NEEDS[name])
-    except AssetError:
-        return False
-    return True
-
-
-@pytest.fixture(params=corruptions)
-def corruption(request: pytest.FixtureRequest) -> Corruption:
-    name = request.param
-    if name in NEEDS and not available(name):
-        pytest.skip(f"the files of {name} are not to be had here")
+@pytest.fixture
+def corruption(name: str) -> Corruption:
     return corruptions[name]
 
 
+every_corruption = pytest.mark.parametrize("name", corruptions)
+
+
+@every_corruption
 @pytest.mark.parametrize("contract", CORRUPTION_CONTRACTS)
 def test_contract(corruption: Corruption, contract: str) -> None:
     CORRUPTION_CONTRACTS[contract](corruption)
 
 
+@pytest.mark.parametrize("name", sorted(set(get_corruption_names("all")) - UNEVEN))
 def test_damage_grows_step_by_step(corruption: Corruption) -> None:
-    if corruption.name in UNEVEN or "imagenet" not in corruption.recipes:
-        pytest.skip("its published constants do not grow step by step, or there is one level only")
     images = np.stack([picture(96, 96, variant=i % 4) for i in range(16)])
     damage = [
         np.abs(corruption(images, severity, scale="imagenet", ids=range(16)).astype(int) - images).mean()
@@ -58,6 +46,7 @@ def test_damage_grows_step_by_step(corruption: Corruption) -> None:
 
 
 @pytest.mark.slow
+@every_corruption
 def test_huge(corruption: Corruption) -> None:
     image = np.tile(picture(500, 500), (8, 12, 1))
     out = corruption(image, 3, scale="imagenet" if "imagenet" in corruption.recipes else "auto")
@@ -67,7 +56,7 @@ def test_huge(corruption: Corruption) -> None:
 
 IN_A_CHILD = """
 import hashlib, json, sys
-from beaufort import corruptions
+from beaufort import corruptions, get_corruption_names
 from beaufort.testing._contracts import picture
 image = picture(40, 48)
 outputs = {n: corruptions[n](image, 3, ids=[9]) for n in sys.argv[1:]}
@@ -76,7 +65,7 @@ print(json.dumps({n: hashlib.sha256(out.tobytes()).hexdigest() for n, out in out
 
 
 def test_same_in_another_process() -> None:
-    names = [name for name in corruptions if name not in NEEDS or available(name)]
+    names = [name for name in corruptions if name not in ("frost", "pessimal_noise")]
     environment = os.environ | {"PYTHONHASHSEED": "7"}
     command = [sys.executable, "-c", IN_A_CHILD, *names]
     child = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)

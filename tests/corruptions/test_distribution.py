@@ -119,7 +119,6 @@ RANDOM = [
 MNIST_RANDOM = [*RANDOM, "pessimal_noise", "shear", "rotate", "translate", "line", "dotted_line", "zigzag"]
 
 
-@pytest.mark.usefixtures("assets")
 @pytest.mark.parametrize(
     ("file", "scale", "step"), [("imagenet_c_224", "imagenet", 7), ("cifar_c_32", "cifar", 2)]
 )
@@ -138,7 +137,6 @@ def test_photos(shared: Path, name: str, file: str, scale: str, step: int) -> No
         assert min(found.values()) > ALPHA, (key, found)
 
 
-@pytest.mark.usefixtures("assets")
 @pytest.mark.parametrize("name", MNIST_RANDOM)
 def test_digits(shared: Path, name: str) -> None:
     stored = _stored(shared / "golden" / "mnist_c.npz")
@@ -149,7 +147,6 @@ def test_digits(shared: Path, name: str) -> None:
         assert min(found.values()) > ALPHA, (j, found)
 
 
-@pytest.mark.usefixtures("assets")
 @pytest.mark.parametrize("name", RANDOM)
 def test_the_wrong_severity_is_noticed(shared: Path, name: str) -> None:
     """The comparison can fail: draws at the severity below do not pass for the one above."""

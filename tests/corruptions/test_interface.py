@@ -56,6 +56,7 @@ def test_one_as_a_batch() -> None:
         ({"severity": 0, "corruption_name": "fog"}, OptionError, "from 1 to 5"),
         ({"severity": 6, "corruption_name": "fog"}, OptionError, "6"),
         ({"severity": 2.5, "corruption_name": "fog"}, OptionError, "2.5"),
+        ({"severity": 3.0, "corruption_name": "fog"}, OptionError, "3.0"),
         ({"severity": True, "corruption_name": "fog"}, OptionError, "True"),
         ({"severity": 1, "corruption_name": "fgo"}, UnknownNameError, "fog"),
         ({"severity": 1}, OptionError, "give a name"),
@@ -78,6 +79,12 @@ def test_wrong_number_of_ids() -> None:
         corruptions["fog"](np.stack([PHOTO, PHOTO]), 3, ids=["a"])
     with pytest.raises(OptionError, match="in a list"):
         corruptions["fog"](PHOTO, 3, ids="a")
+
+
+@pytest.mark.parametrize("jobs", [0, -1, "2", 1.5])
+def test_wrong_jobs(jobs: object) -> None:
+    with pytest.raises(OptionError, match="threads"):
+        corruptions["fog"](PHOTO, 3, jobs=jobs)  # type: ignore[arg-type]
 
 
 def test_severity_when_none_is_given() -> None:
@@ -125,15 +132,6 @@ def test_relative_at_its_own_size_is_the_published_scale() -> None:
 )
 def test_relative_hurts_a_large_photo_as_much(name: str) -> None:
     """A photo four times as large, corrupted and shrunk again, is off as much as the small one."""
-    if name == "frost":
-        pytest.importorskip("beaufort")
-        from beaufort.catalog import fetch
-        from beaufort.errors import AssetError
-
-        try:
-            fetch("frost/frost1.png")
-        except AssetError as error:
-            pytest.skip(str(error))
     small = picture(224, 224)
     large = np.asarray(Image.fromarray(small).resize((896, 896), Image.Resampling.NEAREST))
 

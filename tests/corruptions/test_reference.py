@@ -33,7 +33,6 @@ def assert_close(out: np.ndarray, reference: np.ndarray, what: str) -> None:
     assert off.max() <= 8, f"{what}: off by {off.max()}"
 
 
-@pytest.mark.usefixtures("assets")
 @pytest.mark.parametrize("scale", FILES)
 @pytest.mark.parametrize("name", get_corruption_names("all"))
 def test_photos(golden: dict[str, tuple[Any, Any]], scale: str, name: str) -> None:
@@ -50,7 +49,6 @@ def test_photos(golden: dict[str, tuple[Any, Any]], scale: str, name: str) -> No
         assert_close(out, reference, entry)
 
 
-@pytest.mark.usefixtures("assets")
 @pytest.mark.parametrize("name", get_corruption_names("mnist-c-all"))
 def test_digits(golden: dict[str, tuple[Any, Any]], name: str) -> None:
     stored, _ = golden["mnist_c"]
@@ -63,7 +61,6 @@ def test_digits(golden: dict[str, tuple[Any, Any]], name: str) -> None:
         assert_close(out, wanted, name)
 
 
-@pytest.mark.usefixtures("assets")
 @pytest.mark.parametrize("name", ["snow", "glass_blur", "motion_blur", "impulse_noise"])
 def test_a_batch_goes_on_drawing(golden: dict[str, tuple[Any, Any]], name: str) -> None:
     """Successive draws of one generator, as the published scripts make them: the stored statistics follow."""

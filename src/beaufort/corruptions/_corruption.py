@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Annotated, Any, TypeVar, get_type_hints
@@ -18,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from beaufort.arrays import Bytes, open_batch
+from beaufort.corruptions._threads import in_threads
 from beaufort.errors import OptionError
 from beaufort.ops import Ops, cpu_ops
 from beaufort.registry import Registry
@@ -156,6 +156,12 @@ class Corruption:
         height, width, channels = color.shape[1:]
         recipe, params = self._choose(scale, severity, min(height, width), channels)
         level = recipe.published if severity is None else int(severity)
+        if ids is not None and (isinstance(ids, str) or len(ids) != len(color)):
+            raise OptionError(
+                f"ids {ids!r:.60} came for {len(color)} images; give one id an image, in a list"
+            )
+        if not _is_whole(jobs) or jobs < 1:
+            raise OptionError(f"jobs={jobs!r} came; accepted is a whole number of threads, 1 or more")
         ops = cpu_ops()
         out = np.empty_like(color)
         if stream == "reference":
@@ -177,7 +183,7 @@ class Corruption:
         return self._choose(scale, severity, SCALES.get(scale, 224) if side is None else side, 3)[1]
 
     def _choose(self, scale: str, severity: int | None, side: int, channels: int) -> tuple[Recipe, Any]:
-        if severity is not None and (isinstance(severity, bool) or severity not in SEVERITIES):
+        if severity is not None and (not _is_whole(severity) or severity not in SEVERITIES):
             raise OptionError(f"the severity {severity!r} came; accepted is a whole number from 1 to 5")
         if scale == "auto":
             scale = _nearest_scale(side, channels)
@@ -205,10 +211,6 @@ class Corruption:
             if recipe.draw is None:
                 return np.zeros(len(color), np.uint64)
             return ops.content_ids(color)
-        if isinstance(ids, str) or len(ids) != len(color):
-            raise OptionError(
-                f"ids {ids!r:.60} came for {len(color)} images; give one id an image, in a list"
-            )
         return id_words(ids)
 
     def _run_reference(
@@ -229,19 +231,14 @@ class Corruption:
         jobs: int,
     ) -> None:
         step = max(1, _PIECE // (math.prod(color.shape[1:]) * recipe.bulk))
+        if jobs > 1:  # larger pieces, because threads wait for each other between them
+            step = max(1, min(4 * step, len(color) // (4 * jobs)))
 
         def run(start: int) -> None:
             part = slice(start, start + step)
             out[part] = _piece(recipe, params, Keyed(key, words[part], ops), color[part], ops)
 
-        starts = range(0, len(color), step)
-        if jobs <= 1 or len(starts) <= 1:
-            for start in starts:
-                run(start)
-            return
-        with ThreadPoolExecutor(jobs) as pool:
-            for _ in pool.map(run, starts):
-                pass
+        in_threads(run, range(0, len(color), step), jobs)
 
 
 def _piece(recipe: Recipe, params: Any, random: Random, images: Bytes, ops: Ops) -> Bytes:
@@ -250,8 +247,12 @@ def _piece(recipe: Recipe, params: Any, random: Random, images: Bytes, ops: Ops)
     return recipe.render(images, params, recipe.draw(random, images, params), ops)
 
 
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
 def _whole(seed: int) -> int:
-    if isinstance(seed, bool) or not isinstance(seed, int | np.integer):
+    if not _is_whole(seed):
         raise OptionError(f"the seed {seed!r} came; accepted is a whole number")
     return int(seed)
 

@@ -98,7 +98,7 @@ def _row(corruption: Corruption, clean: Image.Image, scale: str, seed: int) -> R
     return Row(
         corruption.name,
         corruption.group,
-        corruption.__doc__ or "",
+        recipe.render.__doc__ or "",
         corruption.random,
         {s: corruption(clean, s, ids=["gallery"], seed=seed, scale=scale) for s in severities},
         {s: _constants(corruption.params(s, scale)) for s in severities},
