@@ -3,12 +3,27 @@
 from __future__ import annotations
 
 import math
+from typing import Protocol
 
 import numpy as np
 
 from beaufort.arrays import Bytes, Field
+from beaufort.rng import Random
 
-__all__ = ["coarse_shape", "enlarge", "sample"]
+__all__ = ["Grained", "coarse_shape", "draw_normals", "enlarge", "sample"]
+
+
+class Grained(Protocol):
+    """Constants of a noise that has a grain."""
+
+    @property
+    def grain(self) -> float:
+        """Side of the squares that share one value, in pixels."""
+
+
+def draw_normals(random: Random, images: Bytes, p: Grained) -> Field:
+    """One normal number a grain and channel."""
+    return random.normal(coarse_shape(images, p.grain))
 
 
 def coarse_shape(images: Bytes, grain: float) -> tuple[int, int, int]:

@@ -38,5 +38,5 @@ def brightness(images: Bytes, p: Params, ops: Ops) -> Bytes:
 @brightness.at("mnist", levels=_PHOTOS, published=5)
 def digits(images: Bytes, p: Params, ops: Ops) -> Bytes:
     """As for photos, rounded; a grey pixel stays grey."""
-    table = np.rint(np.minimum(np.arange(256) / 255 + p.amount, 1) * 255)
-    return ops.look_up(images, table.astype(np.uint8))
+    table = np.minimum(np.arange(256) / 255 + p.amount, 1) * 255
+    return ops.look_up(images, np.rint(table.astype(np.float32)).astype(np.uint8))

@@ -55,6 +55,15 @@ def _inverse(images: Bytes, moves: Field) -> Field:
     return np.ascontiguousarray(maps.transpose(0, 2, 1))
 
 
+def _displacements(p: Params, drawn: Deformation, ops: Ops) -> tuple[Field, Field]:
+    """How far each pixel moves to the right and down, in pixels."""
+    right, down = (
+        ops.smooth(field, p.sigma, truncate=3.0, border="reflect") * np.float32(p.alpha)
+        for field in (drawn.right, drawn.down)
+    )
+    return right, down
+
+
 def _levels(side: float, *rows: tuple[float, float, float]) -> list[Params]:
     return [Params(alpha * side, sigma * side, move * side) for alpha, sigma, move in rows]
 
@@ -80,19 +89,11 @@ _PHOTOS = ((2, 0.7, 0.1), (2, 0.08, 0.2), (0.05, 0.01, 0.02), (0.07, 0.01, 0.02)
 def elastic_transform(images: Bytes, p: Params, drawn: Deformation, ops: Ops) -> Bytes:
     """Stretch the image by a random affine map, then move each pixel by a smooth random field."""
     stretched = ops.affine(images, _inverse(images, drawn.moves), border="mirror")
-    right, down = (
-        ops.smooth(field, p.sigma, truncate=3.0, border="reflect") * np.float32(p.alpha)
-        for field in (drawn.right, drawn.down)
-    )
-    return ops.displace(stretched, right, down)
+    return ops.displace(stretched, *_displacements(p, drawn, ops))
 
 
 @elastic_transform.at("mnist", draw=draw, levels=_levels(28, *_PHOTOS), published=1)
 def digits(images: Bytes, p: Params, drawn: Deformation, ops: Ops) -> Bytes:
     """As for photos, rounded, with black outside."""
     stretched = ops.affine(images, _inverse(images, drawn.moves), border="zero")
-    right, down = (
-        ops.smooth(field, p.sigma, truncate=3.0, border="reflect") * np.float32(p.alpha)
-        for field in (drawn.right, drawn.down)
-    )
-    return ops.displace_zero(stretched, right, down)
+    return ops.displace_zero(stretched, *_displacements(p, drawn, ops))

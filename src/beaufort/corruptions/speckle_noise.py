@@ -6,9 +6,8 @@ from typing import NamedTuple
 
 from beaufort.arrays import Bytes, Field
 from beaufort.corruptions._corruption import Pixels, corruption
-from beaufort.corruptions._grain import coarse_shape, enlarge
+from beaufort.corruptions._grain import draw_normals, enlarge
 from beaufort.ops import Ops
-from beaufort.rng import Random
 
 
 class Params(NamedTuple):
@@ -20,14 +19,9 @@ class Params(NamedTuple):
     """Side of the squares that share one value."""
 
 
-def draw(random: Random, images: Bytes, p: Params) -> Field:
-    """One normal number a value."""
-    return random.normal(coarse_shape(images, p.grain))
-
-
 @corruption(
     "noise",
-    draw=draw,
+    draw=draw_normals,
     levels={
         "imagenet": [Params(s) for s in (0.15, 0.2, 0.35, 0.45, 0.6)],
         "inception": [Params(s) for s in (0.16, 0.21, 0.36, 0.46, 0.61)],
@@ -42,7 +36,7 @@ def speckle_noise(images: Bytes, p: Params, noise: Field, ops: Ops) -> Bytes:
 
 @speckle_noise.at(
     "mnist",
-    draw=draw,
+    draw=draw_normals,
     levels=[Params(s) for s in (0.15, 0.2, 0.35, 0.45, 0.6)],
     published=5,
 )

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
+from numpy.typing import NDArray
 
 from beaufort.arrays import Bytes, Field
 from beaufort.ops.cpu._kernel import kernel
@@ -223,15 +225,25 @@ def _brighten(images, ratio, black, out):
 
 def brighten(images: Bytes, amount: float) -> Bytes:
     """V ← clip(V + c) in HSV, which scales R, G and B by V'/V; black becomes grey."""
-    values = np.arange(256) / 255
-    after = np.minimum(values + amount, 1)
+    after = np.minimum(np.arange(256) / 255 + amount, 1) * 255
     if images.shape[-1] == 1:
-        return look_up(images, (after * 255).astype(u8))
-    ratio = np.zeros(256, np.float32)
-    ratio[1:] = after[1:] / values[1:]
+        return look_up(images, after.astype(u8))
     out = np.empty_like(images)
-    _brighten(images, ratio, f32(after[0] * 255), out)
+    _brighten(images, _brighter(after.tobytes()), f32(after[0]), out)
     return out
+
+
+@lru_cache(maxsize=32)
+def _brighter(after: bytes) -> NDArray[np.float32]:
+    """V'/V for each V, a hair off where single precision would cut V' off to another level."""
+    wanted = np.frombuffer(after, np.float64)[1:]
+    value = np.arange(1, 256, dtype=np.float32)
+    ratio = (wanted / value).astype(np.float32)
+    for _ in range(4):
+        made, level = np.trunc(value * ratio), np.trunc(wanted)
+        ratio = np.where(made < level, np.nextafter(ratio, f32(np.inf)), ratio)
+        ratio = np.where(made > level, np.nextafter(ratio, f32(0)), ratio)
+    return np.concatenate([np.zeros(1, np.float32), ratio])
 
 
 @kernel
