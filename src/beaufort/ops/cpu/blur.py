@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from beaufort.arrays import Bytes, Field
-from beaufort.ops.cpu._kernel import exact_kernel, kernel
+from beaufort.ops.cpu._kernel import exact_kernel, inlined, kernel
 from beaufort.ops.cpu._pixels import border_index, to_byte
 
 __all__ = ["defocus", "disk", "gaussian", "motion", "smooth", "zoom_average"]
@@ -131,6 +131,13 @@ fraction costs a level, is decided by rounding.
 """
 
 
+@inlined
+def _add_pairs(target, a, b, c, d, t, u):
+    """Add two pairs of mirrored taps at once: half as many trips through the target."""
+    for x in range(target.size):
+        target[x] += t * (a[x] + b[x]) + u * (c[x] + d[x])
+
+
 @kernel
 def _smooth(fields, taps, rows, columns, out):
     height, width = fields.shape[1:]
@@ -138,22 +145,32 @@ def _smooth(fields, taps, rows, columns, out):
     row = np.empty(width + 2 * radius, fields.dtype)
     middle = np.empty(width, fields.dtype)
     for i in range(fields.shape[0]):
+        field = fields[i]
         for y in range(height):
+            here, at = field[y], y + radius
             for x in range(width):
-                middle[x] = taps[0] * fields[i, y, x]
-            for k in range(1, radius + 1):
-                a, b, t = fields[i, rows[y + radius - k]], fields[i, rows[y + radius + k]], taps[k]
+                middle[x] = taps[0] * here[x]
+            for k in range(2, radius + 1, 2):
+                near, other = field[rows[at - k + 1]], field[rows[at + k - 1]]
+                far, beyond = field[rows[at - k]], field[rows[at + k]]
+                _add_pairs(middle, near, other, far, beyond, taps[k - 1], taps[k])
+            if radius % 2 == 1:
+                first, last, t = field[rows[y]], field[rows[y + 2 * radius]], taps[radius]
                 for x in range(width):
-                    middle[x] += t * (a[x] + b[x])
+                    middle[x] += t * (first[x] + last[x])
             for x in range(width + 2 * radius):
                 row[x] = middle[columns[x]]
             target = out[i, y]
             for x in range(width):
                 target[x] = taps[0] * middle[x]
-            for k in range(1, radius + 1):
-                a, b, t = row[radius - k :], row[radius + k :], taps[k]
+            for k in range(2, radius + 1, 2):
+                near, other = row[radius - k + 1 :], row[radius + k - 1 :]
+                far, beyond = row[radius - k :], row[radius + k :]
+                _add_pairs(target, near, other, far, beyond, taps[k - 1], taps[k])
+            if radius % 2 == 1:
+                last = row[2 * radius :]
                 for x in range(width):
-                    target[x] += t * (a[x] + b[x])
+                    target[x] += taps[radius] * (row[x] + last[x])
 
 
 @kernel
