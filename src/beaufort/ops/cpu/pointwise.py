@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from beaufort.arrays import Bytes, Field
-from beaufort.ops.cpu._kernel import kernel
+from beaufort.ops.cpu._kernel import exact_kernel, kernel
 from beaufort.ops.cpu._pixels import to_byte
 
 __all__ = [
@@ -110,7 +110,7 @@ def add_field(images: Bytes, field: Field, *, nearest: bool = False) -> Bytes:
     return out
 
 
-@kernel
+@exact_kernel
 def _blend(image, texture, weight, texture_weight, nearest, out):
     line = image.shape[1] * image.shape[2]
     for y in range(image.shape[0]):
@@ -118,8 +118,7 @@ def _blend(image, texture, weight, texture_weight, nearest, out):
         over = texture[y].reshape(line)
         target = out[y].reshape(line)
         for x in range(line):
-            value = weight * f32(source[x]) + texture_weight * f32(over[x])
-            target[x] = to_byte(value, nearest)
+            target[x] = to_byte(weight * source[x] + texture_weight * over[x], nearest)
 
 
 def blend(
@@ -130,10 +129,13 @@ def blend(
     *,
     nearest: bool = False,
 ) -> Bytes:
-    """a·X + b·F, one texture F of the image's shape for each image."""
+    """a·X + b·F, one texture F of the image's shape for each image.
+
+    In double precision, because the weights are tenths: many sums are whole numbers but for rounding.
+    """
     out = np.empty_like(images)
     for image, texture, target in zip(images, textures, out, strict=True):
-        _blend(image, texture, f32(weight), f32(texture_weight), nearest, target)
+        _blend(image, texture, float(weight), float(texture_weight), nearest, target)
     return out
 
 
