@@ -2,9 +2,31 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from beaufort.corruptions import Corruption, corrupt, corruptions, get_corruption_names
 from beaufort.errors import BeaufortError
 
-__all__ = ["BeaufortError", "Corruption", "__version__", "corrupt", "corruptions", "get_corruption_names"]
+if TYPE_CHECKING:
+    from beaufort.evaluation import evaluate
+
+__all__ = [
+    "BeaufortError",
+    "Corruption",
+    "__version__",
+    "corrupt",
+    "corruptions",
+    "evaluate",
+    "get_corruption_names",
+]
 
 __version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> Any:
+    """`evaluate` is imported when first asked for: a corruption needs no database."""
+    if name == "evaluate":
+        from beaufort.evaluation import evaluate
+
+        return evaluate
+    raise AttributeError(f"module 'beaufort' has no attribute {name!r}")

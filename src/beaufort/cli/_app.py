@@ -8,7 +8,7 @@ import typer
 from typer.core import TyperGroup
 
 from beaufort import __version__
-from beaufort.cli import corrupt, gallery, ls, make
+from beaufort.cli import check, corrupt, data, gallery, ls, make, run, store, validate
 from beaufort.errors import BeaufortError
 
 __all__ = ["app", "main"]
@@ -66,7 +66,13 @@ def beaufort(
 app.command()(corrupt.corrupt)
 app.command()(make.make)
 app.command()(gallery.gallery)
+app.command()(run.run)
+app.command()(validate.validate)
+app.command()(check.check)
+app.command()(store.query)
 app.add_typer(ls.app, name="ls")
+app.add_typer(data.app, name="data")
+app.add_typer(store.app, name="store")
 
 
 def main() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -13,7 +13,7 @@ import typer
 if TYPE_CHECKING:
     from beaufort.jobs import Progress, Report
 
-__all__ = ["finish", "progress_bar"]
+__all__ = ["finish", "printable", "progress_bar", "table"]
 
 _SHOWN = 20
 """Problems told in full; `--json` lists all."""
@@ -54,7 +54,7 @@ def finish(report: Report, output: object, *, as_json: bool) -> None:
 
 
 def _summary(report: Report, output: object) -> str:
-    parts = [f"{report.done} written to {_printable(output)}"]
+    parts = [f"{report.done} written to {printable(output)}"]
     if report.skipped:
         parts.append(f"{report.skipped} there already")
     if report.ignored:
@@ -66,15 +66,25 @@ def _summary(report: Report, output: object) -> str:
 
 def _tell_problems(report: Report) -> None:
     for path, message in report.problems[:_SHOWN]:
-        typer.echo(f"problem: {_printable(path)}: {_printable(message)}", err=True)
+        typer.echo(f"problem: {printable(path)}: {printable(message)}", err=True)
     if (more := len(report.problems) - _SHOWN) > 0:
         typer.echo(f"and {more} more; --json lists all", err=True)
     if report.stopped:
-        typer.echo(f"stopped: {_printable(report.stopped)}", err=True)
+        typer.echo(f"stopped: {printable(report.stopped)}", err=True)
 
 
-def _printable(text: Any) -> str:
+def printable(text: Any) -> str:
     """Text that cannot steer a terminal: file names may hold anything."""
     return "".join(
         c if c.isprintable() else c.encode("unicode_escape", "surrogatepass").decode() for c in str(text)
     )
+
+
+def table(rows: Sequence[Sequence[str]]) -> str:
+    """Rows as lines of aligned columns; the last is as long as it is."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)][:-1]
+    lines = (
+        "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[-1]])
+        for row in rows
+    )
+    return "\n".join(lines)

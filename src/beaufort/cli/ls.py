@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from beaufort.cli._console import table
 from beaufort.cli._options import Json
 from beaufort.corruptions import SCALES, SUBSETS, Corruption, corruptions, get_corruption_names
+
+if TYPE_CHECKING:
+    from beaufort.suites import Suite
 
 __all__ = ["app"]
 
@@ -44,14 +47,77 @@ def list_corruptions(
         typer.echo(table([header, *(_cells(corruption) for corruption in found)]))
 
 
-def table(rows: Sequence[Sequence[str]]) -> str:
-    """Rows as lines of aligned columns; the last is as long as it is."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)][:-1]
-    lines = (
-        "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[-1]])
-        for row in rows
-    )
-    return "\n".join(lines)
+@app.command("suites")
+def list_suites(as_json: Json = False) -> None:
+    """List the suites: name, version, corruptions × severities, scale, baseline, headline metrics.
+
+    `beaufort ls suites --json`
+    """
+    from beaufort.suites import SUITE_NAMES, get_suite
+
+    found = [get_suite(name) for name in SUITE_NAMES]
+    if as_json:
+        typer.echo(json.dumps([suite.as_dict() for suite in found], indent=2))
+    else:
+        header = ("name", "version", "corruptions × severities", "scale", "baseline", "headline")
+        typer.echo(table([header, *(_suite_cells(suite) for suite in found)]))
+
+
+def _suite_cells(suite: Suite) -> tuple[str, ...]:
+    levels = suite.severities if suite.severities == "published" else str(len(suite.severities))
+    size = f"{len(suite.corruptions)} × {levels}"
+    headline = ", ".join(suite.metrics)
+    return suite.name, str(suite.version), size, suite.scale, suite.baseline or "none", headline
+
+
+@app.command("datasets")
+def list_datasets(as_json: Json = False) -> None:
+    """List the data sets that open by name, and the kinds of data sets that open by path.
+
+    `beaufort ls datasets --json`
+    """
+    from beaufort.catalog import entries
+    from beaufort.datasets import readers
+
+    named = [(entry.name, entry.about) for entry in entries.values() if entry.opens_as]
+    kinds = [(f"{one.kind}:PATH", one.looks_like) for one in readers.values()]
+    if as_json:
+        found = {"names": dict(named), "kinds": {one.kind: one.looks_like for one in readers.values()}}
+        typer.echo(json.dumps(found, indent=2, ensure_ascii=False))
+    else:
+        typer.echo(table([("data set", "what it is"), *named, *kinds]))
+
+
+@app.command("models")
+def list_models(as_json: Json = False) -> None:
+    """List the kinds of models, whether what they need is installed, and the models that have a name.
+
+    `beaufort ls models --json`
+    """
+    from beaufort.models import adapters, model_names
+
+    if as_json:
+        kinds = [
+            {
+                "kind": one.kind,
+                "needs": list(one.needs),
+                "installed": not one.missing,
+                "install": one.install,
+                "example": one.example,
+                "summary": one.summary,
+            }
+            for one in adapters.values()
+        ]
+        typer.echo(json.dumps({"kinds": kinds, "names": model_names()}, indent=2))
+        return
+    header = ("kind", "needs", "installed", "example", "what it is")
+    rows = [
+        (one.kind, ", ".join(one.needs) or "nothing", one.install or "yes", one.example, one.summary)
+        for one in adapters.values()
+    ]
+    typer.echo(table([header, *rows]))
+    if names := model_names():
+        typer.echo("\n" + table([("name", "loads"), *names.items()]))
 
 
 def _everything() -> list[str]:

@@ -1,13 +1,22 @@
-"""Contracts that every corruption keeps, for your own ones too.
+"""Contracts that every corruption and every model keeps, for your own ones too.
 
 ```python
-from beaufort.testing import check_corruption
+from beaufort.testing import check_corruption, check_model
 check_corruption(my_corruption)
+assert not check_model(my_model)
 ```
 """
 
 from __future__ import annotations
 
 from beaufort.testing._contracts import CORRUPTION_CONTRACTS, ContractError, check_corruption
+from beaufort.testing._models import MODEL_CONTRACTS, Finding, check_model
 
-__all__ = ["CORRUPTION_CONTRACTS", "ContractError", "check_corruption"]
+__all__ = [
+    "CORRUPTION_CONTRACTS",
+    "MODEL_CONTRACTS",
+    "ContractError",
+    "Finding",
+    "check_corruption",
+    "check_model",
+]

@@ -1,0 +1,202 @@
+"""What the harness costs beside the model, how much memory it takes, and how a store grows.
+
+python benchmarks/evaluation.py overhead MODEL [--images 256]
+python benchmarks/evaluation.py memory [--images 50000]
+python benchmarks/evaluation.py store [--models 200] [--conditions 200]
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    commands = parser.add_subparsers(required=True)
+    one = commands.add_parser("overhead")
+    one.add_argument("model", help="a model of 224×224 images, as `beaufort run` takes it")
+    one.add_argument("--images", type=int, default=256)
+    one.add_argument("--repeats", type=int, default=3)
+    one.set_defaults(run=overhead)
+    two = commands.add_parser("memory")
+    two.add_argument("--images", type=int, default=50_000)
+    two.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
+    two.set_defaults(run=memory)
+    three = commands.add_parser("store")
+    three.add_argument("--models", type=int, default=200)
+    three.add_argument("--conditions", type=int, default=200)
+    three.add_argument("--rows", type=int, default=50, help="rows of most cells")
+    three.add_argument(
+        "--full-rows", type=int, default=50_000, help="rows of the two cells that are compared"
+    )
+    three.set_defaults(run=store)
+    options = parser.parse_args()
+    options.run(options)
+
+
+def timed(work: Callable[[], Any]) -> float:
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+def photos(count: int, side: int = 224) -> np.ndarray:
+    from beaufort.testing._contracts import picture
+
+    return np.stack([picture(side, side, variant=i % 16) for i in range(count)])
+
+
+def overhead(options: argparse.Namespace) -> None:
+    """Wall time of a run over that of a bare loop of the same model on arrays that are corrupted already."""
+    from beaufort.conditions import Condition
+    from beaufort.datasets import from_arrays
+    from beaufort.evaluation import evaluate
+    from beaufort.models import load_model
+
+    model = load_model(options.model)
+    images = photos(options.images)
+    data = from_arrays("photos", images, np.zeros(len(images), np.int64))
+    conditions = [Condition.parse(text) for text in ("photos/gaussian_noise@3", "photos/fog@3")]
+    shown = [condition.apply(images, ids=list(data.ids), scale="imagenet") for condition in conditions]
+    batch = 16
+
+    def bare() -> None:
+        for array in shown:
+            for start in range(0, len(array), batch):
+                model(array[start : start + batch])
+
+    def harness() -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            evaluate([model], conditions, data, folder, batch_size=batch)
+
+    model(images[:batch])
+    harness()
+    times: dict[str, list[float]] = {"bare": [], "harness": []}
+    for _ in range(options.repeats):  # in turns, so that whatever slows the machine slows both
+        times["bare"].append(timed(bare))
+        times["harness"].append(timed(harness))
+    loop, run = median(times["bare"]), median(times["harness"])
+    each = 1000 * loop / (2 * len(images))
+    print(
+        f"bare loop {loop:.2f} s ({each:.1f} ms an image), harness {run:.2f} s: ratio {run / loop:.3f} (target ≤ 1.10)"
+    )
+
+
+def memory(options: argparse.Namespace) -> None:
+    """Peak memory of a run over many JPEG files, in a process of its own."""
+    if options.folder is None:
+        with tempfile.TemporaryDirectory() as folder:
+            make_files(Path(folder) / "photos", options.images)
+            command = [
+                sys.executable,
+                __file__,
+                "memory",
+                "--images",
+                str(options.images),
+                "--folder",
+                folder,
+            ]
+            subprocess.run(command, check=True)
+        return
+    from beaufort.conditions import Condition
+    from beaufort.datasets import open_dataset
+    from beaufort.evaluation import evaluate
+    from beaufort.models import as_model
+
+    model = as_model(
+        lambda images: images.mean(axis=(1, 2)).astype(np.float32), name="mean", classes=3, version="1"
+    )
+    data = open_dataset(str(options.folder / "photos"))
+    conditions = [Condition.parse(f"{data.name}/fog@3")]
+    seconds = timed(lambda: evaluate([model], conditions, data, options.folder / "store"))
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    print(f"{len(data)} images from files in {seconds:.0f} s, peak memory {peak:.2f} GB (target ≤ 2)")
+
+
+def make_files(folder: Path, count: int) -> None:
+    """Many names of a few files: what counts here is how many are read."""
+    from PIL import Image
+
+    few = folder.parent / "few"
+    few.mkdir()
+    for i, image in enumerate(photos(64)):
+        Image.fromarray(image).save(few / f"{i}.jpg", quality=90)
+    for i in range(count):
+        target = folder / f"class{i % 3}"
+        target.mkdir(parents=True, exist_ok=True)
+        os.link(few / f"{i % 64}.jpg", target / f"{i:06}.jpg")
+
+
+def store(options: argparse.Namespace) -> None:
+    """Listing, a leaderboard and a paired comparison in a store of many cells."""
+    from beaufort.store import Cell, FileStore, predictions, query
+
+    root = Path(tempfile.mkdtemp())
+    fsync, os.fsync = os.fsync, lambda _: None  # the making of it is not what is measured
+    try:
+        kept = FileStore(root)
+        rng = np.random.default_rng(0)
+
+        def cell(m: int, c: int) -> Cell:
+            return Cell(
+                {"name": f"model{m:03}", "digest": f"m{m}"},
+                {"name": "imagenet", "digest": "d"},
+                {"corruption": f"corruption{c // 5:02}", "severity": c % 5 + 1},
+            )
+
+        def answers(rows: int) -> Any:
+            return predictions(
+                [f"val/{i:05}" for i in range(rows)],
+                rng.integers(0, 1000, rows),
+                rng.normal(0, 2, (rows, 1000)),
+            )
+
+        small, large = answers(options.rows), answers(options.full_rows)
+        made = timed(
+            lambda: [
+                kept.write(cell(m, c), 0, large if m < 2 and c == 0 else small)
+                for m in range(options.models)
+                for c in range(options.conditions)
+            ]
+        )
+        size = sum(path.stat().st_size for path in root.rglob("*.parquet")) / 2**30
+        cells = options.models * options.conditions
+        print(f"{cells} cells, one file each, {size:.2f} GB, made in {made:.0f} s")
+        leaders = "select model, avg(accuracy) as a from cells group by model order by a desc limit 10"
+        paired = """
+            select sum((a.top[1] = a.label)::int) as a, sum((b.top[1] = b.label)::int) as b,
+                sum((a.top[1] = a.label and b.top[1] <> b.label)::int) as only_a
+            from predictions a join predictions b using (id)
+            where a.model = 'model000' and b.model = 'model001'
+                and a.condition = b.condition and a.condition = 'imagenet_corruption00@1'
+        """
+        print(f"listing            {timed(kept.listing):6.2f} s")
+        print(f"leaderboard, first {timed(lambda: query(kept, leaders)):6.2f} s (footers read, index made)")
+        print(f"leaderboard, again {timed(lambda: query(kept, leaders)):6.2f} s")
+        print(
+            f"paired comparison  {timed(lambda: query(kept, paired)):6.2f} s in SQL, {options.full_rows} images"
+        )
+        both = timed(lambda: (kept.read(cell(0, 0)), kept.read(cell(1, 0))))
+        print(f"the two cells      {both:6.2f} s in Python")
+    finally:
+        os.fsync = fsync
+        shutil.rmtree(root)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,145 @@
+"""`beaufort data`: what the catalog has, and what of it is here."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+
+from beaufort.catalog import Entry, State, assets, cache_folder, entries, is_offline, pull, state
+from beaufort.cli._console import progress_bar, table
+from beaufort.cli._options import Json
+from beaufort.errors import AssetError
+from beaufort.registry import Registry
+
+__all__ = ["app"]
+
+app = typer.Typer(help="Files of the catalog.", no_args_is_help=True, rich_markup_mode="markdown")
+
+Names = Annotated[list[str], typer.Argument(help="Names; `beaufort data ls` lists them.")]
+SomeNames = Annotated[list[str] | None, typer.Argument(help="Names; all that is in the cache if none.")]
+
+
+@app.callback()
+def data() -> None:
+    """List, fetch and check the files of the catalog: data sets, and what two corruptions need.
+
+    `beaufort data ls`
+
+    `beaufort data pull mnist-test`
+
+    BEAUFORT_MIRROR names a folder that is searched before the network, BEAUFORT_CACHE the folder that files
+    are kept in, and BEAUFORT_OFFLINE=1 forbids the network.
+    """
+
+
+@app.command("ls")
+def list_data(as_json: Json = False) -> None:
+    """List the catalog: name, size, license, whether it is in the cache, what it is, origin.
+
+    `beaufort data ls --json`
+    """
+    if as_json:
+        typer.echo(json.dumps([_as_dict(entry) for entry in _catalog().values()], indent=2))
+        return
+    header = ("name", "size", "license", "in cache", "what it is", "origin")
+    rows = [
+        (e.name, _megabytes(e.size), e.license, _presence(e), e.about, e.origin) for e in _catalog().values()
+    ]
+    typer.echo(table([header, *rows]))
+    if is_offline():
+        typer.echo("BEAUFORT_OFFLINE is set: nothing is fetched from the network", err=True)
+
+
+@app.command("pull")
+def pull_data(names: Names) -> None:
+    """Fetch entries into the cache; what is there is kept, and a download that was cut goes on.
+
+    `beaufort data pull mnist-test mnist-train`
+    """
+    catalog = _catalog()
+    wanted = [catalog[name] for name in dict.fromkeys(names)]
+    failed = False
+    for entry in wanted:
+        try:
+            with progress_bar(entry.name) as tell:
+                paths = pull(entry.name, tell=tell)
+            many = f"{len(paths)} file{'s' * (len(paths) != 1)}"
+            typer.echo(
+                f"{entry.name}: {many}, {_megabytes(entry.size)}, {entry.license}, in {paths[0].parent}"
+            )
+        except AssetError as error:
+            failed = True
+            typer.echo(f"problem: {entry.name}: {error}", err=True)
+    if failed:
+        raise typer.Exit(1)
+
+
+@app.command("verify")
+def verify_data(
+    names: SomeNames = None,
+    delete: Annotated[bool, typer.Option("--delete", help="Remove what is damaged.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Read what is in the cache again and compare its sha256; exit code 1 if a file is not right.
+
+    `beaufort data verify --delete`
+    """
+    catalog = _catalog()
+    wanted = [catalog[name] for name in dict.fromkeys(names or catalog)]
+    found = {file: state(file) for entry in wanted for file in entry.files}
+    damaged = [file for file, what in found.items() if what is State.damaged]
+    if delete:
+        for file in damaged:
+            (cache_folder() / file).unlink()
+    if as_json:
+        typer.echo(json.dumps({"cache": str(cache_folder()), "files": found, "deleted": delete}, indent=2))
+    else:
+        for entry in wanted:
+            states = {found[file] for file in entry.files}
+            if names or states != {State.absent}:
+                typer.echo(f"{entry.name}: {_worst(states)}")
+        for file in damaged:
+            remedy = "removed" if delete else "remove it with --delete, then pull it again"
+            typer.echo(f"damaged: {cache_folder() / file}: its sha256 is another; {remedy}", err=True)
+    if damaged:
+        raise typer.Exit(1)
+
+
+def _catalog() -> Registry[Entry]:
+    """All entries; those of data sets are registered with their readers."""
+    import beaufort.datasets  # noqa: F401
+
+    return entries
+
+
+def _worst(states: set[State]) -> str:
+    if State.damaged in states:
+        return "damaged"
+    if State.absent in states:
+        return "not in the cache" if states == {State.absent} else "incomplete"
+    return "right"
+
+
+def _presence(entry: Entry) -> str:
+    """By the names of the files alone; `verify` reads them."""
+    there = [(cache_folder() / file).is_file() for file in entry.files]
+    return "yes" if all(there) else "partly" if any(there) else "no"
+
+
+def _megabytes(size: int) -> str:
+    return f"{size / 1e6:.1f} MB"
+
+
+def _as_dict(entry: Entry) -> dict[str, object]:
+    return {
+        "name": entry.name,
+        "about": entry.about,
+        "size": entry.size,
+        "license": entry.license,
+        "origin": entry.origin,
+        "homepage": entry.homepage,
+        "in_cache": _presence(entry),
+        "files": {file: assets[file].sha256 for file in entry.files},
+    }

@@ -1,0 +1,181 @@
+"""`beaufort run`: models × conditions."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from beaufort.cli._console import printable, table
+from beaufort.cli._options import Json, Seed
+from beaufort.errors import OptionError
+
+if TYPE_CHECKING:
+    from beaufort.evaluation import Evaluation, Plan, Progress
+
+__all__ = ["run"]
+
+
+def run(
+    model: Annotated[
+        list[str], typer.Option(help="As `beaufort ls models` shows; give it again for more models.")
+    ],
+    suite: Annotated[str, typer.Option(help="One of `beaufort ls suites`, or a YAML file of your own.")],
+    data: Annotated[str, typer.Option(help="A path, kind:path, or a name of `beaufort ls datasets`.")],
+    *,
+    store: Annotated[str, typer.Option(help="Folder or URL that keeps the answers.")] = "results",
+    options: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="What to know about the models, as range=0..255; may be repeated."),
+    ] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Only the first so many images.")] = None,
+    jobs: Annotated[int | None, typer.Option(min=1, help="Threads that decode and corrupt.")] = None,
+    batch_size: Annotated[str, typer.Option(help="Images a model sees at once; auto goes by size.")] = "auto",
+    device: Annotated[str | None, typer.Option(help="Where models run: auto, cpu, cuda or cuda:1.")] = None,
+    seed: Seed = 0,
+    keep_logits: Annotated[
+        bool, typer.Option("--keep-logits", help="Keep all logits, not only the five best classes.")
+    ] = False,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Stop at the first image that cannot be read.")
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what there is to do, and about how long it takes.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Show every image under every condition to every model, and keep the answers.
+
+    `beaufort run --model resnet50.onnx --suite imagenet-c --data imagenet/val --store results`
+
+    Answers that the store has are not asked for again: after a kill, or with one more model, only what is
+    missing is done. Images that cannot be read are told at the end, with exit code 1.
+    """
+    from beaufort.evaluation import evaluate, plan
+    from beaufort.models import load_model, parse_options
+
+    given = parse_options(options or [])
+    if device is not None:
+        given["device"] = device
+    sys.path.insert(0, str(Path.cwd()))  # python:module:factory of a file in this folder
+    models = [load_model(text, **given) for text in model]
+    if dry_run:
+        _show_plan(plan(models, suite, data, store, limit=limit, seed=seed, strict=strict), as_json)
+        return
+    with _bar() as progress:
+        evaluation = evaluate(
+            models,
+            suite,
+            data,
+            store,
+            limit=limit,
+            jobs=jobs,
+            batch_size=_batch_size(batch_size),
+            seed=seed,
+            keep_logits=keep_logits,
+            strict=strict,
+            progress=progress,
+        )
+    _show(evaluation, as_json)
+
+
+def _batch_size(text: str) -> int | None:
+    if text == "auto":
+        return None
+    if not text.isdecimal() or int(text) < 1:
+        raise OptionError(f"the batch size {text!r} came; accepted are auto and whole numbers from 1")
+    return int(text)
+
+
+@contextlib.contextmanager
+def _bar() -> Iterator[Callable[[Progress], None] | None]:
+    """A bar with the time left and the accuracy so far, on a terminal's stderr; None elsewhere."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+    from rich.progress import Progress as Bar
+
+    columns = (
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+    )
+    with Bar(*columns, TextColumn("{task.description}"), console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=None)
+
+        def show(progress: Progress) -> None:
+            what = f"{progress.model} {progress.condition} {progress.accuracy or 0:.1%}"
+            bar.update(task, completed=progress.done, total=progress.total, description=what)
+
+        yield show
+
+
+def _show(evaluation: Evaluation, as_json: bool) -> None:
+    if as_json:
+        typer.echo(json.dumps(_as_dict(evaluation), indent=2))
+    else:
+        rows = [
+            (
+                result.model,
+                result.condition,
+                f"{result.accuracy:.2%}",
+                str(result.images),
+                "stored" if result.reused else "new",
+            )
+            for result in evaluation.results
+        ]
+        typer.echo(table([("model", "condition", "accuracy", "images", ""), *rows]))
+    for problem in evaluation.problems[:20]:
+        typer.echo(f"problem: {printable(problem.id)}: {printable(problem.message)}", err=True)
+    if evaluation.problems:
+        typer.echo(f"{len(evaluation.problems)} images could not be read and have no answer", err=True)
+        raise typer.Exit(1)
+
+
+def _as_dict(evaluation: Evaluation) -> dict[str, Any]:
+    results = [{**vars(result), "accuracy": result.accuracy} for result in evaluation.results]
+    return {"results": results, "problems": [problem._asdict() for problem in evaluation.problems]}
+
+
+def _show_plan(plan: Plan, as_json: bool) -> None:
+    from beaufort.evaluation import cost
+
+    seconds = cost(plan)
+    facts = {
+        "cells": len(plan.works),
+        "stored": plan.reused,
+        "images": plan.setup.count,
+        "answers": plan.images,
+        "seconds": round(seconds, 1),
+    }
+    if as_json:
+        typer.echo(json.dumps(facts, indent=2))
+        return
+    models = {work.model.spec.name for work in plan.works}
+    conditions = {str(work.condition) for work in plan.works}
+    typer.echo(
+        f"{len(models)} models × {len(conditions)} conditions × {plan.setup.count} images: "
+        f"{facts['cells']} cells, {facts['stored']} of them stored. {plan.images} answers to go, "
+        f"about {_duration(seconds)} on this machine."
+    )
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} seconds"
+    return f"{seconds / 60:.0f} minutes" if seconds < 5400 else f"{seconds / 3600:.1f} hours"

@@ -1,0 +1,61 @@
+"""`beaufort validate`: suites of your own."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from beaufort.cli._console import printable
+from beaufort.cli._options import Json
+
+__all__ = ["validate"]
+
+_SHOWN = 20
+"""Mistakes of a file that are told; `--json` lists all."""
+
+
+def validate(
+    files: Annotated[list[Path], typer.Argument(help="YAML files, one suite each.")],
+    *,
+    as_json: Json = False,
+) -> None:
+    """Check suites of your own, and tell every mistake with its line.
+
+    `beaufort validate my.yaml`
+
+    Exit codes: 0 every file is a suite; 1 some have mistakes; 2 a file is not there or cannot be read.
+    """
+    reports = []
+    for file in files:
+        reports.append(_report(file))
+        if not as_json:
+            typer.echo("\n".join(_lines(reports[-1])))
+    if as_json:
+        typer.echo(json.dumps(reports, indent=2))
+    if not all(report["ok"] for report in reports):
+        raise typer.Exit(1)
+
+
+def _report(file: Path) -> dict[str, Any]:
+    from beaufort.suites import SuiteError, read_suite
+
+    try:
+        suite = read_suite(file)
+    except SuiteError as error:
+        return {"file": str(file), "ok": False, "mistakes": [one._asdict() for one in error.mistakes]}
+    count = len(suite.conditions())
+    return {"file": str(file), "ok": True, "name": suite.name, "version": suite.version, "conditions": count}
+
+
+def _lines(report: dict[str, Any]) -> list[str]:
+    from beaufort.suites import Mistake
+
+    if report["ok"]:
+        count = report["conditions"]
+        return [f"ok: {report['name']} {report['version']}, {count} condition{'s' * (count != 1)}"]
+    told = [printable(Mistake(**one).told(report["file"])) for one in report["mistakes"]]
+    more = len(told) - _SHOWN
+    return [*told[:_SHOWN], *([f"and {more} more; --json lists all"] if more > 0 else [])]

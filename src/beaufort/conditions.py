@@ -1,0 +1,159 @@
+"""Conditions: a data set, and what was done to its images before a model saw them.
+
+`imagenet-val` is the clean data set, `imagenet-val/fog@3` the same images in fog of severity 3. At
+the scale `mnist` every corruption has one published severity, and `mnist-test/fog` stands for it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from beaufort.arrays import open_batch
+from beaufort.corruptions import SCALES, SEVERITIES, corruptions
+from beaufort.errors import OptionError
+from beaufort.rng import Id
+
+__all__ = ["DATASET_NAME", "Condition"]
+
+DATASET_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+"""What a data set may be called; such a name is a safe name of a file, too."""
+
+_TEXT = re.compile(rf"({DATASET_NAME.pattern})(?:/([^/@]+)(?:@([1-5]))?)?")
+
+_ONE_PUBLISHED = "mnist"
+"""The scale at which every corruption was published at one severity."""
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A data set and what was done to it; its text reads back as what it was.
+
+    >>> Condition.parse("imagenet-val/fog@3")
+    Condition(dataset='imagenet-val', corruption='fog', severity=3)
+    >>> str(Condition("mnist-test", "stripe"))
+    'mnist-test/stripe'
+    """
+
+    dataset: str
+    corruption: str | None = None
+    """None for the clean images."""
+    severity: int | None = None
+    """1 to 5; None for the clean images, or for the severity that was published."""
+
+    def __post_init__(self) -> None:
+        if not (isinstance(self.dataset, str) and DATASET_NAME.fullmatch(self.dataset)):
+            raise OptionError(
+                f"{self.dataset!r:.60} is not the name of a data set; accepted are letters, digits, '-', '_' "
+                "and '.', a letter or a digit first"
+            )
+        if self.corruption is not None:
+            corruptions[self.corruption]  # a miss answers with near names
+        if self.severity is not None:
+            object.__setattr__(self, "severity", self._checked(self.severity))
+
+    def _checked(self, severity: int) -> int:
+        if not _is_whole(severity) or severity not in SEVERITIES:
+            raise OptionError(f"the severity {severity!r} came; accepted is a whole number from 1 to 5")
+        if self.corruption is None:
+            raise OptionError(f"the severity {severity} came without a corruption; name one, or leave it out")
+        return int(severity)
+
+    @classmethod
+    def parse(cls, text: str) -> Condition:
+        """The condition that a text stands for.
+
+        >>> Condition.parse("imagenet-val/fog@9")
+        Traceback (most recent call last):
+        beaufort.errors.OptionError: 'imagenet-val/fog@9' is not a condition; write 'dataset' or \
+'dataset/corruption@severity', for example 'imagenet-val/fog@3'
+        """
+        match = _TEXT.fullmatch(text) if isinstance(text, str) else None
+        if match is None:
+            raise OptionError(
+                f"{text!r:.80} is not a condition; write 'dataset' or 'dataset/corruption@severity', "
+                "for example 'imagenet-val/fog@3'"
+            )
+        dataset, corruption, severity = match.groups()
+        return cls(dataset, corruption, None if severity is None else int(severity))
+
+    def __str__(self) -> str:
+        corruption = "" if self.corruption is None else f"/{self.corruption}"
+        return f"{self.dataset}{corruption}" + ("" if self.severity is None else f"@{self.severity}")
+
+    @property
+    def clean(self) -> bool:
+        """Whether nothing was done to the images."""
+        return self.corruption is None
+
+    def apply(
+        self, images: Any, *, ids: Sequence[Id], seed: int = 0, scale: str = "auto", jobs: int = 1
+    ) -> Any:
+        """The images under this condition; clean ones are given back as they are.
+
+        Args:
+            images: whatever a `Corruption` takes, one image or a batch.
+            ids: one identity an image; with the seed it decides everything that is random.
+            seed: any whole number.
+            scale: whose constants to use, as for a `Corruption`.
+            jobs: threads to use on a batch.
+        """
+        if self.corruption is None:
+            return images
+        if self.severity is None:
+            height, width, channels = open_batch(images).color.shape[1:]
+            self.facts(scale=scale, side=min(height, width), channels=channels)
+        return corruptions[self.corruption](images, self.severity, ids=ids, seed=seed, scale=scale, jobs=jobs)
+
+    def facts(
+        self, *, scale: str = "auto", seed: int = 0, side: int | None = None, channels: int = 3
+    ) -> dict[str, Any]:
+        """All that decides what is done to an image, ready for JSON; equal facts, equal pixels.
+
+        The scale is the one whose constants are used and the severity the one that is meant, so `auto`
+        and the scale that it takes have the same facts. The seed is among them only if something is
+        random. The data set, its images and their ids are not: they have facts of their own.
+
+        >>> Condition.parse("cifar10-test/contrast@2").facts(scale="cifar", seed=7)
+        {'corruption': 'contrast', 'version': 1, 'severity': 2, 'scale': 'cifar', 'params': {'factor': 0.5}}
+
+        Args:
+            scale: as for `apply`.
+            seed: as for `apply`.
+            side: the short side of the images in pixels, for the scales `auto` and `relative`.
+            channels: 1 for grey images; `auto` takes `mnist` for those only.
+        """
+        if self.corruption is None:
+            return {"corruption": None}
+        if side is None and scale not in SCALES:
+            raise OptionError(f"the scale {scale!r} came without a side; give the short side of the images")
+        corruption = corruptions[self.corruption]
+        recipe, params = corruption._choose(
+            scale, self.severity, SCALES[scale] if side is None else side, channels
+        )
+        used = next(name for name, one in corruption.recipes.items() if one is recipe)
+        if self.severity is None and used != _ONE_PUBLISHED and len(recipe.levels) > 1:
+            raise OptionError(
+                f"'{self}' names no severity, and at the scale {used!r} {self.corruption} has five; write "
+                f"'{self}@3', or give the scale {_ONE_PUBLISHED!r}, where one is published"
+            )
+        facts = {
+            "corruption": self.corruption,
+            "version": corruption.version,
+            "severity": recipe.published if self.severity is None else self.severity,
+            "scale": used,
+            "params": params._asdict(),
+        }
+        if recipe.draw is None:
+            return facts
+        if not _is_whole(seed):
+            raise OptionError(f"the seed {seed!r} came; accepted is a whole number")
+        return {**facts, "seed": int(seed)}
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)

@@ -1,0 +1,143 @@
+"""A data set: ids, labels and classes at hand, pictures one at a time."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from beaufort.arrays import Bytes
+from beaufort.datasets._digest import Content, digest_of
+from beaufort.errors import BeaufortError, ImageFileError, OptionError
+
+__all__ = ["MOST_CLASSES", "Dataset", "Pixels", "Problem", "Sample", "Walk", "iterate", "numbered"]
+
+MOST_CLASSES = 1_000_000
+"""Labels from here on are taken for a mistake."""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A picture, what it is called and what it shows."""
+
+    id: str
+    label: int
+    image: Bytes
+    """`(h, w, c)` at its stored size, with one channel or three."""
+
+
+class Problem(NamedTuple):
+    """Something of a data set that could not be read."""
+
+    id: str
+    message: str
+
+
+class Pixels(Protocol):
+    """Where the pictures of a data set are, by index."""
+
+    def read(self, index: int) -> Bytes:
+        """One picture `(h, w, c)`; an `ImageFileError` if it cannot be read."""
+
+    def contents(self, count: int) -> Iterator[Content]:
+        """What the first `count` pictures are made from, for the digest."""
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """Labeled pictures in a fixed order; `dataset[i]` decodes that picture and no other."""
+
+    name: str
+    classes: tuple[str, ...]
+    """What each label is called; the number as text where nothing better is known."""
+    ids: Sequence[str]
+    """Unique; a path in the data set, or `split/index`. The same wherever the data set lies."""
+    labels: NDArray[np.int64]
+    pixels: Pixels
+    problems: tuple[Problem, ...] = ()
+    """What was seen to be wrong when it was opened, and is not among the samples."""
+    strict: bool = False
+    """Whether the first problem is an error."""
+
+    def __post_init__(self) -> None:
+        if len(self.ids) != len(self.labels):
+            raise ImageFileError(f"{self.name} has {len(self.ids)} pictures and {len(self.labels)} labels")
+        if len(self.labels) and not 0 <= self.labels.min() <= self.labels.max() < len(self.classes):
+            raise ImageFileError(
+                f"{self.name} has labels from {self.labels.min()} to {self.labels.max()}; with "
+                f"{len(self.classes)} classes they must be from 0 to {len(self.classes) - 1}"
+            )
+        if self.strict and self.problems:
+            raise _strict_error(self.problems[0])
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __getitem__(self, index: int) -> Sample:
+        i = operator.index(index)
+        if not -len(self) <= i < len(self):
+            raise IndexError(f"{self.name} has {len(self)} samples; the index {index} came")
+        i %= len(self)
+        return Sample(self.ids[i], int(self.labels[i]), self.pixels.read(i))
+
+    def first(self, count: int | None) -> Dataset:
+        """The first `count` samples; all if it is None."""
+        if count is None:
+            return self
+        if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+            raise OptionError(f"the limit {count!r} came; accepted is a whole number from 1")
+        return replace(self, ids=self.ids[:count], labels=self.labels[:count])
+
+    def digest(self, *, fresh: bool = False) -> str:
+        """A sha256 of all that can change an answer: classes, ids, labels and every stored byte.
+
+        Where the data set lies, and in which container, does not matter. What a file holds is remembered
+        by its size and times, so that the second call is quick; `fresh` reads everything again.
+        """
+        return digest_of(self.classes, self.ids, self.labels, self.pixels.contents(len(self)), fresh=fresh)
+
+
+class Walk(Iterator[Sample | Problem]):
+    """Samples in their order, with a `Problem` in the place of one that cannot be read."""
+
+    def __init__(self, dataset: Dataset, start: int = 0, stop: int | None = None) -> None:
+        self.dataset = dataset
+        self.problems: list[Problem] = []
+        """Those met so far."""
+        self._indices = iter(range(*slice(start, stop).indices(len(dataset))))
+
+    def __next__(self) -> Sample | Problem:
+        index = next(self._indices)
+        try:
+            return self.dataset[index]
+        except BeaufortError as error:
+            problem = Problem(self.dataset.ids[index], str(error))
+            if self.dataset.strict:
+                raise _strict_error(problem) from error
+            self.problems.append(problem)
+            return problem
+
+
+def iterate(dataset: Dataset, start: int = 0, stop: int | None = None) -> Walk:
+    """Go through a data set, or a slice of it, one picture in memory at a time."""
+    return Walk(dataset, start, stop)
+
+
+def numbered(labels: NDArray[np.int64], at_least: int = 0) -> tuple[str, ...]:
+    """Names for classes that have none.
+
+    >>> numbered(np.array([0, 2]))
+    ('0', '1', '2')
+    """
+    highest = int(labels.max(initial=-1))
+    if highest >= MOST_CLASSES:
+        raise ImageFileError(f"the label {highest} came; accepted are labels under {MOST_CLASSES:,}")
+    return tuple(map(str, range(max(highest + 1, at_least))))
+
+
+def _strict_error(problem: Problem) -> ImageFileError:
+    return ImageFileError(f"{problem.id}: {problem.message}")

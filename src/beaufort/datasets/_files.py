@@ -1,0 +1,221 @@
+"""Pictures that are files: in a folder, in a zip, in a tar.
+
+Nothing is unpacked to the disk and no file stays open, so a data set can go to other threads and processes.
+"""
+
+from __future__ import annotations
+
+import struct
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from beaufort.arrays import Bytes
+from beaufort.datasets._dataset import Problem
+from beaufort.datasets._decode import MOST_BYTES, decode, decode_file
+from beaufort.datasets._digest import Content, chunks_of
+from beaufort.errors import ImageFileError
+
+__all__ = [
+    "Absent",
+    "Files",
+    "Member",
+    "Members",
+    "OnDisk",
+    "TarMember",
+    "ZipMember",
+    "tar_members",
+    "zip_members",
+]
+
+_LOCAL_HEADER = struct.Struct("<4s5H3I2H")
+_ENCRYPTED = 0x1
+
+
+@dataclass(frozen=True)
+class Files:
+    """Files below a folder, by their relative paths."""
+
+    root: Path
+    names: Sequence[str]
+
+    def read(self, index: int) -> Bytes:
+        return decode_file(self.root / self.names[index])
+
+    def contents(self, count: int) -> Iterator[Content]:
+        return (OnDisk(self.root / name).content() for name in self.names[:count])
+
+
+class Member(Protocol):
+    """One picture's file, wherever it is."""
+
+    def pixels(self) -> Bytes:
+        """The picture."""
+
+    def content(self) -> Content:
+        """Its bytes, as stored."""
+
+
+@dataclass(frozen=True)
+class Members:
+    """Files that are not all in one folder."""
+
+    members: Sequence[Member]
+
+    def read(self, index: int) -> Bytes:
+        return self.members[index].pixels()
+
+    def contents(self, count: int) -> Iterator[Content]:
+        return (member.content() for member in self.members[:count])
+
+
+@dataclass(frozen=True, slots=True)
+class OnDisk:
+    """A file of its own."""
+
+    path: Path
+
+    def pixels(self) -> Bytes:
+        return decode_file(self.path)
+
+    def content(self) -> Content:
+        return Content(lambda: chunks_of(self.path), self.path)
+
+
+@dataclass(frozen=True, slots=True)
+class Absent:
+    """A file that is listed and cannot be read."""
+
+    message: str
+
+    def pixels(self) -> Bytes:
+        raise ImageFileError(self.message)
+
+    def content(self) -> Content:
+        return Content(self._none)
+
+    def _none(self) -> Iterator[bytes]:
+        raise ImageFileError(self.message)
+
+
+@dataclass(frozen=True, slots=True)
+class TarMember:
+    """A file in a tar that is not compressed."""
+
+    archive: Path
+    start: int
+    size: int
+
+    def read(self) -> bytes:
+        if self.size > MOST_BYTES:
+            raise ImageFileError(f"the file has {self.size:,} bytes; at most {MOST_BYTES:,} are read")
+        return _read(self.archive, self.start, self.size)
+
+    def pixels(self) -> Bytes:
+        return decode(self.read())
+
+    def content(self) -> Content:
+        return Content(lambda: [self.read()], self.archive, f"{self.start}+{self.size}")
+
+
+@dataclass(frozen=True, slots=True)
+class ZipMember:
+    """A file in a zip, stored or deflated."""
+
+    archive: Path
+    name: str
+    header: int
+    packed_size: int
+    size: int
+    crc: int
+    method: int
+    flags: int
+
+    def read(self) -> bytes:
+        if self.flags & _ENCRYPTED or self.method not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+            raise ImageFileError("the file is encrypted or packed in an unusual way; pack it again")
+        if max(self.size, self.packed_size) > MOST_BYTES:
+            raise ImageFileError(f"the file has {self.size:,} bytes; at most {MOST_BYTES:,} are read")
+        content = _read(self.archive, self.start(), self.packed_size)
+        if self.method == zipfile.ZIP_DEFLATED:
+            content = self._inflate(content)
+        if len(content) != self.size or zlib.crc32(content) != self.crc:
+            raise ImageFileError("the file is damaged: its checksum in the zip is another")
+        return content
+
+    def start(self) -> int:
+        """Where its bytes begin in the zip."""
+        fields = _LOCAL_HEADER.unpack(_read(self.archive, self.header, _LOCAL_HEADER.size))
+        if fields[0] != b"PK\3\4":
+            raise ImageFileError("the zip is damaged: the file is not where its directory says")
+        return self.header + _LOCAL_HEADER.size + int(fields[-2]) + int(fields[-1])
+
+    def pixels(self) -> Bytes:
+        return decode(self.read())
+
+    def content(self) -> Content:
+        return Content(lambda: [self.read()], self.archive, self.name)
+
+    def _inflate(self, content: bytes) -> bytes:
+        try:
+            return zlib.decompressobj(-zlib.MAX_WBITS).decompress(content, self.size + 1)
+        except zlib.error as error:
+            raise ImageFileError(f"the file is damaged ({error})") from None
+
+
+def zip_members(path: Path) -> dict[str, ZipMember]:
+    """The files in a zip by name, from its directory alone."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            found = [info for info in archive.infolist() if not info.is_dir()]
+    except (OSError, zipfile.BadZipFile, ValueError, NotImplementedError) as error:
+        raise ImageFileError(f"{path} cannot be read as a zip ({error})") from None
+    members = {
+        info.filename: ZipMember(
+            path,
+            info.filename,
+            info.header_offset,
+            info.compress_size,
+            info.file_size,
+            info.CRC,
+            info.compress_type,
+            info.flag_bits,
+        )
+        for info in found
+    }
+    if len(members) != len(found):
+        raise ImageFileError(f"{path} has two files of the same name; which is meant cannot be told")
+    return members
+
+
+def tar_members(path: Path, problems: list[Problem]) -> Iterator[tuple[str, TarMember]]:
+    """The files in a tar with their names, in order; what is wrong with it is added to `problems`."""
+    try:
+        with tarfile.open(path, "r:") as archive:
+            for info in archive:
+                archive.members = []  # type: ignore[attr-defined]  # it would keep them all
+                if info.isreg() and not info.issparse():
+                    yield info.name, TarMember(path, info.offset_data, info.size)
+                elif not info.isdir():
+                    problems.append(Problem(f"{path.name}/{info.name}", "this is not a regular file"))
+            if _read(path, archive.offset, tarfile.BLOCKSIZE) != tarfile.NUL * tarfile.BLOCKSIZE:
+                raise tarfile.ReadError("a header is damaged")  # where the module itself just stops
+    except (OSError, EOFError, tarfile.TarError, ValueError) as error:
+        hint = "; random access needs a tar that is not compressed" if path.suffix != ".tar" else ""
+        problems.append(Problem(path.name, f"the tar is damaged or cut short ({error}){hint}"))
+
+
+def _read(path: Path, start: int, size: int) -> bytes:
+    try:
+        with path.open("rb") as file:
+            file.seek(start)
+            content = file.read(size)
+    except OSError as error:
+        raise ImageFileError(f"{path} cannot be read ({error.strerror or error})") from None
+    if len(content) != size:
+        raise ImageFileError(f"{path} is cut short: {size} bytes at {start} are not there")
+    return content

@@ -1,0 +1,130 @@
+"""Arrays in .npy and .npz files, read in place.
+
+Nothing here unpickles: a pickle can run any program.
+"""
+
+from __future__ import annotations
+
+import math
+import zipfile
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from beaufort.datasets._dataset import Pixels
+from beaufort.datasets._files import zip_members
+from beaufort.datasets._rows import InMemory, Rows, check_shape, whole_numbers
+from beaufort.errors import ImageFileError
+
+__all__ = ["Stored", "in_npz", "pixels_in", "stored_in"]
+
+_MOST_UNPACKED = 1 << 30
+_DAMAGE = (OSError, ValueError, EOFError, RuntimeError, NotImplementedError, zipfile.BadZipFile, zlib.error)
+
+
+@dataclass(frozen=True)
+class Stored:
+    """An array in a file that has not been read yet."""
+
+    path: Path
+    where: str
+    """What it is called in messages."""
+    offset: int
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    packed_as: str = ""
+    """The member of a zip that it is compressed in; '' if it lies open in the file."""
+
+    def load(self) -> NDArray[Any]:
+        """The array in memory."""
+        count = math.prod(self.shape)
+        if not self.packed_as:
+            return np.fromfile(self.path, self.dtype, count=count, offset=self.offset).reshape(self.shape)
+        try:
+            with zipfile.ZipFile(self.path) as archive, archive.open(self.packed_as) as file:
+                file.read(self.offset)
+                content = file.read()
+            return np.frombuffer(content, self.dtype).reshape(self.shape)
+        except _DAMAGE as error:
+            raise ImageFileError(f"{self.where} is damaged ({error})") from None
+
+    def labels(self, count: int) -> NDArray[np.int64]:
+        """The array as the labels of `count` pictures."""
+        if self.shape != (count,):
+            raise ImageFileError(
+                f"{self.where} holds {self.shape}; labels of {count} pictures are ({count},)"
+            )
+        return whole_numbers(self.where, self.load(), count)
+
+
+def stored_in(path: Path) -> Stored:
+    """The array in a .npy file."""
+    try:
+        with path.open("rb") as file:
+            shape, dtype = _header(file)
+            offset = file.tell()
+        size = path.stat().st_size
+    except (OSError, ValueError, EOFError) as error:
+        raise ImageFileError(f"{path} cannot be read as an array ({error})") from None
+    stored = Stored(path, str(path), offset, shape, dtype)
+    if size < offset + math.prod(shape) * dtype.itemsize:
+        raise ImageFileError(
+            f"{path} announces {dtype} {shape} and is shorter; it is cut short: fetch it again"
+        )
+    return stored
+
+
+def in_npz(path: Path) -> dict[str, Stored]:
+    """The arrays in an .npz file by name: in place where they are stored, in memory where compressed."""
+    arrays = {}
+    for name, member in zip_members(path).items():
+        if not name.endswith(".npy"):
+            continue
+        where = f"{path}[{name.removesuffix('.npy')}]"
+        try:
+            with zipfile.ZipFile(path) as archive, archive.open(name) as file:
+                shape, dtype = _header(file)
+                inside = file.tell()
+        except _DAMAGE as error:
+            raise ImageFileError(f"{where} cannot be read as an array ({error})") from None
+        if member.size != inside + math.prod(shape) * dtype.itemsize:
+            raise ImageFileError(f"{where} announces {dtype} {shape} and has {member.size - inside} bytes")
+        if member.method == zipfile.ZIP_STORED:
+            stored = Stored(path, where, member.start() + inside, shape, dtype)
+        else:
+            stored = Stored(path, where, inside, shape, dtype, packed_as=name)
+        arrays[name.removesuffix(".npy")] = stored
+    return arrays
+
+
+def pixels_in(stored: Stored) -> tuple[Pixels, int]:
+    """The array as pictures, and how many there are."""
+    shape = check_shape(stored.where, stored.dtype, stored.shape)
+    if not stored.packed_as:
+        return Rows(stored.path, stored.offset, shape), shape[0]
+    if math.prod(shape) > _MOST_UNPACKED:
+        raise ImageFileError(
+            f"{stored.where} is compressed and unpacks to {math.prod(shape):,} bytes; save it with np.save "
+            "or np.savez, and it is read picture by picture"
+        )
+    return InMemory(stored.load().reshape(shape), stored.path), shape[0]
+
+
+def _header(file: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    version = np.lib.format.read_magic(file)
+    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    try:
+        shape, fortran_order, dtype = read(file)
+    except Exception as error:  # a damaged header may be any text, and NumPy parses it
+        raise ValueError(f"its header is damaged: {error}") from None
+    if min(shape, default=0) < 0:
+        raise ValueError(f"its header is damaged: the shape {shape}")
+    if dtype.hasobject:
+        raise ValueError("it holds Python objects, which are pickled")
+    if fortran_order and len(shape) > 1:
+        raise ValueError("it is stored by columns; save np.ascontiguousarray of it")
+    return shape, dtype

@@ -1,0 +1,137 @@
+"""Pictures that are rows of an array: read from their file one by one, or in memory."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from beaufort.arrays import Bytes
+from beaufort.datasets._dataset import MOST_CLASSES
+from beaufort.datasets._digest import CHUNK, Content, chunks_of
+from beaufort.errors import ImageFileError
+
+__all__ = ["InMemory", "RowIds", "Rows", "check_shape", "whole_numbers"]
+
+
+@dataclass(frozen=True)
+class RowIds(Sequence[str]):
+    """`split/0`, `split/1` and so on, made when they are asked for."""
+
+    split: str
+    size: int
+
+    def __len__(self) -> int:
+        return self.size
+
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[str]: ...
+
+    def __getitem__(self, index: int | slice) -> str | Sequence[str]:
+        numbers = range(self.size)[index]
+        if isinstance(numbers, int):
+            return f"{self.split}/{numbers}"
+        if numbers == range(len(numbers)):
+            return RowIds(self.split, len(numbers))
+        return [f"{self.split}/{number}" for number in numbers]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows of a uint8 array in a file; memory holds the one that is asked for."""
+
+    path: Path
+    offset: int
+    """Where the first row begins, in bytes."""
+    shape: tuple[int, int, int, int]
+    """`(n, h, w, c)`."""
+
+    def slice(self, start: int, stop: int) -> Rows:
+        """Some of the rows."""
+        return Rows(self.path, self.offset + start * self.row_size, (stop - start, *self.shape[1:]))
+
+    @property
+    def row_size(self) -> int:
+        """Of one picture, in bytes."""
+        return math.prod(self.shape[1:])
+
+    def read(self, index: int) -> Bytes:
+        try:
+            row = np.fromfile(
+                self.path, np.uint8, count=self.row_size, offset=self.offset + index * self.row_size
+            )
+        except OSError as error:
+            raise ImageFileError(f"{self.path} cannot be read ({error.strerror or error})") from None
+        if row.size != self.row_size:
+            raise ImageFileError(f"{self.path} is cut short: picture {index} is not there")
+        return row.reshape(self.shape[1:])
+
+    def contents(self, count: int) -> Iterator[Content]:
+        length = count * self.row_size
+
+        def chunks() -> Iterator[bytes]:
+            yield _head(self.shape)
+            yield from chunks_of(self.path, self.offset, length)
+
+        yield Content(chunks, self.path, f"{self.offset}+{count}×{self.shape[1:]}")
+
+
+@dataclass(frozen=True, eq=False)
+class InMemory:
+    """Rows of a uint8 array `(n, h, w, c)` in memory."""
+
+    images: Bytes
+    file: Path | None = None
+    """Where they came from, if from a file."""
+
+    def read(self, index: int) -> Bytes:
+        image: Bytes = self.images[index].copy()
+        return image
+
+    def contents(self, count: int) -> Iterator[Content]:
+        step = max(1, CHUNK // max(1, math.prod(self.images.shape[1:])))
+
+        def chunks() -> Iterator[bytes]:
+            yield _head(self.images.shape)
+            for start in range(0, count, step):
+                yield self.images[start : min(start + step, count)].tobytes()
+
+        yield Content(chunks, self.file, f"{count}×{self.images.shape[1:]}")
+
+
+def check_shape(where: object, dtype: np.dtype[Any], shape: tuple[int, ...]) -> tuple[int, int, int, int]:
+    """The shape of pictures as `(n, h, w, c)`; an error if they are none."""
+    whole = (*shape, 1) if len(shape) == 3 else shape
+    if dtype != np.uint8 or len(whole) != 4 or whole[-1] not in (1, 3) or 0 in whole:
+        raise ImageFileError(
+            f"{where} holds {dtype} {shape}; pictures are uint8 (n, h, w), (n, h, w, 1) or (n, h, w, 3), "
+            "at least one"
+        )
+    return whole
+
+
+def whole_numbers(where: object, labels: NDArray[Any], count: int) -> NDArray[np.int64]:
+    """Labels as int64, one a picture; an error if they are something else."""
+    if labels.dtype.kind not in "iu" or labels.shape != (count,):
+        raise ImageFileError(
+            f"{where} holds {labels.dtype} {labels.shape}; for {count} pictures labels are ({count},) "
+            "whole numbers"
+        )
+    if labels.min() < 0 or labels.max() >= MOST_CLASSES:
+        raise ImageFileError(
+            f"{where} has labels from {labels.min()} to {labels.max()}; accepted are whole numbers from 0, "
+            f"under {MOST_CLASSES:,}"
+        )
+    return labels.astype(np.int64)
+
+
+def _head(shape: tuple[int, ...]) -> bytes:
+    return f"uint8 {tuple(int(side) for side in shape[1:])}\n".encode()

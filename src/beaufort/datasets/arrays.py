@@ -1,0 +1,74 @@
+"""Pictures and labels in NumPy's files, or in memory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from beaufort.datasets._dataset import Dataset, numbered
+from beaufort.datasets._npy import Stored, in_npz, pixels_in, stored_in
+from beaufort.datasets._reader import reader
+from beaufort.datasets._rows import InMemory, RowIds, check_shape, whole_numbers
+from beaufort.errors import ImageFileError
+
+__all__ = ["from_arrays", "open_npy", "open_npz"]
+
+
+def from_arrays(
+    name: str,
+    images: NDArray[np.uint8],
+    labels: NDArray[Any],
+    *,
+    split: str = "test",
+    classes: tuple[str, ...] = (),
+) -> Dataset:
+    """A data set of arrays in memory.
+
+    >>> from_arrays("two", np.zeros((2, 28, 28), np.uint8), np.array([3, 1])).ids[1]
+    'test/1'
+    """
+    shape = check_shape(name, images.dtype, images.shape)
+    numbers = whole_numbers(name, labels, shape[0])
+    pixels = InMemory(images.reshape(shape))
+    return Dataset(name, classes or numbered(numbers), RowIds(split, shape[0]), numbers, pixels)
+
+
+@reader(
+    "npy",
+    "a folder with images.npy and labels.npy, or one .npy file with the other beside it",
+    lambda path: path.suffix == ".npy" or (path / "images.npy").is_file(),
+)
+def open_npy(location: str, part: str) -> Dataset:
+    """Rows in their order; with a part, as in `#train`, the files are train_images.npy and so on."""
+    path, split = Path(location), part or "test"
+    images = path if path.suffix == ".npy" else path / (f"{part}_images.npy" if part else "images.npy")
+    labels = images.with_name(images.name.replace("images", "labels"))
+    if labels == images:
+        labels = images.with_name("labels.npy")
+    return _dataset(path.stem, split, stored_in(images), stored_in(labels))
+
+
+@reader(
+    "npz", "an .npz file with the arrays images and labels, or x and y", lambda path: path.suffix == ".npz"
+)
+def open_npz(location: str, part: str) -> Dataset:
+    """Rows in their order; with a part, as in `#train`, the arrays are train_images or x_train and so on."""
+    path, split = Path(location), part or "test"
+    arrays = in_npz(path)
+    pairs = [(f"{part}_images", f"{part}_labels"), (f"x_{part}", f"y_{part}")]
+    if not part:
+        pairs = [("images", "labels"), ("x", "y"), ("test_images", "test_labels"), ("x_test", "y_test")]
+    for images, labels in pairs:
+        if images in arrays and labels in arrays:
+            return _dataset(path.stem, split, arrays[images], arrays[labels])
+    wanted = " or ".join(f"{images} and {labels}" for images, labels in pairs)
+    raise ImageFileError(f"{path} has the arrays {', '.join(arrays) or '(none)'}; looked for were {wanted}")
+
+
+def _dataset(name: str, split: str, images: Stored, labels: Stored) -> Dataset:
+    pixels, count = pixels_in(images)
+    numbers = labels.labels(count)
+    return Dataset(name, numbered(numbers), RowIds(split, count), numbers, pixels)

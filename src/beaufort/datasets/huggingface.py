@@ -1,0 +1,114 @@
+"""Data sets of the Hugging Face hub, or saved by its package `datasets`; an extra."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from beaufort.arrays import Bytes
+from beaufort.catalog import is_offline
+from beaufort.datasets._dataset import Dataset, numbered
+from beaufort.datasets._decode import decode, decode_file
+from beaufort.datasets._digest import Content, chunks_of
+from beaufort.datasets._reader import reader
+from beaufort.datasets._rows import RowIds, whole_numbers
+from beaufort.errors import AssetError, ImageFileError, MissingExtraError, OptionError
+
+__all__ = ["open_huggingface"]
+
+
+@dataclass(frozen=True, eq=False)
+class _Column:
+    """A column of encoded pictures."""
+
+    rows: Any
+    name: str
+
+    def read(self, index: int) -> Bytes:
+        stored = self.rows[index][self.name]
+        if stored and stored.get("bytes"):
+            return decode(stored["bytes"])
+        if stored and stored.get("path"):
+            return decode_file(Path(stored["path"]))
+        raise ImageFileError("the row has no picture")
+
+    def contents(self, count: int) -> Iterator[Content]:
+        for index in range(count):
+            yield Content(lambda index=index: self._chunks(index))  # type: ignore[misc]
+
+    def _chunks(self, index: int) -> Iterator[bytes]:
+        stored = self.rows[index][self.name] or {}
+        if stored.get("bytes"):
+            yield stored["bytes"]
+        elif stored.get("path"):
+            yield from chunks_of(Path(stored["path"]))
+
+
+def _detect(path: Path) -> bool:
+    return any((path / name).is_file() for name in ("dataset_dict.json", "state.json"))
+
+
+@reader("hf", "a folder that `save_to_disk` of Hugging Face datasets wrote", _detect)
+def open_huggingface(location: str, part: str) -> Dataset:
+    """One split, `test` if none is named; ids are `test/0` and so on."""
+    split, package = part or "test", _package()
+    rows = _rows(package, location, split)
+    image = _feature(rows, package.Image, ("image", "img"), location)
+    label = _feature(rows, package.ClassLabel, ("label", "labels"), location)
+    labels = whole_numbers(f"{location}[{label}]", np.asarray(rows[label][:]), len(rows))
+    names = getattr(rows.features[label], "names", None)
+    return Dataset(
+        f"{Path(location).name}#{split}",
+        tuple(names) if names else numbered(labels),
+        RowIds(split, len(rows)),
+        labels,
+        _Column(rows.cast_column(image, package.Image(decode=False)).select_columns([image]), image),
+    )
+
+
+def _package() -> Any:
+    try:
+        return importlib.import_module("datasets")
+    except ImportError:
+        raise MissingExtraError(
+            "data sets of Hugging Face need the package datasets; install it with "
+            "pip install -c constraints.txt 'beaufort[hf]'"
+        ) from None
+
+
+def _rows(package: Any, location: str, split: str) -> Any:
+    if not Path(location).exists():
+        if is_offline():
+            raise AssetError(f"hf:{location} is not a folder, and BEAUFORT_OFFLINE forbids to ask the hub")
+        try:
+            return package.load_dataset(location, split=split)
+        except Exception as error:  # the hub's client has many kinds
+            raise AssetError(f"hf:{location}#{split} could not be had ({error})") from error
+    try:
+        found = package.load_from_disk(location)
+    except Exception as error:
+        raise ImageFileError(f"{location} cannot be read by datasets ({error})") from error
+    if not isinstance(found, package.DatasetDict):
+        return found
+    if split not in found:
+        raise OptionError(f"the split {split!r} of {location} came; there are {', '.join(found)}")
+    return found[split]
+
+
+def _feature(rows: Any, kind: type, names: tuple[str, ...], where: str) -> str:
+    """The one column of a kind, or one with a usual name."""
+    of_kind: list[str] = [name for name, feature in rows.features.items() if isinstance(feature, kind)]
+    usual = [name for name in names if name in rows.features]
+    if len(of_kind) == 1:
+        return of_kind[0]
+    if usual:
+        return usual[0]
+    raise ImageFileError(
+        f"{where} has the columns {', '.join(rows.features)}; looked for was one {kind.__name__}, "
+        f"or {' or '.join(names)}"
+    )

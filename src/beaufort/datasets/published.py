@@ -1,0 +1,96 @@
+"""The published C-sets as they come: ImageNet-C's tree, CIFAR-10-C's and MNIST-C's arrays.
+
+A picture has the id that its clean original has, so that results can be paired.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from beaufort.datasets._dataset import Dataset, numbered
+from beaufort.datasets._npy import pixels_in, stored_in
+from beaufort.datasets._reader import corruption_and_severity, reader
+from beaufort.datasets._rows import RowIds, Rows
+from beaufort.datasets.folder import open_class_folders
+from beaufort.errors import ImageFileError, OptionError
+
+__all__ = ["CIFAR10_CLASSES", "open_cifar10_c", "open_imagenet_c", "open_mnist_c"]
+
+CIFAR10_CLASSES = (
+    *("airplane", "automobile", "bird", "cat", "deer"),
+    *("dog", "frog", "horse", "ship", "truck"),
+)
+_SEVERITIES = 5
+
+
+@reader(
+    "imagenet-c",
+    "folders corruption/severity/class with pictures",
+    lambda path: any(_folders(path / sub / severity) for sub in _folders(path) for severity in "12345"),
+)
+def open_imagenet_c(location: str, part: str) -> Dataset:
+    """One corruption at one severity; ids are `class/file`."""
+    name, severity = corruption_and_severity("imagenet-c", location, part)
+    cell = Path(location) / name / str(severity)
+    if not cell.is_dir():
+        raise OptionError(
+            f"{cell} is not there; {location} has {', '.join(_folders(Path(location))) or 'nothing'}"
+        )
+    return open_class_folders(cell, f"{Path(location).name}#{part}")
+
+
+@reader(
+    "cifar10-c",
+    "a folder with labels.npy and fog.npy and so on",
+    lambda path: (path / "labels.npy").is_file() and not (path / "images.npy").is_file(),
+)
+def open_cifar10_c(location: str, part: str) -> Dataset:
+    """One corruption at one severity: a fifth of its array. CIFAR-100-C has the same layout."""
+    name, severity = corruption_and_severity("cifar10-c", location, part)
+    root = Path(location)
+    if not (root / f"{name}.npy").is_file():
+        there = ", ".join(sorted(path.stem for path in root.glob("*.npy")))
+        raise OptionError(f"{root / name}.npy is not there; {location} has {there or 'no arrays'}")
+    pixels, count = pixels_in(stored_in(root / f"{name}.npy"))
+    labels = stored_in(root / "labels.npy").labels(count)
+    if count % _SEVERITIES:
+        raise ImageFileError(f"{root / name}.npy has {count} pictures, which five severities cannot share")
+    size = count // _SEVERITIES
+    start = (severity - 1) * size
+    assert isinstance(pixels, Rows)
+    few = labels.max() < len(CIFAR10_CLASSES)
+    return Dataset(
+        f"{root.name}#{part}",
+        CIFAR10_CLASSES if few else numbered(labels),
+        RowIds("test", size),
+        labels[start : start + size],
+        pixels.slice(start, start + size),
+    )
+
+
+@reader(
+    "mnist-c",
+    "folders with test_images.npy and test_labels.npy, one a corruption",
+    lambda path: any((path / sub / "test_images.npy").is_file() for sub in _folders(path)),
+)
+def open_mnist_c(location: str, part: str) -> Dataset:
+    """One corruption, of the test set unless `#fog/train` asks for the other."""
+    name, _, split = part.partition("/")
+    folder, split = Path(location) / name, split or "test"
+    if not name.isidentifier() or not folder.is_dir() or split not in ("test", "train"):
+        there = ", ".join(_folders(Path(location)))
+        raise OptionError(
+            f"the part {part!r} of {location} came; name a corruption, as in 'mnist-c:{location}#fog' or "
+            f"'#fog/train'; there are {there or 'none'}"
+        )
+    pixels, count = pixels_in(stored_in(folder / f"{split}_images.npy"))
+    labels = stored_in(folder / f"{split}_labels.npy").labels(count)
+    return Dataset(
+        f"{Path(location).name}#{part}", numbered(labels, at_least=10), RowIds(split, count), labels, pixels
+    )
+
+
+def _folders(path: Path) -> list[str]:
+    if not path.is_dir():
+        return []
+    return sorted(sub.name for sub in path.iterdir() if sub.is_dir() and not sub.name.startswith("."))

@@ -1,0 +1,139 @@
+"""Which cells there are, and what is missing of each."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+from beaufort.arrays import Bytes
+from beaufort.conditions import Condition
+from beaufort.corruptions import SCALES
+from beaufort.datasets import Dataset, Sample
+from beaufort.errors import OptionError
+from beaufort.models import Model
+from beaufort.store import Cell, FileStore
+from beaufort.suites import Step
+
+__all__ = ["Plan", "Setup", "Work", "make_plan"]
+
+Range = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What every cell of a run shares."""
+
+    dataset: Dataset
+    count: int
+    """How many images of the data set, from the first on."""
+    prepare: tuple[Step, ...]
+    scale: str
+    seed: int
+
+    @property
+    def steps(self) -> list[str]:
+        """What is done to a picture before it is corrupted, as text."""
+        return [*([] if self.grey else ["rgb"]), *map(str, self.prepare)]
+
+    @property
+    def grey(self) -> bool:
+        """Whether grey pictures stay grey: digits do; of photos the published sets made color pictures."""
+        return self.scale == "mnist"
+
+    def image(self, sample: Sample) -> Bytes:
+        """A picture made ready, `(h, w, c)`."""
+        pixels = sample.image
+        if pixels.shape[-1] == 1 and not self.grey:
+            pixels = np.repeat(pixels, 3, axis=-1)
+        if not self.prepare:
+            return pixels
+        picture = Image.fromarray(pixels if pixels.shape[-1] == 3 else pixels[..., 0])
+        for step in self.prepare:
+            picture = step.apply(picture)
+        return np.ascontiguousarray(np.asarray(picture)).reshape(picture.height, picture.width, -1)
+
+
+@dataclass(frozen=True)
+class Work:
+    """One cell and the ranges of images that have no answer in the store yet."""
+
+    model: Model
+    condition: Condition
+    cell: Cell
+    gaps: tuple[Range, ...]
+
+    @property
+    def images(self) -> int:
+        """How many images there are to do."""
+        return sum(stop - start for start, stop in self.gaps)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All cells of a run, those that are done included."""
+
+    setup: Setup
+    works: tuple[Work, ...]
+
+    @property
+    def images(self) -> int:
+        """How many answers are still to be had."""
+        return sum(work.images for work in self.works)
+
+    @property
+    def reused(self) -> int:
+        """How many cells the store has whole."""
+        return sum(not work.gaps for work in self.works)
+
+
+def make_plan(
+    models: Sequence[Model], conditions: Sequence[Condition], setup: Setup, store: FileStore
+) -> Plan:
+    """What there is to do; the store is looked at, nothing is run."""
+    names = [model.spec.name for model in models]
+    if twice := {name for name in names if names.count(name) > 1}:
+        raise OptionError(f"two models are called {sorted(twice)[0]!r}; give one of them another name")
+    for model in models:
+        _check_classes(model, setup)
+    data = {"name": setup.dataset.name, "digest": setup.dataset.digest()}
+    facts = _condition_facts(conditions, setup)
+    listing = store.listing()
+    works = []
+    for model in models:
+        about = _model_facts(model)
+        for condition, fact in zip(conditions, facts, strict=True):
+            cell = Cell(about, data, fact)
+            works.append(Work(model, condition, cell, tuple(store.missing(cell, setup.count, listing))))
+    return Plan(setup, tuple(works))
+
+
+def _check_classes(model: Model, setup: Setup) -> None:
+    classes, highest = model.spec.classes, int(setup.dataset.labels[: setup.count].max(initial=0))
+    if classes is not None and highest >= classes:
+        raise OptionError(
+            f"the model {model.spec.name} has {classes} classes, and {setup.dataset.name} has labels up to "
+            f"{highest}; use a model of these classes, or data with labels below {classes}"
+        )
+
+
+def _model_facts(model: Model) -> dict[str, Any]:
+    spec = model.spec
+    facts = {"name": spec.name, "digest": spec.digest, "preprocessing": spec.preprocessing.to_dict()}
+    if not spec.reusable:  # nobody can say whether it is the model of an earlier run
+        facts["run"] = uuid.uuid4().hex
+    return facts
+
+
+def _condition_facts(conditions: Sequence[Condition], setup: Setup) -> list[dict[str, Any]]:
+    side, channels = None, 3
+    if setup.count and any(not condition.clean for condition in conditions):
+        first = setup.image(setup.dataset[0])
+        channels = first.shape[-1]
+        side = None if setup.scale in SCALES else min(first.shape[:2])
+    about: dict[str, Any] = {"scale": setup.scale, "seed": setup.seed, "side": side, "channels": channels}
+    return [{**condition.facts(**about), "prepare": setup.steps} for condition in conditions]

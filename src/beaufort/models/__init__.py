@@ -1,0 +1,42 @@
+"""Models: 8-bit images in, logits out, whatever library runs them.
+
+```python
+from beaufort.models import load_model
+model = load_model("resnet50.onnx", mean=(0.485, 0.456, 0.406), std=(0.229, 0.224, 0.225))
+logits = model(images)
+```
+
+Importing this imports no framework; an adapter imports its library when it loads the first model.
+"""
+
+from __future__ import annotations
+
+from beaufort.models._errors import ModelError, ModelFileError
+from beaufort.models._lazy import prepare_torchvision
+from beaufort.models.load import Adapter, adapters, load_model, model_names, models
+from beaufort.models.network import Network
+from beaufort.models.options import parse_options
+from beaufort.models.preprocessing import IMAGENET_MEAN, IMAGENET_STD, Preprocessing
+from beaufort.models.python import as_model
+from beaufort.models.spec import UNKNOWN, Logits, Model, ModelSpec
+
+__all__ = [
+    "IMAGENET_MEAN",
+    "IMAGENET_STD",
+    "UNKNOWN",
+    "Adapter",
+    "Logits",
+    "Model",
+    "ModelError",
+    "ModelFileError",
+    "ModelSpec",
+    "Network",
+    "Preprocessing",
+    "adapters",
+    "as_model",
+    "load_model",
+    "model_names",
+    "models",
+    "parse_options",
+    "prepare_torchvision",
+]

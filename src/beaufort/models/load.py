@@ -1,0 +1,201 @@
+"""From a text to a model: which adapter, and where it is."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import cache
+from importlib import import_module
+from importlib.metadata import entry_points
+from typing import Any
+
+from beaufort.errors import OptionError, UnknownNameError
+from beaufort.models._lazy import installed
+from beaufort.models.options import check_names
+from beaufort.models.spec import Model
+from beaufort.registry import Registry, unknown
+
+__all__ = ["Adapter", "adapters", "load_model", "model_names", "models"]
+
+
+@dataclass(frozen=True)
+class Adapter:
+    """A kind of model: what its text looks like and what loads it."""
+
+    kind: str
+    loads: str
+    """`module:function`; imported when the first model of the kind is loaded."""
+    needs: tuple[str, ...]
+    """Packages, as they are imported."""
+    extra: str
+    """What `pip install 'beaufort[…]'` adds them; empty for what the core has."""
+    example: str
+    summary: str
+    options_of: str = ""
+    """`module:function` whose keywords are the options; what loads it if not said."""
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """Those of its packages that are not installed."""
+        return tuple(package for package in self.needs if not installed(package))
+
+    @property
+    def install(self) -> str:
+        """The command that adds what is missing; empty if nothing is."""
+        if not self.missing:
+            return ""
+        return (
+            f"pip install 'beaufort[{self.extra}]'" if self.extra else f"pip install {' '.join(self.missing)}"
+        )
+
+    def load(self, rest: str, options: dict[str, Any]) -> Model:
+        """The model that the text after `kind:` stands for."""
+        check_names(options, self.options, self.kind)
+        loader: Callable[..., Model] = _imported(self.loads)
+        return loader(rest, **options)
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """What it can be told beyond the fields of `Changes`."""
+        parameters = inspect.signature(_imported(self.options_of or self.loads)).parameters.values()
+        return tuple(one.name for one in parameters if one.kind is one.KEYWORD_ONLY and one.name != "source")
+
+
+adapters: Registry[Adapter] = Registry("kind of model")
+"""Every adapter by the word that its texts begin with."""
+
+models: Registry[str] = Registry("model")
+"""Models by a name of their own: `models.register("house-net", "python:house.nets:resnet")`."""
+
+for _adapter in (
+    Adapter(
+        "onnx",
+        "beaufort.models.onnx:load",
+        ("onnxruntime",),
+        "",
+        "onnx:resnet50.onnx",
+        "an ONNX file, run by ONNX Runtime",
+    ),
+    Adapter(
+        "python",
+        "beaufort.models.python:load",
+        (),
+        "",
+        "python:package.module:factory",
+        "a function of yours that makes a model, a torch module or a callable",
+        "beaufort.models.python:as_model",
+    ),
+    Adapter(
+        "torch",
+        "beaufort.models.torch:load",
+        ("torch",),
+        "torch",
+        "torch:model.pt2",
+        "an exported program, or a state dict with arch=python:package.module:factory",
+    ),
+    Adapter(
+        "timm",
+        "beaufort.models.timm:load",
+        ("torch", "torchvision", "timm"),
+        "timm",
+        "timm:resnet50.a1_in1k",
+        "a model of timm, with its own preprocessing",
+    ),
+    Adapter(
+        "torchvision",
+        "beaufort.models.torchvision:load",
+        ("torch", "torchvision"),
+        "torchvision",
+        "torchvision:resnet50.IMAGENET1K_V2",
+        "a model of torchvision, with the preprocessing of its weights",
+    ),
+    Adapter(
+        "transformers",
+        "beaufort.models.transformers:load",
+        ("torch", "torchvision", "transformers"),
+        "transformers",
+        "transformers:microsoft/resnet-50",
+        "an image classifier of transformers, by folder or name",
+    ),
+    Adapter(
+        "open_clip",
+        "beaufort.models.open_clip:load",
+        ("torch", "torchvision", "open_clip"),
+        "open_clip",
+        "open_clip:ViT-B-32/laion2b_s34b_b79k",
+        "zero-shot classification by CLIP, from class names and templates",
+    ),
+    Adapter(
+        "http",
+        "beaufort.models.http:load",
+        (),
+        "",
+        "https://host/classify",
+        "a service that answers images with logits",
+    ),
+):
+    adapters.register(_adapter.kind, _adapter)
+
+
+def load_model(text: str, **options: Any) -> Model:
+    """The model that a text stands for.
+
+    Args:
+        text: `kind:where`, as in the examples of `beaufort ls models`; a path that ends in `.onnx` or
+            `.pt2`; an address; or the name of a registered model.
+        **options: what to know or change: the fields of `Changes`, and what the adapter's `load` takes.
+    """
+    kind, rest = _split(text)
+    return adapters[kind].load(rest, options)
+
+
+def model_names() -> dict[str, str]:
+    """Registered models and what they load, of this process and of installed packages; none is imported.
+
+    A package offers models by entry points of the group `beaufort.models`, `name = "module:factory"`.
+    """
+    return {**_offered(), **models}
+
+
+@cache
+def _offered() -> dict[str, str]:
+    return {entry.name: f"python:{entry.value}" for entry in entry_points(group="beaufort.models")}
+
+
+def _imported(text: str) -> Any:
+    module, _, name = text.partition(":")
+    return getattr(import_module(module), name)
+
+
+def _split(text: str) -> tuple[str, str]:
+    """The kind of a model and where it is.
+
+    >>> _split("nets/resnet50.onnx"), _split("timm:resnet50"), _split("http://127.0.0.1/classify")
+    (('onnx', 'nets/resnet50.onnx'), ('timm', 'resnet50'), ('http', 'http://127.0.0.1/classify'))
+    """
+    if not isinstance(text, str) or not text.strip():
+        raise OptionError(f"the model {text!r} came; {_accepted()}")
+    text = model_names().get(text.strip(), text.strip())
+    if re.match(r"https?://", text, re.IGNORECASE):
+        return "http", text
+    kind, colon, rest = text.partition(":")
+    if colon and kind in adapters and rest:
+        return kind, rest
+    if colon and not rest:
+        raise OptionError(f"the model {text!r} came, with nothing after the colon; {_accepted()}")
+    if re.fullmatch(r"\w+", kind) and colon and len(kind) > 1:
+        raise UnknownNameError(unknown("kind of model", kind, {**adapters, "https": None}))
+    for ending, of in ((".onnx", "onnx"), (".pt2", "torch")):
+        if text.lower().endswith(ending):
+            return of, text
+    near = get_close_matches(text, model_names())
+    hint = f"did you mean {' or '.join(map(repr, near))}? " if near else ""
+    raise UnknownNameError(f"{text!r} is not a model; {hint}{_accepted()}")
+
+
+def _accepted() -> str:
+    examples = ", ".join(adapter.example for adapter in adapters.values())
+    return f"a model is written as {examples}, or by the name it is registered under"

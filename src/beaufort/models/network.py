@@ -1,0 +1,74 @@
+"""A network behind its preprocessing: what every adapter returns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from beaufort.arrays import Bytes
+from beaufort.errors import OptionError
+from beaufort.models._errors import ModelError
+from beaufort.models.preprocessing import Preprocessing
+from beaufort.models.spec import Logits, ModelSpec
+
+__all__ = ["Network"]
+
+
+@dataclass(frozen=True)
+class Network:
+    """A `Model` made of a spec and a function from prepared arrays to logits.
+
+    Checking, preprocessing, splitting into batches and the float32 of the answer happen here, once; an
+    adapter only runs its library.
+    """
+
+    spec: ModelSpec
+    forward: Callable[[NDArray[Any]], Any]
+    """Logits of a batch that `spec.preprocessing` made."""
+    device: str = "cpu"
+    max_batch: int | None = None
+    """The most images the network takes at once; more are run in turns."""
+
+    def __post_init__(self) -> None:
+        if self.max_batch is not None and (isinstance(self.max_batch, bool) or self.max_batch < 1):
+            raise OptionError(f"max_batch {self.max_batch!r} came; accepted is a number from 1")
+
+    def __call__(self, images: Bytes) -> Logits:
+        """Float32 logits `(n, classes)` of uint8 images `(n, h, w, 1 or 3)`."""
+        step = self.max_batch or max(1, len(images))
+        parts = [self._run(images[start : start + step]) for start in range(0, len(images), step)]
+        if parts:
+            return parts[0] if len(parts) == 1 else np.concatenate(parts)
+        self.spec.preprocessing.apply(images)  # says what is wrong with them
+        return np.empty((0, self.spec.classes or 0), np.float32)
+
+    def with_preprocessing(self, preprocessing: Preprocessing) -> Network:
+        """The same network behind another preprocessing, with a digest of its own."""
+        return replace(self, spec=self.spec.with_preprocessing(preprocessing))
+
+    def counted(self) -> Network:
+        """The network with its number of classes, found by showing it a black image if need be."""
+        if self.spec.classes is not None:
+            return self
+        side = self.spec.input_size or (32, 32)
+        black = np.zeros((1, *side, self.spec.preprocessing.channels), np.uint8)
+        return replace(self, spec=replace(self.spec, classes=self(black).shape[1]))
+
+    def _run(self, images: Bytes) -> Logits:
+        prepared = self.spec.preprocessing.apply(images)
+        answer = np.asarray(self.forward(prepared))
+        if answer.ndim != 2 or len(answer) != len(images) or answer.dtype.kind not in "fiu":
+            raise ModelError(
+                f"{self.spec.name} answered {len(images)} images with an array {answer.dtype} "
+                f"{answer.shape}; logits ({len(images)}, classes) are expected"
+            )
+        if self.spec.classes not in (None, answer.shape[1]):
+            raise ModelError(
+                f"{self.spec.name} gave {answer.shape[1]} logits an image and is said to have "
+                f"{self.spec.classes} classes; load it with classes={answer.shape[1]} if that is right"
+            )
+        return np.ascontiguousarray(answer, np.float32)

@@ -1,0 +1,158 @@
+"""ONNX files, run by ONNX Runtime."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Unpack
+
+import numpy as np
+from numpy.typing import NDArray
+
+from beaufort.errors import MissingExtraError, OptionError
+from beaufort.models._digest import digest_of_files
+from beaufort.models._errors import ModelError, ModelFileError
+from beaufort.models._lazy import installed
+from beaufort.models._onnx_files import onnx_files
+from beaufort.models.network import Network
+from beaufort.models.options import Changes, changed, class_list
+from beaufort.models.preprocessing import Preprocessing
+from beaufort.models.spec import ModelSpec
+
+__all__ = ["load"]
+
+_TYPES = {"tensor(float)": "float32", "tensor(float16)": "float16", "tensor(uint8)": "uint8"}
+
+
+def load(
+    path: str,
+    *,
+    name: str | None = None,
+    classes: Any = None,
+    label_space: str | None = None,
+    device: str = "auto",
+    threads: int | None = None,
+    max_batch: int | None = None,
+    output: str | None = None,
+    **changes: Unpack[Changes],
+) -> Network:
+    """A network in an ONNX file.
+
+    Input size, layout, dtype and a fixed batch are read from the file. What the file does not say is
+    taken to be RGB in 0..1, without normalization; images of another size are resized to the input.
+
+    Args:
+        path: the file; weights kept in other files must be in its folder.
+        name: what tables call it; the file's name if not given.
+        classes: how many, a list of names, or a text file of them; read from the file if not given.
+        label_space: what the classes are, `imagenet-1k` say.
+        device: `cpu`, `cuda`, `cuda:1`; `auto` takes a GPU if ONNX Runtime has one.
+        threads: of ONNX Runtime; all processors if not given.
+        max_batch: the most images to run at once.
+        output: which output has the logits; the first if not given.
+        **changes: what is to be different about the preprocessing.
+    """
+    file = Path(path)
+    if not file.is_file():
+        raise ModelFileError(f"{path} is not a file; an ONNX model is written as onnx:folder/model.onnx")
+    weights = digest_of_files(onnx_files(file))
+    session, used = _session(file, device, threads)
+    entry, fixed_batch, preprocessing = _input(session, file)
+    exit_ = _output(session, file, output)
+    count, names = class_list(classes)
+    if count is None and len(exit_.shape) >= 2 and isinstance(exit_.shape[1], int):
+        count = exit_.shape[1]
+    spec = ModelSpec(
+        name=name or file.stem,
+        source=f"onnx:{path}",
+        preprocessing=changed(preprocessing, changes),
+        classes=count,
+        class_names=names,
+        label_space=label_space,
+        weights=weights,
+        details={"output": output} if output else None,
+    )
+
+    def forward(batch: NDArray[Any]) -> NDArray[Any]:
+        count = len(batch)
+        if fixed_batch and count < fixed_batch:
+            filler = np.zeros((fixed_batch - count, *batch.shape[1:]), batch.dtype)
+            batch = np.concatenate([batch, filler])
+        answer = np.asarray(session.run([exit_.name], {entry.name: batch})[0])[:count]
+        return answer.reshape(count, -1) if set(answer.shape[2:]) == {1} else answer
+
+    limits = [limit for limit in (fixed_batch, max_batch) if limit is not None]
+    return Network(spec, forward, used, min(limits, default=None)).counted()
+
+
+def _session(file: Path, device: str, threads: int | None) -> tuple[Any, str]:
+    if not installed("onnxruntime"):
+        raise MissingExtraError("ONNX models need onnxruntime: pip install onnxruntime")
+    onnxruntime = import_module("onnxruntime")
+    providers, used = _providers(onnxruntime.get_available_providers(), device)
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 3
+    options.use_deterministic_compute = True
+    if threads is not None:
+        if threads < 1:
+            raise OptionError(f"threads {threads!r} came; accepted is a number from 1")
+        options.intra_op_num_threads = options.inter_op_num_threads = threads
+    try:
+        session = onnxruntime.InferenceSession(str(file), options, providers=providers)
+    except Exception as error:  # ONNX Runtime's errors share no base but this
+        raise ModelFileError(f"ONNX Runtime cannot open {file}: {_first_line(error)}") from None
+    if used != "cpu" and session.get_providers()[0] == "CPUExecutionProvider":
+        if device != "auto":
+            raise ModelError(f"device={device!r} came, and ONNX Runtime could not use it; use device='cpu'")
+        used = "cpu"
+    return session, used
+
+
+def _providers(available: list[str], device: str) -> tuple[list[Any], str]:
+    has_cuda = "CUDAExecutionProvider" in available
+    if device == "cpu" or (device == "auto" and not has_cuda):
+        return ["CPUExecutionProvider"], "cpu"
+    kind, _, index = ("cuda", "", "") if device == "auto" else device.partition(":")
+    if kind != "cuda" or not (index or "0").isdecimal():
+        raise OptionError(f"device={device!r} came; for ONNX files accepted are auto, cpu, cuda and cuda:0")
+    if not has_cuda:
+        raise MissingExtraError(
+            f"device={device!r} came, and the installed ONNX Runtime has no CUDA: pip install onnxruntime-gpu"
+        )
+    settings = {"device_id": index or "0", "use_tf32": "0"}
+    return [("CUDAExecutionProvider", settings), "CPUExecutionProvider"], f"cuda:{index or 0}"
+
+
+def _input(session: Any, file: Path) -> tuple[Any, int | None, Preprocessing]:
+    inputs = session.get_inputs()
+    if len(inputs) != 1 or len(inputs[0].shape) != 4 or inputs[0].type not in _TYPES:
+        told = ", ".join(f"{entry.name} {entry.type} {entry.shape}" for entry in inputs) or "none"
+        raise ModelError(
+            f"{file} has the inputs {told}; accepted is one input of four axes, of type {', '.join(_TYPES)}"
+        )
+    shape, dtype = inputs[0].shape, _TYPES[inputs[0].type]
+    last = shape[3] in (1, 3) and shape[1] not in (1, 3)
+    sides, channels = (shape[1:3], shape[3]) if last else (shape[2:4], shape[1])
+    size = tuple(sides) if all(isinstance(side, int) and side > 0 for side in sides) else None
+    if isinstance(channels, int) and channels not in (1, 3):
+        raise ModelError(f"{file} takes {channels} channels ({shape}); a model of images takes 1 or 3")
+    preprocessing = Preprocessing(
+        size=size,
+        resize=None if size is None else size[0] if size[0] == size[1] else size,
+        channels=channels if isinstance(channels, int) else 3,
+        value_range="0..255" if dtype == "uint8" else "0..1",
+        layout="NHWC" if last else "NCHW",
+        dtype=dtype,
+    )
+    return inputs[0], shape[0] if isinstance(shape[0], int) and shape[0] > 0 else None, preprocessing
+
+
+def _output(session: Any, file: Path, wanted: str | None) -> Any:
+    outputs = {output.name: output for output in session.get_outputs()}
+    if wanted is not None and wanted not in outputs:
+        raise OptionError(f"output={wanted!r} came; {file} has the outputs {', '.join(outputs)}")
+    return outputs[wanted] if wanted is not None else next(iter(outputs.values()))
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]

@@ -1,0 +1,154 @@
+"""What a caller may say about a model beyond where it is, as values or as text."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypedDict
+
+from beaufort.errors import OptionError
+from beaufort.models.preprocessing import Preprocessing
+from beaufort.registry import unknown
+
+__all__ = ["Changes", "changed", "class_list", "parse_options", "text_lines"]
+
+
+class Changes(TypedDict, total=False):
+    """What a caller knows about a model's preprocessing; what is not said stays the adapter's choice."""
+
+    input_size: int | Sequence[int] | None
+    """Pixels: 224, or height and width."""
+    resize: int | Sequence[int] | None
+    """Short side, or height and width, before the middle is cut out; None never resizes."""
+    interpolation: str
+    range: str
+    """`0..1`, `0..255`, or `-1..1`, which is 0..1 with mean and std 0.5."""
+    mean: Sequence[float] | float
+    std: Sequence[float] | float
+    layout: str
+    order: str
+    channels: int
+    dtype: str
+
+
+def changed(base: Preprocessing, changes: Changes) -> Preprocessing:
+    """A preprocessing with what the caller said about it.
+
+    A new input size takes the resize along: images are resized to it, unless another resize is given.
+    """
+    given: dict[str, Any] = {
+        key: value for key, value in changes.items() if key not in ("input_size", "resize", "range")
+    }
+    channels = given.get("channels", base.channels)
+    if channels != base.channels:
+        given = {"mean": (), "std": (), **given}
+    if (wanted := changes.get("range")) is not None:
+        if wanted == "-1..1":
+            given = {"value_range": "0..1", "mean": 0.5, "std": 0.5, **given}
+        else:
+            given = {"value_range": wanted, "mean": (), "std": (), **given}
+    for name in ("mean", "std"):
+        if name in given:
+            given[name] = _per_channel(name, given[name], channels)
+    if "input_size" in changes:
+        given["size"] = _pair(changes["input_size"])
+        given["resize"] = _short_side(given["size"])
+    if "resize" in changes:
+        wanted_size = changes["resize"]
+        given["resize"] = tuple(wanted_size) if isinstance(wanted_size, Sequence) else wanted_size
+    return replace(base, **given)
+
+
+def class_list(classes: Any) -> tuple[int | None, tuple[str, ...] | None]:
+    """How many classes, and their names if they are known.
+
+    >>> class_list(10), class_list(["cat", "dog"])
+    ((10, None), (2, ('cat', 'dog')))
+    """
+    if classes is None or (isinstance(classes, int) and not isinstance(classes, bool) and classes > 0):
+        return classes, None
+    if isinstance(classes, str | Path):
+        classes = text_lines("classes", classes)
+    if isinstance(classes, Sequence) and classes and all(isinstance(name, str) for name in classes):
+        return len(classes), tuple(classes)
+    raise OptionError(
+        f"classes {classes!r:.60} came; accepted is a number, a list of names, or a text file of one a line"
+    )
+
+
+def text_lines(what: str, file: str | Path) -> list[str]:
+    """The lines of a text file, or the list in a JSON file."""
+    try:
+        text = Path(file).read_text(encoding="utf-8")
+        found = json.loads(text) if Path(file).suffix == ".json" else text.splitlines()
+    except (OSError, ValueError) as error:
+        raise OptionError(f"{what} {str(file)!r} came, and no such file can be read ({error})") from None
+    if not isinstance(found, list) or not all(isinstance(line, str) for line in found):
+        raise OptionError(f"{what} in {file} must be a list of texts")
+    return [line.strip() for line in found if line.strip()]
+
+
+def parse_options(texts: Iterable[str]) -> dict[str, Any]:
+    """Options as they stand on a command line.
+
+    >>> parse_options(["input_size=32", "mean=0.5,0.5,0.5", "pretrained=no", "resize=none"])
+    {'input_size': 32, 'mean': (0.5, 0.5, 0.5), 'pretrained': False, 'resize': None}
+    """
+    found = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not name.strip():
+            raise OptionError(f"the model option {text!r} came; write name=value, as in range=0..255")
+        found[name.strip().replace("-", "_")] = _value(name.strip().replace("-", "_"), value.strip())
+    return found
+
+
+def check_names(options: Mapping[str, Any], accepted: Iterable[str], kind: str) -> None:
+    """Refuse an option that the adapter does not know, with the nearest that it does."""
+    known = dict.fromkeys([*accepted, *Changes.__annotations__])
+    for name in options:
+        if name not in known:
+            raise OptionError(unknown(f"option of {kind} models", name, known))
+
+
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+_TEXTS = frozenset(
+    {"name", "version", "digest", "token", "range", "device", "arch", "templates", "label_space"}
+)
+
+
+def _value(name: str, text: str) -> Any:
+    if name in _TEXTS:
+        return text
+    if text.lower() in ("none", ""):
+        return None
+    if text.lower() in ("yes", "true", "no", "false"):
+        return text.lower() in ("yes", "true")
+    parts = re.split(r"\s*[,×x]\s*", text)
+    if all(_NUMBER.fullmatch(part) for part in parts):
+        numbers = tuple(int(part) if part.isdecimal() else float(part) for part in parts)
+        return numbers[0] if len(numbers) == 1 else numbers
+    return text
+
+
+def _per_channel(name: str, value: Any, channels: int) -> tuple[float, ...]:
+    values = (value,) * channels if isinstance(value, int | float) else tuple(value or ())
+    if not all(isinstance(number, int | float) for number in values):
+        raise OptionError(f"{name} {value!r} came; accepted are numbers, one for each of {channels} channels")
+    return values
+
+
+def _pair(size: Any) -> Any:
+    if size is None:
+        return None
+    return (size, size) if isinstance(size, int) else tuple(size)
+
+
+def _short_side(size: Any) -> Any:
+    """The resize of images of another size: to the short side where the input is square."""
+    if size is None:
+        return None
+    return size[0] if len(set(size)) == 1 else size

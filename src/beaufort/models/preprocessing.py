@@ -1,0 +1,229 @@
+"""From 8-bit images to what a network was trained on, as data.
+
+One implementation serves every adapter, so that clean and shifted images, and models of different
+libraries, go the same way. Resizing is Pillow's, which torchvision, timm and open_clip evaluate with.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from beaufort.arrays import Bytes
+from beaufort.errors import ImageTypeError, ImageValueError, OptionError
+from beaufort.registry import unknown
+
+__all__ = ["IMAGENET_MEAN", "IMAGENET_STD", "Preprocessing"]
+
+IMAGENET_MEAN = (0.485, 0.456, 0.406)
+IMAGENET_STD = (0.229, 0.224, 0.225)
+
+_CHOICES = {
+    "interpolation": ("nearest", "box", "bilinear", "hamming", "bicubic", "lanczos"),
+    "value_range": ("0..1", "0..255"),
+    "layout": ("NCHW", "NHWC"),
+    "order": ("RGB", "BGR"),
+    "dtype": ("float32", "float16", "uint8"),
+}
+_LUMA = np.array([19595, 38470, 7471], np.uint32)  # Pillow's, in 1/65536
+_BATCHES = "a uint8 array (n, h, w, 1 or 3)"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Preprocessing:
+    """What happens to images before a network sees them.
+
+    Images that already have the input size are neither resized nor cropped. Others are resized, and the
+    middle is cut out. Then values are scaled to the range, `mean` is subtracted and the rest divided by
+    `std`, channel by channel, both in units of the range.
+
+    >>> print(Preprocessing(size=(224, 224), resize=256, mean=(0.5, 0.5, 0.5)))
+    short side 256 bilinear, middle 224×224, RGB 0..1, minus 0.5 0.5 0.5, NCHW float32
+    """
+
+    size: tuple[int, int] | None = None
+    """Height and width of the network's input, in pixels; None takes images as large as they come."""
+    resize: int | tuple[int, int] | None = None
+    """Short side, or height and width, before the middle is cut out; None never resizes."""
+    interpolation: str = "bilinear"
+    channels: int = 3
+    """1 or 3. Grey images are stacked for 3; color becomes luma, as Pillow computes it, for 1."""
+    value_range: str = "0..1"
+    """What 0…255 is mapped to: `0..1` or `0..255`."""
+    mean: tuple[float, ...] = ()
+    std: tuple[float, ...] = ()
+    layout: str = "NCHW"
+    order: str = "RGB"
+    dtype: str = "float32"
+
+    def __post_init__(self) -> None:
+        for name in ("size", "resize", "mean", "std"):
+            if isinstance(value := getattr(self, name), list | np.ndarray):
+                object.__setattr__(self, name, tuple(value))
+        for name, accepted in _CHOICES.items():
+            if getattr(self, name) not in accepted:
+                raise OptionError(f"{name} {getattr(self, name)!r} came; accepted are {', '.join(accepted)}")
+        if self.channels not in (1, 3):
+            raise OptionError(f"channels {self.channels!r} came; a network takes 1 or 3")
+        self._check_sizes()
+        self._check_statistics()
+
+    def _check_sizes(self) -> None:
+        for name in ("size", "resize"):
+            value = getattr(self, name)
+            sides = value if isinstance(value, tuple) else (value,)
+            plain = all(isinstance(side, int) and 0 < side <= 16384 for side in sides)
+            pair = name == "resize" or len(sides) == 2
+            if value is not None and not (plain and pair and len(sides) <= 2):
+                raise OptionError(f"{name} {value!r} came; write pixels, as in 224 or (224, 320)")
+        if self.resize is None:
+            return
+        if self.size is None:
+            raise OptionError(f"resize={self.resize} came without the input size that is cut out after it")
+        if isinstance(self.resize, tuple):
+            small = self.resize[0] < self.size[0] or self.resize[1] < self.size[1]
+        else:
+            small = self.resize < min(self.size)
+        if small:
+            raise OptionError(
+                f"resize={self.resize} came with an input of {self.size[0]}×{self.size[1]} pixels, which "
+                "cannot be cut out of that; resize to at least the input size"
+            )
+
+    def _check_statistics(self) -> None:
+        for name in ("mean", "std"):
+            values = getattr(self, name)
+            if len(values) not in (0, self.channels) or not all(map(math.isfinite, values)):
+                raise OptionError(
+                    f"{name} {values!r} came; one number for each of {self.channels} channels is expected"
+                )
+            object.__setattr__(self, name, tuple(map(float, values)))
+        if any(value <= 0 for value in self.std):
+            raise OptionError(f"std {self.std!r} came; it is divided by, so every number must be above 0")
+        if self.dtype == "uint8" and (self.mean or self.std or self.value_range != "0..255"):
+            raise OptionError("dtype uint8 takes the values as they are: value_range 0..255, no mean, no std")
+
+    def apply(self, images: Bytes) -> NDArray[Any]:
+        """The network's input for a uint8 batch `(n, h, w, c)`; the batch is left as it is."""
+        return self._scaled(self.fit(images))
+
+    def fit(self, images: Bytes) -> Bytes:
+        """The images with the network's size and channels, still uint8 `(n, h, w, c)`."""
+        images = _with_channels(_checked(images), self.channels)
+        height, width = images.shape[1:3]
+        if self.size is None or (height, width) == self.size:
+            return images
+        if self.resize is None:
+            raise ImageValueError(
+                f"images of {height}×{width} pixels came; the model takes {self.size[0]}×{self.size[1]} and "
+                f"does not resize: resize them first, or load the model with resize={min(self.size)}"
+            )
+        if len(images) == 0:
+            return np.empty((0, *self.size, images.shape[-1]), np.uint8)
+        return np.stack([self._middle(image) for image in images])
+
+    def _middle(self, image: Bytes) -> Bytes:
+        """The middle of one image, resized; a half pixel goes to the even side, as in torchvision."""
+        from PIL import Image
+
+        assert self.size is not None
+        assert self.resize is not None
+        height, width = _target(image.shape[0], image.shape[1], self.resize)
+        pixels = image
+        if (height, width) != image.shape[:2]:
+            drawn = Image.fromarray(np.ascontiguousarray(image[..., 0] if image.shape[-1] == 1 else image))
+            filter = Image.Resampling[self.interpolation.upper()]
+            pixels = np.asarray(drawn.resize((width, height), filter)).reshape(height, width, -1)
+        top, left = round((height - self.size[0]) / 2), round((width - self.size[1]) / 2)
+        if top < 0 or left < 0:
+            raise ImageValueError(
+                f"an image of {image.shape[0]}×{image.shape[1]} pixels is resized to {height}×{width}, "
+                f"of which no {self.size[0]}×{self.size[1]} can be cut; resize to a height and width instead"
+            )
+        return pixels[top : top + self.size[0], left : left + self.size[1]]
+
+    def _scaled(self, images: Bytes) -> NDArray[Any]:
+        """Scale and normalize, image by image so that each stays in the processor's cache."""
+        if self.order == "BGR":
+            images = images[..., ::-1]
+        first = self.layout == "NCHW"
+        if first:
+            images = images.transpose(0, 3, 1, 2)
+        if self.dtype == "uint8":
+            return np.array(images, order="C")
+        out = np.empty(images.shape, np.float32)
+        shape = (-1, 1, 1) if first else (-1,)
+        mean, std = (np.array(values, np.float32).reshape(shape) for values in (self.mean, self.std))
+        for image, target in zip(images, out, strict=True):
+            target[...] = image
+            if self.value_range == "0..1":
+                target /= np.float32(255)
+            if self.mean:
+                target -= mean
+            if self.std:
+                target /= std
+        return out if self.dtype == "float32" else out.astype(self.dtype)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as JSON knows them."""
+        return {
+            key: list(value) if isinstance(value, tuple) else value for key, value in asdict(self).items()
+        }
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Preprocessing:
+        """The opposite of `to_dict`."""
+        known = {field.name: None for field in fields(cls)}
+        for name in values:
+            if name not in known:
+                raise OptionError(unknown("field of a preprocessing", name, known))
+        return cls(**values)
+
+    def __str__(self) -> str:
+        parts = []
+        if isinstance(self.resize, tuple):
+            parts.append(f"{self.resize[0]}×{self.resize[1]} {self.interpolation}")
+        elif self.resize is not None:
+            parts.append(f"short side {self.resize} {self.interpolation}")
+        if self.size is not None:
+            parts.append(f"middle {self.size[0]}×{self.size[1]}")
+        parts.append(f"{self.order if self.channels == 3 else 'grey'} {self.value_range}")
+        for word, values in (("minus", self.mean), ("over", self.std)):
+            if values:
+                parts.append(f"{word} {' '.join(f'{value:.6g}' for value in values)}")
+        return ", ".join([*parts, f"{self.layout} {self.dtype}"])
+
+
+def _checked(images: Any) -> Bytes:
+    if not isinstance(images, np.ndarray):
+        raise ImageTypeError(f"images of type {type(images).__name__} came; a model takes {_BATCHES}")
+    if images.dtype != np.uint8:
+        raise ImageTypeError(
+            f"images of dtype {images.dtype} came; a model takes {_BATCHES} and scales the values itself"
+        )
+    if images.ndim != 4 or images.shape[-1] not in (1, 3) or 0 in images.shape[1:3]:
+        raise ImageValueError(f"images of shape {images.shape} came; a model takes {_BATCHES}")
+    return images
+
+
+def _with_channels(images: Bytes, channels: int) -> Bytes:
+    if images.shape[-1] == channels:
+        return images
+    if channels == 3:
+        return np.broadcast_to(images, (*images.shape[:3], 3))
+    luma = (images @ _LUMA + np.uint32(0x8000)) >> np.uint32(16)
+    return luma.astype(np.uint8)[..., None]
+
+
+def _target(height: int, width: int, resize: int | tuple[int, int]) -> tuple[int, int]:
+    """Height and width after a resize; the long side is rounded down, as in torchvision."""
+    if isinstance(resize, tuple):
+        return resize
+    if height <= width:
+        return resize, int(resize * width / height)
+    return int(resize * height / width), resize

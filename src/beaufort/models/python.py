@@ -1,0 +1,140 @@
+"""Models that are Python objects: a `Model`, a torch module, or any function from images to logits."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from typing import Any, Unpack
+
+from beaufort.errors import OptionError, UnknownNameError
+from beaufort.models._digest import declared
+from beaufort.models._errors import ModelError
+from beaufort.models.network import Network
+from beaufort.models.options import Changes, changed, class_list
+from beaufort.models.preprocessing import Preprocessing
+from beaufort.models.spec import Model, ModelSpec
+from beaufort.registry import unknown
+
+__all__ = ["as_model", "find_object", "load"]
+
+AS_THEY_ARE = Preprocessing(value_range="0..255", layout="NHWC", dtype="uint8")
+"""What a plain function gets if nothing else is said: the uint8 images."""
+
+
+def load(text: str, **options: Any) -> Model:
+    """What `package.module:factory` makes, by `as_model`; a factory takes no arguments."""
+    factory = find_object(text)
+    if isinstance(factory, Model):
+        return as_model(factory, **options)
+    if not callable(factory):
+        raise ModelError(
+            f"python:{text} is of type {type(factory).__name__}; a function that makes a model is expected"
+        )
+    options.setdefault("name", text.rpartition(":")[2])
+    return as_model(factory(), source=f"python:{text}", **options)
+
+
+def as_model(
+    thing: Any,
+    *,
+    name: str | None = None,
+    source: str | None = None,
+    classes: Any = None,
+    label_space: str | None = None,
+    version: str | None = None,
+    max_batch: int | None = None,
+    device: str = "auto",
+    threads: int | None = None,
+    channels_last: bool = False,
+    tf32: bool = False,
+    **changes: Unpack[Changes],
+) -> Model:
+    """A model of a Python object.
+
+    A `Model` is given back as it is. A torch module goes through the torch adapter. Any other callable
+    gets the uint8 images `(n, h, w, c)` and returns logits `(n, classes)`; if anything is said about its
+    preprocessing, it gets what that makes of them instead.
+
+    Args:
+        thing: the object.
+        name: what tables call it.
+        source: where it comes from.
+        classes: how many, a list of names, or a text file of them.
+        label_space: what the classes are, `imagenet-1k` say.
+        version: a word that you change whenever a callable's answers may. Without it the digest is
+            `unknown`, and results are never taken from an earlier run.
+        max_batch: the most images to run at once.
+        device: for torch modules.
+        threads: for torch modules.
+        channels_last: for torch modules.
+        tf32: for torch modules.
+        **changes: what is known about the preprocessing.
+    """
+    if isinstance(thing, Model) and not isinstance(thing, type):
+        if changes or version or classes is not None:
+            raise OptionError(
+                "a Model came with options; it has a spec of its own, which they would contradict"
+            )
+        return thing
+    called = name or str(getattr(thing, "__name__", type(thing).__name__))
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(thing, torch.nn.Module):
+        from beaufort.models.torch import from_module
+
+        return from_module(
+            thing,
+            name=called,
+            source=source or f"torch:{type(thing).__name__}",
+            classes=classes,
+            label_space=label_space,
+            max_batch=max_batch,
+            device=device,
+            threads=threads,
+            channels_last=channels_last,
+            tf32=tf32,
+            **changes,
+        )
+    if not callable(thing):
+        raise ModelError(
+            f"an object of type {type(thing).__name__} came; accepted are a Model, a torch module, and a "
+            "function from uint8 images (n, h, w, c) to logits (n, classes)"
+        )
+    count, names = class_list(classes)
+    spec = ModelSpec(
+        name=called,
+        source=source or f"python:{called}",
+        preprocessing=_preprocessing(changes),
+        classes=count,
+        class_names=names,
+        label_space=label_space,
+        weights=declared(version),
+    )
+    return Network(spec, thing, "cpu", max_batch)
+
+
+def find_object(text: str) -> Any:
+    """The object that `package.module:name` stands for."""
+    module_name, colon, path = text.partition(":")
+    if not (colon and module_name and path):
+        raise OptionError(f"'python:{text}' came; write python:package.module:factory")
+    try:
+        found: Any = import_module(module_name)
+    except ModuleNotFoundError as error:
+        if error.name and (module_name == error.name or module_name.startswith(f"{error.name}.")):
+            raise UnknownNameError(
+                f"there is no module {error.name!r}, which python:{text} names; is its folder on sys.path?"
+            ) from None
+        raise
+    for name in path.split("."):
+        if not hasattr(found, name):
+            public = {key: None for key in vars(found) if not key.startswith("_")}
+            raise UnknownNameError(f"in {module_name}, {unknown('name', name, public)}")
+        found = getattr(found, name)
+    return found
+
+
+def _preprocessing(changes: Changes) -> Preprocessing:
+    """Uint8 images, or floats where anything is said that only floats can be."""
+    if not changes.keys() - {"input_size", "resize", "interpolation", "channels", "layout", "order", "dtype"}:
+        return changed(AS_THEY_ARE, changes)
+    return changed(Preprocessing(), changes)

@@ -1,0 +1,125 @@
+"""What a model is: a spec, and images in, logits out."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol, TypeAlias, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from beaufort.arrays import Bytes
+from beaufort.errors import OptionError
+from beaufort.models.preprocessing import Preprocessing
+
+__all__ = ["UNKNOWN", "Logits", "Model", "ModelSpec"]
+
+Logits: TypeAlias = NDArray[np.float32]
+"""`(n, classes)`; any numbers of which the largest stands for the predicted class."""
+
+UNKNOWN = "unknown"
+"""The digest of a model of which nobody can say whether it is the same as before."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelSpec:
+    """Everything about a model that can change its answers, and what to call it."""
+
+    name: str
+    """What tables and stores call it."""
+    source: str
+    """What `load_model` was given, without secrets."""
+    preprocessing: Preprocessing
+    classes: int | None
+    """How many logits there are for an image; None if nobody has said."""
+    class_names: tuple[str, ...] | None = None
+    label_space: str | None = None
+    """What the classes are: `imagenet-1k`, `cifar-10`, `mnist`."""
+    weights: str = UNKNOWN
+    """`sha256:…` of the parameters, `declared:…` where a person vouches for a version, or `unknown`."""
+    details: Mapping[str, Any] | None = field(default=None, hash=False)
+    """What else the answers depend on, as JSON knows it: the architecture, the templates of a prompt."""
+
+    def __post_init__(self) -> None:
+        if self.class_names is not None:
+            object.__setattr__(self, "class_names", tuple(self.class_names))
+            if self.classes is None:
+                object.__setattr__(self, "classes", len(self.class_names))
+            if len(self.class_names) != self.classes:
+                raise OptionError(
+                    f"{len(self.class_names)} class names came for a model of {self.classes} classes"
+                )
+
+    @property
+    def input_size(self) -> tuple[int, int] | None:
+        """Height and width of the network's input."""
+        return self.preprocessing.size
+
+    @property
+    def digest(self) -> str:
+        """One word that changes when a weight, the preprocessing or anything in `details` does.
+
+        Names, paths and versions of libraries stay out of it. It is `unknown` where the weights are.
+        """
+        if self.weights == UNKNOWN:
+            return UNKNOWN
+        parts = {
+            "weights": self.weights,
+            "preprocessing": self.preprocessing.to_dict(),
+            "details": dict(self.details or {}),
+        }
+        return "sha256:" + hashlib.sha256(canonical(parts)).hexdigest()
+
+    @property
+    def reusable(self) -> bool:
+        """Whether results of an earlier run can be known to be this model's."""
+        return self.digest != UNKNOWN
+
+    def with_preprocessing(self, preprocessing: Preprocessing) -> ModelSpec:
+        """The same weights behind another preprocessing."""
+        return replace(self, preprocessing=preprocessing)
+
+    def to_dict(self) -> dict[str, Any]:
+        """What is written into a result."""
+        return {
+            "name": self.name,
+            "source": self.source,
+            "digest": self.digest,
+            "weights": self.weights,
+            "classes": self.classes,
+            "class_names": None if self.class_names is None else list(self.class_names),
+            "label_space": self.label_space,
+            "preprocessing": self.preprocessing.to_dict(),
+            "details": dict(self.details or {}),
+        }
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> ModelSpec:
+        """The opposite of `to_dict`; the digest is computed anew."""
+        given = {key: value for key, value in values.items() if key != "digest"}
+        given["preprocessing"] = Preprocessing.from_dict(given["preprocessing"])
+        return cls(**given)
+
+
+@runtime_checkable
+class Model(Protocol):
+    """A classifier: 8-bit images in, logits out.
+
+    It also has a `device` where that means something. `beaufort.testing.check_model` says whether
+    something keeps the rest of the promise: the same answer every time, in any company, in any order.
+    """
+
+    @property
+    def spec(self) -> ModelSpec:
+        """What it is."""
+
+    def __call__(self, images: Bytes) -> Logits:
+        """Float32 logits `(n, classes)` of uint8 images `(n, h, w, 1 or 3)`, which it leaves alone."""
+
+
+def canonical(value: Any) -> bytes:
+    """JSON with one spelling for one value."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode()

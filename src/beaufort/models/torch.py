@@ -1,0 +1,282 @@
+"""Torch modules: in memory, as a state dict and an architecture, or as an exported program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Unpack
+
+import numpy as np
+from numpy.typing import NDArray
+
+from beaufort.errors import OptionError
+from beaufort.models._digest import digest_of_files, digest_of_tensors
+from beaufort.models._errors import ModelError, ModelFileError
+from beaufort.models._exported import open_exported
+from beaufort.models._lazy import require
+from beaufort.models.network import Network
+from beaufort.models.options import Changes, changed, class_list
+from beaufort.models.preprocessing import Preprocessing
+from beaufort.models.spec import Logits, ModelSpec
+
+__all__ = ["choose_device", "from_module", "load", "load_weights", "read_tensors", "use_threads"]
+
+_WRAPPERS = ("state_dict", "model_state_dict", "model", "net", "state_dict_ema")
+"""Names under which training programs keep the state dict in a checkpoint."""
+
+
+def load(
+    path: str,
+    *,
+    arch: str | None = None,
+    name: str | None = None,
+    classes: Any = None,
+    label_space: str | None = None,
+    device: str = "auto",
+    threads: int | None = None,
+    max_batch: int | None = None,
+    channels_last: bool = False,
+    tf32: bool = False,
+    **changes: Unpack[Changes],
+) -> Network:
+    """A network in a file of torch.
+
+    An exported program (`.pt2`) brings its architecture and input size along; a state dict (`.pt`, `.pth`,
+    `.th`, `.safetensors`, …) needs `arch`. Values are taken to be RGB in 0..1 unless something is said.
+
+    Args:
+        path: the file. Pickled modules are refused: a pickle can run any program.
+        arch: `python:package.module:factory`, which makes the module that the state dict fits.
+        name: what tables call it; the file's name if not given.
+        classes: how many, a list of names, or a text file of them; found out if not given.
+        label_space: what the classes are, `imagenet-1k` say.
+        device: `cpu`, `cuda`, `cuda:1`, `mps`; `auto` takes a GPU if there is one.
+        threads: of torch, in the whole process; left alone if not given.
+        max_batch: the most images to run at once.
+        channels_last: lay images out with channels last; faster on some devices.
+        tf32: let a GPU multiply with 10 bits of precision; faster, and part of the digest.
+        **changes: what is to be different about the preprocessing.
+    """
+    require("torch", "torch", what="torch models")
+    file = Path(path)
+    if not file.is_file():
+        raise ModelFileError(f"{path} is not a file; a torch model is written as torch:folder/model.pt2")
+    given: dict[str, Any] = {
+        "name": name or file.stem,
+        "source": f"torch:{path}",
+        "classes": classes,
+        "label_space": label_space,
+        "device": device,
+        "threads": threads,
+        "channels_last": channels_last,
+        "tf32": tf32,
+    }
+    if file.suffix == ".pt2":
+        if arch is not None:
+            raise OptionError(f"arch={arch!r} came with {path}; an exported program has its own architecture")
+        program = open_exported(file)
+        limits = [limit for limit in (program.batch, max_batch) if limit is not None]
+        return from_module(
+            program.module,
+            weights=digest_of_files([file]),
+            base=program.preprocessing,
+            max_batch=min(limits, default=None),
+            fixed_batch=program.batch,
+            exported=True,
+            **given,
+            **changes,
+        )
+    if arch is None:
+        raise OptionError(
+            f"{path} came without an architecture; a state dict needs one, arch=python:package.module:factory"
+            ", where factory() makes the module. torch.export.save writes files that need none (.pt2)"
+        )
+    module = _build(arch)
+    load_weights(module, file)
+    return from_module(module, max_batch=max_batch, details={"architecture": arch}, **given, **changes)
+
+
+def from_module(
+    module: Any,
+    *,
+    name: str,
+    source: str,
+    run: Callable[[Any], Any] | None = None,
+    base: Preprocessing | None = None,
+    weights: str | None = None,
+    details: dict[str, Any] | None = None,
+    classes: Any = None,
+    label_space: str | None = None,
+    device: str = "auto",
+    threads: int | None = None,
+    max_batch: int | None = None,
+    fixed_batch: int | None = None,
+    exported: bool = False,
+    channels_last: bool = False,
+    tf32: bool = False,
+    **changes: Unpack[Changes],
+) -> Network:
+    """A network of a torch module, which is put into evaluation mode and onto the device.
+
+    Args:
+        module: the module.
+        name: what tables call it.
+        source: where it comes from.
+        run: what gives the logits of a tensor of images; the module itself if not given.
+        base: the preprocessing before `changes`.
+        weights: what identifies the parameters; their sha256 if not given.
+        details: what else the answers depend on.
+        classes: how many, a list of names, or a text file of them; found out if not given.
+        label_space: what the classes are.
+        device: `cpu`, `cuda`, `cuda:1`, `mps`, or `auto`.
+        threads: of torch, in the whole process; left alone if not given.
+        max_batch: the most images to run at once.
+        fixed_batch: the only number of images that it takes; fewer are filled up.
+        exported: whether it is an exported program, which knows no modes.
+        channels_last: lay images out with channels last.
+        tf32: let a GPU multiply with 10 bits of precision.
+        **changes: what is to be different about the preprocessing.
+    """
+    torch = require("torch", "torch", what="torch models")
+    use_threads(threads)
+    where = choose_device(device)
+    preprocessing = changed(base or Preprocessing(), changes)
+    count, names = class_list(classes)
+    weights = weights or digest_of_tensors(module.state_dict())
+    if not exported:
+        module.eval()
+    module.to(where)
+    layout = torch.channels_last if channels_last else torch.contiguous_format
+    if channels_last:
+        module.to(memory_format=layout)
+    spec = ModelSpec(
+        name=name,
+        source=source,
+        preprocessing=preprocessing,
+        classes=count,
+        class_names=names,
+        label_space=label_space,
+        weights=weights,
+        details={**(details or {}), **({"tf32": True} if tf32 else {})} or None,
+    )
+
+    def forward(batch: NDArray[Any]) -> Logits:
+        count = len(batch)
+        if fixed_batch and count < fixed_batch:
+            filler = np.zeros((fixed_batch - count, *batch.shape[1:]), batch.dtype)
+            batch = np.concatenate([batch, filler])
+        steady = torch.backends.cudnn.flags(
+            enabled=True, benchmark=False, deterministic=True, allow_tf32=tf32
+        )
+        with torch.inference_mode(), steady:
+            tensor = torch.from_numpy(batch).to(where)
+            if channels_last:
+                tensor = tensor.contiguous(memory_format=layout)
+            return _logits((run or module)(tensor))[:count]
+
+    return Network(spec, forward, where, max_batch).counted()
+
+
+def choose_device(device: str) -> str:
+    """The device that a word stands for; `auto` is the first GPU, or the processor."""
+    torch = require("torch", "torch", what="torch models")
+    if device == "auto":
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        kind = torch.device(device).type
+    except RuntimeError:
+        raise OptionError(f"device={device!r} came; accepted are auto, cpu, cuda, cuda:0, mps") from None
+    there = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+    if not there.get(kind, True):
+        raise OptionError(f"device={device!r} came, and torch finds none here; use device='cpu'")
+    return device
+
+
+def use_threads(threads: int | None) -> None:
+    """Let torch use so many threads, in the whole process; None leaves it as it is."""
+    if threads is None:
+        return
+    if threads < 1:
+        raise OptionError(f"threads {threads!r} came; accepted is a number from 1")
+    require("torch", "torch", what="torch models").set_num_threads(threads)
+
+
+def load_weights(module: Any, file: Path) -> None:
+    """Fill a module with the tensors of a file; what does not fit is an error."""
+    tensors = read_tensors(file)
+    try:
+        module.load_state_dict(tensors)
+    except RuntimeError as error:
+        told = " ".join(str(error).split())
+        raise ModelFileError(
+            f"the tensors of {file} do not fit {type(module).__name__}: {told:.400}"
+        ) from None
+
+
+def read_tensors(file: Path) -> dict[str, Any]:
+    """The state dict in a file, safetensors or torch's own; nothing else is unpickled."""
+    if file.suffix == ".safetensors":
+        safetensors = require("safetensors.torch", "timm", what=".safetensors files")
+        try:
+            return dict(safetensors.load_file(str(file)))
+        except Exception as error:  # its error class is not public everywhere
+            raise ModelFileError(f"{file} cannot be read as safetensors ({error})") from None
+    content = _read_pickle(file)
+    for name in _WRAPPERS:
+        if isinstance(content, dict) and isinstance(content.get(name), dict):
+            content = content[name]
+            break
+    torch = require("torch", "torch", what="torch models")
+    if not isinstance(content, dict) or not all(
+        isinstance(value, torch.Tensor) for value in content.values()
+    ):
+        raise ModelFileError(
+            f"{file} holds no state dict (tensors by name), plain or under {', '.join(_WRAPPERS)}"
+        )
+    if content and all(str(key).startswith("module.") for key in content):
+        content = {key.removeprefix("module."): value for key, value in content.items()}
+    return dict(content)
+
+
+def _read_pickle(file: Path) -> Any:
+    import pickle
+    import warnings
+
+    torch = require("torch", "torch", what="torch models")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about TorchScript, which is refused below
+            return torch.load(file, map_location="cpu", weights_only=True)
+    except pickle.UnpicklingError:
+        raise ModelFileError(
+            f"{file} holds more than tensors: a pickled module, or other objects. It is refused, because "
+            "unpickling it could run any program. Save the tensors with torch.save(model.state_dict(), file)"
+            ", or the whole model with torch.export.save"
+        ) from None
+    except (RuntimeError, OSError, EOFError, ValueError) as error:
+        raise ModelFileError(f"{file} cannot be read as a file of torch ({error!s:.200})") from None
+
+
+def _build(arch: str) -> Any:
+    from beaufort.models.python import find_object
+
+    torch = require("torch", "torch", what="torch models")
+    if not arch.startswith("python:"):
+        raise OptionError(f"arch={arch!r} came; write arch=python:package.module:factory")
+    made = find_object(arch.removeprefix("python:"))()
+    if not isinstance(made, torch.nn.Module):
+        raise ModelError(f"{arch} made an object of type {type(made).__name__}; a torch module is expected")
+    return made
+
+
+def _logits(answer: Any) -> Logits:
+    """The array in what a module returned: a tensor, the first of several, or `.logits`."""
+    if isinstance(answer, tuple | list) and answer:
+        answer = answer[0]
+    answer = getattr(answer, "logits", answer)
+    if not hasattr(answer, "detach"):
+        raise ModelError(
+            f"the module returned an object of type {type(answer).__name__}; a tensor is expected"
+        )
+    found: Logits = answer.detach().float().cpu().numpy()
+    return found

@@ -1,0 +1,120 @@
+"""Models of torchvision, with the preprocessing of their weights."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Unpack
+
+from beaufort.errors import OptionError, UnknownNameError
+from beaufort.models._errors import ModelError
+from beaufort.models._lazy import require
+from beaufort.models.network import Network
+from beaufort.models.options import Changes, class_list
+from beaufort.models.preprocessing import Preprocessing
+from beaufort.models.torch import from_module, load_weights
+from beaufort.registry import unknown
+
+__all__ = ["load"]
+
+
+def load(
+    text: str,
+    *,
+    pretrained: bool = True,
+    name: str | None = None,
+    classes: Any = None,
+    label_space: str | None = None,
+    device: str = "auto",
+    threads: int | None = None,
+    max_batch: int | None = None,
+    channels_last: bool = False,
+    tf32: bool = False,
+    **changes: Unpack[Changes],
+) -> Network:
+    """A classifier of torchvision: `name`, `name.WEIGHTS`, or `name@file` for weights of your own.
+
+    Args:
+        text: as torchvision names it, `resnet50` or `resnet50.IMAGENET1K_V1`; a file is a state dict.
+        pretrained: whether the published weights are loaded, which may download them; False leaves
+            random ones. Without meaning where a file is given.
+        name: what tables call it; the text if not given.
+        classes: how many, a list of names, or a text file of them; torchvision knows if not given.
+        label_space: what the classes are; `imagenet-1k` for published weights.
+        device: as for torch models.
+        threads: as for torch models.
+        max_batch: the most images to run at once.
+        channels_last: as for torch models.
+        tf32: as for torch models.
+        **changes: what is to be different about the preprocessing.
+    """
+    require("torchvision", "torchvision", what="torchvision models")
+    library = import_module("torchvision.models")
+
+    wanted, _, file = text.partition("@")
+    architecture, _, tag = wanted.partition(".")
+    weights = _weights(library, architecture, tag)
+    pretrained = pretrained and not file
+    count, _ = class_list(classes)
+    if pretrained:
+        # the file is seen to hold tensors only, before torchvision loads it by its own means
+        weights.get_state_dict(progress=False, check_hash=True, weights_only=True)
+        module = library.get_model(architecture, weights=weights, progress=False)
+        if classes is None:
+            classes, label_space = weights.meta["categories"], label_space or "imagenet-1k"
+    else:
+        settings = {} if count is None else {"num_classes": count}
+        module = library.get_model(architecture, weights=None, **_no_warnings(architecture), **settings)
+    if file:
+        load_weights(module, Path(file))
+    return from_module(
+        module,
+        name=name or (f"{architecture}.{Path(file).stem}" if file else wanted),
+        source=f"torchvision:{text}",
+        base=_preprocessing(weights.transforms()),
+        details={"architecture": f"torchvision:{architecture}"},
+        classes=classes,
+        label_space=label_space,
+        device=device,
+        threads=threads,
+        max_batch=max_batch,
+        channels_last=channels_last,
+        tf32=tf32,
+        **changes,
+    )
+
+
+def _weights(library: Any, architecture: str, tag: str) -> Any:
+    names = library.list_models(module=library)
+    if architecture not in names:
+        raise UnknownNameError(unknown("classifier of torchvision", architecture, dict.fromkeys(names)))
+    published = library.get_model_weights(architecture)
+    if not tag:
+        return published.DEFAULT
+    if tag not in published.__members__:
+        there = ", ".join(published.__members__)
+        raise OptionError(f"torchvision has no weights {tag!r} for {architecture}; there are {there}")
+    return published[tag]
+
+
+def _no_warnings(architecture: str) -> dict[str, Any]:
+    """The two networks that ask to be told how their random weights are made."""
+    return {"init_weights": False} if architecture in ("googlenet", "inception_v3") else {}
+
+
+def _preprocessing(transforms: Any) -> Preprocessing:
+    """What torchvision's preset for classification says."""
+    try:
+        crop, short = transforms.crop_size, transforms.resize_size
+        return Preprocessing(
+            size=(crop[0], crop[-1]),
+            resize=short[0] if len(short) == 1 else tuple(short),
+            interpolation=transforms.interpolation.value,
+            mean=tuple(transforms.mean),
+            std=tuple(transforms.std),
+        )
+    except AttributeError:
+        raise ModelError(
+            f"torchvision prepares images for this model by {type(transforms).__name__}, which is not the "
+            "preset for classification; load it with python:package.module:factory instead"
+        ) from None

@@ -1,0 +1,23 @@
+"""Suites: named, versioned lists of conditions with their baseline and headline metrics.
+
+The published ones are files of the package, one a suite; one of your own is a file of the same kind.
+"""
+
+from __future__ import annotations
+
+from beaufort.suites._mistakes import Mistake, SuiteError
+from beaufort.suites._read import SUITE_NAMES, get_suite, parse_suite, read_suite
+from beaufort.suites._step import Step
+from beaufort.suites._suite import METRICS, Suite
+
+__all__ = [
+    "METRICS",
+    "SUITE_NAMES",
+    "Mistake",
+    "Step",
+    "Suite",
+    "SuiteError",
+    "get_suite",
+    "parse_suite",
+    "read_suite",
+]

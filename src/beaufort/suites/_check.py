@@ -1,0 +1,272 @@
+"""What a suite may say: each key with what is accepted, then what must go together.
+
+Works on plain values, so that a file and a `Suite` made in Python are held to the same.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from difflib import get_close_matches
+from typing import Final, TypeAlias
+
+from beaufort.conditions import DATASET_NAME
+from beaufort.corruptions import SCALE_NAMES, SCALES, SEVERITIES, SUBSETS, corruptions
+from beaufort.errors import OptionError
+from beaufort.registry import unknown
+from beaufort.suites._step import Step
+
+__all__ = ["BROKEN", "METRICS", "PUBLISHED", "Where", "expand", "find_mistakes", "key_of"]
+
+Where: TypeAlias = tuple[str | int, ...]
+"""A key, or a key and the number of an entry in its list; empty for the whole."""
+
+Found: TypeAlias = Iterator[tuple[tuple[int, ...], str]]
+"""The number of a list's entry, if it is about one, and what is wrong."""
+
+BROKEN: Final = object()
+"""Stands for a value that could not be read and that is told already."""
+
+PUBLISHED: Final = "published"
+METRICS = ("mce", "relative_mce", "mean_accuracy")
+"""Headline numbers that a suite can ask for."""
+
+_NEEDED = {
+    "name": "my-suite",
+    "version": "1",
+    "dataset": "imagenet-val",
+    "scale": "imagenet",
+    "corruptions": "[fog, snow]",
+    "severities": "[1, 2, 3, 4, 5]",
+}
+"""The keys that every suite has, each with an example."""
+
+_LONGEST = 60
+"""Characters of a value that a message repeats."""
+
+_BASELINE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@-]*")
+
+
+def find_mistakes(values: Mapping[str, object]) -> Iterator[tuple[Where, str]]:
+    """Everything that is wrong with a suite's values."""
+    bad = {key for key, value in values.items() if value is BROKEN}
+    meant = set()
+    for key in values:
+        if key not in _CHECKS:
+            meant.update(get_close_matches(key[:_LONGEST], _CHECKS, n=1))
+            yield (key,), _miss("key of a suite", key, _CHECKS)
+    for key, example in _NEEDED.items():
+        if key not in values:
+            bad.add(key)
+            if key not in meant:  # otherwise it is there, misspelled, and told
+                yield (), f"{key!r} is missing; write for example '{key}: {example}'"
+    for key, check in _CHECKS.items():
+        if key in values and key not in bad:
+            for where, message in check(values[key]):
+                bad.add(key)
+                yield (key, *where), message
+    for keys, check_together in _TOGETHER:
+        if not bad.intersection(keys):
+            yield from check_together(values)
+
+
+def expand(names: Sequence[str]) -> list[str]:
+    """Corruptions for names of corruptions and of subsets."""
+    return [member for name in names for member in SUBSETS.get(name, (name,))]
+
+
+def key_of(where: Where) -> str:
+    """The key that a mistake is about, if it is one that a suite has."""
+    return str(where[0]) if where and where[0] in _CHECKS else ""
+
+
+def _miss(kind: str, name: object, known: Iterable[str]) -> str:
+    """The answer to a wrong name, also to one that is no text or that is endless."""
+    if not isinstance(name, str):
+        article = "an" if kind[0] in "aeiou" else "a"
+        return f"{_shown(name)} is not {article} {kind}; known are {', '.join(known)}"
+    return unknown(kind, name if len(name) <= _LONGEST else f"{name[:_LONGEST]}…", dict.fromkeys(known))
+
+
+def _shown(value: object) -> str:
+    """A value as it stands in YAML, or nearly."""
+    if value is None:
+        return "nothing"
+    text = str(value).lower() if isinstance(value, bool) else repr(value)
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+
+
+def _whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _printable(value: object, also: str = "") -> bool:
+    return isinstance(value, str) and all(c.isprintable() or c in also for c in value)
+
+
+def _name(value: object) -> Found:
+    if not (isinstance(value, str) and DATASET_NAME.fullmatch(value)):
+        quotes = "; put a number in quotes" if _whole(value) or isinstance(value, float) else ""
+        yield (
+            (),
+            f"{_shown(value)} is not a name; accepted are letters, digits, '-', '_' and '.', "
+            f"a letter or a digit first{quotes}",
+        )
+
+
+def _version(value: object) -> Found:
+    if not (isinstance(value, int) and not isinstance(value, bool) and value >= 1):
+        yield (), f"{_shown(value)} is not a version; accepted are whole numbers from 1"
+
+
+def _title(value: object) -> Found:
+    if not (_printable(value) and value):
+        yield (), f"{_shown(value)} is not a title; accepted is one line of text"
+
+
+def _prose(value: object) -> Found:
+    if not _printable(value, also="\n"):
+        yield (), f"{_shown(value)} is not text; put it in quotes, or leave the key out"
+
+
+def _scale(value: object) -> Found:
+    if value not in SCALE_NAMES:
+        yield (), _miss("scale", value, SCALE_NAMES)
+
+
+def _yes_or_no(value: object) -> Found:
+    if not isinstance(value, bool):
+        yield (), f"{_shown(value)} is neither true nor false"
+
+
+def _entries(value: object, what: str, example: str) -> Found:
+    """What is wrong with a list as a list."""
+    if not isinstance(value, list):
+        yield (), f"{_shown(value)} is not a list of {what}; write for example {example}"
+    elif not value:
+        yield (), f"the list is empty; write for example {example}"
+
+
+def _corruptions(value: object) -> Found:
+    yield from _entries(value, "corruptions", "[fog, snow] or [weather]")
+    seen: set[str] = set()
+    for number, name in enumerate(value if isinstance(value, list) else []):
+        if not isinstance(name, str) or (name not in corruptions and name not in SUBSETS):
+            yield (number,), _miss("corruption", name, (*corruptions, *SUBSETS))
+        else:
+            members = expand([name])
+            if twice := [member for member in members if member in seen]:
+                yield (number,), f"{', '.join(twice)} is in the list already; name each corruption once"
+            seen.update(members)
+
+
+def _severities(value: object) -> Found:
+    if value == PUBLISHED:
+        return
+    yield from _entries(value, "severities", f"[1, 2, 3, 4, 5], or {PUBLISHED}")
+    seen: set[int] = set()
+    for number, severity in enumerate(value if isinstance(value, list) else []):
+        if not _whole(severity) or severity not in SEVERITIES:
+            yield (number,), f"{_shown(severity)} is not a severity; accepted are whole numbers from 1 to 5"
+        elif severity in seen:
+            yield (number,), f"{severity} is in the list already; name each severity once"
+        else:
+            seen.add(severity)
+
+
+def _prepare(value: object) -> Found:
+    if value == []:
+        return
+    yield from _entries(value, "steps", "[resize 256, crop 224]")
+    side: int | None = None
+    for number, text in enumerate(value if isinstance(value, list) else []):
+        try:
+            step = Step.parse(text)
+        except OptionError as error:
+            yield (number,), str(error)
+            continue
+        if step.action == "crop" and side is not None and step.side > side:
+            yield (number,), f"'{step}' cuts out more than the {side} pixels that the step before leaves"
+        side = step.side
+
+
+def _baseline(value: object) -> Found:
+    if not (value is None or (isinstance(value, str) and _BASELINE.fullmatch(value))):
+        yield (), f"{_shown(value)} is not a baseline; accepted are a model's name, such as alexnet, and null"
+
+
+def _metrics(value: object) -> Found:
+    yield from _entries(value, "metrics", "[mean_accuracy]")
+    seen: list[object] = []
+    for number, name in enumerate(value if isinstance(value, list) else []):
+        if name not in METRICS:
+            yield (number,), _miss("metric", name, METRICS)
+        elif name in seen:
+            yield (number,), f"{name} is in the list already; name each metric once"
+        seen.append(name)
+
+
+_CHECKS: dict[str, Callable[[object], Found]] = {
+    "name": _name,
+    "version": _version,
+    "title": _title,
+    "dataset": _name,
+    "scale": _scale,
+    "corruptions": _corruptions,
+    "severities": _severities,
+    "clean": _yes_or_no,
+    "clean_in_mean": _yes_or_no,
+    "prepare": _prepare,
+    "baseline": _baseline,
+    "metrics": _metrics,
+    "citation": _prose,
+    "notes": _prose,
+}
+"""Every key that a suite may have."""
+
+
+def _constants(values: Mapping[str, object]) -> Iterator[tuple[Where, str]]:
+    """Each corruption has constants for the scale."""
+    scale, names = values["scale"], values["corruptions"]
+    assert isinstance(names, list)
+    for number, name in enumerate(names):
+        without = [one for one in expand([name]) if scale in SCALES and scale not in corruptions[one].recipes]
+        if without:
+            has = ", ".join(corruptions[without[0]].recipes)
+            yield (
+                ("corruptions", number),
+                f"{without[0]} has no constants for the scale {scale!r}; it has them for {has}, "
+                "and the scale 'relative' fits any size",
+            )
+
+
+def _published(values: Mapping[str, object]) -> Iterator[tuple[Where, str]]:
+    if values["severities"] == PUBLISHED and values["scale"] != "mnist":
+        yield (
+            ("severities",),
+            f"{PUBLISHED!r} is for the scale 'mnist', where each corruption has one published severity; "
+            "write for example [1, 2, 3, 4, 5]",
+        )
+
+
+def _metrics_can_be_had(values: Mapping[str, object]) -> Iterator[tuple[Where, str]]:
+    metrics = values.get("metrics", [])
+    assert isinstance(metrics, list)
+    for number, name in enumerate(metrics):
+        if name in ("mce", "relative_mce") and values.get("baseline") is None:
+            yield (
+                ("metrics", number),
+                f"{name} divides by the errors of a baseline; add for example 'baseline: alexnet'",
+            )
+        if name == "relative_mce" and not values.get("clean", True):
+            yield ("metrics", number), "relative_mce needs the clean images; write 'clean: true'"
+    if values.get("clean_in_mean", False) and not values.get("clean", True):
+        yield ("clean_in_mean",), "the clean images are not part of the suite; write 'clean: true'"
+
+
+_TOGETHER: tuple[tuple[set[str], Callable[[Mapping[str, object]], Iterator[tuple[Where, str]]]], ...] = (
+    ({"scale", "corruptions"}, _constants),
+    ({"scale", "severities"}, _published),
+    ({"metrics", "baseline", "clean", "clean_in_mean"}, _metrics_can_be_had),
+)
+"""What is checked once the keys it is about are right."""

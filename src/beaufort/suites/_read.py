@@ -1,0 +1,130 @@
+"""From a name or a file to a suite."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from beaufort.errors import OptionError, UnknownNameError
+from beaufort.registry import unknown
+from beaufort.suites._check import PUBLISHED, expand, find_mistakes, key_of
+from beaufort.suites._mistakes import Mistake, SuiteError
+from beaufort.suites._step import Step
+from beaufort.suites._suite import Suite
+
+__all__ = ["SUITE_NAMES", "get_suite", "parse_suite", "read_suite"]
+
+SUITE_NAMES = (
+    "imagenet-c",
+    "imagenet-c-validation",
+    "tiny-imagenet-c",
+    "cifar10-c",
+    "mnist-c",
+    "mnist-c-extra",
+)
+"""The suites that are files of the package, `data/<name>.yaml`."""
+
+_TEXT = re.compile(r"([^@]+)(?:@([1-9][0-9]{0,8}))?")
+
+
+def get_suite(name: str | Path) -> Suite:
+    """The suite of a name, `imagenet-c` or `imagenet-c@1`, or of a file, `my.yaml`.
+
+    >>> get_suite("mnist-c").baseline
+    'conv1'
+    >>> get_suite("cifarc")
+    Traceback (most recent call last):
+    beaufort.errors.UnknownNameError: 'cifarc' is not a suite; did you mean 'cifar10-c'? One of your own \
+is a file whose name ends in .yaml
+    """
+    if isinstance(name, Path) or (isinstance(name, str) and _is_path(name)):
+        return read_suite(name)
+    match = _TEXT.fullmatch(name) if isinstance(name, str) else None
+    if match is None or match[1] not in SUITE_NAMES:
+        miss = unknown("suite", name, dict.fromkeys(SUITE_NAMES))
+        end = " " if miss.endswith("?") else ". "
+        raise UnknownNameError(f"{miss}{end}One of your own is a file whose name ends in .yaml")
+    suite = _published(match[1])
+    if match[2] is not None and int(match[2]) != suite.version:
+        raise UnknownNameError(f"{name!r} is not a suite of this Beaufort, which has '{suite}'")
+    return suite
+
+
+def _is_path(text: str) -> bool:
+    return text.lower().endswith((".yaml", ".yml")) or "/" in text or "\\" in text
+
+
+@cache
+def _published(name: str) -> Suite:
+    content = (files("beaufort.suites") / "data" / f"{name}.yaml").read_bytes()
+    return _build(content, f"{name}.yaml", taken=())
+
+
+def read_suite(path: str | Path) -> Suite:
+    """The suite that a file holds; a `SuiteError` tells all its mistakes, each with its line."""
+    file = Path(path)
+    if not file.is_file():
+        why = "is not a file" if file.exists() else "does not exist"
+        raise OptionError(f"the suite {file} {why}; name a YAML file, such as my.yaml")
+    try:
+        with file.open("rb") as stream:
+            content = stream.read(_most_bytes() + 1)
+    except OSError as error:
+        raise OptionError(f"the suite {file} cannot be read: {error.strerror or error}") from None
+    return parse_suite(content, source=str(path))
+
+
+def parse_suite(content: str | bytes, *, source: str = "suite") -> Suite:
+    """The suite that a text holds.
+
+    Args:
+        content: YAML.
+        source: what mistakes call the text, the name of its file say.
+    """
+    return _build(
+        content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content,
+        source,
+        taken=SUITE_NAMES,
+    )
+
+
+def _most_bytes() -> int:
+    from beaufort.suites._yaml import MAX_BYTES
+
+    return MAX_BYTES
+
+
+def _build(content: bytes, source: str, *, taken: tuple[str, ...]) -> Suite:
+    from beaufort.suites._yaml import read_yaml  # PyYAML is loaded when a suite is first read
+
+    document = read_yaml(content)
+    values = document.values
+    mistakes = list(document.mistakes)
+    if values is not None:
+        mistakes += [
+            Mistake(document.line(where), key_of(where), text) for where, text in find_mistakes(values)
+        ]
+        if isinstance(name := values.get("name"), str) and name in taken:
+            text = f"{name!r} is a suite of Beaufort's own; pick another name for yours"
+            mistakes.append(Mistake(document.line(("name",)), "name", text))
+    if mistakes or values is None:
+        raise SuiteError(source, mistakes)
+    return _suite(values)
+
+
+def _suite(values: Mapping[str, Any]) -> Suite:
+    """The suite of values that have no mistakes."""
+    severities = values["severities"]
+    lists: dict[str, Any] = {
+        "corruptions": tuple(expand(values["corruptions"])),
+        "severities": severities if severities == PUBLISHED else tuple(sorted(severities)),
+    }
+    if "prepare" in values:
+        lists["prepare"] = tuple(Step.parse(text) for text in values["prepare"])
+    if "metrics" in values:
+        lists["metrics"] = tuple(values["metrics"])
+    return Suite(**{**values, **lists})

@@ -1,0 +1,123 @@
+"""`beaufort run`, `query` and `store`, as a person types them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from beaufort.cli._app import app
+from beaufort.store import FileStore
+from beaufort.testing._contracts import picture
+
+SUITE = """
+name: mine
+version: 1
+dataset: toys
+scale: cifar
+corruptions: [fog, contrast]
+severities: [2, 5]
+"""
+
+MODEL = """
+import numpy as np
+from beaufort.models import as_model
+
+def toy():
+    weights = np.random.default_rng(3).normal(0, 1, (5, 32 * 32 * 3)).astype(np.float32)
+    return as_model(
+        lambda images: images.reshape(len(images), -1).astype(np.float32) @ weights.T / 3000,
+        name="toy", classes=5, version="1",
+    )
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    images = np.stack([picture(32, 32, variant=i) for i in range(20)])
+    (tmp_path / "toys").mkdir()
+    np.save(tmp_path / "toys" / "images.npy", images)
+    np.save(tmp_path / "toys" / "labels.npy", np.arange(20) % 5)
+    (tmp_path / "mine.yaml").write_text(SUITE)
+    (tmp_path / "toymodule.py").write_text(MODEL)
+    return tmp_path
+
+
+RUN = ["run", "--model", "python:toymodule:toy", "--suite", "mine.yaml", "--data", "toys", "--store", "kept"]
+
+
+def invoke(*arguments: str, code: int = 0) -> str:
+    result = CliRunner().invoke(app, list(arguments))
+    assert result.exit_code == code, result.output
+    return result.output
+
+
+@pytest.mark.usefixtures("folder")
+def test_the_whole_way() -> None:
+    told = invoke(*RUN, "--dry-run")
+    assert "1 models × 5 conditions × 20 images: 5 cells, 0 of them stored. 100 answers to go" in told
+    assert "toys/fog@5" in invoke(*RUN, "--limit", "10")
+    found = json.loads(invoke(*RUN, "--json"))
+    assert [result["images"] for result in found["results"]] == [20] * 5
+    assert "stored" in invoke(*RUN)
+    listed = json.loads(invoke("store", "ls", "kept", "--json"))
+    assert [row["condition"] for row in listed] == [
+        "toys",
+        "toys/contrast@2",
+        "toys/contrast@5",
+        "toys/fog@2",
+        "toys/fog@5",
+    ]
+    answer = json.loads(invoke("query", "select count(*) as n from predictions", "--store", "kept", "--json"))
+    assert answer == [{"n": 100}]
+    assert "0 not as they should be" in invoke("store", "verify", "kept")
+    invoke("store", "export", "kept", "cells.csv")
+    assert len(Path("cells.csv").read_text().splitlines()) == 6
+    invoke(
+        "store",
+        "export",
+        "kept",
+        "rows.json",
+        "--sql",
+        "select id, top from predictions where condition = 'toys'",
+    )
+    assert len(json.loads(Path("rows.json").read_text())) == 20
+
+
+def test_damage(folder: Path) -> None:
+    invoke(*RUN)
+    path = folder / "kept" / FileStore("kept").pieces()[2].path
+    path.write_bytes(path.read_bytes()[:-20])
+    assert "is damaged" in invoke("store", "verify", "kept", code=1)
+    found = json.loads(invoke(*RUN, "--json"))
+    assert [result["reused"] for result in found["results"]].count(False) == 1
+    assert "0 not as they should be" in invoke("store", "verify", "kept")
+
+
+@pytest.mark.usefixtures("folder")
+def test_merge_and_gc() -> None:
+    invoke(*RUN, "--limit", "10")
+    invoke(*[*RUN[:-1], "other"])
+    assert "5 files copied" in invoke("store", "merge", "kept", "other")
+    assert "5 files would be deleted" in invoke("store", "gc", "kept", "--dry-run")
+    assert "5 files deleted" in invoke("store", "gc", "kept")
+    assert "0 files deleted" in invoke("store", "gc", "kept")
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ([*RUN[:3], "--suite", "imagnet-c", "--data", "toys"], "imagenet-c"),
+        ([*RUN, "--batch-size", "many"], "auto and whole numbers"),
+        (["run", "--model", "nosuch.onnx", "--suite", "mine.yaml", "--data", "toys"], "nosuch.onnx"),
+        (["query", "select nonsense", "--store", "kept"], "could not be answered"),
+        (["store", "export", "kept", "cells.xlsx"], ".parquet"),
+    ],
+)
+def test_mistakes(arguments: list[str], says: str) -> None:
+    assert says in invoke(*arguments, code=2)

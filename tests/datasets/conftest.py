@@ -1,0 +1,13 @@
+"""Data sets are made on the spot, and remember their digests in a cache of the test's own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def _alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BEAUFORT_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("BEAUFORT_OFFLINE", raising=False)

@@ -1,0 +1,131 @@
+"""Arrays: in files, in memory, however large."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from beaufort.datasets import from_arrays, open_dataset
+from beaufort.datasets._rows import RowIds
+from beaufort.errors import ImageFileError
+
+IMAGES = np.arange(4 * 18 * 17, dtype=np.uint32).astype(np.uint8).reshape(4, 18, 17)
+LABELS = np.array([1, 0, 2, 1], np.int32)
+
+PROBE = """
+import json, resource, sys
+from beaufort.datasets import open_dataset
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+dataset = open_dataset(sys.argv[1])
+values = [int(dataset[i].image.max()) for i in (0, len(dataset) // 2, len(dataset) - 1)]
+grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+print(json.dumps([len(dataset), values, grown / 1024]))
+"""
+
+
+def sparse(path: Path, shape: tuple[int, ...]) -> None:
+    with path.open("wb") as file:
+        header = {"descr": "|u1", "fortran_order": False, "shape": shape}
+        np.lib.format.write_array_header_1_0(file, header)
+        file.truncate(file.tell() + int(np.prod(shape, dtype=np.int64)))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="resource is not there")
+def test_memory_stays_bounded(tmp_path: Path) -> None:
+    count = 20_000
+    sparse(tmp_path / "images.npy", (count, 224, 224, 3))
+    np.save(tmp_path / "labels.npy", np.zeros(count, np.int64))
+    assert (tmp_path / "images.npy").stat().st_size > 3e9
+    child = subprocess.run(
+        [sys.executable, "-c", PROBE, str(tmp_path)], capture_output=True, text=True, check=True
+    )
+    length, values, grown_mb = json.loads(child.stdout)
+    assert (length, values) == (count, [0, 0, 0])
+    assert grown_mb < 50
+
+
+def test_an_npy_and_its_labels(tmp_path: Path) -> None:
+    np.save(tmp_path / "train_images.npy", IMAGES)
+    np.save(tmp_path / "train_labels.npy", LABELS)
+    assert open_dataset(f"npy:{tmp_path}#train").ids[3] == "train/3"
+    assert open_dataset(tmp_path / "train_images.npy").labels.tolist() == [1, 0, 2, 1]
+    (tmp_path / "train_images.npy").rename(tmp_path / "pictures.npy")
+    (tmp_path / "train_labels.npy").rename(tmp_path / "labels.npy")
+    np.testing.assert_array_equal(open_dataset(tmp_path / "pictures.npy")[2].image[..., 0], IMAGES[2])
+
+
+@pytest.mark.parametrize(
+    ("images", "labels", "told"),
+    [
+        (IMAGES.astype(np.float32), LABELS, "float32"),
+        (IMAGES.transpose(), LABELS, "by columns"),
+        (IMAGES[:, None], LABELS, r"\(n, h, w, 3\)"),
+        (IMAGES[:0], LABELS[:0], "at least one"),
+        (IMAGES, LABELS[:3], r"\(3,\)"),
+        (IMAGES, LABELS.astype(float), "whole numbers"),
+        (IMAGES, LABELS - 1, "from -1"),
+        (IMAGES, LABELS.astype(np.uint64) + 2**63, "whole numbers"),
+        (IMAGES, np.array(["a", "b", "c", "d"], object), "pickled"),
+    ],
+)
+@pytest.mark.parametrize("packed", [False, True])
+def test_arrays_that_are_refused(
+    tmp_path: Path, images: np.ndarray, labels: np.ndarray, told: str, packed: bool
+) -> None:
+    if packed:
+        np.savez_compressed(tmp_path / "x.npz", images=images, labels=labels)
+    else:
+        np.save(tmp_path / "images.npy", images)
+        np.save(tmp_path / "labels.npy", labels)
+    with pytest.raises(ImageFileError, match=told):
+        open_dataset(tmp_path / "x.npz" if packed else tmp_path)
+
+
+def test_a_file_that_is_cut(tmp_path: Path) -> None:
+    np.save(tmp_path / "images.npy", IMAGES)
+    np.save(tmp_path / "labels.npy", LABELS)
+    dataset = open_dataset(tmp_path)
+    content = (tmp_path / "images.npy").read_bytes()
+    (tmp_path / "images.npy").write_bytes(content[:-1])
+    with pytest.raises(ImageFileError, match="cut short"):
+        open_dataset(tmp_path)
+    with pytest.raises(ImageFileError, match="cut short"):
+        dataset[3]
+
+
+def test_npz_arrays_by_name(tmp_path: Path) -> None:
+    np.savez(tmp_path / "x.npz", x_train=IMAGES, y_train=LABELS, other=LABELS)
+    assert open_dataset(f"{tmp_path}/x.npz#train").ids[0] == "train/0"
+    with pytest.raises(ImageFileError, match="x_train, y_train, other; looked for were images and labels"):
+        open_dataset(tmp_path / "x.npz")
+
+
+def test_in_memory() -> None:
+    dataset = from_arrays("mine", IMAGES, LABELS, split="val", classes=("a", "b", "c"))
+    assert dataset[1].id == "val/1"
+    dataset[0].image[:] = 9
+    assert dataset[0].image[0, 0, 0] == IMAGES[0, 0, 0]
+    other = IMAGES.copy()
+    other[3, 0, 0] ^= 1
+    digests = {
+        from_arrays("mine", images, labels).digest()
+        for images in (IMAGES, other, IMAGES.reshape(4, 17, 18))
+        for labels in (LABELS, LABELS[::-1].copy())
+    }
+    assert len(digests) == 6
+    with pytest.raises(ImageFileError, match="with 2 classes"):
+        from_arrays("mine", IMAGES, LABELS, classes=("a", "b"))
+
+
+@given(st.integers(0, 20), st.slices(20))
+def test_row_ids_are_like_a_list(count: int, part: slice) -> None:
+    ids, plain = RowIds("test", count), [f"test/{i}" for i in range(count)]
+    assert list(ids) == plain
+    assert list(ids[part]) == plain[part]

@@ -1,0 +1,133 @@
+"""From a text to a data set."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from PIL import Image
+
+from beaufort.datasets import _digest, open_dataset, readers
+from beaufort.errors import BeaufortError, OptionError
+
+
+def classes(root: Path) -> Path:
+    for name in ("a", "b"):
+        (root / name).mkdir(parents=True)
+        Image.new("L", (16, 16)).save(root / name / "1.png")
+    return root
+
+
+def test_what_is_not_there() -> None:
+    with pytest.raises(OptionError, match="did you mean 'mnist-test'"):
+        open_dataset("mnist-tset")
+    with pytest.raises(OptionError, match=r"names are mnist-test, .*kinds are .*folder"):
+        open_dataset("somewhere/else")
+    with pytest.raises(OptionError, match="is not a data set"):
+        open_dataset("frost")
+
+
+def test_an_unknown_kind_of_folder_says_what_was_looked_for(tmp_path: Path) -> None:
+    with pytest.raises(OptionError) as caught:
+        open_dataset(tmp_path)
+    for kind, reader in readers.items():
+        assert f"{kind}: {reader.looks_like}" in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in readers if kind != "hf"])
+def test_every_kind_refuses_an_empty_folder(tmp_path: Path, kind: str) -> None:
+    with pytest.raises((OptionError, OSError)):
+        open_dataset(f"{kind}:{tmp_path}#fog@3")
+    with pytest.raises((OptionError, OSError)):
+        open_dataset(f"{kind}:{tmp_path}/absent")
+
+
+def test_a_path_with_a_number_sign(tmp_path: Path) -> None:
+    assert len(open_dataset(classes(tmp_path / "set #2"))) == 2
+    assert open_dataset(tmp_path / "set #2").name == "set-2"
+
+
+def test_paths_win_where_a_kind_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    classes(tmp_path / "my:data")
+    monkeypatch.chdir(tmp_path)
+    assert len(open_dataset("my:data")) == 2
+    monkeypatch.chdir(tmp_path / "my:data")
+    assert open_dataset(".").name == "my-data"
+
+
+FORMS = {
+    "x.npz": [b"PK\3\4"],
+    "x.tar": [b"a.png" + bytes(95), bytes(512)],
+    "x.zip": [b"PK\3\4", b"PK\5\6" + bytes(18)],
+    "labels.csv": [b"file,label\n", b"file,label,zip\na.png,0,x.zip\n"],
+    "images.npy": [b"\x93NUMPY\1\0v\0{'descr': '|u1', 'fortran_order': False, 'shape': ("],
+    "t10k-images-idx3-ubyte": [bytes([0, 0, 8, 3]), b"\x1f\x8b"],
+}
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(form=st.sampled_from(sorted(FORMS)), data=st.data())
+def test_junk_is_refused_and_nothing_else_happens(tmp_path: Path, form: str, data: st.DataObject) -> None:
+    start = data.draw(st.sampled_from([b"", *FORMS[form]]))
+    path = tmp_path / form
+    path.write_bytes(start + data.draw(st.binary(max_size=600)))
+    kind = {"x.npz": "npz", "x.tar": "wds", "x.zip": "csv", "labels.csv": "csv", "images.npy": "npy"}.get(
+        form
+    )
+    try:
+        open_dataset(f"{kind}:{path}" if kind else f"mnist:{tmp_path}").digest()
+    except BeaufortError:
+        pass
+    finally:
+        path.unlink()
+
+
+def older(root: Path) -> None:
+    """As if the files had been there for a while."""
+    for path in root.rglob("*.png"):
+        os.utime(path, (1e9, 1e9))
+
+
+def test_a_second_digest_reads_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    older(classes(tmp_path / "d"))
+    real = time.time_ns
+    monkeypatch.setattr(_digest.time, "time_ns", lambda: real() + 10**11)
+    dataset = open_dataset(tmp_path / "d")
+    first = dataset.digest()
+    read: list[Path] = []
+    chunks = _digest.chunks_of
+    monkeypatch.setattr("beaufort.datasets._files.chunks_of", lambda path: read.append(path) or chunks(path))
+    assert dataset.digest() == first
+    assert read == []
+    assert dataset.digest(fresh=True) == first
+    assert len(read) == 2
+    path = tmp_path / "d" / "a" / "1.png"
+    content = bytearray(path.read_bytes())
+    content[-20] ^= 1
+    path.write_bytes(content)
+    older(tmp_path / "d")  # the size and the time of the change are as before, and still
+    assert dataset.digest() != first
+
+
+def test_a_file_that_just_changed_is_not_remembered(tmp_path: Path) -> None:
+    dataset = open_dataset(classes(tmp_path / "d"))
+    first = dataset.digest()
+    Image.fromarray(np.full((16, 16), 3, np.uint8)).save(tmp_path / "d" / "a" / "1.png")
+    assert dataset.digest() != first
+
+
+def test_a_memory_that_cannot_be_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    dataset = open_dataset(classes(tmp_path / "d"))
+    first = dataset.digest()
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "digests.sqlite").write_bytes(b"no database" * 100)
+    monkeypatch.setenv("BEAUFORT_CACHE", str(tmp_path / "broken"))
+    assert dataset.digest() == first
+    (tmp_path / "file").write_text("no folder")
+    monkeypatch.setenv("BEAUFORT_CACHE", str(tmp_path / "file"))
+    assert dataset.digest() == first

@@ -1,0 +1,209 @@
+"""Every answer once: the loop gives what the model says, skips what is kept, and survives anything."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from beaufort.conditions import Condition
+from beaufort.datasets import Dataset, from_arrays, open_dataset
+from beaufort.errors import OptionError
+from beaufort.evaluation import cost, evaluate, plan
+from beaufort.models import Model, as_model
+from beaufort.store import FileStore, StoreError
+from beaufort.suites import Suite
+from beaufort.testing._contracts import picture
+
+CLASSES = 7
+WEIGHTS = np.random.default_rng(3).normal(0, 1, (CLASSES, 32 * 32 * 3)).astype(np.float32) / 3000
+
+
+def dataset(count: int = 40) -> Dataset:
+    images = np.stack([picture(32, 32, variant=i) for i in range(count)])
+    return from_arrays("toys", images, np.arange(count) % CLASSES)
+
+
+def toy(name: str = "toy", version: str = "1", gain: float = 1.0, calls: list[int] | None = None) -> Model:
+    def answer(images: np.ndarray) -> np.ndarray:
+        if calls is not None:
+            calls.append(len(images))
+        return images.reshape(len(images), -1).astype(np.float32) @ (WEIGHTS * gain).T
+
+    return as_model(answer, name=name, classes=CLASSES, version=version)
+
+
+SUITE = Suite(
+    name="small", version=1, dataset="toys", scale="cifar", corruptions=("fog", "contrast"), severities=(1, 4)
+)
+
+
+def rows(store: FileStore) -> dict[str, list[dict[str, object]]]:
+    return {key: store.read(cell).to_pylist() for key, cell in sorted(store.cells().items())}
+
+
+def test_answers_are_the_models(tmp_path: Path) -> None:
+    data = dataset()
+    evaluation = evaluate([toy()], SUITE, data, tmp_path, batch_size=8, keep_logits=True)
+    assert [result.condition for result in evaluation.results] == [
+        "toys",
+        "toys/fog@1",
+        "toys/fog@4",
+        "toys/contrast@1",
+        "toys/contrast@4",
+    ]
+    store = FileStore(tmp_path)
+    clean = np.stack([data[i].image for i in range(40)])
+    for result, condition in zip(evaluation.results, SUITE.conditions("toys"), strict=True):
+        shown = condition.apply(clean, ids=list(data.ids), scale="cifar")
+        logits = toy()(shown)
+        table = store.read(store.cells()[result.fingerprint])
+        assert np.allclose(np.array(table["logits"].to_pylist()), logits, atol=1e-4)
+        assert table["id"].to_pylist() == list(data.ids)
+        assert result.correct == (logits.argmax(axis=1) == data.labels).sum()
+        assert result.images == 40
+
+
+def test_nothing_is_run_twice(tmp_path: Path) -> None:
+    calls: list[int] = []
+    first = evaluate([toy(calls=calls)], SUITE, dataset(), tmp_path, limit=25)
+    assert sum(calls) == 5 * 25
+    again = evaluate([toy(calls=calls)], SUITE, dataset(), tmp_path, limit=25)
+    assert sum(calls) == 5 * 25
+    assert all(result.reused for result in again.results)
+    assert [r.correct for r in again.results] == [r.correct for r in first.results]
+    evaluate([toy(calls=calls), toy("other", "2", calls=calls)], SUITE, dataset(), tmp_path)
+    assert sum(calls) == 5 * 40 + 5 * 40
+    evaluate([toy("renamed", calls=calls)], SUITE, dataset(), tmp_path)
+    assert sum(calls) == 5 * 40 + 5 * 40  # a new name changes no answer
+
+
+def test_what_can_change_an_answer_is_done_again(tmp_path: Path) -> None:
+    calls: list[int] = []
+    evaluate([toy(calls=calls)], SUITE, dataset(), tmp_path)
+    done = len(calls)
+    evaluate([toy(calls=calls)], SUITE, dataset(), tmp_path, seed=1)
+    assert len(calls) - done == 2 * (done // 5)  # fog is random; contrast and clean images are not
+    done = len(calls)
+    evaluate([toy(version="2", calls=calls)], SUITE, dataset(), tmp_path)
+    assert len(calls) > done
+    done = len(calls)
+    changed = np.stack([dataset()[i].image for i in range(40)])
+    changed[7, 0, 0, 0] ^= 1
+    evaluate([toy(calls=calls)], SUITE, from_arrays("toys", changed, dataset().labels), tmp_path)
+    assert len(calls) > done
+
+
+def test_a_model_that_nobody_knows_is_never_reused(tmp_path: Path) -> None:
+    calls: list[int] = []
+
+    def answer(images: np.ndarray) -> np.ndarray:
+        calls.append(len(images))
+        return np.zeros((len(images), CLASSES), np.float32)
+
+    for _ in range(2):
+        evaluate([as_model(answer, classes=CLASSES)], SUITE, dataset(), tmp_path)
+    assert sum(calls) == 2 * 5 * 40
+
+
+def test_images_that_cannot_be_read_are_counted_and_named(tmp_path: Path) -> None:
+    from PIL import Image
+
+    for i in range(12):
+        folder = tmp_path / "data" / f"class{i % 3}"
+        folder.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(picture(32, 32, variant=i)).save(folder / f"{i:02}.png")
+    broken = tmp_path / "data" / "class1" / "04.png"
+    broken.write_bytes(broken.read_bytes()[:200])
+    data = open_dataset(str(tmp_path / "data"))
+    evaluation = evaluate([toy()], SUITE, data, tmp_path / "store")
+    assert [problem.id for problem in evaluation.problems] == ["class1/04.png"]
+    assert all((result.images, result.unread) == (11, 1) for result in evaluation.results)
+    store = FileStore(tmp_path / "store")
+    table = store.read(next(iter(store.cells().values())))
+    assert table["id"].to_pylist() == list(data.ids)
+    assert not store.verify()
+    with pytest.raises(Exception, match=r"04\.png"):
+        evaluate([toy()], SUITE, open_dataset(str(tmp_path / "data"), strict=True), tmp_path / "other")
+
+
+def test_mistakes(tmp_path: Path) -> None:
+    with pytest.raises(OptionError, match="two models are called"):
+        evaluate([toy(), toy()], SUITE, dataset(), tmp_path)
+    few = as_model(lambda images: np.zeros((len(images), 3)), name="few", classes=3, version="1")
+    with pytest.raises(OptionError, match="3 classes"):
+        evaluate([few], SUITE, dataset(), tmp_path)
+    with pytest.raises(OptionError, match="at least one"):
+        evaluate([], SUITE, dataset(), tmp_path)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StoreError):
+        evaluate([toy()], SUITE, dataset(), tmp_path / "file")
+
+
+def test_plan_and_cost(tmp_path: Path) -> None:
+    planned = plan([toy()], SUITE, dataset(), tmp_path)
+    assert (len(planned.works), planned.images, planned.reused) == (5, 200, 0)
+    assert cost(planned) > 0
+    evaluate([toy()], SUITE, dataset(), tmp_path)
+    planned = plan([toy()], SUITE, dataset(), tmp_path)
+    assert (planned.images, planned.reused, cost(planned)) == (0, 5, 0)
+
+
+def test_a_list_of_conditions(tmp_path: Path) -> None:
+    conditions = [Condition.parse("toys"), Condition.parse("toys/snow@2")]
+    evaluation = evaluate([toy()], conditions, dataset(), tmp_path)
+    assert [result.condition for result in evaluation.results] == ["toys", "toys/snow@2"]
+
+
+CHILD = """
+import sys
+sys.path.insert(0, sys.argv[2])
+import beaufort.evaluation.run as run
+run.BLOCK = 16
+import test_evaluate as t
+print("ready", flush=True)
+run.evaluate([t.toy(), t.toy("other", "2", 0.5)], t.SUITE, t.dataset(160), sys.argv[1], batch_size=8)
+"""
+
+
+def test_kill_it_at_any_moment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Thirty kills at random times; then the store equals that of an undisturbed run, row for row."""
+    here = str(Path(__file__).parent)
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    command = [sys.executable, "-c", CHILD, str(tmp_path / "killed"), here]
+    rng = random.Random(1)
+    store = FileStore(tmp_path / "killed")
+    partial = 0
+    for _ in range(30):
+        child = subprocess.Popen(command, stdout=subprocess.PIPE, env=environment)
+        assert child.stdout
+        child.stdout.readline()
+        time.sleep(rng.uniform(0.0, 0.35))
+        child.send_signal(signal.SIGKILL)
+        child.wait()
+        child.stdout.close()
+        pieces = store.pieces()
+        whole = [piece for piece in pieces if (piece.start, piece.stop) == (0, 160)]
+        partial += len(pieces) > 0 and len(whole) < 10
+        for piece in rng.sample(whole, len(whole) // 2):  # so that there is something to do again
+            (tmp_path / "killed" / piece.path).unlink()
+    assert partial >= 5
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=environment)
+    subprocess.run(
+        [*command[:3], str(tmp_path / "undisturbed"), here],
+        check=True,
+        stdout=subprocess.DEVNULL,
+        env=environment,
+    )
+    undisturbed = FileStore(tmp_path / "undisturbed")
+    assert rows(store) == rows(undisturbed)
+    store.collect()
+    assert not store.verify()
+    assert len(store.pieces()) == 10

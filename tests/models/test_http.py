@@ -1,0 +1,180 @@
+"""A service on this machine: the protocol, retries, the token, and answers that are none."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from PIL import Image
+
+from beaufort.errors import OptionError
+from beaufort.models import ModelError, load_model
+from beaufort.models import http as adapter
+
+Answer = Callable[[dict[str, Any], Any], tuple[int, Any, dict[str, str]]]
+
+
+class Service:
+    """A server that notes what it was asked; `answers` are used up one by one, the last stays."""
+
+    def __init__(self) -> None:
+        self.answers: list[tuple[int, Any, dict[str, str]] | None] = [None]
+        self.asked: list[dict[str, Any]] = []
+        service = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                service.asked.append({"headers": dict(self.headers), "images": body["images"]})
+                answer = service.answers.pop(0) if len(service.answers) > 1 else service.answers[0]
+                status, content, headers = answer or (200, {"logits": means(body["images"])}, {})
+                text = content if isinstance(content, bytes) else json.dumps(content).encode()
+                self.send_response(status)
+                for name, value in {**headers, "Content-Length": str(len(text))}.items():
+                    self.send_header(name, value)
+                self.end_headers()
+                self.wfile.write(text)
+
+            def log_message(self, *_: Any) -> None:
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.address = f"http://127.0.0.1:{self.server.server_port}/classify"
+        self.thread = threading.Thread(target=self.server.serve_forever, args=(0.01,))
+        self.thread.start()
+
+    def close(self) -> None:
+        self.server.shutdown()
+        self.server.server_close()
+        self.thread.join()
+
+
+def means(images: list[str]) -> list[list[float]]:
+    pixels = [np.asarray(Image.open(io.BytesIO(base64.b64decode(image)))) for image in images]
+    return [image.reshape(-1, 3).mean(axis=0).tolist() for image in pixels]
+
+
+@pytest.fixture
+def service(monkeypatch: pytest.MonkeyPatch) -> Iterator[Service]:
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    monkeypatch.setattr(adapter, "_FIRST_WAIT_S", 0.01)
+    running = Service()
+    yield running
+    running.close()
+
+
+def test_protocol(service: Service, photos: NDArray[np.uint8]) -> None:
+    model = load_model(service.address, classes=3, version="7", max_batch=4)
+    np.testing.assert_allclose(model(photos), photos.mean(axis=(1, 2)), rtol=1e-5)
+    assert [len(one["images"]) for one in service.asked] == [4, 2]
+    assert model.spec.source == service.address
+    assert model.spec.reusable
+    assert not load_model(service.address).spec.reusable
+
+
+def test_images_can_be_resized_first(service: Service, photos: NDArray[np.uint8]) -> None:
+    load_model(service.address, input_size=16)(photos[:1])
+    image = Image.open(io.BytesIO(base64.b64decode(service.asked[0]["images"][0])))
+    assert image.size == (16, 16)
+
+
+@pytest.mark.parametrize("status", [429, 500, 502, 503, 504, 599])
+def test_passing_troubles_are_sat_out(service: Service, photos: NDArray[np.uint8], status: int) -> None:
+    service.answers = [(status, b"later", {}), (status, b"later", {}), None]
+    assert load_model(service.address)(photos).shape == (6, 3)
+    assert len(service.asked) == 3
+
+
+@pytest.mark.parametrize("status", [400, 401, 404, 422, 302])
+def test_refusals_are_final(service: Service, photos: NDArray[np.uint8], status: int) -> None:
+    service.answers = [(status, b"no such thing", {"Location": "http://127.0.0.1:9/"})]
+    with pytest.raises(ModelError, match=f"status {status}, no such thing"):
+        load_model(service.address)(photos)
+    assert len(service.asked) == 1
+
+
+def test_retries_end(service: Service, photos: NDArray[np.uint8]) -> None:
+    service.answers = [(503, b"busy", {})]
+    with pytest.raises(ModelError, match="no answer in 3 attempts; the last: status 503, busy"):
+        load_model(service.address, retries=2)(photos)
+    assert len(service.asked) == 3
+
+
+def test_retry_after(service: Service, photos: NDArray[np.uint8], monkeypatch: pytest.MonkeyPatch) -> None:
+    waits: list[float] = []
+    one = adapter.Service(service.address, "here", None, 5, 2, None, waits.append)
+    service.answers = [(429, b"", {"Retry-After": "3"}), (503, b"", {}), None]
+    one.classify(photos)
+    assert waits[0] == 3
+    assert 0.01 <= waits[1] <= 0.02
+    service.answers = [(429, b"", {"Retry-After": "4000"})]
+    with pytest.raises(ModelError, match="asks to wait 4000 s"):
+        one.classify(photos)
+    assert adapter._seconds("Fri, 31 Dec 1999 23:59:59 GMT") == 0
+    assert adapter._seconds("soon") is None
+
+
+def test_nobody_there(service: Service, photos: NDArray[np.uint8]) -> None:
+    closed = Service()
+    closed.close()
+    with pytest.raises(ModelError, match="no answer in 2 attempts"):
+        load_model(closed.address, retries=1, timeout=2)(photos)
+
+
+def test_timeout(service: Service, photos: NDArray[np.uint8], monkeypatch: pytest.MonkeyPatch) -> None:
+    held = threading.Event()
+    monkeypatch.setitem(globals(), "means", lambda _: held.wait(5) and [])
+    try:
+        with pytest.raises(ModelError, match="timed out"):
+            load_model(service.address, retries=0, timeout=0.1)(photos)
+    finally:
+        held.set()
+
+
+def test_token(service: Service, photos: NDArray[np.uint8], monkeypatch: pytest.MonkeyPatch) -> None:
+    model = load_model(service.address, token="HOUSE_TOKEN")
+    monkeypatch.delenv("HOUSE_TOKEN", raising=False)
+    with pytest.raises(ModelError, match="'HOUSE_TOKEN' is not set"):
+        model(photos)
+    monkeypatch.setenv("HOUSE_TOKEN", "s3cret")
+    model(photos)
+    assert service.asked[0]["headers"]["Authorization"] == "Bearer s3cret"
+    assert "s3cret" not in repr(model)
+    assert "TOKEN" not in json.dumps(model.spec.to_dict())
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (b"<html>", "expected is JSON"),
+        ({"scores": []}, "expected is JSON"),
+        ({"logits": [[1, 2], [3]]}, "expected is JSON"),
+        ({"logits": [[1, 2]]}, r"6 images with logits of shape \(1, 2\)"),
+        ({"logits": [[1]] * 6, "version": "8"}, "answers as version '8' and was loaded as '7'"),
+    ],
+)
+def test_answers_that_are_none(service: Service, photos: NDArray[np.uint8], content: Any, told: str) -> None:
+    service.answers = [(200, content, {})]
+    with pytest.raises(ModelError, match=told):
+        load_model(service.address, version="7")(photos)
+
+
+def test_addresses() -> None:
+    for address, options in (
+        ("http://", {}),
+        ("http://me:secret@host/", {}),
+        ("http://host/", {"timeout": 0}),
+        ("http://host/", {"range": "0..1"}),
+        ("http://host/", {"layout": "NCHW"}),
+    ):
+        with pytest.raises(OptionError):
+            load_model(address, **options)
+    assert load_model("https://host/a?key=secret").spec.source == "https://host/a"

@@ -1,0 +1,148 @@
+"""From a text to a model: kinds, names, options, and the sentences for what is wrong."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from beaufort.errors import BeaufortError, MissingExtraError, OptionError, UnknownNameError
+from beaufort.models import Model, ModelError, adapters, as_model, load_model, model_names, models
+from beaufort.models import _lazy as lazy
+
+MODULE = """
+import numpy as np
+def means():
+    return lambda images: images.astype(np.float32).mean(axis=(1, 2))
+def text():
+    return "not a model"
+number = 3
+"""
+
+
+@pytest.fixture
+def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "house_nets.py").write_text(MODULE)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "house_nets", raising=False)
+
+
+@pytest.mark.usefixtures("house")
+def test_python_factory(photos: NDArray[np.uint8]) -> None:
+    model = load_model("python:house_nets:means", classes=3, version="1", max_batch=4)
+    assert isinstance(model, Model)
+    assert (model.spec.name, model.spec.source) == ("means", "python:house_nets:means")
+    logits = model(photos)
+    assert logits.dtype == np.float32
+    np.testing.assert_allclose(logits, photos.mean(axis=(1, 2)), rtol=1e-5)
+    assert model(photos[:0]).shape == (0, 3)
+
+
+@pytest.mark.usefixtures("house")
+def test_python_factory_with_preprocessing(photos: NDArray[np.uint8]) -> None:
+    model = as_model(lambda x: x.mean(axis=(2, 3)), range="0..1", input_size=32, classes=["r", "g", "b"])
+    assert model.spec.class_names == ("r", "g", "b")
+    assert float(model(photos).max()) <= 1
+
+
+@pytest.mark.usefixtures("house")
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("python:house_nets:mean", "did you mean 'means'"),
+        ("python:house_net:means", "no module 'house_net'"),
+        ("python:house_nets", "write python:package.module:factory"),
+        ("python:house_nets:number", "of type int"),
+        ("python:house_nets:text", "of type str"),
+        ("onxx:a.onnx", "did you mean 'onnx'"),
+        ("resnet50", "'resnet50' is not a model; a model is written as onnx:"),
+        ("timm:", "nothing after the colon"),
+        ("", "a model is written as"),
+        ("absent.onnx", "absent.onnx is not a file"),
+        ("torch:absent.pt2", "is not a file"),
+    ],
+)
+def test_sentences(text: str, told: str) -> None:
+    with pytest.raises(BeaufortError, match=told):
+        load_model(text)
+
+
+def test_unknown_options_are_named() -> None:
+    with pytest.raises(OptionError, match="'rang' is not an option of onnx models; did you mean 'range'"):
+        load_model("a.onnx", rang="0..1")
+    with pytest.raises(OptionError, match="'source' is not an option of python models"):
+        load_model("python:a:b", source="x")
+
+
+@pytest.mark.usefixtures("house")
+def test_registered_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(models, "_things", dict(models))
+    models.register("house-net", "python:house_nets:means")
+    assert model_names()["house-net"] == "python:house_nets:means"
+    assert load_model("house-net").spec.source == "python:house_nets:means"
+    with pytest.raises(UnknownNameError, match="did you mean 'house-net'"):
+        load_model("house-nett")
+
+
+def test_a_model_is_itself() -> None:
+    model = as_model(lambda x: x.mean(axis=(1, 2)))
+    assert as_model(model) is model
+    with pytest.raises(OptionError, match="spec of its own"):
+        as_model(model, range="0..1")
+    with pytest.raises(ModelError, match="type int came"):
+        as_model(3)
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        (np.zeros((1, 3)), r"answered 2 images with an array float64 \(1, 3\)"),
+        (np.zeros(2), r"float64 \(2,\)"),
+        (np.zeros((2, 3), complex), "complex128"),
+        (np.zeros((2, 4)), "gave 4 logits an image and is said to have 3 classes; load it with classes=4"),
+    ],
+)
+def test_wrong_answers(answer: NDArray[np.float64], told: str) -> None:
+    model = as_model(lambda _: answer, classes=3)
+    with pytest.raises(ModelError, match=told):
+        model(np.zeros((2, 8, 8, 3), np.uint8))
+
+
+@pytest.mark.parametrize("kind", [kind for kind, one in adapters.items() if one.extra])
+def test_missing_library_names_its_extra(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lazy, "installed", lambda _: False)
+    with pytest.raises(MissingExtraError, match=rf"pip install 'beaufort\[{kind}\]'"):
+        load_model(f"{kind}:anything")
+
+
+PROBE = """
+import json, sys
+import beaufort.models, beaufort.testing
+print(json.dumps(sorted({name.partition(".")[0] for name in sys.modules})))
+"""
+
+
+def test_importing_and_listing_import_no_framework() -> None:
+    child = subprocess.run([sys.executable, "-c", PROBE], capture_output=True, text=True, check=True)
+    heavy = {"onnxruntime", "torch", "torchvision", "timm", "transformers", "open_clip", "pydantic"}
+    assert not heavy & set(json.loads(child.stdout))
+
+
+VISION = """
+from beaufort.models import prepare_torchvision
+prepare_torchvision(); prepare_torchvision()
+import torchvision
+print(torchvision.models.resnet18(num_classes=2).fc.out_features)
+"""
+
+
+def test_torchvision_can_be_imported_in_a_fresh_process() -> None:
+    if not (lazy.installed("torchvision") and lazy.installed("torch")):
+        pytest.skip("torchvision is not installed")
+    child = subprocess.run([sys.executable, "-c", VISION], capture_output=True, text=True, check=False)
+    assert child.stdout == "2\n", child.stderr

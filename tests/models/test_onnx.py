@@ -1,0 +1,147 @@
+"""ONNX files: what is read from them, what they answer, and which are refused."""
+
+from __future__ import annotations
+
+import csv
+import io
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from models_nets import onnx_linear
+from numpy.typing import NDArray
+from PIL import Image
+
+from beaufort.errors import BeaufortError, MissingExtraError
+from beaufort.images import center_crop, read_cifar, resize_short_side
+from beaufort.models import ModelFileError, load_model
+
+onnxruntime = pytest.importorskip("onnxruntime")
+
+
+def session_answer(path: Path, batch: NDArray[np.float32]) -> NDArray[np.float32]:
+    session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    return np.asarray(session.run(None, {session.get_inputs()[0].name: batch})[0])
+
+
+def test_equals_the_runtime(tmp_path: Path, photos: NDArray[np.uint8]) -> None:
+    path = onnx_linear(tmp_path / "net.onnx", shape=["n", 3, 32, 32])
+    model = load_model(f"onnx:{path}", threads=1, device="cpu", mean=(0.5, 0.4, 0.3), std=0.5)
+    assert (model.spec.classes, model.spec.input_size, model.spec.name) == (4, (32, 32), "net")
+    prepared = model.spec.preprocessing.apply(photos)
+    np.testing.assert_array_equal(model(photos), session_answer(path, prepared))
+
+
+@pytest.mark.parametrize("batch", [1, 4])
+def test_fixed_batch(tmp_path: Path, photos: NDArray[np.uint8], batch: int) -> None:
+    fixed = onnx_linear(tmp_path / "fixed.onnx", shape=[batch, 3, 32, 32])
+    free = onnx_linear(tmp_path / "free.onnx", shape=["n", 3, 32, 32])
+    np.testing.assert_allclose(load_model(str(fixed))(photos), load_model(str(free))(photos), rtol=1e-5)
+
+
+def test_layout_dtype_and_grey_are_read(tmp_path: Path, photos: NDArray[np.uint8]) -> None:
+    from onnx import TensorProto
+
+    last = onnx_linear(tmp_path / "last.onnx", shape=["n", 32, 32, 3], layout="NHWC")
+    whole = onnx_linear(tmp_path / "whole.onnx", shape=["n", 3, 32, 32], kind=TensorProto.UINT8)
+    half = onnx_linear(tmp_path / "half.onnx", shape=["n", 3, 32, 32], kind=TensorProto.FLOAT16)
+    first = load_model(str(onnx_linear(tmp_path / "first.onnx", shape=["n", 3, 32, 32])))(photos)
+    np.testing.assert_allclose(load_model(str(last))(photos), first, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(load_model(str(whole))(photos) / 255, first, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(load_model(str(half))(photos), first, rtol=1e-2, atol=1e-2)
+    grey = load_model(str(onnx_linear(tmp_path / "grey.onnx", shape=["n", 1, 32, 32])))
+    assert grey.spec.preprocessing.channels == 1
+    assert grey(photos).shape == (6, 4)
+
+
+def test_any_size(tmp_path: Path, photos: NDArray[np.uint8]) -> None:
+    path = onnx_linear(tmp_path / "any.onnx", shape=["n", 3, "h", "w"])
+    model = load_model(str(path))
+    assert model.spec.input_size is None
+    assert model(photos).shape == (6, 4)
+    assert load_model(str(path), input_size=32).spec.input_size == (32, 32)
+
+
+def test_weights_beside_the_file_count(tmp_path: Path, photos: NDArray[np.uint8]) -> None:
+    path = onnx_linear(tmp_path / "net.onnx", shape=["n", 3, 32, 32], external="weights.bin")
+    inside = load_model(str(onnx_linear(tmp_path / "inside.onnx", shape=["n", 3, 32, 32])))
+    model = load_model(str(path))
+    np.testing.assert_array_equal(model(photos), inside(photos))
+    beside = tmp_path / "weights.bin"
+    content = bytearray(beside.read_bytes())
+    content[1] ^= 1
+    beside.write_bytes(bytes(content))
+    assert load_model(str(path)).spec.digest != model.spec.digest
+    beside.unlink()
+    with pytest.raises(ModelFileError, match="not beside it"):
+        load_model(str(path))
+
+
+@pytest.mark.parametrize("location", ["../secret.bin", "/etc/passwd", "link.bin", "a/../../secret.bin"])
+def test_weights_elsewhere_are_refused(tmp_path: Path, location: str) -> None:
+    (tmp_path / "model").mkdir()
+    (tmp_path / "secret.bin").write_bytes(bytes(1000))
+    path = onnx_linear(tmp_path / "model/net.onnx", shape=["n", 3, 32, 32], external="x" * len(location))
+    path.write_bytes(path.read_bytes().replace(b"x" * len(location), location.encode()))
+    if location == "link.bin":
+        (tmp_path / "model/link.bin").symlink_to(tmp_path / "secret.bin")
+    with pytest.raises(ModelFileError, match="outside of its own folder"):
+        load_model(str(path))
+
+
+@pytest.mark.parametrize("content", [b"", b"no model", bytes(range(256)) * 8, b"\xff" * 64], ids=list("abcd"))
+def test_damaged_files(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "net.onnx"
+    path.write_bytes(content)
+    with pytest.raises(ModelFileError):
+        load_model(str(path))
+
+
+def test_options_that_do_not_fit(tmp_path: Path) -> None:
+    path = onnx_linear(tmp_path / "net.onnx", shape=["n", 3, 32, 32])
+    for options in ({"output": "probabilities"}, {"threads": 0}, {"device": "tpu"}, {"max_batch": 0}):
+        with pytest.raises(BeaufortError, match="came"):
+            load_model(str(path), **options)
+    if "CUDAExecutionProvider" not in onnxruntime.get_available_providers():
+        with pytest.raises(MissingExtraError, match="onnxruntime-gpu"):
+            load_model(str(path), device="cuda")
+
+
+def photos_of_imagenet(folder: Path, count: int) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    images, labels = [], []
+    with (folder / "labels.csv").open() as file, zipfile.ZipFile(folder / "images_0.zip") as archive:
+        names = {Path(name).name: name for name in archive.namelist()}
+        rows = [row for row in csv.DictReader(file) if row["file"] in names]
+        for row in rows[:: len(rows) // count][:count]:
+            with Image.open(io.BytesIO(archive.read(names[row["file"]]))) as opened:
+                images.append(np.asarray(center_crop(resize_short_side(opened.convert("RGB"), 256), 224)))
+            labels.append(int(row["label"]))
+    return np.stack(images), np.array(labels)
+
+
+def test_a_real_mobilenet(shared: Path) -> None:
+    data = shared / "data"
+    images, labels = photos_of_imagenet(data / "imagenet_val_1k", 64)
+    file = data / "imagenet_models/mobilenet_v1_0.25_128.onnx"
+    model = load_model(str(file), interpolation="bicubic", threads=2)
+    assert model.spec.classes == 1000
+    accuracy = float((model(images).argmax(axis=1) == labels).mean())
+    assert 0.25 < accuracy < 0.8, accuracy
+
+
+def test_a_real_fixed_batch(shared: Path) -> None:
+    data = shared / "data"
+    try:
+        cifar = read_cifar(data / "cifar10_test").first(200)
+    except BeaufortError as error:
+        pytest.skip(str(error))
+    model = load_model(
+        str(data / "cifar10_models/resnet_2b.onnx"),
+        mean=(0.4914, 0.4822, 0.4465),
+        std=(0.2470, 0.2435, 0.2616),
+        threads=1,
+    )
+    assert (model.spec.input_size, model.spec.classes) == ((32, 32), 10)
+    accuracy = float((model(cifar.images).argmax(axis=1) == cifar.labels).mean())
+    assert 0.6 < accuracy < 0.8, accuracy

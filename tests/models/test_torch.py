@@ -1,0 +1,248 @@
+"""Torch: modules, state dicts, exported programs, and the files that are refused."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from models_nets import tiny_net
+from numpy.typing import NDArray
+
+from beaufort.errors import BeaufortError, OptionError
+from beaufort.models import ModelError, ModelFileError, as_model, load_model
+
+torch = pytest.importorskip("torch")
+
+ARCH = """
+import sys
+sys.path.insert(0, {folder!r})
+from models_nets import tiny_net
+def net():
+    return tiny_net(seed=3)
+def text():
+    return "no module"
+"""
+
+
+@pytest.fixture
+def arch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    (tmp_path / "torch_arch.py").write_text(ARCH.format(folder=str(Path(__file__).parent)))
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "torch_arch", raising=False)
+    return "python:torch_arch:net"
+
+
+def own_answer(net: Any, batch: NDArray[np.float32]) -> NDArray[np.float32]:
+    with torch.inference_mode():
+        return net.eval()(torch.from_numpy(batch)).numpy()
+
+
+@pytest.mark.parametrize("channels_last", [False, True])
+def test_module_equals_itself(photos: NDArray[np.uint8], channels_last: bool) -> None:
+    net = tiny_net().train()
+    model = as_model(net, input_size=32, mean=0.5, std=0.25, channels_last=channels_last, device="cpu")
+    assert (model.spec.classes, model.device) == (5, "cpu")
+    expected = own_answer(net, model.spec.preprocessing.apply(photos))
+    np.testing.assert_allclose(model(photos), expected, rtol=1e-5, atol=1e-5)
+    np.testing.assert_array_equal(model(photos), model(photos))
+
+
+def test_state_dict(tmp_path: Path, photos: NDArray[np.uint8], arch: str) -> None:
+    net = tiny_net(seed=8)
+    plain, wrapped, half = tmp_path / "a.pth", tmp_path / "b.th", tmp_path / "c.pt"
+    torch.save(net.state_dict(), plain)
+    prefixed = {f"module.{key}": value for key, value in net.state_dict().items()}
+    torch.save({"state_dict": prefixed, "best_prec1": 90.0}, wrapped)
+    torch.save(
+        {
+            key: value.half() if value.is_floating_point() else value
+            for key, value in net.state_dict().items()
+        },
+        half,
+    )
+    model = load_model(f"torch:{plain}", arch=arch, input_size=32)
+    expected = own_answer(net, model.spec.preprocessing.apply(photos))
+    np.testing.assert_allclose(model(photos), expected, rtol=1e-6, atol=1e-6)
+    other = load_model(f"torch:{wrapped}", arch=arch, input_size=32)
+    assert other.spec.digest == model.spec.digest
+    near = load_model(f"torch:{half}", arch=arch, input_size=32)
+    np.testing.assert_allclose(near(photos), expected, rtol=0.05, atol=0.05)
+
+
+def test_safetensors(tmp_path: Path, photos: NDArray[np.uint8], arch: str) -> None:
+    safetensors = pytest.importorskip("safetensors.torch")
+    net = tiny_net(seed=8)
+    safetensors.save_file(net.state_dict(), tmp_path / "net.safetensors")
+    model = load_model(f"torch:{tmp_path}/net.safetensors", arch=arch, input_size=32)
+    np.testing.assert_allclose(
+        model(photos), own_answer(net, model.spec.preprocessing.apply(photos)), rtol=1e-6, atol=1e-6
+    )
+    (tmp_path / "bad.safetensors").write_bytes(b"nothing")
+    with pytest.raises(ModelFileError):
+        load_model(f"torch:{tmp_path}/bad.safetensors", arch=arch)
+
+
+class Evil:
+    """Makes a folder when it is unpickled."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> Any:
+        return os.mkdir, (str(self.path),)
+
+
+def test_pickles_are_refused(tmp_path: Path, arch: str) -> None:
+    torch.save(tiny_net(), tmp_path / "module.pt")
+    torch.save({"state_dict": Evil(tmp_path / "ran")}, tmp_path / "evil.pt")
+    for name in ("module.pt", "evil.pt"):
+        with pytest.raises(ModelFileError, match=r"could run any program.*state_dict\(\)"):
+            load_model(f"torch:{tmp_path}/{name}", arch=arch)
+    assert not (tmp_path / "ran").exists()
+
+
+def test_what_does_not_fit(tmp_path: Path, arch: str) -> None:
+    torch.save(tiny_net(classes=7).state_dict(), tmp_path / "seven.pt")
+    torch.save([1, 2], tmp_path / "list.pt")
+    (tmp_path / "text.pt").write_text("hello")
+    for name, told in (("seven.pt", "do not fit Sequential"), ("list.pt", "no state dict"), ("text.pt", "")):
+        with pytest.raises(ModelFileError, match=told):
+            load_model(f"torch:{tmp_path}/{name}", arch=arch)
+    with pytest.raises(OptionError, match="arch=python:package.module:factory"):
+        load_model(f"torch:{tmp_path}/seven.pt")
+    with pytest.raises(OptionError, match="write arch=python"):
+        load_model(f"torch:{tmp_path}/seven.pt", arch="resnet50")
+    with pytest.raises(ModelError, match="type str"):
+        load_model(f"torch:{tmp_path}/seven.pt", arch="python:torch_arch:text")
+
+
+def export(path: Path, *, batch: int | None = None) -> Any:
+    net = tiny_net(seed=4).eval()
+    shapes = ({0: torch.export.Dim("n")},) if batch is None else None
+    program = torch.export.export(net, (torch.zeros(batch or 2, 3, 32, 32),), dynamic_shapes=shapes)
+    torch.export.save(program, path)
+    return net
+
+
+@pytest.mark.parametrize("batch", [None, 4])
+def test_exported_program(tmp_path: Path, photos: NDArray[np.uint8], batch: int | None) -> None:
+    net = export(tmp_path / "net.pt2", batch=batch)
+    model = load_model(str(tmp_path / "net.pt2"), mean=0.5)
+    assert (model.spec.input_size, model.spec.classes) == ((32, 32), 5)
+    expected = own_answer(net, model.spec.preprocessing.apply(photos))
+    np.testing.assert_allclose(model(photos), expected, rtol=1e-5, atol=1e-5)
+    with pytest.raises(OptionError, match="its own architecture"):
+        load_model(str(tmp_path / "net.pt2"), arch="python:a:b")
+
+
+def rewritten(path: Path, change: Any) -> Path:
+    """The archive with parts that `change(name, content)` made."""
+    target = path.with_name("changed.pt2")
+    with zipfile.ZipFile(path) as old, zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as new:
+        for name in old.namelist():
+            new.writestr(name, change(name, old.read(name)))
+    return target
+
+
+def pickled(tmp_path: Path) -> bytes:
+    file = tmp_path / "evil.pt"
+    torch.save((Evil(tmp_path / "ran"),), file)
+    return file.read_bytes()
+
+
+def test_exported_programs_are_looked_into(tmp_path: Path) -> None:
+    export(tmp_path / "net.pt2")
+    evil = pickled(tmp_path)
+
+    def in_inputs(name: str, content: bytes) -> bytes:
+        return evil if name.endswith("sample_inputs/model.pt") else content
+
+    def in_weights(name: str, content: bytes) -> bytes:
+        if name.endswith("weights_config.json"):
+            config = json.loads(content)
+            config["config"]["0.weight"]["use_pickle"] = True
+            return json.dumps(config).encode()
+        return evil if name.endswith("/weight_0") else content
+
+    def in_sizes(name: str, content: bytes) -> bytes:
+        text = b"Symbol('s"
+        if not name.endswith("models/model.json"):
+            return content
+        program = content.replace(text, b"__import__('os').mkdir('ran') or " + text)
+        assert program != content
+        return program
+
+    def in_calls(name: str, content: bytes) -> bytes:
+        return (
+            content.replace(b"torch.ops.aten.relu.default", b"os.abort")
+            if name.endswith(".json")
+            else content
+        )
+
+    def compiled(name: str, content: bytes) -> bytes:
+        return content
+
+    for change, told in (
+        (in_inputs, "run any program"),
+        (in_weights, "run any program"),
+        (in_sizes, "not arithmetic"),
+        (in_calls, "no operation of torch"),
+    ):
+        with pytest.raises(ModelFileError, match=told):
+            load_model(str(rewritten(tmp_path / "net.pt2", change)))
+    assert not (tmp_path / "ran").exists()
+    same = rewritten(tmp_path / "net.pt2", compiled)
+    with zipfile.ZipFile(same, "a") as archive:
+        archive.writestr("net/data/aotinductor/model/code.so", b"")
+    with pytest.raises(ModelFileError, match="compiled code"):
+        load_model(str(same))
+    (tmp_path / "text.pt2").write_text("hello")
+    with pytest.raises(ModelFileError, match="not an exported program"):
+        load_model(str(tmp_path / "text.pt2"))
+
+
+def test_devices_and_threads() -> None:
+    for options in ({"device": "warp"}, {"threads": 0}):
+        with pytest.raises(OptionError, match="came"):
+            as_model(tiny_net(), input_size=32, **options)
+    if not torch.cuda.is_available():
+        with pytest.raises(OptionError, match="finds none here"):
+            as_model(tiny_net(), input_size=32, device="cuda")
+    before = torch.get_num_threads()
+    try:
+        as_model(tiny_net(), input_size=32, threads=1)
+        assert torch.get_num_threads() == 1
+    finally:
+        torch.set_num_threads(before)
+
+
+@pytest.mark.gpu
+def test_on_a_gpu(photos: NDArray[np.uint8]) -> None:
+    if not torch.cuda.is_available():
+        pytest.skip("no CUDA device")
+    here = as_model(tiny_net(), input_size=32, device="cpu")
+    there = as_model(tiny_net(), input_size=32, device="cuda")
+    assert there.spec.digest == here.spec.digest
+    np.testing.assert_allclose(there(photos), here(photos), rtol=1e-4, atol=1e-4)
+    np.testing.assert_array_equal(there(photos), there(photos))
+
+
+def test_modules_that_answer_oddly(photos: NDArray[np.uint8]) -> None:
+    class Odd(torch.nn.Module):  # type: ignore[misc, name-defined]
+        def __init__(self, wrap: Any) -> None:
+            super().__init__()
+            self.net, self.wrap = tiny_net(), wrap
+
+        def forward(self, images: Any) -> Any:
+            return self.wrap(self.net(images))
+
+    plain = as_model(tiny_net(), input_size=32)(photos)
+    np.testing.assert_array_equal(as_model(Odd(lambda x: (x, x + 1)), input_size=32)(photos), plain)
+    with pytest.raises(BeaufortError, match="type dict"):
+        as_model(Odd(lambda x: {"out": x}), input_size=32)

@@ -1,0 +1,287 @@
+"""A piece is whole or absent, damage is found, and what two stores have adds up."""
+
+from __future__ import annotations
+
+import errno
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from beaufort.store import Cell, FileStore, PredictionsError, StoreError, predictions, query, summarize
+
+
+def cell(
+    model: str = "net", corruption: str | None = "fog", severity: int | None = 3, **facts: object
+) -> Cell:
+    return Cell(
+        {"name": model, "digest": f"of {model}", **facts},
+        {"name": "digits", "digest": "x"},
+        {"corruption": corruption, "severity": severity},
+    )
+
+
+def answers(start: int, stop: int, *, seed: int = 0, classes: int = 10) -> pa.Table:
+    rng = np.random.default_rng([seed, start])
+    labels = rng.integers(0, classes, stop - start)
+    logits = rng.normal(0, 2, (stop - start, classes))
+    return predictions([f"test/{i}" for i in range(start, stop)], labels, logits)
+
+
+@pytest.fixture(params=["folder", "memory"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> FileStore:
+    return FileStore(tmp_path / "store" if request.param == "folder" else f"memory://{tmp_path.name}")
+
+
+def test_fingerprints_know_every_fact() -> None:
+    same = Cell(
+        {"digest": "of net", "name": "renamed"},
+        {"digest": "x", "name": "digits"},
+        {"severity": 3, "corruption": "fog"},
+    )
+    assert same == cell()
+    others = [cell("other"), cell(severity=4), cell(corruption=None, severity=None), cell(threshold=0.5)]
+    assert len({c.fingerprint for c in [cell(), *others]}) == 5
+    assert Cell.from_json(cell().to_json()) == cell()
+    assert [c.condition_name for c in (cell(), others[2])] == ["digits/fog@3", "digits"]
+
+
+@given(st.integers(1, 40), st.integers(1, 12), st.integers(0, 2**32))
+def test_predictions_against_the_obvious(rows: int, classes: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    logits = rng.normal(0, 3, (rows, classes)).astype(np.float32)
+    labels = rng.integers(0, classes, rows)
+    table = predictions([str(i) for i in range(rows)], labels, logits, keep_logits=True)
+    p = np.exp(logits.astype(float))
+    p /= p.sum(axis=1, keepdims=True)
+    onehot = np.eye(classes)[labels]
+    assert np.allclose(table["brier"], ((p - onehot) ** 2).sum(axis=1), atol=1e-5)
+    assert np.allclose(table["nll"], -np.log(p[np.arange(rows), labels]), atol=1e-4)
+    assert np.allclose(table["entropy"], -(p * np.log(p)).sum(axis=1), atol=1e-4)
+    assert np.array_equal([top[0] for top in table["top"].to_pylist()], logits.argmax(axis=1))
+    assert np.allclose([row[0] for row in table["p"].to_pylist()], p.max(axis=1), atol=1e-6)
+    assert np.array_equal(np.array(table["logits"].to_pylist(), np.float32), logits)
+    summary = summarize(table)
+    assert summary["rows"] == rows
+    assert summary["correct"] == (logits.argmax(axis=1) == labels).sum()
+    if classes <= 5:
+        assert summary["correct5"] == rows
+
+
+def test_bad_answers_are_refused() -> None:
+    with pytest.raises(PredictionsError, match="not finite, the first is b"):
+        predictions(["a", "b"], [0, 1], np.array([[0.0, 1.0], [np.nan, 1.0]]))
+    with pytest.raises(PredictionsError, match="2 ids"):
+        predictions(["a", "b"], [0], np.zeros((2, 3)))
+
+
+def test_round_trip(store: FileStore) -> None:
+    assert cell() not in store
+    store.write(cell(), 0, answers(0, 50), {"host": "here"})
+    store.write(cell(), 50, answers(50, 80))
+    assert cell() in store
+    table = store.read(cell())
+    assert table["place"].to_pylist() == list(range(80))
+    wanted = pa.concat_tables([answers(0, 50), answers(50, 80)])
+    assert table.drop_columns(["place"]).equals(wanted)
+    assert store.cells() == {cell().fingerprint: cell()}
+    assert not store.verify()
+    with pytest.raises(StoreError, match="no answers"):
+        store.read(cell("other"))
+
+
+@given(st.lists(st.tuples(st.integers(0, 30), st.integers(1, 12)), max_size=6), st.integers(1, 40))
+def test_missing_and_read_with_any_overlap(ranges: list[tuple[int, int]], count: int) -> None:
+    store = FileStore(f"memory://{uuid.uuid4()}")
+    covered: set[int] = set()
+    rows = answers(0, 60)
+    for start, length in ranges:
+        store.write(cell(), start, rows.slice(start, length))
+        covered |= set(range(start, start + length))
+    gaps = store.missing(cell(), count)
+    assert {i for start, stop in gaps for i in range(start, stop)} == set(range(count)) - covered
+    if covered:
+        assert store.read(cell())["place"].to_pylist() == sorted(covered)
+        assert store.read(cell())["id"].to_pylist() == [f"test/{i}" for i in sorted(covered)]
+    store.collect()
+    assert {i for p in store.pieces() for i in range(p.start, p.stop)} == covered
+
+
+def test_damage_is_found_and_done_again(tmp_path: Path) -> None:
+    store = FileStore(tmp_path)
+    pieces = [store.write(cell(), start, answers(start, start + 40)) for start in (0, 40, 80, 120)]
+    paths = [tmp_path / piece.path for piece in pieces]
+    paths[0].write_bytes(paths[0].read_bytes()[:-30])  # cut short
+    content = bytearray(paths[1].read_bytes())
+    content[200] ^= 0xFF  # a flipped byte inside
+    paths[1].write_bytes(bytes(content))
+    paths[2].write_bytes(paths[3].read_bytes())  # another piece under its name
+    assert [finding.path for finding in store.verify()] == [piece.path for piece in pieces[:2]]
+    assert store.missing(cell(), 160) == [(0, 40)]
+    store.collect()
+    assert store.missing(cell(), 160) == [(0, 80)]
+
+
+def test_a_file_of_another_cell_is_not_believed(tmp_path: Path) -> None:
+    store = FileStore(tmp_path)
+    mine = store.write(cell(), 0, answers(0, 20))
+    other = store.write(cell("other"), 0, answers(0, 20, seed=1))
+    (tmp_path / mine.path).write_bytes((tmp_path / other.path).read_bytes())
+    assert store.missing(cell(), 20) == [(0, 20)]
+    assert "another cell" in store.verify()[0].message
+
+
+def test_merge(tmp_path: Path) -> None:
+    one, other = FileStore(tmp_path / "one"), FileStore(tmp_path / "other")
+    one.write(cell(), 0, answers(0, 20))
+    other.write(cell(), 20, answers(20, 40))
+    other.write(cell("second"), 0, answers(0, 20))
+    broken = other.write(cell("third"), 0, answers(0, 20))
+    (tmp_path / "other" / broken.path).write_bytes(b"")
+    assert len(one.merge(other)) == 2
+    assert one.merge(other) == []
+    assert len(one.read(cell())) == 40
+    assert cell("third") not in one
+
+
+def test_a_full_disk_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = FileStore(tmp_path)
+
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(StoreError, match="No space left"):
+        store.write(cell(), 0, answers(0, 20))
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
+
+
+def test_a_read_only_store_is_told(tmp_path: Path) -> None:
+    (tmp_path / "store").write_text("a file, not a folder")
+    with pytest.raises(StoreError, match="cannot be written"):
+        FileStore(tmp_path / "store").write(cell(), 0, answers(0, 20))
+
+
+def test_unknown_protocol() -> None:
+    with pytest.raises(StoreError, match="nosuch"):
+        FileStore("nosuch://bucket/store")
+
+
+def test_questions(store: FileStore) -> None:
+    store.write(cell(), 0, answers(0, 50))
+    store.write(cell(), 50, answers(50, 80))
+    store.write(cell("second net", corruption=None, severity=None), 0, answers(0, 30, seed=5))
+    board = query(store, "select model, condition, images, accuracy from cells order by model").to_pylist()
+    assert [(row["model"], row["condition"], row["images"]) for row in board] == [
+        ("net", "digits/fog@3", 80),
+        ("second net", "digits", 30),
+    ]
+    table = store.read(cell())
+    accuracy = np.mean(
+        [
+            top[0] == label
+            for top, label in zip(table["top"].to_pylist(), table["label"].to_pylist(), strict=True)
+        ]
+    )
+    assert board[0]["accuracy"] == pytest.approx(accuracy)
+    answer = query(
+        store, "select avg((top[1] = label)::int) as a, count(*) as n from predictions where model = 'net'"
+    )
+    assert answer.to_pylist() == [{"a": pytest.approx(accuracy), "n": 80}]
+    with pytest.raises(StoreError, match="could not be answered"):
+        query(store, "select nonsense from cells")
+
+
+WRITER = """
+import sys
+sys.path.insert(0, sys.argv[2])
+from test_store import answers, cell
+from beaufort.store import FileStore
+store = FileStore(sys.argv[1])
+print("ready", flush=True)
+for start, stop in store.missing(cell(), 2000):
+    for at in range(start - start % 50, stop, 50):
+        store.write(cell(), at, answers(at, at + 50))
+print("done", flush=True)
+"""
+
+
+def test_kill_it_at_any_moment(tmp_path: Path) -> None:
+    """Thirty kills at random times: what is there is whole, and in the end everything is there."""
+    command = [sys.executable, "-c", WRITER, str(tmp_path / "killed"), str(Path(__file__).parent)]
+    rng = random.Random(0)
+    kills = 0
+    store = FileStore(tmp_path / "killed")
+    while kills < 30:
+        writer = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        assert writer.stdout
+        writer.stdout.readline()
+        time.sleep(rng.uniform(0, 0.02))
+        writer.send_signal(signal.SIGKILL)
+        writer.wait()
+        writer.stdout.close()
+        kills += 1
+        assert not [finding for finding in store.verify() if "draft" not in finding.message]
+        if not store.missing(cell(), 2000) and kills < 30:
+            for piece in rng.sample(store.pieces(), 30):  # so that there is something to do again
+                (tmp_path / "killed" / piece.path).unlink()
+    subprocess.run(command, check=True, stdout=subprocess.PIPE)
+    undisturbed = FileStore(tmp_path / "undisturbed")
+    for at in range(0, 2000, 50):
+        undisturbed.write(cell(), at, answers(at, at + 50))
+    assert store.read(cell()).equals(undisturbed.read(cell()))
+    store.collect()
+    assert not store.verify()
+
+
+def test_files_can_be_read_without_us(store: FileStore, tmp_path: Path) -> None:
+    if store.filesystem is not None:
+        pytest.skip("on a disk only")
+    piece = store.write(cell(), 0, answers(0, 20), {"versions": {"beaufort": "0"}})
+    table = pq.read_table(Path(store.location) / piece.path, partitioning=None)
+    assert table.column_names == ["id", "label", "top", "p", "p_label", "nll", "brier", "entropy"]
+
+
+def test_gather(store: FileStore) -> None:
+    for start in (0, 50, 80):
+        store.write(cell(), start, answers(start, start + (50 if start == 0 else 30)), {"run": start})
+    before = store.read(cell())
+    gathered = store.gather(cell())
+    assert gathered is not None
+    assert [(piece.start, piece.stop) for piece in store.pieces()] == [(0, 110)]
+    assert store.read(cell()).equals(before)
+    assert not store.verify()
+    assert store.gather(cell()) is None
+    store.write(cell(), 200, answers(200, 210))  # a gap before it
+    assert store.gather(cell()) is None
+
+
+def test_the_index_is_only_a_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("beaufort.store.sql._WORTH_AN_INDEX", 1)
+    store = FileStore(tmp_path)
+    sql = "select model, images, accuracy from cells order by model"
+    store.write(cell(), 0, answers(0, 20))
+    first = query(store, sql).to_pylist()
+    assert (tmp_path / "index.parquet").is_file()
+    assert query(store, sql).to_pylist() == first
+    store.write(cell("second"), 0, answers(0, 30))
+    assert [row["model"] for row in query(store, sql).to_pylist()] == ["net", "second"]
+    (tmp_path / store.pieces()[0].path).unlink()
+    assert len(query(store, sql)) == 1
+    (tmp_path / "index.parquet").write_bytes(b"nonsense")
+    assert len(query(store, sql)) == 1
+    opened = []
+    monkeypatch.setattr(FileStore, "_footer", lambda self, piece: opened.append(piece))
+    query(store, sql)
+    assert not opened  # everything was remembered

@@ -1,0 +1,248 @@
+"""Each mistake in a suite's file is told with its line, all of a file at once, and no file can do harm."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from beaufort.errors import BeaufortError
+from beaufort.suites import SuiteError, parse_suite, read_suite
+
+GOOD = """\
+name: mine
+version: 1
+dataset: imagenet-val
+scale: imagenet
+corruptions:
+  - fog
+  - snow
+severities: [1, 3, 5]
+baseline: alexnet
+metrics: [mce]
+"""
+
+
+def mistakes(content: str | bytes) -> list[str]:
+    with pytest.raises(SuiteError) as caught:
+        parse_suite(content, source="my.yaml")
+    return [mistake.told("my.yaml") for mistake in caught.value.mistakes]
+
+
+def test_good() -> None:
+    assert len(parse_suite(GOOD).conditions()) == 7
+    assert parse_suite("\ufeff" + GOOD.replace("\n", "\r\n")) == parse_suite(GOOD)
+    assert parse_suite("# a remark\n---\n" + GOOD + "...\n") == parse_suite(GOOD)
+    assert parse_suite(GOOD + "clean: no\n").clean is False
+
+
+REPLACED = {
+    "severity out of range": (
+        "severities: [1, 3, 5]",
+        "severities: [1, 6]",
+        "8: severities: 6 is not a severity; accepted are whole numbers from 1 to 5",
+    ),
+    "severity on a line of its own": (
+        "severities: [1, 3, 5]",
+        "severities:\n  - 1\n  - true",
+        "10: severities: true is not a severity; accepted are whole numbers from 1 to 5",
+    ),
+    "severity as text": ("[1, 3, 5]", "[1, '3']", "8: severities: '3' is not a severity; accepted"),
+    "octal severity": ("[1, 3, 5]", "[1, 03]", "8: severities: '03' is not a severity; accepted"),
+    "severity twice": ("[1, 3, 5]", "[1, 3, 1]", "8: severities: 1 is in the list already"),
+    "severities not a list": (
+        "[1, 3, 5]",
+        "3",
+        "8: severities: 3 is not a list of severities; write for example [1, 2, 3, 4, 5], or published",
+    ),
+    "no severities": ("[1, 3, 5]", "[]", "8: severities: the list is empty; write for example [1, 2"),
+    "published at another scale": (
+        "[1, 3, 5]",
+        "published",
+        "8: severities: 'published' is for the scale 'mnist'",
+    ),
+    "unknown corruption": (
+        "- snow",
+        "- sonw",
+        "7: corruptions: 'sonw' is not a corruption; did you mean 'snow'",
+    ),
+    "corruption twice": ("- snow", "- fog", "7: corruptions: fog is in the list already"),
+    "corruption in a subset": ("- snow", "- weather", "7: corruptions: fog is in the list already"),
+    "corruption that is a number": ("- snow", "- 7", "7: corruptions: 7 is not a corruption; known are"),
+    "corruption that is a list": ("- snow", "- [a]", "7: corruptions: ['a'] is not a corruption"),
+    "corruption of digits": (
+        "- snow",
+        "- stripe",
+        "7: corruptions: stripe has no constants for the scale 'imagenet'; it has them for mnist",
+    ),
+    "no corruptions": ("\n  - fog\n  - snow", "", "5: corruptions: nothing is not a list of corruptions"),
+    "unknown key": ("severities:", "severites:", "8: 'severites' is not a key of a suite; did you mean 'sev"),
+    "missing key": ("scale: imagenet\n", "", "1: 'scale' is missing; write for example 'scale: imagenet'"),
+    "key twice": ("baseline:", "version: 1\nbaseline:", "9: version: the key stands twice; it is on line 2"),
+    "key that is a number": ("baseline:", "3: a\nbaseline:", "9: 3 is not a key; a key is a text"),
+    "merge key": ("baseline:", "<<: a\nbaseline:", "9: '<<' is not a key of a suite"),
+    "unknown scale": (
+        "scale: imagenet",
+        "scale: imagnet",
+        "4: scale: 'imagnet' is not a scale; did you mean",
+    ),
+    "no scale": ("scale: imagenet", "scale:", "4: scale: nothing is not a scale; known are auto"),
+    "version with a point": ("version: 1", "version: 1.0", "2: version: 1.0 is not a version; accepted are"),
+    "version zero": ("version: 1", "version: 0", "2: version: 0 is not a version"),
+    "endless version": ("version: 1", f"version: {'9' * 5000}", "2: version: '999"),
+    "name that is a number": (
+        "name: mine",
+        "name: 2024",
+        "1: name: 2024 is not a name; accepted are letters",
+    ),
+    "name with a slash": ("name: mine", "name: ../mine", "1: name: '../mine' is not a name"),
+    "name that is taken": ("name: mine", "name: mnist-c", "1: name: 'mnist-c' is a suite of Beaufort's own"),
+    "title that steers a terminal": (
+        "baseline:",
+        'title: "\\e[2J"\nbaseline:',
+        "9: title: '\\x1b[2J' is not",
+    ),
+    "clean neither": ("baseline:", "clean: maybe\nbaseline:", "9: clean: 'maybe' is neither true nor false"),
+    "unknown step": (
+        "baseline:",
+        "prepare: [resize 256, corp 224]\nbaseline:",
+        "9: prepare: 'corp 224' is not a step; write 'resize 256'",
+    ),
+    "crop too large": (
+        "baseline:",
+        "prepare: [resize 224, crop 256]\nbaseline:",
+        "9: prepare: 'crop 256' cuts out more than the 224 pixels",
+    ),
+    "unknown metric": ("[mce]", "[mse]", "10: metrics: 'mse' is not a metric; did you mean 'mce'"),
+    "metric without baseline": (
+        "baseline: alexnet\n",
+        "",
+        "9: metrics: mce divides by the errors of a baseline",
+    ),
+    "metric without clean": (
+        "metrics: [mce]",
+        "clean: false\nmetrics: [relative_mce]",
+        "11: metrics: relative_mce needs the clean images",
+    ),
+    "clean counted and not there": (
+        "metrics:",
+        "clean: false\nclean_in_mean: true\nmetrics:",
+        "11: clean_in_mean: the clean images are not part of the suite",
+    ),
+    "tag": (
+        "baseline: alexnet",
+        "baseline: !!python/object/apply:os.system [touch harm]",
+        "9: baseline: the tag 'tag:yaml.org,2002:python/object/apply:os.system' is not accepted",
+    ),
+    "anchor": ("[1, 3, 5]", "&s [1, 3, 5]", "8: severities: the anchor '&s' is not accepted"),
+    "alias": ("[1, 3, 5]", "*s", "8: severities: the alias '*s' is not accepted; write the value out"),
+    "tab": ("version: 1", "\tversion: 1", "2: this is not YAML: "),
+    "open bracket": ("[1, 3, 5]", "[1, 3, 5", "9: this is not YAML: while parsing a flow sequence"),
+    "colon in a value": (
+        "name: mine",
+        "name: mine: too",
+        "1: this is not YAML: mapping values are not allowed",
+    ),
+    "character": ("- snow", "- sn\x07ow", "7: the character U+0007 may not stand in YAML; remove it"),
+    "second document": ("metrics:", "---\nmetrics:", "10: a second document starts here"),
+    "deep": ("[1, 3, 5]", "[" * 5000, "8: this is nested too deeply"),
+    "long": ("[1, 3, 5]", f"[{'1,' * 5000}]", "8: there are more than 2000 values"),
+}
+
+
+@pytest.mark.parametrize("case", REPLACED)
+def test_one_mistake(case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    old, new, told = REPLACED[case]
+    assert old in GOOD
+    found = mistakes(GOOD.replace(old, new, 1))
+    assert found[0].startswith(f"my.yaml:{told}"), found
+    assert len(found) == 1, found
+    assert all(len(one) < 700 and "\n" not in one for one in found)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        ("", "1: the file is empty"),
+        ("# nothing but a remark\n", "1: the file is empty"),
+        ("~\n", "1: the file is empty"),
+        ("\n- fog\n", "2: a suite is lines of 'key: value', for example 'name: my-suite'; a list came"),
+        ("fog", "1: a suite is lines of 'key: value', for example 'name: my-suite'; a text came"),
+        (b"name: a\ntitle: caf\xe9\n", "2: this is not UTF-8 text; save the file as UTF-8"),
+        (GOOD.encode("utf-16"), "1: this is not UTF-8 text"),
+        ("#" * 100_001, "1: the file has more than 100000 bytes"),
+        ("&a [*a]", "1: the anchor '&a' is not accepted"),
+    ],
+)
+def test_whole_files(content: str | bytes, told: str) -> None:
+    assert mistakes(content)[0].startswith(f"my.yaml:{told}")
+
+
+def test_all_at_once_in_the_order_of_lines() -> None:
+    text = (
+        GOOD.replace("mine", "a b")
+        .replace("snow", "sonw")
+        .replace("[1, 3, 5]", "[0, 6]")
+        .replace("mce", "me")
+    )
+    assert [one.split(":")[1] for one in mistakes(text)] == ["1", "7", "8", "8", "10"]
+
+
+def test_many_mistakes_are_cut_in_the_message_only() -> None:
+    text = GOOD.replace("[1, 3, 5]", f"[{', '.join(['9'] * 100)}]")
+    with pytest.raises(SuiteError) as caught:
+        parse_suite(text)
+    assert len(caught.value.mistakes) == 100
+    assert str(caught.value).splitlines()[-1] == "and 80 more"
+
+
+def test_a_bomb_of_aliases_is_quick() -> None:
+    layers = [f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]" for i in range(1, 30)]
+    start = time.perf_counter()
+    mistakes("a0: &a0 x\n" + "\n".join(layers))
+    assert time.perf_counter() - start < 2
+
+
+def lines_told(content: str | bytes) -> list[int] | None:
+    """The lines of the mistakes; None for a suite that has none."""
+    try:
+        parse_suite(content)
+    except SuiteError as error:
+        return [mistake.line or 0 for mistake in error.mistakes]
+    return None
+
+
+@given(st.one_of(st.text(max_size=60), st.binary(max_size=60)))
+def test_any_content_is_a_suite_or_mistakes(content: str | bytes) -> None:
+    assert lines_told(content) is None or min(lines_told(content) or [0]) >= 1
+
+
+LINES = st.lists(
+    st.tuples(
+        st.sampled_from(
+            ["name", "version", "scale", "corruptions", "severities", "clean", "prepare", "metrics"]
+        ),
+        st.sampled_from(
+            ["", "1", "fog", "[fog]", "[1, 2]", "{a: 1}", "[[1]]", "null", "yes", ".inf", "1:30", "!x y"]
+        ),
+    )
+)
+
+
+@given(LINES)
+def test_any_values_are_a_suite_or_mistakes(lines: list[tuple[str, str]]) -> None:
+    text = "".join(f"{key}: {value}\n" for key, value in lines)
+    assert max(lines_told(text) or [1]) <= len(lines) + 1
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes here")
+def test_a_pipe_is_not_opened(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.yaml")
+    with pytest.raises(BeaufortError, match="is not a file"):
+        read_suite(tmp_path / "pipe.yaml")
