@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test lint types docs bench clean
+.PHONY: demo test lint types docs bench kill clean
 
 demo: $(VENV)/core  ## a gallery of every corruption, in demo/
 	$(BIN)/beaufort gallery --output demo
@@ -29,6 +29,9 @@ docs: $(VENV)/docs  ## the documentation, in site/, with pictures made by the co
 
 bench: $(VENV)/core  ## how fast the corruptions are, beside imagecorruptions
 	$(BIN)/python benchmarks/corruptions.py --json benchmarks/corruptions.json
+
+kill: $(VENV)/dev  ## two hundred kills of a run, at random times
+	BEAUFORT_KILLS=200 $(BIN)/python -m pytest tests/evaluation -k kill
 
 clean:
 	rm -rf $(VENV) .venv-bench demo site docs/assets/gallery docs/assets/gallery-mnist

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import random
 import signal
@@ -16,7 +17,7 @@ import pytest
 from beaufort.conditions import Condition
 from beaufort.datasets import Dataset, from_arrays, open_dataset
 from beaufort.errors import OptionError
-from beaufort.evaluation import cost, evaluate, plan
+from beaufort.evaluation import Progress, cost, evaluate, plan
 from beaufort.models import Model, as_model
 from beaufort.store import FileStore, StoreError
 from beaufort.suites import Suite
@@ -162,6 +163,63 @@ def test_a_list_of_conditions(tmp_path: Path) -> None:
     assert [result.condition for result in evaluation.results] == ["toys", "toys/snow@2"]
 
 
+KILLS = int(os.environ.get("BEAUFORT_KILLS", "30"))
+"""`make kill` asks for more."""
+
+
+def test_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A message ends the run; what was whole stays, nothing half-written does, the rest is done later."""
+    written = 0
+    fsync = os.fsync
+
+    def full(descriptor: int) -> None:
+        nonlocal written
+        written += 1
+        if written > 2:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(StoreError, match="No space left"):
+        evaluate([toy()], SUITE, dataset(), tmp_path)
+    monkeypatch.undo()
+    store = FileStore(tmp_path)
+    assert len(store.pieces()) == 2
+    assert not store.verify()
+    evaluation = evaluate([toy()], SUITE, dataset(), tmp_path)
+    assert [result.reused for result in evaluation.results].count(True) == 2
+
+
+def test_a_truncated_file_is_done_again(tmp_path: Path) -> None:
+    evaluate([toy()], SUITE, dataset(), tmp_path)
+    store = FileStore(tmp_path)
+    before = rows(store)
+    path = tmp_path / store.pieces()[1].path
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    assert [finding.path for finding in store.verify()] == [store.pieces()[1].path]
+    calls: list[int] = []
+    evaluate([toy(calls=calls)], SUITE, dataset(), tmp_path)
+    assert sum(calls) == 40
+    assert rows(store) == before
+
+
+def test_ctrl_c(tmp_path: Path) -> None:
+    """What is whole stays; no draft does."""
+    seen = 0
+
+    def stop(progress: Progress) -> None:
+        nonlocal seen
+        seen += 1
+        if seen == 8:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        evaluate([toy()], SUITE, dataset(), tmp_path, batch_size=16, progress=stop)
+    store = FileStore(tmp_path)
+    assert len(store.pieces()) == 2
+    assert not store.verify()
+
+
 CHILD = """
 import sys
 sys.path.insert(0, sys.argv[2])
@@ -174,14 +232,14 @@ run.evaluate([t.toy(), t.toy("other", "2", 0.5)], t.SUITE, t.dataset(160), sys.a
 
 
 def test_kill_it_at_any_moment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Thirty kills at random times; then the store equals that of an undisturbed run, row for row."""
+    """Many kills at random times; then the store equals that of an undisturbed run, row for row."""
     here = str(Path(__file__).parent)
     environment = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     command = [sys.executable, "-c", CHILD, str(tmp_path / "killed"), here]
     rng = random.Random(1)
     store = FileStore(tmp_path / "killed")
     partial = 0
-    for _ in range(30):
+    for _ in range(KILLS):
         child = subprocess.Popen(command, stdout=subprocess.PIPE, env=environment)
         assert child.stdout
         child.stdout.readline()

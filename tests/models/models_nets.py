@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 
 def onnx_linear(path: Path, *, shape: list[Any], classes: int = 4, seed: int = 0, **how: Any) -> Path:
@@ -37,7 +36,7 @@ def onnx_linear(path: Path, *, shape: list[Any], classes: int = 4, seed: int = 0
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
     if (location := how.get("external")) is not None:
         onnx.external_data_helper.convert_model_to_external_data(
-            model, all_tensors_to_one_file=True, location=location, size_threshold=20
+            model, all_tensors_to_one_file=True, location=location, size_threshold=60
         )
     onnx.save(model, str(path))
     return path

@@ -111,7 +111,11 @@ def test_what_does_not_fit(tmp_path: Path, arch: str) -> None:
     torch.save(tiny_net(classes=7).state_dict(), tmp_path / "seven.pt")
     torch.save([1, 2], tmp_path / "list.pt")
     (tmp_path / "text.pt").write_text("hello")
-    for name, told in (("seven.pt", "do not fit Sequential"), ("list.pt", "no state dict"), ("text.pt", "")):
+    for name, told in (
+        ("seven.pt", "do not fit Sequential"),
+        ("list.pt", "no state dict"),
+        ("text.pt", "text.pt"),
+    ):
         with pytest.raises(ModelFileError, match=told):
             load_model(f"torch:{tmp_path}/{name}", arch=arch)
     with pytest.raises(OptionError, match="arch=python:package.module:factory"):

@@ -1,0 +1,117 @@
+"""`beaufort check` and `beaufort ls models` from outside."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from beaufort.cli import app
+
+MODULE = """
+import numpy as np
+def colors():
+    return lambda images: images.astype(np.float32).mean(axis=(1, 2))
+def unsteady():
+    rng = np.random.default_rng(0)
+    return lambda images: rng.normal(size=(len(images), 3)).astype(np.float32)
+def broken():
+    def fail(images):
+        raise ValueError("no weights")
+    return fail
+"""
+
+
+@pytest.fixture(autouse=True)
+def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "check_nets.py").write_text(MODULE)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.delitem(sys.modules, "check_nets", raising=False)
+
+
+def run(*arguments: object) -> tuple[int, str, str]:
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    return result.exit_code, result.stdout, result.stderr
+
+
+KNOWN = ("--set", "classes=3", "--set", "version=1")
+
+
+def test_fine() -> None:
+    code, out, _ = run("check", "python:check_nets:colors", *KNOWN)
+    assert code == 0
+    assert out.startswith("colors: 3 classes, digest sha256:")
+    assert "nothing wrong was found" in out
+    assert "were not judged" in out
+
+
+def test_warnings_are_told_and_end_well() -> None:
+    code, out, _ = run("check", "python:check_nets:colors")
+    assert code == 0
+    assert "warning: digest:" in out
+
+
+def test_problems() -> None:
+    code, out, _ = run("check", "python:check_nets:unsteady", *KNOWN)
+    assert code == 1
+    assert "problem: deterministic:" in out
+    code, out, _ = run("check", "python:check_nets:unsteady", *KNOWN, "--json")
+    told = json.loads(out)
+    assert code == 1
+    assert told["model"]["classes"] == 3
+    assert "deterministic" in {finding["check"] for finding in told["findings"]}
+
+
+def test_wrong_class_count() -> None:
+    code, out, _ = run("check", "python:check_nets:colors", "--set", "classes=10", "--set", "version=1")
+    assert code == 1
+    assert "problem: class count: there are 3 logits an image" in out
+
+
+def test_unusable() -> None:
+    code, out, _ = run("check", "python:check_nets:broken", *KNOWN)
+    assert code == 2
+    assert "unusable: answers:" in out
+    code, _, errors = run("check", "absent.onnx")
+    assert (code, errors.startswith("beaufort: absent.onnx is not a file")) == (2, True)
+    code, _, errors = run("check", "python:check_nets:colors", "--set", "clases=3")
+    assert code == 2
+    assert "did you mean 'classes'" in errors
+
+
+def test_labeled_pictures_judge_the_channel_order(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 3, 60)
+    images = rng.integers(0, 120, (60, 16, 16, 3)).astype(np.uint8)
+    images[np.arange(60), ..., labels] += 100
+    np.savez(tmp_path / "samples.npz", images=images, labels=labels)
+    code, out, _ = run("check", "python:check_nets:colors", *KNOWN, "--images", "samples.npz")
+    assert (code, "not judged" in out) == (0, False)
+    arguments = [*KNOWN, "--set", "order=BGR", "--images", "samples.npz"]
+    code, out, _ = run("check", "python:check_nets:colors", *arguments)
+    assert code == 1
+    assert "problem: channel order: accuracy on 60 images" in out
+    assert "load it with order=RGB" in out
+
+
+def test_ls_models() -> None:
+    code, out, _ = run("ls", "models")
+    assert code == 0
+    for kind in ("onnx", "python", "torch", "timm", "torchvision", "transformers", "open_clip", "http"):
+        assert f"\n{kind} " in out
+    code, out, _ = run("ls", "models", "--json")
+    told = json.loads(out)
+    assert {"kind", "needs", "installed", "install", "example", "summary"} == set(told["kinds"][0])
+    assert isinstance(told["names"], dict)
+
+
+@pytest.mark.parametrize("command", ["check", "ls models"])
+def test_help_teaches_with_an_example(command: str) -> None:
+    code, out, _ = run(*command.split(), "--help")
+    assert code == 0
+    assert f"beaufort {command} " in " ".join(out.split())
