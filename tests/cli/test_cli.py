@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 
 import beaufort
 from beaufort.cli import app
-from beaufort.cli._console import _printable
+from beaufort.cli._console import printable
 from beaufort.cli._options import severity_list
 from beaufort.errors import OptionError
 
@@ -195,7 +195,7 @@ def test_what_is_no_severity(text: str) -> None:
 
 
 def test_names_cannot_steer_the_terminal() -> None:
-    assert _printable("caf\xe9\x1b[2J\n\udce9") == "caf\xe9\\x1b[2J\\n\\udce9"
+    assert printable("caf\xe9\x1b[2J\n\udce9") == "caf\xe9\\x1b[2J\\n\\udce9"
 
 
 def command(*arguments: object) -> list[str]:

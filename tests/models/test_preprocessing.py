@@ -23,7 +23,8 @@ USUAL = Preprocessing(size=(32, 32), resize=36, mean=IMAGENET_MEAN, std=IMAGENET
 @pytest.mark.parametrize("resize", [36, (40, 33)])
 @pytest.mark.parametrize("side", [32, 33])
 def test_equals_torchvision(photos: NDArray[np.uint8], interpolation: str, resize: Any, side: int) -> None:
-    pytest.importorskip("torchvision") if _prepared() else None
+    prepare_torchvision()
+    pytest.importorskip("torchvision")
     from torchvision import transforms as t
 
     theirs = t.Compose(
@@ -40,11 +41,6 @@ def test_equals_torchvision(photos: NDArray[np.uint8], interpolation: str, resiz
     for images in (photos, photos.transpose(0, 2, 1, 3)):
         expected = np.stack([theirs(Image.fromarray(image)).numpy() for image in images])
         np.testing.assert_array_equal(ours.apply(images), expected)
-
-
-def _prepared() -> bool:
-    prepare_torchvision()
-    return True
 
 
 def test_images_of_the_input_size_are_not_resized(photos: NDArray[np.uint8]) -> None:
@@ -97,7 +93,7 @@ def test_what_is_no_batch_is_refused(images: Any, error: type[Exception]) -> Non
 
 
 def test_without_resize_another_size_is_refused(photos: NDArray[np.uint8]) -> None:
-    with pytest.raises(ImageValueError, match="40×56.*32×32.*resize=32"):
+    with pytest.raises(ImageValueError, match=r"40×56.*32×32.*resize=32"):
         Preprocessing(size=(32, 32)).apply(photos)
 
 

@@ -6,6 +6,7 @@ import json
 import os
 import sys
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -31,11 +32,11 @@ def text():
 
 
 @pytest.fixture
-def arch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+def arch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     (tmp_path / "torch_arch.py").write_text(ARCH.format(folder=str(Path(__file__).parent)))
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.delitem(sys.modules, "torch_arch", raising=False)
-    return "python:torch_arch:net"
+    yield "python:torch_arch:net"
+    sys.modules.pop("torch_arch", None)
 
 
 def own_answer(net: Any, batch: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -118,7 +119,7 @@ def test_what_does_not_fit(tmp_path: Path, arch: str) -> None:
     ):
         with pytest.raises(ModelFileError, match=told):
             load_model(f"torch:{tmp_path}/{name}", arch=arch)
-    with pytest.raises(OptionError, match="arch=python:package.module:factory"):
+    with pytest.raises(OptionError, match=r"arch=python:package\.module:factory"):
         load_model(f"torch:{tmp_path}/seven.pt")
     with pytest.raises(OptionError, match="write arch=python"):
         load_model(f"torch:{tmp_path}/seven.pt", arch="resnet50")

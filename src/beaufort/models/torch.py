@@ -253,7 +253,7 @@ def _read_pickle(file: Path) -> Any:
             "unpickling it could run any program. Save the tensors with torch.save(model.state_dict(), file)"
             ", or the whole model with torch.export.save"
         ) from None
-    except (RuntimeError, OSError, EOFError, ValueError) as error:
+    except Exception as error:  # bytes of anyone's may raise anything
         raise ModelFileError(f"{file} cannot be read as a file of torch ({error!s:.200})") from None
 
 

@@ -100,7 +100,7 @@ def _whole(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def _printable(value: object, also: str = "") -> bool:
+def printable(value: object, also: str = "") -> bool:
     return isinstance(value, str) and all(c.isprintable() or c in also for c in value)
 
 
@@ -120,12 +120,12 @@ def _version(value: object) -> Found:
 
 
 def _title(value: object) -> Found:
-    if not (_printable(value) and value):
+    if not (printable(value) and value):
         yield (), f"{_shown(value)} is not a title; accepted is one line of text"
 
 
 def _prose(value: object) -> Found:
-    if not _printable(value, also="\n"):
+    if not printable(value, also="\n"):
         yield (), f"{_shown(value)} is not text; put it in quotes, or leave the key out"
 
 
