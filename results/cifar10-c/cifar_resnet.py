@@ -7,7 +7,7 @@ Images come in normalized with ImageNet's mean and standard deviation, as those 
 from __future__ import annotations
 
 from torch import Tensor, nn
-from torch.nn import functional as F
+from torch.nn import functional
 
 __all__ = ["CifarResNet", "resnet20", "resnet32", "resnet56"]
 
@@ -25,11 +25,13 @@ class Block(nn.Module):
         self.added = outside - inside
 
     def forward(self, x: Tensor) -> Tensor:
-        y = F.relu(self.bn1(self.conv1(x)))
+        y = functional.relu(self.bn1(self.conv1(x)))
         y = self.bn2(self.conv2(y))
         if self.added:  # every second pixel; the new channels are zero, half of them on each side
-            x = F.pad(x[:, :, :: self.stride, :: self.stride], (0, 0, 0, 0, self.added // 2, self.added // 2))
-        return F.relu(y + x)
+            x = functional.pad(
+                x[:, :, :: self.stride, :: self.stride], (0, 0, 0, 0, self.added // 2, self.added // 2)
+            )
+        return functional.relu(y + x)
 
 
 class CifarResNet(nn.Module):
@@ -45,7 +47,7 @@ class CifarResNet(nn.Module):
         self.linear = nn.Linear(64, classes)
 
     def forward(self, x: Tensor) -> Tensor:
-        x = F.relu(self.bn1(self.conv1(x)))
+        x = functional.relu(self.bn1(self.conv1(x)))
         x = self.layer3(self.layer2(self.layer1(x)))
         return self.linear(x.mean(dim=(2, 3)))
 
