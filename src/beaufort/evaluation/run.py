@@ -151,10 +151,11 @@ def evaluate(
     planned = plan(models, suite, data, kept, limit=limit, seed=seed, strict=strict)
     run = _Run(planned, kept, jobs or max(1, (os.cpu_count() or 2) - 1), batch_size, keep_logits, progress)
     run.all_blocks()
-    for work in planned.works:
-        if work.gaps:
-            kept.gather(work.cell)
     listing = kept.listing()
+    if scattered := [w.cell for w in planned.works if len(listing.get(w.cell.fingerprint, ())) > 1]:
+        for cell in scattered:
+            kept.gather(cell, listing)
+        listing = kept.listing()
     results = (_result(work, planned.setup, kept, listing) for work in planned.works)
     return Evaluation(tuple(results), tuple(run.problems))
 

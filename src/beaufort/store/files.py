@@ -327,12 +327,12 @@ class FileStore:
                 copied.append(piece)
         return copied
 
-    def gather(self, cell: Cell) -> Piece | None:
+    def gather(self, cell: Cell, listing: Listing | None = None) -> Piece | None:
         """Put the rows of a cell that lie in several files, end to end, into one; None if they cannot be.
 
         The new file is there before the old ones go: whoever reads meanwhile finds every row, some twice.
         """
-        pieces = sorted(self.sound(cell), key=lambda piece: piece.start)
+        pieces = sorted(self.sound(cell, listing), key=lambda piece: piece.start)
         if len(pieces) < 2 or any(a.stop != b.start for a, b in itertools.pairwise(pieces)):
             return None
         tables = [self._table(piece) for piece in pieces]
