@@ -232,6 +232,20 @@ run.evaluate([t.toy(), t.toy("other", "2", 0.5)], t.SUITE, t.dataset(160), sys.a
 """
 
 
+def test_two_processes_fill_one_store(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", CHILD, str(tmp_path / "both"), str(Path(__file__).parent)]
+    children = [
+        subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) for _ in range(3)
+    ]
+    for child in children:
+        _, error = child.communicate()
+        assert child.returncode == 0, error.decode()
+    store = FileStore(tmp_path / "both")
+    assert not store.verify()
+    evaluate([toy(), toy("other", "2", 0.5)], SUITE, dataset(160), tmp_path / "one", batch_size=8)
+    assert rows(store) == rows(FileStore(tmp_path / "one"))
+
+
 def test_kill_it_at_any_moment(tmp_path: Path) -> None:
     """Many kills at random times; then the store equals that of an undisturbed run, row for row."""
     environment = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}

@@ -42,6 +42,7 @@ _ROOT = "predictions"
 _INDEX = "index.parquet"
 _NAME = re.compile(r"([0-9a-f]{32})-(\d+)-(\d+)\.parquet")
 _DRAFT = ".draft-"
+_TRIES = 5
 
 
 class StoreError(BeaufortError, OSError):
@@ -225,7 +226,20 @@ class FileStore:
         return found
 
     def read(self, cell: Cell, listing: Listing | None = None) -> pa.Table:
-        """All answers of a cell in the order of the data set, each image once, with its `place` in it."""
+        """All answers of a cell in the order of the data set, each image once, with its `place` in it.
+
+        Another process may gather files meanwhile: if a listed one is gone, the store is looked at again.
+        """
+        if listing is not None and len(self.sound(cell, listing)) < len(listing.get(cell.fingerprint, ())):
+            listing = None
+        for _ in range(_TRIES - 1):
+            try:
+                return self._read(cell, listing)
+            except FileNotFoundError:
+                listing = None
+        return self._read(cell, None)
+
+    def _read(self, cell: Cell, listing: Listing | None) -> pa.Table:
         tables, at = [], 0
         for piece in sorted(self.sound(cell, listing), key=lambda piece: (piece.start, -piece.stop)):
             if piece.stop <= at:
@@ -255,7 +269,7 @@ class FileStore:
 
     def _table(self, piece: Piece) -> pa.Table:
         with self._bytes(piece) as file:
-            return pq.read_table(file, page_checksum_verification=True)
+            return _parse(file.read())
 
     def _footer(self, piece: Piece) -> _Footer | Finding:
         try:
@@ -283,7 +297,7 @@ class FileStore:
         """The index, if there is one of this form."""
         try:
             with self._fs.open(f"{self._root}/{_INDEX}", "rb") as file:
-                table = pq.read_table(file)
+                table = _parse(file.read())
         except (OSError, pa.ArrowException):
             return None
         return table if table.schema.remove_metadata().equals(schema) else None
@@ -335,7 +349,10 @@ class FileStore:
         pieces = sorted(self.sound(cell, listing), key=lambda piece: piece.start)
         if len(pieces) < 2 or any(a.stop != b.start for a, b in itertools.pairwise(pieces)):
             return None
-        tables = [self._table(piece) for piece in pieces]
+        try:
+            tables = [self._table(piece) for piece in pieces]
+        except FileNotFoundError:
+            return None  # another process has gathered them
         if len({table.schema.remove_metadata() for table in tables}) > 1:
             return None  # some with logits, some without
         origins = [origin for *_, origin in self.summaries(pieces)]
@@ -348,7 +365,8 @@ class FileStore:
         )
         for piece in pieces:
             if piece.path != gathered.path:
-                self._fs.rm_file(f"{self._root}/{piece.path}")
+                with contextlib.suppress(FileNotFoundError):
+                    self._fs.rm_file(f"{self._root}/{piece.path}")
         return gathered
 
     def collect(self, *, dry_run: bool = False) -> list[Finding]:
@@ -375,6 +393,16 @@ class FileStore:
             return []
         root = Path(self._root)
         return sorted(path.relative_to(root).as_posix() for path in root.glob(f"{_ROOT}/*/*/{_DRAFT}*"))
+
+
+def _parse(content: bytes) -> pa.Table:
+    """A table from the bytes of its file.
+
+    In this thread and from memory: Arrow's own threads, if they hold a Python file when the interpreter
+    ends, abort the process.
+    """
+    file = pq.ParquetFile(pa.BufferReader(content), page_checksum_verification=True)
+    return file.read(use_threads=False)
 
 
 @dataclass(frozen=True)
