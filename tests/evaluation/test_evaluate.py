@@ -203,6 +203,37 @@ def test_a_truncated_file_is_done_again(tmp_path: Path) -> None:
     assert rows(store) == before
 
 
+def linear_onnx(path: Path, weights: np.ndarray) -> None:
+    onnx = pytest.importorskip("onnx")
+    make = onnx.helper
+    shape = ["n", 3, 32, 32]
+    graph = make.make_graph(
+        [make.make_node("Flatten", ["image"], ["flat"]), make.make_node("Gemm", ["flat", "w"], ["logits"])],
+        "linear",
+        [make.make_tensor_value_info("image", onnx.TensorProto.FLOAT, shape)],
+        [make.make_tensor_value_info("logits", onnx.TensorProto.FLOAT, ["n", CLASSES])],
+        [onnx.numpy_helper.from_array(weights.T.copy(), "w")],
+    )
+    model = make.make_model(graph, opset_imports=[make.make_opsetid("", 17)], ir_version=9)
+    path.write_bytes(model.SerializeToString())
+
+
+def test_a_changed_model_file_under_the_same_name_is_another_model(tmp_path: Path) -> None:
+    path = tmp_path / "net.onnx"
+    linear_onnx(path, WEIGHTS)
+    first = evaluate([str(path)], SUITE, dataset(), tmp_path / "store")
+    assert all(
+        result.reused for result in evaluate([str(path)], SUITE, dataset(), tmp_path / "store").results
+    )
+    linear_onnx(path, WEIGHTS[::-1].copy())
+    second = evaluate([str(path)], SUITE, dataset(), tmp_path / "store")
+    assert not any(result.reused for result in second.results)
+    assert {r.fingerprint for r in first.results}.isdisjoint({r.fingerprint for r in second.results})
+    linear_onnx(path, WEIGHTS)  # and back again: nothing was lost
+    third = evaluate([str(path)], SUITE, dataset(), tmp_path / "store")
+    assert [(r.reused, r.correct) for r in third.results] == [(True, r.correct) for r in first.results]
+
+
 def test_ctrl_c(tmp_path: Path) -> None:
     """What is whole stays; no draft does."""
     seen = 0
