@@ -39,7 +39,7 @@ PEER_GLASS_MS = 11.1
 """Glass blur of the peer's repository, which compiles it. Its release runs a Python loop of 870 ms."""
 
 WARM_UP = 20
-BURST = 4
+BURST = 10
 """Calls a turn. The first one finds the processor asleep and its caches cold, and is not counted."""
 BATCH = 64
 DIGITS = 10_000
