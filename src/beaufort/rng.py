@@ -105,9 +105,6 @@ class Random(Protocol):
 class Keyed:
     """Numbers that depend on key, image id, field and position alone."""
 
-    per_image = False
-    """Whether images must be drawn one after another: no, any batch gives the same numbers."""
-
     def __init__(self, key: Key, ids: NDArray[np.uint64], ops: Ops) -> None:
         self._key = key
         self._ids = ids
@@ -144,8 +141,6 @@ class Keyed:
 
 class Reference:
     """NumPy's legacy stream, frozen across its versions; one image at a time."""
-
-    per_image = True
 
     def __init__(self, seed: int) -> None:
         try:

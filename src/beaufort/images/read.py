@@ -12,6 +12,7 @@ What a file is called does not matter; its content decides. What comes out has m
 
 from __future__ import annotations
 
+import io
 import stat
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from PIL import ExifTags, Image, ImageOps, UnidentifiedImageError
 
 from beaufort.errors import BeaufortError, ImageFileError
 
-__all__ = ["MAX_PIXELS", "SUFFIXES", "is_picture_name", "read_image"]
+__all__ = ["MAX_PIXELS", "SUFFIXES", "decode_image", "is_picture_name", "read_image"]
 
 MAX_PIXELS = 100_000_000
 """Height × width above which a picture is refused, from its header."""
@@ -46,6 +47,7 @@ _MODES = {
     "HSV": "RGB",
     "YCbCr": "RGB",
 }
+_EMPTY = "the file is empty (0 bytes)"
 _WITH_ALPHA = {"L": "LA", "RGB": "RGBA"}
 
 
@@ -66,16 +68,23 @@ def read_image(path: Path, *, upright: bool = True) -> Image.Image:
         upright: turn the picture as its EXIF data say. The published sets were made without.
     """
     try:
-        return _read(path, upright)
+        _check_file(path)
+        return _decoded(path, upright)
     except BeaufortError as error:
         error.add_note(f"in {path}")
         raise
 
 
-def _read(path: Path, upright: bool) -> Image.Image:
-    _check_file(path)
+def decode_image(content: bytes, *, upright: bool = True) -> Image.Image:
+    """The picture in the bytes of a file, as `read_image` gives it, and refused for the same reasons."""
+    if not content:
+        raise ImageFileError(_EMPTY)
+    return _decoded(io.BytesIO(content), upright)
+
+
+def _decoded(source: Path | io.BytesIO, upright: bool) -> Image.Image:
     try:
-        with Image.open(path) as opened:
+        with Image.open(source) as opened:
             _check_header(opened)
             opened.load()
             return _plain(_turned(opened) if upright else opened)
@@ -106,7 +115,7 @@ def _check_file(path: Path) -> None:
         raise ImageFileError(f"the file cannot be read ({error.strerror or error})") from None
     if not stat.S_ISREG(found.st_mode):
         raise ImageFileError("this is not a regular file; only files and links to files are read")
-    raise ImageFileError("the file is empty (0 bytes)")
+    raise ImageFileError(_EMPTY)
 
 
 def _check_header(opened: Image.Image) -> None:

@@ -26,10 +26,8 @@ __all__ = ["Ops", "cpu_ops"]
 class Ops(Protocol):
     """What a backend can do."""
 
-    def lower_contrast(
-        self, images: Bytes, factor: float, *, shared: bool = False, nearest: bool = False
-    ) -> Bytes:
-        """(x - μ)·c + μ with μ the mean of the channel, or of the whole image where `shared`."""
+    def lower_contrast(self, images: Bytes, factor: float, *, nearest: bool = False) -> Bytes:
+        """(x - μ)·c + μ with μ the mean of the channel."""
 
     def add_field(self, images: Bytes, field: Field, *, nearest: bool = False) -> Bytes:
         """x + f, one field value (0…255) a pixel, the same for all channels."""

@@ -176,7 +176,7 @@ def haze(images: Bytes, fields: Field, amount: float, *, nearest: bool = False) 
 
 
 @kernel
-def _lower_contrast(images, factor, shared, nearest, out):
+def _lower_contrast(images, factor, nearest, out):
     height, width, channels = images.shape[1:]
     line = width * channels
     offset = np.empty(line, np.float32)
@@ -191,8 +191,6 @@ def _lower_contrast(images, factor, shared, nearest, out):
         totals[:] = 0
         for x in range(line):
             totals[x % channels] += np.float64(sums[x])
-        if shared:
-            totals[:] = totals.sum() / channels
         for x in range(line):
             mean = totals[x % channels] / (height * width)
             offset[x] = f32(mean - mean * factor)
@@ -204,10 +202,10 @@ def _lower_contrast(images, factor, shared, nearest, out):
                 target[x] = to_byte(f32(source[x]) * scale + offset[x], nearest)
 
 
-def lower_contrast(images: Bytes, factor: float, *, shared: bool = False, nearest: bool = False) -> Bytes:
-    """(x - μ)·c + μ with μ the mean of the channel, or of the whole image where `shared`."""
+def lower_contrast(images: Bytes, factor: float, *, nearest: bool = False) -> Bytes:
+    """(x - μ)·c + μ with μ the mean of the channel."""
     out = np.empty_like(images)
-    _lower_contrast(images, factor, shared, nearest, out)
+    _lower_contrast(images, factor, nearest, out)
     return out
 
 
