@@ -1,0 +1,72 @@
+"""Metrics: pure functions of arrays, and the published figures that they are compared with.
+
+Shares are in [0, 1]. Nothing here answers 0 or NaN for "no data". The classes for training loops are
+in `beaufort.metrics.torch`, which is imported by name.
+"""
+
+from __future__ import annotations
+
+from beaufort.metrics._checks import Value
+from beaufort.metrics._errors import MetricError, MissingResultsError
+from beaufort.metrics._metric import Metric, metric, metrics
+from beaufort.metrics.baselines import BASELINE_NAMES, Baseline, get_baseline
+from beaufort.metrics.calibration import (
+    CalibrationBins,
+    calibration_bins,
+    confidence_bin,
+    ece_from_bins,
+    expected_calibration_error,
+)
+from beaufort.metrics.classification import (
+    ClassAccuracy,
+    accuracy,
+    error,
+    per_class_accuracy,
+    worst_classes,
+)
+from beaufort.metrics.corruption import (
+    Errors,
+    corruption_error,
+    mean_accuracy,
+    mean_corruption_error,
+    mean_error,
+    relative_corruption_error,
+    relative_mean_corruption_error,
+)
+from beaufort.metrics.probability import brier_score, entropy, negative_log_likelihood
+from beaufort.metrics.published import TABLE_NAMES, PublishedTable, published_table
+
+__all__ = [
+    "BASELINE_NAMES",
+    "TABLE_NAMES",
+    "Baseline",
+    "CalibrationBins",
+    "ClassAccuracy",
+    "Errors",
+    "Metric",
+    "MetricError",
+    "MissingResultsError",
+    "PublishedTable",
+    "Value",
+    "accuracy",
+    "brier_score",
+    "calibration_bins",
+    "confidence_bin",
+    "corruption_error",
+    "ece_from_bins",
+    "entropy",
+    "error",
+    "expected_calibration_error",
+    "get_baseline",
+    "mean_accuracy",
+    "mean_corruption_error",
+    "mean_error",
+    "metric",
+    "metrics",
+    "negative_log_likelihood",
+    "per_class_accuracy",
+    "published_table",
+    "relative_corruption_error",
+    "relative_mean_corruption_error",
+    "worst_classes",
+]

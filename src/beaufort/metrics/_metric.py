@@ -1,0 +1,69 @@
+"""Names of metrics, and what a reader must know of each to make sense of its number."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeVar
+
+from beaufort.registry import Registry
+
+__all__ = ["Better", "Metric", "Unit", "metric", "metrics"]
+
+Better = Literal["lower", "higher"]
+
+Unit = Literal["share", "ratio", "nats", "score"]
+"""`share`: in [0, 1], shown in percent; `ratio`: 1 is the baseline, shown in percent; `score`: a number."""
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A named number; called, it is the function that makes it."""
+
+    name: str
+    """As in a suite: `mce`."""
+    title: str
+    """As in a table: `mCE`."""
+    better: Better | None
+    """Which way is good; None where neither is."""
+    unit: Unit
+    summary: str
+    """What it is, in one sentence."""
+    function: Callable[..., Any] = field(repr=False)
+
+    def __call__(self, *args: Any, **options: Any) -> Any:
+        """What the function gives."""
+        return self.function(*args, **options)
+
+
+metrics = Registry[Metric]("metric")
+"""Every metric that is one number, by name."""
+
+
+def metric(
+    name: str | None = None, *, better: Better | None, title: str | None = None, unit: Unit = "share"
+) -> Callable[[F], F]:
+    """Register a function as a metric; the function stays what it is.
+
+    Args:
+        name: the function's own if not given.
+        better: which way is good.
+        title: what tables call it; made of the name if not given.
+        unit: what its values are.
+
+    >>> metrics["mce"].title
+    'mCE'
+    >>> metrics["mce"]({"fog": (0.25, 0.5)}, {"fog": (0.5, 1.0)})
+    0.5
+    """
+
+    def register(function: F) -> F:
+        key = name or function.__name__
+        shown = title or key.replace("_", " ").capitalize()
+        summary = (function.__doc__ or "").partition("\n")[0]
+        metrics.register(key, Metric(key, shown, better, unit, summary, function))
+        return function
+
+    return register

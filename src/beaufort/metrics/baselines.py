@@ -1,0 +1,172 @@
+"""Baselines: the errors that others are divided by, as published.
+
+`alexnet` is what suites mean: the errors by severity whose averages are in common use. `alexnet-paper` has
+the averages that the paper's appendix prints with one decimal. `conv1` is MNIST-C's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from types import MappingProxyType
+from typing import Literal, TypeAlias
+
+from beaufort.errors import OptionError, UnknownNameError
+from beaufort.metrics._checks import shares
+from beaufort.metrics._data import read_sheet
+from beaufort.metrics._errors import MetricError, MissingResultsError
+from beaufort.metrics.corruption import Errors
+from beaufort.registry import unknown
+
+__all__ = ["BASELINE_NAMES", "Baseline", "Severities", "get_baseline"]
+
+BASELINE_NAMES = ("alexnet", "alexnet-paper", "conv1")
+"""The baselines that are files of the package, `data/<name>.csv`."""
+
+Severities: TypeAlias = Sequence[int] | Literal["published"] | None
+"""1 to 5; `published` (or None) for the one severity that each corruption was published at, as in MNIST-C."""
+
+_ALL = (1, 2, 3, 4, 5)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Baseline:
+    """A model's errors, clean and under corruptions, to divide others by.
+
+    One of your own, made of the results of a stored model, is as good as those of the package.
+    """
+
+    name: str
+    errors: Mapping[str, tuple[float, ...]]
+    """By corruption, one for each of `severities`; a single one for a corruption in `averaged`."""
+    severities: tuple[int, ...] | Literal["published"] | None
+    """Which severities the errors are of; None if there are only averages over 1 to 5."""
+    averaged: frozenset[str] = frozenset()
+    """Corruptions of which only the average over severities 1 to 5 is known."""
+    benchmark: tuple[str, ...] = ()
+    """The corruptions that count in a published benchmark; all of them if not given."""
+    clean: float | None = None
+    """The error on clean images."""
+    title: str = ""
+    source: str = ""
+    """Where the figures are from."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "errors", MappingProxyType(dict(self.errors)))
+        object.__setattr__(self, "benchmark", tuple(self.benchmark) or tuple(self.errors))
+        object.__setattr__(self, "title", self.title or self.name)
+        if self.severities is None:
+            object.__setattr__(self, "averaged", frozenset(self.errors))
+        levels = len(self.severities) if isinstance(self.severities, tuple) else 1
+        for name, values in self.errors.items():
+            wanted = 1 if name in self.averaged else levels
+            if len(shares(values, f"the error of {self.name} under {name}")) != wanted:
+                raise MetricError(
+                    f"the baseline {self.name!r} came with {len(values)} errors under {name}; accepted are "
+                    f"{wanted}: one a severity, or one if only their average is known"
+                )
+        if self.clean is not None:
+            shares(self.clean, f"the clean error of {self.name}")
+
+    def __reduce__(self) -> tuple[object, ...]:
+        values = {**vars(self), "errors": dict(self.errors)}  # a proxy cannot be pickled
+        return _make, (values,)
+
+    def select(self, corruptions: Iterable[str], severities: Severities) -> Errors:
+        """The errors to divide by, for some corruptions at some severities, in the order that they came.
+
+        Where only the average over severities 1 to 5 is known, it comes as a plain number, and just these
+        severities must be asked for.
+
+        >>> get_baseline("alexnet").select(["fog", "snow"], [1, 5])
+        {'fog': (0.67474, 0.945), 'snow': (0.71726, 0.94952)}
+        >>> get_baseline("alexnet-paper").select(["fog"], [1, 2, 3, 4, 5])
+        {'fog': 0.819}
+        >>> get_baseline("alexnet-paper").select(["fog"], [1, 5])
+        Traceback (most recent call last):
+        beaufort.metrics._errors.MissingResultsError: the baseline 'alexnet-paper' has only the average over \
+severities 1 to 5 under fog, and 1, 5 came; ask for all five, or take a baseline that has each
+        """
+        names = list(corruptions)
+        if absent := [name for name in names if name not in self.errors]:
+            raise MissingResultsError(
+                f"the baseline {self.name!r} has no error under {', '.join(absent)}; it has "
+                f"{', '.join(self.errors)}: leave the others out, or take another baseline"
+            )
+        wanted = _levels(severities)
+        return {name: self._at(name, wanted) for name in names}
+
+    def _at(self, name: str, wanted: tuple[int, ...] | Literal["published"]) -> float | tuple[float, ...]:
+        values = self.errors[name]
+        if name in self.averaged:
+            if wanted != "published" and set(wanted) == set(_ALL):
+                return values[0]
+            raise MissingResultsError(
+                f"the baseline {self.name!r} has only the average over severities 1 to 5 under {name}, and "
+                f"{_text(wanted)} came; ask for all five, or take a baseline that has each"
+            )
+        if wanted == self.severities:
+            return values
+        assert self.severities is not None
+        if wanted == "published" or self.severities == "published" or set(wanted) - set(self.severities):
+            raise MissingResultsError(
+                f"the baseline {self.name!r} has the severities {_text(self.severities)} under {name}, and "
+                f"{_text(wanted)} came; ask for some of those, or take another baseline"
+            )
+        return tuple(values[self.severities.index(level)] for level in wanted)
+
+
+def _make(values: dict[str, object]) -> Baseline:
+    return Baseline(**values)  # type: ignore[arg-type]
+
+
+def _levels(severities: Severities) -> tuple[int, ...] | Literal["published"]:
+    if severities is None or severities == "published":
+        return "published"
+    levels = tuple(severities)
+    if not levels or len(set(levels)) < len(levels) or not set(levels) <= set(_ALL):
+        raise OptionError(
+            f"the severities {severities!r} came; accepted are some of 1 to 5, each once, and 'published'"
+        )
+    return levels
+
+
+def _text(severities: tuple[int, ...] | Literal["published"]) -> str:
+    return severities if isinstance(severities, str) else ", ".join(map(str, severities))
+
+
+def get_baseline(name: str) -> Baseline:
+    """A published baseline.
+
+    >>> get_baseline("alexnet").clean
+    0.435
+    >>> get_baseline("alex")
+    Traceback (most recent call last):
+    beaufort.errors.UnknownNameError: 'alex' is not a baseline; did you mean 'alexnet'?
+    """
+    if name not in BASELINE_NAMES:
+        raise UnknownNameError(unknown("baseline", name, dict.fromkeys(BASELINE_NAMES)))
+    return _published(name)
+
+
+@cache
+def _published(name: str) -> Baseline:
+    sheet = read_sheet(name)
+    errors: dict[str, tuple[float, ...]] = {}
+    for row in sheet.rows:
+        errors[row["corruption"]] = (*errors.get(row["corruption"], ()), float(row["error"]))
+    (clean,) = errors.pop("clean")
+    known = {row["severity"] for row in sheet.rows} - {"", "average"}
+    severities: tuple[int, ...] | Literal["published"] | None
+    severities = "published" if known == {"published"} else tuple(sorted(map(int, known))) or None
+    return Baseline(
+        name=name,
+        title=sheet.facts["title"],
+        source=sheet.facts["source"],
+        clean=clean,
+        errors=errors,
+        severities=severities,
+        averaged=frozenset(row["corruption"] for row in sheet.rows if row["severity"] == "average"),
+        benchmark=tuple(dict.fromkeys(row["corruption"] for row in sheet.rows if row["part"] == "benchmark")),
+    )

@@ -1,0 +1,65 @@
+"""Scores of whole distributions: from probabilities `(images, classes)`, averaged over images."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from beaufort.metrics._checks import Floats, images, probabilities, whole_numbers
+from beaufort.metrics._errors import MetricError
+from beaufort.metrics._metric import metric
+
+__all__ = ["brier_score", "entropy", "negative_log_likelihood"]
+
+
+@metric("brier", title="Brier score", better="lower", unit="score")
+def brier_score(p: ArrayLike, labels: ArrayLike) -> float:
+    """Squared distance between the probabilities and the truth, summed over classes: 0 to 2 (Brier, 1950).
+
+    >>> brier_score([[0.5, 0.5], [1.0, 0.0]], [0, 0])
+    0.25
+    """
+    rows, truth = _checked(p, labels)
+    of_label = rows[np.arange(len(rows)), truth]
+    return float(((rows**2).sum(axis=1) - 2 * of_label + 1).mean())
+
+
+@metric("nll", title="NLL", better="lower", unit="nats")
+def negative_log_likelihood(p: ArrayLike, labels: ArrayLike) -> float:
+    """Minus the logarithm of the true class's probability, in nats; infinite where that is 0.
+
+    >>> negative_log_likelihood([[0.5, 0.5], [1.0, 0.0]], [0, 0])
+    0.34657359027997264
+    """
+    rows, truth = _checked(p, labels)
+    of_label = rows[np.arange(len(rows)), truth]
+    with np.errstate(
+        divide="ignore"
+    ):  # sure of something else: infinitely wrong, and no mistake of the input
+        return float(-np.log(of_label).mean())
+
+
+@metric("entropy", better=None, unit="nats")
+def entropy(p: ArrayLike) -> float:
+    """How undecided the model is, right or wrong: 0 to log(classes), in nats.
+
+    >>> entropy([[0.5, 0.5], [1.0, 0.0]])
+    0.34657359027997264
+    """
+    rows = probabilities(p)
+    logs = np.log(np.where(rows > 0, rows, 1))
+    return float(np.abs((rows * logs).sum(axis=1)).mean())
+
+
+def _checked(p: ArrayLike, labels: ArrayLike) -> tuple[Floats, NDArray[Any]]:
+    rows, truth = probabilities(p), whole_numbers(labels, "labels")
+    images(len(rows), "labels", truth, axes=1)
+    classes = rows.shape[1]
+    if truth.min() < 0 or truth.max() >= classes:
+        raise MetricError(
+            f"labels from {truth.min()} to {truth.max()} came, and p has {classes} classes; accepted are "
+            f"labels from 0 to {classes - 1}: bring both to one label space first"
+        )
+    return rows, truth
