@@ -1,0 +1,31 @@
+"""Statistics: how sure a number is, and whether two differ by more than chance.
+
+Pure functions of arrays. What mixes conditions is resampled over base images, because the versions of one
+photo are not independent; one accuracy alone has an exact interval.
+"""
+
+from __future__ import annotations
+
+from beaufort.stats.binomial import binomial_cdf, clopper_pearson
+from beaufort.stats.bootstrap import RESAMPLES, bootstrap, bootstrap_means, interval
+from beaufort.stats.estimate import Estimate
+from beaufort.stats.paired import bootstrap_p_value, holm, mcnemar
+from beaufort.stats.ranking import Ranked, rank
+from beaufort.stats.sequential import looks, seen_enough
+
+__all__ = [
+    "RESAMPLES",
+    "Estimate",
+    "Ranked",
+    "binomial_cdf",
+    "bootstrap",
+    "bootstrap_means",
+    "bootstrap_p_value",
+    "clopper_pearson",
+    "holm",
+    "interval",
+    "looks",
+    "mcnemar",
+    "rank",
+    "seen_enough",
+]

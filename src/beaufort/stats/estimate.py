@@ -1,0 +1,38 @@
+"""A number and how sure it is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["Estimate"]
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A value with the interval that covers the truth in `level` of all repetitions.
+
+    >>> f"{Estimate(0.7671, 0.752, 0.7822, 1000):.1%}"
+    '76.7 % [75.2, 78.2]'
+    """
+
+    value: float
+    low: float
+    high: float
+    n: int
+    """Base images it rests on."""
+    level: float = 0.95
+
+    def __format__(self, spec: str) -> str:
+        """As text with the digits asked for, `.1%` or `.3f`."""
+        if spec.endswith("%"):
+            value, low, high = (f"{100 * x:{spec[:-1]}f}" for x in (self.value, self.low, self.high))
+            return f"{value} % [{low}, {high}]"
+        return f"{self.value:{spec}} [{self.low:{spec}}, {self.high:{spec}}]"
+
+    def __str__(self) -> str:
+        return f"{self:.4g}"
+
+    @property
+    def half_width(self) -> float:
+        """Half of the interval's width."""
+        return (self.high - self.low) / 2

@@ -1,0 +1,58 @@
+"""Two models on the same images: is the difference more than chance?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from beaufort.errors import OptionError
+from beaufort.stats.binomial import binomial_cdf
+
+__all__ = ["bootstrap_p_value", "holm", "mcnemar"]
+
+
+def mcnemar(only_first: int, only_second: int) -> float:
+    """The exact p-value of McNemar's test.
+
+    Only the images that one model gets right and the other wrong say anything; if the models were equally
+    good, each of them would fall to either side like a fair coin.
+
+    >>> round(mcnemar(10, 2), 6)
+    0.038574
+    """
+    if min(only_first, only_second) < 0:
+        raise OptionError(f"{only_first} and {only_second} came; accepted are counts from 0")
+    n = only_first + only_second
+    return min(1.0, 2 * binomial_cdf(min(only_first, only_second), n, 0.5))
+
+
+def holm(p_values: Sequence[float] | NDArray[np.float64]) -> NDArray[np.float64]:
+    """P-values adjusted so that one false alarm in all of them is as rare as one test's (Holm, 1979).
+
+    >>> holm([0.01, 0.04, 0.03]).tolist()
+    [0.03, 0.06, 0.06]
+    """
+    p = np.asarray(p_values, np.float64)
+    if p.ndim != 1 or not ((p >= 0) & (p <= 1)).all():
+        raise OptionError(f"p-values {p_values!r:.80} came; accepted is a list of numbers from 0 to 1")
+    order = np.argsort(p, kind="stable")
+    adjusted = np.empty_like(p)
+    adjusted[order] = np.minimum(np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1)), 1)
+    return adjusted
+
+
+def bootstrap_p_value(differences: ArrayLike) -> float:
+    """How often resampled differences lie on the rarer side of zero, twice: a two-sided p-value.
+
+    It cannot be smaller than 2 / (resamples + 1).
+
+    >>> bootstrap_p_value([0.5, 0.4, -0.1, 0.6, 0.2, 0.3, 0.4])
+    0.5
+    """
+    drawn = np.asarray(differences, np.float64)
+    if drawn.ndim != 1 or not len(drawn):
+        raise OptionError(f"differences of shape {drawn.shape} came; accepted is one number a resample")
+    rarer = min((drawn <= 0).sum(), (drawn >= 0).sum())
+    return min(1.0, 2 * (int(rarer) + 1) / (len(drawn) + 1))
