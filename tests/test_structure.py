@@ -20,6 +20,7 @@ SOURCE = Path(beaufort.__file__).parent
 LAYERS = (
     ("errors",),
     ("registry", "arrays"),
+    ("metrics", "stats"),
     ("rng",),
     ("catalog",),
     ("images",),
@@ -30,9 +31,11 @@ LAYERS = (
     ("conditions",),
     ("suites",),
     ("store",),
+    ("results",),
     ("evaluation",),
     ("transforms", "compat", "testing"),
     ("jobs",),
+    ("report",),
     ("cli", "__main__"),
 )
 LAYER = {name: row for row, names in enumerate(LAYERS) for name in names}

@@ -62,6 +62,8 @@ class Dataset:
     """What was seen to be wrong when it was opened, and is not among the samples."""
     strict: bool = False
     """Whether the first problem is an error."""
+    order: int | None = None
+    """The seed of the order that the samples were brought into; None for their own order."""
 
     def __post_init__(self) -> None:
         if len(self.ids) != len(self.labels):
@@ -92,13 +94,45 @@ class Dataset:
             raise OptionError(f"the limit {count!r} came; accepted is a whole number from 1")
         return replace(self, ids=self.ids[:count], labels=self.labels[:count])
 
+    def shuffled(self, seed: int) -> Dataset:
+        """The same samples in a random order, so that the first few are a fair sample of all.
+
+        Ids, pictures and the digest stay what they were; `order` tells the two apart.
+        """
+        if self.order is not None:
+            raise OptionError(f"{self.name} is shuffled already, with the seed {self.order}")
+        places = np.random.default_rng([seed % 2**64, len(self)]).permutation(len(self))
+        ids = [self.ids[place] for place in places]
+        pixels = Shuffled(self.pixels, places, self.ids, self.labels)
+        return replace(self, ids=ids, labels=self.labels[places], pixels=pixels, order=seed)
+
     def digest(self, *, fresh: bool = False) -> str:
         """A sha256 of all that can change an answer: classes, ids, labels and every stored byte.
 
         Where the data set lies, and in which container, does not matter. What a file holds is remembered
         by its size and times, so that the second call is quick; `fresh` reads everything again.
         """
-        return digest_of(self.classes, self.ids, self.labels, self.pixels.contents(len(self)), fresh=fresh)
+        ids, labels, pixels = self.ids, self.labels, self.pixels
+        if isinstance(pixels, Shuffled):
+            ids, labels, pixels = pixels.ids, pixels.labels, pixels.of
+        return digest_of(self.classes, ids, labels, pixels.contents(len(ids)), fresh=fresh)
+
+
+@dataclass(frozen=True)
+class Shuffled:
+    """Pictures in another order, with all of their own order that the digest is made of."""
+
+    of: Pixels
+    places: NDArray[np.int64]
+    ids: Sequence[str]
+    labels: NDArray[np.int64]
+
+    def read(self, index: int) -> Bytes:
+        return self.of.read(int(self.places[index]))
+
+    def contents(self, count: int) -> Iterator[Content]:
+        contents = list(self.of.contents(len(self.places)))
+        return (contents[place] for place in self.places[:count])
 
 
 class Walk(Iterator[Sample | Problem]):

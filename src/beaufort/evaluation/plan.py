@@ -17,7 +17,7 @@ from beaufort.datasets import Dataset, Sample
 from beaufort.errors import OptionError
 from beaufort.models import Model
 from beaufort.store import Cell, FileStore
-from beaufort.suites import Step
+from beaufort.suites import Step, Suite
 
 __all__ = ["Plan", "Setup", "Work", "make_plan"]
 
@@ -34,6 +34,14 @@ class Setup:
     prepare: tuple[Step, ...]
     scale: str
     seed: int
+    suite: Suite | None = None
+    """The suite that the conditions come from, if they come from one."""
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """The facts of the data set."""
+        facts: dict[str, Any] = {"name": self.dataset.name, "digest": self.dataset.digest()}
+        return facts if self.dataset.order is None else {**facts, "order": self.dataset.order}
 
     @property
     def steps(self) -> list[str]:
@@ -100,7 +108,7 @@ def make_plan(
         raise OptionError(f"two models are called {sorted(twice)[0]!r}; give one of them another name")
     for model in models:
         _check_classes(model, setup)
-    data = {"name": setup.dataset.name, "digest": setup.dataset.digest()}
+    data = setup.data
     facts = _condition_facts(conditions, setup)
     listing = store.listing()
     works = []

@@ -2,18 +2,20 @@
 
 ```
 STORE/predictions/model=NAME/condition=NAME/FINGERPRINT-START-STOP.parquet
+STORE/runs/DIGEST.json
 ```
 
 A file holds the answers to the images START … STOP - 1 of the data set, and in its footer the facts of its
 cell, the sums of its rows and where it came from: it explains itself, so that stores are merged by copying
 files. It is written beside its place and renamed; on an object store it is put in one piece. Two processes,
 or two machines, may fill one store: the same piece has the same name, and whoever comes last replaces it by
-the same rows.
+the same rows. A record of each run says what was asked for: the suite, the data set, the models.
 """
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import io
 import itertools
 import json
@@ -39,6 +41,7 @@ FORMAT = 1
 """Version of the files; every past one stays readable."""
 
 _ROOT = "predictions"
+_RUNS = "runs"
 _INDEX = "index.parquet"
 _NAME = re.compile(r"([0-9a-f]{32})-(\d+)-(\d+)\.parquet")
 _DRAFT = ".draft-"
@@ -151,7 +154,24 @@ class FileStore:
         except OSError as error:
             raise StoreError(f"{path} cannot be written to {self.location}: {error}") from error
 
+    def write_run(self, facts: Mapping[str, Any], notes: Mapping[str, Any]) -> None:
+        """Keep what a run was asked for; the same facts replace what was kept of them."""
+        text = json.dumps(facts, sort_keys=True, separators=(",", ":"))
+        digest = hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+        record = json.dumps({**facts, **notes}, sort_keys=True, indent=1)
+        self._put(f"{_RUNS}/{digest}.json", record.encode())
+
     # Reading
+
+    def runs(self) -> list[dict[str, Any]]:
+        """What the runs of this store were asked for, the oldest first; damaged records are passed over."""
+        found: list[dict[str, Any]] = []
+        for path in self._fs.glob(f"{self._root}/{_RUNS}/*.json"):
+            with contextlib.suppress(OSError, ValueError):
+                record = json.loads(self._fs.cat_file(path))
+                if isinstance(record, dict):
+                    found.append(record)
+        return sorted(found, key=lambda record: str(record.get("time", "")))
 
     def pieces(self) -> list[Piece]:
         """The files that are there, by name alone."""
@@ -225,27 +245,29 @@ class FileStore:
                 found[piece.fingerprint] = footer.cell
         return found
 
-    def read(self, cell: Cell, listing: Listing | None = None) -> pa.Table:
+    def read(
+        self, cell: Cell, listing: Listing | None = None, columns: Sequence[str] | None = None
+    ) -> pa.Table:
         """All answers of a cell in the order of the data set, each image once, with its `place` in it.
 
-        Another process may gather files meanwhile: if a listed one is gone, the store is looked at again.
+        Only the `columns` asked for, if some are. Another process may gather files meanwhile: if a listed one is gone, the store is looked at again.
         """
         if listing is not None and len(self.sound(cell, listing)) < len(listing.get(cell.fingerprint, ())):
             listing = None
         for _ in range(_TRIES - 1):
             try:
-                return self._read(cell, listing)
+                return self._read(cell, listing, columns)
             except FileNotFoundError:
                 listing = None
-        return self._read(cell, None)
+        return self._read(cell, None, columns)
 
-    def _read(self, cell: Cell, listing: Listing | None) -> pa.Table:
+    def _read(self, cell: Cell, listing: Listing | None, columns: Sequence[str] | None) -> pa.Table:
         tables, at = [], 0
         for piece in sorted(self.sound(cell, listing), key=lambda piece: (piece.start, -piece.stop)):
             if piece.stop <= at:
                 continue  # another file has these rows too
             skip = max(at - piece.start, 0)
-            table = self._table(piece).slice(skip)
+            table = self._table(piece, columns).slice(skip)
             places = pa.array(range(piece.start + skip, piece.stop), pa.int64())
             tables.append(table.add_column(0, "place", places).replace_schema_metadata(None))
             at = piece.stop
@@ -267,9 +289,9 @@ class FileStore:
     def _bytes(self, piece: Piece) -> Any:
         return self._fs.open(f"{self._root}/{piece.path}", "rb")
 
-    def _table(self, piece: Piece) -> pa.Table:
+    def _table(self, piece: Piece, columns: Sequence[str] | None = None) -> pa.Table:
         with self._bytes(piece) as file:
-            return _parse(file.read())
+            return _parse(file.read(), columns)
 
     def _footer(self, piece: Piece) -> _Footer | Finding:
         try:
@@ -339,6 +361,8 @@ class FileStore:
                 with other._bytes(piece) as file:
                     self._put(piece.path, file.read())
                 copied.append(piece)
+        for path in other._fs.glob(f"{other._root}/{_RUNS}/*.json"):
+            self._put(f"{_RUNS}/{PurePosixPath(path).name}", other._fs.cat_file(path))
         return copied
 
     def gather(self, cell: Cell, listing: Listing | None = None) -> Piece | None:
@@ -395,14 +419,14 @@ class FileStore:
         return sorted(path.relative_to(root).as_posix() for path in root.glob(f"{_ROOT}/*/*/{_DRAFT}*"))
 
 
-def _parse(content: bytes) -> pa.Table:
+def _parse(content: bytes, columns: Sequence[str] | None = None) -> pa.Table:
     """A table from the bytes of its file.
 
     In this thread and from memory: Arrow's own threads, if they hold a Python file when the interpreter
     ends, abort the process.
     """
     file = pq.ParquetFile(pa.BufferReader(content), page_checksum_verification=True)
-    return file.read(use_threads=False)
+    return file.read(columns=None if columns is None else list(columns), use_threads=False)
 
 
 @dataclass(frozen=True)

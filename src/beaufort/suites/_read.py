@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
 from beaufort.errors import OptionError, UnknownNameError
 from beaufort.registry import unknown
-from beaufort.suites._check import PUBLISHED, expand, find_mistakes, key_of
+from beaufort.suites._check import find_mistakes, key_of
 from beaufort.suites._mistakes import Mistake, SuiteError
-from beaufort.suites._step import Step
 from beaufort.suites._suite import Suite
 
 __all__ = ["SUITE_NAMES", "get_suite", "parse_suite", "read_suite"]
@@ -113,18 +110,4 @@ def _build(content: bytes, source: str, *, taken: tuple[str, ...]) -> Suite:
             mistakes.append(Mistake(document.line(("name",)), "name", text))
     if mistakes or values is None:
         raise SuiteError(source, mistakes)
-    return _suite(values)
-
-
-def _suite(values: Mapping[str, Any]) -> Suite:
-    """The suite of values that have no mistakes."""
-    severities = values["severities"]
-    lists: dict[str, Any] = {
-        "corruptions": tuple(expand(values["corruptions"])),
-        "severities": severities if severities == PUBLISHED else tuple(sorted(severities)),
-    }
-    if "prepare" in values:
-        lists["prepare"] = tuple(Step.parse(text) for text in values["prepare"])
-    if "metrics" in values:
-        lists["metrics"] = tuple(values["metrics"])
-    return Suite(**{**values, **lists})
+    return Suite.from_dict(values)

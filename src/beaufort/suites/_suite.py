@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from beaufort.conditions import Condition
-from beaufort.suites._check import METRICS, PUBLISHED, find_mistakes, key_of
+from beaufort.suites._check import METRICS, PUBLISHED, expand, find_mistakes, key_of
 from beaufort.suites._mistakes import Mistake, SuiteError
 from beaufort.suites._step import Step
 
@@ -54,6 +55,22 @@ class Suite:
         if found := list(find_mistakes(self.as_dict())):
             mistakes = [Mistake(None, key_of(where), text) for where, text in found]
             raise SuiteError(f"suite {self.name!r:.60}", mistakes)
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Suite:
+        """The suite of what `as_dict`, or a file, says; a `SuiteError` if it has mistakes."""
+        if found := list(find_mistakes(values)):
+            raise SuiteError("suite", [Mistake(None, key_of(where), text) for where, text in found])
+        severities = values["severities"]
+        lists: dict[str, Any] = {
+            "corruptions": tuple(expand(values["corruptions"])),
+            "severities": severities if severities == PUBLISHED else tuple(sorted(severities)),
+        }
+        if "prepare" in values:
+            lists["prepare"] = tuple(Step.parse(text) for text in values["prepare"])
+        if "metrics" in values:
+            lists["metrics"] = tuple(values["metrics"])
+        return cls(**{**values, **lists})
 
     def __str__(self) -> str:
         return f"{self.name}@{self.version}"

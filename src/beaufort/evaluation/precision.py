@@ -1,0 +1,103 @@
+"""Only as many images as a precision takes.
+
+The images come in a random order, so that those seen so far are a fair sample of all. The intervals of the
+headline numbers are looked at after fixed numbers of images (`stats.looks`), and the run ends at the first
+look at which every one of them, for every model, is narrower than ± the precision, and enough images were
+answered wrongly and rightly to believe it (`stats.seen_enough`). Values never decide when to stop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from beaufort.conditions import Condition
+from beaufort.errors import OptionError
+from beaufort.evaluation.plan import Plan
+from beaufort.results import Results, Setting, Source, score
+from beaufort.stats import looks, seen_enough
+from beaufort.store import Cell, FileStore
+
+__all__ = ["Stop", "run_until"]
+
+_RESAMPLES = 2000
+"""For a look; the numbers that are reported in the end take more."""
+
+
+@dataclass(frozen=True)
+class Stop:
+    """Where a run with a precision ended."""
+
+    images: int
+    """How many were shown."""
+    of: int
+    """How many there are."""
+    precision: float
+    """What was asked for, as a share."""
+    half_widths: Mapping[str, Mapping[str, float]]
+    """Half the width of the interval of each headline number, by model and metric."""
+    enough: bool
+    """Whether every model has images enough of either kind to believe the widths."""
+
+    @property
+    def met(self) -> bool:
+        """Whether it ended because every interval is narrow enough, and not because images ran out."""
+        return self.enough and self.widest <= self.precision
+
+    @property
+    def widest(self) -> float:
+        """Half the width of the widest interval."""
+        return max(width for one in self.half_widths.values() for width in one.values())
+
+
+def run_until(
+    plan: Plan,
+    store: FileStore,
+    precision: float,
+    baseline: str | None,
+    show: Callable[[int, int], None],
+) -> Stop:
+    """Show images, from one number to another, until the numbers are as precise as asked for.
+
+    Args:
+        plan: all images, in a random order.
+        store: where `show` keeps the answers.
+        precision: as a share: 0.01 is one point.
+        baseline: as for `score`.
+        show: shows the images from a first to behind a last.
+    """
+    if not precision > 0:
+        raise OptionError(f"the precision {precision!r} came; accepted is a number above 0")
+    shown = 0
+    for count in looks(plan.setup.count):
+        show(shown, count)
+        shown = count
+        stop = _look(plan, store, precision, baseline, count)
+        if stop.met:
+            break
+    return stop
+
+
+def _look(plan: Plan, store: FileStore, precision: float, baseline: str | None, count: int) -> Stop:
+    results = _results(plan, store)
+    scores = score(results, baseline=baseline, resamples=_RESAMPLES)
+    wanted = set(scores.suite.metrics) & set(scores.models[0].metrics) or {scores.headline}
+    half_widths = {
+        one.model: {name: value.half_width for name, value in one.metrics.items() if name in wanted}
+        for one in scores.models
+    }
+    wrong = (~results.answers(name).correct for name in results.models)
+    enough = all(seen_enough(one.mean(axis=0)) for one in wrong)
+    return Stop(count, plan.setup.count, precision, half_widths, enough)
+
+
+def _results(plan: Plan, store: FileStore) -> Results:
+    setup = plan.setup
+    if setup.suite is None:
+        raise OptionError("a precision came without a suite; the suite says which numbers are to be precise")
+    cells: dict[str, dict[Condition, Cell]] = {}
+    for work in plan.works:
+        cells.setdefault(work.model.spec.name, {})[work.condition] = work.cell
+    setting = Setting(str(setup.data["digest"]), setup.dataset.order, setup.seed)
+    sources = dict.fromkeys(cells, Source(store, store.listing()))
+    return Results(setup.suite, setting, setup.dataset.name, setup.dataset.classes, cells, {}, sources)

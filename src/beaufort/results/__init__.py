@@ -1,0 +1,30 @@
+"""Results: stored answers as numbers with a name, a baseline and an interval."""
+
+from __future__ import annotations
+
+from beaufort.results.answers import Answers
+from beaufort.results.baseline import Reference, find_reference
+from beaufort.results.compare import Comparison, Difference, compare
+from beaufort.results.gate import Verdict, gate
+from beaufort.results.open import Results, ResultsError, Setting, Source, join_results, open_results
+from beaufort.results.scores import ModelScores, Scores, score
+
+__all__ = [
+    "Answers",
+    "Comparison",
+    "Difference",
+    "ModelScores",
+    "Reference",
+    "Results",
+    "ResultsError",
+    "Scores",
+    "Setting",
+    "Source",
+    "Verdict",
+    "compare",
+    "find_reference",
+    "gate",
+    "join_results",
+    "open_results",
+    "score",
+]

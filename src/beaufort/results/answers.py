@@ -1,0 +1,122 @@
+"""What one model said to every version of every base image."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from beaufort.conditions import Condition
+from beaufort.store import Cell, FileStore, Listing, StoreError
+
+__all__ = ["Answers", "read_answers"]
+
+_COLUMNS = ("id", "label", "top", "p", "nll", "brier", "entropy")
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """One model's answers: a row for each condition, a column for each base image answered under all."""
+
+    model: str
+    conditions: tuple[Condition, ...]
+    ids: tuple[str, ...]
+    labels: NDArray[np.int32]
+    top: NDArray[np.int32]
+    """The most probable classes, best first, `(conditions, images, 5 or fewer)`."""
+    confidence: NDArray[np.float32]
+    """The probability of the most probable class, `(conditions, images)`."""
+    nll: NDArray[np.float32]
+    brier: NDArray[np.float32]
+    entropy: NDArray[np.float32]
+    unread: int
+    """Images that have no answer under at least one condition, and are left out."""
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @cached_property
+    def correct(self) -> NDArray[np.bool_]:
+        """Whether the most probable class is the true one, `(conditions, images)`."""
+        return np.equal(self.top[..., 0], self.labels)
+
+    @cached_property
+    def correct5(self) -> NDArray[np.bool_]:
+        """Whether the true class is among the five most probable."""
+        return np.asarray(np.equal(self.top, self.labels[:, None]).any(axis=-1))
+
+    @cached_property
+    def rows(self) -> dict[str | None, list[int]]:
+        """Rows by corruption, from weak to strong; the clean images' under None."""
+        found: dict[str | None, list[int]] = {}
+        for row, condition in enumerate(self.conditions):
+            found.setdefault(condition.corruption, []).append(row)
+        return found
+
+    def errors(self, corruption: str | None) -> NDArray[np.float32]:
+        """How often each image was answered wrongly under a corruption: the mean over its severities."""
+        wrong = ~self.correct[self.rows[corruption]]
+        mean: NDArray[np.float32] = wrong.mean(axis=0, dtype=np.float32)
+        return mean
+
+    def take(self, places: NDArray[np.intp]) -> Answers:
+        """The same for some of the images."""
+        return Answers(
+            self.model,
+            self.conditions,
+            tuple(self.ids[place] for place in places),
+            self.labels[places],
+            self.top[:, places],
+            self.confidence[:, places],
+            self.nll[:, places],
+            self.brier[:, places],
+            self.entropy[:, places],
+            self.unread,
+        )
+
+
+def read_answers(store: FileStore, listing: Listing, cells: Mapping[Condition, Cell]) -> Answers:
+    """The answers of one model's cells, those to images that all of them have."""
+    tables = [store.read(cell, listing, _COLUMNS) for cell in cells.values()]
+    places = [np.asarray(table["place"]) for table in tables]
+    answered = [
+        place[np.asarray(table["top"].is_valid())] for place, table in zip(places, tables, strict=True)
+    ]
+    common = answered[0]
+    for other in answered[1:]:
+        if not np.array_equal(common, other):
+            common = np.intersect1d(common, other, assume_unique=True)
+    first = next(iter(cells.values()))
+    if not len(common):
+        raise StoreError(f"no image of {first.data['name']} has an answer under all conditions")
+    wanted = [
+        table.take(np.searchsorted(place, common)) if len(place) != len(common) else table
+        for place, table in zip(places, tables, strict=True)
+    ]
+    top, p = (np.stack([_lists(table[name]) for table in wanted]) for name in ("top", "p"))
+    nll, brier, entropy = (
+        np.stack([np.asarray(table[name], dtype=np.float32) for table in wanted])
+        for name in ("nll", "brier", "entropy")
+    )
+    return Answers(
+        str(first.model["name"]),
+        tuple(cells),
+        tuple(map(str, wanted[0]["id"].to_pylist())),
+        np.asarray(wanted[0]["label"], dtype=np.int32),
+        top,
+        np.ascontiguousarray(p[..., 0]),
+        nll,
+        brier,
+        entropy,
+        len(np.unique(np.concatenate(places))) - len(common),
+    )
+
+
+def _lists(column: pa.ChunkedArray[Any]) -> NDArray[Any]:
+    whole: Any = column.combine_chunks()
+    return np.asarray(whole.flatten()).reshape(len(whole), -1)

@@ -1,0 +1,67 @@
+"""What errors are divided by: a published network's, or those of a model of the store."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from beaufort.errors import UnknownNameError
+from beaufort.metrics import BASELINE_NAMES, get_baseline
+from beaufort.registry import unknown
+from beaufort.results.open import Results
+from beaufort.suites import Suite
+
+__all__ = ["NO_BASELINE", "Reference", "find_reference"]
+
+NO_BASELINE = "none"
+"""The name that stands for no baseline at all."""
+
+
+@dataclass(frozen=True)
+class Reference:
+    """The baseline of a result."""
+
+    name: str
+    title: str
+    source: str
+    """Where its errors come from, for people."""
+    clean: float | None = None
+    """Its error on clean images; None if it is not known, or if it is a model of the store."""
+    errors: Mapping[str, float] | None = None
+    """Its error under each corruption, the mean over severities; None if it is a model of the store."""
+
+    @property
+    def stored(self) -> bool:
+        """Whether it is a model of the store, whose errors have an uncertainty of their own."""
+        return self.errors is None
+
+
+def find_reference(results: Results, name: str | None = None) -> Reference | None:
+    """The baseline of a name, or the suite's own; None if there is to be none.
+
+    Args:
+        results: what is to be divided.
+        name: one of `BASELINE_NAMES`, a model of the store, or `none`; the suite's if None.
+    """
+    wanted = results.suite.baseline if name is None else name
+    if wanted is None or wanted == NO_BASELINE:
+        return None
+    if wanted in results.models:
+        return Reference(wanted, wanted, "a model of this store, on the same images")
+    if wanted not in BASELINE_NAMES:
+        known = dict.fromkeys((*BASELINE_NAMES, *results.models, NO_BASELINE))
+        raise UnknownNameError(unknown("baseline", wanted, known))
+    return published_reference(results.suite, wanted)
+
+
+def published_reference(suite: Suite, name: str) -> Reference:
+    """A published network's errors on the corruptions and severities of a suite."""
+    baseline = get_baseline(name)
+    severities = None if suite.severities == "published" else suite.severities
+    errors = baseline.select(suite.corruptions, severities)
+    means = {
+        corruption: float(np.mean(np.asarray(values, np.float64))) for corruption, values in errors.items()
+    }
+    return Reference(name, baseline.title, baseline.source, baseline.clean, means)
