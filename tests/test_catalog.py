@@ -7,6 +7,8 @@ import hashlib
 import pickle
 import tarfile
 import threading
+import urllib.error
+import urllib.request
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -289,6 +291,20 @@ def test_and_goes_on_in_another_run(monkeypatch: pytest.MonkeyPatch, server: Ser
         fetch("tests/file.bin")
     assert fetch("tests/file.bin").read_bytes() == BIG
     assert server.asked[-1] == "bytes=3000-"
+
+
+def test_a_server_that_does_not_answer_is_waited_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def no_answer(request: urllib.request.Request, timeout: float) -> None:
+        asked.append(request.full_url)
+        raise urllib.error.URLError(TimeoutError("timed out"))
+
+    monkeypatch.setattr(urllib.request, "urlopen", no_answer)
+    monkeypatch.setattr(catalog, "_silent_servers", {})
+    register(monkeypatch, Url("http://silent.test/a"), Url("http://silent.test/b"), Given(CONTENT))
+    assert fetch("tests/file.bin").read_bytes() == CONTENT
+    assert asked == ["http://silent.test/a"]
 
 
 def test_a_server_that_cannot_give_a_part(monkeypatch: pytest.MonkeyPatch, server: Server) -> None:

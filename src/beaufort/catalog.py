@@ -23,6 +23,7 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+import time
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Sequence
@@ -53,7 +54,8 @@ __all__ = [
     "state",
 ]
 
-_TIMEOUT_S = 30
+_TIMEOUT_S = 10
+_FORGIVEN_S = 60
 _PACKAGE_TIMEOUT_S = 1800
 _TRIES = 3
 _NO_MORE = 416
@@ -194,6 +196,8 @@ class Entry:
     """Names of assets."""
     opens_as: str = ""
     """For a data set, the reader and the part of it, as in `mnist#test`."""
+    label_space: str = ""
+    """What its labels are numbers in, as `imagenet-1k`, where the files do not name every class."""
 
     @property
     def size(self) -> int:
@@ -368,12 +372,20 @@ def _arriving(part: Path) -> Path:
     return part.with_name(f"{part.name}.download")
 
 
+_silent_servers: dict[str, float] = {}
+"""When a server did not answer: one behind a wall that swallows everything is waited for once."""
+
+
 def _download(address: str, path: Path, tell: Tell) -> None:
     """Add to `path` what it lacks, if the server can give a part, otherwise all."""
     import urllib.error  # half of what importing this module would cost
+    import urllib.parse
     import urllib.request
     from http.client import HTTPException
 
+    server = urllib.parse.urlsplit(address).netloc
+    if time.monotonic() - _silent_servers.get(server, -_FORGIVEN_S) < _FORGIVEN_S:
+        raise OSError("the server did not answer a moment ago")
     start = path.stat().st_size if path.exists() else 0
     request = urllib.request.Request(address, headers={"Range": f"bytes={start}-"} if start else {})
     try:
@@ -383,6 +395,10 @@ def _download(address: str, path: Path, tell: Tell) -> None:
             if error.code == _NO_MORE and start:
                 return  # there is no more; the sha256 will tell whether it is right
             raise OSError(f"the server answered {error.code} {error.reason}") from None
+    except urllib.error.URLError as error:
+        if isinstance(error.reason, TimeoutError):
+            _silent_servers[server] = time.monotonic()
+        raise
     with answer:
         goes_on = (answer.headers.get("Content-Range") or "").startswith(f"bytes {start}-")
         with path.open("ab" if goes_on else "wb") as file:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from beaufort.datasets import (  # noqa: F401
+    _foolbox_files,
     _mnist_files,
     arrays,
     folder,

@@ -11,6 +11,7 @@ from beaufort.catalog import entries, pull
 from beaufort.datasets._dataset import Dataset
 from beaufort.datasets._reader import Reader, readers
 from beaufort.errors import OptionError
+from beaufort.models import class_names
 
 __all__ = ["open_dataset"]
 
@@ -38,7 +39,8 @@ def _from_catalog(name: str) -> Dataset:
         raise OptionError(f"{name!r} is in the catalog and is not a data set; {_names()}")
     folder = pull(name)[0].parent
     kind, _, part = entry.opens_as.partition("#")
-    return replace(readers[kind].open(str(folder), part), name=name)
+    found = replace(readers[kind].open(str(folder), part), name=name)
+    return replace(found, classes=class_names(entry.label_space)) if entry.label_space else found
 
 
 def _from_path(spec: str) -> Dataset:

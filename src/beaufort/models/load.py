@@ -136,6 +136,14 @@ for _adapter in (
         "https://host/classify",
         "a service that answers images with logits",
     ),
+    Adapter(
+        "demo",
+        "beaufort.models.demo:load",
+        ("onnxruntime",),
+        "",
+        "demo:digits",
+        "for a first try: digits, which Beaufort brings along, and efficientnet-lite0, which is fetched",
+    ),
 ):
     adapters.register(_adapter.kind, _adapter)
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from beaufort.arrays import Bytes
+from beaufort.arrays import Bytes, Images, is_tensor
 from beaufort.errors import OptionError
 from beaufort.models._errors import ModelError
 from beaufort.models.preprocessing import Preprocessing
@@ -32,19 +32,42 @@ class Network:
     device: str = "cpu"
     max_batch: int | None = None
     """The most images the network takes at once; more are run in turns."""
+    on_device: Callable[[Any], Any] | None = None
+    """As `forward`, from tensors to tensors on its device; None where a network takes arrays only."""
 
     def __post_init__(self) -> None:
         if self.max_batch is not None and (isinstance(self.max_batch, bool) or self.max_batch < 1):
             raise OptionError(f"max_batch {self.max_batch!r} came; accepted is a number from 1")
 
-    def __call__(self, images: Bytes) -> Logits:
-        """Float32 logits `(n, classes)` of uint8 images `(n, h, w, 1 or 3)`."""
+    def __call__(self, images: Images) -> Logits:
+        """Float32 logits `(n, classes)` of uint8 images `(n, h, w, 1 or 3)`, an array or a torch tensor."""
+        if is_tensor(images):
+            return self.submit(images)()
         step = self.max_batch or max(1, len(images))
         parts = [self._run(images[start : start + step]) for start in range(0, len(images), step)]
         if parts:
             return parts[0] if len(parts) == 1 else np.concatenate(parts)
         self.spec.preprocessing.apply(images)  # says what is wrong with them
         return np.empty((0, self.spec.classes or 0), np.float32)
+
+    def submit(self, images: Images) -> Callable[[], Logits]:
+        """Begin with some images; what comes back waits for the logits.
+
+        Tensors on the network's device stay there, unless they must be resized, which only Pillow does; all
+        else is done at once.
+        """
+        size = self.spec.preprocessing.size
+        if not is_tensor(images) or self.on_device is None or size not in (None, tuple(images.shape[1:3])):
+            answer = self(images.cpu().numpy() if is_tensor(images) else images)
+            return lambda: answer
+        from beaufort.models._tensors import fetched, prepared
+
+        step = self.max_batch or max(1, len(images))
+        parts = [images[start : start + step] for start in range(0, len(images), step)]
+        coming = [fetched(self.on_device(prepared(part, self.spec.preprocessing))) for part in parts]
+        return lambda: np.concatenate(
+            [self._checked(wait(), len(part)) for wait, part in zip(coming, parts, strict=True)]
+        )
 
     def with_preprocessing(self, preprocessing: Preprocessing) -> Network:
         """The same network behind another preprocessing, with a digest of its own."""
@@ -59,12 +82,13 @@ class Network:
         return replace(self, spec=replace(self.spec, classes=self(black).shape[1]))
 
     def _run(self, images: Bytes) -> Logits:
-        prepared = self.spec.preprocessing.apply(images)
-        answer = np.asarray(self.forward(prepared))
-        if answer.ndim != 2 or len(answer) != len(images) or answer.dtype.kind not in "fiu":
+        return self._checked(np.asarray(self.forward(self.spec.preprocessing.apply(images))), len(images))
+
+    def _checked(self, answer: NDArray[Any], count: int) -> Logits:
+        if answer.ndim != 2 or len(answer) != count or answer.dtype.kind not in "fiu":
             raise ModelError(
-                f"{self.spec.name} answered {len(images)} images with an array {answer.dtype} "
-                f"{answer.shape}; logits ({len(images)}, classes) are expected"
+                f"{self.spec.name} answered {count} images with an array {answer.dtype} "
+                f"{answer.shape}; logits ({count}, classes) are expected"
             )
         if self.spec.classes not in (None, answer.shape[1]):
             raise ModelError(

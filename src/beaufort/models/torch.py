@@ -6,7 +6,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Unpack
 
-import numpy as np
 from numpy.typing import NDArray
 
 from beaufort.errors import OptionError
@@ -160,21 +159,23 @@ def from_module(
         details={**(details or {}), **({"tf32": True} if tf32 else {})} or None,
     )
 
-    def forward(batch: NDArray[Any]) -> Logits:
+    def answer(batch: Any) -> Any:
         count = len(batch)
         if fixed_batch and count < fixed_batch:
-            filler = np.zeros((fixed_batch - count, *batch.shape[1:]), batch.dtype)
-            batch = np.concatenate([batch, filler])
+            batch = torch.cat([batch, batch.new_zeros((fixed_batch - count, *batch.shape[1:]))])
         steady = torch.backends.cudnn.flags(
             enabled=True, benchmark=False, deterministic=True, allow_tf32=tf32
         )
         with torch.inference_mode(), steady:
-            tensor = torch.from_numpy(batch).to(where)
             if channels_last:
-                tensor = tensor.contiguous(memory_format=layout)
-            return _logits((run or module)(tensor))[:count]
+                batch = batch.contiguous(memory_format=layout)
+            return _logits((run or module)(batch))[:count]
 
-    return Network(spec, forward, where, max_batch).counted()
+    def forward(batch: NDArray[Any]) -> Logits:
+        found: Logits = answer(torch.from_numpy(batch).to(where)).cpu().numpy()
+        return found
+
+    return Network(spec, forward, where, max_batch, answer).counted()
 
 
 def choose_device(device: str) -> str:
@@ -269,8 +270,8 @@ def _build(arch: str) -> Any:
     return made
 
 
-def _logits(answer: Any) -> Logits:
-    """The array in what a module returned: a tensor, the first of several, or `.logits`."""
+def _logits(answer: Any) -> Any:
+    """The tensor in what a module returned: a tensor, the first of several, or `.logits`."""
     if isinstance(answer, tuple | list) and answer:
         answer = answer[0]
     answer = getattr(answer, "logits", answer)
@@ -278,5 +279,4 @@ def _logits(answer: Any) -> Logits:
         raise ModelError(
             f"the module returned an object of type {type(answer).__name__}; a tensor is expected"
         )
-    found: Logits = answer.detach().float().cpu().numpy()
-    return found
+    return answer.detach().float()

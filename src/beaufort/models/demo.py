@@ -1,0 +1,84 @@
+"""Two classifiers for a first try: one that comes with Beaufort, one that the catalog fetches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Unpack
+
+from beaufort.catalog import fetch
+from beaufort.models import _efficientnet_lite0, onnx
+from beaufort.models._class_names import class_names
+from beaufort.models.network import Network
+from beaufort.models.options import Changes
+from beaufort.registry import Registry
+
+__all__ = ["demos", "load"]
+
+
+@dataclass(frozen=True)
+class _Demo:
+    file: Callable[[], Path]
+    classes: Callable[[], tuple[str, ...]]
+    label_space: str
+    changes: Changes
+    """What the file cannot say about its preprocessing."""
+
+
+demos: Registry[_Demo] = Registry("model for a first try")
+"""The models by the word after `demo:`."""
+
+demos.register(
+    "digits",
+    _Demo(
+        lambda: Path(__file__).parent / "data" / "digits.onnx",
+        lambda: tuple("0123456789"),
+        "mnist",
+        {},
+    ),
+)
+demos.register(
+    "efficientnet-lite0",
+    _Demo(
+        lambda: fetch(_efficientnet_lite0.ASSET),
+        lambda: class_names("imagenet-1k"),
+        "imagenet-1k",
+        {"resize": 256, "interpolation": "bicubic"},
+    ),
+)
+
+
+def load(
+    text: str,
+    *,
+    name: str | None = None,
+    device: str = "auto",
+    threads: int | None = None,
+    max_batch: int | None = None,
+    **changes: Unpack[Changes],
+) -> Network:
+    """A classifier for a first try.
+
+    Args:
+        text: `digits`, a small network for MNIST that comes with Beaufort (`tools/train_digits.py` made it);
+            `efficientnet-lite0`, a small network for photos, fetched on the first use.
+        name: what tables call it.
+        device: as for ONNX files.
+        threads: as for ONNX files.
+        max_batch: the most images to run at once.
+        **changes: what is to be different about the preprocessing.
+    """
+    demo = demos[text]
+    wanted: Changes = {**demo.changes, **changes}
+    network = onnx.load(
+        str(demo.file()),
+        name=name or text,
+        classes=demo.classes(),
+        label_space=demo.label_space,
+        device=device,
+        threads=threads,
+        max_batch=max_batch,
+        **wanted,
+    )
+    return replace(network, spec=replace(network.spec, source=f"demo:{text}"))
