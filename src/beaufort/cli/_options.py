@@ -9,11 +9,36 @@ import typer
 
 from beaufort.errors import OptionError
 
-__all__ = ["Jobs", "Json", "Seed", "comma_list", "severity_list"]
+__all__ = [
+    "Baseline",
+    "Jobs",
+    "Json",
+    "ResultSeed",
+    "Seed",
+    "Store",
+    "SuiteOfStore",
+    "comma_list",
+    "severity_list",
+]
 
 Seed = Annotated[int, typer.Option(help="Any whole number; the same seed gives the same bytes.")]
 Jobs = Annotated[int | None, typer.Option(help="Threads; all processors if not given. It changes no result.")]
 Json = Annotated[bool, typer.Option("--json", help="Print a summary for programs.")]
+Store = Annotated[str, typer.Option(help="Folder or URL that keeps the answers.")]
+SuiteOfStore = Annotated[
+    str | None,
+    typer.Option("--suite", help="Which suite's numbers; that of the store's last run if not given."),
+]
+Baseline = Annotated[
+    str | None,
+    typer.Option(
+        help="What mCE divides by: alexnet, alexnet-paper, conv1, a stored model, or none. "
+        "The suite's own if not given."
+    ),
+]
+ResultSeed = Annotated[
+    int | None, typer.Option("--seed", help="Which seed's answers; those of the last run if not given.")
+]
 
 _PART = re.compile(r"([1-5])(?:-([1-5]))?")
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from beaufort.results.answers import Answers
 from beaufort.results.baseline import Reference, find_reference
-from beaufort.results.compare import Comparison, Difference, compare
+from beaufort.results.compare import Comparison, ConditionTest, Difference, compare
 from beaufort.results.gate import Verdict, gate
 from beaufort.results.open import Results, ResultsError, Setting, Source, join_results, open_results
 from beaufort.results.scores import ModelScores, Scores, score
+from beaufort.results.target import open_target
 
 __all__ = [
     "Answers",
     "Comparison",
+    "ConditionTest",
     "Difference",
     "ModelScores",
     "Reference",
@@ -26,5 +28,6 @@ __all__ = [
     "gate",
     "join_results",
     "open_results",
+    "open_target",
     "score",
 ]

@@ -1,0 +1,143 @@
+"""`beaufort compare`: models side by side, and which differences are more than chance."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from beaufort.cli._console import printable, table
+from beaufort.cli._options import Baseline, Json, ResultSeed, Store, SuiteOfStore
+
+if TYPE_CHECKING:
+    from beaufort.results import Comparison
+    from beaufort.stats import Estimate
+
+__all__ = ["compare"]
+
+
+def compare(
+    results: Annotated[
+        list[str],
+        typer.Argument(help="Two or more: a MODEL of --store, a STORE of one model, or STORE::MODEL."),
+    ],
+    *,
+    store: Store = "results",
+    suite: SuiteOfStore = None,
+    baseline: Baseline = None,
+    seed: ResultSeed = None,
+    every: Annotated[
+        bool, typer.Option("--all", help="Show all conditions, not only the significant.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Compare models on the same images: paired differences with intervals, tests, a ranking with ties.
+
+    `beaufort compare resnet50 mobilenet_v2 --store results`
+
+    A difference is the second less the first, with a bootstrap over base images that draws the same images
+    for both. Under each condition McNemar's exact test looks at the images that only one of the two gets
+    right; Holm's correction keeps one false alarm over all conditions at 5 %. Models that share a letter
+    in the ranking are not told apart.
+    """
+    from beaufort.results import compare as compare_models
+    from beaufort.results import join_results, open_target
+
+    parts = [open_target(text, store, suite=suite, seed=seed) for text in results]
+    comparison = compare_models(join_results(parts), baseline=baseline)
+    if as_json:
+        typer.echo(json.dumps(_as_dict(comparison), indent=2))
+    else:
+        _show(comparison, every)
+
+
+def _show(comparison: Comparison, every: bool) -> None:
+    from beaufort.metrics import metrics
+
+    scores = comparison.scores
+    against = f", baseline {scores.reference.title}" if scores.reference else ""
+    typer.echo(
+        f"{scores.suite} on {scores.results.dataset}, {scores.images} images{against}; 95 % intervals\n"
+    )
+    names = list(scores.models[0].metrics)
+    rows = [
+        (
+            f"{place.best}–{place.worst}" if place.best != place.worst else str(place.best),
+            printable(one.model),
+            *(f"{one.metrics[name]:.1%}" for name in names),
+            " ".join(place.groups),
+        )
+        for one, place in zip(scores.models, scores.ranking, strict=True)
+    ]
+    typer.echo(table([("place", "model", *(metrics[name].title for name in names), "tie group"), *rows]))
+    differences = [
+        (
+            f"{printable(one.second)} - {printable(one.first)}",
+            metrics[one.metric].title,
+            _points(one.difference),
+            _p(one.p),
+            "" if one.difference.low > 0 or one.difference.high < 0 else "not told apart",
+        )
+        for one in comparison.differences
+    ]
+    typer.echo("\n" + table([("difference", "metric", "points", "p", ""), *differences]))
+    for (first, second), tests in comparison.conditions.items():
+        shown = [test for test in tests if every or test.p_holm < 0.05]
+        typer.echo(
+            f"\n{printable(first)} and {printable(second)}: "
+            f"{sum(test.p_holm < 0.05 for test in tests)} of {len(tests)} conditions differ (Holm, 5 %)"
+        )
+        if shown:
+            head = ("condition", "first", "second", "only first", "only second", "p", "p (Holm)")
+            lines = [
+                (
+                    str(test.condition),
+                    f"{test.first.value:.1%}",
+                    f"{test.second.value:.1%}",
+                    str(test.only_first),
+                    str(test.only_second),
+                    _p(test.p),
+                    _p(test.p_holm),
+                )
+                for test in shown
+            ]
+            typer.echo(table([head, *lines]))
+
+
+def _points(estimate: Estimate) -> str:
+    return f"{100 * estimate.value:+.2f} [{100 * estimate.low:+.2f}, {100 * estimate.high:+.2f}]"
+
+
+def _p(value: float) -> str:
+    return f"{value:.4f}" if value >= 0.0001 else f"{value:.0e}"
+
+
+def _as_dict(comparison: Comparison) -> dict[str, Any]:
+    scores = comparison.scores
+    return {
+        "suite": str(scores.suite),
+        "dataset": scores.results.dataset,
+        "images": scores.images,
+        "baseline": scores.reference.name if scores.reference else None,
+        "level": scores.level,
+        "ranking": [vars(place) for place in scores.ranking],
+        "metrics": {one.model: {k: vars(v) for k, v in one.metrics.items()} for one in scores.models},
+        "differences": [{**vars(one), "difference": vars(one.difference)} for one in comparison.differences],
+        "conditions": [
+            {
+                "first": first,
+                "second": second,
+                "tests": [
+                    {
+                        **vars(test),
+                        "condition": str(test.condition),
+                        "first": vars(test.first),
+                        "second": vars(test.second),
+                    }
+                    for test in tests
+                ],
+            }
+            for (first, second), tests in comparison.conditions.items()
+        ],
+    }
