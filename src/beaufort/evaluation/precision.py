@@ -68,6 +68,8 @@ def run_until(
     """
     if not precision > 0:
         raise OptionError(f"the precision {precision!r} came; accepted is a number above 0")
+    if plan.setup.suite is None:
+        raise OptionError("a precision came without a suite; the suite says which numbers are to be precise")
     shown = 0
     for count in looks(plan.setup.count):
         show(shown, count)
@@ -93,8 +95,7 @@ def _look(plan: Plan, store: FileStore, precision: float, baseline: str | None, 
 
 def _results(plan: Plan, store: FileStore) -> Results:
     setup = plan.setup
-    if setup.suite is None:
-        raise OptionError("a precision came without a suite; the suite says which numbers are to be precise")
+    assert setup.suite is not None
     cells: dict[str, dict[Condition, Cell]] = {}
     for work in plan.works:
         cells.setdefault(work.model.spec.name, {})[work.condition] = work.cell

@@ -1,0 +1,127 @@
+"""`precision`: as many images as it takes, in a fair order, and no more."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from beaufort.datasets import Dataset, from_arrays
+from beaufort.errors import OptionError
+from beaufort.evaluation import evaluate
+from beaufort.models import Model, as_model
+from beaufort.results import open_results, score
+from beaufort.store import FileStore
+from beaufort.suites import Suite
+
+CLASSES = 4
+SUITE = Suite(
+    name="small",
+    version=1,
+    dataset="dots",
+    scale="mnist",
+    corruptions=("stripe", "shear"),
+    severities="published",
+)
+
+
+def dataset(count: int = 3000) -> Dataset:
+    """Dark pictures with a bright quarter, which is the class; sorted by class, so that order matters."""
+    rng = np.random.default_rng(0)
+    labels = np.sort(rng.integers(0, CLASSES, count))
+    images = rng.integers(0, 120, (count, 28, 28, 1)).astype(np.uint8)
+    for i, label in enumerate(labels):
+        y, x = divmod(int(label), 2)
+        images[i, 14 * y : 14 * y + 14, 14 * x : 14 * x + 14] += rng.integers(0, 12, dtype=np.uint8)
+    return from_arrays("dots", images, labels)
+
+
+def quarters(calls: list[int] | None = None) -> Model:
+    def answer(images: np.ndarray) -> np.ndarray:
+        if calls is not None:
+            calls.append(len(images))
+        sums = images[..., 0].astype(np.float32).reshape(-1, 2, 14, 2, 14).mean(axis=(2, 4))
+        return sums.reshape(-1, 4)
+
+    return as_model(answer, name="quarters", classes=CLASSES, version="1")
+
+
+def test_it_stops_when_it_is_precise_enough(tmp_path: Path) -> None:
+    evaluation = evaluate([quarters()], SUITE, dataset(), tmp_path, precision=0.025)
+    stop = evaluation.stop
+    assert stop is not None
+    assert stop.met
+    assert 500 <= stop.images < 3000
+    assert stop.of == 3000
+    scores = score(open_results(FileStore(tmp_path)))
+    assert scores.images == stop.images
+    assert scores.models[0].headline.half_width == pytest.approx(stop.widest, rel=0.1)
+    every = evaluate([quarters()], SUITE, dataset(), tmp_path / "all")
+    assert every.stop is None
+    truth = score(open_results(FileStore(tmp_path / "all"))).models[0].headline.value
+    seen = scores.models[0].headline
+    assert seen.low <= truth <= seen.high  # it would not be in the order of the file: classes come one by one
+
+
+def test_images_come_in_a_random_order_and_under_their_own_ids(tmp_path: Path) -> None:
+    evaluate([quarters()], SUITE, dataset(), tmp_path, precision=0.03)
+    answers = open_results(FileStore(tmp_path)).answers("quarters")
+    known = dict(zip(dataset().ids, dataset().labels.tolist(), strict=True))
+    assert all(
+        known[image] == label for image, label in zip(answers.ids, answers.labels.tolist(), strict=True)
+    )
+    shares = np.bincount(answers.labels, minlength=CLASSES) / len(answers)
+    assert shares == pytest.approx(0.25, abs=0.08)
+
+
+def test_an_answer_is_the_same_as_in_a_whole_run(tmp_path: Path) -> None:
+    evaluate([quarters()], SUITE, dataset(), tmp_path / "some", precision=0.05)
+    evaluate([quarters()], SUITE, dataset(), tmp_path / "all")
+    some = open_results(FileStore(tmp_path / "some")).answers("quarters")
+    whole = open_results(FileStore(tmp_path / "all")).answers("quarters")
+    places = {image: place for place, image in enumerate(whole.ids)}
+    where = [places[image] for image in some.ids]
+    assert np.array_equal(some.top, whole.top[:, where])
+
+
+def test_it_takes_up_where_it_stopped(tmp_path: Path) -> None:
+    calls: list[int] = []
+    first = evaluate([quarters(calls)], SUITE, dataset(), tmp_path, precision=0.03)
+    again = evaluate([quarters(calls)], SUITE, dataset(), tmp_path, precision=0.03)
+    assert first.stop == again.stop
+    assert sum(calls) == 3 * first.stop.images
+    more = evaluate([quarters(calls)], SUITE, dataset(), tmp_path, precision=0.02)
+    assert more.stop.images > first.stop.images
+    assert sum(calls) == 3 * more.stop.images
+
+
+def test_images_may_run_out(tmp_path: Path) -> None:
+    stop = evaluate([quarters()], SUITE, dataset(600), tmp_path, precision=0.001).stop
+    assert stop is not None
+    assert not stop.met
+    assert stop.images == stop.of == 600
+
+
+@pytest.mark.parametrize("precision", [0, -0.01, float("nan")])
+def test_a_precision_that_cannot_be(tmp_path: Path, precision: float) -> None:
+    with pytest.raises(OptionError, match="above 0"):
+        evaluate([quarters()], SUITE, dataset(600), tmp_path, precision=precision)
+
+
+def test_conditions_alone_have_no_headline(tmp_path: Path) -> None:
+    with pytest.raises(OptionError, match="without a suite"):
+        evaluate([quarters()], SUITE.conditions("dots"), dataset(600), tmp_path, precision=0.02)
+
+
+def test_a_shuffled_data_set_is_the_same_data() -> None:
+    data = dataset(100)
+    mixed = data.shuffled(3)
+    assert mixed.digest() == data.digest()
+    assert sorted(mixed.ids) == sorted(data.ids)
+    assert list(mixed.ids) != list(data.ids)
+    assert list(mixed.ids) == list(data.shuffled(3).ids)
+    place = list(data.ids).index(mixed.ids[0])
+    assert np.array_equal(mixed[0].image, data[place].image)
+    with pytest.raises(OptionError, match="shuffled already"):
+        mixed.shuffled(4)
