@@ -7,9 +7,8 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c const
 
 .PHONY: demo test lint types docs bench kill clean
 
-demo: $(VENV)/core  ## a gallery of every corruption, in demo/
-	$(BIN)/beaufort gallery --output demo
-	@echo "open demo/gallery.html, or look at demo/gallery.png"
+demo: $(VENV)/core  ## a small classifier on all of MNIST-C: its table, and its report in demo/
+	$(BIN)/beaufort demo --output demo
 
 test: lint types  ## what CI runs: lint, types, tests
 	$(BIN)/python -m pytest
@@ -27,8 +26,9 @@ docs: $(VENV)/docs  ## the documentation, in site/, with pictures made by the co
 	$(BIN)/beaufort gallery --subset mnist-c-all --output docs/assets/gallery-mnist || [ $$? -eq 1 ]
 	$(BIN)/mkdocs build --strict
 
-bench: $(VENV)/core  ## how fast the corruptions are, beside imagecorruptions
+bench: $(VENV)/core  ## how fast the corruptions are, beside imagecorruptions, and the intervals
 	$(BIN)/python benchmarks/corruptions.py --json benchmarks/corruptions.json
+	$(BIN)/python benchmarks/intervals.py speed
 
 kill: $(VENV)/dev  ## two hundred kills of a run, at random times
 	BEAUFORT_KILLS=200 $(BIN)/python -m pytest tests/evaluation -k kill

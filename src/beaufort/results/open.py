@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from beaufort.conditions import Condition
@@ -79,7 +80,7 @@ class Results:
 
 
 def open_results(
-    store: str | FileStore,
+    store: str | Path | FileStore,
     *,
     suite: str | Suite | None = None,
     models: Sequence[str] | None = None,

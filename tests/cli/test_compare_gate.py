@@ -1,0 +1,125 @@
+"""`beaufort compare` and `gate` as a person types them, and the workflow that the documentation shows."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from beaufort.cli._app import app
+from beaufort.store import FileStore
+
+ROOT = Path(__file__).resolve().parents[2]
+Fill = Callable[..., FileStore]
+
+
+def invoke(*arguments: str, code: int = 0) -> str:
+    result = CliRunner().invoke(app, list(arguments))
+    assert result.exit_code == code, result.output
+    return result.output
+
+
+def test_compare(fill: Fill) -> None:
+    store = fill("s", {"good": 0.9, "bad": 0.6, "twin": 0.6}).location
+    text = invoke("compare", "good", "bad", "twin", "--store", store)
+    lines = text.splitlines()
+    assert "mnist-c@1 on digits, 300 images, baseline Conv1" in lines[0]
+    assert re.search(r"^1 +good .* a$", text, re.M)
+    assert re.search(r"^2–3 +(bad|twin) .* b$", text, re.M)
+    assert "not told apart" in text
+    assert "16 of 16 conditions differ" in text
+    every = invoke("compare", "bad", "twin", "--store", store, "--all")
+    assert "digits/canny_edges" in every
+    facts = json.loads(invoke("compare", "good", f"{store}::bad", "--store", store, "--json"))
+    assert [place["name"] for place in facts["ranking"]] == ["good", "bad"]
+    assert len(facts["conditions"][0]["tests"]) == 16
+
+
+def test_compare_takes_stores(fill: Fill) -> None:
+    new, old = fill("new", {"net": 0.9}).location, fill("old", {"net": 0.7}).location
+    text = invoke("compare", new, old)
+    assert f"net ({new})" in text
+    assert "two models" in invoke("compare", new, code=2)
+
+
+def test_gate_has_three_ends(fill: Fill) -> None:
+    new, old = fill("new", {"net": 0.85}).location, fill("old", {"net": 0.9}).location
+    assert "gate: failed" in invoke("gate", "--store", new, "--baseline", old, "--max-drop", "1", code=1)
+    assert "gate: passed" in invoke("gate", "--store", new, "--baseline", old, "--max-drop", "20")
+    assert "gate: passed" in invoke("gate", "--store", old, "--baseline", new)
+    other = fill("other", {"net": 0.9}, seed=3).location
+    assert "seeds 0 and 3" in invoke("gate", "--store", new, "--baseline", other, code=2)
+    assert "no answers" in invoke("gate", "--store", new, "--baseline", "memory://nothing-here", code=2)
+    facts = json.loads(invoke("gate", "--store", new, "--baseline", old, "--json", code=1))
+    assert facts["metric"] == "mean_accuracy"
+    assert facts["drop"]["low"] > 0
+
+
+@pytest.mark.usefixtures("_digits")
+def test_the_workflow_of_the_documentation_works(tmp_path: Path) -> None:
+    """Its shell steps, in order: a push to main, then a pull request that breaks the model."""
+    text = (ROOT / "docs" / "gate.md").read_text(encoding="utf-8")
+    workflow = yaml.safe_load(re.search(r"```yaml\n(.*?)```", text, re.S)[1])
+    steps = [step for step in workflow["jobs"]["gate"]["steps"] if "run" in step]
+    model = ROOT / "src" / "beaufort" / "models" / "data" / "digits.onnx"
+    shutil.copy(model, tmp_path / "model.onnx")
+    assert _run(steps, "push", tmp_path) == {"Evaluate": 0, "Report": 0, "Keep as the baseline": 0}
+    assert (tmp_path / "report.html").stat().st_size > 10_000
+    shutil.rmtree(tmp_path / "new")
+    assert _run(steps, "pull_request", tmp_path) == {"Evaluate": 0, "Gate": 0, "Report": 0}
+    shutil.rmtree(tmp_path / "new")
+    (tmp_path / "model.onnx").write_bytes(_worse(model.read_bytes()))
+    assert _run(steps, "pull_request", tmp_path)["Gate"] == 1
+
+
+def _run(steps: list[dict[str, str]], event: str, folder: Path) -> dict[str, int]:
+    """Exit codes of the steps that an event runs; the data set is cut down to be quick."""
+    codes = {}
+    for step in steps:
+        wanted = re.fullmatch(r"github\.event_name == '(\w+)'", step.get("if", "")) or [None, event]
+        if step["name"] == "Install" or wanted[1] != event:
+            continue
+        command = step["run"].replace("--limit 2000", "--limit 300")
+        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        done = subprocess.run(
+            ["bash", "-e", "-c", command],
+            cwd=folder,
+            env={**os.environ, "PATH": path},
+            check=False,
+            timeout=300,
+        )
+        codes[step["name"]] = done.returncode
+    return codes
+
+
+def _worse(content: bytes) -> bytes:
+    """The same network with the weights of its last layer blurred by noise."""
+    import numpy as np
+    import onnx
+
+    network = onnx.load_from_string(content)
+    last = [one for one in network.graph.initializer if len(one.dims) == 2][-1]
+    values = onnx.numpy_helper.to_array(last)
+    noise = np.random.default_rng(0).normal(0, 2 * values.std(), values.shape).astype(np.float32)
+    last.CopyFrom(onnx.numpy_helper.from_array(values + noise, last.name))
+    return network.SerializeToString()
+
+
+@pytest.fixture
+def _digits() -> None:
+    from beaufort.datasets import open_dataset
+    from beaufort.errors import AssetError
+
+    try:
+        open_dataset("mnist-test")
+    except AssetError as error:
+        pytest.skip(str(error))
