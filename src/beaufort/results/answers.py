@@ -40,6 +40,12 @@ class Answers:
     def __len__(self) -> int:
         return len(self.ids)
 
+    @property
+    def size(self) -> int:
+        """About how many bytes it takes."""
+        arrays = (self.top, self.confidence, self.nll, self.brier, self.entropy)
+        return sum(array.nbytes for array in arrays) + 100 * len(self.ids)
+
     @cached_property
     def correct(self) -> NDArray[np.bool_]:
         """Whether the most probable class is the true one, `(conditions, images)`."""

@@ -6,11 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
+import numpy as np
+from numpy.typing import NDArray
+
 from beaufort.conditions import Condition
 from beaufort.errors import OptionError
-from beaufort.results.answers import Answers
-from beaufort.results.open import Results
-from beaufort.results.scores import Scores, common, score
+from beaufort.results.open import Results, SharedAnswers
+from beaufort.results.scores import Scores, score
 from beaufort.stats import RESAMPLES, Estimate, bootstrap_p_value, clopper_pearson, holm, interval, mcnemar
 
 __all__ = ["Comparison", "ConditionTest", "Difference", "compare"]
@@ -70,7 +72,8 @@ def compare(
         raise OptionError(f"{', '.join(names)} came; a comparison takes two models or more")
     scores = score(results, baseline=baseline, models=names, resamples=resamples, seed=seed, level=level)
     by_name = {one.model: one for one in scores.models}
-    answers = dict(zip(names, common([results.answers(name) for name in names]), strict=True))
+    correct = {name: answers.correct for name, answers in SharedAnswers(results, names).items()}
+    conditions = results.answers(names[0]).conditions
     differences: list[Difference] = []
     tests: dict[tuple[str, str], tuple[ConditionTest, ...]] = {}
     for first, second in combinations(names, 2):
@@ -79,25 +82,27 @@ def compare(
             drawn = scores.drawn[second][metric] - scores.drawn[first][metric]
             estimate = interval(value, drawn, scores.images, level)
             differences.append(Difference(metric, first, second, estimate, bootstrap_p_value(drawn)))
-        tests[first, second] = _condition_tests(answers[first], answers[second], level)
+        tests[first, second] = _condition_tests(conditions, correct[first], correct[second], level)
     return Comparison(scores, tuple(differences), tests)
 
 
-def _condition_tests(first: Answers, second: Answers, level: float) -> tuple[ConditionTest, ...]:
-    only_first = (first.correct & ~second.correct).sum(axis=1)
-    only_second = (second.correct & ~first.correct).sum(axis=1)
+def _condition_tests(
+    conditions: Sequence[Condition], first: NDArray[np.bool_], second: NDArray[np.bool_], level: float
+) -> tuple[ConditionTest, ...]:
+    only_first = (first & ~second).sum(axis=1)
+    only_second = (second & ~first).sum(axis=1)
     p = [mcnemar(int(a), int(b)) for a, b in zip(only_first, only_second, strict=True)]
     adjusted = holm(p)
-    count = len(first)
+    count = first.shape[1]
     return tuple(
         ConditionTest(
             condition,
-            clopper_pearson(int(first.correct[row].sum()), count, level),
-            clopper_pearson(int(second.correct[row].sum()), count, level),
+            clopper_pearson(int(first[row].sum()), count, level),
+            clopper_pearson(int(second[row].sum()), count, level),
             int(only_first[row]),
             int(only_second[row]),
             p[row],
             float(adjusted[row]),
         )
-        for row, condition in enumerate(first.conditions)
+        for row, condition in enumerate(conditions)
     )

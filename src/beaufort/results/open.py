@@ -9,6 +9,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from beaufort.conditions import Condition
 from beaufort.corruptions import SCALES
 from beaufort.errors import BeaufortError
@@ -17,7 +19,19 @@ from beaufort.results.answers import Answers, read_answers
 from beaufort.store import Cell, FileStore, Listing
 from beaufort.suites import SUITE_NAMES, Suite, SuiteError, get_suite
 
-__all__ = ["Results", "ResultsError", "Setting", "Source", "join_results", "open_results"]
+__all__ = [
+    "Results",
+    "ResultsError",
+    "Setting",
+    "SharedAnswers",
+    "Source",
+    "join_results",
+    "open_results",
+]
+
+
+_ROOM = 2 << 30
+"""Bytes of answers that are kept in memory."""
 
 
 class ResultsError(BeaufortError, LookupError):
@@ -71,11 +85,14 @@ class Results:
         return {}
 
     def answers(self, model: str) -> Answers:
-        """What a model said; read when first asked for, and kept."""
+        """What a model said; read when first asked for, and kept while there is room."""
         if model not in self.cells:
             raise ResultsError(unknown("model of this store", model, dict.fromkeys(self.cells)))
         if model not in self._read:
-            self._read[model] = read_answers(*self.sources[model], self.cells[model])
+            read = read_answers(*self.sources[model], self.cells[model])
+            while self._read and sum(one.size for one in self._read.values()) + read.size > _ROOM:
+                self._read.pop(next(iter(self._read)))
+            self._read[model] = read
         return self._read[model]
 
 
@@ -122,6 +139,41 @@ def open_results(
     classes = tuple(map(str, run.get("classes", ()))) if run else ()
     sources = dict.fromkeys(whole, Source(kept, listing))
     return Results(asked, setting, str(first.data["name"]), classes, whole, lacking, sources, origins)
+
+
+class SharedAnswers(Mapping[str, Answers]):
+    """Models' answers to the images that all of them have; each is read when asked for."""
+
+    def __init__(self, results: Results, models: Sequence[str], also: Sequence[str] = ()) -> None:
+        """The images are those that the models `also` named have, too."""
+        self._results = results
+        self._models = tuple(dict.fromkeys(models))
+        first = results.answers(self._models[0]).ids
+        shared = set(first)
+        self._order: list[str] | None = None
+        for name in (*self._models[1:], *also):
+            if (ids := results.answers(name).ids) != first:
+                shared.intersection_update(ids)
+                self._order = [image for image in first if image in shared]
+        if not shared:
+            raise ResultsError(
+                f"{', '.join(self._models)} have no image in common; evaluate all of them on the same images"
+            )
+
+    def __getitem__(self, model: str) -> Answers:
+        if model not in self._models:
+            raise KeyError(model)
+        answers = self._results.answers(model)
+        if self._order is None:
+            return answers
+        places = {image: place for place, image in enumerate(answers.ids)}
+        return answers.take(np.array([places[image] for image in self._order]))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._models)
+
+    def __len__(self) -> int:
+        return len(self._models)
 
 
 def join_results(parts: Sequence[Results]) -> Results:

@@ -25,11 +25,11 @@ from beaufort.metrics import (
 from beaufort.results.answers import Answers
 from beaufort.results.baseline import Reference, find_reference
 from beaufort.results.calibration import Calibration, calibrate
-from beaufort.results.open import Results, ResultsError
+from beaufort.results.open import Results, SharedAnswers
 from beaufort.stats import RESAMPLES, Estimate, Ranked, bootstrap_means, clopper_pearson, interval, rank
 from beaufort.suites import Suite
 
-__all__ = ["Columns", "ModelScores", "Scores", "common", "score", "statistics"]
+__all__ = ["Columns", "ModelScores", "Scores", "score", "statistics"]
 
 Means = NDArray[np.float64]
 """Mean errors `(…, 1 + corruptions)`: the clean images first, then each corruption."""
@@ -118,29 +118,29 @@ def score(
     """
     names = list(results.models if models is None else models)
     reference = find_reference(results, baseline)
-    needed = [*names, *([reference.name] if reference and reference.stored else [])]
-    answers = common([results.answers(name) for name in dict.fromkeys(needed)])
-    by_name = dict(zip(dict.fromkeys(needed), answers, strict=True))
+    stored = [reference.name] if reference and reference.stored else []
+    needed = list(dict.fromkeys([*names, *stored]))
     columns = columns_of(results.suite)
-    values = np.hstack([error_columns(one, columns) for one in answers])
+    answers = SharedAnswers(results, needed)
+    values = np.hstack([error_columns(one, columns) for one in answers.values()])
     draws = bootstrap_means(values, resamples=resamples, seed=seed)
     exact = values.mean(axis=0, dtype=np.float64)
     width = len(columns)
-    means = {name: exact[i * width : (i + 1) * width] for i, name in enumerate(by_name)}
-    drawn = {name: draws[:, i * width : (i + 1) * width] for i, name in enumerate(by_name)}
+    means = {name: exact[i * width : (i + 1) * width] for i, name in enumerate(needed)}
+    drawn = {name: draws[:, i * width : (i + 1) * width] for i, name in enumerate(needed)}
     made, resampled = [], {}
-    for name in names:
-        base = _base(reference, columns, means, drawn)
-        score_of = _Scorer(
+    base = _base(reference, columns, means, drawn)
+    for name in dict.fromkeys(names):
+        scorer = _Scorer(
             results.suite, columns, reference, means[name], drawn[name], base, len(values), level
         )
-        resampled[name] = score_of.drawn_metrics()
-        made.append(_model_scores(name, by_name[name], results, score_of))
+        resampled[name] = scorer.drawn_metrics()
+        made.append(_model_scores(name, answers[name], results, scorer))
     headline = next(iter(made[0].metrics))
     ranking = rank(
-        names,
+        list(resampled),
         [one.metrics[headline].value for one in made],
-        np.stack([resampled[name][headline] for name in names]),
+        np.stack([one[headline] for one in resampled.values()]),
         better=metrics[headline].better or "lower",
         level=level,
     )
@@ -157,24 +157,6 @@ def columns_of(suite: Suite) -> Columns:
 def error_columns(answers: Answers, columns: Columns) -> NDArray[np.float32]:
     """The errors of each image, `(images, columns)`."""
     return np.stack([answers.errors(column) for column in columns], axis=1)
-
-
-def common(answers: Sequence[Answers]) -> list[Answers]:
-    """The same answers, cut down to the images that all models have."""
-    first = answers[0]
-    if all(other.ids == first.ids for other in answers[1:]):
-        return list(answers)
-    shared = set(first.ids).intersection(*(other.ids for other in answers[1:]))
-    if not shared:
-        raise ResultsError(
-            f"{first.model} and {answers[1].model} have no image in common; evaluate both on the same images"
-        )
-    order = [image for image in first.ids if image in shared]
-    cut = []
-    for one in answers:
-        places = {image: place for place, image in enumerate(one.ids)}
-        cut.append(one.take(np.array([places[image] for image in order])))
-    return cut
 
 
 def _base(
