@@ -47,7 +47,7 @@ def test_compare(fill: Fill) -> None:
 def test_compare_takes_stores(fill: Fill) -> None:
     new, old = fill("new", {"net": 0.9}).location, fill("old", {"net": 0.7}).location
     text = invoke("compare", new, old)
-    assert f"net ({new})" in text
+    assert "net (new)" in text
     assert "two models" in invoke("compare", new, code=2)
 
 

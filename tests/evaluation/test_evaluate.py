@@ -86,6 +86,11 @@ def test_nothing_is_run_twice(tmp_path: Path) -> None:
     assert sum(calls) == 5 * 40 + 5 * 40  # a new name changes no answer
 
 
+def test_two_functions_that_claim_to_be_one_model(tmp_path: Path) -> None:
+    with pytest.raises(OptionError, match="toy and other cannot be told apart"):
+        evaluate([toy(), toy("other", gain=2)], SUITE, dataset(), tmp_path)
+
+
 def test_what_can_change_an_answer_is_done_again(tmp_path: Path) -> None:
     calls: list[int] = []
     evaluate([toy(calls=calls)], SUITE, dataset(), tmp_path)

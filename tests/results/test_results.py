@@ -98,6 +98,23 @@ def test_a_stored_baseline_is_resampled_along(fill: Fill) -> None:
     assert fixed.reference.name == "alexnet"
 
 
+def test_a_stored_baseline_that_loses_nothing_has_no_relative_mce(fill: Fill) -> None:
+    """With few images some resamples of a baseline are no worse corrupted than clean."""
+    results = open_results(fill("s", {"net": 0.7, "old": 0.95}, suite=SMALL, images=20))
+    scores = score(results, baseline="old", resamples=500)
+    assert list(scores.models[0].metrics) == ["mce", "mean_accuracy"]
+    assert scores.models[0].relative_ce == {}
+
+
+def test_values_are_exact(fill: Fill) -> None:
+    """Resamples are made in single precision; what is printed as the value is not."""
+    results = open_results(fill("s", {"net": 0.7}, suite=SMALL))
+    one = score(results, resamples=50).models[0]
+    answers = results.answers("net")
+    wrong = (~answers.correct[answers.rows["fog"]]).sum()
+    assert one.corruptions["fog"].value == pytest.approx(wrong / (5 * 300), abs=1e-15)
+
+
 def test_without_a_baseline_there_is_no_mce(fill: Fill) -> None:
     scores = score(open_results(fill("s", {"net": 0.7}, suite=SMALL)), baseline="none", resamples=50)
     assert list(scores.models[0].metrics) == ["mean_accuracy"]
@@ -252,7 +269,7 @@ def test_gate_refuses_another_version_of_the_suite(fill: Fill) -> None:
 def test_stores_side_by_side(fill: Fill) -> None:
     parts = [open_results(fill(name, {"net": skill})) for name, skill in (("a", 0.7), ("b", 0.8))]
     joined = join_results(parts)
-    assert [name.rpartition("/")[2] for name in joined.models] == ["a)", "b)"]
+    assert joined.models == ("net (a)", "net (b)")
     by_place = {one.model: one.headline.value for one in score(joined, resamples=50).models}
     for part, name in zip(parts, joined.models, strict=True):
         assert score(part, resamples=50).models[0].headline.value == by_place[name]

@@ -17,12 +17,12 @@ from beaufort.stats import (
     Estimate,
     binomial_cdf,
     bootstrap_means,
-    bootstrap_p_value,
     clopper_pearson,
     holm,
     interval,
     looks,
     mcnemar,
+    paired_p_value,
     rank,
     seen_enough,
 )
@@ -138,13 +138,13 @@ def test_ranking_with_ties() -> None:
     rng = np.random.default_rng(0)
     near = rng.normal(0.3, 0.01, 2000)
     drawn = np.stack([near + rng.normal(0, 0.01, 2000), near, near + 0.2])
-    ranked = rank(["a", "b", "c"], [0.301, 0.3, 0.5], drawn)
+    ranked = rank(["a", "b", "c"], [0.301, 0.3, 0.5], drawn, 1000)
     assert [(one.name, one.best, one.worst, one.groups) for one in ranked] == [
         ("b", 1, 2, ("a",)),
         ("a", 1, 2, ("a",)),
         ("c", 3, 3, ("b",)),
     ]
-    highest = rank(["a", "b", "c"], [0.301, 0.3, 0.5], drawn, better="higher")
+    highest = rank(["a", "b", "c"], [0.301, 0.3, 0.5], drawn, 1000, better="higher")
     assert [one.name for one in highest] == ["c", "a", "b"]
 
 
@@ -152,22 +152,43 @@ def test_a_chain_of_ties_has_two_letters() -> None:
     """First and last are told apart, the middle one from neither."""
     rng = np.random.default_rng(0)
     drawn = np.stack([rng.normal(center, 0.05, 5000) for center in (0.0, 0.12, 0.24)])
-    letters = [one.groups for one in rank("abc", [0.0, 0.12, 0.24], drawn)]
+    letters = [one.groups for one in rank("abc", [0.0, 0.12, 0.24], drawn, 1000)]
     assert letters == [("a",), ("a", "b"), ("b",)]
 
 
 def test_tie_groups_follow_from_statsmodels() -> None:
     rng = np.random.default_rng(5)
     drawn = np.cumsum(rng.normal(0, 1, (6, 1)), axis=0) + rng.normal(0, 0.4, (6, 999))
-    ranked = rank([str(i) for i in range(6)], drawn.mean(axis=1).tolist(), drawn)
+    means = drawn.mean(axis=1)
+    ranked = rank([str(i) for i in range(6)], means.tolist(), drawn, 500)
     order = [int(one.name) for one in ranked]
     pairs = [(a, b) for a in range(6) for b in range(a + 1, 6)]
-    raw = [bootstrap_p_value(drawn[order[a]] - drawn[order[b]]) for a, b in pairs]
+    raw = [
+        2 * t.sf(abs(means[order[a]] - means[order[b]]) / np.std(drawn[order[a]] - drawn[order[b]]), 499)
+        for a, b in pairs
+    ]
     apart = multipletests(raw, alpha=0.05, method="holm")[0]
     for (a, b), told in zip(pairs, apart, strict=True):
         if told:
             assert not set(ranked[a].groups) & set(ranked[b].groups)
     assert sum(one.best == one.worst for one in ranked) < 6  # some are tied: the check above is not empty
+
+
+@given(st.floats(-0.2, 0.2), st.floats(1e-4, 0.1), st.integers(2, 60_000))
+def test_paired_p_value_as_scipy(difference: float, spread: float, n: int) -> None:
+    theirs = 2 * float(t.sf(abs(difference) / spread, n - 1))
+    assert paired_p_value(difference, spread, n) == pytest.approx(theirs, rel=1e-6, abs=1e-12)
+
+
+def test_many_models_can_still_be_told_apart() -> None:
+    """A hundred models make 4,950 pairs; differences of many standard errors survive the correction."""
+    rng = np.random.default_rng(0)
+    values = np.linspace(0.5, 0.9, 100)
+    drawn = values[:, None] + rng.normal(0, 0.002, (100, 1000))
+    ranked = rank([f"{i:03}" for i in range(100)], values.tolist(), drawn, 1000)
+    assert ranked[0].best == 1
+    assert ranked[0].worst < 10
+    assert ranked[-1].best > 90
 
 
 def test_looks() -> None:

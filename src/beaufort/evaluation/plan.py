@@ -112,8 +112,9 @@ def make_plan(
     facts = _condition_facts(conditions, setup)
     listing = store.listing()
     works = []
-    for model in models:
-        about = _model_facts(model)
+    abouts = [_model_facts(model) for model in models]
+    _check_different(abouts)
+    for model, about in zip(models, abouts, strict=True):
         for condition, fact in zip(conditions, facts, strict=True):
             cell = Cell(about, data, fact)
             works.append(Work(model, condition, cell, tuple(store.missing(cell, setup.count, listing))))
@@ -135,6 +136,20 @@ def _model_facts(model: Model) -> dict[str, Any]:
     if not spec.reusable:  # nobody can say whether it is the model of an earlier run
         facts["run"] = uuid.uuid4().hex
     return facts
+
+
+def _check_different(abouts: Sequence[dict[str, Any]]) -> None:
+    """Two names for what the store takes for one model are a mistake within one run."""
+    seen: list[dict[str, Any]] = []
+    for about in abouts:
+        facts = {key: value for key, value in about.items() if key != "name"}
+        for other in seen:
+            if facts == {key: value for key, value in other.items() if key != "name"}:
+                raise OptionError(
+                    f"the models {other['name']} and {about['name']} cannot be told apart: same weights and "
+                    "preprocessing, or functions with the same version; give them different versions"
+                )
+        seen.append(about)
 
 
 def _condition_facts(conditions: Sequence[Condition], setup: Setup) -> list[dict[str, Any]]:

@@ -70,6 +70,10 @@ class Answers:
         mean: NDArray[np.float32] = wrong.mean(axis=0, dtype=np.float32)
         return mean
 
+    def error(self, corruption: str | None) -> float:
+        """The share of wrong answers under a corruption, all severities together."""
+        return 1 - float(self.correct[self.rows[corruption]].mean())
+
     def take(self, places: NDArray[np.intp]) -> Answers:
         """The same for some of the images."""
         return Answers(

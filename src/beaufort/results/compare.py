@@ -13,7 +13,7 @@ from beaufort.conditions import Condition
 from beaufort.errors import OptionError
 from beaufort.results.open import Results, SharedAnswers
 from beaufort.results.scores import Scores, score
-from beaufort.stats import RESAMPLES, Estimate, bootstrap_p_value, clopper_pearson, holm, interval, mcnemar
+from beaufort.stats import RESAMPLES, Estimate, clopper_pearson, holm, interval, mcnemar, paired_p_value
 
 __all__ = ["Comparison", "ConditionTest", "Difference", "compare"]
 
@@ -27,7 +27,7 @@ class Difference:
     second: str
     difference: Estimate
     p: float
-    """Two-sided, from the paired bootstrap."""
+    """Two-sided, from the standard error of the paired bootstrap."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,8 @@ def compare(
             value = by_name[second].metrics[metric].value - by_name[first].metrics[metric].value
             drawn = scores.drawn[second][metric] - scores.drawn[first][metric]
             estimate = interval(value, drawn, scores.images, level)
-            differences.append(Difference(metric, first, second, estimate, bootstrap_p_value(drawn)))
+            p = paired_p_value(value, float(np.std(drawn)), scores.images)
+            differences.append(Difference(metric, first, second, estimate, p))
         tests[first, second] = _condition_tests(conditions, correct[first], correct[second], level)
     return Comparison(scores, tuple(differences), tests)
 

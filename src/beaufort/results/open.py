@@ -179,7 +179,7 @@ class SharedAnswers(Mapping[str, Answers]):
 def join_results(parts: Sequence[Results]) -> Results:
     """The models of several stores side by side; a `ResultsError` says why they cannot be compared.
 
-    Models of one name get the place of their store behind it.
+    Models of one name get the name of their store behind it, or its place if that does not help.
     """
     first = parts[0]
     for other in parts[1:]:
@@ -190,7 +190,7 @@ def join_results(parts: Sequence[Results]) -> Results:
     lacking: dict[str, int] = {}
     for part in parts:
         for name in part.models:
-            known = name if names.count(name) == 1 else f"{name} ({part.sources[name].store.location})"
+            known = name if names.count(name) == 1 else f"{name} ({_called(part, name, parts)})"
             cells[known], sources[known] = part.cells[name], part.sources[name]
         lacking.update(part.incomplete)
     origins = {json.dumps(one, sort_keys=True): one for part in parts for one in part.origins}
@@ -198,6 +198,15 @@ def join_results(parts: Sequence[Results]) -> Results:
     return Results(
         first.suite, first.setting, first.dataset, classes, cells, lacking, sources, tuple(origins.values())
     )
+
+
+def _called(part: Results, model: str, parts: Sequence[Results]) -> str:
+    """What to call a model's store among others: its last name, if no other has it."""
+    places = {one.sources[model].store.location for one in parts if model in one.sources}
+    here = part.sources[model].store.location
+    short = [place.rstrip("/").rpartition("/")[2] for place in places]
+    last = here.rstrip("/").rpartition("/")[2]
+    return last if short.count(last) == 1 else here
 
 
 def _check_comparable(first: Results, other: Results) -> None:

@@ -85,6 +85,8 @@ class Scores:
     """Each metric of each model in every resample; the same resamples for all."""
     images: int
     resamples: int
+    seed: int
+    """Of the resamples."""
     level: float
 
     @property
@@ -124,9 +126,8 @@ def score(
     answers = SharedAnswers(results, needed)
     values = np.hstack([error_columns(one, columns) for one in answers.values()])
     draws = bootstrap_means(values, resamples=resamples, seed=seed)
-    exact = values.mean(axis=0, dtype=np.float64)
+    means = {name: np.array([one.error(column) for column in columns]) for name, one in answers.items()}
     width = len(columns)
-    means = {name: exact[i * width : (i + 1) * width] for i, name in enumerate(needed)}
     drawn = {name: draws[:, i * width : (i + 1) * width] for i, name in enumerate(needed)}
     made, resampled = [], {}
     base = _base(reference, columns, means, drawn)
@@ -141,12 +142,15 @@ def score(
         list(resampled),
         [one.metrics[headline].value for one in made],
         np.stack([one[headline] for one in resampled.values()]),
+        len(values),
         better=metrics[headline].better or "lower",
         level=level,
     )
     order = {ranked.name: place for place, ranked in enumerate(ranking)}
     made.sort(key=lambda one: order[one.model])
-    return Scores(results, reference, tuple(made), tuple(ranking), resampled, len(values), resamples, level)
+    return Scores(
+        results, reference, tuple(made), tuple(ranking), resampled, len(values), resamples, seed, level
+    )
 
 
 def columns_of(suite: Suite) -> Columns:
@@ -191,6 +195,8 @@ class _Scorer:
         self.base = base
         self.images, self.level = images, level
         self.metrics = statistics(suite, columns, reference)
+        if base is not None and None in columns and not (base[1][..., 1:] > base[1][..., :1]).all():
+            self.metrics.pop("relative_mce", None)  # a baseline that loses nothing cannot be divided by
 
     def estimate(self, statistic: Callable[[Means, Means | None], Any]) -> Estimate:
         value, drawn = self.both(statistic)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from beaufort.stats.binomial import binomial_cdf, clopper_pearson
 from beaufort.stats.bootstrap import RESAMPLES, bootstrap, bootstrap_means, interval
 from beaufort.stats.estimate import Estimate
-from beaufort.stats.paired import bootstrap_p_value, holm, mcnemar
+from beaufort.stats.paired import holm, mcnemar, paired_p_value
 from beaufort.stats.ranking import Ranked, rank
 from beaufort.stats.sequential import looks, seen_enough
 
@@ -20,12 +20,12 @@ __all__ = [
     "binomial_cdf",
     "bootstrap",
     "bootstrap_means",
-    "bootstrap_p_value",
     "clopper_pearson",
     "holm",
     "interval",
     "looks",
     "mcnemar",
+    "paired_p_value",
     "rank",
     "seen_enough",
 ]

@@ -8,7 +8,7 @@ from functools import lru_cache
 from beaufort.errors import OptionError
 from beaufort.stats.estimate import Estimate
 
-__all__ = ["binomial_cdf", "checked_level", "clopper_pearson"]
+__all__ = ["binomial_cdf", "checked_level", "clopper_pearson", "incomplete_beta"]
 
 _TINY = 1e-300
 _TERMS = 1000
@@ -68,17 +68,17 @@ def binomial_cdf(k: int, n: int, p: float) -> float:
         return 0.0
     if k >= n:
         return 1.0
-    return _incomplete_beta(n - k, k + 1, 1 - p)
+    return incomplete_beta(n - k, k + 1, 1 - p)
 
 
-def _incomplete_beta(a: float, b: float, x: float) -> float:
+def incomplete_beta(a: float, b: float, x: float) -> float:
     """The regularized incomplete beta function, by Lentz's continued fraction."""
     if x <= 0:
         return 0.0
     if x >= 1:
         return 1.0
     if x > (a + 1) / (a + b + 2):  # where the fraction for the other tail is the quick one
-        return 1 - _incomplete_beta(b, a, 1 - x)
+        return 1 - incomplete_beta(b, a, 1 - x)
     front = math.exp(
         math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log1p(-x)
     )

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from beaufort.errors import OptionError
-from beaufort.stats.paired import bootstrap_p_value, holm
+from beaufort.stats.paired import holm, paired_p_value
 
 __all__ = ["Ranked", "rank"]
 
@@ -33,19 +33,21 @@ def rank(
     names: Sequence[str],
     values: Sequence[float],
     drawn: NDArray[np.float64],
+    images: int,
     *,
     better: str = "lower",
     level: float = 0.95,
 ) -> list[Ranked]:
     """Models from best to worst, with the places and tie groups that the data allow.
 
-    Two models are told apart if the paired bootstrap of their difference says so after Holm's correction
-    over all pairs.
+    Two models are told apart if their difference is too large for its paired bootstrap standard error,
+    after Holm's correction over all pairs.
 
     Args:
         names: the models.
         values: the metric of each.
         drawn: the metric of each in every resample, `(models, resamples)`; paired, so of the same draws.
+        images: base images that the numbers rest on.
         better: `lower` or `higher`.
         level: one less the chance of any false distinction.
     """
@@ -58,7 +60,7 @@ def rank(
         )
     sign = 1 if better == "lower" else -1
     order = sorted(range(len(names)), key=lambda i: (sign * values[i], names[i]))
-    apart = _told_apart(np.asarray(drawn)[order], 1 - level)
+    apart = _told_apart(np.asarray(values, np.float64)[order], np.asarray(drawn)[order], images, 1 - level)
     letters = _letters(apart)
     return [
         Ranked(
@@ -72,13 +74,17 @@ def rank(
     ]
 
 
-def _told_apart(drawn: NDArray[np.float64], alpha: float) -> NDArray[np.bool_]:
+def _told_apart(
+    values: NDArray[np.float64], drawn: NDArray[np.float64], images: int, alpha: float
+) -> NDArray[np.bool_]:
     """Which pairs differ by more than chance, a symmetric matrix."""
-    count = len(drawn)
+    count = len(values)
     apart = np.zeros((count, count), np.bool_)
     pairs = list(combinations(range(count), 2))
     if pairs:
-        p = holm([bootstrap_p_value(drawn[a] - drawn[b]) for a, b in pairs])
+        p = holm(
+            [paired_p_value(values[a] - values[b], np.std(drawn[a] - drawn[b]), images) for a, b in pairs]
+        )
         for (a, b), value in zip(pairs, p, strict=True):
             apart[a, b] = apart[b, a] = value < alpha
     return apart

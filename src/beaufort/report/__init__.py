@@ -1,0 +1,31 @@
+"""Reports: the numbers of a store as a page, and as tables for papers, programs and model cards.
+
+One module a figure makes its numbers; `data/*.js` only draws them.
+"""
+
+from __future__ import annotations
+
+from beaufort.report.card import to_card
+from beaufort.report.examples import Examples, examples_of_data
+from beaufort.report.harness import to_json
+from beaufort.report.latex import to_latex
+from beaufort.report.markdown import to_markdown
+from beaufort.report.page import to_html
+from beaufort.report.pictures import examples_of_pictures
+from beaufort.report.tidy import to_csv
+from beaufort.report.write import FORMATS, to_text, write_report
+
+__all__ = [
+    "FORMATS",
+    "Examples",
+    "examples_of_data",
+    "examples_of_pictures",
+    "to_card",
+    "to_csv",
+    "to_html",
+    "to_json",
+    "to_latex",
+    "to_markdown",
+    "to_text",
+    "write_report",
+]

@@ -1,0 +1,15 @@
+"""The answers that scores rest on."""
+
+from __future__ import annotations
+
+from beaufort.results import Scores
+from beaufort.results.open import SharedAnswers
+
+__all__ = ["scored_answers"]
+
+
+def scored_answers(scores: Scores) -> SharedAnswers:
+    """Models, in the order of the ranking, with their answers to the images that all of them have."""
+    reference = scores.reference
+    stored = [reference.name] if reference and reference.stored else []
+    return SharedAnswers(scores.results, [one.model for one in scores.models], also=stored)

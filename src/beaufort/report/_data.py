@@ -1,0 +1,146 @@
+"""The numbers that the page draws, as JSON: each once, rounded to what can be seen."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from beaufort.corruptions import corruptions
+from beaufort.metrics import metrics
+from beaufort.report._text import base_name, class_name, metric_title, place, words
+from beaufort.report.breaking import breaking_points
+from beaufort.report.classes import WorstClasses
+from beaufort.report.curves import baseline_errors, mean_curves
+from beaufort.report.examples import Answer, Examples
+from beaufort.report.headline import headline
+from beaufort.results import ModelScores, Scores
+from beaufort.results.calibration import BINS, Calibration
+from beaufort.stats import Estimate
+
+__all__ = ["as_script", "page_data"]
+
+_DIGITS = 4
+
+
+def page_data(scores: Scores, worst: WorstClasses, examples: Examples | None) -> dict[str, Any]:
+    """What `page.js` reads."""
+    suite, reference = scores.suite, scores.reference
+    curves = mean_curves(scores)
+    classes = examples.classes if examples else scores.results.classes
+    used: dict[int, str] = {}
+    data: dict[str, Any] = {
+        "n": scores.images,
+        "level": scores.level,
+        "severities": [] if suite.severities == "published" else list(suite.severities),
+        "corruptions": [words(name) for name in suite.corruptions],
+        "groups": [corruptions[name].group for name in suite.corruptions],
+        "clean": suite.clean,
+        "headline": scores.headline,
+        "metrics": [
+            {"name": name, "title": metric_title(name, reference), "better": metrics[name].better}
+            for name in scores.models[0].metrics
+        ],
+        "baseline": None if reference is None else base_name(reference),
+        "baselineErrors": [_rounded(row) for row in baseline_errors(scores).values()],
+        "bins": BINS,
+        "models": [_model(scores, one, curves.get(one.model, []), worst, used) for one in scores.models],
+    }
+    if examples is not None:
+        data["examples"] = _examples(examples, used)
+    data["classes"] = {str(label): class_name(classes, label) for label in sorted(used)}
+    return data
+
+
+def as_script(data: Mapping[str, Any]) -> str:
+    """JSON that cannot end the script element that it stands in, whatever names are in it."""
+    text = json.dumps(data, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _model(
+    scores: Scores, model: ModelScores, curve: list[Estimate], worst: WorstClasses, used: dict[int, str]
+) -> dict[str, Any]:
+    ranked = next(one for one in scores.ranking if one.name == model.model)
+    said = headline(scores, model)
+    classes = worst.by_model.get(model.model, ())
+    used.update((one.label, "") for one in classes)
+    accuracies = [value for condition, value in model.conditions.items() if not condition.clean]
+    return {
+        "name": model.model,
+        "place": place(ranked.best, ranked.worst),
+        "sentence": said.sentence,
+        "standing": said.standing,
+        "meaning": said.meaning,
+        "metrics": [_triple(value) for value in model.metrics.values()],
+        "tiles": [[tile.title, tile.value, tile.note] for tile in said.tiles],
+        "clean": _triple(model.clean),
+        "accuracy": [_triple(value) for value in accuracies],
+        "error": [_triple(value) for value in model.corruptions.values()],
+        "breaks": list(points.values()) if (points := breaking_points(model)) else None,
+        "ce": [_triple(value) for value in model.ce.values()],
+        "curve": [_triple(value) for value in curve],
+        "calibration": {name: _calibration(one) for name, one in model.calibration.items()},
+        "classes": [[one.label, one.n, _triple(one.corrupted), _triple(one.clean)] for one in classes],
+    }
+
+
+def _calibration(one: Calibration) -> dict[str, Any]:
+    return {
+        "ece": _triple(one.ece),
+        "confidence": round(one.confidence, _DIGITS),
+        "accuracy": round(one.accuracy, _DIGITS),
+        "nll": round(one.nll, 3),
+        "brier": round(one.brier, 3),
+        "entropy": round(one.entropy, 3),
+        "counts": list(one.counts),
+        "binConfidence": _rounded(one.bin_confidence),
+        "binAccuracy": _rounded(one.bin_accuracy),
+    }
+
+
+def _examples(examples: Examples, used: dict[int, str]) -> dict[str, Any]:
+    def said(answer: Answer) -> list[float]:
+        used[answer.label] = ""
+        return [answer.label, round(answer.confidence, 3)]
+
+    strips = []
+    for strip in examples.strips:
+        if strip.truth is not None:
+            used[strip.truth] = ""
+        answers = {name: [said(one) for one in row] for name, row in strip.answers.items()}
+        strips.append(
+            {
+                "name": strip.name,
+                "truth": strip.truth,
+                "pictures": strip.pictures,
+                "by": list(answers),
+                "answers": list(answers.values()),
+            }
+        )
+    mistakes: dict[str, list[list[Any]]] | None = None
+    if examples.mistakes is not None:
+        mistakes = {}
+        for name, found in examples.mistakes.items():
+            for one in found:
+                used.update({label: "" for label in (one.clean, one.truth) if label is not None})
+            mistakes[name] = [
+                [words(one.corruption), one.severity, one.picture, one.clean, *said(one.answer), one.truth]
+                for one in found
+            ]
+    return {
+        "pictures": examples.pictures,
+        "strips": strips,
+        "mistakesBy": None if mistakes is None else list(mistakes),
+        "mistakes": None if mistakes is None else list(mistakes.values()),
+    }
+
+
+def _triple(estimate: Estimate | None) -> list[float] | None:
+    if estimate is None:
+        return None
+    return _rounded((estimate.value, estimate.low, estimate.high))
+
+
+def _rounded(values: tuple[float, ...]) -> list[float]:
+    return [round(value, _DIGITS) for value in values]

@@ -1,0 +1,113 @@
+"""How names and numbers are written for people."""
+
+from __future__ import annotations
+
+from beaufort.metrics import metrics
+from beaufort.results import Reference, Scores
+from beaufort.stats import Estimate
+
+__all__ = [
+    "base_name",
+    "class_name",
+    "counted",
+    "default_title",
+    "metric_title",
+    "ordinal",
+    "percent",
+    "place",
+    "shown",
+    "spoken",
+    "words",
+]
+
+_ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
+
+
+def words(name: str) -> str:
+    """A name without underscores.
+
+    >>> words("gaussian_noise")
+    'gaussian noise'
+    """
+    return name.replace("_", " ")
+
+
+def percent(share: float, digits: int = 1) -> str:
+    """A share in percent.
+
+    >>> percent(0.7482)
+    '74.8 %'
+    """
+    return f"{100 * share:.{digits}f} %"
+
+
+def shown(estimate: Estimate | None) -> str:
+    """A share or ratio in percent with its interval; a dash if there is none.
+
+    >>> shown(Estimate(0.7482, 0.726, 0.7701, 1000))
+    '74.8 % [72.6, 77.0]'
+    """
+    return "–" if estimate is None else f"{estimate:.1%}"
+
+
+def counted(count: int, noun: str, plural: str | None = None) -> str:
+    """A number and what it counts.
+
+    >>> counted(1, "model"), counted(1000, "image")
+    ('1 model', '1,000 images')
+    """
+    return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
+
+
+def spoken(names: list[str]) -> str:
+    """Names in a sentence.
+
+    >>> spoken(["a", "b", "c"])
+    'a, b and c'
+    """
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def place(best: int, worst: int) -> str:
+    """Places that a model may have.
+
+    >>> place(2, 4), place(1, 1)
+    ('2–4', '1')
+    """
+    return str(best) if best == worst else f"{best}–{worst}"
+
+
+def ordinal(number: int) -> str:
+    """`first`, `second`, …, `11th`."""
+    return _ORDINALS[number - 1] if number <= len(_ORDINALS) else f"{number}th"
+
+
+def base_name(reference: Reference) -> str:
+    """A baseline's short name: what stands before the first comma or `on` of a published title."""
+    if reference.stored:
+        return reference.name
+    return reference.title.partition(",")[0].partition(" on ")[0]
+
+
+def metric_title(name: str, reference: Reference | None) -> str:
+    """A metric's title; one that divides by a baseline says by which."""
+    one = metrics[name]
+    if one.unit == "ratio" and reference is not None:
+        return f"{one.title} vs {base_name(reference)}"
+    return one.title
+
+
+def class_name(classes: tuple[str, ...], label: int) -> str:
+    """What a class is called; its number where nothing says.
+
+    >>> class_name(("cat", "polar_bear"), 1), class_name((), 7)
+    ('polar bear', 'class 7')
+    """
+    return words(classes[label]) if 0 <= label < len(classes) else f"class {label}"
+
+
+def default_title(scores: Scores) -> str:
+    """What a report is called when nobody says."""
+    models = [one.model for one in scores.models]
+    subject = models[0] if len(models) == 1 else counted(len(models), "model")
+    return f"{subject} on {scores.suite.name}"

@@ -1,0 +1,27 @@
+"""How much damage a model takes before it has lost half of what it could do."""
+
+from __future__ import annotations
+
+from beaufort.results import ModelScores
+
+__all__ = ["breaking_points"]
+
+
+def breaking_points(model: ModelScores) -> dict[str, int | None] | None:
+    """For each corruption the first severity at which accuracy is surely under half of the clean one.
+
+    Surely means that the whole interval is below; a corruption that never does it has None. Without clean
+    images, or with one published severity a corruption, there is nothing to say.
+    """
+    severities = {condition.severity for condition in model.conditions if not condition.clean}
+    if model.clean is None or severities <= {None}:
+        return None
+    half = model.clean.value / 2
+    found: dict[str, int | None] = {}
+    for condition, accuracy in model.conditions.items():
+        if condition.corruption is None:
+            continue
+        found.setdefault(condition.corruption, None)
+        if found[condition.corruption] is None and accuracy.high < half:
+            found[condition.corruption] = condition.severity
+    return found

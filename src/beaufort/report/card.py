@@ -1,0 +1,71 @@
+"""A section of a model card: Hugging Face's `model-index` for machines, a table for people."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import yaml
+
+from beaufort import __version__
+from beaufort.report._text import metric_title
+from beaufort.report.headline import about, headline
+from beaufort.report.markdown import escape_markdown, markdown_table
+from beaufort.report.tables import baseline_words, corruption_table, headline_table
+from beaufort.results import ModelScores, Scores
+from beaufort.stats import Estimate
+
+__all__ = ["to_card"]
+
+
+def to_card(scores: Scores) -> str:
+    """The front matter of a model card with every model's results, and a section to paste below it.
+
+    Values in `model-index` are percent, as the tables'.
+    """
+    index = {"model-index": [_model(scores, model) for model in scores.models]}
+    front = yaml.safe_dump(index, sort_keys=False, allow_unicode=True, width=100)
+    sentences = [headline(scores, model).sentence for model in scores.models[:1]]
+    parts = [
+        "## Robustness",
+        *(escape_markdown(sentence) for sentence in sentences),
+        f"{escape_markdown(about(scores))} {escape_markdown(baseline_words(scores).replace('`', ''))} "
+        f"Measured with Beaufort {__version__}; in brackets {100 * scores.level:g} % intervals.",
+        markdown_table(headline_table(scores)),
+        escape_markdown(corruption_table(scores).caption),
+        markdown_table(corruption_table(scores)),
+    ]
+    return f"---\n{front}---\n\n" + "\n\n".join(parts) + "\n"
+
+
+def _model(scores: Scores, model: ModelScores) -> dict[str, Any]:
+    suite = scores.suite
+    numbers = [
+        _metric(name, metric_title(name, scores.reference), value) for name, value in model.metrics.items()
+    ]
+    if model.clean is not None:
+        numbers.append(_metric("accuracy", "Clean accuracy", model.clean))
+    return {
+        "name": model.model,
+        "results": [
+            {
+                "task": {"type": "image-classification", "name": "Image Classification"},
+                "dataset": {
+                    "name": f"{suite.title}, on {scores.results.dataset}",
+                    "type": suite.name,
+                    "revision": f"sha256:{scores.results.setting.data}",
+                    "args": {"suite": str(suite), "suite_digest": suite.digest, "images": scores.images},
+                },
+                "metrics": numbers,
+            }
+        ],
+    }
+
+
+def _metric(kind: str, title: str, estimate: Estimate) -> dict[str, Any]:
+    low, high = round(100 * estimate.low, 2), round(100 * estimate.high, 2)
+    return {
+        "type": kind,
+        "name": f"{title} (%)",
+        "value": round(100 * estimate.value, 2),
+        "args": {"low": low, "high": high, "level": estimate.level, "n": estimate.n},
+    }

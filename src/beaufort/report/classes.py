@@ -1,0 +1,86 @@
+"""The classes that suffer most."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from beaufort.metrics import worst_classes
+from beaufort.report._answers import scored_answers
+from beaufort.report._text import counted
+from beaufort.results import Answers, Scores
+from beaufort.stats import Estimate, bootstrap, clopper_pearson
+
+__all__ = ["FEWEST", "WorstClass", "WorstClasses", "find_worst_classes"]
+
+FEWEST = 5
+"""Images that a class must have to be named; with fewer, its accuracy says next to nothing."""
+
+_SHOWN = 12
+_RESAMPLES = 2000
+
+
+@dataclass(frozen=True)
+class WorstClass:
+    """A class with its accuracy under all corruptions, beside that on its clean images."""
+
+    label: int
+    n: int
+    corrupted: Estimate
+    clean: Estimate | None
+
+
+@dataclass(frozen=True)
+class WorstClasses:
+    """Those of every model, and what to know about them."""
+
+    by_model: Mapping[str, tuple[WorstClass, ...]]
+    """Worst first; empty where no class has enough images."""
+    note: str
+
+
+def find_worst_classes(scores: Scores) -> WorstClasses:
+    """The classes with the lowest mean accuracy under corruption, of those with enough images."""
+    answers = scored_answers(scores)
+    labels = answers[scores.models[0].model].labels
+    present, counts = np.unique(labels, return_counts=True)
+    enough = present[counts >= FEWEST]
+    if not len(enough):
+        most = counted(int(counts.max()), "image")
+        return WorstClasses(
+            {},
+            f"No class has more than {most} here, and at least {FEWEST} are needed to say anything about a "
+            "class: so none is named.",
+        )
+    chosen = np.isin(labels, enough)
+    places = np.flatnonzero(chosen)
+    found = {name: _worst(one.take(places), scores.level) for name, one in answers.items()}
+    few = len(present) - len(enough)
+    left_out = f" {counted(few, 'class', 'classes')} with fewer than {FEWEST} images left out." if few else ""
+    if len(enough) <= _SHOWN:
+        note = f"All {len(enough)} classes, the lowest mean accuracy under corruption first.{left_out}"
+    else:
+        note = (
+            f"The {_SHOWN} of {len(enough):,} classes with the lowest mean accuracy under corruption."
+            f"{left_out} Picked because they are the lowest: on new images they will be a little better."
+        )
+    return WorstClasses(found, note)
+
+
+def _worst(answers: Answers, level: float) -> tuple[WorstClass, ...]:
+    damaged = [row for row, condition in enumerate(answers.conditions) if not condition.clean]
+    clean = next((row for row, condition in enumerate(answers.conditions) if condition.clean), None)
+    predicted = answers.top[damaged, :, 0].ravel()
+    worst = worst_classes(np.tile(answers.labels, len(damaged)), predicted, _SHOWN)
+    return tuple(_class(answers, one.label, damaged, clean, level) for one in worst)
+
+
+def _class(answers: Answers, label: int, damaged: list[int], clean: int | None, level: float) -> WorstClass:
+    mine = answers.labels == label
+    shares = answers.correct[damaged][:, mine].mean(axis=0)
+    count = int(mine.sum())
+    under = bootstrap(shares, lambda means: means[..., 0], resamples=_RESAMPLES, level=level)
+    hits = None if clean is None else int(answers.correct[clean, mine].sum())
+    return WorstClass(label, count, under, None if hits is None else clopper_pearson(hits, count, level))

@@ -1,0 +1,130 @@
+"""JSON with the keys that lm-evaluation-harness writes, so that what reads its results reads these."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from beaufort import __version__
+from beaufort.conditions import Condition
+from beaufort.metrics import metrics
+from beaufort.report.made import last_time
+from beaufort.results import ModelScores, Scores
+from beaufort.stats import Estimate
+
+__all__ = ["as_results", "to_json"]
+
+_FILTER = "none"
+"""What lm-evaluation-harness calls an answer that nothing was done to."""
+
+
+def to_json(scores: Scores) -> str:
+    """One model as an object of its own; several under `models`, each as it would be alone, best first."""
+    objects = [as_results(scores, model) for model in scores.models]
+    whole = objects[0] if len(objects) == 1 else {"models": objects}
+    return json.dumps(whole, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def as_results(scores: Scores, model: ModelScores) -> dict[str, Any]:
+    """What one model's file says.
+
+    The suite is a group; its tasks are the clean images, each condition, and each corruption.
+    """
+    suite, results = scores.suite, scores.results
+    tasks = _tasks(scores, model)
+    first = next(iter(model.conditions.values()))
+    time = last_time(scores)
+    commit = sorted({str(one["git"]) for one in results.origins if one.get("git")})
+    return {
+        "results": tasks,
+        "group_subtasks": {suite.name: [name for name in tasks if name != suite.name]},
+        "configs": {suite.name: _config(scores)},
+        "versions": dict.fromkeys(tasks, suite.version),
+        "higher_is_better": {name: _directions(values) for name, values in tasks.items()},
+        "n-samples": {
+            name: {"original": model.images + model.unread, "effective": first.n} for name in tasks
+        },
+        "config": {
+            "model": model.model,
+            "model_digest": model.digest,
+            "seed": results.setting.seed,
+            "bootstrap_iters": scores.resamples,
+            "level": scores.level,
+        },
+        "git_hash": commit[-1] if commit else None,
+        "date": None if time is None else _timestamp(time),
+        "beaufort_version": __version__,
+    }
+
+
+def _tasks(scores: Scores, model: ModelScores) -> dict[str, dict[str, Any]]:
+    name = scores.suite.name
+    group: dict[str, Any] = {"alias": name}
+    for metric, estimate in model.metrics.items():
+        key = "acc" if metric == "mean_accuracy" else metric
+        group |= _numbers(key, estimate, float(scores.drawn[model.model][metric].std(ddof=1)))
+    tasks = {name: group}
+    for corruption, estimate in model.corruptions.items():
+        task = {"alias": f" - {corruption}", **_numbers("error", estimate)}
+        if corruption in model.ce:
+            task |= _numbers("ce", model.ce[corruption])
+        if corruption in model.relative_ce:
+            task |= _numbers("relative_ce", model.relative_ce[corruption])
+        tasks[f"{name}/{corruption}"] = task
+    for condition, accuracy in model.conditions.items():
+        key = f"{name}/{_short(condition)}"
+        task = tasks.get(key, {"alias": f" - {_short(condition)}"})
+        p, n = accuracy.value, accuracy.n
+        spread = math.sqrt(p * (1 - p) / (n - 1)) if n > 1 else None
+        task |= _numbers("acc", accuracy, spread)
+        task[f"acc5,{_FILTER}"] = model.top5[condition]
+        tasks[key] = task
+    return tasks
+
+
+def _short(condition: Condition) -> str:
+    """`clean`, `fog@3`, or `fog` where one severity is published."""
+    if condition.corruption is None:
+        return "clean"
+    return str(condition).partition("/")[2]
+
+
+def _numbers(key: str, estimate: Estimate, spread: float | None = None) -> dict[str, float]:
+    numbers = {f"{key},{_FILTER}": estimate.value}
+    if spread is not None:
+        numbers[f"{key}_stderr,{_FILTER}"] = spread
+    return {**numbers, f"{key}_low,{_FILTER}": estimate.low, f"{key}_high,{_FILTER}": estimate.high}
+
+
+def _directions(values: Mapping[str, Any]) -> dict[str, bool]:
+    """Which way each number is good, for those that have one."""
+    plain = (key.partition(",")[0] for key in values if "," in key)
+    better = {key: _better(key) for key in plain if not key.endswith(("_stderr", "_low", "_high"))}
+    return {key: up for key, up in better.items() if up is not None}
+
+
+def _better(key: str) -> bool | None:
+    name = {"acc": "accuracy", "acc5": "accuracy"}.get(key, key)
+    return None if metrics[name].better is None else metrics[name].better == "higher"
+
+
+def _config(scores: Scores) -> dict[str, Any]:
+    results, reference = scores.results, scores.reference
+    return {
+        "task": scores.suite.name,
+        "dataset_name": results.dataset,
+        "dataset_digest": results.setting.data,
+        "suite_digest": scores.suite.digest,
+        "baseline": None if reference is None else {"name": reference.name, "source": reference.source},
+        "metadata": {"version": scores.suite.version, **scores.suite.facts()},
+    }
+
+
+def _timestamp(text: str) -> float | None:
+    try:
+        return datetime.fromisoformat(text).timestamp()
+    except ValueError:
+        return None

@@ -1,0 +1,164 @@
+"""The one number, and what it means, in words that need no paper."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from beaufort.metrics import metrics
+from beaufort.report._text import base_name, counted, metric_title, ordinal, percent, shown, spoken, words
+from beaufort.results import ModelScores, Scores
+from beaufort.stats import Estimate
+
+__all__ = ["Headline", "Tile", "about", "headline"]
+
+
+@dataclass(frozen=True)
+class Tile:
+    """A number beside the headline."""
+
+    title: str
+    value: str
+    note: str
+    """Its interval, or what it is."""
+
+
+@dataclass(frozen=True)
+class Headline:
+    """What a page says first about a model."""
+
+    model: str
+    sentence: str
+    """For someone who has never heard of the metric."""
+    metric: str
+    """The metric's title, with its baseline."""
+    estimate: Estimate
+    meaning: str
+    """How to read the number."""
+    standing: str
+    """Its place among the models; empty if it is the only one."""
+    tiles: tuple[Tile, ...]
+
+
+def headline(scores: Scores, model: ModelScores) -> Headline:
+    """The first things to know about one model."""
+    name = scores.headline
+    sentence, meaning = _SAID.get(name, _plain)(scores, model)
+    return Headline(
+        model.model,
+        sentence,
+        metric_title(name, scores.reference),
+        model.headline,
+        meaning,
+        _standing(scores, model),
+        tuple(_tiles(scores, model)),
+    )
+
+
+def about(scores: Scores) -> str:
+    """What was shown to the models, in words."""
+    suite = scores.suite
+    ways = counted(len(suite.corruptions), "kind of damage", "kinds of damage")
+    levels = "one strength" if suite.severities == "published" else _strengths(len(suite.severities))
+    versions = len(suite.conditions())
+    clean = "each as it is and under" if suite.clean else "each under"
+    return (
+        f"{counted(scores.images, 'image')} of {scores.results.dataset}, {clean} {ways} at {levels}: "
+        f"{versions} versions, {counted(versions * scores.images, 'answer')} a model."
+    )
+
+
+def _strengths(count: int) -> str:
+    return "one strength" if count == 1 else f"{count} strengths"
+
+
+def _mce(scores: Scores, model: ModelScores) -> tuple[str, str]:
+    assert scores.reference is not None
+    value, base = model.metrics["mce"], base_name(scores.reference)
+    did = "does" if scores.reference.stored else "did"
+    if scores.reference.stored and base == model.model:
+        return f"{base} is the model that the others are measured against.", "100 % by definition."
+    if value.high < 1 or value.low > 1:
+        change = f"{100 * abs(1 - value.value):.0f} % {'fewer' if value.value < 1 else 'more'} mistakes"
+        said = f"makes {change} on damaged pictures than {base} {did}."
+    else:
+        said = f"makes about as many mistakes on damaged pictures as {base} {did}."
+    kinds = counted(len(scores.suite.corruptions), "kind", "kinds")
+    return (
+        f"{model.model} {said}",
+        f"100 % would be as many mistakes as {base}; the average over {kinds} of damage.",
+    )
+
+
+def _relative_mce(scores: Scores, model: ModelScores) -> tuple[str, str]:
+    assert scores.reference is not None
+    value, base = model.metrics["relative_mce"], base_name(scores.reference)
+    if value.high < 1 or value.low > 1:
+        change = f"{100 * abs(1 - value.value):.0f} % {'less' if value.value < 1 else 'more'}"
+        said = f"loses {change} accuracy to damage than {base}."
+    else:
+        said = f"loses about as much accuracy to damage as {base}."
+    return f"{model.model} {said}", f"100 % would be as much as {base} loses."
+
+
+def _mean_accuracy(scores: Scores, model: ModelScores) -> tuple[str, str]:
+    value, kinds = model.metrics["mean_accuracy"], counted(len(scores.suite.corruptions), "kind", "kinds")
+    if scores.suite.clean_in_mean:
+        return (
+            f"{model.model} names {percent(value.value)} of the pictures correctly, damaged ones and clean.",
+            f"The average over {kinds} of damage and the clean images, each counted once.",
+        )
+    clean = f", and {percent(model.clean.value)} of clean ones" if model.clean else ""
+    return (
+        f"{model.model} names {percent(value.value)} of damaged pictures correctly{clean}.",
+        f"The average over {kinds} of damage.",
+    )
+
+
+def _plain(scores: Scores, model: ModelScores) -> tuple[str, str]:
+    one = metrics[scores.headline]
+    better = f"{one.better.capitalize()} is better." if one.better else ""
+    return f"{model.model} has {one.title} {shown(model.headline)}.", f"{one.summary} {better}".strip()
+
+
+_SAID = {"mce": _mce, "relative_mce": _relative_mce, "mean_accuracy": _mean_accuracy}
+
+
+def _standing(scores: Scores, model: ModelScores) -> str:
+    if len(scores.ranking) < 2:
+        return ""
+    mine = next(one for one in scores.ranking if one.name == model.model)
+    ties = [
+        other.name for other in scores.ranking if other.name != mine.name and {*other.groups} & {*mine.groups}
+    ]
+    if mine.best == mine.worst:
+        said = f"It is {ordinal(mine.best)} of {len(scores.ranking)} models"
+    else:
+        said = f"Its place is between {mine.best} and {mine.worst} of {len(scores.ranking)} models"
+    if not ties:
+        return f"{said}, told apart from every other by more than chance."
+    if len(ties) > 3:
+        return f"{said}; {counted(len(ties), 'other')} cannot be told apart from it."
+    return f"{said}; {spoken(ties)} cannot be told apart from it."
+
+
+def _tiles(scores: Scores, model: ModelScores) -> list[Tile]:
+    tiles = []
+    if model.clean is not None:
+        tiles.append(_tile("Clean accuracy", model.clean))
+    if scores.headline != "mean_accuracy":
+        tiles.append(_tile("Accuracy under damage", model.metrics["mean_accuracy"]))
+    worst = max(model.corruptions, key=lambda name: model.corruptions[name].value)
+    tiles.append(_tile(f"Most errors: {words(worst)}", model.corruptions[worst]))
+    easy = min(model.corruptions, key=lambda name: model.corruptions[name].value)
+    if easy != worst:
+        tiles.append(_tile(f"Fewest errors: {words(easy)}", model.corruptions[easy]))
+    if model.calibration:
+        last = list(model.calibration)[-1]
+        at = {"clean": "on clean images", "corrupted": "under damage"}.get(last, f"at severity {last}")
+        tiles.append(_tile(f"Calibration error {at}", model.calibration[last].ece))
+    return tiles
+
+
+def _tile(title: str, estimate: Estimate) -> Tile:
+    value, _, bounds = shown(estimate).partition(" [")
+    return Tile(title, value, f"[{bounds}")

@@ -1,0 +1,64 @@
+"""Markdown tables, as GitHub renders them."""
+
+from __future__ import annotations
+
+import re
+
+from beaufort.report.headline import headline
+from beaufort.report.tables import Table, baseline_words, corruption_table, headline_table
+from beaufort.results import Scores
+from beaufort.stats import Estimate
+
+__all__ = ["escape_markdown", "markdown_table", "to_markdown"]
+
+_SPECIAL = re.compile(r"([\\`*_\[\]<>|~#&$!])")
+_ARROWS = {"lower": " ↓", "higher": " ↑", "": ""}
+
+
+def to_markdown(scores: Scores) -> str:
+    """The headline in words, the headline table, and the error under each corruption."""
+    first = headline(scores, scores.models[0])
+    ranking, errors = headline_table(scores), corruption_table(scores)
+    return (
+        "\n\n".join(
+            [
+                f"**{escape_markdown(first.sentence)}** {escape_markdown(first.standing)}".rstrip(),
+                f"{escape_markdown(ranking.caption)} {_baseline(scores)}",
+                markdown_table(ranking),
+                escape_markdown(errors.caption),
+                markdown_table(errors),
+            ]
+        )
+        + "\n"
+    )
+
+
+def markdown_table(table: Table) -> str:
+    """A table; numbers to the right, an arrow for which way is good."""
+    marks = table.marks or ("",) * len(table.header)
+    header = [f"{escape_markdown(t)}{_ARROWS[m]}" for t, m in zip(table.header, marks, strict=True)]
+    numbers = [not isinstance(cell, str) for cell in table.rows[0]]
+    rule = ["---:" if number else "---" for number in numbers]
+    lines = [header, rule, *([_cell(cell) for cell in row] for row in table.rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def escape_markdown(text: str) -> str:
+    r"""Text that stays text: no markup, no HTML, one line.
+
+    >>> print(escape_markdown("a_b|<i>"))
+    a\_b\|\<i\>
+    """
+    return _SPECIAL.sub(r"\\\1", " ".join(text.split()))
+
+
+def _cell(cell: str | Estimate | None) -> str:
+    if isinstance(cell, Estimate):
+        return f"{100 * cell.value:.1f} [{100 * cell.low:.1f}, {100 * cell.high:.1f}]"
+    return "–" if cell is None else escape_markdown(cell)
+
+
+def _baseline(scores: Scores) -> str:
+    said = baseline_words(scores)
+    name, tick, rest = said.partition("`")
+    return escape_markdown(name) + tick + rest if tick else escape_markdown(said)

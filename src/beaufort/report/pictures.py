@@ -1,0 +1,154 @@
+"""Examples on pictures that may be shown to anyone; the test images are never opened."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from PIL import Image
+
+from beaufort.arrays import Bytes
+from beaufort.corruptions import SCALES
+from beaufort.datasets import Dataset, open_dataset
+from beaufort.errors import OptionError
+from beaufort.images import center_crop, flatten, is_picture_name, read_image, resize_short_side
+from beaufort.jobs._scene import paint_digit, paint_scene
+from beaufort.models import Model, class_names, load_model
+from beaufort.report._text import counted, spoken
+from beaufort.report._thumbnails import Album
+from beaufort.report.examples import STRIP_BYTES, STRIPS, Answer, Examples, Strip, Work, show_strip
+from beaufort.results import Scores
+from beaufort.suites import Suite
+
+__all__ = ["SCENE", "examples_of_pictures"]
+
+SCENE = "scene"
+"""Stands for a picture that is painted, a landscape or a digit."""
+
+_ROOM = 256
+"""Short side of a painted landscape that is to be made ready as a photo is."""
+
+
+_BATCH = 16
+_DIGITS = tuple("0123456789")
+
+
+class _Picture(NamedTuple):
+    name: str
+    image: Image.Image
+    truth: int | None
+
+
+def examples_of_pictures(
+    scores: Scores,
+    pictures: str | Dataset = SCENE,
+    *,
+    ask: Sequence[str | Model] = (),
+    progress: Work | None = None,
+) -> Examples:
+    """Strips of other pictures than the test images, and no mistakes.
+
+    Args:
+        scores: whose suite.
+        pictures: a folder of pictures, a data set or a text for `open_dataset`, or `scene`.
+        ask: models, or texts for `load_model`, whose answers to these pictures are shown.
+        progress: called after each picture.
+    """
+    suite = scores.suite
+    found, classes, origin = _find(scores, pictures)
+    models = [load_model(one) if isinstance(one, str) else one for one in ask]
+    seed, conditions = scores.results.setting.seed or 0, suite.conditions("pictures")
+    album, strips = Album(), []
+    for number, picture in enumerate(found, 1):
+        if album.size < STRIP_BYTES:
+            clean = _ready(suite, picture.image)
+            places, shown = show_strip(album, clean, picture.name, conditions, seed=seed, scale=suite.scale)
+            answers = {_known_as(scores, model): _ask(model, shown) for model in models}
+            strips.append(Strip(picture.name, picture.truth, places, answers))
+        if progress:
+            progress(number, len(found))
+    names = classes or scores.results.classes or _names(models)
+    note = f"{origin}, made ready and corrupted as the test images were. No test image is in this page."
+    return Examples(tuple(album.pictures), tuple(strips), None, names, f"{note} {_asked(models)}".strip(), 0)
+
+
+def _asked(models: Sequence[Model]) -> str:
+    if not models:
+        return "No model was asked about them; --ask does that."
+    return f"{spoken([model.spec.name for model in models])} gave the answers shown; they count in no number."
+
+
+def _find(scores: Scores, pictures: str | Dataset) -> tuple[list[_Picture], tuple[str, ...], str]:
+    if pictures == SCENE:
+        return [_painted(scores)], (), "A painted picture"
+    if isinstance(pictures, str) and (files := _files(Path(pictures))):
+        read = [_Picture(path.name, flatten(read_image(path)), None) for path in files[:STRIPS]]
+        return read, (), counted(len(read), "picture") + f" of the folder {Path(pictures).resolve().name}"
+    dataset = pictures if isinstance(pictures, Dataset) else open_dataset(pictures)
+    if dataset.digest() == scores.results.setting.data:
+        raise OptionError(
+            f"{dataset.name} is the data that the models were tested on; --data shows test images, "
+            "--pictures is for others"
+        )
+    samples = list(_samples(dataset))
+    return samples, dataset.classes, f"{counted(len(samples), 'picture')} of {dataset.name}"
+
+
+def _files(path: Path) -> list[Path]:
+    """The pictures that lie directly in a folder; none if it is a data set with a list of its own."""
+    if not path.is_dir() or (path / "labels.csv").exists():
+        return []
+    return sorted(entry for entry in path.iterdir() if entry.is_file() and is_picture_name(entry.name))
+
+
+def _samples(dataset: Dataset) -> Iterator[_Picture]:
+    """A few pictures from all over the data set."""
+    for place in np.linspace(0, len(dataset) - 1, min(STRIPS, len(dataset))).astype(int).tolist():
+        sample = dataset[place]
+        pixels = sample.image if sample.image.shape[-1] == 3 else sample.image[..., 0]
+        yield _Picture(sample.id, Image.fromarray(pixels), sample.label)
+
+
+def _painted(scores: Scores) -> _Picture:
+    suite = scores.suite
+    if suite.scale == "mnist":
+        digits = scores.results.classes in ((), _DIGITS)
+        return _Picture("painted digit", paint_digit(SCALES["mnist"]), 3 if digits else None)
+    side = _ROOM if suite.prepare else SCALES.get(suite.scale, 224)
+    return _Picture("painted landscape", paint_scene(side), None)
+
+
+def _ready(suite: Suite, picture: Image.Image) -> Bytes:
+    """A picture `(h, w, c)` as large as the suite's test images, whatever size it came in."""
+    picture = picture.convert("L" if suite.scale == "mnist" else "RGB")
+    for step in suite.prepare:
+        picture = step.apply(picture)
+    if not suite.prepare and (side := SCALES.get(suite.scale)):
+        picture = center_crop(resize_short_side(picture, side), side)
+    return np.ascontiguousarray(np.asarray(picture)).reshape(picture.height, picture.width, -1)
+
+
+def _ask(model: Model, shown: Sequence[Bytes]) -> tuple[Answer, ...]:
+    batches = (np.stack(shown[i : i + _BATCH]) for i in range(0, len(shown), _BATCH))
+    logits = np.concatenate([model(batch) for batch in batches]).astype(np.float64)
+    odds = np.exp(logits - logits.max(axis=1, keepdims=True))
+    best = odds.argmax(axis=1)
+    sure = odds.max(axis=1) / odds.sum(axis=1)
+    return tuple(Answer(int(label), float(p)) for label, p in zip(best, sure, strict=True))
+
+
+def _known_as(scores: Scores, model: Model) -> str:
+    """What the report calls this model, if it has it."""
+    spec = model.spec
+    return next((one.model for one in scores.models if one.digest == spec.digest), spec.name)
+
+
+def _names(models: Sequence[Model]) -> tuple[str, ...]:
+    for spec in (model.spec for model in models):
+        if spec.class_names:
+            return spec.class_names
+        if spec.label_space == "imagenet-1k":
+            return class_names(spec.label_space)
+    return ()

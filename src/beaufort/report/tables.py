@@ -1,0 +1,93 @@
+"""The two tables of every text format, and the numbers that a ranking shows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from beaufort.metrics import metrics
+from beaufort.report._text import base_name, metric_title, place, words
+from beaufort.results import Scores
+from beaufort.stats import Estimate
+
+__all__ = ["Table", "baseline_words", "corruption_table", "headline_table"]
+
+WIDE = 6
+"""Models up to which the table of corruptions has one column each; beyond, models are its rows."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """Cells for a format to write: texts, and estimates that are shares or ratios."""
+
+    caption: str
+    header: tuple[str, ...]
+    rows: tuple[tuple[str | Estimate | None, ...], ...]
+    marks: tuple[str, ...] = ()
+    """For each column which way is good: `lower`, `higher`, or nothing."""
+
+
+def headline_table(scores: Scores) -> Table:
+    """A row a model: place, headline numbers, clean accuracy."""
+    several = len(scores.models) > 1
+    named = list(scores.models[0].metrics)
+    places = {one.name: one for one in scores.ranking}
+    header = ["Model", *(metric_title(name, scores.reference) for name in named), "Clean accuracy"]
+    marks = ["", *((metrics[name].better or "") for name in named), "higher"]
+    rows: list[tuple[str | Estimate | None, ...]] = []
+    for model in scores.models:
+        row = [model.model, *(model.metrics[name] for name in named), model.clean]
+        one = places[model.model]
+        head = [place(one.best, one.worst), " ".join(one.groups)] if several else []
+        rows.append((*head, *row))
+    if several:
+        header, marks = ["Place", "Tie group", *header], ["", "", *marks]
+    return Table(_caption(scores), tuple(header), tuple(rows), tuple(marks))
+
+
+def corruption_table(scores: Scores) -> Table:
+    """The error under each corruption, the mean over severities: models as columns, or as rows if many."""
+    caption = f"Error in percent under each corruption, the mean over severities; n = {scores.images:,}."
+    names = list(scores.suite.corruptions)
+    clean = {model.model: _error(model.clean) for model in scores.models}
+    with_clean = any(clean.values())
+    rows: list[tuple[str | Estimate | None, ...]]
+    if len(scores.models) <= WIDE:
+        header = ("Corruption", *(model.model for model in scores.models))
+        first = [("clean", *clean.values())] if with_clean else []
+        rows = list(first)
+        for name in names:
+            rows.append((words(name), *(model.corruptions[name] for model in scores.models)))
+    else:
+        header = ("Model", *(["clean"] if with_clean else []), *map(words, names))
+        rows = [
+            (
+                model.model,
+                *([clean[model.model]] if with_clean else []),
+                *(model.corruptions[name] for name in names),
+            )
+            for model in scores.models
+        ]
+    return Table(caption, header, tuple(rows), ("",) * len(header))
+
+
+def baseline_words(scores: Scores) -> str:
+    """Which baseline the numbers are divided by."""
+    if scores.reference is None:
+        return "No baseline."
+    if scores.reference.stored:
+        return f"Baseline: {scores.reference.name}, {scores.reference.source}."
+    return f"Baseline: {base_name(scores.reference)} (`{scores.reference.name}`), as published."
+
+
+def _error(accuracy: Estimate | None) -> Estimate | None:
+    if accuracy is None:
+        return None
+    return Estimate(1 - accuracy.value, 1 - accuracy.high, 1 - accuracy.low, accuracy.n, level=accuracy.level)
+
+
+def _caption(scores: Scores) -> str:
+    """What the numbers are and rest on."""
+    return (
+        f"{scores.suite.title} ({scores.suite}), {scores.images:,} images of {scores.results.dataset}. "
+        f"In percent, with {100 * scores.level:g} % intervals from {scores.resamples:,} resamples of images."
+    )

@@ -1,0 +1,87 @@
+"""From scores to a file of any format."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from beaufort.errors import OptionError, UnknownNameError
+from beaufort.images import write_bytes
+from beaufort.registry import unknown
+from beaufort.report.card import to_card
+from beaufort.report.examples import Examples
+from beaufort.report.harness import to_json
+from beaufort.report.latex import to_latex
+from beaufort.report.markdown import to_markdown
+from beaufort.report.page import to_html
+from beaufort.report.tidy import to_csv
+from beaufort.results import Scores
+
+__all__ = ["FORMATS", "MOST_BYTES", "check_output", "to_text", "write_report"]
+
+FORMATS: Mapping[str, Callable[[Scores], str]] = {
+    "html": to_html,
+    "md": to_markdown,
+    "latex": to_latex,
+    "csv": to_csv,
+    "json": to_json,
+    "card": to_card,
+}
+"""What a report can be written as."""
+
+MOST_BYTES = 8_000_000
+"""A page is smaller than this."""
+
+
+def to_text(
+    scores: Scores,
+    format: str = "html",  # noqa: A002  the option's name
+    *,
+    examples: Examples | None = None,
+    title: str | None = None,
+) -> str:
+    """A report as text; `examples` and `title` are for the page alone."""
+    if format not in FORMATS:
+        raise UnknownNameError(unknown("format of a report", format, FORMATS))
+    return to_html(scores, examples=examples, title=title) if format == "html" else FORMATS[format](scores)
+
+
+def write_report(
+    scores: Scores,
+    path: Path | str,
+    *,
+    format: str = "html",  # noqa: A002  the option's name
+    examples: Examples | None = None,
+    title: str | None = None,
+) -> Path:
+    """Write a report, whole or not at all; a file that is there is replaced.
+
+    Args:
+        scores: from `score`.
+        path: the file.
+        format: one of `FORMATS`.
+        examples: pictures for the page, from `examples_of_data` or `examples_of_pictures`.
+        title: of the page.
+    """
+    target = check_output(path)
+    content = to_text(scores, format, examples=examples, title=title).encode()
+    if format == "html" and len(content) >= MOST_BYTES:
+        raise OptionError(
+            f"the page of {len(scores.models)} models would have {len(content) / 1e6:.1f} MB, and "
+            f"{MOST_BYTES / 1e6:.0f} is the most; name fewer with --model, or leave out the pictures"
+        )
+    try:
+        write_bytes(target, content)
+    except OSError as error:
+        raise OptionError(f"{target} cannot be written ({error.strerror or error})") from None
+    return target
+
+
+def check_output(path: Path | str) -> Path:
+    """A path that a report can have."""
+    target = Path(path)
+    if target.is_dir():
+        raise OptionError(
+            f"the output {target} is a folder; name a file, for example {target / 'report.html'}"
+        )
+    return target

@@ -1,0 +1,295 @@
+"""The page in a real browser: Debian's chromium, driven by playwright."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from beaufort.datasets import Dataset
+from beaufort.models import as_model
+from beaufort.report import examples_of_data, examples_of_pictures, write_report
+from beaufort.results import Scores
+from beaufort.suites import get_suite
+
+pytest.importorskip("playwright", reason="playwright is not installed; the extra dev has it")
+from playwright.sync_api import Browser, Page, sync_playwright
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium here; apt-get install chromium")
+
+SMOOTH_MS = 200
+"""What a person may wait for after pressing a key."""
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        found = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield found
+        found.close()
+
+
+@pytest.fixture(scope="module")
+def page_file(tmp_path_factory: pytest.TempPathFactory, scores: Scores, data: Dataset) -> Path:
+    return write_report(
+        scores, tmp_path_factory.mktemp("page") / "report.html", examples=examples_of_data(scores, data)
+    )
+
+
+@pytest.fixture(scope="module")
+def large_file(tmp_path_factory: pytest.TempPathFactory, make: SimpleNamespace) -> Path:
+    names = [f"net-{i:03}" for i in range(99)] + ["<script>alert(1)</script>"]
+    scores = make.scored(make.results_of(names, get_suite("imagenet-c"), 60))
+    return write_report(scores, tmp_path_factory.mktemp("large") / "report.html")
+
+
+Opener = Callable[..., Page]
+
+
+@pytest.fixture
+def show(browser: Browser) -> Iterator[Opener]:
+    """Open a page; at the end nothing may have gone wrong, and nothing been asked of any network."""
+    wrong: list[str] = []
+    contexts = []
+
+    def opened(path: Path, **options: Any) -> Page:
+        context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **options})
+        contexts.append(context)
+        page = context.new_page()
+        page.on("console", lambda message: wrong.append(f"{message.type}: {message.text}"))
+        page.on("pageerror", lambda error: wrong.append(str(error)))
+        page.on("dialog", lambda dialog: wrong.append(f"dialog: {dialog.message}"))
+        page.on(
+            "request",
+            lambda asked: None if asked.url.startswith(("file:", "data:")) else wrong.append(asked.url),
+        )
+        page.goto(path.as_uri())
+        return page
+
+    yield opened
+    for context in contexts:
+        context.close()
+    assert not wrong
+
+
+def texts(page: Page, selector: str) -> list[str]:
+    return [text.strip() for text in page.locator(selector).all_inner_texts()]
+
+
+def test_every_figure_is_drawn(show: Opener, page_file: Path) -> None:
+    page = show(page_file)
+    for figure in ("heatmap", "curves", "bars", "calibration", "examples", "mistakes", "classes"):
+        assert page.locator(f"#{figure}-figure > *").count(), figure
+    assert page.locator("#map td.heat").count() == 1 + 3 * 4
+    assert page.locator("#curves-figure .panel").count() == 4
+    assert page.locator("#examples-figure img").count() == 3 + 9
+    broken = "images => images.filter(one => one.complete && !one.naturalWidth).length"
+    assert page.locator("img").evaluate_all(broken) == 0
+    assert page.locator("img:not([alt]), img[alt='']").count() == 0
+
+
+def test_names_are_shown_as_they_are(show: Opener, page_file: Path) -> None:
+    page = show(page_file)
+    names = texts(page, "#classes-table tbody th")
+    assert sorted(names) == sorted(["polar bear", 'cat "Tom"', "</script><b>dog", "fish & chips"])
+
+
+def test_the_model_can_be_changed(show: Opener, page_file: Path, scores: Scores) -> None:
+    page = show(page_file)
+    before = texts(page, "#map td.heat")
+    sentence = page.inner_text("#sentence")
+    page.select_option("#model", label="bad")
+    assert texts(page, "#map td.heat") != before
+    assert page.inner_text("#sentence") != sentence
+    bad = next(model for model in scores.models if model.model == "bad")
+    means = [f"{100 * error.value:.0f}" for error in bad.corruptions.values()]
+    assert texts(page, "#map td.mean") == means
+    assert page.locator("tr.chosen").first.get_attribute("data-m") == "2"
+    assert "Mistakes of bad" in page.inner_text("#mistakes-figure")
+    page.click("#ranking-table .pick >> nth=0")
+    assert texts(page, "#map td.heat") == before
+    page.select_option("#compare", label="middling")
+    assert page.locator("#map2 td.heat").count() == 1 + 3 * 4
+    assert page.locator("#curves-figure .two").count() >= 4
+
+
+def test_filters_filter(show: Opener, page_file: Path) -> None:
+    page = show(page_file)
+    page.fill("#filter", "fog")
+    visible = "elements => elements.filter(one => one.offsetParent).map(one => one.innerText.trim())"
+    rows = page.locator("#map tbody tr[data-c] th").evaluate_all(visible)
+    assert [re.split(r"\s{2,}|\n|weather", row)[0].strip() for row in rows] == ["fog"]
+    heads = page.locator("#all-table thead th").evaluate_all(visible)
+    assert [head.strip() for head in heads] == ["Model", "clean", "fog"]
+    assert page.locator("#curves-figure .panel:visible").count() == 2
+    page.select_option("#model", label="bad")
+    assert page.locator("#bars-figure .bar[data-c]:visible").count() == 1
+    page.fill("#filter", "noise, contrast")
+    assert page.locator("#map tbody tr[data-c]:visible").count() == 2
+    page.fill("#filter", "")
+    assert page.locator("#map tbody tr[data-c]:visible").count() == 3
+    page.fill("#model-filter", "MID")
+    assert texts(page, "#ranking-table tbody tr:visible th") == ["middling"]
+    assert page.inner_text("#model-count") == "1 of 3"
+
+
+def test_tables_sort_by_click_and_by_key(show: Opener, page_file: Path) -> None:
+    page = show(page_file)
+    assert texts(page, "#ranking-table tbody th") == ["good", "middling", "bad"]
+    head = page.locator("#ranking-table thead th", has_text="Model")
+    head.locator("button").click()
+    assert texts(page, "#ranking-table tbody th") == ["bad", "good", "middling"]
+    assert head.get_attribute("aria-sort") == "ascending"
+    head.locator("button").press("Enter")
+    assert texts(page, "#ranking-table tbody th") == ["middling", "good", "bad"]
+    assert head.get_attribute("aria-sort") == "descending"
+    accuracy = page.locator("#ranking-table thead th", has_text="Mean accuracy")
+    accuracy.locator("button").press(" ")
+    assert texts(page, "#ranking-table tbody th") == ["good", "middling", "bad"]
+    assert head.get_attribute("aria-sort") == "none"
+
+
+def test_keys_reach_everything(show: Opener, page_file: Path) -> None:
+    page = show(page_file)
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.className") == "skip"
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.id") == "main"
+    reached = set()
+    for _ in range(80):
+        page.keyboard.press("Tab")
+        reached.add(page.evaluate("document.activeElement.closest('section, nav, .controls, header')?.id"))
+    assert {"ranking", "heatmap", "curves", "bars"} <= reached
+    page.locator("#map td.heat[tabindex='0']").focus()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowRight")
+    told = page.inner_text("#tip")
+    assert re.search(r"gaussian noise, severity 3\nerror [\d.]+.% \[[\d.]+, [\d.]+\]", told)
+    assert "n = 60 images" in told
+    page.keyboard.press("Escape")
+    assert page.locator("#tip").is_hidden()
+
+
+def test_light_and_dark(show: Opener, page_file: Path) -> None:
+    color = "getComputedStyle(document.body).backgroundColor"
+    light, dark = (show(page_file, color_scheme=scheme) for scheme in ("light", "dark"))
+    assert light.evaluate(color) != dark.evaluate(color)
+    assert (light.inner_text("#theme"), dark.inner_text("#theme")) == ("Dark", "Light")
+    dark.click("#theme")
+    assert dark.evaluate(color) == light.evaluate(color)
+    light.click("#theme")
+    assert light.evaluate(color) != dark.evaluate(color)
+
+
+CONTRAST = """() => [...document.querySelectorAll('.scale b')].map((b) => {
+  const luminance = (text) => {
+    const [red, green, blue] = (() => {
+      const canvas = document.createElement('canvas').getContext('2d');
+      canvas.fillStyle = text; canvas.fillRect(0, 0, 1, 1);
+      return canvas.getImageData(0, 0, 1, 1).data;
+    })();
+    const linear = (v) => (v / 255 <= 0.04045 ? v / 255 / 12.92 : ((v / 255 + 0.055) / 1.055) ** 2.4);
+    return 0.2126 * linear(red) + 0.7152 * linear(green) + 0.0722 * linear(blue);
+  };
+  b.classList.toggle('deep', Number(b.style.getPropertyValue('--v')) >= 0.62);
+  const style = getComputedStyle(b);
+  const [a, c] = [luminance(style.color), luminance(style.backgroundColor)].sort((x, y) => y - x);
+  return (a + 0.05) / (c + 0.05);
+})"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_numbers_can_be_read_on_every_color(show: Opener, page_file: Path, scheme: str) -> None:
+    assert min(show(page_file, color_scheme=scheme).evaluate(CONTRAST)) >= 4.5
+
+
+@pytest.mark.parametrize("width", [320, 360, 390, 768])
+def test_a_phone_does_not_scroll_sideways(
+    show: Opener,
+    page_file: Path,
+    large_file: Path,
+    digits: tuple[Scores, Dataset],
+    tmp_path: Path,
+    width: int,
+) -> None:
+    scores, data = digits
+    other = write_report(scores, tmp_path / "digits.html", examples=examples_of_data(scores, data))
+    for path in (page_file, large_file, other):
+        page = show(path, viewport={"width": width, "height": 800})
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, path
+
+
+def test_without_scripts_there_are_tables(show: Opener, page_file: Path) -> None:
+    page = show(page_file, java_script_enabled=False)
+    assert page.locator("#ranking-table").is_visible()
+    assert page.locator("#all-table").is_visible()
+    assert page.locator("#made").is_visible()
+    assert page.locator("noscript").first.is_visible()
+    assert page.locator(".controls").is_hidden()
+
+
+def test_one_severity_has_no_curves(show: Opener, digits: tuple[Scores, Dataset], tmp_path: Path) -> None:
+    scores, data = digits
+    page = show(write_report(scores, tmp_path / "r.html", examples=examples_of_data(scores, data)))
+    assert page.locator("#curves").count() == 0
+    assert page.locator("#examples-figure .strip").count() == 15
+    assert (
+        page.evaluate("getComputedStyle(document.querySelector('.shot img')).imageRendering") == "pixelated"
+    )
+    assert re.search(r"→ .+ \(true.", page.inner_text("#mistakes-figure"))
+    page.locator("#all-table td.heat").nth(1).hover()
+    assert "shot noise" in page.inner_text("#tip")
+
+
+def test_any_model_that_was_asked_can_speak(show: Opener, scores: Scores, tmp_path: Path) -> None:
+    def always(label: int) -> Any:
+        row = np.eye(4, dtype=np.float32)[label]
+        return as_model(
+            lambda shown: row[None].repeat(len(shown), 0), name=f"n{label}", classes=4, version=str(label)
+        )
+
+    examples = examples_of_pictures(scores, ask=[always(0), always(3)])
+    page = show(write_report(scores, tmp_path / "r.html", examples=examples))
+    assert "polar bear" in page.inner_text("#examples-figure .strip >> nth=0")
+    page.click("button[data-voice='1']")
+    assert "fish & chips" in page.inner_text("#examples-figure .strip >> nth=0")
+    assert "answers of n3" in page.inner_text("#examples-figure")
+    assert "--pictures" in page.inner_text("#mistakes")
+
+
+TIMED = """([id, value, kind]) => new Promise((done) => {
+  const start = performance.now();
+  const element = document.querySelector(id);
+  if (kind === 'click') element.click();
+  else { element.value = value; element.dispatchEvent(new Event(kind, { bubbles: true })); }
+  requestAnimationFrame(() => requestAnimationFrame(() => done(performance.now() - start)));
+})"""
+
+
+def test_a_hundred_models_are_smooth(show: Opener, large_file: Path) -> None:
+    page = show(large_file)
+    assert page.locator("#all-table tbody tr").count() == 100
+    shortest: dict[str, float] = {}
+
+    def act(name: str, *words: str) -> None:
+        taken = page.evaluate(TIMED, list(words))
+        shortest[name] = min(taken, shortest.get(name, 1e9))
+
+    for model in ("57", "3", "99"):
+        act("filter", "#filter", "blur", "input")
+        assert page.locator("#map tbody tr[data-c]:visible").count() == 4
+        act("clear", "#filter", "", "input")
+        act("filter models", "#model-filter", "07", "input")
+        assert page.locator("#ranking-table tbody tr:visible").count() == 11
+        act("clear models", "#model-filter", "", "input")
+        act("sort", "#all-table thead th:nth-child(4) button", "", "click")
+        act("model", "#model", model, "change")
+    print({name: round(taken) for name, taken in shortest.items()})
+    assert max(shortest.values()) < SMOOTH_MS, shortest

@@ -1,0 +1,80 @@
+"""`beaufort report`: what it writes, where, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from beaufort.cli import app
+from beaufort.datasets import Dataset
+
+
+def run(*words: object) -> tuple[int, str]:
+    found = CliRunner().invoke(app, ["report", *map(str, words)])
+    return found.exit_code, found.output
+
+
+def test_a_page(store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    code, said = run(store, "--resamples", 200)
+    assert (code, said.partition(":")[0]) == (0, "report.html")
+    code, said = run(store, "-o", "mine.html", "--resamples", 200, "--title", "Mine", "--pictures", "scene")
+    assert code == 0, said
+    page = (tmp_path / "mine.html").read_text(encoding="utf-8")
+    assert "<title>Mine</title>" in page
+    assert "No test image is in this page" in page
+    assert (
+        run(store, "-o", "again.html", "--resamples", 200, "--title", "Mine", "--pictures", "scene")[0] == 0
+    )
+    assert (tmp_path / "again.html").read_text(encoding="utf-8") == page
+
+
+def test_texts_go_to_standard_output(store: Path, tmp_path: Path) -> None:
+    code, said = run(store, "--format", "json", "--resamples", 200, "--model", "good")
+    assert code == 0
+    assert json.loads(said)["config"]["model"] == "good"
+    target = tmp_path / "table.tex"
+    assert run(store, "-o", target, "--resamples", 200)[0] == 0
+    assert r"\toprule" in target.read_text(encoding="utf-8")
+
+
+def test_a_stored_baseline_need_not_be_shown(store: Path) -> None:
+    code, said = run(store, "--format", "md", "--model", "good", "--baseline", "bad", "--resamples", 200)
+    assert code == 0
+    assert "mCE vs bad" in said
+    assert "| bad" not in said
+
+
+def test_test_images(store: Path, data: Dataset, tmp_path: Path, make: SimpleNamespace) -> None:
+    folder = tmp_path / "toys"
+    folder.mkdir()
+    np.save(folder / "images.npy", np.stack([data[i].image for i in range(len(data))]))
+    np.save(folder / "labels.npy", data.labels)
+    code, said = run(store, "--data", folder, "-o", tmp_path / "r.html", "--resamples", 200)
+    assert code == 2  # the same pictures, and classes without their names: other data
+    assert "give the data set of the run" in said
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--data", "x", "--pictures", "scene"], "give one"),
+        (["--ask", "x.onnx"], "without --pictures"),
+        (["--format", "md", "--data", "x"], "shows no pictures"),
+        (["--format", "pdf"], "accepted are html, md"),
+        (["-o", "report.docx"], "accepted endings"),
+        (["-o", "."], "is a folder"),
+        (["--model", "unfinished"], "lacks 9 conditions"),
+        (["--model", "goood"], "did you mean 'good'"),
+    ],
+)
+def test_what_is_refused(store: Path, words: list[str], said: str, tmp_path: Path) -> None:
+    extra = ["--format", "html"] if words == ["-o", "."] else []
+    code, output = run(store, *words, *extra)
+    assert code == 2
+    assert said in output.replace("\n", " ")

@@ -1,0 +1,143 @@
+"""Example pictures are what the models saw, and their captions what the store says."""
+
+from __future__ import annotations
+
+import io
+from base64 import b64decode
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from beaufort.conditions import Condition
+from beaufort.datasets import Dataset
+from beaufort.errors import OptionError
+from beaufort.models import as_model
+from beaufort.report import Examples, examples_of_data, examples_of_pictures
+from beaufort.report._thumbnails import data_uri
+from beaufort.results import Scores
+
+
+def pixels(examples: Examples, place: int) -> np.ndarray:
+    kind, _, content = examples.pictures[place].partition(";base64,")
+    assert kind == "data:image/png"  # small pictures are kept without loss
+    return np.asarray(Image.open(io.BytesIO(b64decode(content))))
+
+
+@pytest.fixture(scope="module")
+def examples(scores: Scores, data: Dataset) -> Examples:
+    return examples_of_data(scores, data, seed=3)
+
+
+def test_strips_show_what_the_models_saw(scores: Scores, data: Dataset, examples: Examples) -> None:
+    answers = scores.results.answers("good")
+    assert len(examples.strips) == 3
+    for strip in examples.strips:
+        place = list(data.ids).index(strip.name)
+        assert strip.truth == data.labels[place]
+        assert answers.correct[0, place]
+        for row, condition in enumerate(scores.suite.conditions(data.name)):
+            image = data[place].image[None]
+            expected = condition.apply(image, ids=[strip.name], seed=0, scale="cifar")[0]
+            assert np.array_equal(pixels(examples, strip.pictures[row]), expected)
+            said = strip.answers["good"][row]
+            assert said.label == answers.top[row, place, 0]
+            assert said.confidence == pytest.approx(float(answers.confidence[row, place]))
+
+
+def test_mistakes_are_mistakes(scores: Scores, data: Dataset, examples: Examples) -> None:
+    assert examples.mistakes is not None
+    assert set(examples.mistakes) == {model.model for model in scores.models}
+    for name, found in examples.mistakes.items():
+        answers = scores.results.answers(name)
+        rows = {(c.corruption, c.severity): row for row, c in enumerate(answers.conditions)}
+        assert found
+        for one in found:
+            assert one.answer.label != one.truth
+            row = rows[one.corruption, one.severity]
+            condition = Condition(data.name, one.corruption, one.severity)
+            shown = pixels(examples, one.picture)
+            places = [
+                place
+                for place in np.flatnonzero(answers.top[row, :, 0] == one.answer.label)
+                if answers.labels[place] == one.truth
+                and np.array_equal(
+                    shown, condition.apply(data[place].image[None], ids=[data.ids[place]], scale="cifar")[0]
+                )
+            ]
+            assert len(places) == 1
+            assert one.clean == answers.top[0, places[0], 0]
+            assert one.answer.confidence == pytest.approx(float(answers.confidence[row, places[0]]))
+
+
+def test_draws_follow_the_seed(scores: Scores, data: Dataset, examples: Examples) -> None:
+    assert examples_of_data(scores, data, seed=3) == examples
+    assert examples_of_data(scores, data, seed=4).strips != examples.strips
+
+
+def test_other_data_are_refused(scores: Scores, make: SimpleNamespace) -> None:
+    with pytest.raises(OptionError, match="the answers are to toys"):
+        examples_of_data(scores, make.dataset(count=50))
+
+
+def test_progress_ends_at_the_end(scores: Scores, data: Dataset) -> None:
+    steps: list[tuple[int, int]] = []
+    examples_of_data(scores, data, progress=lambda done, total: steps.append((done, total)))
+    assert steps[-1] == (len(steps), len(steps))
+
+
+def test_pictures_never_open_the_test_images(
+    scores: Scores, data: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise AssertionError("a test image was opened")
+
+    monkeypatch.setattr(type(data.pixels), "read", refuse)
+    for place in range(5):
+        Image.new("RGB", (50 + place, 40), (place * 40, 90, 90)).save(tmp_path / f"{place}.png")
+    for given in ("scene", str(tmp_path)):
+        found = examples_of_pictures(scores, given)
+        assert found.mistakes is None
+        assert "No test image is in this page" in found.note
+        assert all(strip.truth is None and not strip.answers for strip in found.strips)
+    assert len(found.strips) == 3
+    assert pixels(found, found.strips[0].pictures[0]).shape == (32, 32, 3)
+    monkeypatch.undo()
+    with pytest.raises(OptionError, match="tested on"):
+        examples_of_pictures(scores, data)
+
+
+def test_models_can_be_asked(scores: Scores, make: SimpleNamespace) -> None:
+    bright = as_model(
+        lambda images: np.stack(
+            [images.mean(axis=(1, 2, 3)) / 10] + [np.full(len(images), 12.0)] * 3, axis=1
+        ),
+        name="bright",
+        classes=4,
+        version="1",
+    )
+    other = make.dataset(count=7)
+    found = examples_of_pictures(scores, other, ask=[bright])
+    strip = found.strips[0]
+    assert strip.truth == 0
+    assert len(strip.answers["bright"]) == len(scores.suite.conditions())
+    mean = pixels(found, strip.pictures[0]).mean() / 10
+    odds = np.exp([mean, 12, 12, 12])
+    assert strip.answers["bright"][0].label == int(np.argmax(odds))
+    assert strip.answers["bright"][0].confidence == pytest.approx(odds.max() / odds.sum(), rel=1e-3)
+    assert "bright gave the answers" in found.note
+
+
+def test_digits_are_painted_for_suites_of_digits(digits: tuple[Scores, Dataset]) -> None:
+    found = examples_of_pictures(digits[0])
+    assert pixels(found, 0).shape == (28, 28)
+    assert len(found.strips[0].pictures) == 16
+
+
+def test_photos_become_small_jpegs() -> None:
+    rng = np.random.default_rng(0)
+    uri = data_uri(rng.integers(0, 256, (224, 300, 3)).astype(np.uint8), 112)
+    picture = Image.open(io.BytesIO(b64decode(uri.partition(",")[2])))
+    assert (picture.format, picture.size) == ("JPEG", (112, 84))

@@ -1,0 +1,245 @@
+"""The page: whole without a script, deaf to what names say, small, and the same for the same numbers."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from html.parser import HTMLParser
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from beaufort.errors import OptionError
+from beaufort.report import examples_of_data, examples_of_pictures, to_html, write_report
+from beaufort.report.breaking import breaking_points
+from beaufort.report.classes import find_worst_classes
+from beaufort.report.curves import baseline_errors, mean_curves
+from beaufort.report.headline import about, headline
+from beaufort.report.made import made, without_folders
+from beaufort.results import Scores
+from beaufort.suites import get_suite
+
+EVIL = "<script>alert(1)</script>"
+
+
+class Reader(HTMLParser):
+    """The text of a page, its tags, and what it would fetch."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.ids: list[str] = []
+        self.addresses: list[str] = []
+        self.text = ""
+        self.scripts: list[str] = []
+        self._in = ""
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        found = dict(attrs)
+        self._in = tag if tag in ("script", "style") else self._in
+        if tag == "script":
+            self.scripts.append("")
+        self.ids += [found["id"]] if found.get("id") else []
+        self.addresses += [str(found[key]) for key in ("src", "href") if key in found]
+
+    def handle_endtag(self, tag: str) -> None:
+        self._in = "" if tag == self._in else self._in
+
+    def handle_data(self, data: str) -> None:
+        if self._in == "script":
+            self.scripts[-1] += data
+        elif not self._in:
+            self.text += data.replace("\u00a0", " ")
+
+
+def test_without_scripts_the_numbers_are_there(scores: Scores) -> None:
+    page = Reader(to_html(scores))
+    first = headline(scores, scores.models[0])
+    assert first.sentence in page.text
+    assert about(scores) in page.text
+    for model in scores.models:
+        assert model.model in page.text
+        low, high = (f"{100 * value:.1f}" for value in (model.headline.low, model.headline.high))
+        assert f"{100 * model.headline.value:.1f} [{low}, {high}]" in page.text
+    assert "unfinished lacks 9 conditions" in page.text
+    assert page.tags.count("table") == 2
+    assert len(set(page.ids)) == len(page.ids)
+
+
+def test_nothing_comes_from_elsewhere(scores: Scores) -> None:
+    page = to_html(scores)
+    reader = Reader(page)
+    assert all(address.startswith(("#", "data:")) for address in reader.addresses)
+    assert "default-src &#x27;none&#x27;" in page
+    assert not re.search(r"https?://(?!www\.w3\.org/2000/svg)", reader.scripts[-1])
+
+
+def test_names_cannot_become_markup(make: SimpleNamespace) -> None:
+    names = [EVIL, "'\"><img src=x onerror=alert(1)>", "</title><b>", "-->", "\u2028${alert(1)}", "$title"]
+    scores = make.scored(make.results_of(names, make.suite, 40, [*make.classes[:3], EVIL]))
+    page = to_html(scores, title=f"{EVIL} & co")
+    reader = Reader(page)
+    assert reader.tags.count("script") == 2
+    assert "img" not in reader.tags
+    assert not re.search("[<>&]", reader.scripts[0])
+    data = json.loads(reader.scripts[0])
+    assert {model["name"] for model in data["models"]} == set(names)
+    assert EVIL in data["classes"].values()
+    assert f"{EVIL} & co" in reader.text
+
+
+def test_the_data_are_the_scores(scores: Scores) -> None:
+    data = json.loads(Reader(to_html(scores)).scripts[0])
+    for found, model in zip(data["models"], scores.models, strict=True):
+        rows = [value for condition, value in model.conditions.items() if not condition.clean]
+        for triple, estimate in zip(found["accuracy"], rows, strict=True):
+            assert triple == pytest.approx([estimate.value, estimate.low, estimate.high], abs=5e-5)
+        assert found["calibration"]["5"]["ece"][0] == pytest.approx(
+            model.calibration["5"].ece.value, abs=5e-5
+        )
+        assert [one[0] for one in found["classes"]]
+
+
+def test_mean_curves_are_means(scores: Scores) -> None:
+    for model in scores.models:
+        for severity, estimate in zip((1, 3, 5), mean_curves(scores)[model.model], strict=True):
+            row = [
+                value.value for condition, value in model.conditions.items() if condition.severity == severity
+            ]
+            assert estimate.value == pytest.approx(sum(row) / len(row), abs=1e-6)
+            assert estimate.low < estimate.value < estimate.high
+
+
+def test_the_published_baseline_has_curves(make: SimpleNamespace, scores: Scores) -> None:
+    imagenet = make.scored(make.results_of(["net"], get_suite("imagenet-c"), 20))
+    errors = baseline_errors(imagenet)
+    assert set(errors) == set(imagenet.suite.corruptions)
+    assert errors["fog"][0] == 0.67474
+    assert baseline_errors(scores) == {}
+
+
+def test_headlines_say_no_more_than_the_interval(make: SimpleNamespace) -> None:
+    scores = make.scored(make.results_of(["net", "worse"], get_suite("imagenet-c"), 60))
+    for model in scores.models:
+        said, value = headline(scores, model).sentence, model.metrics["mce"]
+        if value.high < 1:
+            assert f"{100 * (1 - value.value):.0f} % fewer mistakes" in said
+        elif value.low > 1:
+            assert "more mistakes" in said
+        else:
+            assert "about as many" in said
+        assert said.endswith(("than AlexNet did.", "as AlexNet did."))
+    same = make.scored(make.results_of(["net", "worse"], get_suite("imagenet-c"), 60), baseline="net")
+    base = next(model for model in same.models if model.model == "net")
+    assert "measured against" in headline(same, base).sentence
+
+
+def test_breaking_points(scores: Scores, digits: tuple[Scores, object]) -> None:
+    for model in scores.models:
+        half = model.clean.value / 2  # type: ignore[union-attr]
+        points = breaking_points(model)
+        assert points is not None
+        for name, severity in points.items():
+            below = [
+                c.severity for c, a in model.conditions.items() if c.corruption == name and a.high < half
+            ]
+            assert severity == (below[0] if below else None)
+    assert breaking_points(digits[0].models[0]) is None
+
+
+def test_few_images_a_class_are_no_ground_to_name_it(make: SimpleNamespace, scores: Scores) -> None:
+    many = [f"class {i}" for i in range(50)]
+    worst = find_worst_classes(make.scored(make.results_of(["net"], make.suite, 50, many)))
+    assert worst.by_model == {}
+    assert "No class has more than 1 image here" in worst.note
+    for found in find_worst_classes(scores).by_model.values():
+        values = [one.corrupted.value for one in found]
+        assert values == sorted(values)
+        assert {one.n for one in found} == {15}
+        assert all(one.corrupted.low <= one.corrupted.value <= one.corrupted.high for one in found)
+
+
+def test_no_folder_of_anybody_is_shown(scores: Scores) -> None:
+    page = to_html(scores)
+    assert "/home/someone" not in page
+    assert "/srv" not in page
+    facts = {fact.name: fact.values for fact in made(scores)}
+    assert facts["Commands"] == ("beaufort run --data photos --store=out",)
+    assert facts["Models left out"] == ("unfinished lacks 9 conditions",)
+    assert facts["Answers made"] == ("2026-01-02 03:04 UTC",)
+    assert any(scores.suite.digest in value for value in facts["Suite"])
+
+
+@pytest.mark.parametrize(
+    ("word", "shown"),
+    [
+        (r"C:\Users\me\net.onnx", "net.onnx"),
+        (r"\\server\share\me\net.onnx", "net.onnx"),
+        ("torch:/home/me/net.pt", "torch:net.pt"),
+        ("--out=~/secret/x", "--out=x"),
+        ("file:///home/me/store", "store"),
+        ("s3://key:secret@bucket/store", "s3://bucket/store"),
+        ("data/val", "data/val"),
+        ("mean=0.5,0.5", "mean=0.5,0.5"),
+        ("/", "/"),
+    ],
+)
+def test_words_of_a_command(word: str, shown: str) -> None:
+    assert without_folders(word) == shown
+
+
+def test_one_model_and_one_severity(digits: tuple[Scores, object], alone: Scores) -> None:
+    scores, data = digits
+    page = Reader(to_html(scores, examples=examples_of_data(scores, data)))  # type: ignore[arg-type]
+    assert "curves" not in page.ids
+    assert "15 kinds of damage at one strength: 16 versions" in page.text
+    single = Reader(to_html(alone))
+    assert "model" not in single.ids
+    assert "Ranking" not in single.text
+
+
+def test_pictures_stay_under_the_limit(
+    make: SimpleNamespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("beaufort.report.examples.ALL_BYTES", 60_000)
+    data = make.dataset(side=32)
+    make.fill(tmp_path / "store", data)
+    from beaufort.results import open_results
+
+    scores = make.scored(open_results(str(tmp_path / "store")))
+    examples = examples_of_data(scores, data)
+    assert examples.mistakes is not None
+    assert list(examples.mistakes) == ["good"]
+    assert sum(map(len, examples.pictures)) < 80_000
+    page = write_report(scores, tmp_path / "report.html", examples=examples)
+    assert page.stat().st_size < 300_000
+
+
+def test_a_page_is_whole_or_absent(scores: Scores, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    target = tmp_path / "new" / "report.html"
+    target.parent.mkdir()
+    target.write_text("old")
+    with pytest.raises(OptionError, match="is a folder"):
+        write_report(scores, target.parent)
+    monkeypatch.setattr("beaufort.report.write.MOST_BYTES", 1000)
+    with pytest.raises(OptionError, match="name fewer with --model"):
+        write_report(scores, target)
+    assert target.read_text() == "old"
+    monkeypatch.undo()
+    assert (
+        write_report(scores, target, title="Mine").read_text(encoding="utf-8").startswith("<!doctype html>")
+    )
+    assert [path.name for path in target.parent.iterdir()] == ["report.html"]
+
+
+def test_a_hundred_models_are_one_small_page(make: SimpleNamespace) -> None:
+    scores = make.scored(make.results_of([f"net-{i}" for i in range(100)], get_suite("imagenet-c"), 60))
+    start = time.perf_counter()
+    page = to_html(scores, examples=examples_of_pictures(scores))
+    taken = time.perf_counter() - start
+    assert len(page) < 4_000_000
+    assert taken < 30
