@@ -250,7 +250,8 @@ class FileStore:
     ) -> pa.Table:
         """All answers of a cell in the order of the data set, each image once, with its `place` in it.
 
-        Only the `columns` asked for, if some are. Another process may gather files meanwhile: if a listed one is gone, the store is looked at again.
+        Only the `columns` asked for, if some are. Another process may gather files meanwhile: if a listed
+        one is gone, the store is looked at again.
         """
         if listing is not None and len(self.sound(cell, listing)) < len(listing.get(cell.fingerprint, ())):
             listing = None
