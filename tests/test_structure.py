@@ -36,6 +36,7 @@ LAYERS = (
     ("transforms", "compat", "testing"),
     ("jobs",),
     ("report",),
+    ("demo",),
     ("cli", "__main__"),
 )
 LAYER = {name: row for row, names in enumerate(LAYERS) for name in names}

@@ -1,12 +1,14 @@
 """The image types at the edge, and the one shape used inside.
 
 Outside, an image is what the caller has: a uint8 NumPy array `(h, w)`, `(h, w, c)` or
-`(n, h, w, c)`, or a PIL image. Inside, it is always a C-contiguous uint8 batch `(n, h, w, c)` with
-one or three channels; alpha stands aside and is put back untouched.
+`(n, h, w, c)`, a PIL image, or a uint8 torch tensor `(c, h, w)` or `(n, c, h, w)` on any device.
+Inside, it is always a C-contiguous uint8 batch `(n, h, w, c)` with one or three channels, an array or,
+for a tensor, a tensor on its device; alpha stands aside and is put back untouched.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -16,35 +18,41 @@ from numpy.typing import NDArray
 
 from beaufort.errors import ImageTypeError, ImageValueError
 
-__all__ = ["MIN_SIDE", "Batch", "Bytes", "Field", "open_batch"]
+__all__ = ["MIN_SIDE", "Batch", "Bytes", "Field", "Images", "is_tensor", "open_batch"]
 
 Bytes: TypeAlias = NDArray[np.uint8]
-"""A batch of images, `(n, h, w, c)`."""
+"""A batch of images, `(n, h, w, c)`, in the memory of the processor."""
 
-Field: TypeAlias = NDArray[Any]
-"""A batch of random or computed fields, one an image; shape and dtype are said where it is made."""
+Images: TypeAlias = Any
+"""A batch of images of the backend at work: `Bytes`, or a uint8 torch tensor `(n, h, w, c)`."""
+
+Field: TypeAlias = Any
+"""A batch of random or computed fields, one an image, an array or a tensor as the images are; shape
+and dtype are said where it is made."""
 
 MIN_SIDE = 16
 """The smallest height and width, in pixels, that a corruption takes."""
 
 ACCEPTED = (
-    "a uint8 NumPy array (h, w), (h, w, 1|3|4) or (n, h, w, 1|3|4), or a PIL image of mode L, LA, RGB or RGBA"
+    "a uint8 NumPy array (h, w), (h, w, 1|3|4) or (n, h, w, 1|3|4), a uint8 torch tensor (1|3|4, h, w) or "
+    "(n, 1|3|4, h, w), or a PIL image of mode L, LA, RGB or RGBA"
 )
+TENSORS = "a uint8 tensor (c, h, w) or (n, c, h, w) with 1, 3 or 4 channels"
 
 
 @dataclass(frozen=True)
 class Batch:
     """Images in the inside shape, and the way back to what the caller gave."""
 
-    color: Bytes
+    color: Images
     """`(n, h, w, 1 or 3)`, contiguous; may share memory with the caller's array: never written."""
-    alpha: Bytes | None
-    _restore: Callable[[Bytes], Any]
+    alpha: Images | None
+    _restore: Callable[[Images], Any]
 
-    def close(self, color: Bytes) -> Any:
-        """Give `color` the kind and shape the caller came with, and its alpha back."""
+    def close(self, color: Images) -> Any:
+        """Give `color` the kind, device and shape the caller came with, and its alpha back."""
         if self.alpha is not None:
-            color = np.concatenate([color, self.alpha], axis=-1)
+            color = _join(color, self.alpha)
         return self._restore(color)
 
 
@@ -56,6 +64,8 @@ def open_batch(image: Any) -> Batch:
     """
     if isinstance(image, np.ndarray):
         return _open_array(image)
+    if is_tensor(image):
+        return _open_tensor(image)
     if type(image).__module__.partition(".")[0] == "PIL" and hasattr(image, "mode"):
         return _open_pil(image)
     raise ImageTypeError(f"an image of type {type(image).__name__} came; accepted is {ACCEPTED}")
@@ -97,11 +107,54 @@ def _open_pil(image: Any) -> Batch:
     return _split(whole, lambda out: Image.fromarray(out.reshape(pixels.shape)))
 
 
-def _split(whole: Bytes, restore: Callable[[Bytes], Any]) -> Batch:
+def is_tensor(image: Any) -> bool:
+    """Whether it is a torch tensor; nobody can have one without having imported torch."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(image, torch.Tensor)
+
+
+def _open_tensor(image: Any) -> Batch:
+    torch = sys.modules["torch"]
+    if image.dtype != torch.uint8:
+        raise ImageTypeError(
+            f"a tensor of dtype {image.dtype} came; accepted is {TENSORS}. Corrupt before scaling and "
+            "normalizing; (image * 255).round().to(torch.uint8) makes one of values in [0, 1]"
+        )
+    shape = tuple(image.shape)
+    if image.ndim not in (3, 4) or shape[-3] not in (1, 3, 4):
+        hint = (
+            "; image.movedim(-1, -3) puts the channels there" if image.ndim and shape[-1] in (1, 3, 4) else ""
+        )
+        raise ImageValueError(f"a tensor of shape {shape} came; accepted is {TENSORS}{hint}")
+    _check_size(*shape[-2:])
+    whole = image.detach().as_subclass(torch.Tensor).movedim(-3, -1)
+
+    def restore(out: Images) -> Any:
+        tensor = torch.from_numpy(out).to(image.device) if isinstance(out, np.ndarray) else out
+        tensor = tensor.reshape(whole.shape).movedim(-1, -3)
+        return (tensor.contiguous() if image.is_contiguous() else tensor).as_subclass(type(image))
+
+    return _split(whole if image.ndim == 4 else whole[None], restore)
+
+
+def _split(whole: Images, restore: Callable[[Images], Any]) -> Batch:
     channels = whole.shape[-1]
     if channels in (1, 3):
-        return Batch(np.ascontiguousarray(whole), None, restore)
-    return Batch(np.ascontiguousarray(whole[..., :-1]), whole[..., -1:], restore)
+        return Batch(_contiguous(whole), None, restore)
+    return Batch(_contiguous(whole[..., :-1]), whole[..., -1:], restore)
+
+
+def _contiguous(images: Images) -> Images:
+    return np.ascontiguousarray(images) if isinstance(images, np.ndarray) else images.contiguous()
+
+
+def _join(color: Images, alpha: Images) -> Images:
+    if isinstance(alpha, np.ndarray):
+        return np.concatenate([color, alpha], axis=-1)
+    torch = sys.modules["torch"]
+    if isinstance(color, np.ndarray):
+        color = torch.from_numpy(color).to(alpha.device)
+    return torch.cat([color, alpha], dim=-1)
 
 
 def _check_size(height: int, width: int) -> None:

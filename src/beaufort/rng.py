@@ -12,14 +12,15 @@ A corruption asks a `Random` for the fields it needs, in a fixed order. Two thin
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
+from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from beaufort.arrays import Bytes, Field
+from beaufort.arrays import Field, Images
 from beaufort.errors import OptionError
 
 if TYPE_CHECKING:
@@ -63,13 +64,22 @@ def id_words(ids: Sequence[Id]) -> NDArray[np.uint64]:
     >>> id_words([7, "n01440764/a.jpg"]).tolist()
     [7, 11732030946585132122]
     """
+    if isinstance(ids, range) and ids and min(ids[0], ids[-1]) >= 0 and max(ids[0], ids[-1]) < _TEXT_ID:
+        return np.arange(ids.start, ids.stop, ids.step, dtype=np.uint64)
     return np.array([_id_word(image_id) for image_id in ids], dtype=np.uint64)
+
+
+@lru_cache(maxsize=1 << 16)
+def _text_word(text: str) -> int:
+    digest = hashlib.blake2b(text.encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "little") | _TEXT_ID
 
 
 def _id_word(image_id: Id) -> int:
     if isinstance(image_id, str):
-        digest = hashlib.blake2b(image_id.encode(), digest_size=8).digest()
-        return int.from_bytes(digest, "little") | _TEXT_ID
+        return _text_word(image_id)
+    if type(image_id) is int and 0 <= image_id < _TEXT_ID:  # the usual kind, before the slower question
+        return image_id
     if isinstance(image_id, int | np.integer) and not isinstance(image_id, bool) and 0 <= image_id < _TEXT_ID:
         return int(image_id)
     raise OptionError(
@@ -79,6 +89,10 @@ def _id_word(image_id: Id) -> int:
 
 class Random(Protocol):
     """Fields of random numbers for a batch of n images; each has shape `(n, *shape)`."""
+
+    @property
+    def host(self) -> Random:
+        """The same numbers as NumPy arrays, for a few numbers an image that Python works on."""
 
     def normal(self, shape: tuple[int, ...], dtype: type = np.float32) -> Field:
         """Standard normal numbers."""
@@ -98,45 +112,60 @@ class Random(Protocol):
     def gated_pairs(self, shape: tuple[int, ...], low: int, high: int) -> tuple[Field, Field]:
         """For each place a gate, open half the time, and a pair in [low, high) for the open ones."""
 
-    def poisson(self, images: Bytes, rate: float) -> Field:
-        """Poisson counts (uint16) whose means are `rate` × value / 255."""
+    def poisson(self, images: Images, rate: float) -> Field:
+        """Poisson counts (uint16, or int32 in torch) whose means are `rate` × value / 255."""
 
 
 class Keyed:
-    """Numbers that depend on key, image id, field and position alone."""
+    """Numbers that depend on key, image id, field and position alone.
 
-    def __init__(self, key: Key, ids: NDArray[np.uint64], ops: Ops) -> None:
+    Args:
+        key: of the corruption, its severity and the seed.
+        ids: the words of the images' ids, where the backend wants them.
+        ops: the backend.
+        host: gives a source of the same numbers on the processor, if the backend is elsewhere; the two
+            number their fields together.
+    """
+
+    def __init__(
+        self,
+        key: Key,
+        ids: Field,
+        ops: Ops,
+        host: Callable[[Iterator[int]], Keyed] | None = None,
+        *,
+        fields: Iterator[int] | None = None,
+    ) -> None:
         self._key = key
         self._ids = ids
+        self._host = host
+        self._fields = count() if fields is None else fields
         self._ops = ops
-        self._field = 0
 
-    def _next(self) -> int:
-        self._field += 1
-        return self._field - 1
+    @property
+    def host(self) -> Keyed:
+        return self if self._host is None else self._host(self._fields)
 
     def normal(self, shape: tuple[int, ...], dtype: type = np.float32) -> Field:
-        field = self._ops.philox_normal(self._key, self._ids, self._next(), shape)
-        return field if dtype is np.float32 else field.astype(dtype)
+        return self._ops.philox_normal(self._key, self._ids, next(self._fields), shape, dtype)
 
     def uniform(self, shape: tuple[int, ...], low: float, high: float, dtype: type = np.float32) -> Field:
-        field = self._ops.philox_uniform(self._key, self._ids, self._next(), shape, low, high)
-        return field if dtype is np.float32 else field.astype(dtype)
+        return self._ops.philox_uniform(self._key, self._ids, next(self._fields), shape, low, high, dtype)
 
     def bernoulli(self, shape: tuple[int, ...], probability: float) -> Field:
-        return self._ops.philox_bernoulli(self._key, self._ids, self._next(), shape, probability)
+        return self._ops.philox_bernoulli(self._key, self._ids, next(self._fields), shape, probability)
 
     def impulses(self, shape: tuple[int, ...], share: float) -> Field:
-        return self._ops.philox_impulses(self._key, self._ids, self._next(), shape, share)
+        return self._ops.philox_impulses(self._key, self._ids, next(self._fields), shape, share)
 
     def integers(self, shape: tuple[int, ...], low: int, high: int | Field, dtype: type = np.int32) -> Field:
-        return self._ops.philox_integers(self._key, self._ids, self._next(), shape, low, high, dtype)
+        return self._ops.philox_integers(self._key, self._ids, next(self._fields), shape, low, high, dtype)
 
     def gated_pairs(self, shape: tuple[int, ...], low: int, high: int) -> tuple[Field, Field]:
         return self.bernoulli(shape, 0.5), self.integers((*shape, 2), low, high, np.int8)
 
-    def poisson(self, images: Bytes, rate: float) -> Field:
-        return self._ops.philox_poisson(self._key, self._ids, self._next(), images, rate)
+    def poisson(self, images: Images, rate: float) -> Field:
+        return self._ops.philox_poisson(self._key, self._ids, next(self._fields), images, rate)
 
 
 class Reference:
@@ -149,6 +178,10 @@ class Reference:
             raise OptionError(
                 f"the seed {seed!r} came; the reference stream takes a whole number from 0 to 2**32 - 1"
             ) from None
+
+    @property
+    def host(self) -> Reference:
+        return self
 
     def normal(self, shape: tuple[int, ...], dtype: type = np.float32) -> Field:
         return self._state.standard_normal((1, *shape)).astype(dtype)
@@ -176,6 +209,6 @@ class Reference:
                 pairs[place] = self._state.randint(low, high, 2)
         return gates[None], pairs[None]
 
-    def poisson(self, images: Bytes, rate: float) -> Field:
+    def poisson(self, images: Images, rate: float) -> Field:
         counts: NDArray[Any] = self._state.poisson(images / 255.0 * rate)
         return counts.astype(np.uint16)

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import hashlib
-import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from beaufort.arrays import Bytes, open_batch
+from beaufort.arrays import Images, is_tensor, open_batch
 from beaufort.corruptions import SUBSETS, corruptions
-from beaufort.errors import ImageTypeError, ImageValueError, OptionError, UnknownNameError
-from beaufort.ops import cpu_ops
+from beaufort.errors import OptionError, UnknownNameError
+from beaufort.ops import ops_of
 from beaufort.registry import unknown
 from beaufort.rng import Id, id_words
 
 __all__ = ["Corrupt"]
-
-_TENSORS = "a uint8 tensor (c, h, w) or (n, c, h, w) with 1, 3 or 4 channels"
 
 
 @dataclass(frozen=True)
@@ -66,15 +63,22 @@ class Corrupt:
 
         Args:
             image: a PIL image; a uint8 NumPy array `(h, w)`, `(h, w, 1|3|4)` or `(n, h, w, 1|3|4)`; a
-                uint8 torch tensor `(1|3|4, h, w)` or `(n, 1|3|4, h, w)`, whatever its device: the
-                work is done on the CPU.
+                uint8 torch tensor `(1|3|4, h, w)` or `(n, 1|3|4, h, w)`, worked on where it is if that is
+                the processor or a CUDA device, else on the processor.
             image_id: what identifies the image, a number or a text; a list of them for a batch.
                 Without, its own pixels do.
         """
-        if _is_tensor(image):
-            pixels = _channels_last(image)
-            return _tensor_like(image, self._run(pixels, image_id))
-        return self._run(image, image_id)
+        batch = open_batch(image)
+        color = batch.color
+        if is_tensor(color) and not color.is_cuda:
+            color = color.cpu().numpy()
+        if len(color) == 0:
+            return batch.close(color)
+        if image_id is None:
+            ids = ops_of(color).content_ids(color).tolist()
+        else:
+            ids = _ids(image_id, getattr(image, "ndim", 3) < 4, len(color))
+        return batch.close(self._corrupt(color, ids))
 
     def choose(self, image_id: Id) -> tuple[str, int | None]:
         """The corruption and severity that the image of this id gets."""
@@ -94,28 +98,32 @@ class Corrupt:
     def _severities(self) -> tuple[int | None, ...]:
         return self.severity if isinstance(self.severity, tuple) else (self.severity,)
 
-    def _run(self, image: Any, image_id: Id | Sequence[Id] | None) -> Any:
-        batch = open_batch(image)
-        color = batch.color
-        if len(color) == 0:
-            return batch.close(color.copy())
-        if image_id is None:
-            ids = cpu_ops().content_ids(color).tolist()
-        else:
-            single = not (isinstance(image, np.ndarray) and image.ndim == 4)
-            ids = _ids(image_id, single, len(color))
-        return batch.close(self._corrupt(color, ids))
-
-    def _corrupt(self, color: Bytes, ids: Sequence[Id]) -> Bytes:
+    def _corrupt(self, color: Images, ids: Sequence[Id]) -> Images:
         """Each image under its own choice; those that share one go through together."""
         groups: dict[tuple[str, int | None], list[int]] = {}
         for place, word in enumerate(id_words(ids).tolist()):
             groups.setdefault(self._choose(word), []).append(place)
+        if not isinstance(color, np.ndarray):
+            return self._on_device(color, ids, groups)
         out = np.empty_like(color)
         for (name, severity), places in groups.items():
             chosen = [ids[place] for place in places]
             some = color if len(places) == len(color) else color[places]
             out[places] = corruptions[name](some, severity, ids=chosen, seed=self.seed, scale=self.scale)
+        return out
+
+    def _on_device(
+        self, color: Images, ids: Sequence[Id], groups: Mapping[tuple[str, int | None], list[int]]
+    ) -> Images:
+        from beaufort.ops.torch import upload
+
+        out = color.clone()
+        for (name, severity), places in groups.items():
+            chosen = [ids[place] for place in places]
+            index = upload(np.array(places), color.device)
+            some = color[index].movedim(-1, 1)
+            made = corruptions[name](some, severity, ids=chosen, seed=self.seed, scale=self.scale)
+            out[index] = made.movedim(1, -1)
         return out
 
 
@@ -142,28 +150,3 @@ def _ids(image_id: Any, single: bool, count: int) -> Sequence[Id]:
         return list(image_id)
     wanted = "an image takes one id" if single else f"a batch of {count} images takes a list of {count} ids"
     raise OptionError(f"image_id {image_id!r:.60} came; {wanted}")
-
-
-def _is_tensor(image: Any) -> bool:
-    """Whether it is a torch tensor; nobody can have one without having imported torch."""
-    torch = sys.modules.get("torch")
-    return torch is not None and isinstance(image, torch.Tensor)
-
-
-def _channels_last(image: Any) -> Bytes:
-    if image.dtype != sys.modules["torch"].uint8:
-        raise ImageTypeError(
-            f"a tensor of dtype {image.dtype} came; accepted is {_TENSORS}. Corrupt before scaling and "
-            "normalizing; (image * 255).round().to(torch.uint8) makes one of values in [0, 1]"
-        )
-    if image.ndim not in (3, 4) or image.shape[-3] not in (1, 3, 4):
-        hint = "; image.movedim(-1, -3) puts the channels there" if image.shape[-1] in (1, 3, 4) else ""
-        raise ImageValueError(f"a tensor of shape {tuple(image.shape)} came; accepted is {_TENSORS}{hint}")
-    pixels: Bytes = np.moveaxis(image.detach().cpu().numpy(), -3, -1)
-    return pixels
-
-
-def _tensor_like(image: Any, pixels: Bytes) -> Any:
-    torch = sys.modules["torch"]
-    back = torch.from_numpy(np.ascontiguousarray(np.moveaxis(pixels, -1, -3))).to(image.device)
-    return back.as_subclass(type(image))

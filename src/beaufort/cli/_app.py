@@ -8,7 +8,21 @@ import typer
 from typer.core import TyperGroup
 
 from beaufort import __version__
-from beaufort.cli import check, corrupt, data, gallery, ls, make, run, store, validate
+from beaufort.cli import (
+    check,
+    compare,
+    corrupt,
+    data,
+    demo,
+    gallery,
+    gate,
+    ls,
+    make,
+    report,
+    run,
+    store,
+    validate,
+)
 from beaufort.errors import BeaufortError
 
 __all__ = ["app", "main"]
@@ -63,12 +77,16 @@ def beaufort(
     """
 
 
+app.command()(demo.demo)
 app.command()(corrupt.corrupt)
 app.command()(make.make)
 app.command()(gallery.gallery)
 app.command()(run.run)
+app.command()(compare.compare)
+app.command()(gate.gate)
 app.command()(validate.validate)
 app.command()(check.check)
+app.command()(report.report)
 app.command()(store.query)
 app.add_typer(ls.app, name="ls")
 app.add_typer(data.app, name="data")

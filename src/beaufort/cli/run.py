@@ -16,9 +16,9 @@ from beaufort.cli._options import Json, Seed
 from beaufort.errors import OptionError
 
 if TYPE_CHECKING:
-    from beaufort.evaluation import Evaluation, Plan, Progress
+    from beaufort.evaluation import Evaluation, Plan, Progress, Stop
 
-__all__ = ["run"]
+__all__ = ["answers_bar", "run"]
 
 
 def run(
@@ -44,6 +44,10 @@ def run(
     strict: Annotated[
         bool, typer.Option("--strict", help="Stop at the first image that cannot be read.")
     ] = False,
+    precision: Annotated[
+        float | None,
+        typer.Option(help="Stop when every headline number is known to ± so many points (95 %)."),
+    ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show what there is to do, and about how long it takes.")
     ] = False,
@@ -55,6 +59,9 @@ def run(
 
     Answers that the store has are not asked for again: after a kill, or with one more model, only what is
     missing is done. Images that cannot be read are told at the end, with exit code 1.
+
+    With `--precision 1` the images come in a random order, and the run ends when the suite's headline
+    numbers have intervals narrower than ± 1 point: often a small part of the images.
     """
     from beaufort.evaluation import evaluate, plan
     from beaufort.models import load_model, parse_options
@@ -67,7 +74,7 @@ def run(
     if dry_run:
         _show_plan(plan(models, suite, data, store, limit=limit, seed=seed, strict=strict), as_json)
         return
-    with _bar() as progress:
+    with answers_bar() as progress:
         evaluation = evaluate(
             models,
             suite,
@@ -79,6 +86,7 @@ def run(
             seed=seed,
             keep_logits=keep_logits,
             strict=strict,
+            precision=None if precision is None else precision / 100,
             progress=progress,
         )
     _show(evaluation, as_json)
@@ -93,7 +101,7 @@ def _batch_size(text: str) -> int | None:
 
 
 @contextlib.contextmanager
-def _bar() -> Iterator[Callable[[Progress], None] | None]:
+def answers_bar() -> Iterator[Callable[[Progress], None] | None]:
     """A bar with the time left and the accuracy so far, on a terminal's stderr; None elsewhere."""
     if not sys.stderr.isatty():
         yield None
@@ -140,6 +148,10 @@ def _show(evaluation: Evaluation, as_json: bool) -> None:
             for result in evaluation.results
         ]
         typer.echo(table([("model", "condition", "accuracy", "images", ""), *rows]))
+    if evaluation.stop and not as_json:
+        typer.echo(_stopped(evaluation.stop))
+    for note in evaluation.notes:
+        typer.echo(f"note: {printable(note)}", err=True)
     for problem in evaluation.problems[:20]:
         typer.echo(f"problem: {printable(problem.id)}: {printable(problem.message)}", err=True)
     if evaluation.problems:
@@ -149,7 +161,18 @@ def _show(evaluation: Evaluation, as_json: bool) -> None:
 
 def _as_dict(evaluation: Evaluation) -> dict[str, Any]:
     results = [{**vars(result), "accuracy": result.accuracy} for result in evaluation.results]
-    return {"results": results, "problems": [problem._asdict() for problem in evaluation.problems]}
+    problems = [problem._asdict() for problem in evaluation.problems]
+    facts = {"results": results, "problems": problems, "notes": list(evaluation.notes)}
+    stop = evaluation.stop
+    return facts if stop is None else {**facts, "stop": {**vars(stop), "met": stop.met}}
+
+
+def _stopped(stop: Stop) -> str:
+    end = "stopped" if stop.met else "ran out of images"
+    return (
+        f"{end} after {stop.images} of {stop.of} images: the widest headline interval is "
+        f"± {100 * stop.widest:.2f} points, asked for were ± {100 * stop.precision:g}"
+    )
 
 
 def _show_plan(plan: Plan, as_json: bool) -> None:

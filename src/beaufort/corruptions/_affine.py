@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from beaufort.arrays import Bytes, Field
+from beaufort.arrays import Field, Images
 from beaufort.ops import Ops
 from beaufort.rng import Random
 
@@ -13,10 +13,10 @@ __all__ = ["about_center", "signs"]
 
 def signs(random: Random, count: int) -> Field:
     """Fair coins, -1 or 1, `(n, count)`."""
-    return random.integers((count,), 0, 2) * 2 - 1
+    return random.host.integers((count,), 0, 2) * 2 - 1
 
 
-def about_center(images: Bytes, matrices: Field, ops: Ops) -> Bytes:
+def about_center(images: Images, matrices: Field, ops: Ops) -> Images:
     """Sample each image at matrix · (x, y) about its middle, black outside, rounded."""
     height, width = images.shape[1:3]
     middle = np.array([(width - 1) / 2, (height - 1) / 2])

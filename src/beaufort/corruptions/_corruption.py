@@ -16,7 +16,8 @@ from typing import Annotated, Any, TypeVar, get_type_hints
 import numpy as np
 from numpy.typing import NDArray
 
-from beaufort.arrays import Bytes, open_batch
+from beaufort.arrays import Bytes, Images, is_tensor, open_batch
+from beaufort.corruptions._tensors import run_tensors
 from beaufort.corruptions._threads import in_threads
 from beaufort.errors import OptionError
 from beaufort.ops import Ops, cpu_ops
@@ -54,8 +55,10 @@ PerPixel = Annotated[float, "1/pixels"]
 _PIECE = 602_112
 """How many bytes are worked on at a time: four 224×224×3 images, or one with a number drawn a value."""
 
-Draw = Callable[[Random, Bytes, Any], Any]
-Render = Callable[..., Bytes]
+ENGINES = ("auto", "cpu", "torch")
+
+Draw = Callable[[Random, Images, Any], Any]
+Render = Callable[..., Images]
 R = TypeVar("R", bound=Render)
 
 
@@ -76,6 +79,11 @@ class Recipe:
 
     def level(self, severity: int) -> Any:
         return self.levels[severity - 1 if len(self.levels) > 1 else 0]
+
+    def run(self, images: Images, params: Any, random: Random, ops: Ops) -> Images:
+        if self.draw is None:
+            return self.render(images, params, ops)
+        return self.render(images, params, self.draw(random, images, params), ops)
 
 
 class Corruption:
@@ -137,11 +145,13 @@ class Corruption:
         scale: str = "auto",
         stream: str = "keyed",
         jobs: int = 1,
+        engine: str = "auto",
     ) -> Any:
-        """Corrupt one image or a batch; what comes back has the kind, shape and dtype that came.
+        """Corrupt one image or a batch; what comes back has the kind, shape, dtype and device that came.
 
         Args:
-            images: uint8 NumPy `(h, w)`, `(h, w, 1|3|4)`, `(n, h, w, 1|3|4)`, or a PIL image.
+            images: uint8 NumPy `(h, w)`, `(h, w, 1|3|4)`, `(n, h, w, 1|3|4)`, a uint8 torch tensor
+                `(1|3|4, h, w)` or `(n, 1|3|4, h, w)` on any device, or a PIL image.
             severity: 1 to 5. None is 1, or at scale `mnist` the published severity.
             ids: one identity an image, a number or a text. Without, an image's own pixels identify it.
             seed: any whole number.
@@ -149,7 +159,9 @@ class Corruption:
                 the short side), or `relative` (constants in pixels grow with the short side).
             stream: `keyed`, or `reference` for the draws of NumPy's legacy generator seeded with
                 `seed`, one image of the batch after the other.
-            jobs: threads to use on a batch.
+            jobs: threads of the CPU engine to use on a batch.
+            engine: `cpu` or `torch`; `auto` is torch for tensors on a CUDA device and the CPU engine for
+                all else, which is faster where both can work. The reference stream is the CPU engine's.
         """
         batch = open_batch(images)
         color = batch.color
@@ -162,17 +174,17 @@ class Corruption:
             )
         if not _is_whole(jobs) or jobs < 1:
             raise OptionError(f"jobs={jobs!r} came; accepted is a whole number of threads, 1 or more")
-        ops = cpu_ops()
-        out = np.empty_like(color)
-        if stream == "reference":
-            self._run_reference(color, recipe, params, Reference(seed), ops, out)
-        elif stream == "keyed":
-            words = self._id_words(color, ids, recipe, ops)
-            key = Key.of(_whole(seed), self.name, self.version, level)
-            self._run_keyed(color, recipe, params, key, words, ops, out, jobs)
-        else:
+        if stream not in STREAMS:
             raise OptionError(f"the stream {stream!r} came; accepted are {' and '.join(STREAMS)}")
-        return batch.close(out)
+        if engine not in ENGINES:
+            raise OptionError(f"the engine {engine!r} came; accepted are {', '.join(ENGINES)}")
+        words = None if ids is None else id_words(ids)
+        if stream == "reference":
+            return batch.close(self._run_reference(_host(color), recipe, params, Reference(seed)))
+        key = Key.of(_whole(seed), self.name, self.version, level)
+        if engine == "torch" or (engine == "auto" and is_tensor(color) and color.is_cuda):
+            return batch.close(run_tensors(color, recipe, params, key, words))
+        return batch.close(self._run_keyed(_host(color), recipe, params, key, words, jobs))
 
     def params(self, severity: int | None = None, scale: str = "imagenet", side: int | None = None) -> Any:
         """The constants at a severity and scale, for an image whose short side is `side`.
@@ -204,20 +216,11 @@ class Corruption:
         params = recipe.level(recipe.published if severity is None else int(severity))
         return recipe, params if factor == 1 else _grow(params, factor)
 
-    def _id_words(
-        self, color: Bytes, ids: Sequence[Id] | None, recipe: Recipe, ops: Ops
-    ) -> NDArray[np.uint64]:
-        if ids is None:
-            if recipe.draw is None:
-                return np.zeros(len(color), np.uint64)
-            return ops.content_ids(color)
-        return id_words(ids)
-
-    def _run_reference(
-        self, color: Bytes, recipe: Recipe, params: Any, random: Reference, ops: Ops, out: Bytes
-    ) -> None:
+    def _run_reference(self, color: Bytes, recipe: Recipe, params: Any, random: Reference) -> Bytes:
+        out = np.empty_like(color)
         for i in range(len(color)):
-            out[i : i + 1] = _piece(recipe, params, random, color[i : i + 1], ops)
+            out[i : i + 1] = recipe.run(color[i : i + 1], params, random, cpu_ops())
+        return out
 
     def _run_keyed(
         self,
@@ -225,26 +228,30 @@ class Corruption:
         recipe: Recipe,
         params: Any,
         key: Key,
-        words: NDArray[np.uint64],
-        ops: Ops,
-        out: Bytes,
+        words: NDArray[np.uint64] | None,
         jobs: int,
-    ) -> None:
+    ) -> Bytes:
+        ops = cpu_ops()
+        out = np.empty_like(color)
+        ids = words if words is not None else _content_ids(color, recipe, ops)
         step = max(1, _PIECE // (math.prod(color.shape[1:]) * recipe.bulk))
         if jobs > 1:  # larger pieces, because threads wait for each other between them
             step = max(1, min(4 * step, len(color) // (4 * jobs)))
 
         def run(start: int) -> None:
             part = slice(start, start + step)
-            out[part] = _piece(recipe, params, Keyed(key, words[part], ops), color[part], ops)
+            out[part] = recipe.run(color[part], params, Keyed(key, ids[part], ops), ops)
 
         in_threads(run, range(0, len(color), step), jobs)
+        return out
 
 
-def _piece(recipe: Recipe, params: Any, random: Random, images: Bytes, ops: Ops) -> Bytes:
-    if recipe.draw is None:
-        return recipe.render(images, params, ops)
-    return recipe.render(images, params, recipe.draw(random, images, params), ops)
+def _host(color: Images) -> Bytes:
+    return color if isinstance(color, np.ndarray) else color.cpu().numpy()
+
+
+def _content_ids(color: Bytes, recipe: Recipe, ops: Ops) -> NDArray[np.uint64]:
+    return np.zeros(len(color), np.uint64) if recipe.draw is None else ops.content_ids(color)
 
 
 def _is_whole(value: object) -> bool:

@@ -7,7 +7,8 @@ from typing import Protocol
 
 import numpy as np
 
-from beaufort.arrays import Bytes, Field
+from beaufort.arrays import Field, Images
+from beaufort.ops import ops_of
 from beaufort.rng import Random
 
 __all__ = ["Grained", "coarse_shape", "draw_normals", "enlarge", "sample"]
@@ -21,32 +22,32 @@ class Grained(Protocol):
         """Side of the squares that share one value, in pixels."""
 
 
-def draw_normals(random: Random, images: Bytes, p: Grained) -> Field:
+def draw_normals(random: Random, images: Images, p: Grained) -> Field:
     """One normal number a grain and channel."""
     return random.normal(coarse_shape(images, p.grain))
 
 
-def coarse_shape(images: Bytes, grain: float) -> tuple[int, int, int]:
+def coarse_shape(images: Images, grain: float) -> tuple[int, int, int]:
     """Rows and columns of grains that cover an image, and its channels."""
     height, width, channels = images.shape[1:]
     return math.ceil(height / grain), math.ceil(width / grain), channels
 
 
-def enlarge(field: Field, images: Bytes, grain: float) -> Field:
+def enlarge(field: Field, images: Images, grain: float) -> Field:
     """Show each grain of a field flat over its pixels; a grain of one pixel is the field itself."""
     height, width = images.shape[1:3]
     if field.shape[1:3] == (height, width):
         return field
     rows = (np.arange(height) / grain).astype(np.intp)
     columns = (np.arange(width) / grain).astype(np.intp)
-    return np.ascontiguousarray(field[:, rows][:, :, columns])
+    return ops_of(images).pick(field, rows, columns)
 
 
-def sample(images: Bytes, grain: float) -> Bytes:
+def sample(images: Images, grain: float) -> Images:
     """The pixel in the middle of each grain."""
     rows, columns, _ = coarse_shape(images, grain)
     if (rows, columns) == images.shape[1:3]:
         return images
     y = np.minimum(((np.arange(rows) + 0.5) * grain).astype(np.intp), images.shape[1] - 1)
     x = np.minimum(((np.arange(columns) + 0.5) * grain).astype(np.intp), images.shape[2] - 1)
-    return np.ascontiguousarray(images[:, y][:, :, x])
+    return ops_of(images).pick(images, y, x)

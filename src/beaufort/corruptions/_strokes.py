@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from beaufort.arrays import Bytes, Field
+from beaufort.arrays import Field, Images
 from beaufort.ops import Ops
 
 __all__ = ["draw_strokes"]
 
 
 def draw_strokes(
-    images: Bytes, segments: Field, counts: Field, unit: float, ops: Ops, *, dash: float = 0.0
-) -> Bytes:
+    images: Images, segments: Field, counts: Field, unit: float, ops: Ops, *, dash: float = 0.0
+) -> Images:
     """Draw segments (x0, y0, x1, y1), given for 28×28, in white."""
     height, width = images.shape[1:3]
     fit = np.array([width, height, width, height]) / 28

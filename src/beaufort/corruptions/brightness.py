@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from beaufort.arrays import Bytes
+from beaufort.arrays import Images
 from beaufort.corruptions._corruption import corruption
 from beaufort.ops import Ops
 
@@ -30,13 +30,13 @@ _PHOTOS = [Params(c) for c in (0.1, 0.2, 0.3, 0.4, 0.5)]
         "cifar": [Params(c) for c in (0.05, 0.1, 0.15, 0.2, 0.3)],
     },
 )
-def brightness(images: Bytes, p: Params, ops: Ops) -> Bytes:
+def brightness(images: Images, p: Params, ops: Ops) -> Images:
     """Raise the value of every pixel and keep its hue and saturation."""
     return ops.brighten(images, p.amount)
 
 
 @brightness.at("mnist", levels=_PHOTOS, published=5)
-def digits(images: Bytes, p: Params, ops: Ops) -> Bytes:
+def digits(images: Images, p: Params, ops: Ops) -> Images:
     """As for photos, rounded; a grey pixel stays grey."""
     table = np.minimum(np.arange(256) / 255 + p.amount, 1) * 255
     return ops.look_up(images, np.rint(table.astype(np.float32)).astype(np.uint8))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from beaufort.arrays import Bytes
+from beaufort.arrays import Images
 from beaufort.corruptions._corruption import corruption
 from beaufort.ops import Ops
 
@@ -20,7 +20,7 @@ class Params(NamedTuple):
 
 
 @corruption("digits", levels={"mnist": [Params(1.0, 0.1, 0.2)]})
-def canny_edges(images: Bytes, p: Params, ops: Ops) -> Bytes:
+def canny_edges(images: Images, p: Params, ops: Ops) -> Images:
     """Replace the image by its edges, white on black; each channel by its own.
 
     An edge is one pixel wide whatever the size of the image: nothing here grows at scale `relative`.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from beaufort.arrays import Bytes
+from beaufort.arrays import Images
 from beaufort.corruptions._corruption import corruption
 from beaufort.ops import Ops
 
@@ -28,12 +28,12 @@ _PHOTOS = [Params(c) for c in (0.4, 0.3, 0.2, 0.1, 0.05)]
         "cifar": [Params(c) for c in (0.75, 0.5, 0.4, 0.3, 0.15)],
     },
 )
-def contrast(images: Bytes, p: Params, ops: Ops) -> Bytes:
+def contrast(images: Images, p: Params, ops: Ops) -> Images:
     """Pull every value toward the mean of its channel."""
     return ops.lower_contrast(images, p.factor)
 
 
 @contrast.at("mnist", levels=_PHOTOS, published=4)
-def digits(images: Bytes, p: Params, ops: Ops) -> Bytes:
+def digits(images: Images, p: Params, ops: Ops) -> Images:
     """As for photos, rounded."""
     return ops.lower_contrast(images, p.factor, nearest=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from beaufort.arrays import Bytes
+from beaufort.arrays import Images
 from beaufort.corruptions._corruption import Pixels, corruption
 from beaufort.ops import Ops
 
@@ -29,7 +29,7 @@ _PHOTOS = [Params(3, 0.1), Params(4, 0.5), Params(6, 0.5), Params(8, 0.5), Param
         "cifar": [Params(0.3, 0.4), Params(0.4, 0.5), Params(0.5, 0.6), Params(1, 0.2), Params(1.5, 0.1)],
     },
 )
-def defocus_blur(images: Bytes, p: Params, ops: Ops) -> Bytes:
+def defocus_blur(images: Images, p: Params, ops: Ops) -> Images:
     """Spread each pixel over a disk with a soft rim.
 
     At radius 8 and above the published kernel sums to 1.01, and the picture brightens by one percent.
@@ -38,6 +38,6 @@ def defocus_blur(images: Bytes, p: Params, ops: Ops) -> Bytes:
 
 
 @defocus_blur.at("mnist", levels=_PHOTOS, published=1)
-def digits(images: Bytes, p: Params, ops: Ops) -> Bytes:
+def digits(images: Images, p: Params, ops: Ops) -> Images:
     """As for photos, rounded."""
     return ops.defocus(images, p.radius, p.softness, nearest=True)

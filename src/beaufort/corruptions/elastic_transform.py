@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from beaufort.arrays import Bytes, Field
+from beaufort.arrays import Field, Images
 from beaufort.corruptions._corruption import Area, Pixels, corruption
 from beaufort.ops import Ops
 from beaufort.rng import Random
@@ -31,17 +31,17 @@ class Deformation(NamedTuple):
     down: Field
 
 
-def draw(random: Random, images: Bytes, p: Params) -> Deformation:
+def draw(random: Random, images: Images, p: Params) -> Deformation:
     """Six numbers for the affine map, two fields for the crumpling."""
     size = images.shape[1:3]
     return Deformation(
-        random.uniform((3, 2), -p.move, p.move, np.float64),
+        random.host.uniform((3, 2), -p.move, p.move, np.float64),
         random.uniform(size, -1, 1),
         random.uniform(size, -1, 1),
     )
 
 
-def _inverse(images: Bytes, moves: Field) -> Field:
+def _inverse(images: Images, moves: Field) -> Field:
     """The maps that say where each pixel of the result comes from, `(n, 2, 3)`.
 
     They take three moved points back to where they were: off the middle by a third of the short side.
@@ -58,7 +58,7 @@ def _inverse(images: Bytes, moves: Field) -> Field:
 def _displacements(p: Params, drawn: Deformation, ops: Ops) -> tuple[Field, Field]:
     """How far each pixel moves to the right and down, in pixels."""
     right, down = (
-        ops.smooth(field, p.sigma, truncate=3.0, border="reflect") * np.float32(p.alpha)
+        ops.smooth(field, p.sigma, truncate=3.0, border="reflect") * float(np.float32(p.alpha))
         for field in (drawn.right, drawn.down)
     )
     return right, down
@@ -86,14 +86,14 @@ _PHOTOS = ((2, 0.7, 0.1), (2, 0.08, 0.2), (0.05, 0.01, 0.02), (0.07, 0.01, 0.02)
         ),
     },
 )
-def elastic_transform(images: Bytes, p: Params, drawn: Deformation, ops: Ops) -> Bytes:
+def elastic_transform(images: Images, p: Params, drawn: Deformation, ops: Ops) -> Images:
     """Stretch the image by a random affine map, then move each pixel by a smooth random field."""
     stretched = ops.affine(images, _inverse(images, drawn.moves), border="mirror")
     return ops.displace(stretched, *_displacements(p, drawn, ops))
 
 
 @elastic_transform.at("mnist", draw=draw, levels=_levels(28, *_PHOTOS), published=1)
-def digits(images: Bytes, p: Params, drawn: Deformation, ops: Ops) -> Bytes:
+def digits(images: Images, p: Params, drawn: Deformation, ops: Ops) -> Images:
     """As for photos, rounded, with black outside."""
     stretched = ops.affine(images, _inverse(images, drawn.moves), border="zero")
     return ops.displace_zero(stretched, *_displacements(p, drawn, ops))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from beaufort.arrays import Bytes, Field
+from beaufort.arrays import Field, Images
 from beaufort.corruptions._corruption import corruption
 from beaufort.ops import Ops
 from beaufort.rng import Random
@@ -20,13 +20,13 @@ class Params(NamedTuple):
     least_side: int = 16
     """Smallest side of the map that the fog is cut from, in pixels."""
 
-    def side(self, images: Bytes) -> int:
+    def side(self, images: Images) -> int:
         """The map's side: the next power of two that covers the image."""
         longest = max(int(side) for side in images.shape[1:3])
         return 1 << (max(longest, self.least_side) - 1).bit_length()
 
 
-def draw(random: Random, images: Bytes, p: Params) -> Field:
+def draw(random: Random, images: Images, p: Params) -> Field:
     """The numbers of a diamond-square fractal, level by level."""
     return random.uniform((p.side(images) ** 2 - 1,), -1, 1)
 
@@ -44,14 +44,14 @@ _PHOTOS = [Params(1.5, 2), Params(2, 2), Params(2.5, 1.7), Params(2.5, 1.5), Par
         "cifar": [Params(0.2, 3), Params(0.5, 3), Params(0.75, 2.5), Params(1, 2), Params(1.5, 1.75)],
     },
 )
-def fog(images: Bytes, p: Params, noise: Field, ops: Ops) -> Bytes:
+def fog(images: Images, p: Params, noise: Field, ops: Ops) -> Images:
     """Add a fractal, then darken so that the brightest value stays where it was."""
     field = ops.plasma(noise, p.side(images), p.decay, *images.shape[1:3])
     return ops.haze(images, field, p.amount)
 
 
 @fog.at("mnist", draw=draw, levels=[p._replace(least_side=256) for p in _PHOTOS], published=5, bulk=192)
-def digits(images: Bytes, p: Params, noise: Field, ops: Ops) -> Bytes:
+def digits(images: Images, p: Params, noise: Field, ops: Ops) -> Images:
     """As for photos, rounded; the map has a side of 256, so a digit sees one smooth corner of it."""
     field = ops.plasma(noise, p.side(images), p.decay, *images.shape[1:3])
     return ops.haze(images, field, p.amount, nearest=True)

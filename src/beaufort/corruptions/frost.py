@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from beaufort.arrays import Bytes
+from beaufort.arrays import Images
 from beaufort.catalog import fetch
 from beaufort.corruptions._corruption import Pixels, corruption
 from beaufort.ops import Ops, cpu_ops
@@ -31,6 +31,8 @@ class Crops(NamedTuple):
     """The piece of a texture that covers each image."""
 
     textures: list[NDArray[np.uint8]]
+    pieces: NDArray[np.int64]
+    """The number of the texture, the first row and the first column, `(n, 3)`."""
 
 
 def _texture(name: str, grey: bool, scale: float, height: int, width: int) -> NDArray[np.uint8]:
@@ -53,19 +55,17 @@ def _file(name: str, grey: bool) -> NDArray[np.uint8]:
     return cpu_ops().read_texture(fetch(f"frost/{name}"), grey=grey)
 
 
-def draw(random: Random, images: Bytes, p: Params) -> Crops:
+def draw(random: Random, images: Images, p: Params) -> Crops:
     """A texture, and where in it the crop starts."""
     height, width, channels = images.shape[1:]
-    which = random.integers((), 0, len(TEXTURES))
+    host = random.host
+    drawn = host.integers((), 0, len(TEXTURES)).tolist()
+    which = list(dict.fromkeys(drawn))
+    number = [which.index(i) for i in drawn]
     textures = [_texture(TEXTURES[i], channels == 1, p.texture_scale, height, width) for i in which]
-    rows = random.integers((), 0, np.array([len(texture) - height for texture in textures]))
-    columns = random.integers((), 0, np.array([texture.shape[1] - width for texture in textures]))
-    return Crops(
-        [
-            np.ascontiguousarray(texture[row : row + height, column : column + width])
-            for texture, row, column in zip(textures, rows, columns, strict=True)
-        ]
-    )
+    rows = host.integers((), 0, np.array([len(texture) - height for texture in textures])[number])
+    columns = host.integers((), 0, np.array([texture.shape[1] - width for texture in textures])[number])
+    return Crops(textures, np.array([number, rows, columns]).T)
 
 
 _PHOTOS = [Params(1, 0.4), Params(0.8, 0.6), Params(0.7, 0.7), Params(0.65, 0.7), Params(0.6, 0.75)]
@@ -81,12 +81,12 @@ _PHOTOS = [Params(1, 0.4), Params(0.8, 0.6), Params(0.7, 0.7), Params(0.65, 0.7)
         "cifar": [Params(a, b, 0.2) for a, b in ((1, 0.2), (1, 0.3), (0.9, 0.4), (0.85, 0.4), (0.75, 0.45))],
     },
 )
-def frost(images: Bytes, p: Params, crops: Crops, ops: Ops) -> Bytes:
+def frost(images: Images, p: Params, crops: Crops, ops: Ops) -> Images:
     """Mix the image with a piece of a photographed frost texture; grey images get a grey one."""
-    return ops.blend(images, crops.textures, p.image_weight, p.frost_weight)
+    return ops.blend(images, *crops, p.image_weight, p.frost_weight)
 
 
 @frost.at("mnist", draw=draw, levels=_PHOTOS, published=5)
-def digits(images: Bytes, p: Params, crops: Crops, ops: Ops) -> Bytes:
+def digits(images: Images, p: Params, crops: Crops, ops: Ops) -> Images:
     """As for photos, rounded."""
-    return ops.blend(images, crops.textures, p.image_weight, p.frost_weight, nearest=True)
+    return ops.blend(images, *crops, p.image_weight, p.frost_weight, nearest=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from beaufort.arrays import Bytes
+from beaufort.arrays import Images
 from beaufort.corruptions._corruption import Pixels, corruption
 from beaufort.ops import Ops
 
@@ -25,13 +25,13 @@ class Params(NamedTuple):
         "cifar": [Params(s) for s in (0.4, 0.6, 0.7, 0.8, 1)],
     },
 )
-def gaussian_blur(images: Bytes, p: Params, ops: Ops) -> Bytes:
+def gaussian_blur(images: Images, p: Params, ops: Ops) -> Images:
     """Blur each channel with a Gaussian, the edge repeated outside."""
     return ops.gaussian(images, p.sigma)
 
 
 @gaussian_blur.at("mnist", levels=[Params(s) for s in (1, 2, 3, 4, 6)], published=2)
-def digits(images: Bytes, p: Params, ops: Ops) -> Bytes:
+def digits(images: Images, p: Params, ops: Ops) -> Images:
     """Blur down the columns only.
 
     The published code takes the last axis of a grey image for color and leaves it alone.

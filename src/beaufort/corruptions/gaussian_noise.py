@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from beaufort.arrays import Bytes, Field
+from beaufort.arrays import Field, Images
 from beaufort.corruptions._corruption import Pixels, corruption
 from beaufort.corruptions._grain import draw_normals, enlarge
 from beaufort.ops import Ops
@@ -29,7 +29,7 @@ class Params(NamedTuple):
         "cifar": [Params(s) for s in (0.04, 0.06, 0.08, 0.09, 0.10)],
     },
 )
-def gaussian_noise(images: Bytes, p: Params, noise: Field, ops: Ops) -> Bytes:
+def gaussian_noise(images: Images, p: Params, noise: Field, ops: Ops) -> Images:
     """Add independent normal noise to every channel of every pixel."""
     return ops.add_noise(images, enlarge(noise, images, p.grain), p.sigma)
 
@@ -40,6 +40,6 @@ def gaussian_noise(images: Bytes, p: Params, noise: Field, ops: Ops) -> Bytes:
     levels=[Params(s) for s in (0.08, 0.12, 0.18, 0.26, 0.38)],
     published=5,
 )
-def digits(images: Bytes, p: Params, noise: Field, ops: Ops) -> Bytes:
+def digits(images: Images, p: Params, noise: Field, ops: Ops) -> Images:
     """As for photos, rounded."""
     return ops.add_noise(images, noise, p.sigma, nearest=True)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from beaufort.arrays import Bytes, Field
+from beaufort.arrays import Field, Images
 from beaufort.corruptions._corruption import Pixels, WholePixels, corruption
 from beaufort.ops import Ops
 from beaufort.rng import Random
@@ -23,12 +23,12 @@ class Params(NamedTuple):
     """How often every pixel is moved."""
 
 
-def _visited(images: Bytes, p: Params) -> tuple[int, int, int]:
+def _visited(images: Images, p: Params) -> tuple[int, int, int]:
     height, width = images.shape[1:3]
     return p.sweeps, height - 2 * p.distance, width - 2 * p.distance
 
 
-def draw(random: Random, images: Bytes, p: Params) -> Field:
+def draw(random: Random, images: Images, p: Params) -> Field:
     """A column and a row offset for each visit, in {-d, …, d - 1}: one more to the left and up."""
     small = np.int8 if p.distance < 128 else np.int16
     return random.integers((*_visited(images, p), 2), -p.distance, p.distance, small)
@@ -65,7 +65,7 @@ _PHOTOS = [Params(0.7, 1, 2), Params(0.9, 2, 1), Params(1, 2, 3), Params(1.1, 3,
         ],
     },
 )
-def glass_blur(images: Bytes, p: Params, offsets: Field, ops: Ops) -> Bytes:
+def glass_blur(images: Images, p: Params, offsets: Field, ops: Ops) -> Images:
     """Blur, move pixels about, blur again.
 
     Pixels are meant to be swapped, but the published code copies one way: the partner keeps its
@@ -82,13 +82,13 @@ class Swaps(NamedTuple):
     offsets: Field
 
 
-def draw_swaps(random: Random, images: Bytes, p: Params) -> Swaps:
+def draw_swaps(random: Random, images: Images, p: Params) -> Swaps:
     """A fair gate for each visit, and an offset where it is open."""
     return Swaps(*random.gated_pairs(_visited(images, p), -p.distance, p.distance))
 
 
 @glass_blur.at("mnist", draw=draw_swaps, levels=_PHOTOS, published=1)
-def digits(images: Bytes, p: Params, swaps: Swaps, ops: Ops) -> Bytes:
+def digits(images: Images, p: Params, swaps: Swaps, ops: Ops) -> Images:
     """As for photos, but a true swap on half of the visits, and blurred down the columns only."""
     blurred = ops.gaussian(images, p.sigma, horizontal=False)
     swapped = ops.swap_sweeps(blurred, swaps.gates, swaps.offsets, p.distance)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from beaufort.arrays import Bytes, Field
+from beaufort.arrays import Field, Images
 from beaufort.corruptions._corruption import Pixels, corruption
 from beaufort.corruptions._grain import coarse_shape, enlarge
 from beaufort.ops import Ops
@@ -20,7 +20,7 @@ class Params(NamedTuple):
     """Side of the squares that are hit together."""
 
 
-def draw(random: Random, images: Bytes, p: Params) -> Field:
+def draw(random: Random, images: Images, p: Params) -> Field:
     """What becomes of each value: 0 it stays, 1 pepper, 2 salt."""
     return random.impulses(coarse_shape(images, p.grain), p.share)
 
@@ -35,7 +35,7 @@ def draw(random: Random, images: Bytes, p: Params) -> Field:
         "cifar": [Params(a) for a in (0.01, 0.02, 0.03, 0.05, 0.07)],
     },
 )
-def impulse_noise(images: Bytes, p: Params, hits: Field, ops: Ops) -> Bytes:
+def impulse_noise(images: Images, p: Params, hits: Field, ops: Ops) -> Images:
     """Set some values of single channels to white or black."""
     return ops.replace(images, enlarge(hits, images, p.grain))
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from beaufort.arrays import Bytes
+from beaufort.arrays import Images
 from beaufort.corruptions._corruption import corruption
 from beaufort.ops import Ops
 
@@ -16,6 +16,6 @@ class Params(NamedTuple):
 
 
 @corruption("digits", levels={"mnist": [Params()]})
-def inverse(images: Bytes, p: Params, ops: Ops) -> Bytes:
+def inverse(images: Images, p: Params, ops: Ops) -> Images:
     """Turn every value v into 255 - v."""
     return ops.look_up(images, np.arange(255, -1, -1, dtype=np.uint8))

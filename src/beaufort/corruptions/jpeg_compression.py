@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from beaufort.arrays import Bytes
+from beaufort.arrays import Images
 from beaufort.corruptions._corruption import corruption
 from beaufort.ops import Ops
 
@@ -28,7 +28,7 @@ _PHOTOS = [Params(q) for q in (25, 18, 15, 10, 7)]
         "cifar": [Params(q) for q in (80, 65, 58, 50, 40)],
     },
 )
-def jpeg_compression(images: Bytes, p: Params, ops: Ops) -> Bytes:
+def jpeg_compression(images: Images, p: Params, ops: Ops) -> Images:
     """Encode as baseline JPEG with halved color resolution, and decode; grey stays one channel."""
     return ops.jpeg(images, p.quality)
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from beaufort.arrays import Bytes, Field
+from beaufort.arrays import Field, Images
 from beaufort.catalog import fetch
 from beaufort.corruptions._corruption import Pixels, corruption
 from beaufort.ops import Ops
@@ -33,13 +33,13 @@ def _matrix() -> NDArray[np.float64]:
     return values.reshape(_SIDE**2, _SIDE**2).astype(np.float64)
 
 
-def draw(random: Random, images: Bytes, p: Params) -> Field:
+def draw(random: Random, images: Images, p: Params) -> Field:
     """196 normal numbers."""
-    return random.normal((_SIDE**2,), np.float64)
+    return random.host.normal((_SIDE**2,), np.float64)
 
 
 @corruption("digits", draw=draw, levels={"mnist": [Params(10.63 / 4)]})
-def pessimal_noise(images: Bytes, p: Params, normals: Field, ops: Ops) -> Bytes:
+def pessimal_noise(images: Images, p: Params, normals: Field, ops: Ops) -> Images:
     """Add one of two patterns, nearly: the matrix is practically of rank one.
 
     The tile of 14×14 is scaled to a fixed norm and repeated over the image.
@@ -49,5 +49,5 @@ def pessimal_noise(images: Bytes, p: Params, normals: Field, ops: Ops) -> Bytes:
     height, width = images.shape[1:3]
     rows = (np.arange(height) / p.cell).astype(np.intp) % _SIDE
     columns = (np.arange(width) / p.cell).astype(np.intp) % _SIDE
-    tiles = noise.reshape(-1, _SIDE, _SIDE)[:, rows][:, :, columns]
-    return ops.add_field(images, (tiles * 255).astype(np.float32), nearest=True)
+    tiles = (noise * 255).astype(np.float32).reshape(-1, _SIDE, _SIDE)
+    return ops.add_field(images, ops.pick(tiles, rows, columns), nearest=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from beaufort.arrays import Bytes
+from beaufort.arrays import Images
 from beaufort.corruptions._corruption import PerPixel, corruption
 from beaufort.ops import Ops
 
@@ -28,7 +28,7 @@ _PHOTOS = [Params(c) for c in (0.6, 0.5, 0.4, 0.3, 0.25)]
         "cifar": [Params(c) for c in (0.95, 0.9, 0.85, 0.75, 0.65)],
     },
 )
-def pixelate(images: Bytes, p: Params, ops: Ops) -> Bytes:
+def pixelate(images: Images, p: Params, ops: Ops) -> Images:
     """Shrink the image by averaging boxes of whole pixels, and enlarge it again without smoothing."""
     rows, columns = (max(1, int(side * min(p.share, 1))) for side in images.shape[1:3])
     return ops.pixel_cells(images, rows, columns)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from beaufort.arrays import Bytes
+from beaufort.arrays import Images
 from beaufort.corruptions._corruption import corruption
 from beaufort.ops import Ops
 
@@ -19,7 +19,7 @@ class Params(NamedTuple):
 
 
 @corruption("digits", levels={"mnist": [Params(b) for b in (5, 4, 3, 2, 1)]}, published=5)
-def quantize(images: Bytes, p: Params, ops: Ops) -> Bytes:
+def quantize(images: Images, p: Params, ops: Ops) -> Images:
     """Round every value to the nearest of 2^bits shades."""
     top = 2**p.bits - 1
     shades = np.rint(np.arange(256) / 255 * top) / top

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from beaufort.arrays import Bytes
+from beaufort.arrays import Images
 from beaufort.corruptions._corruption import corruption
 from beaufort.ops import Ops
 
@@ -30,7 +30,7 @@ _PHOTOS = [Params(0.3, 0), Params(0.1, 0), Params(2, 0), Params(5, 0.1), Params(
         "cifar": [Params(0.3, 0), Params(0.1, 0), Params(1.5, 0), Params(2, 0.1), Params(2.5, 0.2)],
     },
 )
-def saturate(images: Bytes, p: Params, ops: Ops) -> Bytes:
+def saturate(images: Images, p: Params, ops: Ops) -> Images:
     """Scale the saturation of HSV: paler at severities 1 and 2, stronger from 3 on.
 
     Where the lift is not zero, pure greys, whose hue is 0, turn reddish. A grey image is treated as
@@ -43,7 +43,7 @@ def saturate(images: Bytes, p: Params, ops: Ops) -> Bytes:
 
 
 @saturate.at("mnist", levels=_PHOTOS, published=5)
-def digits(images: Bytes, p: Params, ops: Ops) -> Bytes:
+def digits(images: Images, p: Params, ops: Ops) -> Images:
     """Scale hue, saturation and value alike, as the published code does, and make that grey."""
     flat = min(max(p.lift, 0), 1)  # hue and saturation of a grey pixel, both 0, become this
     value = np.clip(p.gain * np.arange(256) / 255 + p.lift, 0, 1)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from beaufort.arrays import Bytes
+from beaufort.arrays import Images
 from beaufort.corruptions._affine import about_center
 from beaufort.corruptions._corruption import corruption
 from beaufort.ops import Ops
@@ -20,6 +20,6 @@ class Params(NamedTuple):
 
 
 @corruption("digits", levels={"mnist": [Params(s) for s in (0.9, 0.8, 0.7, 0.6, 0.5)]}, published=3)
-def scale(images: Bytes, p: Params, ops: Ops) -> Bytes:
+def scale(images: Images, p: Params, ops: Ops) -> Images:
     """Shrink the image toward its middle, black outside."""
     return about_center(images, np.broadcast_to(np.eye(2) * (1 / p.factor), (len(images), 2, 2)), ops)

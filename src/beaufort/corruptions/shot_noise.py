@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from beaufort.arrays import Bytes, Field
+from beaufort.arrays import Bytes, Field, Images
 from beaufort.corruptions._corruption import Pixels, corruption
 from beaufort.corruptions._grain import enlarge, sample
 from beaufort.ops import Ops
@@ -24,7 +24,7 @@ class Params(NamedTuple):
     """Side of the squares that share one count."""
 
 
-def draw(random: Random, images: Bytes, p: Params) -> Field:
+def draw(random: Random, images: Images, p: Params) -> Field:
     """One Poisson count a value."""
     return random.poisson(sample(images, p.grain), p.photons)
 
@@ -46,18 +46,18 @@ def _values(photons: float, nearest: bool) -> Bytes:
         "cifar": [Params(c) for c in (500, 250, 100, 75, 50)],
     },
 )
-def shot_noise(images: Bytes, p: Params, counts: Field, ops: Ops) -> Bytes:
+def shot_noise(images: Images, p: Params, counts: Field, ops: Ops) -> Images:
     """Replace each value by a Poisson count of photons with that mean.
 
     With grains larger than a pixel, what the count of the middle pixel differs by is added to all.
     """
     if counts.shape == images.shape:
         return ops.scale_counts(counts, _values(p.photons, False))
-    excess = counts / p.photons - sample(images, p.grain) / 255
-    return ops.add_noise(images, enlarge(excess.astype(np.float32), images, p.grain), 1.0)
+    excess = ops.excess(counts, p.photons, sample(images, p.grain))
+    return ops.add_noise(images, enlarge(excess, images, p.grain), 1.0)
 
 
 @shot_noise.at("mnist", draw=draw, levels=[Params(c) for c in (60, 25, 12, 5, 3)], published=5)
-def digits(images: Bytes, p: Params, counts: Field, ops: Ops) -> Bytes:
+def digits(images: Images, p: Params, counts: Field, ops: Ops) -> Images:
     """As for photos, rounded."""
     return ops.scale_counts(counts, _values(p.photons, True))

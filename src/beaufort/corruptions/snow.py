@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from beaufort.arrays import Bytes, Field
+from beaufort.arrays import Field, Images
 from beaufort.corruptions._corruption import Pixels, corruption
 from beaufort.ops import Ops
 from beaufort.rng import Random
@@ -36,10 +36,10 @@ class Flakes(NamedTuple):
     angles_deg: Field
 
 
-def draw(random: Random, images: Bytes, p: Params) -> Flakes:
+def draw(random: Random, images: Images, p: Params) -> Flakes:
     """A normal number a pixel; a direction 45° around straight up, in image coordinates."""
     normals = random.normal(images.shape[1:3], np.float64)
-    return Flakes(normals, random.uniform((), -135, -45, np.float64))
+    return Flakes(normals, random.host.uniform((), -135, -45, np.float64))
 
 
 _PHOTOS = [
@@ -58,7 +58,7 @@ _SMALL = [
 ]
 
 
-def _layer(images: Bytes, p: Params, flakes: Flakes, ops: Ops) -> Bytes:
+def _layer(images: Images, p: Params, flakes: Flakes, ops: Ops) -> Images:
     layer = ops.flakes(flakes.normals, p.mean, p.spread, max(p.zoom, 1), p.threshold)
     return ops.motion(layer, p.radius, p.sigma, flakes.angles_deg)[..., 0]
 
@@ -73,12 +73,12 @@ def _layer(images: Bytes, p: Params, flakes: Flakes, ops: Ops) -> Bytes:
         "cifar": [p._replace(mix=mix) for p, mix in zip(_SMALL, (0.95, 0.9, 0.9, 0.85, 0.8), strict=True)],
     },
 )
-def snow(images: Bytes, p: Params, flakes: Flakes, ops: Ops) -> Bytes:
+def snow(images: Images, p: Params, flakes: Flakes, ops: Ops) -> Images:
     """Whiten the image and add a layer of blurred flakes and the same layer turned by 180°."""
     return ops.snowfall(images, _layer(images, p, flakes, ops), p.mix)
 
 
 @snow.at("mnist", draw=draw, levels=_PHOTOS, published=5)
-def digits(images: Bytes, p: Params, flakes: Flakes, ops: Ops) -> Bytes:
+def digits(images: Images, p: Params, flakes: Flakes, ops: Ops) -> Images:
     """As for photos, rounded."""
     return ops.snowfall(images, _layer(images, p, flakes, ops), p.mix, nearest=True)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from beaufort.arrays import Bytes, Field
+from beaufort.arrays import Field, Images
 from beaufort.corruptions._corruption import Pixels, corruption
 from beaufort.ops import Ops
 from beaufort.rng import Random
@@ -32,7 +32,7 @@ class Params(NamedTuple):
     """Mud: standard deviation of the Gaussian that rounds the spots; 0 is water."""
 
 
-def draw(random: Random, images: Bytes, p: Params) -> Field:
+def draw(random: Random, images: Images, p: Params) -> Field:
     """One normal number a pixel."""
     return random.normal(images.shape[1:3], np.float64)
 
@@ -72,7 +72,7 @@ def _muddy(*rows: tuple[float, float, float, float, float]) -> list[Params]:
         ],
     },
 )
-def spatter(images: Bytes, p: Params, normals: Field, ops: Ops) -> Bytes:
+def spatter(images: Images, p: Params, normals: Field, ops: Ops) -> Images:
     """Add drops of water at severities 1 to 3, cover with mud at 4 and 5."""
     channels = images.shape[-1]
     if p.rim:
@@ -94,7 +94,7 @@ def spatter(images: Bytes, p: Params, normals: Field, ops: Ops) -> Bytes:
     ),
     published=4,
 )
-def digits(images: Bytes, p: Params, normals: Field, ops: Ops) -> Bytes:
+def digits(images: Images, p: Params, normals: Field, ops: Ops) -> Images:
     """Dark grey mud at every severity, rounded."""
     mud = ops.mud_spots(normals, p.mean, p.spread, p.sigma, p.threshold, p.rim)
     return ops.paint(images, mud, (float(MUD[0]),) * images.shape[-1], cover=True, nearest=True)

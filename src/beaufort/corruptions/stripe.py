@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from beaufort.arrays import Bytes
+from beaufort.arrays import Images
 from beaufort.corruptions._corruption import corruption
 from beaufort.ops import Ops
 
@@ -19,13 +19,14 @@ class Params(NamedTuple):
 
 
 @corruption("digits", levels={"mnist": [Params(0.25)]})
-def stripe(images: Bytes, p: Params, ops: Ops) -> Bytes:
+def stripe(images: Images, p: Params, ops: Ops) -> Images:
     """Invert the columns of the two flanks.
 
     The paper speaks of an inverted stripe in the middle; its code inverts the flanks.
     """
-    out = images.copy()
-    columns = round(images.shape[2] * p.flank)
-    for flank in (np.s_[:, :, :columns], np.s_[:, :, -columns:]):
-        out[flank] = 255 - images[flank]
+    width = images.shape[2]
+    columns = round(width * p.flank)
+    middle = np.s_[:, :, columns : width - columns]
+    out = 255 - images
+    out[middle] = images[middle]
     return out

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from beaufort.arrays import Bytes
+from beaufort.arrays import Images
 from beaufort.corruptions._corruption import corruption
 from beaufort.ops import Ops
 
@@ -29,12 +29,12 @@ _SMALL = [Params(0.01, 7), Params(0.01, 12), Params(0.01, 16), Params(0.01, 21),
 
 
 @corruption("blur", levels={"imagenet": _LARGE, "inception": _LARGE, "tiny": _SMALL, "cifar": _SMALL})
-def zoom_blur(images: Bytes, p: Params, ops: Ops) -> Bytes:
+def zoom_blur(images: Images, p: Params, ops: Ops) -> Images:
     """Average the image with enlargements of its middle; it counts twice, as the factor 1 too."""
     return ops.zoom_average(images, p.factors)
 
 
 @zoom_blur.at("mnist", levels=_LARGE, published=5)
-def digits(images: Bytes, p: Params, ops: Ops) -> Bytes:
+def digits(images: Images, p: Params, ops: Ops) -> Images:
     """As for photos, rounded."""
     return ops.zoom_average(images, p.factors, nearest=True)

@@ -1,8 +1,9 @@
 """Models × conditions × images, on one machine.
 
 Images go by in blocks. A block is decoded once; under each condition it is corrupted batch by batch in
-threads, ahead of the models, and every model that has no answers yet sees the same batch. The answers of a
-block are kept when its last batch is done: what a kill costs is at most one block of one condition.
+threads or on the models' device, ahead of the models, and every model that has no answers yet sees the same
+batch. The answers of a block are kept when its last batch is done: what a kill costs is at most one block of
+one condition.
 
 Blocks and batches start at fixed places in the data set, so that a model that rounds differently in
 batches of another size still gives the same answers after a restart.
@@ -14,7 +15,7 @@ import os
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,9 @@ from beaufort.arrays import Bytes
 from beaufort.conditions import Condition
 from beaufort.datasets import Dataset, Problem, open_dataset
 from beaufort.errors import BeaufortError, OptionError
+from beaufort.evaluation.engines import Batch, Threads, ask, choose_engine
 from beaufort.evaluation.plan import Plan, Range, Setup, Work, make_plan
+from beaufort.evaluation.precision import Stop, run_until
 from beaufort.evaluation.provenance import provenance
 from beaufort.models import Model, load_model
 from beaufort.store import FileStore, Listing, predictions, unanswered
@@ -37,9 +40,6 @@ __all__ = ["BLOCK", "Evaluation", "Progress", "Result", "cost", "evaluate", "pla
 
 BLOCK = 1000
 """Images a block: one file of the store for each cell."""
-
-_BATCH_VALUES = 16 * 224 * 224 * 3
-"""Values of a batch when its size is left to us."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +81,10 @@ class Evaluation:
     results: tuple[Result, ...]
     problems: tuple[Problem, ...]
     """Images that could not be read."""
+    stop: Stop | None = None
+    """Where a run with a precision ended."""
+    notes: tuple[str, ...] = ()
+    """What else a reader should know: corruptions that the device could not make, say."""
 
 
 def plan(
@@ -98,21 +102,22 @@ def plan(
     if not loaded:
         raise OptionError("no model came; give at least one")
     dataset = data if isinstance(data, Dataset) else open_dataset(str(data), strict=strict)
+    if isinstance(suite, str):
+        suite = get_suite(suite)
     conditions, prepare, scale = _conditions(suite, dataset)
     count = len(dataset) if limit is None else min(limit, len(dataset))
     if count < 1:
         raise OptionError(
             f"there is no image to evaluate on: {dataset.name} has {len(dataset)}, the limit is {limit}"
         )
-    setup = Setup(dataset, count, prepare, scale, seed)
+    named = suite if isinstance(suite, Suite) else None
+    setup = Setup(dataset, count, prepare, scale, seed, named)
     return make_plan(loaded, conditions, setup, store if isinstance(store, FileStore) else FileStore(store))
 
 
 def _conditions(
-    suite: str | Suite | Sequence[Condition], dataset: Dataset
+    suite: Suite | Sequence[Condition], dataset: Dataset
 ) -> tuple[list[Condition], tuple[Step, ...], str]:
-    if isinstance(suite, str):
-        suite = get_suite(suite)
     if isinstance(suite, Suite):
         return suite.conditions(dataset.name), suite.prepare, suite.scale
     return list(suite), (), "auto"
@@ -130,6 +135,8 @@ def evaluate(
     seed: int = 0,
     keep_logits: bool = False,
     strict: bool = False,
+    precision: float | None = None,
+    baseline: str | None = None,
     progress: Callable[[Progress], None] | None = None,
 ) -> Evaluation:
     """Show every image under every condition to every model, and keep the answers; skip what is kept.
@@ -145,19 +152,44 @@ def evaluate(
         seed: of everything that is random.
         keep_logits: keep all logits, not only the five best classes.
         strict: stop at the first image that cannot be read, instead of telling of it at the end.
+        precision: stop when every headline interval is narrower than ± this share (0.01: one point); the
+            images then come in a random order, seeded with `seed`.
+        baseline: what mCE divides by when a precision is asked for; the suite's own if None.
         progress: called after every batch.
     """
     kept = store if isinstance(store, FileStore) else FileStore(store)
+    if precision is not None:
+        data = data if isinstance(data, Dataset) else open_dataset(str(data), strict=strict)
+        data = data if data.order is not None else data.shuffled(seed)
     planned = plan(models, suite, data, kept, limit=limit, seed=seed, strict=strict)
     run = _Run(planned, kept, jobs or max(1, (os.cpu_count() or 2) - 1), batch_size, keep_logits, progress)
-    run.all_blocks()
+    if planned.setup.suite is not None:
+        kept.write_run(*_record(planned, planned.setup.suite, run.origin))
+    stop = None
+    if precision is None:
+        run.blocks(0, planned.setup.count)
+    else:
+        stop = run_until(planned, kept, precision, baseline, run.blocks)
     listing = kept.listing()
     if scattered := [w.cell for w in planned.works if len(listing.get(w.cell.fingerprint, ())) > 1]:
         for cell in scattered:
             kept.gather(cell, listing)
         listing = kept.listing()
     results = (_result(work, planned.setup, kept, listing) for work in planned.works)
-    return Evaluation(tuple(results), tuple(run.problems))
+    return Evaluation(tuple(results), tuple(run.problems), stop, tuple(run.engine.notes))
+
+
+def _record(planned: Plan, suite: Suite, origin: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What a run is asked for, and what else a reader of its results wants to know."""
+    setup = planned.setup
+    models = {work.cell.model["name"]: work.cell.model for work in planned.works}
+    facts = {
+        "suite": suite.as_dict(),
+        "data": setup.data,
+        "seed": setup.seed,
+        "models": list(models.values()),
+    }
+    return facts, {"images": setup.count, "classes": list(setup.dataset.classes), **origin}
 
 
 def _result(work: Work, setup: Setup, store: FileStore, listing: Listing) -> Result:
@@ -169,18 +201,6 @@ def _result(work: Work, setup: Setup, store: FileStore, listing: Listing) -> Res
     unread = len(table) - len(read)
     name, condition = work.model.spec.name, str(work.condition)
     return Result(name, condition, len(read), correct, unread, not work.gaps, work.cell.fingerprint)
-
-
-@dataclass(frozen=True)
-class _Batch:
-    """Images of one range under one condition that are shown together."""
-
-    condition: Condition
-    span: Range
-    rows: tuple[int, ...]
-    """Places in the data set."""
-    last: bool
-    """Whether it is the last of its span."""
 
 
 class _Run:
@@ -204,41 +224,62 @@ class _Run:
         self.progress = progress
         self.problems: list[Problem] = []
         self.done = 0
+        models = {work.model.spec.name: work.model for work in plan.works}
+        self.engine = choose_engine(list(models.values()), plan.setup, jobs)
         self.origin = provenance()
         self.right: dict[str, list[int]] = {}
 
-    def all_blocks(self) -> None:
+    def blocks(self, first: int, behind: int) -> None:
+        """Show the images from the first to the one before `behind`."""
         with ThreadPoolExecutor(self.jobs) as pool:
             try:
-                for start in range(0, self.setup.count, BLOCK):
-                    stop = min(start + BLOCK, self.setup.count)
-                    works = [work for work in self.plan.works if _inside(work.gaps, start, stop)]
-                    if works:
-                        self.block(pool, start, stop, works)
+                edges = range(first - first % BLOCK, behind, BLOCK)
+                spans = [(max(edge, first), min(edge + BLOCK, behind)) for edge in edges]
+                spans = [span for span in spans if any(_inside(w.gaps, *span) for w in self.plan.works)]
+                coming: deque[Iterator[Bytes | Problem]] = deque()
+                for i, span in enumerate(spans):
+                    for other in spans[i + len(coming) : i + 1 + self.engine.blocks_ahead]:
+                        coming.append(pool.map(self.decode, range(*other)))
+                    self.block(pool, *span, coming.popleft())
             except BaseException:
                 pool.shutdown(wait=True, cancel_futures=True)
                 raise
 
-    def block(self, pool: ThreadPoolExecutor, start: int, stop: int, works: Sequence[Work]) -> None:
+    def block(
+        self, pool: ThreadPoolExecutor, start: int, stop: int, decoded: Iterator[Bytes | Problem]
+    ) -> None:
         images: dict[int, Bytes] = {}
-        for place, image in zip(range(start, stop), pool.map(self.decode, range(start, stop)), strict=True):
+        for place, image in zip(range(start, stop), decoded, strict=True):
             if isinstance(image, Problem):
                 self.problems.append(image)
             else:
                 images[place] = image
         wanted: dict[tuple[Condition, Range], list[Work]] = {}
-        for work in works:
+        for work in self.plan.works:
             for span in _inside(work.gaps, start, stop):
                 wanted.setdefault((work.condition, span), []).append(work)
         answers: dict[str, list[NDArray[np.float32]]] = {}
-        for batch, shown in self.ahead(pool, self.batches(wanted, images), images):
+        for work, batch, logits in self.answered(pool, wanted, images):
+            if batch.rows:
+                answers.setdefault(work.cell.fingerprint, []).append(logits())
+                self.count(work, batch.rows, answers[work.cell.fingerprint][-1])
+            if batch.last:
+                self.keep(work, batch.span, images, answers.pop(work.cell.fingerprint, []))
+
+    def answered(
+        self,
+        pool: ThreadPoolExecutor,
+        wanted: dict[tuple[Condition, Range], list[Work]],
+        images: dict[int, Bytes],
+    ) -> Iterator[tuple[Work, Batch, Callable[[], NDArray[np.float32]]]]:
+        """Every batch for every work that wants it, with what waits for its logits."""
+        waiting: deque[tuple[Work, Batch, Callable[[], NDArray[np.float32]]]] = deque()
+        for batch, shown in self.engine.shown(pool, self.batches(wanted, images), images):
             for work in wanted[batch.condition, batch.span]:
-                if batch.rows:
-                    logits = work.model(shown)
-                    answers.setdefault(work.cell.fingerprint, []).append(logits)
-                    self.count(work, batch.rows, logits)
-                if batch.last:
-                    self.keep(work, batch.span, images, answers.pop(work.cell.fingerprint, []))
+                waiting.append((work, batch, ask(work.model, shown) if batch.rows else _no_logits))
+                if len(waiting) > self.engine.lag:
+                    yield waiting.popleft()
+        yield from waiting
 
     def decode(self, place: int) -> Bytes | Problem:
         try:
@@ -250,33 +291,11 @@ class _Run:
 
     def batches(
         self, wanted: dict[tuple[Condition, Range], list[Work]], images: dict[int, Bytes]
-    ) -> Iterator[_Batch]:
+    ) -> Iterator[Batch]:
         for condition, span in wanted:
-            groups = list(_groups(range(*span), images, self.batch_size))
+            groups = list(_groups(range(*span), images, self.batch_size, self.engine.values))
             for i, rows in enumerate(groups or [()]):
-                yield _Batch(condition, span, rows, i >= len(groups) - 1)
-
-    def ahead(
-        self, pool: ThreadPoolExecutor, batches: Iterator[_Batch], images: dict[int, Bytes]
-    ) -> Iterator[tuple[_Batch, Bytes]]:
-        """Batches with their corrupted images, made in threads a few batches before they are asked for."""
-        waiting: deque[tuple[_Batch, Future[Bytes]]] = deque()
-        for batch in batches:
-            waiting.append((batch, pool.submit(self.corrupt, batch, images)))
-            if len(waiting) > self.jobs + 1:
-                first, shown = waiting.popleft()
-                yield first, shown.result()
-        while waiting:
-            first, shown = waiting.popleft()
-            yield first, shown.result()
-
-    def corrupt(self, batch: _Batch, images: dict[int, Bytes]) -> Bytes:
-        if not batch.rows:
-            return np.empty((0, 0, 0, 0), np.uint8)
-        clean = np.stack([images[row] for row in batch.rows])
-        ids = [self.setup.dataset.ids[row] for row in batch.rows]
-        shown: Bytes = batch.condition.apply(clean, ids=ids, seed=self.setup.seed, scale=self.setup.scale)
-        return shown
+                yield Batch(condition, span, rows, i >= len(groups) - 1)
 
     def count(self, work: Work, rows: tuple[int, ...], logits: NDArray[np.float32]) -> None:
         self.done += len(rows)
@@ -305,7 +324,13 @@ class _Run:
             empty = unanswered([dataset.ids[i] for i in lost], dataset.labels[lost], table.schema)
             order = np.argsort([*read, *lost], kind="stable")
             table = pa.concat_tables([table, empty]).take(order)
-        self.store.write(work.cell, span[0], table, self.origin)
+        self.store.write(
+            work.cell, span[0], table, {**self.origin, "engine": self.engine.used(work.condition)}
+        )
+
+
+def _no_logits() -> NDArray[np.float32]:
+    return np.empty((0, 0), np.float32)
 
 
 def _inside(gaps: Sequence[Range], start: int, stop: int) -> list[Range]:
@@ -314,7 +339,9 @@ def _inside(gaps: Sequence[Range], start: int, stop: int) -> list[Range]:
     return [(a, b) for a, b in clipped if a < b]
 
 
-def _groups(places: range, images: dict[int, Bytes], size: int | None) -> Iterator[tuple[int, ...]]:
+def _groups(
+    places: range, images: dict[int, Bytes], size: int | None, values: int
+) -> Iterator[tuple[int, ...]]:
     """Places in batches of images of one shape."""
     group: list[int] = []
     most = 0
@@ -326,15 +353,15 @@ def _groups(places: range, images: dict[int, Bytes], size: int | None) -> Iterat
             yield tuple(group)
             group = []
         if not group:
-            most = size or _batch_size(image)
+            most = size or _batch_size(image, values)
         group.append(place)
     if group:
         yield tuple(group)
 
 
-def _batch_size(image: Bytes) -> int:
-    """A power of two from 1 to 512."""
-    return 1 << max(0, min(9, (_BATCH_VALUES // image.size).bit_length() - 1))
+def _batch_size(image: Bytes, values: int) -> int:
+    """A power of two from 1 to 512 that keeps a batch below so many values."""
+    return 1 << max(0, min(9, (values // image.size).bit_length() - 1))
 
 
 def cost(planned: Plan) -> float:
@@ -347,7 +374,7 @@ def cost(planned: Plan) -> float:
     if not todo:
         return 0.0
     first = setup.image(setup.dataset[0])
-    batch = np.repeat(first[None], min(_batch_size(first), setup.count), axis=0)
+    batch = np.repeat(first[None], min(_batch_size(first, Threads.values), setup.count), axis=0)
     seconds = 0.0
     for works in todo.values():
         model = works[0].model

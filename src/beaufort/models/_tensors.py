@@ -50,7 +50,7 @@ def fetched(logits: Any) -> Callable[[], Logits]:
     """Begin to copy logits to the host; what comes back waits for them."""
     torch = require("torch", "torch", what="torch models")
     if not logits.is_cuda:
-        return lambda: np.asarray(logits.cpu(), np.float32)
+        return lambda: np.asarray(logits.cpu().numpy(), np.float32)
     host = torch.empty(logits.shape, dtype=torch.float32, pin_memory=True)
     host.copy_(logits, non_blocking=True)
     done = torch.cuda.Event()
@@ -58,6 +58,7 @@ def fetched(logits: Any) -> Callable[[], Logits]:
 
     def wait() -> Logits:
         done.synchronize()
-        return np.array(host)
+        answer: Logits = host.numpy()
+        return answer
 
     return wait

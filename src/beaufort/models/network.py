@@ -56,8 +56,8 @@ class Network:
         Tensors on the network's device stay there, unless they must be resized, which only Pillow does; all
         else is done at once.
         """
-        size = self.spec.preprocessing.size
-        if not is_tensor(images) or self.on_device is None or size not in (None, tuple(images.shape[1:3])):
+        fits = self.spec.preprocessing.size in (None, tuple(images.shape[1:3])) and len(images) > 0
+        if not (is_tensor(images) and fits) or self.on_device is None:
             answer = self(images.cpu().numpy() if is_tensor(images) else images)
             return lambda: answer
         from beaufort.models._tensors import fetched, prepared

@@ -1,8 +1,9 @@
 """The operations that corruptions are written in, and the backends that have them.
 
 A backend is a module whose functions are those of `Ops`; mypy sees a missing one. Images are uint8
-batches `(n, h, w, c)`, fields are one an image. Results are cut off to 8 bit unless `nearest` asks for
-rounding.
+batches `(n, h, w, c)`, fields are one an image: NumPy arrays in `ops.cpu`, torch tensors in `ops.torch`.
+Tables, and what is known of each image by a few numbers (angles, matrices), are NumPy arrays in both.
+Results are cut off to 8 bit unless `nearest` asks for rounding.
 """
 
 from __future__ import annotations
@@ -15,76 +16,80 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from beaufort.arrays import Bytes, Field
+from beaufort.arrays import Bytes, Field, Images
 
 if TYPE_CHECKING:
     from beaufort.rng import Key
 
-__all__ = ["Ops", "cpu_ops"]
+__all__ = ["Ops", "cpu_ops", "ops_of", "torch_ops"]
 
 
 class Ops(Protocol):
     """What a backend can do."""
 
-    def lower_contrast(self, images: Bytes, factor: float, *, nearest: bool = False) -> Bytes:
+    def lower_contrast(self, images: Images, factor: float, *, nearest: bool = False) -> Images:
         """(x - μ)·c + μ with μ the mean of the channel."""
 
-    def add_field(self, images: Bytes, field: Field, *, nearest: bool = False) -> Bytes:
+    def add_field(self, images: Images, field: Field, *, nearest: bool = False) -> Images:
         """x + f, one field value (0…255) a pixel, the same for all channels."""
 
-    def add_noise(self, images: Bytes, noise: Field, sigma: float, *, nearest: bool = False) -> Bytes:
+    def add_noise(self, images: Images, noise: Field, sigma: float, *, nearest: bool = False) -> Images:
         """x + σ·n, σ in units of the whole range."""
 
-    def affine(self, images: Bytes, matrices: Field, *, border: str) -> Field:
+    def affine(self, images: Images, matrices: Field, *, border: str) -> Field:
         """Float32 bilinear samples (0…255): pixel (x, y) comes from matrix · (x, y, 1)."""
 
     def blend(
         self,
-        images: Bytes,
+        images: Images,
         textures: Sequence[Bytes],
+        crops: NDArray[np.int64],
         weight: float,
         texture_weight: float,
         *,
         nearest: bool = False,
-    ) -> Bytes:
-        """a·X + b·F, one texture F of the image's shape for each image."""
+    ) -> Images:
+        """a·X + b·F; F is cut from a texture `(h, w, c)`: its number, first row and column for each image."""
 
-    def brighten(self, images: Bytes, amount: float) -> Bytes:
+    def brighten(self, images: Images, amount: float) -> Images:
         """V ← clip(V + c) in HSV, which scales R, G and B by V'/V; black becomes grey."""
 
-    def content_ids(self, images: Bytes) -> NDArray[np.uint64]:
+    def content_ids(self, images: Images) -> Field:
         """Ids made of the pixels themselves, for images that came without one."""
 
-    def copy_sweeps(self, images: Bytes, offsets: Field, distance: int) -> Bytes:
+    def copy_sweeps(self, images: Images, offsets: Field, distance: int) -> Images:
         """Sweep over the pixels from the last to the first, each taking the value of one near it."""
 
-    def defocus(self, images: Bytes, radius: float, softness: float, *, nearest: bool = False) -> Bytes:
+    def defocus(self, images: Images, radius: float, softness: float, *, nearest: bool = False) -> Images:
         """Spread each pixel over a soft disk; outside, the image mirrored."""
 
-    def displace(self, images: Field, right: Field, down: Field, *, nearest: bool = False) -> Bytes:
+    def displace(self, images: Field, right: Field, down: Field, *, nearest: bool = False) -> Images:
         """Bilinear samples of float images at (x + right, y + down); outside, the image mirrored."""
 
-    def displace_zero(self, images: Field, right: Field, down: Field) -> Bytes:
+    def displace_zero(self, images: Field, right: Field, down: Field) -> Images:
         """As `displace`, but black wherever the sample lies outside; rounded."""
 
-    def flakes(self, normals: Field, mean: float, spread: float, factor: float, threshold: float) -> Bytes:
+    def excess(self, counts: Field, rate: float, images: Images) -> Field:
+        """By how much counts / rate is more than x / 255, float32."""
+
+    def flakes(self, normals: Field, mean: float, spread: float, factor: float, threshold: float) -> Images:
         """A layer of grains `(n, h, w, 1)`: normal noise zoomed into the middle, only the brightest left."""
 
     def gaussian(
-        self, images: Bytes, sigma: float, *, horizontal: bool = True, nearest: bool = False
-    ) -> Bytes:
+        self, images: Images, sigma: float, *, horizontal: bool = True, nearest: bool = False
+    ) -> Images:
         """Gaussian blur, cut at 4σ, the edge repeated outside; only down the columns if not `horizontal`."""
 
-    def haze(self, images: Bytes, fields: Field, amount: float, *, nearest: bool = False) -> Bytes:
+    def haze(self, images: Images, fields: Field, amount: float, *, nearest: bool = False) -> Images:
         """(x + a·P)·M / (M + a) with P in [0, 1] and M the largest value of the image."""
 
-    def jpeg(self, images: Bytes, quality: int) -> Bytes:
+    def jpeg(self, images: Images, quality: int) -> Images:
         """Baseline JPEG, 4:2:0, standard tables; one channel stays one channel."""
 
-    def look_up(self, images: Bytes, table: Bytes) -> Bytes:
+    def look_up(self, images: Images, table: Bytes) -> Images:
         """A map given by its 256 values."""
 
-    def motion(self, images: Bytes, radius: float, sigma: float, angles_deg: Field) -> Bytes:
+    def motion(self, images: Images, radius: float, sigma: float, angles_deg: Field) -> Images:
         """One-sided motion blur: half a Gaussian that starts at the pixel and runs along the angle."""
 
     def mud_spots(
@@ -92,31 +97,31 @@ class Ops(Protocol):
     ) -> Field:
         """How much mud covers each pixel, 0 or 0.8 to 1, float32: noise above a threshold, rounded off."""
 
-    def multiply_noise(self, images: Bytes, noise: Field, sigma: float, *, nearest: bool = False) -> Bytes:
+    def multiply_noise(self, images: Images, noise: Field, sigma: float, *, nearest: bool = False) -> Images:
         """x + x·σ·n."""
 
-    def outline(self, images: Bytes, sigma: float, low: float, high: float) -> Bytes:
+    def outline(self, images: Images, sigma: float, low: float, high: float) -> Images:
         """Canny's edges in white on black, with scikit-image's smoothing, slopes and ties."""
 
     def paint(
-        self, images: Bytes, masks: Field, color: tuple[float, ...], *, cover: bool, nearest: bool = False
-    ) -> Bytes:
+        self, images: Images, masks: Field, color: tuple[float, ...], *, cover: bool, nearest: bool = False
+    ) -> Images:
         """x + m·color, or x·(1 - m) + m·color where the paint is to `cover`; color in 0…255."""
 
     def philox_bernoulli(
-        self, key: Key, ids: NDArray[np.uint64], field: int, shape: tuple[int, ...], probability: float
+        self, key: Key, ids: Field, field: int, shape: tuple[int, ...], probability: float
     ) -> Field:
         """True with the given probability, to 2⁻³²."""
 
     def philox_impulses(
-        self, key: Key, ids: NDArray[np.uint64], field: int, shape: tuple[int, ...], share: float
+        self, key: Key, ids: Field, field: int, shape: tuple[int, ...], share: float
     ) -> Field:
         """With probability `share` a 1 or a 2, by one word; else 0."""
 
     def philox_integers(
         self,
         key: Key,
-        ids: NDArray[np.uint64],
+        ids: Field,
         field: int,
         shape: tuple[int, ...],
         low: int,
@@ -125,23 +130,33 @@ class Ops(Protocol):
     ) -> Field:
         """Whole numbers in [low, high), `high` for all images or for each."""
 
-    def philox_normal(self, key: Key, ids: NDArray[np.uint64], field: int, shape: tuple[int, ...]) -> Field:
-        """Standard normal float32 numbers."""
-
-    def philox_poisson(
-        self, key: Key, ids: NDArray[np.uint64], field: int, images: Bytes, rate: float
+    def philox_normal(
+        self, key: Key, ids: Field, field: int, shape: tuple[int, ...], dtype: type = np.float32
     ) -> Field:
+        """Standard normal float32 numbers; torch leaves them so where a wider dtype is asked for."""
+
+    def philox_poisson(self, key: Key, ids: Field, field: int, images: Images, rate: float) -> Field:
         """Poisson counts with means rate × value / 255, exact to 2⁻¹⁶ of a column's share."""
 
     def philox_uniform(
-        self, key: Key, ids: NDArray[np.uint64], field: int, shape: tuple[int, ...], low: float, high: float
+        self,
+        key: Key,
+        ids: Field,
+        field: int,
+        shape: tuple[int, ...],
+        low: float,
+        high: float,
+        dtype: type = np.float32,
     ) -> Field:
-        """Float32 numbers in [low, high), in steps of 2⁻²⁴ of the range."""
+        """Float32 numbers in [low, high), in steps of 2⁻²⁴ of the range; dtype as for `philox_normal`."""
 
-    def philox_words(self, key: Key, ids: NDArray[np.uint64], field: int, shape: tuple[int, ...]) -> Field:
+    def philox_words(self, key: Key, ids: Field, field: int, shape: tuple[int, ...]) -> Field:
         """The raw 32-bit words of a field."""
 
-    def pixel_cells(self, images: Bytes, rows: int, columns: int) -> Bytes:
+    def pick(self, fields: Field, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> Field:
+        """Some rows and columns of every field `(n, h, w, …)`, by their numbers."""
+
+    def pixel_cells(self, images: Images, rows: int, columns: int) -> Images:
         """Average into rows × columns cells and show each cell flat, as PIL's BOX filter does."""
 
     def plasma(self, noise: Field, side: int, decay: float, height: int, width: int) -> Field:
@@ -150,33 +165,36 @@ class Ops(Protocol):
     def read_texture(self, path: Path, *, grey: bool) -> NDArray[np.uint8]:
         """The pixels of a picture file, `(h, w, 3)`, or `(h, w, 1)` as OpenCV's reader makes it grey."""
 
-    def replace(self, images: Bytes, hits: Field) -> Bytes:
+    def replace(self, images: Images, hits: Field) -> Images:
         """Keep the value where the hit is 0; black where it is 1, white where it is 2."""
 
     def resize(self, image: NDArray[np.uint8], factor: float) -> NDArray[np.uint8]:
         """Plain bilinear resampling, no smoothing before it shrinks."""
 
-    def saturate_colors(self, images: Bytes, gain: float, lift: float) -> Bytes:
+    def saturate_colors(self, images: Images, gain: float, lift: float) -> Images:
         """S ← clip(a·S + b) in HSV: R, G, B ← V - (V - R, G, B)·S'/S; greys have hue 0, red."""
 
-    def scale_counts(self, counts: Field, table: Bytes) -> Bytes:
+    def scale_counts(self, counts: Field, table: Bytes) -> Images:
         """The 8-bit value of each count, the last one's for all counts beyond the table."""
+
+    def shift(self, images: Images, moves: NDArray[np.int64]) -> Images:
+        """Each image moved by whole pixels: sampled at (x + right, y + down), `(n, 2)`; black outside."""
 
     def smooth(self, fields: Field, sigma: float, *, truncate: float = 4.0, border: str = "nearest") -> Field:
         """Gaussian smoothing of float fields `(n, h, w)`; the dtype is kept."""
 
-    def snowfall(self, images: Bytes, layers: Bytes, mix: float, *, nearest: bool = False) -> Bytes:
+    def snowfall(self, images: Images, layers: Images, mix: float, *, nearest: bool = False) -> Images:
         """Whiten the image, then add the layer and the layer turned by 180°."""
 
     def strokes(
-        self, images: Bytes, segments: Field, counts: Field, *, unit: float = 1.0, dash: float = 0.0
-    ) -> Bytes:
+        self, images: Images, segments: Field, counts: Field, *, unit: float = 1.0, dash: float = 0.0
+    ) -> Images:
         """Draw segments (x0, y0, x1, y1) in white, softly: 1 + ln(1 - d/2.3) at vertical distance d."""
 
-    def swap_sweeps(self, images: Bytes, gates: Field, offsets: Field, distance: int) -> Bytes:
+    def swap_sweeps(self, images: Images, gates: Field, offsets: Field, distance: int) -> Images:
         """As `copy_sweeps`, but a true swap, and only where the gate is open."""
 
-    def to_bytes(self, values: NDArray[np.float32], *, nearest: bool = False) -> Bytes:
+    def to_bytes(self, values: Field, *, nearest: bool = False) -> Images:
         """Clip 0…255 values and cut the fraction off, or round."""
 
     def water_drops(
@@ -184,7 +202,7 @@ class Ops(Protocol):
     ) -> Field:
         """How much light each pixel of water adds, float32: drops with a bright and a dark rim."""
 
-    def zoom_average(self, images: Bytes, factors: tuple[float, ...], *, nearest: bool = False) -> Bytes:
+    def zoom_average(self, images: Images, factors: tuple[float, ...], *, nearest: bool = False) -> Images:
         """The mean of the image and its zooms into the middle."""
 
 
@@ -194,3 +212,16 @@ def cpu_ops() -> Ops:
     from beaufort.ops import cpu
 
     return cpu
+
+
+@lru_cache(maxsize=1)
+def torch_ops() -> Ops:
+    """The torch backend, for tensors on any device."""
+    from beaufort.ops import torch
+
+    return torch
+
+
+def ops_of(images: Images) -> Ops:
+    """The backend for this kind of images."""
+    return cpu_ops() if isinstance(images, np.ndarray) else torch_ops()

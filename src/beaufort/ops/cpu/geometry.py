@@ -19,7 +19,9 @@ __all__ = [
     "displace",
     "displace_zero",
     "flakes",
+    "pick",
     "pixel_cells",
+    "shift",
     "swap_sweeps",
 ]
 
@@ -385,3 +387,18 @@ def _cells(size: int, cells: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]
         inside = [x for x in range(first, end) if -0.5 < (x - middle + 0.5) * (1 / scale) <= 0.5]
         table[cell] = inside[0], len(inside)
     return table, ((np.arange(size) + 0.5) * (cells / size)).astype(np.int64)
+
+
+def pick(fields: Field, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> Field:
+    """Some rows and columns of every field `(n, h, w, …)`, by their numbers."""
+    return np.ascontiguousarray(fields[:, rows][:, :, columns])
+
+
+def shift(images: Bytes, moves: NDArray[np.int64]) -> Bytes:
+    """Each image moved by whole pixels: sampled at (x + right, y + down), `(n, 2)`; black outside."""
+    height, width = images.shape[1:3]
+    reach = int(np.abs(moves).max(initial=0))
+    padded = np.pad(images, ((0, 0), (reach, reach), (reach, reach), (0, 0)))
+    return np.stack(
+        [image[y : y + height, x : x + width] for image, (x, y) in zip(padded, reach + moves, strict=True)]
+    )

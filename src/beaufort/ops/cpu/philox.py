@@ -36,8 +36,8 @@ _SHIFT = u64(32)
 
 # sin(πy)/y as a polynomial in y² on [0, 1/4]; -2·ln(m) as one in m on [1, 2]. Least squares at
 # Chebyshev points; largest errors 7e-9 and 4e-7.
-_S0, _S1, _S2, _S3, _S4 = map(f32, (3.14159264, -5.16771008, 2.55007752, -0.59829129, 0.07765766))
-_L0, _L1, _L2, _L3, _L4, _L5, _L6, _L7 = (
+SINE = tuple(map(f32, (3.14159264, -5.16771008, 2.55007752, -0.59829129, 0.07765766)))
+LOG = tuple(
     f32(-2 * v)
     for v in (
         -2.24628355,
@@ -50,7 +50,9 @@ _L0, _L1, _L2, _L3, _L4, _L5, _L6, _L7 = (
         0.01024383,
     )
 )
-_LN2 = f32(-2 * math.log(2))
+LN2 = f32(-2 * math.log(2))
+_S0, _S1, _S2, _S3, _S4 = SINE
+_L0, _L1, _L2, _L3, _L4, _L5, _L6, _L7 = LOG
 
 
 @inlined
@@ -81,7 +83,7 @@ def _normal_pair(a, b):
     exponent = f32((bits >> i32(23)) - i32(127 + 24))
     m = np.int32((bits & i32(0x7FFFFF)) | i32(0x3F800000)).view(np.float32)
     log = _L0 + m * (_L1 + m * (_L2 + m * (_L3 + m * (_L4 + m * (_L5 + m * (_L6 + m * _L7))))))
-    radius = f32(math.sqrt(max(_LN2 * exponent + log, f32(0))))
+    radius = f32(math.sqrt(max(LN2 * exponent + log, f32(0))))
     z = f32(i32(b)) * f32(2.0**-31)  # the angle over π, in [-1, 1)
     turn = abs(z)
     cosine = _sin_pi(f32(0.5) - turn)
@@ -229,20 +231,28 @@ def philox_words(key: Key, ids: NDArray[np.uint64], field: int, shape: tuple[int
     return _shaped(out, ids, shape)
 
 
-def philox_normal(key: Key, ids: NDArray[np.uint64], field: int, shape: tuple[int, ...]) -> Field:
+def philox_normal(
+    key: Key, ids: NDArray[np.uint64], field: int, shape: tuple[int, ...], dtype: type = np.float32
+) -> Field:
     """Standard normal float32 numbers."""
     out, size = _buffer(shape, ids, np.float32)
     _fill_normal(out, size, *key, field, ids)
-    return _shaped(out, ids, shape)
+    return _shaped(out, ids, shape).astype(dtype, copy=False)
 
 
 def philox_uniform(
-    key: Key, ids: NDArray[np.uint64], field: int, shape: tuple[int, ...], low: float, high: float
+    key: Key,
+    ids: NDArray[np.uint64],
+    field: int,
+    shape: tuple[int, ...],
+    low: float,
+    high: float,
+    dtype: type = np.float32,
 ) -> Field:
     """Float32 numbers in [low, high), in steps of 2⁻²⁴ of the range."""
     out, size = _buffer(shape, ids, np.float32)
     _fill_uniform(out, size, *key, field, ids, f32(low), high - low)
-    return _shaped(out, ids, shape)
+    return _shaped(out, ids, shape).astype(dtype, copy=False)
 
 
 def philox_bernoulli(
@@ -282,7 +292,7 @@ def philox_integers(
 
 def philox_poisson(key: Key, ids: NDArray[np.uint64], field: int, images: Bytes, rate: float) -> Field:
     """Poisson counts with means rate × value / 255, exact to 2⁻¹⁶ of a column's share."""
-    tables, column_bits = _poisson_tables(rate)
+    tables, column_bits = poisson_tables(rate)
     words = philox_words(key, ids, field, images.shape[1:])
     out = np.empty(images.shape, np.uint16)
     _pick_aliases(words.ravel(), images.ravel(), tables, column_bits, out.ravel())
@@ -290,7 +300,7 @@ def philox_poisson(key: Key, ids: NDArray[np.uint64], field: int, images: Bytes,
 
 
 @lru_cache(maxsize=64)
-def _poisson_tables(rate: float) -> tuple[NDArray[np.uint32], int]:
+def poisson_tables(rate: float) -> tuple[NDArray[np.uint32], int]:
     """Walker tables for the 256 means an 8-bit value can have: threshold and alias of each column.
 
     The columns reach twelve standard deviations above the largest mean: what lies beyond has no

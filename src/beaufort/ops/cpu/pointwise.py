@@ -17,6 +17,8 @@ __all__ = [
     "add_noise",
     "blend",
     "brighten",
+    "brighter",
+    "excess",
     "haze",
     "look_up",
     "lower_contrast",
@@ -124,19 +126,27 @@ def _blend(image, texture, weight, texture_weight, nearest, out):
 def blend(
     images: Bytes,
     textures: Sequence[Bytes],
+    crops: NDArray[np.int64],
     weight: float,
     texture_weight: float,
     *,
     nearest: bool = False,
 ) -> Bytes:
-    """a·X + b·F, one texture F of the image's shape for each image.
+    """a·X + b·F; F is cut from a texture `(h, w, c)`: its number, first row and column for each image.
 
     In double precision, because the weights are tenths: many sums are whole numbers but for rounding.
     """
     out = np.empty_like(images)
-    for image, texture, target in zip(images, textures, out, strict=True):
-        _blend(image, texture, float(weight), float(texture_weight), nearest, target)
+    height, width = images.shape[1:3]
+    for image, (number, row, column), target in zip(images, crops.tolist(), out, strict=True):
+        crop = np.ascontiguousarray(textures[number][row : row + height, column : column + width])
+        _blend(image, crop, float(weight), float(texture_weight), nearest, target)
     return out
+
+
+def excess(counts: Field, rate: float, images: Bytes) -> Field:
+    """By how much counts / rate is more than x / 255, float32."""
+    return (counts / rate - images / 255).astype(np.float32)
 
 
 @kernel
@@ -229,12 +239,12 @@ def brighten(images: Bytes, amount: float) -> Bytes:
     if images.shape[-1] == 1:
         return look_up(images, after.astype(u8))
     out = np.empty_like(images)
-    _brighten(images, _brighter(after.tobytes()), f32(after[0]), out)
+    _brighten(images, brighter(after.tobytes()), f32(after[0]), out)
     return out
 
 
 @lru_cache(maxsize=32)
-def _brighter(after: bytes) -> NDArray[np.float32]:
+def brighter(after: bytes) -> NDArray[np.float32]:
     """V'/V for each V, a hair off where single precision would cut V' off to another level."""
     wanted = np.frombuffer(after, np.float64)[1:]
     value = np.arange(1, 256, dtype=np.float32)

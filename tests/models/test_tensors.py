@@ -1,0 +1,57 @@
+"""Images on the model's device: prepared there as arrays are, and answered without waiting."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from beaufort.models import Preprocessing, as_model
+from beaufort.testing._contracts import picture
+
+torch = pytest.importorskip("torch", reason="torch is not installed")
+
+DEVICES = [
+    "cpu",
+    pytest.param(
+        "cuda", marks=[pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA")]
+    ),
+]
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize(
+    "preprocessing",
+    [
+        Preprocessing(),
+        Preprocessing(mean=(0.485, 0.456, 0.406), std=(0.229, 0.224, 0.225)),
+        Preprocessing(order="BGR", value_range="0..255", mean=(104, 117, 123), layout="NHWC"),
+        Preprocessing(channels=1, mean=(0.13,), std=(0.31,), dtype="float16"),
+        Preprocessing(dtype="uint8", value_range="0..255"),
+    ],
+)
+@pytest.mark.parametrize("channels", [1, 3])
+def test_prepared_as_arrays_are(preprocessing: Preprocessing, channels: int, device: str) -> None:
+    from beaufort.models._tensors import prepared
+
+    images = np.stack([picture(20, 24, channels, variant=i) for i in range(2)])
+    wanted = preprocessing.apply(images)
+    found = prepared(torch.from_numpy(images).to(device), preprocessing)
+    assert found.is_contiguous()
+    assert found.cpu().numpy().dtype == wanted.dtype
+    assert np.array_equal(found.cpu().numpy(), wanted)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_tensors_are_answered_as_arrays_are(device: str) -> None:
+    torch.manual_seed(0)
+    layers = [torch.nn.AdaptiveAvgPool2d(3), torch.nn.Flatten(), torch.nn.Linear(27, 5)]
+    images = np.stack([picture(32, 32, variant=i) for i in range(7)])
+    tensor = torch.from_numpy(images).to(device)
+    for options in ({}, {"max_batch": 3}, {"input_size": 24, "resize": 24}):
+        model = as_model(torch.nn.Sequential(*layers), device=device, **options)
+        later = model.submit(tensor)
+        assert np.allclose(later(), model(images), atol=1e-5)
+        assert np.array_equal(model(tensor), later())
+        assert model(tensor[:0]).shape == (0, 5)
+    arrays_only = as_model(lambda shown: shown.reshape(len(shown), -1)[:, :4].astype(np.float32), classes=4)
+    assert np.array_equal(arrays_only(tensor), arrays_only(images))

@@ -1,0 +1,79 @@
+"""JPEG of the torch backend against OpenCV's library: equal to the last bit."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from beaufort.ops import cpu_ops  # noqa: E402
+from beaufort.ops import torch as ops  # noqa: E402
+from beaufort.testing._contracts import digit, picture  # noqa: E402
+
+CPU = cpu_ops()
+RNG = np.random.default_rng(0)
+INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
+NOISE = RNG.integers(0, 256, (2, 50, 61, 3)).astype(np.uint8)
+HARSH = (RNG.integers(0, 2, (1, 50, 61, 3)) * 255).astype(np.uint8)
+IMAGES = np.concatenate([np.stack([picture(50, 61, variant=i) for i in range(2)]), NOISE, HARSH])
+QUALITIES = (1, 25, 100) if INTERPRETED else tuple(range(1, 101))
+
+
+@pytest.fixture(params=["torch", "kernels", pytest.param("cuda", marks=pytest.mark.gpu)])
+def put(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch):
+    """To a tensor: for plain torch, for Triton's interpreter (if TRITON_INTERPRET=1), for CUDA."""
+    if request.param == "kernels":
+        pytest.importorskip("triton")
+        if not INTERPRETED:
+            pytest.skip("kernels run on the CPU if TRITON_INTERPRET=1 is set before the start")
+    if request.param == "cuda" and (INTERPRETED or not torch.cuda.is_available()):
+        pytest.skip("no CUDA device")
+    monkeypatch.setenv("BEAUFORT_KERNELS", "0" if request.param == "torch" else "1")
+    device = "cuda" if request.param == "cuda" else "cpu"
+    return lambda array: torch.from_numpy(array).to(device)
+
+
+@pytest.fixture(scope="module")
+def photos(shared: Path) -> np.ndarray:
+    """Four photos, `(4, 224, 224, 3)`; in the interpreter a corner of two."""
+    from beaufort.datasets import open_dataset
+
+    dataset = open_dataset(shared / "data" / "imagenet_val_1k")
+    side, count = (40, 2) if INTERPRETED else (224, 4)
+    return np.stack([dataset[i].image[:side, :side] for i in range(count)])
+
+
+def equal(put, images: np.ndarray, quality: int) -> bool:
+    images = np.ascontiguousarray(images)
+    return np.array_equal(ops.jpeg(put(images), quality).cpu().numpy(), CPU.jpeg(images, quality))
+
+
+def test_every_quality(put) -> None:
+    for quality in QUALITIES:
+        assert equal(put, IMAGES, quality), quality
+        assert equal(put, IMAGES[..., :1], quality), quality
+
+
+@pytest.mark.parametrize("height", [16, 17, 31, 32, 33, 47])
+@pytest.mark.parametrize("width", [16, 18, 31, 33])
+@pytest.mark.parametrize("channels", [1, 3])
+def test_every_edge(put, height: int, width: int, channels: int) -> None:
+    """Blocks are filled up by what is repeated outside, one way down and another across."""
+    assert equal(put, IMAGES[:, :height, :width, :channels], 40)
+
+
+def test_digits(put) -> None:
+    assert equal(put, np.stack([digit(variant=i) for i in range(6)]), 25)
+
+
+def test_photos(put, photos: np.ndarray) -> None:
+    for quality in (7, 15, 25, 80):
+        assert equal(put, photos, quality)
+
+
+def test_alone_as_in_a_batch(put) -> None:
+    assert torch.equal(ops.jpeg(put(IMAGES), 10)[3:4], ops.jpeg(put(IMAGES[3:4].copy()), 10))
