@@ -9,12 +9,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import settings
 
 from beaufort.store import Cell, FileStore, predictions
 from beaufort.suites import Suite, get_suite
 
 ROOT = Path(__file__).resolve().parent.parent
 SHARED = Path(os.environ.get("BEAUFORT_SHARED", ROOT.parent / "shared"))
+
+settings.register_profile("beaufort", deadline=None)  # machines are shared: a slow moment is no finding
+settings.load_profile("beaufort")
 
 if (SHARED / "reference" / "assets").is_dir():
     os.environ.setdefault("BEAUFORT_MIRROR", str(SHARED / "reference" / "assets"))

@@ -19,7 +19,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from beaufort.store import Cell, FileStore, PredictionsError, StoreError, predictions, query, summarize
+from beaufort.store import (
+    Cell,
+    FileStore,
+    PredictionsError,
+    StoreError,
+    predictions,
+    query,
+    summarize,
+    unanswered,
+)
 
 
 def cell(
@@ -285,3 +294,25 @@ def test_the_index_is_only_a_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(FileStore, "_footer", lambda self, piece: opened.append(piece))
     query(store, sql)
     assert not opened  # everything was remembered
+
+
+def test_unread_images_lie_in_files_that_every_arrow_reads(tmp_path: Path) -> None:
+    """Columns with nulls are stored as lists of any size, and come back as what they were."""
+    rng = np.random.default_rng(0)
+    ids = [f"i{i}" for i in range(8)]
+    whole = predictions(ids, rng.integers(0, 7, 8), rng.normal(0, 1, (8, 7)), keep_logits=True)
+    lost = unanswered(["x", "y"], [1, 2], whole.schema)
+    mixed = pa.concat_tables([whole, lost]).take([0, 8, 1, 2, 9, 3, 4, 5, 6, 7])
+    store, cell = FileStore(tmp_path), Cell({"name": "m"}, {"name": "d"}, {"corruption": None})
+    piece = store.write(cell, 0, mixed)
+    more = whole.set_column(0, "id", pa.array([f"j{i}" for i in range(8)]))
+    store.write(cell, 10, more)
+    on_disk = pq.read_schema(tmp_path / piece.path)
+    assert pa.types.is_list(on_disk.field("top").type)
+    read = store.read(cell)
+    assert pa.types.is_fixed_size_list(read["top"].type)
+    for column in ("top", "p", "logits"):
+        assert read[column].to_pylist() == mixed[column].to_pylist() + whole[column].to_pylist()
+    assert store.gather(cell) is not None
+    assert store.read(cell)["top"].null_count == 2
+    assert not store.verify()

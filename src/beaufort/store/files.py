@@ -32,6 +32,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from beaufort.errors import BeaufortError
+from beaufort.store._lists import from_stored, to_stored
 from beaufort.store.cells import Cell
 from beaufort.store.predictions import Summary, summarize
 
@@ -129,7 +130,10 @@ class FileStore:
         }
         buffer = io.BytesIO()
         pq.write_table(
-            table.replace_schema_metadata(notes), buffer, compression="zstd", write_page_checksum=True
+            to_stored(table).replace_schema_metadata(notes),
+            buffer,
+            compression="zstd",
+            write_page_checksum=True,
         )
         self._put(path, buffer.getvalue())
         return Piece(path, cell.fingerprint, start, stop)
@@ -378,7 +382,7 @@ class FileStore:
             tables = [self._table(piece) for piece in pieces]
         except FileNotFoundError:
             return None  # another process has gathered them
-        if len({table.schema.remove_metadata() for table in tables}) > 1:
+        if any(not table.schema.equals(tables[0].schema, check_metadata=False) for table in tables):
             return None  # some with logits, some without
         origins = [origin for *_, origin in self.summaries(pieces)]
         distinct = list({json.dumps(origin, sort_keys=True): origin for origin in origins}.values())
@@ -427,7 +431,7 @@ def _parse(content: bytes, columns: Sequence[str] | None = None) -> pa.Table:
     ends, abort the process.
     """
     file = pq.ParquetFile(pa.BufferReader(content), page_checksum_verification=True)
-    return file.read(columns=None if columns is None else list(columns), use_threads=False)
+    return from_stored(file.read(columns=None if columns is None else list(columns), use_threads=False))
 
 
 @dataclass(frozen=True)
