@@ -71,7 +71,7 @@ def _told(made: Demo) -> str:
         *([sample.note] if sample.note else []),
         "",
         f"open {printable(made.report)} to see where it breaks",
-        f"the answers are in {printable(made.store)}; `beaufort report` and `beaufort query` take them from there",
+        f"the answers are in {printable(made.store)}, for `beaufort report` and `beaufort query`",
     ]
     return "\n".join(lines)
 
