@@ -23,20 +23,6 @@ PICTURES = np.concatenate([np.stack([picture(*SIDES, variant=i) for i in range(2
 DIGITS = np.stack([digit(variant=i) for i in range(3)])
 
 
-@pytest.fixture(params=["torch", "kernels", pytest.param("cuda", marks=pytest.mark.gpu)])
-def put(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch):
-    """To a tensor: for plain torch, for Triton's interpreter (if TRITON_INTERPRET=1), for CUDA."""
-    if request.param == "kernels":
-        pytest.importorskip("triton")
-        if not INTERPRETED:
-            pytest.skip("kernels run on the CPU if TRITON_INTERPRET=1 is set before the start")
-    if request.param == "cuda" and (INTERPRETED or not torch.cuda.is_available()):
-        pytest.skip("no CUDA device")
-    monkeypatch.setenv("BEAUFORT_KERNELS", "0" if request.param == "torch" else "1")
-    device = "cuda" if request.param == "cuda" else "cpu"
-    return lambda array: torch.from_numpy(array).to(device)
-
-
 @pytest.fixture(scope="module")
 def photos(shared: Path) -> np.ndarray:
     """Four photos, `(4, 224, 224, 3)`; in the interpreter a corner of two."""

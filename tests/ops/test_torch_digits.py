@@ -23,20 +23,6 @@ PHOTOS = np.stack([picture(37, 45, variant=i) for i in range(3)])
 NOISE = RNG.integers(0, 256, (3, 28, 28, 1)).astype(np.uint8)
 
 
-@pytest.fixture(params=["torch", "kernels", pytest.param("cuda", marks=pytest.mark.gpu)])
-def put(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch):
-    """To a tensor: for plain torch, for Triton's interpreter (if TRITON_INTERPRET=1), for CUDA."""
-    if request.param == "kernels":
-        pytest.importorskip("triton")
-        if not INTERPRETED:
-            pytest.skip("kernels run on the CPU if TRITON_INTERPRET=1 is set before the start")
-    if request.param == "cuda" and (INTERPRETED or not torch.cuda.is_available()):
-        pytest.skip("no CUDA device")
-    monkeypatch.setenv("BEAUFORT_KERNELS", "0" if request.param == "torch" else "1")
-    device = "cuda" if request.param == "cuda" else "cpu"
-    return lambda array: torch.from_numpy(array).to(device)
-
-
 def segments(images: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Up to seven lines an image, some whole-numbered, one upright, some outside."""
     count, height, width = images.shape[:3]

@@ -21,20 +21,6 @@ DIGITS = np.stack([digit(variant=i) for i in range(3)])
 LEVELS = [(1, 1), (1, 2), (2, 1), (2, 3), (3, 2), (4, 2)]
 
 
-@pytest.fixture(params=["torch", "kernels", pytest.param("cuda", marks=pytest.mark.gpu)])
-def put(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch):
-    """To a tensor: for plain torch, for Triton's interpreter (if TRITON_INTERPRET=1), for CUDA."""
-    if request.param == "kernels":
-        pytest.importorskip("triton")
-        if not INTERPRETED:
-            pytest.skip("kernels run on the CPU if TRITON_INTERPRET=1 is set before the start")
-    if request.param == "cuda" and (INTERPRETED or not torch.cuda.is_available()):
-        pytest.skip("no CUDA device")
-    monkeypatch.setenv("BEAUFORT_KERNELS", "0" if request.param == "torch" else "1")
-    device = "cuda" if request.param == "cuda" else "cpu"
-    return lambda array: torch.from_numpy(array).to(device)
-
-
 def offsets(images: np.ndarray, distance: int, sweeps: int, dtype: type = np.int8) -> np.ndarray:
     count, height, width = images.shape[:3]
     shape = (count, sweeps, height - 2 * distance, width - 2 * distance, 2)

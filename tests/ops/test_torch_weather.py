@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 import cv2
 import numpy as np
 import pytest
@@ -17,23 +15,8 @@ from beaufort.testing._contracts import picture  # noqa: E402
 
 CPU = cpu_ops()
 RNG = np.random.default_rng(0)
-INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
 PHOTOS = np.stack([picture(33, 47, variant=i) for i in range(3)])
 NORMALS = RNG.standard_normal((3, 33, 47)).astype(np.float32)  # as the keyed stream has them
-
-
-@pytest.fixture(params=["torch", "kernels", pytest.param("cuda", marks=pytest.mark.gpu)])
-def put(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch):
-    """To a tensor: for plain torch, for Triton's interpreter (if TRITON_INTERPRET=1), for CUDA."""
-    if request.param == "kernels":
-        pytest.importorskip("triton")
-        if not INTERPRETED:
-            pytest.skip("kernels run on the CPU if TRITON_INTERPRET=1 is set before the start")
-    if request.param == "cuda" and (INTERPRETED or not torch.cuda.is_available()):
-        pytest.skip("no CUDA device")
-    monkeypatch.setenv("BEAUFORT_KERNELS", "0" if request.param == "torch" else "1")
-    device = "cuda" if request.param == "cuda" else "cpu"
-    return lambda array: torch.from_numpy(array).to(device)
 
 
 def same(out: np.ndarray, wanted: np.ndarray) -> bool:

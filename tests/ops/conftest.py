@@ -1,0 +1,26 @@
+"""Where the tests of the torch backend put their arrays."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
+
+
+@pytest.fixture(params=["torch", "kernels", pytest.param("cuda", marks=pytest.mark.gpu)])
+def put(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Callable[[Any], Any]:
+    """To a tensor: for plain torch, for Triton's interpreter (if TRITON_INTERPRET=1), for CUDA."""
+    torch = pytest.importorskip("torch")
+    if request.param == "kernels":
+        pytest.importorskip("triton")
+        if not INTERPRETED:
+            pytest.skip("kernels run on the CPU if TRITON_INTERPRET=1 is set before the start")
+    if request.param == "cuda" and (INTERPRETED or not torch.cuda.is_available()):
+        pytest.skip("no CUDA device")
+    monkeypatch.setenv("BEAUFORT_KERNELS", "0" if request.param == "torch" else "1")
+    device = "cuda" if request.param == "cuda" else "cpu"
+    return lambda array: torch.from_numpy(array).to(device)
