@@ -94,6 +94,11 @@ def test_it_takes_up_where_it_stopped(tmp_path: Path) -> None:
     more = evaluate([quarters(calls)], SUITE, dataset(), tmp_path, precision=0.02)
     assert more.stop.images > first.stop.images
     assert sum(calls) == 3 * more.stop.images
+    assert evaluate([quarters(calls)], SUITE, dataset(), tmp_path, precision=0.02).stop == more.stop
+    assert evaluate([quarters(calls)], SUITE, dataset(), tmp_path, precision=0.03).stop == first.stop
+    last = evaluate([quarters(calls)], SUITE, dataset(), tmp_path, precision=0.03)
+    assert {(result.images, result.reused) for result in last.results} == {(first.stop.images, True)}
+    assert sum(calls) == 3 * more.stop.images
 
 
 def test_images_may_run_out(tmp_path: Path) -> None:

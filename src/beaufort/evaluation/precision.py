@@ -81,7 +81,7 @@ def run_until(
 
 
 def _look(plan: Plan, store: FileStore, precision: float, baseline: str | None, count: int) -> Stop:
-    results = _results(plan, store)
+    results = _results(plan, store, count)
     scores = score(results, baseline=baseline, resamples=_RESAMPLES)
     wanted = set(scores.suite.metrics) & set(scores.models[0].metrics) or {scores.headline}
     half_widths = {
@@ -93,7 +93,7 @@ def _look(plan: Plan, store: FileStore, precision: float, baseline: str | None, 
     return Stop(count, plan.setup.count, precision, half_widths, enough)
 
 
-def _results(plan: Plan, store: FileStore) -> Results:
+def _results(plan: Plan, store: FileStore, count: int) -> Results:
     setup = plan.setup
     assert setup.suite is not None
     cells: dict[str, dict[Condition, Cell]] = {}
@@ -101,4 +101,5 @@ def _results(plan: Plan, store: FileStore) -> Results:
         cells.setdefault(work.model.spec.name, {})[work.condition] = work.cell
     setting = Setting(str(setup.data["digest"]), setup.dataset.order, setup.seed)
     sources = dict.fromkeys(cells, Source(store, store.listing()))
-    return Results(setup.suite, setting, setup.dataset.name, setup.dataset.classes, cells, {}, sources)
+    dataset = setup.dataset
+    return Results(setup.suite, setting, dataset.name, dataset.classes, cells, {}, sources, limit=count)

@@ -175,7 +175,8 @@ def evaluate(
         for cell in scattered:
             kept.gather(cell, listing)
         listing = kept.listing()
-    results = (_result(work, planned.setup, kept, listing) for work in planned.works)
+    count = planned.setup.count if stop is None else stop.images
+    results = (_result(work, count, kept, listing) for work in planned.works)
     return Evaluation(tuple(results), tuple(run.problems), stop, tuple(run.engine.notes))
 
 
@@ -192,15 +193,16 @@ def _record(planned: Plan, suite: Suite, origin: dict[str, Any]) -> tuple[dict[s
     return facts, {"images": setup.count, "classes": list(setup.dataset.classes), **origin}
 
 
-def _result(work: Work, setup: Setup, store: FileStore, listing: Listing) -> Result:
-    table = store.read(work.cell, listing).slice(0, setup.count)
+def _result(work: Work, count: int, store: FileStore, listing: Listing) -> Result:
+    table = store.read(work.cell, listing).slice(0, count)
     read = table.filter(table["top"].is_valid())
     tops: list[Any] = read["top"].to_pylist()
     best = np.array([top[0] for top in tops], np.int64)
     correct = int((best == np.asarray(read["label"])).sum())
     unread = len(table) - len(read)
     name, condition = work.model.spec.name, str(work.condition)
-    return Result(name, condition, len(read), correct, unread, not work.gaps, work.cell.fingerprint)
+    reused = not _inside(work.gaps, 0, count)
+    return Result(name, condition, len(read), correct, unread, reused, work.cell.fingerprint)
 
 
 class _Run:

@@ -90,14 +90,16 @@ class Answers:
         )
 
 
-def read_answers(store: FileStore, listing: Listing, cells: Mapping[Condition, Cell]) -> Answers:
-    """The answers of one model's cells, those to images that all of them have."""
+def read_answers(
+    store: FileStore, listing: Listing, cells: Mapping[Condition, Cell], limit: int | None = None
+) -> Answers:
+    """The answers of one model's cells, those to images that all of them have, of the first `limit`."""
     tables = [store.read(cell, listing, _COLUMNS) for cell in cells.values()]
     places = [np.asarray(table["place"]) for table in tables]
     answered = [
         place[np.asarray(table["top"].is_valid())] for place, table in zip(places, tables, strict=True)
     ]
-    common = answered[0]
+    common = answered[0] if limit is None else answered[0][answered[0] < limit]
     for other in answered[1:]:
         if not np.array_equal(common, other):
             common = np.intersect1d(common, other, assume_unique=True)
@@ -123,7 +125,7 @@ def read_answers(store: FileStore, listing: Listing, cells: Mapping[Condition, C
         nll,
         brier,
         entropy,
-        len(np.unique(np.concatenate(places))) - len(common),
+        int(np.count_nonzero(np.unique(np.concatenate(places)) < (limit or np.inf))) - len(common),
     )
 
 

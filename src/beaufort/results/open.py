@@ -74,6 +74,8 @@ class Results:
     """Where each model's answers are."""
     origins: tuple[dict[str, Any], ...] = ()
     """Where the answers came from: commands, versions, machines, times."""
+    limit: int | None = None
+    """Only the first so many images of the data set count; all if None."""
 
     @property
     def models(self) -> tuple[str, ...]:
@@ -89,7 +91,7 @@ class Results:
         if model not in self.cells:
             raise ResultsError(unknown("model of this store", model, dict.fromkeys(self.cells)))
         if model not in self._read:
-            read = read_answers(*self.sources[model], self.cells[model])
+            read = read_answers(*self.sources[model], self.cells[model], self.limit)
             while self._read and sum(one.size for one in self._read.values()) + read.size > _ROOM:
                 self._read.pop(next(iter(self._read)))
             self._read[model] = read
