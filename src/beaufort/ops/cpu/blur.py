@@ -13,13 +13,26 @@ from beaufort.arrays import Bytes, Field
 from beaufort.ops.cpu._kernel import exact_kernel, inlined, kernel
 from beaufort.ops.cpu._pixels import border_index, to_byte
 
-__all__ = ["defocus", "disk", "gaussian", "motion", "smooth", "zoom_average"]
+__all__ = [
+    "NARROW",
+    "WIDE",
+    "defocus",
+    "disk",
+    "disk_parts",
+    "gaussian",
+    "gaussian_taps",
+    "motion",
+    "smooth",
+    "wave_gains",
+    "zoom_average",
+    "zoom_positions",
+]
 
 i32, f32 = np.int32, np.float32
 
 
 @lru_cache(maxsize=256)
-def _gaussian_taps(sigma: float, truncate: float) -> NDArray[np.float64]:
+def gaussian_taps(sigma: float, truncate: float) -> NDArray[np.float64]:
     """Half of a normalised Gaussian: the tap of distance 0, 1, …, R = ⌊truncate·σ + ½⌋."""
     radius = int(truncate * sigma + 0.5)
     if radius == 0:
@@ -111,11 +124,11 @@ def _gaussian(images, taps, rows, horizontal, nearest, out):
 
 def gaussian(images: Bytes, sigma: float, *, horizontal: bool = True, nearest: bool = False) -> Bytes:
     """Gaussian blur, cut at 4σ, the edge repeated outside; only down the columns if not `horizontal`."""
-    taps = _gaussian_taps(sigma, 4.0)
+    taps = gaussian_taps(sigma, 4.0)
     radius = len(taps) - 1
     rows = border_index(images.shape[1], radius, radius, "nearest")
     out = np.empty_like(images)
-    if radius <= _NARROW or not horizontal:
+    if radius <= NARROW or not horizontal:
         columns = border_index(images.shape[2], radius, radius, "nearest")
         _gaussian_exact(images, taps, rows, columns, horizontal, nearest, out)
     else:
@@ -123,7 +136,7 @@ def gaussian(images: Bytes, sigma: float, *, horizontal: bool = True, nearest: b
     return out
 
 
-_NARROW = 2
+NARROW = 2
 """Radius, in pixels, up to which a blur is worked out in double precision, in the published order.
 
 It hardly changes the values then, and whether one falls a hair below a whole level, where cutting off the
@@ -202,7 +215,7 @@ def _smooth_by_waves(fields, down, down_gain, across, across_gain, out):
                     out[i, y, x] += t * lines[k, x]
 
 
-_WIDE = 128
+WIDE = 128
 """Radius, in pixels, from which smoothing goes by waves instead of taps."""
 
 
@@ -210,13 +223,13 @@ def smooth(fields: Field, sigma: float, *, truncate: float = 4.0, border: str = 
     """Gaussian smoothing of float fields `(n, h, w)`; the dtype is kept."""
     if sigma == 0:
         return fields
-    taps = _gaussian_taps(sigma, truncate).astype(fields.dtype)
+    taps = gaussian_taps(sigma, truncate).astype(fields.dtype)
     radius = len(taps) - 1
     height, width = fields.shape[1:]
     out = np.empty_like(fields)
-    if border == "reflect" and radius > _WIDE:
-        down = (wave.astype(fields.dtype) for wave in _waves(height, sigma, truncate))
-        across = (wave.astype(fields.dtype) for wave in _waves(width, sigma, truncate))
+    if border == "reflect" and radius > WIDE:
+        down = (wave.astype(fields.dtype) for wave in wave_gains(height, sigma, truncate))
+        across = (wave.astype(fields.dtype) for wave in wave_gains(width, sigma, truncate))
         _smooth_by_waves(fields, *down, *across, out)
     else:
         rows = border_index(height, radius, radius, border)
@@ -226,14 +239,14 @@ def smooth(fields: Field, sigma: float, *, truncate: float = 4.0, border: str = 
 
 
 @lru_cache(maxsize=16)
-def _waves(size: int, sigma: float, truncate: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def wave_gains(size: int, sigma: float, truncate: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """The cosine waves that a wide Gaussian lets through, and the gain of each.
 
     With the mirrored border a symmetric filter is diagonal in the DCT-II basis, and wave k has the
     gain Σ taps·cos(πkj/size). The true gain dies out at k ≈ 5·size/(πσ); the cut at `truncate`·σ
     leaves ripples below 0.4 %/k, of which the first 64 are kept.
     """
-    taps = _gaussian_taps(sigma, truncate)
+    taps = gaussian_taps(sigma, truncate)
     count = min(size, math.ceil(5 * size / (math.pi * sigma)) + 64)
     k = np.arange(count)[:, None]
     distance = np.arange(len(taps))
@@ -333,7 +346,7 @@ def defocus(images: Bytes, radius: float, softness: float, *, nearest: bool = Fa
     Gaussian after that. What the published kernel has beyond the two, at its edge, is added as boxes.
     """
     height, width = images.shape[1:3]
-    parts = _disk_parts(radius, softness)
+    parts = disk_parts(radius, softness)
     pad = parts[0]
     rows = border_index(height, pad, pad, "mirror")
     columns = border_index(width, pad, pad, "mirror")
@@ -373,7 +386,7 @@ def _rim_taps(radius: float, softness: float) -> NDArray[np.float64]:
 
 
 @lru_cache(maxsize=64)
-def _disk_parts(radius: float, softness: float) -> tuple[Any, ...]:
+def disk_parts(radius: float, softness: float) -> tuple[Any, ...]:
     """The disk as `_defocus` takes it: padding, flat boxes, their weight, rim taps, boxes beyond."""
     whole = int(radius)
     half_heights = np.array([math.isqrt(int(radius**2 - d**2)) for d in range(whole + 1)])

@@ -14,7 +14,9 @@ from beaufort.ops.cpu._pixels import border_index, to_byte
 from beaufort.ops.cpu.blur import zoom_positions
 
 __all__ = [
+    "MOST_PIXELS",
     "affine",
+    "cell_table",
     "copy_sweeps",
     "displace",
     "displace_zero",
@@ -342,24 +344,24 @@ def _pixel_cells(images, row_cells, rows, column_cells, columns, short, out):
 def pixel_cells(images: Bytes, rows: int, columns: int) -> Bytes:
     """Average into rows × columns cells and show each cell flat, as PIL's BOX filter does."""
     out = np.empty_like(images)
-    down, across = _cells(images.shape[1], rows), _cells(images.shape[2], columns)
+    down, across = cell_table(images.shape[1], rows), cell_table(images.shape[2], columns)
     most = max(down[0][:, 1].max(), across[0][:, 1].max())
-    if most > _MOST:
+    if most > MOST_PIXELS:
         raise ImageValueError(
-            f"cells of {most} pixels came; at most {_MOST} are accepted: shrink the image first"
+            f"cells of {most} pixels came; at most {MOST_PIXELS} are accepted: shrink the image first"
         )
     _pixel_cells(images, *down, *across, _short_means(), out)
     return out
 
 
-_MOST = 256
+MOST_PIXELS = 256
 """The widest cell whose sum fits 16 bits."""
 
 
 @lru_cache(maxsize=1)
 def _short_means() -> NDArray[np.int64]:
     """For each count the factor and offset with which 16 bits give the mean of any sum; 0 if none do."""
-    short = np.zeros((_MOST + 2, 2), np.int64)
+    short = np.zeros((MOST_PIXELS + 2, 2), np.int64)
     short[1] = 1 << 16, 0
     for count in range(2, 25):  # beyond, few counts have one
         sums = np.arange(255 * count + 1)
@@ -372,7 +374,7 @@ def _short_means() -> NDArray[np.int64]:
 
 
 @lru_cache(maxsize=128)
-def _cells(size: int, cells: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def cell_table(size: int, cells: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """First pixel and number of pixels of each cell, `(cells, 2)`, and each pixel's cell.
 
     A cell averages the whole pixels whose centers lie in it, after its lower edge, up to its upper. On

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from beaufort.ops.cpu._pixels import border_index
-from beaufort.ops.cpu.blur import _NARROW, _WIDE, _disk_parts, _gaussian_taps, _waves, zoom_positions
+from beaufort.ops.cpu.blur import NARROW, WIDE, disk_parts, gaussian_taps, wave_gains, zoom_positions
 from beaufort.ops.torch._device import beside, constant, fma, use_kernels
 
 __all__ = ["defocus", "gaussian", "motion", "smooth", "zoom_average"]
@@ -24,8 +24,8 @@ __all__ = ["defocus", "gaussian", "motion", "smooth", "zoom_average"]
 
 def gaussian(images: Tensor, sigma: float, *, horizontal: bool = True, nearest: bool = False) -> Tensor:
     """Gaussian blur, cut at 4σ, the edge repeated outside; only down the columns if not `horizontal`."""
-    taps = _gaussian_taps(sigma, 4.0)
-    exact = len(taps) - 1 <= _NARROW or not horizontal
+    taps = gaussian_taps(sigma, 4.0)
+    exact = len(taps) - 1 <= NARROW or not horizontal
     taps = taps if exact else taps.astype(np.float32)
     if use_kernels(images):
         from beaufort.ops.torch import _blur_kernels
@@ -88,9 +88,9 @@ def smooth(fields: Tensor, sigma: float, *, truncate: float = 4.0, border: str =
     if sigma == 0:
         return fields
     dtype = np.float64 if fields.dtype == torch.float64 else np.float32
-    taps = _gaussian_taps(sigma, truncate).astype(dtype)
-    if border == "reflect" and len(taps) - 1 > _WIDE:
-        waves = [_waves(size, sigma, truncate) for size in fields.shape[1:]]
+    taps = gaussian_taps(sigma, truncate).astype(dtype)
+    if border == "reflect" and len(taps) - 1 > WIDE:
+        waves = [wave_gains(size, sigma, truncate) for size in fields.shape[1:]]
         return _smooth_by_waves(fields, *(part.astype(dtype) for wave in waves for part in wave))
     if use_kernels(fields):
         from beaufort.ops.torch import _blur_kernels
@@ -119,7 +119,7 @@ def defocus(images: Tensor, radius: float, softness: float, *, nearest: bool = F
     The flat disk is one box a column, and boxes come from running sums; its rim is smoothed by a small
     Gaussian after that. What the published kernel has beyond the two, at its edge, is added as boxes.
     """
-    parts = _disk_parts(radius, softness)
+    parts = disk_parts(radius, softness)
     if use_kernels(images):
         from beaufort.ops.torch import _disk_kernels
 

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from beaufort.errors import ImageValueError
 from beaufort.ops.cpu._pixels import border_index
-from beaufort.ops.cpu.geometry import _MOST, _cells
+from beaufort.ops.cpu.geometry import MOST_PIXELS, cell_table
 from beaufort.ops.torch._device import beside, constant, fma, use_kernels
 
 __all__ = ["affine", "displace", "displace_zero", "pixel_cells"]
@@ -131,11 +131,11 @@ def _means(images: Tensor, cells: Tensor, axis: int) -> Tensor:
 @lru_cache(maxsize=128)
 def _cell_table(size: int, cells: int, device: torch.device) -> tuple[Tensor, Tensor]:
     """First pixel, number of pixels and weight of a pixel (in 2⁻²²) of each cell; each pixel's cell."""
-    table, shown = _cells(size, cells)
+    table, shown = cell_table(size, cells)
     most = int(table[:, 1].max())
-    if most > _MOST:
+    if most > MOST_PIXELS:
         raise ImageValueError(
-            f"cells of {most} pixels came; at most {_MOST} are accepted: shrink the image first"
+            f"cells of {most} pixels came; at most {MOST_PIXELS} are accepted: shrink the image first"
         )
     weights = [round((1 << 22) / int(count)) for count in table[:, 1]]
     full = np.column_stack([table, weights]).astype(np.int32)
