@@ -11,14 +11,15 @@ import pytest
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
 
 
-@pytest.fixture(params=["torch", "kernels", pytest.param("cuda", marks=pytest.mark.gpu)])
+PLACES = ["torch", *(["kernels"] if INTERPRETED else []), pytest.param("cuda", marks=pytest.mark.gpu)]
+
+
+@pytest.fixture(params=PLACES)
 def put(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Callable[[Any], Any]:
-    """To a tensor: for plain torch, for Triton's interpreter (if TRITON_INTERPRET=1), for CUDA."""
+    """To a tensor: for plain torch, for Triton's interpreter (`make kernels`), for CUDA."""
     torch = pytest.importorskip("torch")
     if request.param == "kernels":
         pytest.importorskip("triton")
-        if not INTERPRETED:
-            pytest.skip("kernels run on the CPU if TRITON_INTERPRET=1 is set before the start")
     if request.param == "cuda" and (INTERPRETED or not torch.cuda.is_available()):
         pytest.skip("no CUDA device")
     monkeypatch.setenv("BEAUFORT_KERNELS", "0" if request.param == "torch" else "1")
