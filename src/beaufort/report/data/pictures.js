@@ -1,6 +1,6 @@
 // Example pictures with answers, and mistakes.
 const E = D.examples;
-const picture = (place, alt) => h('img', { src: E.pictures[place], alt, decoding: 'async', loading: 'lazy' });
+const picture = (place, alt) => h('img', { src: E.pictures[place], alt, decoding: 'async' });
 
 // Whose answers a strip shows: those of the chosen model, or of one of those that were asked.
 function speaker(strip) {
