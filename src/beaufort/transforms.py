@@ -11,10 +11,9 @@ from typing import Any
 import numpy as np
 
 from beaufort.arrays import Images, is_tensor, open_batch
-from beaufort.corruptions import SUBSETS, corruptions
-from beaufort.errors import OptionError, UnknownNameError
+from beaufort.corruptions import corruptions, expand_names
+from beaufort.errors import OptionError
 from beaufort.ops import ops_of
-from beaufort.registry import unknown
 from beaufort.rng import Id, id_words
 
 __all__ = ["Corrupt"]
@@ -92,7 +91,7 @@ class Corrupt:
     @cached_property
     def _names(self) -> tuple[str, ...]:
         given = self.name if isinstance(self.name, tuple) else (self.name,)
-        return tuple(name for one in given for name in _expand(one))
+        return expand_names(given, kind="corruption or a list of them")
 
     @cached_property
     def _severities(self) -> tuple[int | None, ...]:
@@ -125,15 +124,6 @@ class Corrupt:
             made = corruptions[name](some, severity, ids=chosen, seed=self.seed, scale=self.scale)
             out[index] = made.movedim(1, -1)
         return out
-
-
-def _expand(name: Any) -> tuple[str, ...]:
-    if isinstance(name, str) and name in corruptions:
-        return (name,)
-    if isinstance(name, str) and name in SUBSETS:
-        return SUBSETS[name]
-    known = {**dict.fromkeys(corruptions), **dict.fromkeys(SUBSETS)}
-    raise UnknownNameError(unknown("corruption or a list of them", name, known))
 
 
 def _pick(things: Sequence[Any], digest: bytes) -> Any:

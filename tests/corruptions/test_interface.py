@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 
 from beaufort import corrupt, corruptions, get_corruption_names
-from beaufort.corruptions import SCALES
+from beaufort.corruptions import SCALES, SUBSETS, expand_names, members_of
 from beaufort.errors import BeaufortError, OptionError, UnknownNameError
 from beaufort.testing._contracts import digit, picture
 
@@ -35,6 +35,28 @@ def test_subsets() -> None:
     assert set(get_corruption_names("mnist-c-all")) == set(corruptions)
     with pytest.raises(UnknownNameError, match="did you mean 'weather'"):
         get_corruption_names("wether")
+
+
+def test_what_names_stand_for() -> None:
+    assert all(members_of(name) == (name,) for name in corruptions)
+    assert all(members_of(name) == members for name, members in SUBSETS.items())
+    assert [members_of(name) for name in ("smog", "", None, 3, ["fog"])] == [()] * 5
+    assert expand_names(["snow", "noise"], kind="corruption") == ("snow", *SUBSETS["noise"])
+    assert expand_names([], kind="corruption") == ()
+    with pytest.raises(UnknownNameError, match="'wether' is not a word; did you mean 'weather'"):
+        expand_names(["fog", "wether"], kind="word")
+
+
+def test_the_scale_that_is_chosen() -> None:
+    fog = corruptions["fog"]
+    for scale, side in SCALES.items():
+        chosen = fog.choose(3, scale=scale, side=side)
+        assert chosen.scale == scale
+        assert chosen.recipe is fog.recipes[scale]
+        assert chosen.params == fog.params(3, scale)
+    assert fog.choose(3, scale="auto", side=28, channels=1).scale == "mnist"
+    assert fog.choose(3, scale="auto", side=28).scale == "cifar"
+    assert fog.choose(3, scale="relative", side=1000).scale == "imagenet"
 
 
 def test_by_name_and_by_number() -> None:

@@ -47,7 +47,7 @@ from beaufort.corruptions._corruption import (
     corruption,
     corruptions,
 )
-from beaufort.corruptions._names import SUBSETS, get_corruption_names
+from beaufort.corruptions._names import SUBSETS, expand_names, get_corruption_names, members_of
 from beaufort.corruptions._one import corrupt
 
 __all__ = [
@@ -63,5 +63,7 @@ __all__ = [
     "corrupt",
     "corruption",
     "corruptions",
+    "expand_names",
     "get_corruption_names",
+    "members_of",
 ]

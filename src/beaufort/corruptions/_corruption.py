@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Annotated, Any, TypeVar, get_type_hints
+from typing import Annotated, Any, NamedTuple, TypeVar, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,6 +84,16 @@ class Recipe:
         if self.draw is None:
             return self.render(images, params, ops)
         return self.render(images, params, self.draw(random, images, params), ops)
+
+
+class Choice(NamedTuple):
+    """What a corruption does to images of one size at one severity."""
+
+    scale: str
+    """The published scale whose recipe it is, also where `auto` or `relative` was asked for."""
+    recipe: Recipe
+    params: Any
+    """The constants, grown to the image where the scale is relative."""
 
 
 class Corruption:
@@ -166,7 +176,7 @@ class Corruption:
         batch = open_batch(images)
         color = batch.color
         height, width, channels = color.shape[1:]
-        recipe, params = self._choose(scale, severity, min(height, width), channels)
+        _, recipe, params = self.choose(severity, scale=scale, side=min(height, width), channels=channels)
         level = recipe.published if severity is None else int(severity)
         if ids is not None and (isinstance(ids, str) or len(ids) != len(color)):
             raise OptionError(
@@ -192,9 +202,21 @@ class Corruption:
         >>> corruptions["gaussian_noise"].params(3).sigma
         0.18
         """
-        return self._choose(scale, severity, SCALES.get(scale, 224) if side is None else side, 3)[1]
+        side = SCALES.get(scale, 224) if side is None else side
+        return self.choose(severity, scale=scale, side=side).params
 
-    def _choose(self, scale: str, severity: int | None, side: int, channels: int) -> tuple[Recipe, Any]:
+    def choose(self, severity: int | None = None, *, scale: str, side: int, channels: int = 3) -> Choice:
+        """Whose recipe is used on an image, and with which constants.
+
+        >>> corruptions["fog"].choose(3, scale="auto", side=30).scale
+        'cifar'
+
+        Args:
+            severity: as for a call.
+            scale: as for a call.
+            side: the short side of the image in pixels, for the scales `auto` and `relative`.
+            channels: 1 for a grey image; `auto` takes `mnist` for those only.
+        """
         if severity is not None and (not _is_whole(severity) or severity not in SEVERITIES):
             raise OptionError(f"the severity {severity!r} came; accepted is a whole number from 1 to 5")
         if scale == "auto":
@@ -214,7 +236,7 @@ class Corruption:
             )
         recipe = self.recipes[scale]
         params = recipe.level(recipe.published if severity is None else int(severity))
-        return recipe, params if factor == 1 else _grow(params, factor)
+        return Choice(scale, recipe, params if factor == 1 else _grow(params, factor))
 
     def _run_reference(self, color: Bytes, recipe: Recipe, params: Any, random: Reference) -> Bytes:
         out = np.empty_like(color)

@@ -1,11 +1,14 @@
-"""The published lists of corruptions, in their published order."""
+"""The published lists of corruptions, in their published order, and what a name stands for."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from beaufort.corruptions._corruption import corruptions
 from beaufort.errors import UnknownNameError
 from beaufort.registry import unknown
 
-__all__ = ["SUBSETS", "get_corruption_names"]
+__all__ = ["SUBSETS", "expand_names", "get_corruption_names", "members_of"]
 
 _NOISE = ("gaussian_noise", "shot_noise", "impulse_noise")
 _BLUR = ("defocus_blur", "glass_blur", "motion_blur", "zoom_blur")
@@ -88,3 +91,33 @@ def get_corruption_names(subset: str = "common") -> list[str]:
     if subset not in SUBSETS:
         raise UnknownNameError(unknown("subset", subset, SUBSETS))
     return list(SUBSETS[subset])
+
+
+def members_of(name: object) -> tuple[str, ...]:
+    """The corruptions that a name stands for: those of a list, or itself; none if it is the name of neither.
+
+    >>> members_of("noise"), members_of("fog"), members_of("smog")
+    (('gaussian_noise', 'shot_noise', 'impulse_noise'), ('fog',), ())
+    """
+    if not isinstance(name, str):
+        return ()
+    return SUBSETS.get(name) or ((name,) if name in corruptions else ())
+
+
+def expand_names(names: Iterable[object], *, kind: str) -> tuple[str, ...]:
+    """The corruptions that names of corruptions and of lists stand for, in order; one may come twice.
+
+    >>> expand_names(["fog", "weather"], kind="corruption")
+    ('fog', 'snow', 'frost', 'fog', 'brightness')
+
+    Args:
+        names: of either.
+        kind: what the error for an unknown name says that it is not.
+    """
+    found: list[str] = []
+    for name in names:
+        members = members_of(name)
+        if not members:
+            raise UnknownNameError(unknown(kind, name, {**corruptions, **SUBSETS}))
+        found += members
+    return tuple(found)

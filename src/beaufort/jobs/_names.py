@@ -6,9 +6,8 @@ import os
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from beaufort.corruptions import SUBSETS, corruptions
-from beaufort.errors import OptionError, UnknownNameError
-from beaufort.registry import unknown
+from beaufort.corruptions import corruptions, expand_names
+from beaufort.errors import OptionError
 
 __all__ = ["Cell", "cells", "corruption_names", "worker_count"]
 
@@ -26,11 +25,7 @@ def corruption_names(names: Iterable[str]) -> tuple[str, ...]:
     >>> corruption_names(["fog", "weather"])
     ('fog', 'snow', 'frost', 'brightness')
     """
-    found: dict[str, None] = {}
-    for name in names:
-        if name not in SUBSETS and name not in corruptions:
-            raise UnknownNameError(unknown("corruption or subset", name, {**corruptions, **SUBSETS}))
-        found.update(dict.fromkeys(SUBSETS.get(name, (name,))))
+    found = dict.fromkeys(expand_names(names, kind="corruption or subset"))
     if not found:
         raise OptionError("no corruption was named; name some, or a subset such as 'common'")
     return tuple(found)

@@ -6,17 +6,17 @@ Works on plain values, so that a file and a `Suite` made in Python are held to t
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from typing import Final, TypeAlias
 
 from beaufort.conditions import DATASET_NAME
-from beaufort.corruptions import SCALE_NAMES, SCALES, SEVERITIES, SUBSETS, corruptions
+from beaufort.corruptions import SCALE_NAMES, SCALES, SEVERITIES, SUBSETS, corruptions, members_of
 from beaufort.errors import OptionError
 from beaufort.registry import unknown
 from beaufort.suites._step import Step
 
-__all__ = ["BROKEN", "METRICS", "PUBLISHED", "Where", "expand", "find_mistakes", "key_of"]
+__all__ = ["BROKEN", "METRICS", "PUBLISHED", "Where", "find_mistakes", "key_of"]
 
 Where: TypeAlias = tuple[str | int, ...]
 """A key, or a key and the number of an entry in its list; empty for the whole."""
@@ -68,11 +68,6 @@ def find_mistakes(values: Mapping[str, object]) -> Iterator[tuple[Where, str]]:
     for keys, check_together in _TOGETHER:
         if not bad.intersection(keys):
             yield from check_together(values)
-
-
-def expand(names: Sequence[str]) -> list[str]:
-    """Corruptions for names of corruptions and of subsets."""
-    return [member for name in names for member in SUBSETS.get(name, (name,))]
 
 
 def key_of(where: Where) -> str:
@@ -151,13 +146,12 @@ def _corruptions(value: object) -> Found:
     yield from _entries(value, "corruptions", "[fog, snow] or [weather]")
     seen: set[str] = set()
     for number, name in enumerate(value if isinstance(value, list) else []):
-        if not isinstance(name, str) or (name not in corruptions and name not in SUBSETS):
+        members = members_of(name)
+        if not members:
             yield (number,), _miss("corruption", name, (*corruptions, *SUBSETS))
-        else:
-            members = expand([name])
-            if twice := [member for member in members if member in seen]:
-                yield (number,), f"{', '.join(twice)} is in the list already; name each corruption once"
-            seen.update(members)
+        if twice := [member for member in members if member in seen]:
+            yield (number,), f"{', '.join(twice)} is in the list already; name each corruption once"
+        seen.update(members)
 
 
 def _severities(value: object) -> Found:
@@ -230,7 +224,9 @@ def _constants(values: Mapping[str, object]) -> Iterator[tuple[Where, str]]:
     scale, names = values["scale"], values["corruptions"]
     assert isinstance(names, list)
     for number, name in enumerate(names):
-        without = [one for one in expand([name]) if scale in SCALES and scale not in corruptions[one].recipes]
+        without = [
+            one for one in members_of(name) if scale in SCALES and scale not in corruptions[one].recipes
+        ]
         if without:
             has = ", ".join(corruptions[without[0]].recipes)
             yield (

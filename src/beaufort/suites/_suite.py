@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from beaufort.conditions import Condition
-from beaufort.suites._check import METRICS, PUBLISHED, expand, find_mistakes, key_of
+from beaufort.corruptions import expand_names
+from beaufort.suites._check import METRICS, PUBLISHED, find_mistakes, key_of
 from beaufort.suites._mistakes import Mistake, SuiteError
 from beaufort.suites._step import Step
 
@@ -63,7 +64,7 @@ class Suite:
             raise SuiteError("suite", [Mistake(None, key_of(where), text) for where, text in found])
         severities = values["severities"]
         lists: dict[str, Any] = {
-            "corruptions": tuple(expand(values["corruptions"])),
+            "corruptions": expand_names(values["corruptions"], kind="corruption"),
             "severities": severities if severities == PUBLISHED else tuple(sorted(severities)),
         }
         if "prepare" in values:
