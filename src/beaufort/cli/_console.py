@@ -6,22 +6,33 @@ import contextlib
 import json
 import sys
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import typer
 
 if TYPE_CHECKING:
-    from beaufort.jobs import Progress, Report
+    from beaufort.jobs import Report
 
-__all__ = ["finish", "printable", "progress_bar", "table"]
+__all__ = ["Show", "finish", "printable", "progress_bar", "table"]
+
+
+class Show(Protocol):
+    """Shows how far something is."""
+
+    def __call__(self, done: int, total: int, about: str = "", /) -> None:
+        """So many are done, of so many."""
+
 
 _SHOWN = 20
 """Problems told in full; `--json` lists all."""
 
 
 @contextlib.contextmanager
-def progress_bar(title: str) -> Iterator[Progress | None]:
-    """A bar with the time left, on a terminal's stderr; None elsewhere."""
+def progress_bar(title: str = "") -> Iterator[Show | None]:
+    """A bar with the time left, on a terminal's stderr; None elsewhere.
+
+    It is told how many are done, of how many, and, if that changes, what it is about.
+    """
     if not sys.stderr.isatty():
         yield None
         return
@@ -29,17 +40,17 @@ def progress_bar(title: str) -> Iterator[Progress | None]:
     from rich.progress import (
         BarColumn,
         MofNCompleteColumn,
+        Progress,
         TextColumn,
         TimeElapsedColumn,
         TimeRemainingColumn,
     )
-    from rich.progress import Progress as Bar
 
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()
-    times = TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn()
-    with Bar(*columns, *times, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(title, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
+    times = TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn(), TextColumn("{task.fields[about]}")
+    with Progress(*columns, *times, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(title, total=None, about="")
+        yield lambda done, total, about="": bar.update(task, completed=done, total=total, about=about)
 
 
 def finish(report: Report, output: object, *, as_json: bool) -> None:

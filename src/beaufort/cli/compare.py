@@ -63,7 +63,7 @@ def _show(comparison: Comparison, every: bool) -> None:
     names = list(scores.models[0].metrics)
     rows = [
         (
-            f"{place.best}–{place.worst}" if place.best != place.worst else str(place.best),
+            place.place,
             printable(one.model),
             *(f"{one.metrics[name]:.1%}" for name in names),
             " ".join(place.groups),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from beaufort.cli._console import printable, table
+from beaufort.cli._console import printable, progress_bar, table
 from beaufort.cli._options import Json, Seed
 from beaufort.errors import OptionError
 
@@ -103,34 +103,11 @@ def _batch_size(text: str) -> int | None:
 @contextlib.contextmanager
 def answers_bar() -> Iterator[Callable[[Progress], None] | None]:
     """A bar with the time left and the accuracy so far, on a terminal's stderr; None elsewhere."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-    from rich.progress import Progress as Bar
-
-    columns = (
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-    )
-    with Bar(*columns, TextColumn("{task.description}"), console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=None)
-
-        def show(progress: Progress) -> None:
-            what = f"{progress.model} {progress.condition} {progress.accuracy or 0:.1%}"
-            bar.update(task, completed=progress.done, total=progress.total, description=what)
-
-        yield show
+    with progress_bar() as show:
+        if show is None:
+            yield None
+        else:
+            yield lambda at: show(at.done, at.total, f"{at.model} {at.condition} {at.accuracy or 0:.1%}")
 
 
 def _show(evaluation: Evaluation, as_json: bool) -> None:

@@ -64,6 +64,8 @@ class Dataset:
     """Whether the first problem is an error."""
     order: int | None = None
     """The seed of the order that the samples were brought into; None for their own order."""
+    made_from: Dataset | None = None
+    """The same samples in their own order, if these were brought into another."""
 
     def __post_init__(self) -> None:
         if len(self.ids) != len(self.labels):
@@ -103,8 +105,8 @@ class Dataset:
             raise OptionError(f"{self.name} is shuffled already, with the seed {self.order}")
         places = np.random.default_rng([seed % 2**64, len(self)]).permutation(len(self))
         ids = [self.ids[place] for place in places]
-        pixels = Shuffled(self.pixels, places, self.ids, self.labels)
-        return replace(self, ids=ids, labels=self.labels[places], pixels=pixels, order=seed)
+        pixels = _Shuffled(self.pixels, places)
+        return replace(self, ids=ids, labels=self.labels[places], pixels=pixels, order=seed, made_from=self)
 
     def digest(self, *, fresh: bool = False) -> str:
         """A sha256 of all that can change an answer: classes, ids, labels and every stored byte.
@@ -112,26 +114,23 @@ class Dataset:
         Where the data set lies, and in which container, does not matter. What a file holds is remembered
         by its size and times, so that the second call is quick; `fresh` reads everything again.
         """
-        ids, labels, pixels = self.ids, self.labels, self.pixels
-        if isinstance(pixels, Shuffled):
-            ids, labels, pixels = pixels.ids, pixels.labels, pixels.of
-        return digest_of(self.classes, ids, labels, pixels.contents(len(ids)), fresh=fresh)
+        if self.made_from is not None:
+            return self.made_from.digest(fresh=fresh)
+        return digest_of(self.classes, self.ids, self.labels, self.pixels.contents(len(self)), fresh=fresh)
 
 
 @dataclass(frozen=True)
-class Shuffled:
-    """Pictures in another order, with all of their own order that the digest is made of."""
+class _Shuffled:
+    """Pictures in another order."""
 
-    of: Pixels
+    pixels: Pixels
     places: NDArray[np.int64]
-    ids: Sequence[str]
-    labels: NDArray[np.int64]
 
     def read(self, index: int) -> Bytes:
-        return self.of.read(int(self.places[index]))
+        return self.pixels.read(int(self.places[index]))
 
     def contents(self, count: int) -> Iterator[Content]:
-        contents = list(self.of.contents(len(self.places)))
+        contents = list(self.pixels.contents(len(self.places)))
         return (contents[place] for place in self.places[:count])
 
 

@@ -33,7 +33,7 @@ from beaufort.evaluation.plan import Plan, Range, Setup, Work, make_plan
 from beaufort.evaluation.precision import Stop, run_until
 from beaufort.evaluation.provenance import provenance
 from beaufort.models import Model, load_model
-from beaufort.store import FileStore, Listing, predictions, unanswered
+from beaufort.store import FileStore, Listing, predictions, summarize, unanswered
 from beaufort.suites import Step, Suite, get_suite
 
 __all__ = ["BLOCK", "Evaluation", "Progress", "Result", "cost", "evaluate", "plan"]
@@ -194,15 +194,11 @@ def _record(planned: Plan, suite: Suite, origin: dict[str, Any]) -> tuple[dict[s
 
 
 def _result(work: Work, count: int, store: FileStore, listing: Listing) -> Result:
-    table = store.read(work.cell, listing).slice(0, count)
-    read = table.filter(table["top"].is_valid())
-    tops: list[Any] = read["top"].to_pylist()
-    best = np.array([top[0] for top in tops], np.int64)
-    correct = int((best == np.asarray(read["label"])).sum())
-    unread = len(table) - len(read)
+    sums = summarize(store.read(work.cell, listing).slice(0, count))
+    images, correct, unread = (int(sums[key]) for key in ("rows", "correct", "unread"))
     name, condition = work.model.spec.name, str(work.condition)
     reused = not _inside(work.gaps, 0, count)
-    return Result(name, condition, len(read), correct, unread, reused, work.cell.fingerprint)
+    return Result(name, condition, images, correct, unread, reused, work.cell.fingerprint)
 
 
 class _Run:

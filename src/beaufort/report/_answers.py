@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from beaufort.results import Scores
-from beaufort.results.open import SharedAnswers
+from beaufort.results.shared import SharedAnswers
 
 __all__ = ["scored_answers"]
 

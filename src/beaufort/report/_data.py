@@ -8,7 +8,7 @@ from typing import Any
 
 from beaufort.corruptions import corruptions
 from beaufort.metrics import metrics
-from beaufort.report._text import base_name, class_name, metric_title, place, words
+from beaufort.report._text import base_name, class_name, metric_title, words
 from beaufort.report.breaking import breaking_points
 from beaufort.report.classes import WorstClasses
 from beaufort.report.curves import baseline_errors, mean_curves
@@ -68,7 +68,7 @@ def _model(
     accuracies = [value for condition, value in model.conditions.items() if not condition.clean]
     return {
         "name": model.model,
-        "place": place(ranked.best, ranked.worst),
+        "place": ranked.place,
         "sentence": said.sentence,
         "standing": said.standing,
         "meaning": said.meaning,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 
 from beaufort.metrics import metrics
-from beaufort.report._text import counted, metric_title, place
+from beaufort.report._text import counted, metric_title
 from beaufort.results import ModelScores, Scores
 from beaufort.stats import Estimate
 
@@ -30,7 +30,7 @@ def ranking(scores: Scores) -> str:
         cells = [_number(model.metrics[name]) for name in named]
         plot = _forest(model.headline, low, high) if several else ""
         where = (
-            f'<td data-v="{one.best + one.worst / 1000}">{place(one.best, one.worst)}</td>'
+            f'<td data-v="{one.best + one.worst / 1000}">{one.place}</td>'
             f'<td class="letters" data-v="{escape(one.groups[0])}">{_letters(one.groups, letters)}</td>'
             if several
             else ""

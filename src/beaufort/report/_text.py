@@ -14,7 +14,6 @@ __all__ = [
     "metric_title",
     "ordinal",
     "percent",
-    "place",
     "shown",
     "spoken",
     "words",
@@ -66,15 +65,6 @@ def spoken(names: list[str]) -> str:
     'a, b and c'
     """
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
-
-
-def place(best: int, worst: int) -> str:
-    """Places that a model may have.
-
-    >>> place(2, 4), place(1, 1)
-    ('2–4', '1')
-    """
-    return str(best) if best == worst else f"{best}–{worst}"
 
 
 def ordinal(number: int) -> str:

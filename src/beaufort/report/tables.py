@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from beaufort.metrics import metrics
-from beaufort.report._text import base_name, metric_title, place, words
+from beaufort.report._text import base_name, metric_title, words
 from beaufort.results import Scores
 from beaufort.stats import Estimate
 
@@ -37,7 +37,7 @@ def headline_table(scores: Scores) -> Table:
     for model in scores.models:
         row = [model.model, *(model.metrics[name] for name in named), model.clean]
         one = places[model.model]
-        head = [place(one.best, one.worst), " ".join(one.groups)] if several else []
+        head = [one.place, " ".join(one.groups)] if several else []
         rows.append((*head, *row))
     if several:
         header, marks = ["Place", "Tie group", *header], ["", "", *marks]

@@ -6,7 +6,8 @@ from beaufort.results.answers import Answers
 from beaufort.results.baseline import Reference, find_reference
 from beaufort.results.compare import Comparison, ConditionTest, Difference, compare
 from beaufort.results.gate import Verdict, gate
-from beaufort.results.open import Results, ResultsError, Setting, Source, join_results, open_results
+from beaufort.results.join import join_results
+from beaufort.results.open import Results, ResultsError, Setting, Source, open_results
 from beaufort.results.scores import ModelScores, Scores, score
 from beaufort.results.target import open_target
 

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from beaufort.conditions import Condition
 from beaufort.errors import OptionError
-from beaufort.results.open import Results, SharedAnswers
+from beaufort.results.open import Results
 from beaufort.results.scores import Scores, score
+from beaufort.results.shared import SharedAnswers
 from beaufort.stats import RESAMPLES, Estimate, clopper_pearson, holm, interval, mcnemar, paired_p_value
 
 __all__ = ["Comparison", "ConditionTest", "Difference", "compare"]

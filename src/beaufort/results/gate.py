@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from beaufort.errors import OptionError
 from beaufort.metrics import metrics
 from beaufort.registry import unknown
-from beaufort.results.open import Results, join_results
+from beaufort.results.join import join_results
+from beaufort.results.open import Results
 from beaufort.results.scores import score
 from beaufort.stats import RESAMPLES, Estimate, interval
 

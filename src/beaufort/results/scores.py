@@ -25,7 +25,8 @@ from beaufort.metrics import (
 from beaufort.results.answers import Answers
 from beaufort.results.baseline import Reference, find_reference
 from beaufort.results.calibration import Calibration, calibrate
-from beaufort.results.open import Results, SharedAnswers
+from beaufort.results.open import Results
+from beaufort.results.shared import SharedAnswers
 from beaufort.stats import RESAMPLES, Estimate, Ranked, bootstrap_means, clopper_pearson, interval, rank
 from beaufort.suites import Suite
 

@@ -28,6 +28,15 @@ class Ranked:
     groups: tuple[str, ...]
     """Letters of the tie groups it is in; two models that share a letter are not told apart."""
 
+    @property
+    def place(self) -> str:
+        """The places that it may have, as text.
+
+        >>> Ranked("net", 0.5, 2, 4, ("a",)).place
+        '2–4'
+        """
+        return str(self.best) if self.best == self.worst else f"{self.best}–{self.worst}"
+
 
 def rank(
     names: Sequence[str],

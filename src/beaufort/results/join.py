@@ -1,0 +1,62 @@
+"""Results of several stores side by side, if they answer the same question."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+
+from beaufort.conditions import Condition
+from beaufort.results.open import Results, ResultsError, Source
+from beaufort.store import Cell
+
+__all__ = ["join_results"]
+
+
+def join_results(parts: Sequence[Results]) -> Results:
+    """The models of several stores side by side; a `ResultsError` says why they cannot be compared.
+
+    Models of one name get the name of their store behind it, or its place if that does not help.
+    """
+    first = parts[0]
+    for other in parts[1:]:
+        _check_comparable(first, other)
+    names = [name for part in parts for name in part.models]
+    cells: dict[str, Mapping[Condition, Cell]] = {}
+    sources: dict[str, Source] = {}
+    lacking: dict[str, int] = {}
+    for part in parts:
+        for name in part.models:
+            known = name if names.count(name) == 1 else f"{name} ({_called(part, name, parts)})"
+            cells[known], sources[known] = part.cells[name], part.sources[name]
+        lacking.update(part.incomplete)
+    origins = {json.dumps(one, sort_keys=True): one for part in parts for one in part.origins}
+    classes = max((part.classes for part in parts), key=len)
+    return Results(
+        first.suite, first.setting, first.dataset, classes, cells, lacking, sources, tuple(origins.values())
+    )
+
+
+def _called(part: Results, model: str, parts: Sequence[Results]) -> str:
+    """What to call a model's store among others: its last name, if no other has it."""
+    places = {one.sources[model].store.location for one in parts if model in one.sources}
+    here = part.sources[model].store.location
+    short = [place.rstrip("/").rpartition("/")[2] for place in places]
+    last = here.rstrip("/").rpartition("/")[2]
+    return last if short.count(last) == 1 else here
+
+
+def _check_comparable(first: Results, other: Results) -> None:
+    if first.suite.digest != other.suite.digest:
+        a, b = str(first.suite), str(other.suite)
+        differ = f"{a} and {b}" if a != b else f"two suites that are both called {a}"
+        raise ResultsError(f"results of {differ} cannot be compared; evaluate both on the same suite")
+    if first.setting.data != other.setting.data:
+        raise ResultsError(
+            f"results on other data cannot be compared: {first.dataset} ({first.setting.data[:12]}) and "
+            f"{other.dataset} ({other.setting.data[:12]}); evaluate both on the same images"
+        )
+    if first.setting.seed != other.setting.seed:
+        raise ResultsError(
+            f"results of the seeds {first.setting.seed} and {other.setting.seed} cannot be compared: the "
+            "corruptions differ; evaluate both with the same seed"
+        )
