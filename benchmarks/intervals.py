@@ -1,10 +1,12 @@
 """How long the statistics take, and how many images a precision saves.
 
     python benchmarks/intervals.py speed
+    python benchmarks/intervals.py coverage
     python benchmarks/intervals.py savings STORE
 
-`speed`: 10,000 resamples of 50,000 images under 75 conditions. `savings`: the stopping rule of
-`beaufort run --precision`, replayed on the answers of a store in random orders.
+`speed`: 10,000 resamples of 50,000 images under 75 conditions. `coverage`: how often 95 % intervals of
+simulated photos cover the truth, at a fixed number of photos and when a precision decides. `savings`: the
+stopping rule of `beaufort run --precision`, replayed on the answers of a store in random orders.
 """
 
 from __future__ import annotations
@@ -16,9 +18,10 @@ import statistics
 import time
 
 import numpy as np
+from numpy.typing import NDArray
 
 from beaufort.results import open_results
-from beaufort.stats import bootstrap, bootstrap_means, looks, seen_enough
+from beaufort.stats import Estimate, bootstrap, bootstrap_means, looks, seen_enough
 
 
 def speed(images: int, conditions: int, resamples: int) -> None:
@@ -33,6 +36,41 @@ def speed(images: int, conditions: int, resamples: int) -> None:
     print(f"{resamples:,} resamples × {conditions} conditions × {images:,} images")
     print(f"{statistics.median(wall):.2f} s wall, {statistics.median(cpu):.2f} s CPU (median of 3)")
     print(f"{os.cpu_count()} cores, Python {platform.python_version()}, NumPy {np.__version__}")
+
+
+def coverage(repeats: int) -> None:
+    """Each photo has a difficulty of its own, which all its 75 versions share."""
+    print(f"share of {repeats} simulated 95 % intervals of a mean accuracy that cover the truth")
+    print(
+        "| accuracy | ± points | photos, mean | fixed number | precision decides | without the second rule |"
+    )
+    print("|---:|---:|---:|---:|---:|---:|")
+    cases = ((0.3, 2.0, 0.015), (0.6, 1.0, 0.02), (0.95, 1.0, 0.006), (0.98, 0.3, 0.005), (0.99, 0.3, 0.006))
+    for mean, alike, precision in cases:
+        rng = np.random.default_rng(1)
+        hits, used = np.zeros(3), []
+        for repeat in range(repeats):
+            chance = rng.beta(mean * alike, (1 - mean) * alike, 12_000)
+            share = rng.binomial(75, chance) / 75
+            stops: dict[bool, Estimate] = {}
+            for count in looks(len(share)):
+                estimate = _mean(share[:count], repeat)
+                if estimate.half_width <= precision:
+                    stops.setdefault(False, estimate)
+                    if seen_enough(1 - share[:count]):
+                        break
+            used.append(count)
+            found = (_mean(share[-count:], repeat), estimate, stops.get(False, estimate))
+            hits += [one.low <= mean <= one.high for one in found]
+        fixed, ruled, bare = hits / repeats
+        print(
+            f"| {mean:.0%} | {100 * precision:g} | {statistics.mean(used):,.0f} "
+            f"| {fixed:.1%} | {ruled:.1%} | {bare:.1%} |"
+        )
+
+
+def _mean(share: NDArray[np.float64], seed: int) -> Estimate:
+    return bootstrap(share, lambda means: means[..., 0], resamples=500, seed=seed)
 
 
 def savings(store: str, orders: int) -> None:
@@ -50,9 +88,7 @@ def savings(store: str, orders: int) -> None:
         for order in range(orders):
             mixed = share[np.random.default_rng(order).permutation(len(share))]
             for count in looks(len(mixed)):
-                width = bootstrap(
-                    mixed[:count], lambda means: means[..., 0], resamples=500, seed=order
-                ).half_width
+                width = _mean(mixed[:count], order).half_width
                 for p in points:
                     met = width <= p / 100 and seen_enough(1 - mixed[:count])
                     if len(used[p]) == order and (met or count == len(mixed)):
@@ -70,12 +106,16 @@ def main() -> None:
     fast.add_argument("--images", type=int, default=50_000)
     fast.add_argument("--conditions", type=int, default=75)
     fast.add_argument("--resamples", type=int, default=10_000)
+    covered = commands.add_parser("coverage")
+    covered.add_argument("--repeats", type=int, default=1000)
     saved = commands.add_parser("savings")
     saved.add_argument("store")
     saved.add_argument("--orders", type=int, default=20)
     given = parser.parse_args()
     if given.command == "speed":
         speed(given.images, given.conditions, given.resamples)
+    elif given.command == "coverage":
+        coverage(given.repeats)
     else:
         savings(given.store, given.orders)
 
