@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -28,7 +29,8 @@ def compare(
     baseline: Baseline = None,
     seed: ResultSeed = None,
     every: Annotated[
-        bool, typer.Option("--all", help="Show all conditions, not only the significant.")
+        bool,
+        typer.Option("--all", help="Show all conditions, not only the significant, and calibration scores."),
     ] = False,
     as_json: Json = False,
 ) -> None:
@@ -36,10 +38,10 @@ def compare(
 
     `beaufort compare resnet50 mobilenet_v2 --store results`
 
-    A difference is the second less the first, with a bootstrap over base images that draws the same images
-    for both. Under each condition McNemar's exact test looks at the images that only one of the two gets
-    right; Holm's correction keeps one false alarm over all conditions at 5 %. Models that share a letter
-    in the ranking are not told apart.
+    A difference is the second less the first, on the same images. Its interval and its p are adjusted for
+    all differences shown, so that all of them hold together with 95 %; two models share a letter exactly if
+    they are not told apart. Under each condition McNemar's exact test looks at the images that only one of
+    the two gets right; Holm's correction keeps one false alarm over all conditions of all pairs at 5 %.
     """
     from beaufort.results import compare as compare_models
     from beaufort.results import join_results, open_target
@@ -60,6 +62,8 @@ def _show(comparison: Comparison, every: bool) -> None:
     typer.echo(
         f"{scores.suite} on {scores.results.dataset}, {scores.images} images{against}; 95 % intervals\n"
     )
+    for note in scores.notes:
+        typer.echo(f"note: {note}\n")
     names = list(scores.models[0].metrics)
     rows = [
         (
@@ -77,16 +81,24 @@ def _show(comparison: Comparison, every: bool) -> None:
             metrics[one.metric].title,
             _points(one.difference),
             _p(one.p),
-            "" if one.difference.low > 0 or one.difference.high < 0 else "not told apart",
+            "" if one.told_apart else "not told apart",
         )
         for one in comparison.differences
     ]
     typer.echo("\n" + table([("difference", "metric", "points", "p", ""), *differences]))
+    typer.echo(
+        f"intervals and p are adjusted for all {scores.pairs.size} differences (Bonferroni): all of them "
+        f"hold together with {100 * scores.level:g} %"
+    )
+    if every:
+        _show_calibration(comparison)
+    _show_seeds(comparison)
     for (first, second), tests in comparison.conditions.items():
         shown = [test for test in tests if every or test.p_holm < 0.05]
         typer.echo(
             f"\n{printable(first)} and {printable(second)}: "
-            f"{sum(test.p_holm < 0.05 for test in tests)} of {len(tests)} conditions differ (Holm, 5 %)"
+            f"{sum(test.p_holm < 0.05 for test in tests)} of {len(tests)} conditions differ (Holm, 5 %, "
+            f"over {len(tests) * len(comparison.conditions)} tests)"
         )
         if shown:
             head = ("condition", "first", "second", "only first", "only second", "p", "p (Holm)")
@@ -105,11 +117,43 @@ def _show(comparison: Comparison, every: bool) -> None:
             typer.echo(table([head, *lines]))
 
 
+def _show_calibration(comparison: Comparison) -> None:
+    rows = [
+        (
+            f"{printable(one.second)} - {printable(one.first)}",
+            {"clean": "clean", "corrupted": "corrupted"}.get(one.group, f"severity {one.group}"),
+            one.metric,
+            f"{one.difference:+.3f}",
+        )
+        for one in comparison.calibration
+    ]
+    typer.echo("\n" + table([("difference", "images", "calibration", "each interval by itself"), *rows]))
+
+
+def _show_seeds(comparison: Comparison) -> None:
+    from beaufort.metrics import metrics
+
+    for seeds in comparison.scores.seeds:
+        typer.echo(f"\n{printable(seeds.name)}, {len(seeds.models)} trainings:")
+        rows = [
+            (
+                metrics[name].title,
+                f"{one.mean:.1%}",
+                f"{100 * one.deviation:.2f}",
+                f"{100 * one.lowest:.1f} to {100 * one.highest:.1f}",
+            )
+            for name, one in seeds.metrics.items()
+        ]
+        typer.echo(table([("metric", "mean, interval over images", "SD over trainings", "range"), *rows]))
+
+
 def _points(estimate: Estimate) -> str:
     return f"{100 * estimate.value:+.2f} [{100 * estimate.low:+.2f}, {100 * estimate.high:+.2f}]"
 
 
 def _p(value: float) -> str:
+    if value < 1e-12:
+        return "<1e-12"
     return f"{value:.4f}" if value >= 0.0001 else f"{value:.0e}"
 
 
@@ -123,7 +167,14 @@ def _as_dict(comparison: Comparison) -> dict[str, Any]:
         "level": scores.level,
         "ranking": [vars(place) for place in scores.ranking],
         "metrics": {one.model: {k: vars(v) for k, v in one.metrics.items()} for one in scores.models},
-        "differences": [{**vars(one), "difference": vars(one.difference)} for one in comparison.differences],
+        "notes": list(scores.notes),
+        "family": scores.pairs.size,
+        "differences": [
+            {**vars(one), "difference": vars(one.difference), "told_apart": one.told_apart}
+            for one in comparison.differences
+        ],
+        "calibration": [{**vars(one), "difference": vars(one.difference)} for one in comparison.calibration],
+        "seeds": [asdict(one) for one in scores.seeds],
         "conditions": [
             {
                 "first": first,

@@ -48,7 +48,9 @@ def report(
     title: Annotated[str | None, typer.Option(help="Of the page.")] = None,
     seed: ResultSeed = None,
     draw: Annotated[int, typer.Option(help="Seed of what is drawn here: resamples, images, mistakes.")] = 0,
-    resamples: Annotated[int, typer.Option(min=100, help="Of the bootstrap.")] = 10_000,
+    resamples: Annotated[
+        int, typer.Option(min=100, help="Of the calibration error's bootstrap; other intervals need none.")
+    ] = 1000,
 ) -> None:
     """Write what a store says about its models: one page, or a table.
 

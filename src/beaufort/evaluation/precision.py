@@ -2,8 +2,8 @@
 
 The images come in a random order, so that those seen so far are a fair sample of all. The intervals of the
 headline numbers are looked at after fixed numbers of images (`stats.looks`), and the run ends at the first
-look at which every one of them, for every model, is narrower than ± the precision, and enough images were
-answered wrongly and rightly to believe it (`stats.seen_enough`). Values never decide when to stop.
+look at which every one of them, for every model, is narrower than ± the precision. Values never decide when
+to stop.
 """
 
 from __future__ import annotations
@@ -15,13 +15,10 @@ from beaufort.conditions import Condition
 from beaufort.errors import OptionError
 from beaufort.evaluation.plan import Plan
 from beaufort.results import Results, Setting, Source, score
-from beaufort.stats import looks, seen_enough
+from beaufort.stats import looks
 from beaufort.store import Cell, FileStore
 
 __all__ = ["Stop", "run_until"]
-
-_RESAMPLES = 2000
-"""For a look; the numbers that are reported in the end take more."""
 
 
 @dataclass(frozen=True)
@@ -36,13 +33,11 @@ class Stop:
     """What was asked for, as a share."""
     half_widths: Mapping[str, Mapping[str, float]]
     """Half the width of the interval of each headline number, by model and metric."""
-    enough: bool
-    """Whether every model has images enough of either kind to believe the widths."""
 
     @property
     def met(self) -> bool:
         """Whether it ended because every interval is narrow enough, and not because images ran out."""
-        return self.enough and self.widest <= self.precision
+        return self.widest <= self.precision
 
     @property
     def widest(self) -> float:
@@ -67,9 +62,9 @@ def run_until(
         show: shows the images from a first to behind a last.
     """
     if not precision > 0:
-        raise OptionError(f"the precision {precision!r} came; accepted is a number above 0")
+        raise OptionError(f"precision must be a number above 0, got {precision!r}")
     if plan.setup.suite is None:
-        raise OptionError("a precision came without a suite; the suite says which numbers are to be precise")
+        raise OptionError("precision needs a suite: it says which numbers are to be precise")
     shown = 0
     for count in looks(plan.setup.count):
         show(shown, count)
@@ -82,15 +77,13 @@ def run_until(
 
 def _look(plan: Plan, store: FileStore, precision: float, baseline: str | None, count: int) -> Stop:
     results = _results(plan, store, count)
-    scores = score(results, baseline=baseline, resamples=_RESAMPLES)
+    scores = score(results, baseline=baseline, resamples=100)  # calibration is not looked at
     wanted = set(scores.suite.metrics) & set(scores.models[0].metrics) or {scores.headline}
     half_widths = {
         one.model: {name: value.half_width for name, value in one.metrics.items() if name in wanted}
         for one in scores.models
     }
-    wrong = (~results.answers(name).correct for name in results.models)
-    enough = all(seen_enough(one.mean(axis=0)) for one in wrong)
-    return Stop(count, plan.setup.count, precision, half_widths, enough)
+    return Stop(count, plan.setup.count, precision, half_widths)
 
 
 def _results(plan: Plan, store: FileStore, count: int) -> Results:

@@ -190,7 +190,11 @@ def _record(planned: Plan, suite: Suite, origin: dict[str, Any]) -> tuple[dict[s
         "seed": setup.seed,
         "models": list(models.values()),
     }
-    return facts, {"images": setup.count, "classes": list(setup.dataset.classes), **origin}
+    outputs = {work.model.spec.classes for work in planned.works}
+    notes: dict[str, Any] = {"images": setup.count, "classes": list(setup.dataset.classes)}
+    if len(outputs) == 1 and None not in outputs:  # models that choose from different classes say nothing
+        notes["outputs"] = outputs.pop()
+    return facts, {**notes, **origin}
 
 
 def _result(work: Work, count: int, store: FileStore, listing: Listing) -> Result:

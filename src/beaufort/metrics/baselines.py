@@ -51,6 +51,8 @@ class Baseline:
     title: str = ""
     source: str = ""
     """Where the figures are from."""
+    classes: int | None = None
+    """How many classes the model chose from: errors among others are not comparable; None if nobody says."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "errors", MappingProxyType(dict(self.errors)))
@@ -164,6 +166,7 @@ def _published(name: str) -> Baseline:
         name=name,
         title=sheet.facts["title"],
         source=sheet.facts["source"],
+        classes=int(sheet.facts["classes"]),
         clean=clean,
         errors=errors,
         severities=severities,

@@ -88,11 +88,13 @@ def _model(
 def _calibration(one: Calibration) -> dict[str, Any]:
     return {
         "ece": _triple(one.ece),
-        "confidence": round(one.confidence, _DIGITS),
-        "accuracy": round(one.accuracy, _DIGITS),
-        "nll": round(one.nll, 3),
-        "brier": round(one.brier, 3),
-        "entropy": round(one.entropy, 3),
+        "raw": round(one.raw_ece, _DIGITS),
+        "floor": round(one.floor, _DIGITS),
+        "confidence": _triple(one.confidence),
+        "accuracy": _triple(one.accuracy),
+        "nll": _triple(one.nll),
+        "brier": _triple(one.brier),
+        "entropy": _triple(one.entropy),
         "counts": list(one.counts),
         "binConfidence": _rounded(one.bin_confidence),
         "binAccuracy": _rounded(one.bin_accuracy),

@@ -40,7 +40,8 @@ def head(scores: Scores, first: Headline, title: str) -> str:
 </div></div>
 <dl class="tiles" id="tiles">{"".join(map(_tile, first.tiles))}</dl>
 <p class="about">{escape(about(scores))} {escape(baseline_words(scores).replace("`", ""))}
-In brackets {100 * scores.level:g} % intervals.</p>"""
+In brackets {100 * scores.level:g} % intervals: they cover the choice of images, and nothing else.</p>
+{"".join(f'<p class="about note">{escape(note)}</p>' for note in scores.notes)}"""
 
 
 def _tile(tile: Tile) -> str:

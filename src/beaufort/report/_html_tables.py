@@ -67,8 +67,9 @@ def _ranking_words(scores: Scores) -> str:
         return f"In percent, with intervals; n = {n}. Arrows show which way is good."
     return (
         f"In percent, with intervals; n = {n}, the same for all. A place such as 2–4 is what the data allow. "
-        "Models that share a letter cannot be told apart: a paired bootstrap of their difference, after "
-        f"Holm's correction over {counted(len(scores.models) * (len(scores.models) - 1) // 2, 'pair')}."
+        "Two models share a letter exactly if they are not told apart: if the interval of their "
+        f"difference contains zero. The intervals are adjusted for all "
+        f"{counted(scores.pairs.size, 'difference')} of these models and metrics (Bonferroni)."
     )
 
 
@@ -147,8 +148,8 @@ def _sorter(title: str, better: str | None, *, column: int | None = None, arrow:
 def _number(estimate: Estimate | None) -> str:
     if estimate is None:
         return '<td data-v="-1">–</td>'
-    bounds = f"[{100 * estimate.low:.1f}, {100 * estimate.high:.1f}]"
-    shown = f"{100 * estimate.value:.1f} <small>{bounds}</small>"
+    bounds = f"<small>[{100 * estimate.low:.1f}, {100 * estimate.high:.1f}]</small>"
+    shown = f"{100 * estimate.value:.1f} {'' if estimate.exact else bounds}"
     return f'<td class="num" data-v="{estimate.value:.6f}">{shown}</td>'
 
 

@@ -10,13 +10,14 @@ __all__ = ["breaking_points"]
 def breaking_points(model: ModelScores) -> dict[str, int | None] | None:
     """For each corruption the first severity at which accuracy is surely under half of the clean one.
 
-    Surely means that the whole interval is below; a corruption that never does it has None. Without clean
+    Surely means that the whole interval is below half of the clean accuracy's lower end; a corruption that
+    never does it has None. Without clean
     images, or with one published severity a corruption, there is nothing to say.
     """
     severities = {condition.severity for condition in model.conditions if not condition.clean}
     if model.clean is None or severities <= {None}:
         return None
-    half = model.clean.value / 2
+    half = model.clean.low / 2
     found: dict[str, int | None] = {}
     for condition, accuracy in model.conditions.items():
         if condition.corruption is None:

@@ -30,6 +30,7 @@ def to_card(scores: Scores) -> str:
         *(escape_markdown(sentence) for sentence in sentences),
         f"{escape_markdown(about(scores))} {escape_markdown(baseline_words(scores).replace('`', ''))} "
         f"Measured with Beaufort {__version__}; in brackets {100 * scores.level:g} % intervals.",
+        *(escape_markdown(note) for note in scores.notes),
         markdown_table(headline_table(scores)),
         escape_markdown(corruption_table(scores).caption),
         markdown_table(corruption_table(scores)),

@@ -11,7 +11,7 @@ from beaufort.metrics import worst_classes
 from beaufort.report._answers import scored_answers
 from beaufort.report._text import counted
 from beaufort.results import Answers, Scores
-from beaufort.stats import Estimate, bootstrap, clopper_pearson
+from beaufort.stats import Estimate, clopper_pearson, mean_interval
 
 __all__ = ["FEWEST", "WorstClass", "WorstClasses", "find_worst_classes"]
 
@@ -19,7 +19,6 @@ FEWEST = 5
 """Images that a class must have to be named; with fewer, its accuracy says next to nothing."""
 
 _SHOWN = 12
-_RESAMPLES = 2000
 
 
 @dataclass(frozen=True)
@@ -81,6 +80,6 @@ def _class(answers: Answers, label: int, damaged: list[int], clean: int | None, 
     mine = answers.labels == label
     shares = answers.correct[damaged][:, mine].mean(axis=0)
     count = int(mine.sum())
-    under = bootstrap(shares, lambda means: means[..., 0], resamples=_RESAMPLES, level=level)
+    under = mean_interval(shares, level=level)
     hits = None if clean is None else int(answers.correct[clean, mine].sum())
     return WorstClass(label, count, under, None if hits is None else clopper_pearson(hits, count, level))

@@ -3,35 +3,35 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from beaufort.metrics import get_baseline
 from beaufort.report._answers import scored_answers
-from beaufort.results import Scores
-from beaufort.stats import Estimate, bootstrap_means, interval
+from beaufort.results import Answers, Scores
+from beaufort.stats import Estimate, mean_interval
 
 __all__ = ["baseline_errors", "mean_curves"]
 
 
 def mean_curves(scores: Scores) -> dict[str, list[Estimate]]:
-    """For each model the accuracy at each severity, the mean over corruptions, with bootstrap intervals.
+    """For each model the accuracy at each severity, the mean over corruptions, with intervals over images.
 
     Empty for suites with one published severity.
     """
     suite = scores.suite
     if suite.severities == "published":
         return {}
-    columns, names = [], []
-    for name, one in scored_answers(scores).items():
-        names.append(name)
-        for severity in suite.severities:
-            rows = [row for row, condition in enumerate(one.conditions) if condition.severity == severity]
-            columns.append(one.correct[rows].mean(axis=0, dtype=np.float32))
-    values = np.stack(columns, axis=1)
-    drawn = bootstrap_means(values, resamples=scores.resamples, seed=scores.seed)
-    exact = values.mean(axis=0, dtype=np.float64)
-    made = [interval(float(value), drawn[:, i], len(values), scores.level) for i, value in enumerate(exact)]
-    width = len(suite.severities)
-    return {name: made[i * width : (i + 1) * width] for i, name in enumerate(names)}
+    return {
+        name: [mean_interval(_shares(one, severity), level=scores.level) for severity in suite.severities]
+        for name, one in scored_answers(scores).items()
+    }
+
+
+def _shares(answers: Answers, severity: int) -> NDArray[np.float64]:
+    """How often each image is answered rightly at a severity."""
+    rows = [row for row, condition in enumerate(answers.conditions) if condition.severity == severity]
+    shares: NDArray[np.float64] = answers.correct[rows].mean(axis=0, dtype=np.float64)
+    return shares
 
 
 def baseline_errors(scores: Scores) -> dict[str, tuple[float, ...]]:

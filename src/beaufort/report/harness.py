@@ -51,12 +51,12 @@ def as_results(scores: Scores, model: ModelScores) -> dict[str, Any]:
             "model": model.model,
             "model_digest": model.digest,
             "seed": results.setting.seed,
-            "bootstrap_iters": scores.resamples,
             "level": scores.level,
         },
         "git_hash": commit[-1] if commit else None,
         "date": None if time is None else _timestamp(time),
         "beaufort_version": __version__,
+        "notes": list(scores.notes),
     }
 
 
@@ -65,7 +65,7 @@ def _tasks(scores: Scores, model: ModelScores) -> dict[str, dict[str, Any]]:
     group: dict[str, Any] = {"alias": name}
     for metric, estimate in model.metrics.items():
         key = "acc" if metric == "mean_accuracy" else metric
-        group |= _numbers(key, estimate, float(scores.drawn[model.model][metric].std(ddof=1)))
+        group |= _numbers(key, estimate, scores.pairs.forms[model.model][metric].standard_error)
     tasks = {name: group}
     for corruption, estimate in model.corruptions.items():
         task = {"alias": f" - {corruption}", **_numbers("error", estimate)}
@@ -80,7 +80,7 @@ def _tasks(scores: Scores, model: ModelScores) -> dict[str, dict[str, Any]]:
         p, n = accuracy.value, accuracy.n
         spread = math.sqrt(p * (1 - p) / (n - 1)) if n > 1 else None
         task |= _numbers("acc", accuracy, spread)
-        task[f"acc5,{_FILTER}"] = model.top5[condition]
+        task |= _numbers("acc5", model.top5[condition])
         tasks[key] = task
     return tasks
 

@@ -74,30 +74,40 @@ def _strengths(count: int) -> str:
 def _mce(scores: Scores, model: ModelScores) -> tuple[str, str]:
     assert scores.reference is not None
     value, base = model.metrics["mce"], base_name(scores.reference)
-    did = "does" if scores.reference.stored else "did"
-    if scores.reference.stored and base == model.model:
+    if value.exact:
         return f"{base} is the model that the others are measured against.", "100 % by definition."
-    if value.high < 1 or value.low > 1:
-        change = f"{100 * abs(1 - value.value):.0f} % {'fewer' if value.value < 1 else 'more'} mistakes"
-        said = f"makes {change} on damaged pictures than {base} {did}."
-    else:
-        said = f"makes about as many mistakes on damaged pictures as {base} {did}."
-    kinds = counted(len(scores.suite.corruptions), "kind", "kinds")
     return (
-        f"{model.model} {said}",
-        f"100 % would be as many mistakes as {base}; the average over {kinds} of damage.",
+        f"On damaged pictures, the error rate of {model.model} is {_share(value)} of {base}'s, "
+        f"on average over {_kinds(scores)}{_undecided(value)}.",
+        f"100 % would be the errors of {base}; less is better.",
     )
 
 
 def _relative_mce(scores: Scores, model: ModelScores) -> tuple[str, str]:
     assert scores.reference is not None
     value, base = model.metrics["relative_mce"], base_name(scores.reference)
+    if value.exact:
+        return f"{base} is the model that the others are measured against.", "100 % by definition."
+    return (
+        f"Damage costs {model.model} {_share(value)} of the accuracy that it costs {base}, on average over "
+        f"{_kinds(scores)}{_undecided(value)}.",
+        f"100 % would be as much as {base} loses; less is better.",
+    )
+
+
+def _share(value: Estimate) -> str:
+    return f"{100 * value.value:.0f} %"
+
+
+def _kinds(scores: Scores) -> str:
+    return f"{counted(len(scores.suite.corruptions), 'kind', 'kinds')} of damage"
+
+
+def _undecided(value: Estimate) -> str:
+    """What to add if the interval does not say on which side of 100 % the truth is."""
     if value.high < 1 or value.low > 1:
-        change = f"{100 * abs(1 - value.value):.0f} % {'less' if value.value < 1 else 'more'}"
-        said = f"loses {change} accuracy to damage than {base}."
-    else:
-        said = f"loses about as much accuracy to damage as {base}."
-    return f"{model.model} {said}", f"100 % would be as much as {base} loses."
+        return ""
+    return "; whether that is more or less than 100 % is not decided with so few images"
 
 
 def _mean_accuracy(scores: Scores, model: ModelScores) -> tuple[str, str]:

@@ -40,6 +40,7 @@ def to_latex(scores: Scores) -> str:
     return "\n".join(
         [
             "% \\usepackage{booktabs} and, for \\textquotedbl, \\usepackage[T1]{fontenc}",
+            *(f"% {escape_latex(note)}" for note in scores.notes),
             _table(ranking, about, "headline"),
             "",
             _table(errors, errors.caption, "corruptions"),
@@ -84,6 +85,6 @@ def _table(table: Table, caption: str, label: str) -> str:
 
 def _cell(cell: str | Estimate | None) -> str:
     if isinstance(cell, Estimate):
-        bounds = f"[{100 * cell.low:.1f}, {100 * cell.high:.1f}]"
-        return f"{100 * cell.value:.1f} {{\\scriptsize {bounds}}}"
+        bounds = f" {{\\scriptsize [{100 * cell.low:.1f}, {100 * cell.high:.1f}]}}"
+        return f"{100 * cell.value:.1f}{'' if cell.exact else bounds}"
     return "--" if cell is None else escape_latex(cell)

@@ -66,10 +66,17 @@ def _baseline(scores: Scores) -> tuple[str, ...]:
 
 def _intervals(scores: Scores) -> tuple[str, ...]:
     level = f"{100 * scores.level:g} %"
+    over = (
+        counted(scores.images, "base image")
+        if scores.clusters == scores.images
+        else f"{counted(scores.clusters, 'cluster')} of {counted(scores.images, 'base image')}"
+    )
     return (
-        f"{level}; one accuracy alone: Clopper and Pearson's exact interval",
-        f"everything else: bootstrap over {counted(scores.images, 'base image')} with all their versions, "
-        f"{counted(scores.resamples, 'resample')} with the seed {scores.seed}, the same draws for all models",
+        f"{level}, over {over} with all their versions; one accuracy alone: Clopper and Pearson's exact "
+        "interval; everything else: Gaffke's interval for means of bounded numbers, of which that one is a "
+        "special case; the calibration error: a bootstrap",
+        "they cover the choice of images; not the seed of a training, the seed of the corruptions, errors of "
+        "a published baseline, or wrong labels",
     )
 
 

@@ -24,6 +24,7 @@ def to_markdown(scores: Scores) -> str:
             [
                 f"**{escape_markdown(first.sentence)}** {escape_markdown(first.standing)}".rstrip(),
                 f"{escape_markdown(ranking.caption)} {_baseline(scores)}",
+                *(escape_markdown(note) for note in scores.notes),
                 markdown_table(ranking),
                 escape_markdown(errors.caption),
                 markdown_table(errors),
@@ -54,7 +55,8 @@ def escape_markdown(text: str) -> str:
 
 def _cell(cell: str | Estimate | None) -> str:
     if isinstance(cell, Estimate):
-        return f"{100 * cell.value:.1f} [{100 * cell.low:.1f}, {100 * cell.high:.1f}]"
+        bounds = "" if cell.exact else f" [{100 * cell.low:.1f}, {100 * cell.high:.1f}]"
+        return f"{100 * cell.value:.1f}{bounds}"
     return "–" if cell is None else escape_markdown(cell)
 
 

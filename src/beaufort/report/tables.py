@@ -89,5 +89,5 @@ def _caption(scores: Scores) -> str:
     """What the numbers are and rest on."""
     return (
         f"{scores.suite.title} ({scores.suite}), {scores.images:,} images of {scores.results.dataset}. "
-        f"In percent, with {100 * scores.level:g} % intervals from {scores.resamples:,} resamples of images."
+        f"In percent, with {100 * scores.level:g} % intervals over images."
     )

@@ -8,12 +8,13 @@ from collections.abc import Iterator
 
 from beaufort.conditions import Condition
 from beaufort.results import ModelScores, Scores
-from beaufort.stats import Estimate, clopper_pearson
+from beaufort.stats import Estimate
 
 __all__ = ["COLUMNS", "to_csv"]
 
 COLUMNS = ("model", "condition", "corruption", "severity", "metric", "value", "low", "high", "n")
-"""`condition` and `severity` are empty for numbers over several, `low` and `high` where none is known."""
+"""`condition` and `severity` are empty for numbers over several; `low` and `high` where a number describes
+the sample and not the truth behind it: the calibration error with its chance part, and what chance adds."""
 
 ALL = "*"
 """Stands in `corruption` for all of them together."""
@@ -43,17 +44,18 @@ def _rows(model: ModelScores) -> Iterator[Row]:
             yield _row(model, None, name, None, metric, estimate)
     for condition, estimate in model.conditions.items():
         yield _row(model, condition, condition.corruption, condition.severity, "accuracy", estimate)
-        n = estimate.n
-        top5 = clopper_pearson(round(model.top5[condition] * n), n, estimate.level)
+        top5 = model.top5[condition]
         yield _row(model, condition, condition.corruption, condition.severity, "accuracy5", top5)
     for group, one in model.calibration.items():
         severity = int(group) if group.isdigit() else None
         clean = next((c for c in model.conditions if c.clean), None) if group == "clean" else None
         corruption = "" if group == "clean" else ALL
-        head = model.model, str(clean or ""), corruption, "" if severity is None else str(severity)
-        yield _row(model, clean, corruption, severity, "ece", one.ece)
-        for metric in ("confidence", "nll", "brier", "entropy"):
-            yield (*head, metric, float(getattr(one, metric)), None, None, one.ece.n)
+        for metric in ("ece", "confidence", "nll", "brier", "entropy"):
+            if (estimate := getattr(one, metric)) is not None:
+                yield _row(model, clean, corruption, severity, metric, estimate)
+        for metric, value in (("raw_ece", one.raw_ece), ("ece_floor", one.floor)):
+            bare = _row(model, clean, corruption, severity, metric, one.ece)
+            yield (*bare[:5], value, None, None, one.ece.n)
 
 
 def _row(

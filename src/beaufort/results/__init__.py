@@ -4,23 +4,38 @@ from __future__ import annotations
 
 from beaufort.results.answers import Answers
 from beaufort.results.baseline import Reference, find_reference
-from beaufort.results.compare import Comparison, ConditionTest, Difference, compare
-from beaufort.results.gate import Verdict, gate
+from beaufort.results.calibration import Calibration
+from beaufort.results.compare import CalibrationDifference, Comparison, ConditionTest, compare
+from beaufort.results.gate import RULES, Answer, Check, Verdict, gate
+from beaufort.results.groups import GroupScores
 from beaufort.results.join import join_results
+from beaufort.results.linear import Linear
 from beaufort.results.open import Results, ResultsError, Setting, Source, open_results
+from beaufort.results.pairs import Difference, Pairs
 from beaufort.results.scores import ModelScores, Scores, score
+from beaufort.results.seeds import Seeds, SeedSpread
 from beaufort.results.target import open_target
 
 __all__ = [
+    "RULES",
+    "Answer",
     "Answers",
+    "Calibration",
+    "CalibrationDifference",
+    "Check",
     "Comparison",
     "ConditionTest",
     "Difference",
+    "GroupScores",
+    "Linear",
     "ModelScores",
+    "Pairs",
     "Reference",
     "Results",
     "ResultsError",
     "Scores",
+    "SeedSpread",
+    "Seeds",
     "Setting",
     "Source",
     "Verdict",

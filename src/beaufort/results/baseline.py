@@ -10,7 +10,7 @@ import numpy as np
 from beaufort.errors import UnknownNameError
 from beaufort.metrics import BASELINE_NAMES, get_baseline
 from beaufort.registry import unknown
-from beaufort.results.open import Results
+from beaufort.results.open import Results, ResultsError
 from beaufort.suites import Suite
 
 __all__ = ["NO_BASELINE", "Reference", "find_reference"]
@@ -38,8 +38,11 @@ class Reference:
         return self.errors is None
 
 
-def find_reference(results: Results, name: str | None = None) -> Reference | None:
-    """The baseline of a name, or the suite's own; None if there is to be none.
+def find_reference(results: Results, name: str | None = None) -> tuple[Reference | None, tuple[str, ...]]:
+    """The baseline of a name, or the suite's own, and what to say about it; None if there is to be none.
+
+    A published baseline belongs to its classes. On other classes it is refused if it was asked for by name;
+    if it is only the suite's own, there is none, and a note says why.
 
     Args:
         results: what is to be divided.
@@ -47,13 +50,28 @@ def find_reference(results: Results, name: str | None = None) -> Reference | Non
     """
     wanted = results.suite.baseline if name is None else name
     if wanted is None or wanted == NO_BASELINE:
-        return None
+        return None, ()
     if wanted in results.models:
-        return Reference(wanted, wanted, "a model of this store, on the same images")
+        return Reference(wanted, wanted, "a model of this store, on the same images"), ()
     if wanted not in BASELINE_NAMES:
         known = dict.fromkeys((*BASELINE_NAMES, *results.models, NO_BASELINE))
         raise UnknownNameError(unknown("baseline", wanted, known))
-    return published_reference(results.suite, wanted)
+    if other := _other_classes(results, wanted):
+        if name is not None:
+            raise ResultsError(f"{other}; use a model of the store as the baseline, or {NO_BASELINE!r}")
+        return None, (f"No number here is relative to a baseline: {other}.",)
+    return published_reference(results.suite, wanted), ()
+
+
+def _other_classes(results: Results, name: str) -> str:
+    """Why a published baseline is not about the classes of some results; empty if it is."""
+    baseline = get_baseline(name)
+    if baseline.classes is None or results.class_count in (None, baseline.classes):
+        return ""
+    return (
+        f"the errors of {baseline.title} are errors among {baseline.classes:,} classes, and "
+        f"{results.dataset} has {results.class_count:,}"
+    )
 
 
 def published_reference(suite: Suite, name: str) -> Reference:

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from beaufort.metrics.calibration import confidence_bin, ece_from_bins
+from beaufort.metrics.calibration import confidence_bin
 from beaufort.results.answers import Answers
-from beaufort.stats import Estimate, bootstrap_means
+from beaufort.results.clusters import Clusters
+from beaufort.results.linear import Linear
+from beaufort.stats import Estimate, mean_interval, resample
 
-__all__ = ["BINS", "Calibration", "calibrate"]
+__all__ = ["BINS", "SCORES", "Calibration", "calibrate", "calibration_rows", "score_forms"]
 
 BINS = 15
-_RESAMPLES = 1000
+
+SCORES = ("confidence", "nll", "brier", "entropy")
+"""Means over answers that stand beside the calibration error."""
+
+Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -23,13 +30,19 @@ class Calibration:
     """Answers sorted by confidence into bins of equal width."""
 
     ece: Estimate
-    """Expected calibration error: the mean distance between confidence and accuracy."""
-    confidence: float
+    """Expected calibration error: the mean distance between confidence and accuracy, freed of the part that
+    chance alone adds to it."""
+    raw_ece: float
+    """The same as it is usually printed, chance included."""
+    floor: float
+    """What a perfectly calibrated model with as many images would show in the mean, printed in that way."""
+    accuracy: Estimate
+    confidence: Estimate
     """The mean confidence."""
-    accuracy: float
-    nll: float
-    brier: float
-    entropy: float
+    nll: Estimate | None
+    """None if it is infinite: a true class had the probability 0."""
+    brier: Estimate
+    entropy: Estimate
     """Means over all answers; entropy and negative log likelihood in nats."""
     counts: tuple[int, ...]
     bin_confidence: tuple[float, ...]
@@ -37,11 +50,26 @@ class Calibration:
     """Means within each bin; 0 where it is empty."""
 
 
-def calibrate(answers: Answers, level: float = 0.95) -> dict[str, Calibration]:
+def calibrate(
+    answers: Answers,
+    units: Clusters | None = None,
+    level: float = 0.95,
+    *,
+    resamples: int = 1000,
+    seed: int = 0,
+) -> dict[str, Calibration]:
     """The calibration on clean images and at each severity, all corruptions together.
 
     Suites with one published severity have `clean` and `corrupted`.
     """
+    return {
+        name: _calibration(answers, rows, units, level, resamples, seed)
+        for name, rows in calibration_rows(answers).items()
+    }
+
+
+def calibration_rows(answers: Answers) -> dict[str, list[int]]:
+    """The rows of clean images and of each severity."""
     groups: dict[str, list[int]] = {}
     for row, condition in enumerate(answers.conditions):
         if condition.clean:
@@ -49,48 +77,136 @@ def calibrate(answers: Answers, level: float = 0.95) -> dict[str, Calibration]:
         else:
             name = "corrupted" if condition.severity is None else str(condition.severity)
         groups.setdefault(name, []).append(row)
-    return {name: _calibration(answers, rows, level) for name, rows in groups.items()}
+    return groups
 
 
-def _calibration(answers: Answers, rows: Sequence[int], level: float) -> Calibration:
+def score_forms(answers: Answers, rows: Sequence[int], units: Clusters | None = None) -> dict[str, Linear]:
+    """Accuracy and the scores beside the calibration error, as means over images.
+
+    A negative log likelihood has no upper bound: its interval reaches as far as the largest one that was seen
+    suggests. It is left out where it is infinite, as a true class has the probability 0 there.
+    """
+    undecided = math.log(max(2, 1 + int(answers.top.max())))
+    most = {"accuracy": 1.0, "confidence": 1.0, "brier": 2.0}
+    found = {}
+    for name in ("accuracy", *SCORES):
+        source = answers.correct if name == "accuracy" else getattr(answers, name)
+        means = source[rows].mean(axis=0, dtype=np.float64)
+        if np.isfinite(means).all():
+            high = most.get(name, max(undecided, float(means.max())))
+            form = Linear.of(0.0, {answers.model: ((means / high)[:, None], np.array([high]))})
+            found[name] = form if units is None else form.clustered(units.index)
+    return found
+
+
+def _calibration(
+    answers: Answers, rows: Sequence[int], units: Clusters | None, level: float, resamples: int, seed: int
+) -> Calibration:
     confidence = answers.confidence[rows].astype(np.float64)
     correct = answers.correct[rows]
-    columns = _bin_columns(confidence, correct)
-    sums = columns.mean(axis=0, dtype=np.float64).reshape(3, BINS)
-    counts = columns[:, :BINS].sum(axis=0, dtype=np.float64)
-    value = float(ece_from_bins(*sums))
-    drawn = bootstrap_means(columns, resamples=_RESAMPLES).reshape(-1, 3, BINS)
-    resampled = np.asarray(ece_from_bins(drawn[:, 0], drawn[:, 1], drawn[:, 2]))
-    tail = (1 - level) / 2
-    # Resampling adds noise of its own to every bin, which ECE counts as distance: the resamples lie too
-    # high, by about as much as the estimate does. The basic interval turns them over.
-    low, high = 2 * value - np.quantile(resampled, (1 - tail, tail))
-    share = np.maximum(sums[0], 1e-300)
+    counts, confident, right = _bins(confidence, correct)
+    gaps = (confident - right) / len(rows)
+    ece, raw, floor = _ece(gaps, counts, confident, units, level, resamples, seed)
+    estimates = {name: form.estimate(level) for name, form in score_forms(answers, rows, units).items()}
+    total = np.maximum(counts.sum(axis=0), 1e-300)
     return Calibration(
-        Estimate(value, float(np.clip(low, 0, value)), float(np.clip(high, value, 1)), len(answers), level),
-        float(confidence.mean()),
-        float(correct.mean()),
-        float(answers.nll[rows].mean(dtype=np.float64)),
-        float(answers.brier[rows].mean(dtype=np.float64)),
-        float(answers.entropy[rows].mean(dtype=np.float64)),
-        tuple(int(count) for count in counts),
-        tuple(map(float, sums[1] / share)),
-        tuple(map(float, sums[2] / share)),
+        ece=ece,
+        raw_ece=raw,
+        floor=floor,
+        accuracy=estimates["accuracy"],
+        confidence=estimates["confidence"],
+        nll=estimates.get("nll"),
+        brier=estimates["brier"],
+        entropy=estimates["entropy"],
+        counts=tuple(int(count) for count in counts.sum(axis=0)),
+        bin_confidence=tuple(map(float, confident.sum(axis=0) / total)),
+        bin_accuracy=tuple(map(float, right.sum(axis=0) / total)),
     )
 
 
-def _bin_columns(confidence: NDArray[np.float64], correct: NDArray[np.bool_]) -> NDArray[np.float32]:
+def _ece(
+    gaps: Floats,
+    counts: Floats,
+    confident: Floats,
+    units: Clusters | None,
+    level: float,
+    resamples: int,
+    seed: int,
+) -> tuple[Estimate, float, float]:
+    """The calibration error with its interval, as it is usually printed, and its floor.
+
+    With A the gaps between confidence and accuracy in the bins, ECE is the sum of their sizes. Whatever the
+    true gaps are, the sum is off by no more than the sum of what each is off, which the bootstrap tells: that
+    gives the lower end. For the true signs of the gaps, ECE is a plain mean, and the signs that were seen
+    give the largest of all such means: its upper end is the upper end.
+    """
+    if units is not None:
+        average = len(gaps) / units.count
+        gaps, counts, confident = (
+            np.stack([np.bincount(units.index, weights=column) for column in part.T], axis=1) / average
+            for part in (gaps, counts, confident)
+        )
+    n = len(gaps)
+    mean = gaps.mean(axis=0)
+    raw = float(np.abs(mean).sum())
+    unseen = np.where(np.arange(BINS) == np.abs(mean).argmax(), -np.sign(mean), 0.0)
+    drawn = resample(gaps, resamples=resamples, seed=seed).beside(unseen)
+    off = float(np.quantile(np.abs(drawn - mean).sum(axis=1), (1 + level) / 2))
+    signed = gaps @ np.where(mean < 0, -1.0, 1.0)
+    most = max(1.0, float(np.abs(signed).max()))
+    high = mean_interval(signed, low=-most, high=most, level=level).high
+    spread = _spread(gaps, counts, confident)
+    floor = float(_folded(np.zeros(BINS), spread).sum())
+    value = _without_chance(np.abs(mean), spread, raw)
+    low = max(0.0, raw - off)
+    return Estimate(min(max(value, low), high), low, high, n, level), raw, floor
+
+
+def _spread(gaps: Floats, counts: Floats, confident: Floats) -> Floats:
+    """The standard deviation of each bin's gap: as seen, or of coins that fall as the confidence says.
+
+    The second counts where hardly any mistakes were seen, and the first says that there is no spread.
+    """
+    n = len(gaps)
+    seen = gaps.var(axis=0, ddof=1) / n if n > 1 else np.zeros(BINS)
+    answers, sure = counts.sum(axis=0), confident.sum(axis=0)
+    share = np.divide(sure, answers, out=np.zeros(BINS), where=answers > 0)
+    coins = answers * share * (1 - share) / max(float(answers.sum()), 1.0) ** 2
+    wider: Floats = np.sqrt(np.maximum(seen, coins))
+    return wider
+
+
+def _folded(gap: Floats, spread: Floats) -> Floats:
+    """The expected size of normal numbers around `gap`."""
+    wide = np.maximum(spread, 1e-300)
+    ratio = gap / wide
+    inside = np.array([math.erf(one / math.sqrt(2)) for one in ratio])
+    size: Floats = wide * math.sqrt(2 / math.pi) * np.exp(-(ratio**2) / 2) + gap * inside
+    return size
+
+
+def _without_chance(gaps: Floats, spread: Floats, raw: float) -> float:
+    """The calibration error of gaps that, made smaller in common, would show the one that was seen."""
+    if float(_folded(0 * gaps, spread).sum()) >= raw:
+        return 0.0
+    low, high = 0.0, 1.0
+    for _ in range(50):
+        middle = (low + high) / 2
+        if float(_folded(middle * gaps, spread).sum()) < raw:
+            low = middle
+        else:
+            high = middle
+    return low * raw
+
+
+def _bins(confidence: Floats, correct: NDArray[np.bool_]) -> tuple[Floats, Floats, Floats]:
     """For each image and bin: how many of its answers fall there, their confidence, the correct ones."""
     images = confidence.shape[1]
     place = confidence_bin(confidence, BINS)
     flat = (np.arange(images) * BINS + place).ravel()
     size = images * BINS
-    parts = [
-        np.bincount(flat, minlength=size),
-        np.bincount(flat, weights=confidence.ravel(), minlength=size),
-        np.bincount(flat, weights=correct.ravel(), minlength=size),
-    ]
-    columns: NDArray[np.float32] = np.hstack([part.reshape(images, BINS) for part in parts]).astype(
-        np.float32
-    )
-    return columns
+
+    def summed(weights: NDArray[np.float64] | None) -> Floats:
+        return np.bincount(flat, weights=weights, minlength=size).reshape(images, BINS).astype(np.float64)
+
+    return summed(None), summed(confidence.ravel()), summed(correct.ravel().astype(np.float64))

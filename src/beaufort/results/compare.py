@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
@@ -11,24 +11,16 @@ from numpy.typing import NDArray
 
 from beaufort.conditions import Condition
 from beaufort.errors import OptionError
+from beaufort.results.calibration import SCORES, calibrate, calibration_rows, score_forms
+from beaufort.results.clusters import Clusters
+from beaufort.results.linear import Linear
 from beaufort.results.open import Results
+from beaufort.results.pairs import Difference
 from beaufort.results.scores import Scores, score
 from beaufort.results.shared import SharedAnswers
-from beaufort.stats import RESAMPLES, Estimate, clopper_pearson, holm, interval, mcnemar, paired_p_value
+from beaufort.stats import Estimate, clopper_pearson, holm, mcnemar
 
-__all__ = ["Comparison", "ConditionTest", "Difference", "compare"]
-
-
-@dataclass(frozen=True)
-class Difference:
-    """One headline number of two models: the second less the first."""
-
-    metric: str
-    first: str
-    second: str
-    difference: Estimate
-    p: float
-    """Two-sided, from the standard error of the paired bootstrap."""
+__all__ = ["CalibrationDifference", "Comparison", "ConditionTest", "compare"]
 
 
 @dataclass(frozen=True)
@@ -44,18 +36,37 @@ class ConditionTest:
     """Images that one of the two gets right and the other wrong."""
     p: float
     p_holm: float
-    """Adjusted for all conditions of the pair."""
+    """Adjusted for all conditions of all pairs."""
+
+
+@dataclass(frozen=True)
+class CalibrationDifference:
+    """One calibration score of two models: the second less the first; each interval stands by itself."""
+
+    group: str
+    """`clean`, a severity, or `corrupted` for suites with one published severity."""
+    metric: str
+    """`ece`, `confidence`, `nll`, `brier` or `entropy`."""
+    first: str
+    second: str
+    difference: Estimate
 
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """Some models on one suite and the same images."""
+    """Some models on one suite and the same images.
+
+    There are two families of statements, and within each all hold together at the level of the scores:
+    differences of headline numbers (every pair under every metric), and tests under single conditions (every
+    pair under every condition).
+    """
 
     scores: Scores
     differences: tuple[Difference, ...]
     """For every pair and metric."""
     conditions: Mapping[tuple[str, str], tuple[ConditionTest, ...]]
     """For every pair, all conditions."""
+    calibration: tuple[CalibrationDifference, ...]
 
 
 def compare(
@@ -63,48 +74,86 @@ def compare(
     models: Sequence[str] | None = None,
     *,
     baseline: str | None = None,
-    resamples: int = RESAMPLES,
-    seed: int = 0,
+    clusters: Mapping[str, str] | None = None,
+    seeds: Mapping[str, Sequence[str]] | None = None,
     level: float = 0.95,
 ) -> Comparison:
     """Compare two or more models; arguments are those of `score`."""
-    names = list(results.models if models is None else models)
-    if len(set(names)) < 2:
-        raise OptionError(f"{', '.join(names)} came; a comparison takes two models or more")
-    scores = score(results, baseline=baseline, models=names, resamples=resamples, seed=seed, level=level)
-    by_name = {one.model: one for one in scores.models}
-    correct = {name: answers.correct for name, answers in SharedAnswers(results, names).items()}
-    conditions = results.answers(names[0]).conditions
-    differences: list[Difference] = []
-    tests: dict[tuple[str, str], tuple[ConditionTest, ...]] = {}
-    for first, second in combinations(names, 2):
-        for metric in by_name[first].metrics:
-            value = by_name[second].metrics[metric].value - by_name[first].metrics[metric].value
-            drawn = scores.drawn[second][metric] - scores.drawn[first][metric]
-            estimate = interval(value, drawn, scores.images, level)
-            p = paired_p_value(value, float(np.std(drawn)), scores.images)
-            differences.append(Difference(metric, first, second, estimate, p))
-        tests[first, second] = _condition_tests(conditions, correct[first], correct[second], level)
-    return Comparison(scores, tuple(differences), tests)
+    names = list(dict.fromkeys(results.models if models is None else models))
+    if len(names) < 2:
+        raise OptionError(f"models must name at least two, got {', '.join(names) or 'none'}")
+    scores = score(results, baseline=baseline, models=names, clusters=clusters, seeds=seeds, level=level)
+    answers = SharedAnswers(results, names)
+    correct = {name: one.correct for name, one in answers.items()}
+    conditions = answers[names[0]].conditions
+    return Comparison(
+        scores,
+        scores.pairs.differences(),
+        _condition_tests(conditions, correct, level),
+        _calibration(answers, clusters, level),
+    )
 
 
 def _condition_tests(
-    conditions: Sequence[Condition], first: NDArray[np.bool_], second: NDArray[np.bool_], level: float
-) -> tuple[ConditionTest, ...]:
-    only_first = (first & ~second).sum(axis=1)
-    only_second = (second & ~first).sum(axis=1)
-    p = [mcnemar(int(a), int(b)) for a, b in zip(only_first, only_second, strict=True)]
-    adjusted = holm(p)
-    count = first.shape[1]
-    return tuple(
-        ConditionTest(
-            condition,
-            clopper_pearson(int(first[row].sum()), count, level),
-            clopper_pearson(int(second[row].sum()), count, level),
-            int(only_first[row]),
-            int(only_second[row]),
-            p[row],
-            float(adjusted[row]),
+    conditions: Sequence[Condition], correct: Mapping[str, NDArray[np.bool_]], level: float
+) -> dict[tuple[str, str], tuple[ConditionTest, ...]]:
+    pairs = list(combinations(correct, 2))
+    counts = {
+        (first, second): (
+            (correct[first] & ~correct[second]).sum(axis=1),
+            (correct[second] & ~correct[first]).sum(axis=1),
         )
-        for row, condition in enumerate(conditions)
-    )
+        for first, second in pairs
+    }
+    p = {pair: [mcnemar(int(a), int(b)) for a, b in zip(*counts[pair], strict=True)] for pair in pairs}
+    adjusted = iter(holm([one for pair in pairs for one in p[pair]]).tolist())
+    accuracies = {
+        name: [clopper_pearson(int(hits), right.shape[1], level) for hits in right.sum(axis=1)]
+        for name, right in correct.items()
+    }
+    return {
+        (first, second): tuple(
+            ConditionTest(
+                condition,
+                accuracies[first][row],
+                accuracies[second][row],
+                int(counts[first, second][0][row]),
+                int(counts[first, second][1][row]),
+                p[first, second][row],
+                next(adjusted),
+            )
+            for row, condition in enumerate(conditions)
+        )
+        for first, second in pairs
+    }
+
+
+def _calibration(
+    answers: SharedAnswers, clusters: Mapping[str, str] | None, level: float
+) -> tuple[CalibrationDifference, ...]:
+    first = answers[answers.models[0]]
+    units = None if clusters is None else Clusters.of(first.ids, clusters)
+    rows = calibration_rows(first)
+    forms: dict[str, dict[str, dict[str, Linear]]] = {}
+    gaps: dict[str, dict[str, Estimate]] = {}
+    for name, one in answers.items():
+        named = replace(one, model=name)
+        forms[name] = {group: score_forms(named, places, units) for group, places in rows.items()}
+        made = calibrate(named, units, (1 + level) / 2)
+        gaps[name] = {group: calibration.ece for group, calibration in made.items()}
+    found = []
+    for group in rows:
+        for a, b in combinations(forms, 2):
+            both = _box(gaps[a][group], gaps[b][group], level)
+            found.append(CalibrationDifference(group, "ece", a, b, both))
+            for metric in SCORES:
+                if metric in forms[a][group] and metric in forms[b][group]:
+                    form = forms[b][group][metric] - forms[a][group][metric]
+                    found.append(CalibrationDifference(group, metric, a, b, form.estimate(level)))
+    return tuple(found)
+
+
+def _box(first: Estimate, second: Estimate, level: float) -> Estimate:
+    """A difference from two intervals that hold together; wider than need be."""
+    low, high = second.low - first.high, second.high - first.low
+    return Estimate(second.value - first.value, low, high, first.n, level)

@@ -1,83 +1,209 @@
-"""A check for CI: is the new model worse than the old one, by more than is allowed and more than chance?"""
+"""A check for CI: is a model good enough, is it not, or is it not known?"""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from enum import StrEnum
 
 from beaufort.errors import OptionError
 from beaufort.metrics import metrics
 from beaufort.registry import unknown
 from beaufort.results.join import join_results
 from beaufort.results.open import Results
-from beaufort.results.scores import score
-from beaufort.stats import RESAMPLES, Estimate, interval
+from beaufort.results.scores import ModelScores, Scores, score
+from beaufort.stats import Estimate
 
-__all__ = ["Verdict", "gate"]
+__all__ = ["RULES", "Answer", "Check", "Verdict", "gate"]
+
+RULES = ("noninferiority", "significance")
+"""`noninferiority` asks whether a drop larger than allowed is ruled out; `significance` fails only if the
+drop is larger than allowed and surely larger than zero, and passes everything else."""
+
+_MOST = 10**9
+"""More images than this are nobody's advice."""
+
+
+class Answer(StrEnum):
+    """What a gate says."""
+
+    PASSED = "passed"
+    """The whole interval is on the good side of the limit."""
+    FAILED = "failed"
+    """The whole interval is on the bad side."""
+    UNDECIDED = "undecided"
+    """The limit lies in the interval: more images are needed to know."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """One demand, and whether it is met."""
+
+    name: str
+    """`drop`, `value`, `clean` or `worst`."""
+    demand: str
+    """In words, with the limit."""
+    estimate: Estimate
+    limit: float
+    """A share, not percent."""
+    upper: bool
+    """Whether the limit is one from above."""
+    rule: str = RULES[0]
+
+    @property
+    def answer(self) -> Answer:
+        one = self.estimate
+        if self.rule == "significance":
+            return Answer.FAILED if one.value > self.limit and one.low > 0 else Answer.PASSED
+        if (one.high <= self.limit) if self.upper else (one.low >= self.limit):
+            return Answer.PASSED
+        if (one.low > self.limit) if self.upper else (one.high < self.limit):
+            return Answer.FAILED
+        return Answer.UNDECIDED
+
+    @property
+    def images_needed(self) -> int | None:
+        """About how many images would decide it if the value stayed as it is; None if no number would.
+
+        The interval shrinks with the square root of the number of images.
+        """
+        one = self.estimate
+        distance = abs(one.value - self.limit)
+        width = one.high - one.value if one.value < self.limit else one.value - one.low
+        if not distance or (needed := one.n * (width / distance) ** 2) > _MOST:
+            return None
+        return max(one.n + 1, math.ceil(needed / 10) * 10)
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a gate says."""
+    """What a gate says, and why."""
 
+    model: str
     metric: str
-    model: Estimate
-    baseline: Estimate
-    """The metric of the new and of the old model, on the images that both have."""
-    drop: Estimate
-    """How much worse the new one is, whichever way the metric counts; negative if it is better."""
-    max_drop: float
-    """What is allowed; a share, not percent."""
+    value: Estimate
+    """The metric of the model."""
+    baseline: str | None
+    baseline_value: Estimate | None
+    """The metric of the older model, on the same images."""
+    checks: tuple[Check, ...]
 
     @property
-    def significant(self) -> bool:
-        """Whether it is worse by more than chance: the whole interval of the drop is above zero."""
-        return self.drop.low > 0
+    def answer(self) -> Answer:
+        """Failed if any check is; else undecided if any check is; else passed."""
+        answers = [check.answer for check in self.checks]
+        return next((one for one in (Answer.FAILED, Answer.UNDECIDED) if one in answers), Answer.PASSED)
 
     @property
     def ok(self) -> bool:
-        """Whether to let it through; only a drop that is both too large and significant is not."""
-        return not (self.significant and self.drop.value > self.max_drop)
+        """Whether it passed."""
+        return self.answer is Answer.PASSED
+
+    @property
+    def drop(self) -> Estimate | None:
+        """How much worse than the older model it is, whichever way the metric counts; negative if better."""
+        return next((check.estimate for check in self.checks if check.name == "drop"), None)
 
 
 def gate(
     results: Results,
-    baseline: Results,
+    baseline: Results | None = None,
     *,
-    max_drop: float = 0.0,
+    max_drop: float = 0.01,
+    rule: str = RULES[0],
     metric: str | None = None,
+    require: float | None = None,
+    min_clean: float | None = None,
+    min_worst: float | None = None,
     reference: str | None = None,
-    resamples: int = RESAMPLES,
-    seed: int = 0,
     level: float = 0.95,
 ) -> Verdict:
-    """Compare the one model of `results` with the one of `baseline`.
+    """Check one model against an older one, against fixed limits, or both.
 
     Args:
         results: the new model's.
-        baseline: the old model's: same suite, same data, same seed, or a `ResultsError` says what differs.
-        max_drop: how much worse the new one may be, as a share.
+        baseline: the older model's: same suite, same data, same seed, or a `ResultsError` says what differs;
+            without one, at least one limit is needed.
+        max_drop: how much worse than the older one it may be, as a share: 0.01 is one point.
+        rule: one of `RULES`, for the drop.
         metric: the suite's headline metric if None.
+        require: what the metric must be at most (mCE) or at least (accuracy).
+        min_clean: least accuracy on clean images.
+        min_worst: least accuracy under the worst corruption, the mean over its severities.
         reference: what mCE divides by, as for `score`.
-        resamples: of the bootstrap.
-        seed: of the bootstrap's draws.
         level: of all intervals.
     """
-    for part in (results, baseline):
-        if len(part.models) != 1:
-            raise OptionError(
-                f"{len(part.models)} models came, {', '.join(part.models)}; a gate compares one with one"
-            )
-    if max_drop < 0:
-        raise OptionError(f"the largest drop {max_drop!r} came; accepted is a number from 0")
-    joined = join_results([results, baseline])
-    new, old = joined.models if len(joined.models) == 2 else joined.models * 2
-    scores = score(joined, baseline=reference, models=[new, old], resamples=resamples, seed=seed, level=level)
+    _check_arguments(results, baseline, max_drop, rule, (require, min_clean, min_worst))
+    joined = results if baseline is None else join_results([results, baseline])
+    new, old = joined.models if len(joined.models) == 2 else (joined.models[0],) * 2
+    scores = score(joined, baseline=reference, models=[new, old], level=level)
     by_name = {one.model: one for one in scores.models}
     name = scores.headline if metric is None else metric
     if name not in by_name[new].metrics:
-        raise OptionError(unknown(f"metric of {scores.suite}", name, dict.fromkeys(by_name[new].metrics)))
-    sign = 1 if metrics[name].better == "lower" else -1
-    value = sign * (by_name[new].metrics[name].value - by_name[old].metrics[name].value)
-    drawn = sign * (scores.drawn[new][name] - scores.drawn[old][name])
-    drop = interval(value, drawn, scores.images, level)
-    return Verdict(name, by_name[new].metrics[name], by_name[old].metrics[name], drop, max_drop)
+        told = unknown(f"metric of {scores.suite}", name, dict.fromkeys(by_name[new].metrics))
+        raise OptionError(" ".join([told, *scores.notes]))
+    checks = []
+    if baseline is not None:
+        checks.append(_drop(scores, name, new, old, max_drop, rule))
+    if require is not None:
+        checks.append(_value(by_name[new], name, require))
+    if min_clean is not None:
+        checks.append(_clean(by_name[new], min_clean))
+    if min_worst is not None:
+        checks.append(_worst(by_name[new], scores, min_worst, level))
+    value = None if baseline is None else by_name[old].metrics[name]
+    called = None if baseline is None else baseline.models[0]
+    return Verdict(results.models[0], name, by_name[new].metrics[name], called, value, tuple(checks))
+
+
+def _check_arguments(
+    results: Results,
+    baseline: Results | None,
+    max_drop: float,
+    rule: str,
+    limits: tuple[float | None, ...],
+) -> None:
+    for part in (results, baseline):
+        if part is not None and len(part.models) != 1:
+            raise OptionError(
+                f"a gate compares one model with one, got {len(part.models)}: {', '.join(part.models)}"
+            )
+    if rule not in RULES:
+        raise OptionError(f"rule must be one of {', '.join(RULES)}, got {rule!r}")
+    if not 0 <= max_drop < math.inf:
+        raise OptionError(f"max_drop must be a number from 0, got {max_drop!r}")
+    if baseline is None and all(limit is None for limit in limits):
+        raise OptionError(
+            "a gate needs an older model or a limit: give baseline, require, min_clean or min_worst"
+        )
+
+
+def _drop(scores: Scores, metric: str, new: str, old: str, max_drop: float, rule: str) -> Check:
+    sign = 1 if metrics[metric].better == "lower" else -1
+    form = (scores.pairs.forms[new][metric] - scores.pairs.forms[old][metric]) * sign
+    title = metrics[metric].title
+    points = f"{100 * max_drop:g} point{'' if max_drop == 0.01 else 's'}"
+    demand = f"{title} at most {points} worse than the older model's"
+    return Check("drop", demand, form.estimate(scores.level), max_drop, upper=True, rule=rule)
+
+
+def _value(model: ModelScores, metric: str, limit: float) -> Check:
+    upper = metrics[metric].better == "lower"
+    demand = f"{metrics[metric].title} at {'most' if upper else 'least'} {100 * limit:g} %"
+    return Check("value", demand, model.metrics[metric], limit, upper=upper)
+
+
+def _clean(model: ModelScores, limit: float) -> Check:
+    if model.clean is None:
+        raise OptionError("min_clean needs clean images, and the suite has none; leave it out")
+    return Check("clean", f"clean accuracy at least {100 * limit:g} %", model.clean, limit, upper=False)
+
+
+def _worst(model: ModelScores, scores: Scores, limit: float, level: float) -> Check:
+    """The least accuracy over corruptions; the intervals hold together, so their least ends bound it."""
+    errors = scores.corruption_errors(model.model, 1 - (1 - level) / len(model.corruptions))
+    name, worst = max(errors.items(), key=lambda item: item[1].value)
+    low = 1 - max(one.high for one in errors.values())
+    high = 1 - max(one.low for one in errors.values())
+    demand = f"accuracy under the worst corruption, {name.replace('_', ' ')}, at least {100 * limit:g} %"
+    return Check("worst", demand, Estimate(1 - worst.value, low, high, worst.n, level), limit, upper=False)

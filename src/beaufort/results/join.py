@@ -32,7 +32,15 @@ def join_results(parts: Sequence[Results]) -> Results:
     origins = {json.dumps(one, sort_keys=True): one for part in parts for one in part.origins}
     classes = max((part.classes for part in parts), key=len)
     return Results(
-        first.suite, first.setting, first.dataset, classes, cells, lacking, sources, tuple(origins.values())
+        first.suite,
+        first.setting,
+        first.dataset,
+        classes,
+        cells,
+        lacking,
+        sources,
+        tuple(origins.values()),
+        outputs=next((part.outputs for part in parts if part.outputs), None),
     )
 
 

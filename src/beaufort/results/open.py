@@ -59,6 +59,13 @@ class Results:
     """Where the answers came from: commands, versions, machines, times."""
     limit: int | None = None
     """Only the first so many images of the data set count; all if None."""
+    outputs: int | None = None
+    """How many classes the models choose from; None if the store does not say."""
+
+    @property
+    def class_count(self) -> int | None:
+        """How many classes there are: the data set's, or else the models'; None if neither is known."""
+        return len(self.classes) or self.outputs
 
     @property
     def models(self) -> tuple[str, ...]:
@@ -123,7 +130,18 @@ def open_results(
     origins = _origins(kept, listing, whole)
     classes = tuple(map(str, run.get("classes", ()))) if run else ()
     sources = dict.fromkeys(whole, Source(kept, listing))
-    return Results(asked, setting, str(first.data["name"]), classes, whole, lacking, sources, origins)
+    outputs = run.get("outputs") if run else None
+    return Results(
+        asked,
+        setting,
+        str(first.data["name"]),
+        classes,
+        whole,
+        lacking,
+        sources,
+        origins,
+        outputs=outputs if isinstance(outputs, int) else None,
+    )
 
 
 def _origins(

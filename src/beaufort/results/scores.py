@@ -1,42 +1,40 @@
-"""The numbers of a suite, each with its interval.
-
-Every headline number is a function of the mean errors under each corruption; the bootstrap draws base
-images and takes all their versions along, the same draws for all models, so that differences are paired.
-"""
+"""The numbers of a suite, each with its interval."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from beaufort.conditions import Condition
-from beaufort.metrics import (
-    corruption_error,
-    mean_accuracy,
-    mean_corruption_error,
-    metrics,
-    relative_corruption_error,
-    relative_mean_corruption_error,
-)
+from beaufort.metrics import metrics
 from beaufort.results.answers import Answers
 from beaufort.results.baseline import Reference, find_reference
 from beaufort.results.calibration import Calibration, calibrate
+from beaufort.results.clusters import Clusters
+from beaufort.results.groups import GroupScores, group_scores
+from beaufort.results.linear import Linear
 from beaufort.results.open import Results
+from beaufort.results.pairs import Pairs
+from beaufort.results.seeds import Seeds, spread_over_seeds
 from beaufort.results.shared import SharedAnswers
-from beaufort.stats import RESAMPLES, Estimate, Ranked, bootstrap_means, clopper_pearson, interval, rank
+from beaufort.results.statistics import (
+    Columns,
+    Divisor,
+    columns_of,
+    corruption_forms,
+    find_divisor,
+    metric_forms,
+)
+from beaufort.stats import Estimate, Ranked, clopper_pearson, rank
 from beaufort.suites import Suite
 
-__all__ = ["Columns", "ModelScores", "Scores", "score", "statistics"]
+__all__ = ["ModelScores", "Scores", "score"]
 
-Means = NDArray[np.float64]
-"""Mean errors `(…, 1 + corruptions)`: the clean images first, then each corruption."""
-
-Columns = tuple[str | None, ...]
-"""What the columns of means are: None for the clean images, then the corruptions."""
+_RESAMPLES = 1000
+"""Of the calibration error, the only number that is not a mean over images."""
 
 
 @dataclass(frozen=True)
@@ -61,10 +59,12 @@ class ModelScores:
     """What is lost against clean images over what the baseline loses."""
     conditions: Mapping[Condition, Estimate]
     """Accuracy under each condition."""
-    top5: Mapping[Condition, float]
+    top5: Mapping[Condition, Estimate]
     """Share of images whose true class is among the five most probable."""
     calibration: Mapping[str, Calibration]
     """For clean images and each severity."""
+    groups: GroupScores | None = None
+    """Accuracy in groups of images, if some were asked for."""
 
     @property
     def headline(self) -> Estimate:
@@ -82,13 +82,18 @@ class Scores:
     """In the order of the ranking."""
     ranking: tuple[Ranked, ...]
     """By the headline number."""
-    drawn: Mapping[str, Mapping[str, NDArray[np.float64]]]
-    """Each metric of each model in every resample; the same resamples for all."""
+    pairs: Pairs
+    """Differences between the models, with what each image adds to them."""
+    seeds: tuple[Seeds, ...]
+    """Models that are trainings of one recipe with different seeds, if some were named."""
+    errors: Mapping[str, Mapping[str, Linear]]
+    """By model and corruption, what each image adds to the error."""
     images: int
-    resamples: int
-    seed: int
-    """Of the resamples."""
+    clusters: int
+    """Units that intervals are over: clusters of images, or the images themselves."""
     level: float
+    notes: tuple[str, ...] = ()
+    """What a reader must know beside the numbers: metrics that cannot be had, and why."""
 
     @property
     def suite(self) -> Suite:
@@ -99,13 +104,20 @@ class Scores:
         """The name of the first metric."""
         return next(iter(self.models[0].metrics))
 
+    def corruption_errors(self, model: str, level: float) -> dict[str, Estimate]:
+        """A model's error under each corruption, with intervals of another level."""
+        return {corruption: form.estimate(level) for corruption, form in self.errors[model].items()}
+
 
 def score(
     results: Results,
     *,
     baseline: str | None = None,
     models: Sequence[str] | None = None,
-    resamples: int = RESAMPLES,
+    clusters: Mapping[str, str] | None = None,
+    groups: Mapping[str, str] | None = None,
+    seeds: Mapping[str, Sequence[str]] | None = None,
+    resamples: int = _RESAMPLES,
     seed: int = 0,
     level: float = 0.95,
 ) -> Scores:
@@ -115,178 +127,149 @@ def score(
         results: from `open_results`.
         baseline: a published baseline, a model of the store, or `none`; the suite's own if None.
         models: only these; all if None.
-        resamples: of the bootstrap.
-        seed: of the bootstrap's draws.
+        clusters: which cluster each image id belongs to (patient, video, photographer); images of one cluster
+            are not independent, and intervals are over clusters. Images stand alone if None.
+        groups: which group each image id belongs to (hospital, camera); accuracy is given for each.
+        seeds: models that are trainings of one recipe, by the name of the recipe.
+        resamples: of the calibration error's bootstrap.
+        seed: of that bootstrap's weights.
         level: of all intervals.
     """
-    names = list(results.models if models is None else models)
-    reference = find_reference(results, baseline)
+    names = list(dict.fromkeys(results.models if models is None else models))
+    reference, notes = find_reference(results, baseline)
     stored = [reference.name] if reference and reference.stored else []
-    needed = list(dict.fromkeys([*names, *stored]))
     columns = columns_of(results.suite)
-    answers = SharedAnswers(results, needed)
-    values = np.hstack([error_columns(one, columns) for one in answers.values()])
-    draws = bootstrap_means(values, resamples=resamples, seed=seed)
-    means = {name: np.array([one.error(column) for column in columns]) for name, one in answers.items()}
-    width = len(columns)
-    drawn = {name: draws[:, i * width : (i + 1) * width] for i, name in enumerate(needed)}
-    made, resampled = [], {}
-    base = _base(reference, columns, means, drawn)
-    for name in dict.fromkeys(names):
-        scorer = _Scorer(
-            results.suite, columns, reference, means[name], drawn[name], base, len(values), level
-        )
-        resampled[name] = scorer.drawn_metrics()
-        made.append(_model_scores(name, answers[name], results, scorer))
-    headline = next(iter(made[0].metrics))
+    answers = SharedAnswers(results, list(dict.fromkeys([*names, *stored])))
+    ids = next(iter(answers.values())).ids
+    units = None if clusters is None else Clusters.of(ids, clusters)
+    errors = {name: _errors(one, columns) for name, one in answers.items()}
+    divisor = None
+    if reference is not None:
+        divisor = find_divisor(reference, columns, errors[stored[0]] if stored else None)
+        notes = (*notes, *_missing(divisor, results.suite, columns))
+    maker = _Maker(results, columns, divisor, units, groups, resamples, seed, level)
+    forms = {name: maker.metrics(name, errors[name]) for name in names}
+    made = {name: maker.scores(name, answers[name], errors[name], forms[name]) for name in names}
+    pairs = Pairs(forms, level)
+    headline = next(iter(forms[names[0]]))
     ranking = rank(
-        list(resampled),
-        [one.metrics[headline].value for one in made],
-        np.stack([one[headline] for one in resampled.values()]),
-        len(values),
+        names,
+        [made[name].metrics[headline].value for name in names],
+        pairs.apart(headline),
         better=metrics[headline].better or "lower",
-        level=level,
     )
-    order = {ranked.name: place for place, ranked in enumerate(ranking)}
-    made.sort(key=lambda one: order[one.model])
+    count = len(ids)
     return Scores(
-        results, reference, tuple(made), tuple(ranking), resampled, len(values), resamples, seed, level
+        results,
+        reference,
+        tuple(made[one.name] for one in ranking),
+        tuple(ranking),
+        pairs,
+        spread_over_seeds(forms, seeds or {}, level),
+        {name: maker.each_form(name, errors[name], "error") for name in names},
+        count,
+        count if units is None else units.count,
+        level,
+        (*notes, *_few(made[ranking[0].name].headline), *_warnings(forms[names[0]])),
     )
 
 
-def columns_of(suite: Suite) -> Columns:
-    """The columns that a suite's numbers are made of."""
-    return (*([None] if suite.clean else []), *suite.corruptions)
-
-
-def error_columns(answers: Answers, columns: Columns) -> NDArray[np.float32]:
-    """The errors of each image, `(images, columns)`."""
+def _errors(answers: Answers, columns: Columns) -> NDArray[np.float32]:
+    """How often each image was answered wrongly, `(images, columns)`."""
     return np.stack([answers.errors(column) for column in columns], axis=1)
 
 
-def _base(
-    reference: Reference | None, columns: Columns, means: Mapping[str, Means], drawn: Mapping[str, Means]
-) -> tuple[Means, Means] | None:
-    """The baseline's means, and the same in every resample; a published one does not vary."""
-    if reference is None:
-        return None
-    if reference.errors is None:
-        return means[reference.name], drawn[reference.name]
-    clean = np.nan if reference.clean is None else reference.clean
-    fixed = np.array([clean if column is None else reference.errors[column] for column in columns])
-    return fixed, fixed
+def _missing(divisor: Divisor, suite: Suite, columns: Columns) -> list[str]:
+    """Headline numbers that cannot be had, and why."""
+    wanted = [name for name in suite.metrics if name != "relative_mce" or None in columns]
+    return [
+        f"{metrics[name].title} is not shown: {divisor.unable[name]}."
+        for name in wanted
+        if name in divisor.unable
+    ]
 
 
-class _Scorer:
-    """The numbers of one model from its means, and the same of its resamples."""
-
-    def __init__(
-        self,
-        suite: Suite,
-        columns: Columns,
-        reference: Reference | None,
-        means: Means,
-        drawn: Means,
-        base: tuple[Means, Means] | None,
-        images: int,
-        level: float,
-    ) -> None:
-        self.columns = columns
-        self.means, self.drawn = means, drawn
-        self.base = base
-        self.images, self.level = images, level
-        self.metrics = statistics(suite, columns, reference)
-        if base is not None and None in columns and not (base[1][..., 1:] > base[1][..., :1]).all():
-            self.metrics.pop("relative_mce", None)  # a baseline that loses nothing cannot be divided by
-
-    def estimate(self, statistic: Callable[[Means, Means | None], Any]) -> Estimate:
-        value, drawn = self.both(statistic)
-        return interval(value, drawn, self.images, self.level)
-
-    def both(self, statistic: Callable[[Means, Means | None], Any]) -> tuple[float, NDArray[np.float64]]:
-        base, base_drawn = self.base or (None, None)
-        return float(statistic(self.means, base)), np.asarray(statistic(self.drawn, base_drawn))
-
-    def drawn_metrics(self) -> dict[str, NDArray[np.float64]]:
-        return {name: self.both(statistic)[1] for name, statistic in self.metrics.items()}
-
-    def each(self, made: Callable[[Means, Means | None, int], Any]) -> dict[str, Estimate]:
-        """One number a corruption."""
-        return {
-            column: self.estimate(lambda means, base, i=i: made(means, base, i))  # type: ignore[misc]
-            for i, column in enumerate(self.columns)
-            if column is not None
-        }
+def _warnings(forms: Mapping[str, Linear]) -> list[str]:
+    """What to know about metrics that are easily misread."""
+    if "relative_mce" not in forms:
+        return []
+    return [
+        "Relative mCE divides by what the baseline loses, which is little under some corruptions, and it "
+        "rewards a low clean accuracy: read it beside mCE and the clean accuracy."
+    ]
 
 
-def statistics(
-    suite: Suite, columns: Columns, reference: Reference | None
-) -> dict[str, Callable[[Means, Means | None], Any]]:
-    """The metrics that can be had, each a function of a model's means and the baseline's.
+def _few(headline: Estimate) -> list[str]:
+    """A note if there are so few images that the headline number says little."""
+    if headline.exact or headline.half_width <= 0.1:
+        return []
+    needed = -(-headline.n * (headline.half_width / 0.05) ** 2 // 100) * 100
+    return [
+        f"Not enough images to say much: with {headline.n:,} the headline number is known to "
+        f"±{100 * headline.half_width:.0f} points; about {needed:,.0f} would give ±5."
+    ]
 
-    The suite's own come first, in its order.
-    """
-    clean = None in columns
-    possible: dict[str, Callable[[Means, Means | None], Any]] = {}
-    if reference is not None:
-        possible["mce"] = lambda means, base: mean_corruption_error(
-            _errors(means, columns), _errors(base, columns)
+
+@dataclass(frozen=True, eq=False)
+class _Maker:
+    """What makes the numbers of one model after the other."""
+
+    results: Results
+    columns: Columns
+    divisor: Divisor | None
+    units: Clusters | None
+    groups: Mapping[str, str] | None
+    resamples: int
+    seed: int
+    level: float
+
+    def metrics(self, name: str, errors: NDArray[np.float32]) -> dict[str, Linear]:
+        forms = metric_forms(self.results.suite, self.columns, name, errors, self.divisor)
+        return {metric: self.united(form) for metric, form in forms.items()}
+
+    def united(self, form: Linear) -> Linear:
+        return form if self.units is None else form.clustered(self.units.index)
+
+    def each_form(self, name: str, errors: NDArray[np.float32], kind: str) -> dict[str, Linear]:
+        forms = corruption_forms(self.columns, name, errors, self.divisor, kind)
+        return {corruption: self.united(form) for corruption, form in forms.items()}
+
+    def each(self, name: str, errors: NDArray[np.float32], kind: str) -> dict[str, Estimate]:
+        forms = self.each_form(name, errors, kind)
+        return {corruption: form.estimate(self.level) for corruption, form in forms.items()}
+
+    def shares(self, answers: Answers, hits: NDArray[np.bool_]) -> dict[Condition, Estimate]:
+        """The share of images that a condition's row of `hits` has."""
+        if self.units is None:
+            counts = hits.sum(axis=1)
+            found = [clopper_pearson(int(count), len(answers), self.level) for count in counts]
+        else:
+            rows = [row.astype(np.float32)[:, None] for row in hits]
+            forms = [Linear.of(0.0, {answers.model: (row, np.ones(1))}) for row in rows]
+            found = [self.united(form).estimate(self.level) for form in forms]
+        return dict(zip(answers.conditions, found, strict=True))
+
+    def scores(
+        self, name: str, answers: Answers, errors: NDArray[np.float32], forms: Mapping[str, Linear]
+    ) -> ModelScores:
+        accuracies = self.shares(answers, answers.correct)
+        clean = next((value for condition, value in accuracies.items() if condition.clean), None)
+        cell = next(iter(self.results.cells[name].values()))
+        grouped = None if self.groups is None else group_scores(answers, self.groups, self.level)
+        return ModelScores(
+            model=name,
+            digest=str(cell.model.get("digest") or ""),
+            images=len(answers),
+            unread=answers.unread,
+            clean=clean,
+            metrics={metric: form.estimate(self.level) for metric, form in forms.items()},
+            corruptions=self.each(name, errors, "error"),
+            ce=self.each(name, errors, "ce"),
+            relative_ce=self.each(name, errors, "relative_ce"),
+            conditions=accuracies,
+            top5=self.shares(answers, answers.correct5),
+            calibration=calibrate(
+                replace(answers, model=name), self.units, self.level, resamples=self.resamples, seed=self.seed
+            ),
+            groups=grouped,
         )
-        if clean and (reference.stored or reference.clean is not None):
-            possible["relative_mce"] = lambda means, base: relative_mean_corruption_error(
-                _errors(means, columns), means[..., 0], _errors(base, columns), _first(base)
-            )
-    rows = [i for i, column in enumerate(columns) if column is not None or suite.clean_in_mean]
-    possible["mean_accuracy"] = lambda means, _: mean_accuracy(
-        {str(columns[i]): 1 - means[..., i : i + 1] for i in rows}
-    )
-    order = [name for name in suite.metrics if name in possible]
-    return {name: possible[name] for name in dict.fromkeys([*order, *possible])}
-
-
-def _first(base: Means | None) -> Any:
-    assert base is not None
-    return base[..., 0]
-
-
-def _errors(means: Means | None, columns: Columns) -> dict[str, Means]:
-    assert means is not None
-    return {column: means[..., i : i + 1] for i, column in enumerate(columns) if column is not None}
-
-
-def _model_scores(name: str, answers: Answers, results: Results, scorer: _Scorer) -> ModelScores:
-    hits = answers.correct.sum(axis=1)
-    count = len(answers)
-    accuracies = {
-        condition: clopper_pearson(int(hit), count, scorer.level)
-        for condition, hit in zip(answers.conditions, hits, strict=True)
-    }
-    top5 = answers.correct5.mean(axis=1)
-    clean = next((value for condition, value in accuracies.items() if condition.clean), None)
-    cell = next(iter(results.cells[name].values()))
-    ratio = scorer.base is not None
-    lost = "relative_mce" in scorer.metrics
-    return ModelScores(
-        model=name,
-        digest=str(cell.model.get("digest") or ""),
-        images=count,
-        unread=answers.unread,
-        clean=clean,
-        metrics={metric: scorer.estimate(statistic) for metric, statistic in scorer.metrics.items()},
-        corruptions=scorer.each(lambda means, _, i: means[..., i]),
-        ce=scorer.each(_ce) if ratio else {},
-        relative_ce=scorer.each(_relative_ce) if lost else {},
-        conditions=accuracies,
-        top5={condition: float(share) for condition, share in zip(answers.conditions, top5, strict=True)},
-        calibration=calibrate(answers, scorer.level),
-    )
-
-
-def _ce(means: Means, base: Means | None, i: int) -> Any:
-    assert base is not None
-    return corruption_error(means[..., i : i + 1], base[..., i : i + 1])
-
-
-def _relative_ce(means: Means, base: Means | None, i: int) -> Any:
-    assert base is not None
-    return relative_corruption_error(means[..., i : i + 1], means[..., 0], base[..., i : i + 1], base[..., 0])

@@ -31,6 +31,10 @@ class SharedAnswers(Mapping[str, Answers]):
                 f"{', '.join(self._models)} have no image in common; evaluate all of them on the same images"
             )
 
+    @property
+    def models(self) -> tuple[str, ...]:
+        return self._models
+
     def __getitem__(self, model: str) -> Answers:
         if model not in self._models:
             raise KeyError(model)

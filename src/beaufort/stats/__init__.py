@@ -1,31 +1,34 @@
 """Statistics: how sure a number is, and whether two differ by more than chance.
 
-Pure functions of arrays. What mixes conditions is resampled over base images, because the versions of one
-photo are not independent; one accuracy alone has an exact interval.
+Pure functions of arrays. What mixes conditions has an interval over base images, because the versions of one
+photo are not independent; one accuracy alone has an exact interval. No interval has width zero.
 """
 
 from __future__ import annotations
 
 from beaufort.stats.binomial import binomial_cdf, clopper_pearson
-from beaufort.stats.bootstrap import RESAMPLES, bootstrap, bootstrap_means, interval
+from beaufort.stats.bootstrap import RESAMPLES, Resamples, bootstrap, bootstrap_means, resample
+from beaufort.stats.bounded import mean_interval, mean_p_value
 from beaufort.stats.estimate import Estimate
-from beaufort.stats.paired import holm, mcnemar, paired_p_value
-from beaufort.stats.ranking import Ranked, rank
-from beaufort.stats.sequential import looks, seen_enough
+from beaufort.stats.paired import holm, mcnemar
+from beaufort.stats.ranking import Ranked, letters, rank
+from beaufort.stats.sequential import looks
 
 __all__ = [
     "RESAMPLES",
     "Estimate",
     "Ranked",
+    "Resamples",
     "binomial_cdf",
     "bootstrap",
     "bootstrap_means",
     "clopper_pearson",
     "holm",
-    "interval",
+    "letters",
     "looks",
     "mcnemar",
-    "paired_p_value",
+    "mean_interval",
+    "mean_p_value",
     "rank",
-    "seen_enough",
+    "resample",
 ]

@@ -1,4 +1,4 @@
-"""Which images a resample draws: compiled, and apart so that importing the statistics is quick."""
+"""How a resample weights the images: compiled, and apart so that importing the statistics is quick."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import numba
 import numpy as np
 
-__all__ = ["draw_counts"]
+__all__ = ["draw_uniform"]
 
 u64 = np.uint64
 _STEP = u64(0x9E3779B97F4A7C15)
@@ -23,25 +23,20 @@ def _mixed(x: Any) -> Any:
 
 
 @numba.njit(cache=True, nogil=True)
-def draw_counts(counts: Any, seed: Any, first: Any) -> None:
-    """Fill each row with how often each image was drawn; row i is resample `first` + i.
+def draw_uniform(numbers: Any, seed: Any, first: Any) -> None:
+    """Fill each row with numbers between 0 and 1, neither included; row i is resample `first` + i.
 
-    SplitMix64, started anew for each resample; a word gives two places by multiplication, which
-    favors none by more than n / 2³².
+    SplitMix64, started anew for each resample; a word gives two numbers of 24 bits.
     """
-    n = counts.shape[1]
-    span = u64(n)
-    half = u64(0xFFFFFFFF)
-    shift = u64(32)
-    for i in range(counts.shape[0]):
-        row = counts[i]
-        row[:] = 0
+    n = numbers.shape[1]
+    scale, half = np.float32(2.0**-24), np.float32(2.0**-25)
+    for i in range(numbers.shape[0]):
+        row = numbers[i]
         state = _mixed(_mixed(seed + _STEP) + (first + u64(i) + u64(1)) * _STEP)
-        for _ in range(n // 2):
+        for j in range(0, n - 1, 2):
             state += _STEP
             word = _mixed(state)
-            row[((word & half) * span) >> shift] += np.float32(1)
-            row[((word >> shift) * span) >> shift] += np.float32(1)
+            row[j] = np.float32(word >> u64(40)) * scale + half
+            row[j + 1] = np.float32((word >> u64(8)) & u64(0xFFFFFF)) * scale + half
         if n % 2:
-            word = _mixed(state + _STEP)
-            row[((word & half) * span) >> shift] += np.float32(1)
+            row[n - 1] = np.float32(_mixed(state + _STEP) >> u64(40)) * scale + half

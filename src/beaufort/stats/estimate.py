@@ -13,24 +13,33 @@ class Estimate:
 
     >>> f"{Estimate(0.7671, 0.752, 0.7822, 1000):.1%}"
     '76.7 % [75.2, 78.2]'
+    >>> f"{Estimate(1.0, 1.0, 1.0, 1000):.1%}"
+    '100.0 % (by definition)'
     """
 
     value: float
     low: float
     high: float
     n: int
-    """Base images it rests on."""
+    """Base images it rests on, or clusters of them."""
     level: float = 0.95
 
     def __format__(self, spec: str) -> str:
         """As text with the digits asked for, `.1%` or `.3f`."""
         if spec.endswith("%"):
             value, low, high = (f"{100 * x:{spec[:-1]}f}" for x in (self.value, self.low, self.high))
-            return f"{value} % [{low}, {high}]"
-        return f"{self.value:{spec}} [{self.low:{spec}}, {self.high:{spec}}]"
+            value += " %"
+        else:
+            value, low, high = (f"{x:{spec}}" for x in (self.value, self.low, self.high))
+        return f"{value} (by definition)" if self.exact else f"{value} [{low}, {high}]"
 
     def __str__(self) -> str:
         return f"{self:.4g}"
+
+    @property
+    def exact(self) -> bool:
+        """Whether the value holds by definition, as a baseline's mCE over itself; it has no interval."""
+        return self.low == self.high
 
     @property
     def half_width(self) -> float:

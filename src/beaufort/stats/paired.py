@@ -1,4 +1,4 @@
-"""Two models on the same images: is the difference more than chance?"""
+"""Two models on the same images under one condition: is the difference more than chance?"""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from beaufort.errors import OptionError
-from beaufort.stats.binomial import binomial_cdf, incomplete_beta
+from beaufort.stats.binomial import binomial_cdf
 
-__all__ = ["holm", "mcnemar", "paired_p_value"]
+__all__ = ["holm", "mcnemar"]
 
 
 def mcnemar(only_first: int, only_second: int) -> float:
@@ -23,7 +23,7 @@ def mcnemar(only_first: int, only_second: int) -> float:
     0.038574
     """
     if min(only_first, only_second) < 0:
-        raise OptionError(f"{only_first} and {only_second} came; accepted are counts from 0")
+        raise OptionError(f"counts must be whole numbers from 0, got {only_first} and {only_second}")
     n = only_first + only_second
     return min(1.0, 2 * binomial_cdf(min(only_first, only_second), n, 0.5))
 
@@ -36,30 +36,8 @@ def holm(p_values: Sequence[float] | NDArray[np.float64]) -> NDArray[np.float64]
     """
     p = np.asarray(p_values, np.float64)
     if p.ndim != 1 or not ((p >= 0) & (p <= 1)).all():
-        raise OptionError(f"p-values {p_values!r:.80} came; accepted is a list of numbers from 0 to 1")
+        raise OptionError(f"p_values must be a list of numbers from 0 to 1, got {p_values!r:.80}")
     order = np.argsort(p, kind="stable")
     adjusted = np.empty_like(p)
     adjusted[order] = np.minimum(np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1)), 1)
     return adjusted
-
-
-def paired_p_value(difference: float, spread: float, n: int) -> float:
-    """A two-sided p-value of a difference from its bootstrap standard error, by Student's t.
-
-    Counting resamples on the far side of zero could not give less than two in as many as there are, which
-    is too coarse once Holm's correction multiplies it by thousands of pairs.
-
-    Args:
-        difference: of two models on the same images.
-        spread: the standard deviation of the resampled differences.
-        n: base images.
-
-    >>> round(paired_p_value(0.02, 0.01, 1000), 4)
-    0.0458
-    """
-    if n < 2 or difference == 0:
-        return 1.0
-    if spread == 0:
-        return 0.0
-    t, degrees = difference / spread, n - 1
-    return incomplete_beta(degrees / 2, 0.5, degrees / (degrees + t * t))

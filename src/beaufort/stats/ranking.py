@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from beaufort.errors import OptionError
-from beaufort.stats.paired import holm, paired_p_value
 
-__all__ = ["Ranked", "rank"]
+__all__ = ["Ranked", "letters", "rank"]
 
 
 @dataclass(frozen=True)
@@ -26,7 +25,7 @@ class Ranked:
     worst: int
     """The worst place it may have: as many as there are, less the models that are surely worse."""
     groups: tuple[str, ...]
-    """Letters of the tie groups it is in; two models that share a letter are not told apart."""
+    """Letters; two models share a letter exactly if they are not told apart."""
 
     @property
     def place(self) -> str:
@@ -39,77 +38,72 @@ class Ranked:
 
 
 def rank(
-    names: Sequence[str],
-    values: Sequence[float],
-    drawn: NDArray[np.float64],
-    images: int,
-    *,
-    better: str = "lower",
-    level: float = 0.95,
+    names: Sequence[str], values: Sequence[float], apart: NDArray[np.bool_], *, better: str = "lower"
 ) -> list[Ranked]:
-    """Models from best to worst, with the places and tie groups that the data allow.
-
-    Two models are told apart if their difference is too large for its paired bootstrap standard error,
-    after Holm's correction over all pairs.
+    """Models from best to worst, with the places and letters that decided pairs allow.
 
     Args:
         names: the models.
         values: the metric of each.
-        drawn: the metric of each in every resample, `(models, resamples)`; paired, so of the same draws.
-        images: base images that the numbers rest on.
+        apart: which pairs are told apart, a symmetric matrix in the order of the names.
         better: `lower` or `higher`.
-        level: one less the chance of any false distinction.
+
+    >>> apart = np.array([[False, False, True], [False, False, False], [True, False, False]])
+    >>> [(one.name, one.place, one.groups) for one in rank("xyz", [3.0, 2.0, 1.0], apart)]
+    [('z', '1–2', ('a',)), ('y', '1–3', ('a', 'b')), ('x', '2–3', ('b',))]
     """
     if better not in ("lower", "higher"):
-        raise OptionError(f"better={better!r} came; accepted are 'lower' and 'higher'")
-    if not len(names) == len(values) == len(drawn):
+        raise OptionError(f"better must be 'lower' or 'higher', got {better!r}")
+    matrix = np.asarray(apart, np.bool_)
+    if not len(names) == len(values) or matrix.shape != (len(names), len(names)):
         raise OptionError(
-            f"{len(names)} names, {len(values)} values and {len(drawn)} rows of resamples came; "
-            "they must be as many"
+            f"names, values and both sides of apart must have one length, got {len(names)}, {len(values)} "
+            f"and {matrix.shape}"
         )
     sign = 1 if better == "lower" else -1
     order = sorted(range(len(names)), key=lambda i: (sign * values[i], names[i]))
-    apart = _told_apart(np.asarray(values, np.float64)[order], np.asarray(drawn)[order], images, 1 - level)
-    letters = _letters(apart)
+    matrix = matrix[np.ix_(order, order)]
+    displayed = letters(matrix)
     return [
         Ranked(
             names[i],
             float(values[i]),
-            1 + int(apart[:place, place].sum()),
-            len(order) - int(apart[place, place + 1 :].sum()),
-            letters[place],
+            1 + int(matrix[:place, place].sum()),
+            len(order) - int(matrix[place, place + 1 :].sum()),
+            displayed[place],
         )
         for place, i in enumerate(order)
     ]
 
 
-def _told_apart(
-    values: NDArray[np.float64], drawn: NDArray[np.float64], images: int, alpha: float
-) -> NDArray[np.bool_]:
-    """Which pairs differ by more than chance, a symmetric matrix."""
-    count = len(values)
-    apart = np.zeros((count, count), np.bool_)
-    pairs = list(combinations(range(count), 2))
-    if pairs:
-        p = holm(
-            [paired_p_value(values[a] - values[b], np.std(drawn[a] - drawn[b]), images) for a, b in pairs]
-        )
-        for (a, b), value in zip(pairs, p, strict=True):
-            apart[a, b] = apart[b, a] = value < alpha
-    return apart
+def letters(apart: NDArray[np.bool_]) -> list[tuple[str, ...]]:
+    """The letters of each model: two share one exactly if they are not told apart.
 
+    Every letter is a group of which no two are told apart. A pair that shares no letter yet starts a group,
+    to which all others are added, in order, that fit.
 
-def _letters(apart: NDArray[np.bool_]) -> list[tuple[str, ...]]:
-    """The compact letter display: every largest run of neighbors of which no two are told apart."""
+    >>> letters(np.array([[False, True, False], [True, False, False], [False, False, False]]))
+    [('a',), ('b',), ('a', 'b')]
+    """
     count = len(apart)
-    runs: list[range] = []
-    for start in range(count):
-        stop = start + 1
-        while stop < count and not apart[start:stop, stop].any():
-            stop += 1
-        if not runs or stop > runs[-1].stop:
-            runs.append(range(start, stop))
-    return [tuple(_letter(g) for g, run in enumerate(runs) if place in run) for place in range(count)]
+    covered = apart.copy()
+    groups: list[list[int]] = []
+    for first, second in combinations(range(count), 2):
+        if not covered[first, second]:
+            group = _group(apart, first, second)
+            covered[np.ix_(group, group)] = True
+            groups.append(group)
+    groups += [[model] for model in range(count) if not any(model in group for group in groups)]
+    groups.sort()
+    return [tuple(_letter(g) for g, group in enumerate(groups) if model in group) for model in range(count)]
+
+
+def _group(apart: NDArray[np.bool_], first: int, second: int) -> list[int]:
+    members = [first, second]
+    for other in range(len(apart)):
+        if other not in members and not apart[other, members].any():
+            members.append(other)
+    return sorted(members)
 
 
 def _letter(number: int) -> str:

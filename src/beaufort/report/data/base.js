@@ -23,8 +23,9 @@ const s = (tag, attributes, ...children) =>
   fill(document.createElementNS('http://www.w3.org/2000/svg', tag), attributes, children);
 
 const percent = (share, digits = 1) => (100 * share).toFixed(digits);
-const estimate = (t) => `${percent(t[0])}\u00a0% [${percent(t[1])}, ${percent(t[2])}]`;
-const bracket = (t) => `[${percent(t[1])}, ${percent(t[2])}]`;
+// A number without an interval holds by definition: a baseline over itself.
+const bracket = (t) => (t[1] === t[2] && t[0] === t[1] ? '(by definition)' : `[${percent(t[1])}, ${percent(t[2])}]`);
+const estimate = (t) => `${percent(t[0])}\u00a0% ${bracket(t)}`;
 const flip = (t) => [1 - t[0], 1 - t[2], 1 - t[1]];
 const images = () => `n = ${D.n.toLocaleString('en')} images`;
 const nameOf = (label) => D.classes[label] ?? `class ${label}`;

@@ -52,35 +52,36 @@ function eceChart(groups) {
     groups.map(([name, one], i) => {
       const at = px(x(i));
       return [s('path', { class: 'whisker', d: `M${at} ${y(one.ece[1])}V${y(one.ece[2])}M${at - 4} ${y(one.ece[1])}h8M${at - 4} ${y(one.ece[2])}h8` }),
-        s('circle', { class: 'point1', cx: at, cy: y(one.ece[0]), r: 4.5, 'data-tip': `${GROUP(name)}\nECE ${estimate(one.ece)}\n${images()}` })];
+        s('circle', { class: 'point1', cx: at, cy: y(one.ece[0]), r: 4.5, 'data-tip': `${GROUP(name)}\nECE ${estimate(one.ece)}\nwith its chance part ${percent(one.raw)}\u00a0%; a calibrated model would show ${percent(one.floor)}\u00a0%\n${images()}` })];
     })], top, 'ECE, %');
   return frame('Calibration error', 'lower is better', svg, 'Calibration error by severity; the table below has its numbers');
 }
 
 function gapChart(groups) {
   const svg = overSeverity(groups, (x, y) => {
-    const sure = groups.map(([, one], i) => [px(x(i)), y(one.confidence)]);
-    const right = groups.map(([, one], i) => [px(x(i)), y(one.accuracy)]);
+    const sure = groups.map(([, one], i) => [px(x(i)), y(one.confidence[0])]);
+    const right = groups.map(([, one], i) => [px(x(i)), y(one.accuracy[0])]);
     return [s('path', { class: 'area1', d: `${pathOf([...sure, ...[...right].reverse()])}Z` }),
       s('path', { class: 'two', d: pathOf(sure) }), s('path', { class: 'one', d: pathOf(right) }),
       sure.map(([cx, cy], i) => s('path', { class: 'point2', d: `M${cx} ${cy - 5}L${cx + 5} ${cy}L${cx} ${cy + 5}L${cx - 5} ${cy}Z`,
-        'data-tip': `${GROUP(groups[i][0])}\nmean confidence ${percent(groups[i][1].confidence)} %\n${images()}` })),
+        'data-tip': `${GROUP(groups[i][0])}\nmean confidence ${estimate(groups[i][1].confidence)}\n${images()}` })),
       right.map(([cx, cy], i) => s('circle', { class: 'point1', cx, cy, r: 4.5,
-        'data-tip': `${GROUP(groups[i][0])}\naccuracy ${percent(groups[i][1].accuracy)} %\n${images()}` }))];
+        'data-tip': `${GROUP(groups[i][0])}\naccuracy ${estimate(groups[i][1].accuracy)}\n${images()}` }))];
   }, 1, '%');
   return frame('Confidence gap', '◆ confidence ● accuracy', svg, 'Confidence and accuracy by severity; the table below has its numbers');
 }
 
 function calibrationTable(groups) {
   const cell = (text) => h('td', { class: 'num' }, text);
-  const heads = ['', 'ECE, %', 'confidence, %', 'accuracy, %', 'NLL', 'Brier', 'entropy, nats'];
+  const nats = (t, digits) => (t ? h('td', { class: 'num' }, `${t[0].toFixed(digits)} `, h('small', null, `[${t[1].toFixed(digits)}, ${t[2].toFixed(digits)}]`)) : cell('∞'));
+  const heads = ['', 'ECE, %', 'as usually printed, %', 'if calibrated, %', 'confidence, %', 'accuracy, %', 'NLL', 'Brier', 'entropy, nats'];
   return h('div', { class: 'scroll', tabindex: '0', role: 'region', 'aria-label': 'Calibration, scrolls sideways' },
     h('table', null, h('caption', { class: 'faint', style: 'text-align:left;padding:.5rem .7rem' },
       `${chosen().name}; ${images()}, ${D.bins} bins of equal width`),
     h('thead', null, h('tr', null, heads.map((text) => h('th', { scope: 'col', class: text ? 'num' : null }, text)))),
     h('tbody', null, groups.map(([name, one]) => h('tr', null, h('th', { scope: 'row' }, GROUP(name)),
-      number(one.ece), cell(percent(one.confidence)), cell(percent(one.accuracy)), cell(one.nll.toFixed(2)),
-      cell(one.brier.toFixed(3)), cell(one.entropy.toFixed(2)))))));
+      number(one.ece), cell(percent(one.raw)), cell(percent(one.floor)), number(one.confidence), number(one.accuracy),
+      nats(one.nll, 2), nats(one.brier, 3), nats(one.entropy, 2))))));
 }
 
 function drawCalibration() {

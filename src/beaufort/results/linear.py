@@ -1,0 +1,102 @@
+"""Numbers that are means over images: what each image adds to mCE, to an accuracy, to a difference of models.
+
+Every headline number is a mean over base images of a weighted sum of the image's errors, with weights that do
+not depend on the image. If the baseline is a model of the store, the weights are those of a straight line
+through the point that was measured, and the errors of the baseline have weights, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from beaufort.stats import Estimate, mean_interval, mean_p_value
+
+__all__ = ["Linear"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Linear:
+    """A number and what each image adds to it: the number is the mean."""
+
+    values: Floats
+    """One for each image, or for each cluster of images."""
+    weights: Mapping[str, Floats]
+    """By model: of its errors on an image, each between 0 and 1."""
+    constant: float
+    stretch: float = 1.0
+    """How many times as much as an average cluster the largest one can add; 1 if images stand alone."""
+
+    @classmethod
+    def of(cls, constant: float, terms: Mapping[str, tuple[NDArray[Any], Floats]]) -> Linear:
+        """The number with a constant and, for each model, errors `(images, k)` and their weights `(k,)`."""
+        values = constant + sum(errors @ weights for errors, weights in terms.values())
+        return cls(np.asarray(values), {name: weights for name, (_, weights) in terms.items()}, constant)
+
+    @cached_property
+    def value(self) -> float:
+        return float(self.values.mean())
+
+    @property
+    def n(self) -> int:
+        return len(self.values)
+
+    @property
+    def standard_error(self) -> float | None:
+        """The standard deviation of the mean; None for a single image."""
+        return float(self.values.std(ddof=1)) / self.n**0.5 if self.n > 1 else None
+
+    @cached_property
+    def bounds(self) -> tuple[float, float]:
+        """The least and the most that an image can add."""
+        low = self.constant + sum(float(np.minimum(weight, 0).sum()) for weight in self.weights.values())
+        high = self.constant + sum(float(np.maximum(weight, 0).sum()) for weight in self.weights.values())
+        return self._stretched(low), self._stretched(high)
+
+    def _stretched(self, bound: float) -> float:
+        return self.value + self.stretch * (bound - self.value)
+
+    def estimate(self, level: float) -> Estimate:
+        """The number with its interval over images."""
+        low, high = self.bounds
+        if not low < high:  # the same for every image: a baseline over itself
+            return Estimate(self.value, self.value, self.value, self.n, level)
+        return mean_interval(self.values, low=low, high=high, level=level)
+
+    def p_value(self) -> float:
+        """Of the hypothesis that the number is zero."""
+        low, high = self.bounds
+        return mean_p_value(self.values, low=low, high=high) if low < 0 < high else 1.0
+
+    def __sub__(self, other: Linear) -> Linear:
+        return self._combined(other, lambda a, b: a - b)
+
+    def __add__(self, other: Linear) -> Linear:
+        return self._combined(other, lambda a, b: a + b)
+
+    def __mul__(self, factor: float) -> Linear:
+        weights = {name: factor * weight for name, weight in self.weights.items()}
+        return Linear(factor * self.values, weights, factor * self.constant, self.stretch)
+
+    def _combined(self, other: Linear, combine: Callable[[Floats, Floats], Floats]) -> Linear:
+        nothing = np.zeros(1)
+        weights = {
+            name: combine(self.weights.get(name, nothing), other.weights.get(name, nothing))
+            for name in {**self.weights, **other.weights}
+        }
+        constant = float(combine(np.array(self.constant), np.array(other.constant)))
+        return Linear(combine(self.values, other.values), weights, constant, self.stretch)
+
+    def clustered(self, cluster: NDArray[np.intp]) -> Linear:
+        """The same number with whole clusters of images as units; `cluster` is the number of each image's."""
+        sizes = np.bincount(cluster)
+        average = len(cluster) / len(sizes)
+        sums = np.bincount(cluster, weights=self.values - self.value)
+        return Linear(self.value + sums / average, self.weights, self.constant, float(sizes.max()) / average)

@@ -1,0 +1,87 @@
+"""Differences between models: one family of statements that hold together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from beaufort.results.linear import Linear
+from beaufort.stats import Estimate
+
+__all__ = ["Difference", "Pairs"]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One metric of two models: the second less the first."""
+
+    metric: str
+    first: str
+    second: str
+    difference: Estimate
+    """All intervals of the family cover the truth together, in `level` of all repetitions."""
+    p: float
+    """Two-sided, adjusted for the whole family: below one less the level exactly if told apart."""
+
+    @property
+    def told_apart(self) -> bool:
+        """Whether the difference is more than chance: the interval does not contain zero."""
+        return self.difference.low > 0 or self.difference.high < 0
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """All pairs of some models under all metrics: the family that p-values and intervals are adjusted for.
+
+    The correction is Bonferroni's: each of m intervals has the level 1 - (1 - level) / m. It is not the
+    sharpest one, but intervals and decisions are the same statement, and they hold together.
+    """
+
+    forms: Mapping[str, Mapping[str, Linear]]
+    """By model and metric."""
+    level: float
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        return tuple(self.forms)
+
+    @cached_property
+    def metrics(self) -> tuple[str, ...]:
+        return tuple(next(iter(self.forms.values()))) if self.forms else ()
+
+    @property
+    def size(self) -> int:
+        """How many differences the family has."""
+        models = len(self.forms)
+        return models * (models - 1) // 2 * len(self.metrics)
+
+    @property
+    def each_level(self) -> float:
+        """The level of each interval."""
+        return 1 - (1 - self.level) / max(self.size, 1)
+
+    def difference(self, metric: str, first: str, second: str) -> Difference:
+        """The second model's metric less the first one's."""
+        form = self.forms[second][metric] - self.forms[first][metric]
+        estimate = form.estimate(self.each_level)
+        p = min(1.0, self.size * form.p_value())
+        return Difference(metric, first, second, estimate, p)
+
+    def differences(self, pairs: Sequence[tuple[str, str]] | None = None) -> tuple[Difference, ...]:
+        """Every pair under every metric."""
+        chosen = list(combinations(self.models, 2)) if pairs is None else pairs
+        return tuple(self.difference(metric, *pair) for pair in chosen for metric in self.metrics)
+
+    def apart(self, metric: str) -> NDArray[np.bool_]:
+        """Which pairs are told apart by a metric, a symmetric matrix in the order of the models."""
+        count = len(self.models)
+        matrix = np.zeros((count, count), np.bool_)
+        for (a, first), (b, second) in combinations(enumerate(self.models), 2):
+            form = self.forms[second][metric] - self.forms[first][metric]
+            matrix[a, b] = matrix[b, a] = self.size * form.p_value() < 1 - self.level
+        return matrix

@@ -1,0 +1,164 @@
+"""The numbers that a suite is summed up by, each as a mean over images."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from beaufort.metrics import (
+    mean_accuracy,
+    mean_corruption_error,
+    relative_mean_corruption_error,
+)
+from beaufort.results.baseline import Reference
+from beaufort.results.linear import Linear
+from beaufort.stats import mean_interval
+from beaufort.suites import Suite
+
+__all__ = ["Columns", "Divisor", "Means", "columns_of", "corruption_forms", "find_divisor", "metric_forms"]
+
+Means = NDArray[np.float64]
+"""Mean errors `(1 + corruptions,)`: the clean images first, then each corruption."""
+
+Columns = tuple[str | None, ...]
+"""What the columns of errors are: None for the clean images, then the corruptions."""
+
+Errors = NDArray[np.float32]
+"""How often each image was answered wrongly, `(images, columns)`; a share of the condition's severities."""
+
+FEWEST = 10
+"""Images that a baseline of the store must answer wrongly under each corruption before it can divide."""
+
+
+def columns_of(suite: Suite) -> Columns:
+    """The columns that a suite's numbers are made of."""
+    return (*([None] if suite.clean else []), *suite.corruptions)
+
+
+@dataclass(frozen=True, eq=False)
+class Divisor:
+    """A baseline's mean errors, and for which metrics they can divide."""
+
+    name: str
+    means: Means
+    errors: Errors | None
+    """Of each image, if the baseline is a model of the store; a published one does not vary."""
+    unable: Mapping[str, str]
+    """Metrics that cannot be formed, and why."""
+
+
+def find_divisor(reference: Reference, columns: Columns, errors: Errors | None) -> Divisor:
+    """What a baseline divides by; `errors` are those of a model of the store."""
+    if errors is not None:
+        return Divisor(
+            reference.name, errors.mean(axis=0, dtype=np.float64), errors, _unable(errors, columns)
+        )
+    assert reference.errors is not None
+    clean = np.nan if reference.clean is None else reference.clean
+    means = np.array([clean if column is None else reference.errors[column] for column in columns])
+    unable = {}
+    if None in columns and reference.clean is None:
+        unable["relative_mce"] = f"the clean error of {reference.title} was not published"
+    return Divisor(reference.name, means, None, unable)
+
+
+def _unable(errors: Errors, columns: Columns) -> dict[str, str]:
+    """The metrics that a model of the store cannot divide for: over what is nearly zero no interval holds."""
+    n = len(errors)
+    wrong = {column: int((errors[:, i] > 0).sum()) for i, column in enumerate(columns) if column is not None}
+    corruption, fewest = min(wrong.items(), key=lambda item: item[1])
+    if fewest < FEWEST:
+        more = f"about {-(-n * FEWEST // fewest):,}" if fewest else f"more than {n * FEWEST:,}"
+        reason = (
+            f"not enough images: the baseline answers {fewest} of {n:,} wrongly under {corruption}, and at "
+            f"least {FEWEST} are needed to divide by; {more} images would do"
+        )
+        return {"mce": reason, "relative_mce": reason}
+    if None not in columns:
+        return {}
+    for i, column in enumerate(columns):
+        if column is not None:
+            lost = mean_interval(errors[:, i].astype(np.float64) - errors[:, 0], low=-1, high=1)
+            if lost.low <= 0:
+                return {
+                    "relative_mce": "not enough images: it is not sure that the baseline loses accuracy "
+                    f"under {column} ({lost:.1%}), and what it loses is what relative mCE divides by"
+                }
+    return {}
+
+
+def metric_forms(
+    suite: Suite, columns: Columns, model: str, errors: Errors, divisor: Divisor | None
+) -> dict[str, Linear]:
+    """The headline numbers that can be had; the suite's own come first, in its order."""
+    places = [i for i, column in enumerate(columns) if column is not None]
+    possible: dict[str, Callable[[], Linear]] = {}
+    if divisor is not None:
+        if "mce" not in divisor.unable:
+            possible["mce"] = lambda: ratio_form(model, errors, divisor, places, columns, relative=False)
+        if None in columns and "relative_mce" not in divisor.unable:
+            possible["relative_mce"] = lambda: ratio_form(
+                model, errors, divisor, places, columns, relative=True
+            )
+    rows = [i for i, column in enumerate(columns) if column is not None or suite.clean_in_mean]
+    possible["mean_accuracy"] = lambda: _accuracy_form(model, errors, rows)
+    order = [name for name in suite.metrics if name in possible]
+    return {name: possible[name]() for name in dict.fromkeys([*order, *possible])}
+
+
+def corruption_forms(
+    columns: Columns, model: str, errors: Errors, divisor: Divisor | None, kind: str
+) -> dict[str, Linear]:
+    """One number a corruption: `error`, `ce` or `relative_ce`; none if it cannot be had."""
+    places = {column: i for i, column in enumerate(columns) if column is not None}
+    if kind == "error":
+        return {
+            column: Linear.of(0.0, {model: (errors, np.eye(len(columns))[i])}) for column, i in places.items()
+        }
+    relative = kind == "relative_ce"
+    needed = "relative_mce" if relative else "mce"
+    if divisor is None or needed in divisor.unable or (relative and None not in columns):
+        return {}
+    return {
+        column: ratio_form(model, errors, divisor, [i], columns, relative=relative)
+        for column, i in places.items()
+    }
+
+
+def ratio_form(
+    model: str, errors: Errors, divisor: Divisor, places: Sequence[int], columns: Columns, *, relative: bool
+) -> Linear:
+    """The mean over some columns of a model's error over the baseline's, clean errors subtracted or not."""
+    means = errors.mean(axis=0, dtype=np.float64)
+    base = divisor.means
+    named = {str(columns[i]): means[i : i + 1] for i in places}
+    base_named = {str(columns[i]): base[i : i + 1] for i in places}
+    if relative:
+        value = float(relative_mean_corruption_error(named, means[0], base_named, base[0]))
+    else:
+        value = float(mean_corruption_error(named, base_named))
+    clean = 1.0 if relative else 0.0
+    below = base[places] - clean * base[0]
+    quotient = (means[places] - clean * means[0]) / below
+    ours, theirs = np.zeros(len(columns)), np.zeros(len(columns))
+    ours[places] = 1 / (len(places) * below)
+    theirs[places] = -quotient / (len(places) * below)
+    if relative:
+        ours[0], theirs[0] = -ours[places].sum(), -theirs[places].sum()
+    if divisor.errors is None:
+        return Linear.of(value - float(means @ ours), {model: (errors, ours)})
+    if model == divisor.name:
+        return Linear.of(value, {model: (errors, np.zeros(len(columns)))})
+    constant = value - float(means @ ours) - float(base @ theirs)
+    return Linear.of(constant, {model: (errors, ours), divisor.name: (divisor.errors, theirs)})
+
+
+def _accuracy_form(model: str, errors: Errors, rows: Sequence[int]) -> Linear:
+    weights = np.zeros(errors.shape[1])
+    weights[rows] = -1 / len(rows)
+    means = errors.mean(axis=0, dtype=np.float64)
+    value = float(mean_accuracy({str(i): 1 - means[i : i + 1] for i in rows}))
+    return Linear.of(value - float(means @ weights), {model: (errors, weights)})
