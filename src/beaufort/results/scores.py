@@ -23,6 +23,7 @@ from beaufort.results.shared import SharedAnswers
 from beaufort.results.statistics import (
     Columns,
     Divisor,
+    Errors,
     columns_of,
     corruption_forms,
     find_divisor,
@@ -174,7 +175,7 @@ def score(
     )
 
 
-def _errors(answers: Answers, columns: Columns) -> NDArray[np.float32]:
+def _errors(answers: Answers, columns: Columns) -> Errors:
     """How often each image was answered wrongly, `(images, columns)`."""
     return np.stack([answers.errors(column) for column in columns], axis=1)
 
@@ -223,18 +224,18 @@ class _Maker:
     seed: int
     level: float
 
-    def metrics(self, name: str, errors: NDArray[np.float32]) -> dict[str, Linear]:
+    def metrics(self, name: str, errors: Errors) -> dict[str, Linear]:
         forms = metric_forms(self.results.suite, self.columns, name, errors, self.divisor)
         return {metric: self.united(form) for metric, form in forms.items()}
 
     def united(self, form: Linear) -> Linear:
         return form if self.units is None else form.clustered(self.units.index)
 
-    def each_form(self, name: str, errors: NDArray[np.float32], kind: str) -> dict[str, Linear]:
+    def each_form(self, name: str, errors: Errors, kind: str) -> dict[str, Linear]:
         forms = corruption_forms(self.columns, name, errors, self.divisor, kind)
         return {corruption: self.united(form) for corruption, form in forms.items()}
 
-    def each(self, name: str, errors: NDArray[np.float32], kind: str) -> dict[str, Estimate]:
+    def each(self, name: str, errors: Errors, kind: str) -> dict[str, Estimate]:
         forms = self.each_form(name, errors, kind)
         return {corruption: form.estimate(self.level) for corruption, form in forms.items()}
 
@@ -244,14 +245,12 @@ class _Maker:
             counts = hits.sum(axis=1)
             found = [clopper_pearson(int(count), len(answers), self.level) for count in counts]
         else:
-            rows = [row.astype(np.float32)[:, None] for row in hits]
+            rows = [row.astype(np.float64)[:, None] for row in hits]
             forms = [Linear.of(0.0, {answers.model: (row, np.ones(1))}) for row in rows]
             found = [self.united(form).estimate(self.level) for form in forms]
         return dict(zip(answers.conditions, found, strict=True))
 
-    def scores(
-        self, name: str, answers: Answers, errors: NDArray[np.float32], forms: Mapping[str, Linear]
-    ) -> ModelScores:
+    def scores(self, name: str, answers: Answers, errors: Errors, forms: Mapping[str, Linear]) -> ModelScores:
         accuracies = self.shares(answers, answers.correct)
         clean = next((value for condition, value in accuracies.items() if condition.clean), None)
         cell = next(iter(self.results.cells[name].values()))
