@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -171,7 +172,7 @@ def score(
         count,
         count if units is None else units.count,
         level,
-        (*notes, *_few(made[ranking[0].name].headline), *_warnings(forms[names[0]])),
+        (*notes, *_few(forms[ranking[0].name][headline], level), *_warnings(forms[names[0]])),
     )
 
 
@@ -200,14 +201,16 @@ def _warnings(forms: Mapping[str, Linear]) -> list[str]:
     ]
 
 
-def _few(headline: Estimate) -> list[str]:
+def _few(headline: Linear, level: float) -> list[str]:
     """A note if there are so few images that the headline number says little."""
-    if headline.exact or headline.half_width <= 0.1:
+    known = headline.estimate(level)
+    if known.exact or known.half_width <= 0.1:
         return []
-    needed = -(-headline.n * (headline.half_width / 0.05) ** 2 // 100) * 100
+    low, high = headline.bounds
+    needed = math.ceil((1.96 * (high - low) / 2 / 0.05) ** 2 / 100) * 100  # if images are all or nothing
     return [
-        f"Not enough images to say much: with {headline.n:,} the headline number is known to "
-        f"±{100 * headline.half_width:.0f} points; about {needed:,.0f} would give ±5."
+        f"Not enough images to say much: with {known.n:,} the headline number is known to "
+        f"±{100 * known.half_width:.0f} points; about {needed:,} would give ±5, or fewer."
     ]
 
 
