@@ -104,7 +104,7 @@ def measure(entry: Entry, choice: Choice | None = None) -> Count:
 
 
 def _made(choice: Choice, image: Bytes, seed: int) -> Bytes:
-    made: Bytes = choice.recipe.run(image[None], choice.params, Reference(seed), cpu_ops())[0]
+    made: Bytes = choice.recipe.run(image[None], choice.params, lambda: Reference(seed), cpu_ops())[0]
     return made
 
 
