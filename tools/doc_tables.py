@@ -25,7 +25,7 @@ __all__ = ["PLACES", "TABLES", "placed"]
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 
-DRAWS = 4
+DRAWS = 16
 """Of each photo or digit, where something is random."""
 
 SMALL = (28, 32, 64)
