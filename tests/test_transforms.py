@@ -218,7 +218,7 @@ def test_wrong_arguments_are_told_at_once(arguments, error, says):
 
 
 def test_scale_is_checked_at_once():
-    with pytest.raises(OptionError, match="accepted are auto"):
+    with pytest.raises(OptionError, match="scale must be one of auto"):
         Corrupt("fog", 3, scale="huge")
     with pytest.raises(OptionError, match="'relative' fits any size"):
         Corrupt("line", 3, scale="imagenet")
