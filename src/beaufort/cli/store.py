@@ -97,7 +97,7 @@ def export(
     `beaufort store export results summary.csv`
     """
     from beaufort.errors import OptionError
-    from beaufort.images import write_bytes
+    from beaufort.files import write_bytes
     from beaufort.store import FileStore, to_bytes
     from beaufort.store import query as ask
 
