@@ -12,8 +12,6 @@ import errno
 import itertools
 import os
 import re
-import secrets
-import socket
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -34,14 +32,14 @@ __all__ = [
 
 def _machine() -> str:
     """Where process numbers mean the same: a host, or a container on it."""
-    name = socket.gethostname()
+    name = os.uname().nodename if hasattr(os, "uname") else os.environ.get("COMPUTERNAME", "")
     with contextlib.suppress(OSError):
         name += str(Path("/proc/self/ns/pid").readlink())
     return f"{crc32(name.encode()):08x}"
 
 
 _HOST = _machine()
-_TOKEN = secrets.token_hex(4)
+_TOKEN = os.urandom(4).hex()
 _NAME = re.compile(
     r"\.beaufort-(?P<host>[0-9a-f]{8})-(?P<pid>\d+)-(?P<token>[0-9a-f]{8})-\d+\.part"
     r"|\.draft-\d+-[0-9a-f]{8}"  # as stores were written at first
