@@ -19,7 +19,7 @@ SOURCE = Path(beaufort.__file__).parent
 # A module imports from its own row and from rows above it.
 LAYERS = (
     ("errors",),
-    ("registry", "arrays"),
+    ("registry", "arrays", "files"),
     ("_samples",),
     ("metrics", "stats"),
     ("rng",),

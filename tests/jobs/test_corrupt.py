@@ -14,8 +14,8 @@ import pytest
 from PIL import Image
 
 import beaufort
+from beaufort import files
 from beaufort.errors import AssetError, OptionError, UnknownNameError
-from beaufort.images import files
 from beaufort.jobs import Report, corrupt_tree
 from beaufort.jobs import _walk as walk_module
 from beaufort.jobs._pool import run_bounded

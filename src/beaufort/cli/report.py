@@ -74,6 +74,11 @@ def report(
     results = open_results(store, suite=suite, seed=seed)
     wanted = _wanted(results, model)
     scores = score(results, baseline=baseline, models=wanted, resamples=resamples, seed=draw)
+    for name, lacks in sorted(results.incomplete.items()) if wanted is None else ():
+        typer.echo(
+            f"note: {printable(name)} is left out: it lacks {lacks} conditions of {printable(results.suite)}",
+            err=True,
+        )
     examples = _examples(scores, data, pictures, ask or [], draw)
     if target is None:
         typer.echo(to_text(scores, kind), nl=False)

@@ -33,7 +33,7 @@ from beaufort.evaluation.plan import Plan, Range, Setup, Work, make_plan
 from beaufort.evaluation.precision import Stop, run_until
 from beaufort.evaluation.provenance import provenance
 from beaufort.models import Model, load_model
-from beaufort.store import FileStore, Listing, predictions, summarize, unanswered
+from beaufort.store import FileStore, Listing, StoreError, predictions, summarize, unanswered
 from beaufort.suites import Step, Suite, get_suite
 
 __all__ = ["BLOCK", "Evaluation", "Progress", "Result", "cost", "evaluate", "plan"]
@@ -163,8 +163,14 @@ def evaluate(
         data = data if data.order is not None else data.shuffled(seed)
     planned = plan(models, suite, data, kept, limit=limit, seed=seed, strict=strict)
     run = _Run(planned, kept, jobs or max(1, (os.cpu_count() or 2) - 1), batch_size, keep_logits, progress)
+    notes = []
     if planned.setup.suite is not None:
-        kept.write_run(*_record(planned, planned.setup.suite, run.origin))
+        try:
+            kept.write_run(*_record(planned, planned.setup.suite, run.origin))
+        except StoreError as error:
+            if planned.images:
+                raise  # its answers could not be kept either
+            notes.append(f"the store has all answers, and cannot be written to ({error})")
     stop = None
     if precision is None:
         run.blocks(0, planned.setup.count)
@@ -172,12 +178,15 @@ def evaluate(
         stop = run_until(planned, kept, precision, baseline, run.blocks)
     listing = kept.listing()
     if scattered := [w.cell for w in planned.works if len(listing.get(w.cell.fingerprint, ())) > 1]:
-        for cell in scattered:
-            kept.gather(cell, listing)
+        try:
+            for cell in scattered:
+                kept.gather(cell, listing)
+        except StoreError as error:
+            notes.append(f"files could not be put together, which changes no result ({error})")
         listing = kept.listing()
     count = planned.setup.count if stop is None else stop.images
     results = (_result(work, count, kept, listing) for work in planned.works)
-    return Evaluation(tuple(results), tuple(run.problems), stop, tuple(run.engine.notes))
+    return Evaluation(tuple(results), tuple(run.problems), stop, (*run.engine.notes, *notes))
 
 
 def _record(planned: Plan, suite: Suite, origin: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -198,7 +207,13 @@ def _record(planned: Plan, suite: Suite, origin: dict[str, Any]) -> tuple[dict[s
 
 
 def _result(work: Work, count: int, store: FileStore, listing: Listing) -> Result:
-    sums = summarize(store.read(work.cell, listing).slice(0, count))
+    table = store.read(work.cell, listing).slice(0, count)
+    if len(table) < count or table["place"][-1].as_py() != count - 1:
+        raise StoreError(
+            f"{store.location} lacks answers of {work.model.spec.name} under {work.condition} that were kept "
+            "in it: it was changed while the run was under way; the same command makes what is missing"
+        )
+    sums = summarize(table)
     images, correct, unread = (int(sums[key]) for key in ("rows", "correct", "unread"))
     name, condition = work.model.spec.name, str(work.condition)
     reused = not _inside(work.gaps, 0, count)

@@ -9,7 +9,7 @@ from typing import Any
 
 from beaufort.corruptions import corruptions
 from beaufort.errors import OptionError
-from beaufort.images import remove_leftovers, write_bytes
+from beaufort.files import remove_leftovers, write_bytes
 from beaufort.jobs._disk import stop_reason
 
 __all__ = ["NOTE", "claim_folder"]

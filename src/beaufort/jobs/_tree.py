@@ -19,7 +19,8 @@ from PIL import Image
 from beaufort.arrays import MIN_SIDE
 from beaufort.corruptions import corruptions
 from beaufort.errors import AssetError, BeaufortError, OptionError
-from beaufort.images import Format, encode, is_leftover, remove_leftover, write_bytes
+from beaufort.files import is_leftover, remove_leftover, write_bytes
+from beaufort.images import Format, encode
 from beaufort.jobs._disk import stop_reason
 from beaufort.jobs._names import Cell
 from beaufort.jobs._pool import run_bounded

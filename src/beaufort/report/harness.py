@@ -120,6 +120,7 @@ def _config(scores: Scores) -> dict[str, Any]:
         "suite_digest": scores.suite.digest,
         "baseline": None if reference is None else {"name": reference.name, "source": reference.source},
         "metadata": {"version": scores.suite.version, **scores.suite.facts()},
+        **({"left_out": dict(sorted(results.incomplete.items()))} if results.incomplete else {}),
     }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from beaufort.report._text import counted
 from beaufort.report.headline import headline
 from beaufort.report.tables import Table, baseline_words, corruption_table, headline_table
 from beaufort.results import Scores
@@ -26,12 +27,19 @@ def to_markdown(scores: Scores) -> str:
                 f"{escape_markdown(ranking.caption)} {_baseline(scores)}",
                 *(escape_markdown(note) for note in scores.notes),
                 markdown_table(ranking),
+                *_left_out(scores),
                 escape_markdown(errors.caption),
                 markdown_table(errors),
             ]
         )
         + "\n"
     )
+
+
+def _left_out(scores: Scores) -> list[str]:
+    lacking = sorted(scores.results.incomplete.items())
+    told = ", ".join(f"{name} lacks {counted(n, 'condition')}" for name, n in lacking)
+    return [escape_markdown(f"Left out, as their answers are not complete: {told}.")] if lacking else []
 
 
 def markdown_table(table: Table) -> str:

@@ -80,7 +80,7 @@ def prepared_as(suite: Suite, cell: Cell) -> bool:
 
 
 def _settings(cells: Sequence[Cell]) -> list[Setting]:
-    data = dict.fromkeys((str(cell.data["digest"]), cell.data.get("order")) for cell in cells)
+    data = dict.fromkeys((str(cell.data.get("digest")), cell.data.get("order")) for cell in cells)
     seeds: dict[int | None, None] = dict.fromkeys(
         cell.condition["seed"] for cell in cells if "seed" in cell.condition
     )
@@ -93,11 +93,11 @@ def find_setting(
     """The setting that is meant: the last run's, or the only one there is."""
     settings = _settings(cells)
     if run is not None:
-        data = run["data"]
+        data = run.get("data", {})
         settings = [
-            s for s in settings if (s.data, s.order) == (data["digest"], data.get("order"))
+            s for s in settings if (s.data, s.order) == (data.get("digest"), data.get("order"))
         ] or settings
-        last = [s for s in settings if s.seed in (None, run["seed"] if seed is None else seed)]
+        last = [s for s in settings if s.seed in (None, run.get("seed") if seed is None else seed)]
         settings = last or settings
     if seed is not None:
         settings = [s for s in settings if s.seed in (None, seed)]
@@ -140,7 +140,7 @@ def cells_by_model(
     exact = "params" in next(iter(conditions), "")
     found: dict[tuple[str, str], dict[Condition, Cell]] = {}
     for cell in cells:
-        if (cell.data["digest"], cell.data.get("order")) != (setting.data, setting.order):
+        if (str(cell.data.get("digest")), cell.data.get("order")) != (setting.data, setting.order):
             continue
         if cell.condition.get("seed", setting.seed) != setting.seed:
             continue

@@ -2,24 +2,35 @@
 
 from __future__ import annotations
 
+from beaufort.store._gather import flat_origins
+from beaufort.store._house import Merged
 from beaufort.store.cells import Cell
-from beaufort.store.files import FileStore, Finding, Listing, Piece, StoreError
+from beaufort.store.export import to_bytes, to_json
+from beaufort.store.files import FileStore
+from beaufort.store.findings import TO_SET_ASIDE, FaultyFileError, Finding, Kind, StoreError
+from beaufort.store.pieces import Listing, Piece
 from beaufort.store.predictions import PredictionsError, Summary, predictions, summarize, unanswered
-from beaufort.store.sql import connect, query, to_bytes
+from beaufort.store.sql import connect, query
 
 __all__ = [
+    "TO_SET_ASIDE",
     "Cell",
+    "FaultyFileError",
     "FileStore",
     "Finding",
+    "Kind",
     "Listing",
+    "Merged",
     "Piece",
     "PredictionsError",
     "StoreError",
     "Summary",
     "connect",
+    "flat_origins",
     "predictions",
     "query",
     "summarize",
     "to_bytes",
+    "to_json",
     "unanswered",
 ]
