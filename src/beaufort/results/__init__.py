@@ -5,6 +5,7 @@ from __future__ import annotations
 from beaufort.results.answers import Answers
 from beaufort.results.baseline import Reference, find_reference
 from beaufort.results.calibration import Calibration
+from beaufort.results.columns import read_column
 from beaufort.results.compare import CalibrationDifference, Comparison, ConditionTest, compare
 from beaufort.results.gate import RULES, Answer, Check, Verdict, gate
 from beaufort.results.groups import GroupScores
@@ -45,5 +46,6 @@ __all__ = [
     "join_results",
     "open_results",
     "open_target",
+    "read_column",
     "score",
 ]
