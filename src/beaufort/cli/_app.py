@@ -18,6 +18,7 @@ from beaufort.cli import (
     gate,
     ls,
     make,
+    power,
     report,
     run,
     store,
@@ -84,6 +85,7 @@ app.command()(gallery.gallery)
 app.command()(run.run)
 app.command()(compare.compare)
 app.command()(gate.gate)
+app.command()(power.power)
 app.command()(validate.validate)
 app.command()(check.check)
 app.command()(report.report)

@@ -49,7 +49,8 @@ ClusterBy = Annotated[
     str | None,
     typer.Option(
         metavar="FILE.csv:COLUMN",
-        help="Images of one value (patient, video, photographer) are not independent: intervals are over values.",
+        help="Images of one value (patient, video, photographer) are not independent: intervals are over "
+        "values.",
     ),
 ]
 GroupBy = Annotated[

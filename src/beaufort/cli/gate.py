@@ -41,8 +41,8 @@ def gate(
     rule: Annotated[
         str,
         typer.Option(
-            help="noninferiority: passed only if a larger drop is ruled out. significance: failed only if the "
-            "drop is larger and surely above zero; never undecided."
+            help="noninferiority: passed only if a larger drop is ruled out. significance: failed only if "
+            "the drop is larger and surely above zero; never undecided."
         ),
     ] = "noninferiority",
     metric: Annotated[
@@ -77,8 +77,8 @@ def gate(
     `beaufort gate --store results --baseline main-results --max-drop 1.0`
 
     Exit code 0, passed: the whole 95 % interval is within the limit, for each check. 1, failed: the whole
-    interval of a check is beyond it. 3, undecided: a limit lies in its interval, and more images are needed. 2:
-    there is no answer, as something is missing, damaged, or cannot be compared: other data, another seed,
+    interval of a check is beyond it. 3, undecided: a limit lies in its interval, and more images are needed.
+    2: there is no answer, as something is missing, damaged, or cannot be compared: other data, another seed,
     another suite or version of it.
     """
     try:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from beaufort.report.headline import headline
+from beaufort.report.parts import group_table, seeds_table
 from beaufort.report.tables import Table, baseline_words, corruption_table, headline_table
 from beaufort.results import Scores
 from beaufort.stats import Estimate
@@ -28,10 +30,19 @@ def to_markdown(scores: Scores) -> str:
                 markdown_table(ranking),
                 escape_markdown(errors.caption),
                 markdown_table(errors),
+                *_parts(scores),
             ]
         )
         + "\n"
     )
+
+
+def _parts(scores: Scores) -> Iterator[str]:
+    """Tables of groups and trainings, if there are any."""
+    for table in (group_table(scores), seeds_table(scores)):
+        if table is not None:
+            yield escape_markdown(table.caption)
+            yield markdown_table(table)
 
 
 def markdown_table(table: Table) -> str:

@@ -67,7 +67,7 @@ def verdict_junit(verdict: Verdict) -> bytes:
             failure = {"type": check.answer.value, "message": f"{check.answer}: {told}"}
             ElementTree.SubElement(case, "failure", failure).text = told
     ElementTree.indent(root)
-    return ElementTree.tostring(root, encoding="utf-8", xml_declaration=True)
+    return bytes(ElementTree.tostring(root, encoding="utf-8", xml_declaration=True))
 
 
 def verdict_dict(verdict: Verdict) -> dict[str, Any]:

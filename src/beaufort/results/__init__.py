@@ -13,8 +13,10 @@ from beaufort.results.join import join_results
 from beaufort.results.linear import Linear
 from beaufort.results.open import Results, ResultsError, Setting, Source, open_results
 from beaufort.results.pairs import Difference, Pairs
+from beaufort.results.power import Plan, plan_images
 from beaufort.results.scores import ModelScores, Scores, score
 from beaufort.results.seeds import Seeds, SeedSpread
+from beaufort.results.spread import Spread, spread_of_accuracies, spread_of_results
 from beaufort.results.target import open_target
 
 __all__ = [
@@ -31,6 +33,7 @@ __all__ = [
     "Linear",
     "ModelScores",
     "Pairs",
+    "Plan",
     "Reference",
     "Results",
     "ResultsError",
@@ -39,6 +42,7 @@ __all__ = [
     "Seeds",
     "Setting",
     "Source",
+    "Spread",
     "Verdict",
     "compare",
     "find_reference",
@@ -46,6 +50,9 @@ __all__ = [
     "join_results",
     "open_results",
     "open_target",
+    "plan_images",
     "read_column",
     "score",
+    "spread_of_accuracies",
+    "spread_of_results",
 ]

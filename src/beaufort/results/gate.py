@@ -11,11 +11,12 @@ from beaufort.errors import OptionError
 from beaufort.metrics import metrics
 from beaufort.registry import unknown
 from beaufort.results.join import join_results
+from beaufort.results.linear import Linear
 from beaufort.results.open import Results
 from beaufort.results.scores import ModelScores, Scores, score
 from beaufort.stats import Estimate
 
-__all__ = ["RULES", "Answer", "Check", "Verdict", "gate"]
+__all__ = ["RULES", "Answer", "Check", "Verdict", "drop_form", "find_metric", "gate"]
 
 RULES = ("noninferiority", "significance")
 """`noninferiority` asks whether a drop larger than allowed is ruled out; `significance` fails only if the
@@ -149,10 +150,7 @@ def gate(
         joined, baseline=reference, models=[new, old], clusters=clusters, level=level, calibration=False
     )
     by_name = {one.model: one for one in scores.models}
-    name = scores.headline if metric is None else metric
-    if name not in by_name[new].metrics:
-        told = unknown(f"metric of {scores.suite}", name, dict.fromkeys(by_name[new].metrics))
-        raise OptionError(" ".join([told, *scores.notes]))
+    name = find_metric(scores, metric)
     checks = []
     if baseline is not None:
         checks.append(_drop(scores, name, new, old, max_drop, rule))
@@ -205,9 +203,23 @@ def _check_arguments(
         )
 
 
-def _drop(scores: Scores, metric: str, new: str, old: str, max_drop: float, rule: str) -> Check:
+def find_metric(scores: Scores, metric: str | None) -> str:
+    """A metric that the scores have; the first one if None."""
+    name = scores.headline if metric is None else metric
+    if name not in scores.models[0].metrics:
+        told = unknown(f"metric of {scores.suite}", name, dict.fromkeys(scores.models[0].metrics))
+        raise OptionError(" ".join([told, *scores.notes]))
+    return name
+
+
+def drop_form(scores: Scores, metric: str, new: str, old: str) -> Linear:
+    """How much worse the new model is than the old one, whichever way the metric counts."""
     sign = 1 if metrics[metric].better == "lower" else -1
-    form = (scores.pairs.forms[new][metric] - scores.pairs.forms[old][metric]) * sign
+    return (scores.pairs.forms[new][metric] - scores.pairs.forms[old][metric]) * sign
+
+
+def _drop(scores: Scores, metric: str, new: str, old: str, max_drop: float, rule: str) -> Check:
+    form = drop_form(scores, metric, new, old)
     title = metrics[metric].title
     points = f"{100 * max_drop:g} point{'' if max_drop == 0.01 else 's'}"
     demand = f"{title} at most {points} worse than the older model's"
