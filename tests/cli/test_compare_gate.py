@@ -51,19 +51,6 @@ def test_compare_takes_stores(fill: Fill) -> None:
     assert "two models" in invoke("compare", new, code=2)
 
 
-def test_gate_has_three_ends(fill: Fill) -> None:
-    new, old = fill("new", {"net": 0.85}).location, fill("old", {"net": 0.9}).location
-    assert "gate: failed" in invoke("gate", "--store", new, "--baseline", old, "--max-drop", "1", code=1)
-    assert "gate: passed" in invoke("gate", "--store", new, "--baseline", old, "--max-drop", "20")
-    assert "gate: passed" in invoke("gate", "--store", old, "--baseline", new)
-    other = fill("other", {"net": 0.9}, seed=3).location
-    assert "seeds 0 and 3" in invoke("gate", "--store", new, "--baseline", other, code=2)
-    assert "no answers" in invoke("gate", "--store", new, "--baseline", "memory://nothing-here", code=2)
-    facts = json.loads(invoke("gate", "--store", new, "--baseline", old, "--json", code=1))
-    assert facts["metric"] == "mean_accuracy"
-    assert facts["drop"]["low"] > 0
-
-
 @pytest.mark.usefixtures("_digits")
 def test_the_workflow_of_the_documentation_works(tmp_path: Path) -> None:
     """Its shell steps, in order: a push to main, then a pull request that breaks the model."""
