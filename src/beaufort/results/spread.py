@@ -198,9 +198,11 @@ def _assumed(
         shares[0] = clean
     apart = 2 * DIFFER * shares * (1 - shares) if differ is None else np.full(len(each), differ)
     high = float(np.abs(each).sum())
-    said = f"{100 * float(apart.mean()):.1f} % of answers differ"
     correlation = ALIKE if alike is None else alike
-    source = f"from {where}; {said}, and versions of one photo correlate with {correlation:g}"
+    source = (
+        f"from {where}, if {100 * float(apart.mean()):.1f} % of the answers of two models differ and their "
+        f"differences correlate with {correlation:g} between versions of one photo"
+    )
     return Spread(metric, source, each, apart, correlation, (-high, high))
 
 
