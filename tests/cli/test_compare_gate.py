@@ -48,7 +48,7 @@ def test_compare_takes_stores(fill: Fill) -> None:
     new, old = fill("new", {"net": 0.9}).location, fill("old", {"net": 0.7}).location
     text = invoke("compare", new, old)
     assert "net (new)" in text
-    assert "two models" in invoke("compare", new, code=2)
+    assert "at least two, got net" in invoke("compare", new, code=2)
 
 
 @pytest.mark.usefixtures("_digits")

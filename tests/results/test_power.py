@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from types import ModuleType
 
 import numpy as np
@@ -24,20 +21,7 @@ from beaufort.results.power import ALIKE, DIFFER
 from beaufort.store import FileStore
 from beaufort.suites import get_suite
 
-ROOT = Path(__file__).resolve().parents[2]
 Fill = Callable[..., FileStore]
-
-
-@pytest.fixture(scope="module")
-def simulation() -> ModuleType:
-    """The benchmark that simulates gates."""
-    spec = importlib.util.spec_from_file_location("benchmark_gate", ROOT / "benchmarks" / "gate.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # dataclasses look their module up
-    spec.loader.exec_module(module)
-    return module
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ def read_column(text: str) -> dict[str, str]:
 
     Args:
         text: `FILE.csv:COLUMN`. The ids of the images stand in the column `id`, or in the first one if none
-            has that name; what each image is called, `beaufort query "select distinct id from predictions"` says.
+            has that name. `beaufort query "select distinct id from predictions"` says what they are.
     """
     file, between, column = text.rpartition(":")
     if not between or not file or not column:
