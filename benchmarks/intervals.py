@@ -1,12 +1,13 @@
-"""How long the statistics take, and how many images a precision saves.
+"""How long the statistics take, and what stopping at a precision costs and saves.
 
     python benchmarks/intervals.py speed
-    python benchmarks/intervals.py coverage
+    python benchmarks/intervals.py precision
     python benchmarks/intervals.py savings STORE
 
-`speed`: 10,000 resamples of 50,000 images under 75 conditions. `coverage`: how often 95 % intervals of
-simulated photos cover the truth, at a fixed number of photos and when a precision decides. `savings`: the
-stopping rule of `beaufort run --precision`, replayed on the answers of a store in random orders.
+`speed`: an interval and a p-value of 50,000 images, and 10,000 resamples of them under 75 conditions.
+`precision`: how often the interval at the stop covers the truth, for simulated photos. `savings`: the
+stopping rule of `beaufort run --precision`, replayed on the answers of a store in random orders. How often
+intervals cover the truth is `interval_coverage.py`'s to tell.
 """
 
 from __future__ import annotations
@@ -21,56 +22,69 @@ import numpy as np
 from numpy.typing import NDArray
 
 from beaufort.results import open_results
-from beaufort.stats import Estimate, bootstrap, bootstrap_means, looks, seen_enough
+from beaufort.stats import bootstrap_means, looks, mean_interval, mean_p_value
 
 
 def speed(images: int, conditions: int, resamples: int) -> None:
     wrong = np.random.default_rng(0).random((images, conditions)) < 0.4
     bootstrap_means(wrong[:100], resamples=10)  # compiles
+    mean_interval(wrong[:100].mean(axis=1))
     wall, cpu = [], []
     for seed in range(3):
         start, used = time.perf_counter(), time.process_time()
         bootstrap_means(wrong, resamples=resamples, seed=seed)
         wall.append(time.perf_counter() - start)
         cpu.append(time.process_time() - used)
+    shares = wrong.mean(axis=1)
+    start = time.perf_counter()
+    mean_interval(shares)
+    between = time.perf_counter()
+    mean_p_value(shares - 0.4, low=-1, high=1)
+    print(f"interval of {images:,} images: {1000 * (between - start):.1f} ms")
+    print(f"p-value of {images:,} images: {1000 * (time.perf_counter() - between):.1f} ms")
     print(f"{resamples:,} resamples × {conditions} conditions × {images:,} images")
     print(f"{statistics.median(wall):.2f} s wall, {statistics.median(cpu):.2f} s CPU (median of 3)")
     print(f"{os.cpu_count()} cores, Python {platform.python_version()}, NumPy {np.__version__}")
 
 
-def coverage(repeats: int) -> None:
-    """Each photo has a difficulty of its own, which all its 75 versions share."""
-    print(f"share of {repeats} simulated 95 % intervals of a mean accuracy that cover the truth")
-    print(
-        "| accuracy | ± points | photos, mean | fixed number | precision decides | without the second rule |"
-    )
-    print("|---:|---:|---:|---:|---:|---:|")
-    cases = ((0.3, 2.0, 0.015), (0.6, 1.0, 0.02), (0.95, 1.0, 0.006), (0.98, 0.3, 0.005), (0.99, 0.3, 0.006))
-    for mean, alike, precision in cases:
+CASES: tuple[tuple[str, float, float, float], ...] = (
+    ("30 % right", 0.3, 2.0, 0.015),
+    ("60 % right, all or none", 0.6, 1.0, 0.02),
+    ("98 % right, all or none", 0.98, 0.3, 0.005),
+    ("99 % right, all or none", 0.99, 0.3, 0.006),
+    ("1 % always wrong, a little noise", 0.01, 0.0, 0.005),
+    ("0.3 % always wrong, a little noise", 0.003, 0.0, 0.005),
+)
+"""Name, mean accuracy (or share of photos that are always wrong), how alike versions are, precision."""
+
+
+def precision(repeats: int) -> None:
+    print(f"share of {repeats} simulated 95 % intervals of a mean accuracy at the stop that cover the truth")
+    print("| photos | ± points | photos used, mean | covered |")
+    print("|---|---:|---:|---:|")
+    for name, share, alike, wanted in CASES:
         rng = np.random.default_rng(1)
-        hits, used = np.zeros(3), []
-        for repeat in range(repeats):
-            chance = rng.beta(mean * alike, (1 - mean) * alike, 12_000)
-            share = rng.binomial(75, chance) / 75
-            stops: dict[bool, Estimate] = {}
-            for count in looks(len(share)):
-                estimate = _mean(share[:count], repeat)
-                if estimate.half_width <= precision:
-                    stops.setdefault(False, estimate)
-                    if seen_enough(1 - share[:count]):
-                        break
+        hits, used = 0, []
+        for _ in range(repeats):
+            values, truth = _photos(rng, share, alike)
+            for count in looks(len(values)):
+                estimate = mean_interval(values[:count])
+                if estimate.half_width <= wanted:
+                    break
             used.append(count)
-            found = (_mean(share[-count:], repeat), estimate, stops.get(False, estimate))
-            hits += [one.low <= mean <= one.high for one in found]
-        fixed, ruled, bare = hits / repeats
-        print(
-            f"| {mean:.0%} | {100 * precision:g} | {statistics.mean(used):,.0f} "
-            f"| {fixed:.1%} | {ruled:.1%} | {bare:.1%} |"
-        )
+            hits += estimate.low <= truth <= estimate.high
+        print(f"| {name} | {100 * wanted:g} | {statistics.mean(used):,.0f} | {hits / repeats:.1%} |")
 
 
-def _mean(share: NDArray[np.float64], seed: int) -> Estimate:
-    return bootstrap(share, lambda means: means[..., 0], resamples=500, seed=seed)
+def _photos(
+    rng: np.random.Generator, share: float, alike: float, count: int = 12_000
+) -> tuple[NDArray[np.float64], float]:
+    """The share of its 75 versions that each photo is answered rightly in, and the mean over all photos."""
+    if alike:
+        return rng.binomial(75, rng.beta(share * alike, (1 - share) * alike, count)) / 75, share
+    values = rng.binomial(75, 0.99, count) / 75
+    values[rng.random(count) < share] = 0
+    return values, 0.99 * (1 - share)
 
 
 def savings(store: str, orders: int) -> None:
@@ -88,9 +102,9 @@ def savings(store: str, orders: int) -> None:
         for order in range(orders):
             mixed = share[np.random.default_rng(order).permutation(len(share))]
             for count in looks(len(mixed)):
-                width = _mean(mixed[:count], order).half_width
+                width = mean_interval(mixed[:count]).half_width
                 for p in points:
-                    met = width <= p / 100 and seen_enough(1 - mixed[:count])
+                    met = width <= p / 100
                     if len(used[p]) == order and (met or count == len(mixed)):
                         used[p].append(count)
         cells = (f"{statistics.mean(used[p]):,.0f} |" for p in points)
@@ -106,7 +120,7 @@ def main() -> None:
     fast.add_argument("--images", type=int, default=50_000)
     fast.add_argument("--conditions", type=int, default=75)
     fast.add_argument("--resamples", type=int, default=10_000)
-    covered = commands.add_parser("coverage")
+    covered = commands.add_parser("precision")
     covered.add_argument("--repeats", type=int, default=1000)
     saved = commands.add_parser("savings")
     saved.add_argument("store")
@@ -114,8 +128,8 @@ def main() -> None:
     given = parser.parse_args()
     if given.command == "speed":
         speed(given.images, given.conditions, given.resamples)
-    elif given.command == "coverage":
-        coverage(given.repeats)
+    elif given.command == "precision":
+        precision(given.repeats)
     else:
         savings(given.store, given.orders)
 

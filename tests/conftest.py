@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
+from beaufort.metrics import BASELINE_NAMES, get_baseline
 from beaufort.store import Cell, FileStore, predictions
 from beaufort.suites import Suite, get_suite
 
@@ -110,7 +111,9 @@ def fill_store(
             store.write(Cell(model, facts, about), 0, predictions(ids, labels, logits), {"command": ["made"]})
     if record:
         about = {"suite": asked.as_dict(), "data": facts, "seed": seed, "models": sorted(models)}
-        store.write_run(about, {"images": images, "classes": list("0123456789"), "time": "2026"})
+        named = get_baseline(asked.baseline).classes if asked.baseline in BASELINE_NAMES else CLASSES
+        classes = [str(label) for label in range(named or CLASSES)]  # a published baseline's own
+        store.write_run(about, {"images": images, "classes": classes, "time": "2026"})
     return store
 
 

@@ -1,4 +1,4 @@
-"""Every error Beaufort raises on purpose.
+"""Every error that Beaufort raises on purpose, and its warning.
 
 All share one base, so that a caller can catch the family; each also is the built-in error that a
 caller would expect.
@@ -14,6 +14,7 @@ __all__ = [
     "ImageValueError",
     "MissingExtraError",
     "OptionError",
+    "SizeWarning",
     "UnknownNameError",
 ]
 
@@ -47,6 +48,10 @@ class ImageFileError(BeaufortError, OSError):
 
 class AssetError(BeaufortError, OSError):
     """A file of the catalog that no source gave, or that is not the one expected."""
+
+
+class SizeWarning(UserWarning):
+    """Images of a size that the published constants were not chosen for; given once in a process."""
 
 
 class MissingExtraError(BeaufortError, ImportError):

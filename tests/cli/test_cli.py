@@ -113,7 +113,7 @@ def test_many_problems_are_cut_short(tmp_path: Path) -> None:
         (["--corruption", "wether"], "did you mean 'weather'"),
         (["--severity", "6"], "1-5"),
         (["--severity", "5-1"], "1-5"),
-        (["--scale", "huge"], "accepted are auto, relative"),
+        (["--scale", "huge"], "must be one of auto, relative"),
         (["--jobs", "0"], "from 1"),
         (["--quality", "101"], "from 1 to 100"),
         (["--format", "gif"], "keep"),

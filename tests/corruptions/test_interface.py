@@ -117,26 +117,6 @@ def test_severity_when_none_is_given() -> None:
         assert np.array_equal(none, corruptions[name](digit(), severity, scale="mnist", ids=[1]))
 
 
-def test_auto_takes_the_nearest_scale() -> None:
-    for side, channels, scale in (
-        (28, 1, "mnist"),
-        (29, 1, "mnist"),
-        (30, 1, "cifar"),
-        (28, 3, "cifar"),
-        (16, 3, "cifar"),
-        (45, 3, "cifar"),
-        (46, 3, "tiny"),
-        (119, 3, "tiny"),
-        (120, 3, "imagenet"),
-        (258, 3, "imagenet"),
-        (259, 3, "inception"),
-        (900, 3, "inception"),
-    ):
-        image = picture(side, side + 20, channels)
-        out = corruptions["contrast"](image, 2)
-        assert np.array_equal(out, corruptions["contrast"](image, 2, scale=scale)), (side, channels)
-
-
 def test_auto_is_relative_where_there_are_no_constants() -> None:
     assert np.array_equal(corrupt(PHOTO, 3, "translate"), corrupt(PHOTO, 3, "translate", scale="relative"))
 

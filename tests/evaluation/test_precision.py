@@ -115,7 +115,7 @@ def test_a_precision_that_cannot_be(tmp_path: Path, precision: float) -> None:
 
 
 def test_conditions_alone_have_no_headline(tmp_path: Path) -> None:
-    with pytest.raises(OptionError, match="without a suite"):
+    with pytest.raises(OptionError, match="needs a suite"):
         evaluate([quarters()], SUITE.conditions("dots"), dataset(600), tmp_path, precision=0.02)
 
 

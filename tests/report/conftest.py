@@ -12,6 +12,7 @@ import pytest
 
 from beaufort.conditions import Condition
 from beaufort.datasets import Dataset, from_arrays
+from beaufort.metrics import BASELINE_NAMES, get_baseline
 from beaufort.results import Answers, Results, Scores, open_results, score
 from beaufort.results.open import Setting
 from beaufort.store import Cell, FileStore, predictions
@@ -52,6 +53,13 @@ def dataset(count: int = 60, side: int = 32, channels: int = 3) -> Dataset:
     return from_arrays("toys", images, np.arange(count) % len(CLASSES), classes=CLASSES)
 
 
+def all_classes(suite: Suite, classes: Sequence[str] = CLASSES) -> tuple[str, ...]:
+    """As many classes as the suite's published baseline has, so that it may be divided by."""
+    wanted = get_baseline(suite.baseline).classes if suite.baseline in BASELINE_NAMES else None
+    more = range(len(classes), wanted or len(classes))
+    return (*classes, *(f"class_{i}" for i in more))
+
+
 def logits(labels: np.ndarray, strength: float, seed: Sequence[int]) -> np.ndarray:
     """Answers that are right more often the larger the strength."""
     rng = np.random.default_rng(list(seed))
@@ -85,7 +93,7 @@ def fill(
             table = predictions(data.ids, data.labels, logits(data.labels, strength, (place, row)))
             store.write(Cell(model, about, facts), 0, table, ORIGIN)
     facts = {"suite": suite.as_dict(), "data": about, "seed": 0, "models": models}
-    store.write_run(facts, {"images": len(data), "classes": list(data.classes), **ORIGIN})
+    store.write_run(facts, {"images": len(data), "classes": list(all_classes(suite)), **ORIGIN})
     return store
 
 
@@ -97,7 +105,9 @@ def results_of(
     conditions = tuple(suite.conditions("made"))
     labels = (np.arange(count) if few else np.arange(count) % len(classes)).astype(np.int32)
     cells: dict[str, dict[Condition, Cell]] = {}
-    results = Results(suite, Setting("0" * 64, None, 0), "made", tuple(classes), cells, {}, {}, (ORIGIN,))
+    results = Results(
+        suite, Setting("0" * 64, None, 0), "made", all_classes(suite, classes), cells, {}, {}, (ORIGIN,)
+    )
     for place, name in enumerate(names):
         cells[name] = {
             condition: Cell({"name": name, "digest": f"sha256:{place:064x}"}, {"name": "made"}, {"row": row})

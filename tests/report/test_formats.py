@@ -115,10 +115,12 @@ def test_csv_has_every_number(scores: Scores) -> None:
             severity = "" if condition.severity is None else str(condition.severity)
             key = model.model, condition.corruption or "", severity
             check(found[*key, "accuracy", str(condition)], estimate)
-            assert float(found[*key, "accuracy5", str(condition)]["value"]) == model.top5[condition]
+            check(found[*key, "accuracy5", str(condition)], model.top5[condition])
         check(found[model.model, "*", "5", "ece", ""], model.calibration["5"].ece)
-        row = found[model.model, "*", "5", "nll", ""]
-        assert (float(row["value"]), row["low"], row["n"]) == (model.calibration["5"].nll, "", "60")
+        for metric in ("confidence", "nll", "brier", "entropy"):
+            check(found[model.model, "*", "5", metric, ""], getattr(model.calibration["5"], metric))
+        row = found[model.model, "*", "5", "raw_ece", ""]
+        assert (float(row["value"]), row["low"], row["n"]) == (model.calibration["5"].raw_ece, "", "60")
 
 
 def check(row: dict[str, str], estimate: Estimate) -> None:
@@ -134,7 +136,10 @@ def test_json_is_what_harness_users_know(alone: Scores) -> None:
     assert group["alias"] == "small"
     assert group["acc,none"] == model.metrics["mean_accuracy"].value
     assert group["acc_low,none"] == model.metrics["mean_accuracy"].low
-    assert group["acc_stderr,none"] == pytest.approx(alone.drawn["middling"]["mean_accuracy"].std(ddof=1))
+    answers = alone.results.answers("middling")
+    damaged = [row for row, condition in enumerate(answers.conditions) if not condition.clean]
+    shares = answers.correct[damaged].mean(axis=0)
+    assert group["acc_stderr,none"] == pytest.approx(shares.std(ddof=1) / math.sqrt(60))
     task = found["results"]["small/fog@3"]
     accuracy = next(value for condition, value in model.conditions.items() if str(condition) == "toys/fog@3")
     assert (task["acc,none"], task["acc_high,none"]) == (accuracy.value, accuracy.high)

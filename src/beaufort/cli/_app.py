@@ -97,14 +97,25 @@ app.add_typer(store.app, name="store")
 
 def main() -> None:
     """Run the command line."""
-    _quiet()
+    _set_warnings()
     app()
 
 
-def _quiet() -> None:
-    """Pillow warns about a huge picture before it is refused; the refusal says enough."""
+def _set_warnings() -> None:
+    """Show our own as notes; leave out Pillow's about a huge picture, whose refusal says enough."""
     import warnings
 
     from PIL import Image
 
+    from beaufort.errors import SizeWarning
+
+    show = warnings.showwarning
+
+    def note(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
+        if issubclass(category, SizeWarning):
+            typer.echo(f"note: {message}", err=True)
+        else:
+            show(message, category, *place, **more)
+
+    warnings.showwarning = note
     warnings.simplefilter("ignore", Image.DecompressionBombWarning)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from beaufort.metrics import metrics
-from beaufort.report._text import base_name, metric_title, units, words
+from beaufort.report._text import base_name, counted, metric_title, units, words
 from beaufort.results import Scores
 from beaufort.stats import Estimate
 
@@ -92,6 +92,6 @@ def _error(accuracy: Estimate | None) -> Estimate | None:
 def _caption(scores: Scores) -> str:
     """What the numbers are and rest on."""
     return (
-        f"{scores.suite.title} ({scores.suite}), {scores.images:,} images of {scores.results.dataset}. "
-        f"In percent, with {100 * scores.level:g} % intervals over {units(scores)}."
+        f"{scores.suite.title} ({scores.suite}), {counted(scores.images, 'image')} of "
+        f"{scores.results.dataset}. In percent, with {100 * scores.level:g} % intervals over {units(scores)}."
     )

@@ -64,15 +64,11 @@ class Answers:
             found.setdefault(condition.corruption, []).append(row)
         return found
 
-    def errors(self, corruption: str | None) -> NDArray[np.float32]:
+    def errors(self, corruption: str | None) -> NDArray[np.float64]:
         """How often each image was answered wrongly under a corruption: the mean over its severities."""
         wrong = ~self.correct[self.rows[corruption]]
-        mean: NDArray[np.float32] = wrong.mean(axis=0, dtype=np.float32)
+        mean: NDArray[np.float64] = wrong.mean(axis=0, dtype=np.float64)
         return mean
-
-    def error(self, corruption: str | None) -> float:
-        """The share of wrong answers under a corruption, all severities together."""
-        return 1 - float(self.correct[self.rows[corruption]].mean())
 
     def take(self, places: NDArray[np.intp]) -> Answers:
         """The same for some of the images."""

@@ -67,6 +67,27 @@ class Results:
         """How many classes there are: the data set's, or else the models'; None if neither is known."""
         return len(self.classes) or self.outputs
 
+    @classmethod
+    def of(
+        cls,
+        suite: Suite,
+        answers: Mapping[str, Answers],
+        *,
+        dataset: str = "made",
+        classes: Sequence[str] = (),
+    ) -> Results:
+        """Results that no store holds, from the answers of each model."""
+        cells = {
+            name: {
+                condition: Cell({"name": name}, {"name": dataset}, {"condition": str(condition)})
+                for condition in one.conditions
+            }
+            for name, one in answers.items()
+        }
+        results = cls(suite, Setting("", None, None), dataset, tuple(classes), cells, {}, {})
+        results._read.update(answers)
+        return results
+
     @property
     def models(self) -> tuple[str, ...]:
         """The names of the models, in alphabetical order."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -23,6 +24,7 @@ from beaufort.results.shared import SharedAnswers
 from beaufort.results.statistics import (
     Columns,
     Divisor,
+    Errors,
     columns_of,
     corruption_forms,
     find_divisor,
@@ -172,11 +174,11 @@ def score(
         count,
         count if units is None else units.count,
         level,
-        (*notes, *_few(made[ranking[0].name].headline), *_warnings(forms[names[0]])),
+        (*notes, *_few(forms[ranking[0].name][headline], level), *_warnings(forms[names[0]])),
     )
 
 
-def _errors(answers: Answers, columns: Columns) -> NDArray[np.float32]:
+def _errors(answers: Answers, columns: Columns) -> Errors:
     """How often each image was answered wrongly, `(images, columns)`."""
     return np.stack([answers.errors(column) for column in columns], axis=1)
 
@@ -201,14 +203,16 @@ def _warnings(forms: Mapping[str, Linear]) -> list[str]:
     ]
 
 
-def _few(headline: Estimate) -> list[str]:
+def _few(headline: Linear, level: float) -> list[str]:
     """A note if there are so few images that the headline number says little."""
-    if headline.exact or headline.half_width <= 0.1:
+    known = headline.estimate(level)
+    if known.exact or known.half_width <= 0.1:
         return []
-    needed = -(-headline.n * (headline.half_width / 0.05) ** 2 // 100) * 100
+    low, high = headline.bounds
+    needed = math.ceil((1.96 * (high - low) / 2 / 0.05) ** 2 / 100) * 100  # if images are all or nothing
     return [
-        f"Not enough images to say much: with {headline.n:,} the headline number is known to "
-        f"±{100 * headline.half_width:.0f} points; about {needed:,.0f} would give ±5."
+        f"Not enough images to say much: with {known.n:,} the headline number is known to "
+        f"±{100 * known.half_width:.0f} points; about {needed:,} would give ±5, or fewer."
     ]
 
 
@@ -226,18 +230,18 @@ class _Maker:
     seed: int
     level: float
 
-    def metrics(self, name: str, errors: NDArray[np.float32]) -> dict[str, Linear]:
+    def metrics(self, name: str, errors: Errors) -> dict[str, Linear]:
         forms = metric_forms(self.results.suite, self.columns, name, errors, self.divisor)
         return {metric: self.united(form) for metric, form in forms.items()}
 
     def united(self, form: Linear) -> Linear:
         return form if self.units is None else form.clustered(self.units.index)
 
-    def each_form(self, name: str, errors: NDArray[np.float32], kind: str) -> dict[str, Linear]:
+    def each_form(self, name: str, errors: Errors, kind: str) -> dict[str, Linear]:
         forms = corruption_forms(self.columns, name, errors, self.divisor, kind)
         return {corruption: self.united(form) for corruption, form in forms.items()}
 
-    def each(self, name: str, errors: NDArray[np.float32], kind: str) -> dict[str, Estimate]:
+    def each(self, name: str, errors: Errors, kind: str) -> dict[str, Estimate]:
         forms = self.each_form(name, errors, kind)
         return {corruption: form.estimate(self.level) for corruption, form in forms.items()}
 
@@ -247,14 +251,12 @@ class _Maker:
             counts = hits.sum(axis=1)
             found = [clopper_pearson(int(count), len(answers), self.level) for count in counts]
         else:
-            rows = [row.astype(np.float32)[:, None] for row in hits]
+            rows = [row.astype(np.float64)[:, None] for row in hits]
             forms = [Linear.of(0.0, {answers.model: (row, np.ones(1))}) for row in rows]
             found = [self.united(form).estimate(self.level) for form in forms]
         return dict(zip(answers.conditions, found, strict=True))
 
-    def scores(
-        self, name: str, answers: Answers, errors: NDArray[np.float32], forms: Mapping[str, Linear]
-    ) -> ModelScores:
+    def scores(self, name: str, answers: Answers, errors: Errors, forms: Mapping[str, Linear]) -> ModelScores:
         accuracies = self.shares(answers, answers.correct)
         clean = next((value for condition, value in accuracies.items() if condition.clean), None)
         cell = next(iter(self.results.cells[name].values()))

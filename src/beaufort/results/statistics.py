@@ -18,7 +18,16 @@ from beaufort.results.linear import Linear
 from beaufort.stats import mean_interval
 from beaufort.suites import Suite
 
-__all__ = ["Columns", "Divisor", "Means", "columns_of", "corruption_forms", "find_divisor", "metric_forms"]
+__all__ = [
+    "Columns",
+    "Divisor",
+    "Errors",
+    "Means",
+    "columns_of",
+    "corruption_forms",
+    "find_divisor",
+    "metric_forms",
+]
 
 Means = NDArray[np.float64]
 """Mean errors `(1 + corruptions,)`: the clean images first, then each corruption."""
@@ -26,7 +35,7 @@ Means = NDArray[np.float64]
 Columns = tuple[str | None, ...]
 """What the columns of errors are: None for the clean images, then the corruptions."""
 
-Errors = NDArray[np.float32]
+Errors = NDArray[np.float64]
 """How often each image was answered wrongly, `(images, columns)`; a share of the condition's severities."""
 
 FEWEST = 10
@@ -81,7 +90,7 @@ def _unable(errors: Errors, columns: Columns) -> dict[str, str]:
         return {}
     for i, column in enumerate(columns):
         if column is not None:
-            lost = mean_interval(errors[:, i].astype(np.float64) - errors[:, 0], low=-1, high=1)
+            lost = mean_interval(errors[:, i] - errors[:, 0], low=-1, high=1)
             if lost.low <= 0:
                 return {
                     "relative_mce": "not enough images: it is not sure that the baseline loses accuracy "

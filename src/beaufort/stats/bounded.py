@@ -10,7 +10,7 @@ exact interval of Clopper and Pearson; for any others it keeps the coverage and 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from dataclasses import dataclass
 from statistics import NormalDist
 
 import numpy as np
@@ -20,9 +20,11 @@ from beaufort.errors import OptionError
 from beaufort.stats.binomial import checked_level, clopper_pearson
 from beaufort.stats.estimate import Estimate
 
-__all__ = ["mean_interval", "mean_p_value"]
+__all__ = ["images_to_decide", "mean_interval", "mean_p_value"]
 
 _NORMAL = NormalDist()
+_MOST = 10**9
+"""More images than this are nobody's advice."""
 
 
 def mean_interval(values: ArrayLike, *, low: float = 0.0, high: float = 1.0, level: float = 0.95) -> Estimate:
@@ -45,9 +47,10 @@ def mean_interval(values: ArrayLike, *, low: float = 0.0, high: float = 1.0, lev
         exact = clopper_pearson(numbers.at_high, numbers.n, level)
         lower, upper = (low + (high - low) * share for share in (exact.low, exact.high))
         return Estimate(numbers.mean, lower, upper, numbers.n, level)
-    lower = _root(lambda at: _score(numbers.tail(low, at)), low, numbers.mean, _NORMAL.inv_cdf(tail))
-    upper = _root(lambda at: _score(numbers.tail(high, at)), numbers.mean, high, _NORMAL.inv_cdf(1 - tail))
-    return Estimate(numbers.mean, lower, upper, numbers.n, level)
+    mean = numbers.mean
+    lower = _root(numbers.beside(low), low, mean, _NORMAL.inv_cdf(tail))
+    upper = _root(numbers.beside(high), mean, high, _NORMAL.inv_cdf(1 - tail))
+    return Estimate(mean, lower, upper, numbers.n, level)
 
 
 def mean_p_value(values: ArrayLike, *, low: float, high: float, null: float = 0.0) -> float:
@@ -56,12 +59,48 @@ def mean_p_value(values: ArrayLike, *, low: float, high: float, null: float = 0.
     It is below one less the level exactly if `mean_interval` at that level does not contain `null`.
 
     >>> round(mean_p_value([1, 1, 1, 1, 0, 0, 0, 0, 0, 0], low=-1, high=1), 4)
-    0.1403
+    0.1274
     """
     numbers = _Numbers(values, low, high)
     if not low < null < high:
         raise OptionError(f"null must lie between low={low} and high={high}, got {null!r}")
-    return min(1.0, 2 * min(numbers.tail(low, null), numbers.upper_tail(high, null)))
+    above, below = numbers.beside(low).tail(null), numbers.beside(high).flipped.tail(-null)
+    return min(1.0, 2 * min(above, below))
+
+
+def images_to_decide(
+    values: ArrayLike, *, limit: float, low: float = 0.0, high: float = 1.0, level: float = 0.95
+) -> int | None:
+    """How many images like these put `limit` outside of the interval of their mean; None if no number does.
+
+    >>> images_to_decide([1, 1, 1], limit=0.99)
+    369
+    >>> images_to_decide([0.4, 0.6], limit=0.5) is None
+    True
+    """
+    numbers = _Numbers(values, low, high)
+    tail = (1 - checked_level(level)) / 2
+    above = numbers.mean > limit
+    if numbers.mean == limit or not low <= limit <= high:
+        return None
+    beside = numbers.beside(low) if above else numbers.beside(high).flipped
+    at = limit if above else -limit
+
+    def decided(count: int) -> bool:
+        repeated = beside.counts * (count / numbers.n)
+        repeated[-1] = 1.0
+        return _Weighted(beside.values, repeated).tail(at) < tail
+
+    most = 1
+    while not decided(most):
+        most *= 2
+        if most > _MOST:
+            return None
+    least = most // 2
+    while most - least > 1:
+        middle = (most + least) // 2
+        least, most = (least, middle) if decided(middle) else (middle, most)
+    return most
 
 
 class _Numbers:
@@ -86,28 +125,36 @@ class _Numbers:
         self.at_high = int(self.counts[self.distinct == high].sum())
         self.ends_only = bool(np.isin(self.distinct, (low, high)).all())
 
-    def tail(self, extra: float, at: float) -> float:
-        """The chance that a random weighting of the numbers and an `extra` one has a mean below `at`."""
-        return _tail(np.append(self.distinct, extra), np.append(self.counts, 1.0), at)
-
-    def upper_tail(self, extra: float, at: float) -> float:
-        """The chance that it is above."""
-        return _tail(-np.append(self.distinct, extra), np.append(self.counts, 1.0), -at)
+    def beside(self, unseen: float) -> _Weighted:
+        """The numbers and one that nobody has seen."""
+        return _Weighted(np.append(self.distinct, unseen), np.append(self.counts, 1.0))
 
 
-def _tail(values: NDArray[np.float64], counts: NDArray[np.float64], at: float) -> float:
-    from beaufort.stats._spacings import log_tail_terms
+@dataclass(frozen=True, eq=False)
+class _Weighted:
+    """Numbers that are weighted at random."""
 
-    if values.min() >= at:
-        return 0.0
-    if values.max() <= at:
-        return 1.0
-    point, cumulant, curvature, skew = log_tail_terms(values, counts, at)
-    root = math.copysign(math.sqrt(max(0.0, -2 * cumulant)), point)
-    if abs(root) < 1e-4:  # at the mean, where the formula below is 0 / 0
-        return 0.5 + float(skew) / (6 * math.sqrt(2 * math.pi))
-    curved = point * math.sqrt(curvature)
-    return float(_NORMAL.cdf(root + math.log(curved / root) / root))
+    values: NDArray[np.float64]
+    counts: NDArray[np.float64]
+
+    @property
+    def flipped(self) -> _Weighted:
+        return _Weighted(-self.values, self.counts)
+
+    def tail(self, at: float) -> float:
+        """The chance that the weighted mean is below `at`."""
+        from beaufort.stats._spacings import log_tail_terms
+
+        if self.values.min() >= at:
+            return 0.0
+        if self.values.max() <= at:
+            return 1.0
+        point, cumulant, curvature, skew = log_tail_terms(self.values, self.counts, at)
+        root = math.copysign(math.sqrt(max(0.0, -2 * cumulant)), point)
+        if abs(root) < 1e-4:  # at the mean, where the formula below is 0 / 0
+            return 0.5 + float(skew) / (6 * math.sqrt(2 * math.pi))
+        curved = point * math.sqrt(curvature)
+        return float(_NORMAL.cdf(root + math.log(curved / root) / root))
 
 
 def _score(share: float) -> float:
@@ -115,17 +162,18 @@ def _score(share: float) -> float:
     return _NORMAL.inv_cdf(min(max(share, 1e-300), 1 - 1e-16))
 
 
-def _root(function: Callable[[float], float], low: float, high: float, wanted: float) -> float:
-    """Where a rising function has a value: false position, with a bisection whenever that is slow."""
+def _root(weighted: _Weighted, low: float, high: float, wanted: float) -> float:
+    """Where the tail has a normal quantile: false position, with a bisection whenever that is slow."""
     below, above = -40.0, 9.0
+    span = high - low
     for step in range(200):
         share = (wanted - below) / (above - below) if step % 3 else 0.5
         middle = low + (high - low) * min(max(share, 0.001), 0.999)
-        found = function(middle)
+        found = _score(weighted.tail(middle))
         if found < wanted:
             low, below = middle, found
         else:
             high, above = middle, found
-        if high - low <= 1e-10 * max(1.0, abs(low), abs(high)):
-            break
+        if high - low <= 1e-9 * span or abs(found - wanted) < 1e-9:
+            return middle
     return (low + high) / 2

@@ -25,6 +25,7 @@ __all__ = [
     "haze",
     "look_up",
     "lower_contrast",
+    "mix",
     "multiply_noise",
     "paint",
     "pick",
@@ -85,6 +86,14 @@ def scale_counts(counts: Tensor, table: NDArray[np.uint8]) -> Tensor:
 def look_up(images: Tensor, table: NDArray[np.uint8]) -> Tensor:
     """A map given by its 256 values."""
     return scale_counts(images, table)
+
+
+def mix(images: Sequence[Tensor], weights: Sequence[float]) -> Tensor:
+    """The mean of several versions of the same images, rounded; weights are multiples of 1/256."""
+    total = torch.full(images[0].shape, 128, dtype=torch.int32, device=images[0].device)
+    for version, weight in zip(images, weights, strict=True):
+        total += version.to(torch.int32) * round(weight * 256)
+    return (total >> 8).to(torch.uint8)
 
 
 def excess(counts: Tensor, rate: float, images: Tensor) -> Tensor:

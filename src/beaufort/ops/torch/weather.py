@@ -9,6 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from beaufort.ops import Ends
 from beaufort.ops.cpu.blur import zoom_positions
 from beaufort.ops.torch._device import constant, fma, use_kernels
 from beaufort.ops.torch._edges import canny, depths, framed
@@ -60,10 +61,14 @@ def _amplitudes(side: int, decay: float) -> NDArray[np.float32]:
     return np.array(amplitudes, np.float32)
 
 
-def flakes(normals: Tensor, mean: float, spread: float, factor: float, threshold: float) -> Tensor:
+def flakes(
+    normals: Tensor, mean: float, spread: float, factor: float, threshold: float, *, like: Ends | None = None
+) -> Tensor:
     """A layer of grains `(n, h, w, 1)`: normal noise zoomed into the middle, only the brightest left."""
     height, width = normals.shape[1:]
-    (rows, row_shares), (columns, column_shares) = (zoom_positions(side, factor) for side in (height, width))
+    (rows, row_shares), (columns, column_shares) = (
+        zoom_positions(side, factor, like) for side in (height, width)
+    )
     if use_kernels(normals):
         from beaufort.ops.torch import _weather_kernels as kernels
 
