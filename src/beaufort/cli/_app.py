@@ -18,6 +18,7 @@ from beaufort.cli import (
     gate,
     ls,
     make,
+    power,
     report,
     run,
     store,
@@ -72,8 +73,8 @@ def beaufort(
 
     `beaufort corrupt photos/ corrupted/ --corruption fog,snow --severity 1-5`
 
-    Exit codes: 0 all is well; 1 some files had problems, told at the end; 2 the command cannot be
-    carried out as given; 130 interrupted.
+    Exit codes: 0 all is well; 1 some files had problems, told at the end, or a gate failed; 2 the command
+    cannot be carried out as given; 3 a gate cannot decide; 130 interrupted.
     """
 
 
@@ -84,6 +85,7 @@ app.command()(gallery.gallery)
 app.command()(run.run)
 app.command()(compare.compare)
 app.command()(gate.gate)
+app.command()(power.power)
 app.command()(validate.validate)
 app.command()(check.check)
 app.command()(report.report)

@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from beaufort.cli._console import printable, progress_bar
-from beaufort.cli._options import Baseline, ResultSeed, SuiteOfStore
+from beaufort.cli._options import (
+    Baseline,
+    ClusterBy,
+    GroupBy,
+    ResultSeed,
+    Seeds,
+    SuiteOfStore,
+    column,
+    seed_models,
+)
 from beaufort.errors import OptionError
 
 if TYPE_CHECKING:
@@ -46,6 +55,9 @@ def report(
         list[str] | None, typer.Option(help="A model to ask about --pictures; may be repeated.")
     ] = None,
     title: Annotated[str | None, typer.Option(help="Of the page.")] = None,
+    cluster_by: ClusterBy = None,
+    group_by: GroupBy = None,
+    seeds: Seeds = None,
     seed: ResultSeed = None,
     draw: Annotated[int, typer.Option(help="Seed of what is drawn here: resamples, images, mistakes.")] = 0,
     resamples: Annotated[
@@ -73,7 +85,16 @@ def report(
         check_output(target)
     results = open_results(store, suite=suite, seed=seed)
     wanted = _wanted(results, model)
-    scores = score(results, baseline=baseline, models=wanted, resamples=resamples, seed=draw)
+    scores = score(
+        results,
+        baseline=baseline,
+        models=wanted,
+        clusters=column(cluster_by),
+        groups=column(group_by),
+        seeds=seed_models(seeds),
+        resamples=resamples,
+        seed=draw,
+    )
     for name, lacks in sorted(results.incomplete.items()) if wanted is None else ():
         typer.echo(
             f"note: {printable(name)} is left out: it lacks {lacks} conditions of {printable(results.suite)}",

@@ -16,6 +16,7 @@ from string import Template
 from beaufort.report._data import as_script, page_data
 from beaufort.report._html_frames import bars, calibration, classes, curves, mistakes, strips
 from beaufort.report._html_head import controls, foot, head, navigation
+from beaufort.report._html_parts import parts as part_tables
 from beaufort.report._html_tables import heatmap, ranking
 from beaufort.report._text import default_title
 from beaufort.report.classes import find_worst_classes
@@ -52,6 +53,7 @@ def to_html(scores: Scores, *, examples: Examples | None = None, title: str | No
         "navigation": navigation(scores),
         "ranking": ranking(scores),
         "heatmap": heatmap(scores),
+        "parts": part_tables(scores),
         "curves": curves(scores),
         "bars": bars(scores),
         "calibration": calibration(scores),

@@ -64,7 +64,7 @@ class ModelScores:
     top5: Mapping[Condition, Estimate]
     """Share of images whose true class is among the five most probable."""
     calibration: Mapping[str, Calibration]
-    """For clean images and each severity."""
+    """For clean images and each severity; empty if it was not asked for."""
     groups: GroupScores | None = None
     """Accuracy in groups of images, if some were asked for."""
 
@@ -119,6 +119,7 @@ def score(
     clusters: Mapping[str, str] | None = None,
     groups: Mapping[str, str] | None = None,
     seeds: Mapping[str, Sequence[str]] | None = None,
+    calibration: bool = True,
     resamples: int = _RESAMPLES,
     seed: int = 0,
     level: float = 0.95,
@@ -133,6 +134,7 @@ def score(
             are not independent, and intervals are over clusters. Images stand alone if None.
         groups: which group each image id belongs to (hospital, camera); accuracy is given for each.
         seeds: models that are trainings of one recipe, by the name of the recipe.
+        calibration: whether calibration is wanted, which takes longer than all the rest.
         resamples: of the calibration error's bootstrap.
         seed: of that bootstrap's weights.
         level: of all intervals.
@@ -149,7 +151,7 @@ def score(
     if reference is not None:
         divisor = find_divisor(reference, columns, errors[stored[0]] if stored else None)
         notes = (*notes, *_missing(divisor, results.suite, columns))
-    maker = _Maker(results, columns, divisor, units, groups, resamples, seed, level)
+    maker = _Maker(results, columns, divisor, units, groups, calibration, resamples, seed, level)
     forms = {name: maker.metrics(name, errors[name]) for name in names}
     made = {name: maker.scores(name, answers[name], errors[name], forms[name]) for name in names}
     pairs = Pairs(forms, level)
@@ -223,6 +225,7 @@ class _Maker:
     divisor: Divisor | None
     units: Clusters | None
     groups: Mapping[str, str] | None
+    calibration: bool
     resamples: int
     seed: int
     level: float
@@ -257,7 +260,7 @@ class _Maker:
         accuracies = self.shares(answers, answers.correct)
         clean = next((value for condition, value in accuracies.items() if condition.clean), None)
         cell = next(iter(self.results.cells[name].values()))
-        grouped = None if self.groups is None else group_scores(answers, self.groups, self.level)
+        grouped = None if self.groups is None else group_scores(answers, self.groups, self.level, self.units)
         return ModelScores(
             model=name,
             digest=str(cell.model.get("digest") or ""),
@@ -270,8 +273,11 @@ class _Maker:
             relative_ce=self.each(name, errors, "relative_ce"),
             conditions=accuracies,
             top5=self.shares(answers, answers.correct5),
-            calibration=calibrate(
-                replace(answers, model=name), self.units, self.level, resamples=self.resamples, seed=self.seed
-            ),
+            calibration=self.calibrated(replace(answers, model=name)),
             groups=grouped,
         )
+
+    def calibrated(self, answers: Answers) -> dict[str, Calibration]:
+        if not self.calibration:
+            return {}
+        return calibrate(answers, self.units, self.level, resamples=self.resamples, seed=self.seed)
