@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
+import os
+import sys
 from typing import Annotated, Any
 
 import typer
@@ -24,6 +28,7 @@ from beaufort.cli import (
     validate,
 )
 from beaufort.errors import BeaufortError
+from beaufort.sanitize import printable, without_secrets
 
 __all__ = ["app", "main"]
 
@@ -36,7 +41,13 @@ class _Group(TyperGroup):
             return super().invoke(ctx)
         except BeaufortError as error:
             notes = "".join(f" [{note}]" for note in getattr(error, "__notes__", ()))
-            typer.echo(f"beaufort: {error}{notes}", err=True)
+            _tell(f"{error}{notes}")
+            raise typer.Exit(2) from None
+        except OSError as error:  # a full disk, a terminal that is gone, a folder that may not be read
+            if error.errno == errno.EPIPE:
+                raise
+            _tell(f"the system refused: {error}")
+            _forget_output()
             raise typer.Exit(2) from None
         except KeyboardInterrupt:
             typer.echo(
@@ -44,6 +55,21 @@ class _Group(TyperGroup):
                 err=True,
             )
             raise typer.Exit(130) from None
+
+
+def _tell(message: str) -> None:
+    """Say what is wrong; an error may quote a file, a name or a service, so it is made harmless first."""
+    with contextlib.suppress(OSError):
+        typer.echo(f"beaufort: {printable(without_secrets(message), keep=chr(10))}", err=True)
+
+
+def _forget_output() -> None:
+    """Throw away what stdout could not take; Python would complain about it once more when it ends."""
+    with contextlib.suppress(OSError, ValueError):
+        sys.stdout.flush()
+        return
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 app = typer.Typer(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -126,6 +125,5 @@ def _examples(
     with progress_bar("pictures") as progress:
         if data is not None:
             return examples_of_data(scores, data, seed=draw, progress=progress)
-        sys.path.insert(0, str(Path.cwd()))  # python:module:factory of a file in this folder
         assert pictures is not None
         return examples_of_pictures(scores, pictures, ask=ask, progress=progress)
