@@ -71,7 +71,7 @@ def id_words(ids: Sequence[Id]) -> NDArray[np.uint64]:
 
 @lru_cache(maxsize=1 << 16)
 def _text_word(text: str) -> int:
-    digest = hashlib.blake2b(text.encode(), digest_size=8).digest()
+    digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
     return int.from_bytes(digest, "little") | _TEXT_ID
 
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-__all__ = ["command_without_secrets", "printable", "without_secrets"]
+__all__ = ["command_without_secrets", "encodable", "printable", "without_secrets"]
 
 _ADDRESS = re.compile(r"(?P<scheme>\b[A-Za-z][A-Za-z0-9+.-]*://)(?P<rest>[^\s\"'<>`]+)")
 _SECRET = r"[\w.-]*(?:token|secret|passw(?:or)?d|api[_-]?key|access[_-]?key|credential)[\w.-]*"
@@ -70,3 +70,23 @@ def _partition(text: str) -> tuple[str, str, str]:
     """What stands before the first `?` or `#`, which of them it is, and what follows."""
     found = re.search(r"[?#]", text)
     return (text, "", "") if found is None else (text[: found.start()], found[0], text[found.end() :])
+
+
+def encodable(text: str) -> str:
+    r"""Text that UTF-8 can hold: of a name that is no Unicode, each odd byte is spelled out.
+
+    >>> encodable("caf\udce9.png"), encodable("\ud83d")
+    ('caf\\xe9.png', '\\ud83d')
+    """
+    try:
+        text.encode()
+        return text
+    except UnicodeEncodeError:
+        return "".join(map(_whole, text))
+
+
+def _whole(character: str) -> str:
+    code = ord(character)
+    if 0xDC80 <= code <= 0xDCFF:  # how Python keeps a byte of a file name that is no UTF-8
+        return f"\\x{code - 0xDC00:02x}"
+    return f"\\u{code:04x}" if 0xD800 <= code <= 0xDFFF else character

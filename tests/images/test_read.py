@@ -123,7 +123,7 @@ def test_content_decides_not_the_name(tmp_path: Path) -> None:
 def test_animations_are_refused(tmp_path: Path, name: str) -> None:
     frames = [Image.new("RGB", (20, 20), (i * 80, 255 - i * 80, 0)) for i in range(3)]
     frames[0].save(tmp_path / name, save_all=True, append_images=frames[1:])
-    with pytest.raises(ImageFileError, match="has 3 frames"):
+    with pytest.raises(ImageFileError, match="more than one frame"):
         read_image(tmp_path / name)
 
 

@@ -178,10 +178,10 @@ class Corruption:
         height, width, channels = color.shape[1:]
         _, recipe, params = self.choose(severity, scale=scale, side=min(height, width), channels=channels)
         level = recipe.published if severity is None else int(severity)
-        if ids is not None and (isinstance(ids, str) or len(ids) != len(color)):
-            raise OptionError(
-                f"ids {ids!r:.60} came for {len(color)} images; give one id an image, in a list"
-            )
+        if ids is not None and (
+            isinstance(ids, str | bytes) or not hasattr(ids, "__len__") or len(ids) != len(color)
+        ):
+            raise OptionError(f"ids must be a list with one id for each of {len(color)} images, got {ids!r:.60}")
         if not _is_whole(jobs) or jobs < 1:
             raise OptionError(f"jobs={jobs!r} came; accepted is a whole number of threads, 1 or more")
         if stream not in STREAMS:

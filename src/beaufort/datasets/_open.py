@@ -48,7 +48,7 @@ def _from_path(spec: str) -> Dataset:
     if colon and kind in readers:
         return _named(readers[kind], *_split(rest))
     location, part = _split(spec)
-    if not Path(location).exists() and not ("{" in location and location.endswith(".tar")):
+    if not _exists(location) and not ("{" in location and location.endswith(".tar")):
         near = get_close_matches(spec, _opening(), n=1)
         hint = f"did you mean {near[0]!r}?" if near else f"{_names()}; kinds are {', '.join(readers)}"
         raise OptionError(f"{spec!r} is not a data set: no such file or folder, and no such name; {hint}")
@@ -58,17 +58,25 @@ def _from_path(spec: str) -> Dataset:
 def _named(reader: Reader, location: str, part: str) -> Dataset:
     """Open it, with a name that can stand in a condition and be a file's: `imagenet-c-fog-3`."""
     found = reader.open(location, part)
-    stem = Path(location).resolve().name.partition(".tar")[0] if Path(location).exists() else location
+    stem = Path(location).resolve().name.partition(".tar")[0] if _exists(location) else location
     name = re.sub(r"[^A-Za-z0-9._]+", "-", f"{stem}-{part}" if part else stem).strip("-._")
     return replace(found, name=name or reader.kind)
 
 
 def _split(text: str) -> tuple[str, str]:
     """Where it is, and the part; a path that has a # in its name and exists is a path."""
-    if Path(text).exists() or "#" not in text:
+    if _exists(text) or "#" not in text:
         return text, ""
     location, _, part = text.rpartition("#")
     return location, part
+
+
+def _exists(location: str) -> bool:
+    """Whether there is such a file or folder; a name that the system refuses is none."""
+    try:
+        return Path(location).exists()
+    except (OSError, ValueError):
+        return False
 
 
 def _reader_of(path: Path) -> Reader:

@@ -140,7 +140,7 @@ class _Run:
         }
         try:
             present = {cell: self.present(folder) for cell, folder in folders.items()}
-        except (OSError, BeaufortError) as error:
+        except (OSError, RuntimeError, BeaufortError) as error:  # a link that leads to itself is the second
             self.refuse(relative, len(pictures), f"its outputs cannot be written ({_reason(error)})")
             return
         taken: dict[str, str] = {}

@@ -78,7 +78,10 @@ def load(
         if fixed_batch and count < fixed_batch:
             filler = np.zeros((fixed_batch - count, *batch.shape[1:]), batch.dtype)
             batch = np.concatenate([batch, filler])
-        answer = np.asarray(session.run([exit_.name], {entry.name: batch})[0])[:count]
+        try:
+            answer = np.asarray(session.run([exit_.name], {entry.name: batch})[0])[:count]
+        except Exception as error:  # ONNX Runtime's errors share no base but this
+            raise ModelError(f"ONNX Runtime cannot run {file}: {_first_line(error)}") from None
         return answer.reshape(count, -1) if set(answer.shape[2:]) == {1} else answer
 
     limits = [limit for limit in (fixed_batch, max_batch) if limit is not None]

@@ -84,7 +84,7 @@ def text_lines(what: str, file: str | Path) -> list[str]:
     try:
         text = Path(file).read_text(encoding="utf-8")
         found = json.loads(text) if Path(file).suffix == ".json" else text.splitlines()
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise OptionError(f"{what} {str(file)!r} came, and no such file can be read ({error})") from None
     if not isinstance(found, list) or not all(isinstance(line, str) for line in found):
         raise OptionError(f"{what} in {file} must be a list of texts")
