@@ -99,7 +99,7 @@ def test_mistakes(options: dict[str, object], error: type[BeaufortError], says: 
 def test_wrong_number_of_ids() -> None:
     with pytest.raises(OptionError, match="2 images"):
         corruptions["fog"](np.stack([PHOTO, PHOTO]), 3, ids=["a"])
-    with pytest.raises(OptionError, match="in a list"):
+    with pytest.raises(OptionError, match="must be a list"):
         corruptions["fog"](PHOTO, 3, ids="a")
 
 
