@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-__all__ = ["command_without_secrets", "encodable", "printable", "without_secrets"]
+__all__ = ["command_without_secrets", "encodable", "printable", "spreadsheet_cell", "without_secrets"]
 
 _ADDRESS = re.compile(r"(?P<scheme>\b[A-Za-z][A-Za-z0-9+.-]*://)(?P<rest>[^\s\"'<>`]+)")
 _SECRET = r"[\w.-]*(?:token|secret|passw(?:or)?d|api[_-]?key|access[_-]?key|credential)[\w.-]*"
@@ -90,3 +90,12 @@ def _whole(character: str) -> str:
     if 0xDC80 <= code <= 0xDCFF:  # how Python keeps a byte of a file name that is no UTF-8
         return f"\\x{code - 0xDC00:02x}"
     return f"\\u{code:04x}" if 0xD800 <= code <= 0xDFFF else character
+
+
+def spreadsheet_cell(text: str) -> str:
+    """Text that a spreadsheet does not take for a formula.
+
+    >>> spreadsheet_cell("=1+1"), spreadsheet_cell("resnet50")
+    ("'=1+1", 'resnet50')
+    """
+    return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text

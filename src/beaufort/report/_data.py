@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -90,7 +91,7 @@ def _calibration(one: Calibration) -> dict[str, Any]:
         "ece": _triple(one.ece),
         "confidence": round(one.confidence, _DIGITS),
         "accuracy": round(one.accuracy, _DIGITS),
-        "nll": round(one.nll, 3),
+        "nll": round(one.nll, 3) if math.isfinite(one.nll) else None,  # JSON has no infinity
         "brier": round(one.brier, 3),
         "entropy": round(one.entropy, 3),
         "counts": list(one.counts),

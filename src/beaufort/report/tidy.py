@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from beaufort.conditions import Condition
 from beaufort.results import ModelScores, Scores
+from beaufort.sanitize import spreadsheet_cell
 from beaufort.stats import Estimate, clopper_pearson
 
 __all__ = ["COLUMNS", "to_csv"]
@@ -27,7 +28,7 @@ def to_csv(scores: Scores) -> str:
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(COLUMNS)
     for model in scores.models:
-        writer.writerows(_rows(model))
+        writer.writerows((spreadsheet_cell(row[0]), *row[1:]) for row in _rows(model))
     return buffer.getvalue()
 
 

@@ -79,7 +79,7 @@ function calibrationTable(groups) {
       `${chosen().name}; ${images()}, ${D.bins} bins of equal width`),
     h('thead', null, h('tr', null, heads.map((text) => h('th', { scope: 'col', class: text ? 'num' : null }, text)))),
     h('tbody', null, groups.map(([name, one]) => h('tr', null, h('th', { scope: 'row' }, GROUP(name)),
-      number(one.ece), cell(percent(one.confidence)), cell(percent(one.accuracy)), cell(one.nll.toFixed(2)),
+      number(one.ece), cell(percent(one.confidence)), cell(percent(one.accuracy)), cell(one.nll === null ? '∞' : one.nll.toFixed(2)),
       cell(one.brier.toFixed(3)), cell(one.entropy.toFixed(2)))))));
 }
 
