@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 import sys
 from typing import Annotated, Any
@@ -36,18 +35,20 @@ __all__ = ["app", "main"]
 class _Group(TyperGroup):
     """The one place where an error becomes a message and an exit code."""
 
+    def main(self, *args: Any, **options: Any) -> Any:
+        try:
+            return super().main(*args, **options)
+        except OSError as error:  # a full disk behind stdout, a folder that may not be read
+            _tell(f"the system refused: {error}")
+            _forget_output()
+            sys.exit(2)
+
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
         except BeaufortError as error:
             notes = "".join(f" [{note}]" for note in getattr(error, "__notes__", ()))
             _tell(f"{error}{notes}")
-            raise typer.Exit(2) from None
-        except OSError as error:  # a full disk, a terminal that is gone, a folder that may not be read
-            if error.errno == errno.EPIPE:
-                raise
-            _tell(f"the system refused: {error}")
-            _forget_output()
             raise typer.Exit(2) from None
         except KeyboardInterrupt:
             typer.echo(

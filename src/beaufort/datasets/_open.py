@@ -10,7 +10,7 @@ from pathlib import Path
 from beaufort.catalog import entries, pull
 from beaufort.datasets._dataset import Dataset
 from beaufort.datasets._reader import Reader, readers
-from beaufort.errors import OptionError
+from beaufort.errors import BeaufortError, ImageFileError, OptionError
 from beaufort.models import class_names
 
 __all__ = ["open_dataset"]
@@ -29,7 +29,12 @@ def open_dataset(spec: str | Path, *, strict: bool = False, limit: int | None = 
         strict: the first picture that cannot be read is an error.
         limit: the first so many samples only.
     """
-    found = _from_catalog(spec) if isinstance(spec, str) and spec in entries else _from_path(str(spec))
+    try:
+        found = _from_catalog(spec) if isinstance(spec, str) and spec in entries else _from_path(str(spec))
+    except BeaufortError:
+        raise
+    except OSError as error:  # a folder that may not be read, a name that no file can have
+        raise ImageFileError(f"{str(spec)!r:.200} cannot be opened ({error.strerror or error})") from None
     return replace(found, strict=strict).first(limit)
 
 
