@@ -36,7 +36,14 @@ def test_secrets_go(text: str, kept: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["hf://org/name#test", "range=0..255", "a/b?c", "me@example.org", "imagenet-c:root#fog@3", "a token of it"],
+    [
+        "hf://org/name#test",
+        "range=0..255",
+        "a/b?c",
+        "me@example.org",
+        "imagenet-c:root#fog@3",
+        "a token of it",
+    ],
 )
 def test_the_rest_stays(text: str) -> None:
     assert without_secrets(text) == text
@@ -69,7 +76,15 @@ def test_errors_keep_no_secrets() -> None:
 
 
 def test_commands_keep_no_secrets() -> None:
-    words = ["beaufort", "run", "--model", "http://h/c?key=SECRET", "--set", "token=MY_VARIABLE", "a\x1b\udcff"]
+    words = [
+        "beaufort",
+        "run",
+        "--model",
+        "http://h/c?key=SECRET",
+        "--set",
+        "token=MY_VARIABLE",
+        "a\x1b\udcff",
+    ]
     kept = command_without_secrets(words)
     assert kept == ["beaufort", "run", "--model", "http://h/c", "--set", "token=…", "a\\x1b\\udcff"]
 

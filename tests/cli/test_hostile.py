@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import numpy as np
@@ -35,7 +38,8 @@ def digits(tmp_path: Path) -> Path:
 def suite(tmp_path: Path) -> Path:
     path = tmp_path / "small.yaml"
     path.write_text(
-        "name: small\nversion: 1\ndataset: mnist-test\ncorruptions: [fog]\nseverities: [1]\nscale: mnist\nclean: yes\n"
+        "name: small\nversion: 1\ndataset: mnist-test\nscale: mnist\n"
+        "corruptions: [fog]\nseverities: [1]\nclean: yes\n"
     )
     return path
 
@@ -46,7 +50,9 @@ TRAP = "import pathlib\npathlib.Path('sprung').write_text('x')\nraise ImportErro
 def test_files_of_the_working_folder_are_not_run(tmp_path: Path, digits: Path, suite: Path) -> None:
     for name in ("onnxruntime", "numpy", "PIL", "yaml", "httpx", "pyarrow", "rich", "torch"):
         (tmp_path / f"{name}.py").write_text(TRAP)
-    done = beaufort("run", "--model", "demo:digits", "--suite", suite, "--data", digits, "--store", "s", cwd=tmp_path)
+    done = beaufort(
+        "run", "--model", "demo:digits", "--suite", suite, "--data", digits, "--store", "s", cwd=tmp_path
+    )
     assert done.returncode == 0, done.stderr
     assert not (tmp_path / "sprung").exists()
 
@@ -63,7 +69,9 @@ def test_python_m_leaves_the_working_folder_too(tmp_path: Path, digits: Path, su
     assert not (tmp_path / "sprung").exists()
 
 
-def test_a_python_model_of_the_working_folder_is_found_last(tmp_path: Path, digits: Path, suite: Path) -> None:
+def test_a_python_model_of_the_working_folder_is_found_last(
+    tmp_path: Path, digits: Path, suite: Path
+) -> None:
     (tmp_path / "onnxruntime.py").write_text(TRAP)
     (tmp_path / "nets.py").write_text(
         "import onnxruntime, numpy as np\n"
@@ -101,6 +109,56 @@ def test_a_device_is_not_replaced_by_a_file(tmp_path: Path) -> None:
     assert (tmp_path / "pipe").is_fifo()
 
 
+class Ten(BaseHTTPRequestHandler):
+    """A service of ten classes that knows whom it serves."""
+
+    def do_POST(self) -> None:
+        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        assert self.path == "/c?key=SECRET"
+        assert self.headers["Authorization"] == "Bearer SECRET-TOKEN"
+        content = json.dumps({"logits": [list(range(10))] * len(asked["images"])}).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+def test_secrets_do_not_reach_the_store_or_the_page(tmp_path: Path, digits: Path, suite: Path) -> None:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Ten)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    environment = {**ENVIRONMENT, "HIDDEN_VARIABLE": "SECRET-TOKEN"}
+    model = f"http://127.0.0.1:{server.server_port}/c?key=SECRET"
+    words = [
+        "--set",
+        "token=HIDDEN_VARIABLE",
+        "--set",
+        "version=7",
+        "--set",
+        "classes=10",
+        "--store",
+        tmp_path / "s",
+    ]
+    for extra in ([], ["--json"]):
+        done = beaufort(
+            *("run", "--model", model, "--suite", suite, "--data", digits, *words, *extra),
+            cwd=tmp_path,
+            env=environment,
+        )
+        assert done.returncode == 0, done.stderr
+        assert not [word for word in ("SECRET", "HIDDEN") if word in done.stdout + done.stderr]
+    for output in ("page.html", "page.md", "page.json", "page.csv"):
+        done = beaufort("report", tmp_path / "s", "-o", tmp_path / output, "--resamples", "100", cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+    server.shutdown()
+    server.server_close()
+    kept = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert len(kept) > 7
+    assert not [path for path in kept if b"SECRET" in path.read_bytes() or b"HIDDEN" in path.read_bytes()]
+
+
 def test_secrets_are_neither_kept_nor_shown(tmp_path: Path, digits: Path, suite: Path) -> None:
     service = "http://127.0.0.1:9/c?key=SECRET"
     run = ["run", "--suite", suite, "--data", digits, "--store", tmp_path / "s", "--set", "retries=0"]
@@ -109,7 +167,15 @@ def test_secrets_are_neither_kept_nor_shown(tmp_path: Path, digits: Path, suite:
     assert "HIDDEN" not in done.stderr
     environment = {**ENVIRONMENT, "HIDDEN_VARIABLE": "SECRET-TOKEN"}
     done = beaufort(
-        *run, "--model", service, "--set", "token=HIDDEN_VARIABLE", "--set", "classes=10", cwd=tmp_path, env=environment
+        *run,
+        "--model",
+        service,
+        "--set",
+        "token=HIDDEN_VARIABLE",
+        "--set",
+        "classes=10",
+        cwd=tmp_path,
+        env=environment,
     )
     assert done.returncode == 2
     assert "127.0.0.1:9/c gave no answer" in done.stderr
@@ -134,7 +200,9 @@ def test_names_that_are_no_unicode(tmp_path: Path) -> None:
     source.mkdir()
     Image.new("RGB", (32, 32)).save(source / os.fsdecode(b"\xe9.png"))
     (source / os.fsdecode(b"\xff.png")).write_bytes(b"x")
-    done = beaufort("corrupt", source, tmp_path / "out", "--corruption", "fog", "--severity", "1", cwd=tmp_path)
+    done = beaufort(
+        "corrupt", source, tmp_path / "out", "--corruption", "fog", "--severity", "1", cwd=tmp_path
+    )
     assert done.returncode == 1
     assert "Traceback" not in done.stderr
     assert len(list((tmp_path / "out" / "fog" / "1").iterdir())) == 1

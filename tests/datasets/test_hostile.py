@@ -78,7 +78,8 @@ def test_names_in_a_tar_that_are_no_unicode(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "head", [bytes([0, 0, 8, 255]), bytes([0, 0, 8, 0]), bytes([0, 0, 8, 3]), bytes([0, 0, 8, 4]) + b"\xff" * 16]
+    "head",
+    [bytes([0, 0, 8, 255]), bytes([0, 0, 8, 0]), bytes([0, 0, 8, 3]), bytes([0, 0, 8, 4]) + b"\xff" * 16],
 )
 def test_headers_of_idx_files(tmp_path: Path, head: bytes) -> None:
     (tmp_path / "t10k-images-idx3-ubyte").write_bytes(head + bytes(300))
@@ -89,7 +90,9 @@ def test_headers_of_idx_files(tmp_path: Path, head: bytes) -> None:
         open_dataset(tmp_path)
 
 
-@pytest.mark.parametrize("content", ["\n\n\n", "\n\nfile,label\na.png,1\n", "file,label\n\n\n\n", ",,,\n", "\r\r\r", "\0"])
+@pytest.mark.parametrize(
+    "content", ["\n\n\n", "\n\nfile,label\na.png,1\n", "file,label\n\n\n\n", ",,,\n", "\r\r\r", "\0"]
+)
 def test_blank_lines_in_a_list(tmp_path: Path, content: str) -> None:
     (tmp_path / "labels.csv").write_text(content)
     with pytest.raises(ImageFileError):
@@ -185,7 +188,15 @@ def test_links_that_lead_to_themselves(tmp_path: Path) -> None:
         assert {entry.name: is_folder(entry) for entry in entries}["round"] is False
 
 
-NOWHERE = ("x" * 5000, "a\0b", "\udcff", "csv:" + "y" * 5000, "npz:a\0b", "wds:{0..1}\0.tar", "folder:" + "z/" * 5000)
+NOWHERE = (
+    "x" * 5000,
+    "a\0b",
+    "\udcff",
+    "csv:" + "y" * 5000,
+    "npz:a\0b",
+    "wds:{0..1}\0.tar",
+    "folder:" + "z/" * 5000,
+)
 
 
 @pytest.mark.parametrize("spec", NOWHERE, ids=range(len(NOWHERE)))

@@ -51,7 +51,13 @@ def test_the_commit_is_read(repository: Path, tmp_path: Path) -> None:
 def test_no_repository_and_odd_ones(tmp_path: Path) -> None:
     assert checked_out(tmp_path) is None
     (tmp_path / ".git").mkdir()
-    for head in (b"", b"ref: ../../../etc/passwd", b"ref: refs/heads/../../../x", b"\xff\0", b"ref: refs/heads/none"):
+    for head in (
+        b"",
+        b"ref: ../../../etc/passwd",
+        b"ref: refs/heads/../../../x",
+        b"\xff\0",
+        b"ref: refs/heads/none",
+    ):
         (tmp_path / ".git" / "HEAD").write_bytes(head)
         assert checked_out(tmp_path) is None
     (tmp_path / ".git" / "HEAD").unlink()
@@ -75,5 +81,7 @@ def test_programs_of_a_repository_are_not_run(
 
 
 def test_commands_keep_no_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "argv", ["beaufort", "run", "--model", "http://h/?key=SECRET", "--set", "token=NAME"])
+    monkeypatch.setattr(
+        sys, "argv", ["beaufort", "run", "--model", "http://h/?key=SECRET", "--set", "token=NAME"]
+    )
     assert provenance()["command"] == ["beaufort", "run", "--model", "http://h/", "--set", "token=…"]

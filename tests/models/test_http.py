@@ -159,7 +159,10 @@ def test_token(service: Service, photos: NDArray[np.uint8], monkeypatch: pytest.
         ({"scores": []}, "must answer with JSON"),
         ({"logits": [[1, 2], [3]]}, "must answer with JSON"),
         ({"logits": [[1, 2]]}, r"6 images with as many rows, got \(1, 2\)"),
-        ({"logits": [[1]] * 6, "version": "8"}, "must answer as version '7', as which it was loaded, got '8'"),
+        (
+            {"logits": [[1]] * 6, "version": "8"},
+            "must answer as version '7', as which it was loaded, got '8'",
+        ),
     ],
 )
 def test_answers_that_are_none(service: Service, photos: NDArray[np.uint8], content: Any, told: str) -> None:

@@ -135,7 +135,9 @@ def _digits(data: bytearray, rng: random.Random, others: list[bytes]) -> None:
     places = [i for i, byte in enumerate(data[:2000]) if 48 <= byte <= 57]
     if places:
         start = rng.choice(places)
-        data[start : start + rng.choice((1, 2, 4))] = rng.choice((b"0", b"-1", b"9" * 9, b"9" * 40, b"1e9", b"nan"))
+        data[start : start + rng.choice((1, 2, 4))] = rng.choice(
+            (b"0", b"-1", b"9" * 9, b"9" * 40, b"1e9", b"nan")
+        )
 
 
 def _words(data: bytearray, rng: random.Random, others: list[bytes]) -> None:
@@ -150,7 +152,18 @@ def _splice(data: bytearray, rng: random.Random, others: list[bytes]) -> None:
 
 _CHANGES = (_flip, _flip, _near_start, _cut, _remove, _repeat, _number, _number, _digits, _words, _splice)
 _WORDS = (
-    *(b"\0", b"\n\n\n", b"\r", b'"', b"'", b",,,,", b"\xff\xfe", b"\xef\xbb\xbf", b"../../etc/passwd", b"/etc/passwd"),
+    *(
+        b"\0",
+        b"\n\n\n",
+        b"\r",
+        b'"',
+        b"'",
+        b",,,,",
+        b"\xff\xfe",
+        b"\xef\xbb\xbf",
+        b"../../etc/passwd",
+        b"/etc/passwd",
+    ),
     *(b"\xed\xa0\x80", b"{" * 50, b"[" * 3000, b"&a *a", b"!!python/object/apply:os.system [id]", b"\x1b[2J"),
     *(b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n", b"file,label\n", b"PK\x03\x04", b"\x1f\x8b"),
 )
@@ -241,7 +254,11 @@ def _tars() -> list[bytes]:
     for form in (tarfile.PAX_FORMAT, tarfile.GNU_FORMAT, tarfile.USTAR_FORMAT):
         buffer = io.BytesIO()
         with tarfile.open(fileobj=buffer, mode="w", format=form) as archive:
-            for name, content in (("a.png", _encoded("PNG")), ("a.cls", b"3"), ("b" * 90 + ".jpg", _encoded("JPEG"))):
+            for name, content in (
+                ("a.png", _encoded("PNG")),
+                ("a.cls", b"3"),
+                ("b" * 90 + ".jpg", _encoded("JPEG")),
+            ):
                 info = tarfile.TarInfo(name)
                 info.size = len(content)
                 info.mtime = 0
@@ -256,7 +273,11 @@ def _tars() -> list[bytes]:
 def _zip(method: int, *, table: bytes = b"file,label\na.png,0\nb.png,1\n") -> bytes:
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", method) as archive:
-        for name, content in (("labels.csv", table), ("a.png", _encoded("PNG")), ("b.png", _encoded("PNG", "L"))):
+        for name, content in (
+            ("labels.csv", table),
+            ("a.png", _encoded("PNG")),
+            ("b.png", _encoded("PNG", "L")),
+        ):
             archive.writestr(zipfile.ZipInfo(name), content, method)
     return buffer.getvalue()
 
@@ -352,7 +373,10 @@ KINDS: dict[str, Kind] = {
     "bmp": _pictures("BMP", {"mode": "P"}, {"mode": "1"}),
     "gif": _pictures("GIF", {"mode": "L"}),
     "tiff": _pictures(
-        "TIFF", {"compression": "tiff_lzw"}, {"compression": "tiff_deflate"}, {"mode": "1", "compression": "group4"}
+        "TIFF",
+        {"compression": "tiff_lzw"},
+        {"compression": "tiff_deflate"},
+        {"mode": "1", "compression": "group4"},
     ),
     "webp": _pictures("WEBP", {"lossless": True}, {"mode": "RGBA"}),
     "ppm": _pictures("PPM", {"mode": "L"}, {"mode": "1"}),
@@ -387,7 +411,7 @@ KINDS: dict[str, Kind] = {
         _IDX_IMAGES,
         _beside(_IDX_LABELS, _idx((3,)), _walk),
     ),
-    "csv": Kind(_table, "labels.csv", lambda path: _walk(path)),
+    "csv": Kind(_table, "labels.csv", _walk),
     "onnx": Kind(_onnx, "a.onnx", _ask),
     "suite": Kind(lambda: [_SUITE], "a.yaml", read_suite),
     "class names": Kind(lambda: [json.dumps(["a", "\ud800", "c"]).encode()], "a.json", _class_names),

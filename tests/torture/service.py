@@ -11,6 +11,7 @@ import time
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -60,7 +61,11 @@ def _value(name: str, value: Any, outcome: str = "error") -> None:
 
 _fixed("good", "answer", _http(GOOD))
 _fixed("good without a length", "answer", _http(GOOD, length=-1))
-_fixed("good in chunks", "answer", _http(b"%x\r\n%b\r\n0\r\n\r\n" % (len(GOOD), GOOD), "200 OK", "Transfer-Encoding: chunked", length=-1))
+_fixed(
+    "good in chunks",
+    "answer",
+    _http(b"%x\r\n%b\r\n0\r\n\r\n" % (len(GOOD), GOOD), "200 OK", "Transfer-Encoding: chunked", length=-1),
+)
 _fixed("good after a 103", "answer", b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n", _http(GOOD))
 _fixed("created", "answer", _http(GOOD, "201 Created"))
 _fixed("nothing", "error")
@@ -70,7 +75,11 @@ _fixed("half a status line", "error", b"HTTP/1.")
 _fixed("status 99999", "error", b"HTTP/1.1 99999 Huh\r\n\r\n")
 _fixed("status 0", "error", b"HTTP/1.1 0 Huh\r\n\r\n")
 _fixed("status words", "error", b"HTTP/1.1 OK fine\r\n\r\n")
-_fixed("switching protocols", "error", b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n")
+_fixed(
+    "switching protocols",
+    "error",
+    b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n",
+)
 _fixed("http 9", "error", b"HTTP/9.9 200 OK\r\nContent-Length: 0\r\n\r\n")
 _fixed("ssh", "error", b"SSH-2.0-OpenSSH_9.0\r\n")
 _fixed("no content", "error", b"HTTP/1.1 204 No Content\r\n\r\n")
@@ -84,30 +93,52 @@ _fixed("too short", "error", _http(GOOD, length=len(GOOD) + 10))
 _fixed("too long", "error", _http(GOOD, length=len(GOOD) - 10))
 _fixed("cut in the headers", "error", _http(GOOD)[:40])
 _fixed("cut in a chunk", "error", _http(b"fff\r\n{", "200 OK", "Transfer-Encoding: chunked", length=-1))
-_fixed("chunks of garbage", "error", _http(b"zz\r\n" + GOOD, "200 OK", "Transfer-Encoding: chunked", length=-1))
-_fixed("a chunk of 10^20", "error", _http(b"f" * 20 + b"\r\n", "200 OK", "Transfer-Encoding: chunked", length=-1))
+_fixed(
+    "chunks of garbage", "error", _http(b"zz\r\n" + GOOD, "200 OK", "Transfer-Encoding: chunked", length=-1)
+)
+_fixed(
+    "a chunk of 10^20", "error", _http(b"f" * 20 + b"\r\n", "200 OK", "Transfer-Encoding: chunked", length=-1)
+)
 _fixed("cut without a length", "error", _http(GOOD[:-5], length=-1))
 _fixed("a huge header", "error", b"HTTP/1.1 200 OK\r\nX: " + b"a" * 300_000 + b"\r\n\r\n" + GOOD)
 _fixed("100,000 headers", "error", b"HTTP/1.1 200 OK\r\n" + b"A: b\r\n" * 100_000 + b"\r\n" + GOOD)
 _fixed("gzip", "error", _http(zlib.compress(GOOD, wbits=31), "200 OK", "Content-Encoding: gzip"))
-_fixed("a gzip bomb", "error", _http(zlib.compress(b" " * 50_000_000 + GOOD, wbits=31), "200 OK", "Content-Encoding: gzip"))
+_fixed(
+    "a gzip bomb",
+    "error",
+    _http(zlib.compress(b" " * 50_000_000 + GOOD, wbits=31), "200 OK", "Content-Encoding: gzip"),
+)
 _fixed("brotli", "error", _http(GOOD, "200 OK", "Content-Encoding: br"))
 _fixed("an encoding of garbage", "error", _http(GOOD, "200 OK", "Content-Encoding: \x1b[2J, gzip"))
 _fixed("a redirect to a file", "error", _http(b"", "302 Found", "Location: file:///etc/passwd"))
 _fixed("a redirect to nowhere", "error", _http(b"", "307 Temporary Redirect", "Location: "))
 _fixed("a redirect to itself", "error", _http(b"", "308 Permanent Redirect", "Location: /classify"))
 _fixed("not modified", "error", b"HTTP/1.1 304 Not Modified\r\n\r\n")
-_fixed("an auth challenge", "error", _http(b"who?", "401 Unauthorized", 'WWW-Authenticate: Basic realm="\x1b]0;x"'))
-_fixed("terminal escapes", "error", _http(b"\x1b[2J\x1b]0;owned\x07\x9b31m\r\nbeaufort: all is well", "400 Bad"))
+_fixed(
+    "an auth challenge",
+    "error",
+    _http(b"who?", "401 Unauthorized", 'WWW-Authenticate: Basic realm="\x1b]0;x"'),
+)
+_fixed(
+    "terminal escapes", "error", _http(b"\x1b[2J\x1b]0;owned\x07\x9b31m\r\nbeaufort: all is well", "400 Bad")
+)
 _fixed("a bell in the reason", "error", b"HTTP/1.1 400 Bad\x07Reason\r\nContent-Length: 0\r\n\r\n")
 _fixed("lone surrogates", "error", _http(b'{"error": "\\ud800"}', "400 Bad"))
-_fixed("the token sent back", "error", _http(f"your token {SECRET} is wrong; http://u:p@h/?k={SECRET}".encode(), "403 No"))
+_fixed(
+    "the token sent back",
+    "error",
+    _http(f"your token {SECRET} is wrong; http://u:p@h/?k={SECRET}".encode(), "403 No"),
+)
 _fixed("wait for ever", "error", _http(b"", "429 Slow", "Retry-After: 99999999999"))
 _fixed("wait until never", "error", _http(b"", "503 Slow", "Retry-After: Fri, 31 Dec 99999 23:59:59 GMT"))
 _fixed("wait for nothing", "error", _http(b"", "503 Slow", "Retry-After: -5"))
 _fixed("wait for words", "error", _http(b"", "429 Slow", "Retry-After: \xe9 soon"))
 _fixed("500 and html", "error", _http(b"<html><script>alert(1)</script>", "500 Oops"))
-_fixed("cookies", "answer", _http(GOOD, "200 OK", "Set-Cookie: a=b; Domain=.example; Max-Age=x", "Set-Cookie: \xff"))
+_fixed(
+    "cookies",
+    "answer",
+    _http(GOOD, "200 OK", "Set-Cookie: a=b; Domain=.example; Max-Age=x", "Set-Cookie: \xff"),
+)
 _value("html", b"<html>")
 _value("a list", [[1, 2, 3]])
 _value("null", None)
@@ -131,8 +162,8 @@ _value("infinity", b'{"logits": [[Infinity, 1, 2], [0, 1, 2]]}')
 _value("masked classes", b'{"logits": [[-Infinity, 1, 2], [0, 1, 2]]}', "answer")
 _value("1e400", b'{"logits": [[1e400, 1, 2], [0, 1, 2]]}')
 _value("1e39, too large for float32", {"logits": [[1e39, 1, 2]] * IMAGES})
-_value("an integer of 400 digits", b'{"logits": [[' + b"9" * 400 + b', 1, 2], [0, 1, 2]]}')
-_value("an integer of 5000 digits", b'{"logits": [[' + b"9" * 5000 + b', 1, 2], [0, 1, 2]]}')
+_value("an integer of 400 digits", b'{"logits": [[' + b"9" * 400 + b", 1, 2], [0, 1, 2]]}")
+_value("an integer of 5000 digits", b'{"logits": [[' + b"9" * 5000 + b", 1, 2], [0, 1, 2]]}")
 _value("nested 100,000 deep", b'{"logits": ' + b"[" * 30_000 + b"]" * 30_000 + b"}")
 _value("a key twice", b'{"logits": 1, "logits": [[1,2,3],[1,2,3]]}', "answer")
 _value("a BOM", b"\xef\xbb\xbf" + GOOD, "answer")
@@ -218,15 +249,27 @@ def _slow_once(line: socket.socket, attempt: int) -> None:
 
 
 OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
-    *(("", {"timeout": value}) for value in (0, -1, float("nan"), float("inf"), "soon", None, True, 1e9, [1])),
+    *(
+        ("", {"timeout": value})
+        for value in (0, -1, float("nan"), float("inf"), "soon", None, True, 1e9, [1])
+    ),
     *(("", {"retries": value}) for value in (-1, 1.5, "many", None, True, 10**9)),
     *(("", {"max_batch": value}) for value in (0, -1, 1.5, "all", None, True)),
     *(("", {"token": value}) for value in ("", "a b", "A-B", 5, SECRET, "A\0B", True)),
     *(("", {"classes": value}) for value in (0, -1, True, [], [1], "/no/such/file", {"a": 1})),
-    *(("", {key: value}) for key, value in (("version", " "), ("layout", "NCHW"), ("range", "0..1"), ("dtype", "x"))),
+    *(
+        ("", {key: value})
+        for key, value in (("version", " "), ("layout", "NCHW"), ("range", "0..1"), ("dtype", "x"))
+    ),
     *((address, {}) for address in ("http://", "http://[::1", "http://host:99999/", "http://host:port/")),
-    *((address, {}) for address in ("http://me:pw@host/", "http://me@host/", "http://ho st/", "http://host/\x1b[0m")),
-    *((address, {}) for address in ("http://\ud800/", "http://" + "a" * 300 + "/", "http://.../", "http://%00/")),
+    *(
+        (address, {})
+        for address in ("http://me:pw@host/", "http://me@host/", "http://ho st/", "http://host/\x1b[0m")
+    ),
+    *(
+        (address, {})
+        for address in ("http://\ud800/", "http://" + "a" * 300 + "/", "http://.../", "http://%00/")
+    ),
 )
 """Addresses and options that must be refused, when the model is loaded or at the first question."""
 
@@ -313,8 +356,8 @@ def ask(names: list[str] | None = None) -> Outcome:
             behavior, wanted = BEHAVIORS[name]
             service.show(behavior)
             start = time.monotonic()
-            options = {"classes": CLASSES, "version": "7", "token": "TORTURE_TOKEN", "timeout": TIMEOUT_S, "retries": 1}
-            got = _judge(outcome, name, lambda: load_model(f"{service.address}?key=hidden", **options)(images))  # noqa: B023
+            question = partial(_question, f"{service.address}?key=hidden", images, **_GIVEN)
+            got = _judge(outcome, name, question)
             if got != wanted:
                 outcome.findings.append(f"{name}: an {wanted} was due, {got} came")
             if (taken := time.monotonic() - start) > 2 * TIMEOUT_S + 1.5:
@@ -331,11 +374,18 @@ def ask_with(options: tuple[tuple[str, dict[str, Any]], ...] = OPTIONS) -> Outco
         for address, given in options:
             told = f"{address!r} {given!r}"
             limits = {"timeout": 0.5, "retries": 0, **given}
-            got = _judge(outcome, told, lambda: load_model(address or service.address, **limits)(images))  # noqa: B023
+            got = _judge(outcome, told, partial(_question, address or service.address, images, **limits))
             if got != "error":
                 outcome.findings.append(f"{told}: an error was due, {got} came")
     service.close()
     return outcome
+
+
+_GIVEN = {"classes": CLASSES, "version": "7", "token": "TORTURE_TOKEN", "timeout": TIMEOUT_S, "retries": 1}
+
+
+def _question(address: str, images: np.ndarray, **options: Any) -> object:
+    return load_model(address, **options)(images)
 
 
 def _judge(outcome: Outcome, name: str, work: Callable[[], Any]) -> str:

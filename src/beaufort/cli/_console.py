@@ -90,7 +90,7 @@ def _tell_problems(report: Report) -> None:
 
 
 def table(rows: Sequence[Sequence[str]]) -> str:
-    """Rows as lines of aligned columns; the last is as long as it is. What steers a terminal is spelled out."""
+    """Rows as lines of aligned columns, harmless to a terminal; the last is as long as it is."""
     rows = [[printable(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)][:-1]
     lines = (

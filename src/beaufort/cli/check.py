@@ -47,8 +47,8 @@ def check(
 
     Exit codes: 0 no problem was found; 1 there are problems; 2 the model cannot be used at all.
     """
-    from beaufort.models import load_model, parse_options
     from beaufort.datasets.samples import Samples, read_samples
+    from beaufort.models import load_model, parse_options
     from beaufort.testing import check_model
 
     given = parse_options(options or [])

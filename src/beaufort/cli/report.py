@@ -73,7 +73,7 @@ def report(
     scores = score(results, baseline=baseline, models=wanted, resamples=resamples, seed=draw)
     examples = _examples(scores, data, pictures, ask or [], draw)
     if target is None:
-        typer.echo(to_text(scores, kind), nl=False)
+        typer.echo(printable(to_text(scores, kind), keep="\n\t"), nl=False)
         return
     write_report(scores, target, format=kind, examples=examples, title=title)
     size = target.stat().st_size

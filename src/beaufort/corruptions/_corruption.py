@@ -181,7 +181,9 @@ class Corruption:
         if ids is not None and (
             isinstance(ids, str | bytes) or not hasattr(ids, "__len__") or len(ids) != len(color)
         ):
-            raise OptionError(f"ids must be a list with one id for each of {len(color)} images, got {ids!r:.60}")
+            raise OptionError(
+                f"ids must be a list with one id for each of {len(color)} images, got {ids!r:.60}"
+            )
         if not _is_whole(jobs) or jobs < 1:
             raise OptionError(f"jobs={jobs!r} came; accepted is a whole number of threads, 1 or more")
         if stream not in STREAMS:

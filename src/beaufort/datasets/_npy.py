@@ -51,7 +51,7 @@ class Stored:
             loaded = np.empty(self.shape, self.dtype)
             with zipfile.ZipFile(self.path) as archive, archive.open(self.packed_as) as file:
                 file.read(self.offset)
-                _fill(memoryview(loaded.reshape(-1).view(np.uint8)), file)
+                _fill(loaded.reshape(-1).view(np.uint8), file)
             return loaded
         except Exception as error:  # zipfile raises what it meets in damaged bytes
             raise ImageFileError(f"{self.where} is damaged ({error})") from None
@@ -119,13 +119,13 @@ def pixels_in(stored: Stored) -> tuple[Pixels, int]:
     return InMemory(stored.load().reshape(shape), stored.path), shape[0]
 
 
-def _fill(room: memoryview, file: IO[bytes]) -> None:
+def _fill(room: NDArray[np.uint8], file: IO[bytes]) -> None:
     place = 0
     while place < len(room):
         chunk = file.read(min(CHUNK, len(room) - place))
         if not chunk:
             raise EOFError("it is cut short")
-        room[place : place + len(chunk)] = chunk
+        room[place : place + len(chunk)] = np.frombuffer(chunk, np.uint8)
         place += len(chunk)
 
 

@@ -47,7 +47,9 @@ def read_samples(path: Path, spec: ModelSpec, *, limit: int = 200) -> Samples:
 def _from_arrays(path: Path, limit: int) -> Samples:
     arrays = in_npz(path)
     if "images" not in arrays:
-        raise ImageFileError(f"{path} must be an .npz file with an array `images`; it has {', '.join(arrays)}")
+        raise ImageFileError(
+            f"{path} must be an .npz file with an array `images`; it has {', '.join(arrays)}"
+        )
     pixels, count = pixels_in(arrays["images"])
     chosen = _spread(count, limit)
     images = np.stack([pixels.read(int(index)) for index in chosen])

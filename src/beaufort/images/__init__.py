@@ -5,7 +5,15 @@ from __future__ import annotations
 from beaufort.images.crop import center_crop, flatten, resize_exactly, resize_short_side
 from beaufort.images.files import draft, is_leftover, remove_leftover, remove_leftovers, write_bytes
 from beaufort.images.packed import Labeled, read_cifar, read_idx
-from beaufort.images.read import MAX_PIXELS, MAX_SIDE, SUFFIXES, decode_image, is_folder, is_picture_name, read_image
+from beaufort.images.read import (
+    MAX_PIXELS,
+    MAX_SIDE,
+    SUFFIXES,
+    decode_image,
+    is_folder,
+    is_picture_name,
+    read_image,
+)
 from beaufort.images.write import FORMATS, Format, encode, format_of
 
 __all__ = [

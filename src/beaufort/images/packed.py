@@ -56,7 +56,9 @@ def read_idx(path: Path) -> NDArray[np.uint8]:
         )
     axes = content[3]
     if not 1 <= axes <= _IDX_AXES:
-        raise ImageFileError(f"{path} must have 1 to {_IDX_AXES} axes, got {axes}; it is damaged: fetch it again")
+        raise ImageFileError(
+            f"{path} must have 1 to {_IDX_AXES} axes, got {axes}; it is damaged: fetch it again"
+        )
     start = 4 + 4 * axes
     shape = tuple(int.from_bytes(content[4 + 4 * i : 8 + 4 * i], "big") for i in range(axes))
     if 0 in shape or len(content) != start + math.prod(shape):

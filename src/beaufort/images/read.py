@@ -84,7 +84,7 @@ def is_picture_name(name: str) -> bool:
 
 
 def is_folder(entry: os.DirEntry[str]) -> bool:
-    """Whether a folder's entry is a folder, or leads to one; a link that leads nowhere, or to itself, does not."""
+    """Whether an entry is a folder, or leads to one; a link that leads nowhere, or to itself, does not."""
     try:
         return entry.is_dir()
     except OSError:

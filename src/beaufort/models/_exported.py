@@ -93,7 +93,15 @@ def _look_inside(file: Path) -> None:
                 raise ModelFileError(f"{file} holds two parts of one name; it is refused")
             for name in names:
                 _check_part(archive, name, file)
-    except (zipfile.BadZipFile, OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+    except (
+        zipfile.BadZipFile,
+        OSError,
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        RecursionError,
+    ) as error:
         if isinstance(error, ModelFileError):
             raise
         raise ModelFileError(f"{file} is not an exported program, or is damaged ({error})") from None

@@ -207,7 +207,9 @@ class Service:
 
     def _unexpected(self, content: bytes) -> ModelError:
         said = self._harmless(repr(content[:80]))
-        return ModelError(f'{self.shown} must answer with JSON like {{"logits": [[0.1, 2.3], …]}}, got {said}')
+        return ModelError(
+            f'{self.shown} must answer with JSON like {{"logits": [[0.1, 2.3], …]}}, got {said}'
+        )
 
     def _wait(self, attempt: int, asked: str | None, told: str) -> None:
         """As long as the service asks, or twice as long as before, with a random part."""
@@ -239,7 +241,7 @@ class Service:
         return "" if self.token is None else os.environ.get(self.token, "").strip()
 
     def _harmless(self, text: str) -> str:
-        """What a service said, without its token, which it may send back, and without what steers a terminal."""
+        """What a service said, without the token, which it may send back, and what steers a terminal."""
         secret = self._secret()
         return printable(without_secrets(text.replace(secret, "…") if secret else text))
 

@@ -38,12 +38,12 @@ def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
     return compiled
 
 
-@intrinsic  # type: ignore[misc]
-def fused(typing_context, a, b, c):  # type: ignore[no-untyped-def]
+@intrinsic
+def fused(typing_context, a, b, c):
     """a·b + c with one rounding, where it must be this product that is fused; all float32."""
     signature = numba.float32(numba.float32, numba.float32, numba.float32)
 
-    def code(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+    def code(context, builder, signature, arguments):
         return builder.fma(*arguments)
 
     return signature, code

@@ -95,7 +95,7 @@ def _odd_row(row, here, below, center, wobble, amplitude):
 
 @kernel
 def _plasma_rows(side, amplitudes, k0, k1, field, id_word, out):
-    """One fractal; `rows[level]` holds rows of the map with 2^level points a side, which level `level` refines.
+    """One fractal; `rows` has, by level, rows of the map with 2^level points a side, which the level refines.
 
     Slots of `rows`: 0 this row, 1 the next one, 2 the first of all. Slots of `middles`: 0 the centers of
     this row, 1 those of the row above. `waiting[level]` is an odd row that is made and not yet taken.

@@ -58,6 +58,7 @@ _L0, _L1, _L2, _L3, _L4, _L5, _L6, _L7 = LOG
 
 @inlined
 def philox_block(c0, c1, c2, c3, k0, k1):
+    """Four words of a counter (block, field, low and high word of an id) and the two words of a key."""
     for _ in range(10):
         p0 = _M0 * u64(c0)
         p1 = _M1 * u64(c2)
