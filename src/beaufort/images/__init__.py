@@ -12,6 +12,7 @@ from beaufort.images.read import (
     decode_image,
     is_folder,
     is_picture_name,
+    pixel_count,
     read_image,
 )
 from beaufort.images.write import FORMATS, Format, encode, format_of
@@ -32,6 +33,7 @@ __all__ = [
     "is_folder",
     "is_leftover",
     "is_picture_name",
+    "pixel_count",
     "read_cifar",
     "read_idx",
     "read_image",

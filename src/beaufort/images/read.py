@@ -33,6 +33,7 @@ __all__ = [
     "decode_image",
     "is_folder",
     "is_picture_name",
+    "pixel_count",
     "read_image",
 ]
 
@@ -104,6 +105,16 @@ def read_image(path: Path, *, upright: bool = True) -> Image.Image:
     except BeaufortError as error:
         error.add_note(f"in {path}")
         raise
+
+
+def pixel_count(path: Path) -> int:
+    """Height × width as the header of a file says; 0 where none can be read. Nothing is decoded."""
+    try:
+        _check_file(path)
+        with Image.open(path, formats=READABLE) as opened:
+            return opened.width * opened.height
+    except Exception:  # `read_image` says what is wrong
+        return 0
 
 
 def decode_image(content: bytes, *, upright: bool = True) -> Image.Image:
