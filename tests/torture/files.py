@@ -22,6 +22,7 @@ import tempfile
 import time
 import warnings
 import zipfile
+import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -53,6 +54,9 @@ class Kind:
     seeds: Callable[[], list[bytes]]
     name: str
     read: Callable[[Path], object]
+    wrap: Callable[[bytes], bytes] = bytes
+    """What is done to the damaged bytes: checksums are put right, so that the damage gets past them, or the
+    bytes are packed into a sound container."""
 
 
 @dataclass
@@ -80,7 +84,7 @@ def torture_files(count: int, *, seed: int = 0, kinds: list[str] | None = None) 
             place = Path(folder) / "work"
             place.mkdir()
             (place / KINDS[kind].name).parent.mkdir(exist_ok=True, parents=True)
-            (place / KINDS[kind].name).write_bytes(content)
+            (place / KINDS[kind].name).write_bytes(KINDS[kind].wrap(content))
             _read_one(tally, kind, place / KINDS[kind].name, f"{kind} {seed}/{number}")
             shutil.rmtree(place)
     return tally
@@ -225,6 +229,8 @@ def _read_one(tally: Tally, kind: str, path: Path, told: str) -> None:
 
 def _picture(side: int = 24, mode: str = "RGB") -> Image.Image:
     x = np.arange(side * side * 3, dtype=np.uint32).reshape(side, side, 3)
+    if mode == "I;16":
+        return Image.fromarray((x[..., 0] * 7).astype(np.uint16))
     return Image.fromarray((x * 7 % 251).astype(np.uint8)).convert(mode)
 
 
@@ -234,13 +240,50 @@ def _encoded(kind: str, mode: str = "RGB", side: int = 24, **options: Any) -> by
     return buffer.getvalue()
 
 
-def _pictures(kind: str, *variants: dict[str, Any]) -> Kind:
+def _pictures(kind: str, *variants: dict[str, Any], wrap: Callable[[bytes], bytes] = bytes) -> Kind:
     endings = {"JPEG": "jpg", "TIFF": "tif", "JPEG2000": "jp2"}
     return Kind(
         lambda: [_encoded(kind, **options) for options in ({}, *variants)],
         f"cat.{endings.get(kind, kind.lower())}",
         lambda path: np.asarray(read_image(path)),
+        wrap,
     )
+
+
+def _repaired_png(content: bytes) -> bytes:
+    """The checksum of every chunk put right."""
+    data, place = bytearray(content), 8
+    while place + 12 <= len(data):
+        length = int.from_bytes(data[place : place + 4], "big")
+        end = place + 8 + length
+        if end + 4 > len(data):
+            break
+        data[end : end + 4] = zlib.crc32(data[place + 4 : end]).to_bytes(4, "big")
+        place = end + 4
+    return bytes(data)
+
+
+def _repaired_tar(content: bytes) -> bytes:
+    """The checksum of every header put right."""
+    data = bytearray(content)
+    for place in range(0, len(data) - 511, 512):
+        if data[place + 257 : place + 262] == b"ustar":
+            data[place + 148 : place + 156] = b" " * 8
+            data[place + 148 : place + 156] = b"%06o\0 " % sum(data[place : place + 512])
+    return bytes(data)
+
+
+def _as_labels(method: int) -> Callable[[bytes], bytes]:
+    """The bytes as the labels of an .npz file."""
+
+    def wrap(content: bytes) -> bytes:
+        buffer = io.BytesIO()
+        with zipfile.ZipFile(buffer, "w", method) as archive:
+            archive.writestr("images.npy", _npy(np.zeros((3, 16, 16, 3), np.uint8)))
+            archive.writestr("labels.npy", content)
+        return buffer.getvalue()
+
+    return wrap
 
 
 def _walk(path: Path) -> object:
@@ -383,7 +426,17 @@ KINDS: dict[str, Kind] = {
     "tga": _pictures("TGA", {"compression": "tga_rle"}),
     "jpeg2000": _pictures("JPEG2000", {"mode": "L"}),
     "avif": _pictures("AVIF"),
+    "png, checksums right": _pictures(
+        "PNG", {"mode": "P"}, {"mode": "1"}, {"mode": "I;16"}, wrap=_repaired_png
+    ),
     "tar": Kind(_tars, "a.tar", _walk),
+    "tar, checksums right": Kind(_tars, "a.tar", _walk, _repaired_tar),
+    "list in a zip": Kind(_table, "a.zip", _walk, lambda content: _zip(zipfile.ZIP_STORED, table=content)),
+    "labels in an npz": Kind(lambda: [_npy(np.arange(3))], "a.npz", _walk, _as_labels(zipfile.ZIP_STORED)),
+    "packed labels in an npz": Kind(
+        lambda: [_npy(np.arange(3))], "a.npz", _walk, _as_labels(zipfile.ZIP_DEFLATED)
+    ),
+    "idx, gzipped": Kind(lambda: [_idx((3, 28, 28)), _idx((3,))], "a-idx3-ubyte.gz", read_idx, gzip.compress),
     "zip": Kind(lambda: [_zip(zipfile.ZIP_STORED), _zip(zipfile.ZIP_DEFLATED)], "a.zip", _walk),
     "npz": Kind(lambda: [_npz(np.savez), _npz(np.savez_compressed)], "a.npz", _walk),
     "samples": Kind(

@@ -9,7 +9,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent.parent))  # for the package torture
 
-from torture import files, service
+from torture import files, options, service
 
 
 @pytest.fixture(autouse=True)
@@ -21,7 +21,7 @@ def _alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_sound_files_are_read(tmp_path: Path, kind: str) -> None:
     """Otherwise nothing is learned from damaged ones."""
     path = tmp_path / files.KINDS[kind].name
-    path.write_bytes(files.KINDS[kind].seeds()[0])
+    path.write_bytes(files.KINDS[kind].wrap(files.KINDS[kind].seeds()[0]))
     files.KINDS[kind].read(path)
 
 
@@ -57,3 +57,10 @@ def test_addresses_and_options_that_are_none() -> None:
     outcome = service.ask_with()
     assert not outcome.findings, "\n".join(outcome.findings)
     assert outcome.asked == outcome.errors
+
+
+def test_options_of_models_that_are_none() -> None:
+    outcome = options.load_with()
+    assert not outcome.findings, "\n".join(outcome.findings)
+    assert outcome.asked == outcome.answers + outcome.errors
+    assert outcome.answers > 50

@@ -29,7 +29,7 @@ from beaufort.models._digest import declared
 from beaufort.models._errors import ModelError
 from beaufort.models._http_client import Answer, Client, NoAnswerError
 from beaufort.models.network import Network
-from beaufort.models.options import Changes, changed, class_list
+from beaufort.models.options import Changes, changed, class_list, whole_number
 from beaufort.models.python import AS_THEY_ARE
 from beaufort.models.spec import ModelSpec
 from beaufort.sanitize import printable, without_secrets
@@ -86,7 +86,7 @@ def load(
         )
     count, names = class_list(classes)
     spec = ModelSpec(
-        name=str(name or f"{place.netloc}{place.path}".rstrip("/")),
+        name=f"{place.netloc}{place.path}".rstrip("/") if name is None else name,
         source=without_secrets(address),
         preprocessing=preprocessing,
         classes=count,
@@ -121,8 +121,7 @@ def _check(*, timeout: Any, retries: Any, max_batch: Any, token: Any) -> None:
         )
     if not _is_number(retries, int) or not 0 <= retries <= _MOST_RETRIES:
         raise OptionError(f"retries must be a whole number from 0 to {_MOST_RETRIES}, got {retries!r:.60}")
-    if not _is_number(max_batch, int) or max_batch < 1:
-        raise OptionError(f"max_batch must be a whole number from 1, got {max_batch!r:.60}")
+    whole_number("max_batch", max_batch)
     if token is not None and not (isinstance(token, str) and re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", token)):
         raise OptionError("token must be the name of an environment variable, not the token itself")
 

@@ -77,7 +77,7 @@ def as_model(
                 "a Model came with options; it has a spec of its own, which they would contradict"
             )
         return thing
-    called = name or str(getattr(thing, "__name__", type(thing).__name__))
+    called = str(getattr(thing, "__name__", type(thing).__name__)) if name is None else name
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(thing, torch.nn.Module):
         from beaufort.models.torch import from_module

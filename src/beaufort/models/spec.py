@@ -45,6 +45,8 @@ class ModelSpec:
     """What else the answers depend on, as JSON knows it: the architecture, the templates of a prompt."""
 
     def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name.strip():
+            raise OptionError(f"the name of a model must be a text, got {self.name!r:.60}")
         for field_name in ("name", "source"):  # they are written to stores, tables and pages
             object.__setattr__(self, field_name, encodable(without_secrets(getattr(self, field_name))))
         if self.class_names is not None:
