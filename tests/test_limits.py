@@ -12,7 +12,7 @@ from PIL import Image
 
 from beaufort.corruptions import get_corruption_names
 
-READING, CORRUPTING = 16, 40
+READING, CORRUPTING = 28, 40
 """Bytes a pixel, of a picture that is read, and beside one that is corrupted."""
 
 HEIGHT, WIDTH = 1500, 2000
@@ -80,8 +80,8 @@ def test_corrupting_a_picture() -> None:
         ("a.jpg", "RGB"),
         ("a.jpg", "CMYK"),
         ("a.png", "1"),
-        ("a.png", "I;16"),
-        ("a.gif", "P"),
+        ("a.webp", "RGBA"),
+        ("a.jp2", "RGBA"),
     ],
 )
 def test_reading_a_picture(tmp_path: Path, name: str, mode: str) -> None:

@@ -13,10 +13,13 @@ from typing import Any
 
 __all__ = ["command_without_secrets", "encodable", "printable", "spreadsheet_cell", "without_secrets"]
 
-_ADDRESS = re.compile(r"(?P<scheme>\b[A-Za-z][A-Za-z0-9+.-]*://)(?P<rest>[^\s\"'<>`]+)")
-_SECRET = r"[\w.-]*(?:token|secret|passw(?:or)?d|api[_-]?key|access[_-]?key|credential)[\w.-]*"
-_NAMED = re.compile(rf"(?i)\b({_SECRET}=)[^\s\"',;&)]+")
-_BEARER = re.compile(r"(?i)\b((?:bearer|basic)\s+)[A-Za-z0-9._~+/=-]{8,}")
+# Each begins with a fixed text, and what is looked for behind it is bounded: text from outside is searched,
+# and its author must not decide how long that takes.
+_ADDRESS = re.compile(r"://(?P<rest>[^\s\"'<>`]+)")
+_NAMED = re.compile(
+    r"(?i)((?:token|secret|password|passwd|api[_-]?key|access[_-]?key|credential)[\w.-]{0,40}=)[^\s\"',;&)]+"
+)
+_BEARER = re.compile(r"(?i)\b((?:bearer|basic)\s{1,9})[A-Za-z0-9._~+/=-]{8,}")
 _HIDDEN = "…"
 
 
@@ -63,7 +66,7 @@ def _bare_address(match: re.Match[str]) -> str:
     fragment = ""
     if mark == "#" and "=" not in rest and "?" not in rest:  # a part of a data set, as `#test`
         fragment = f"#{rest}"
-    return f"{match['scheme']}{server.rpartition('@')[2]}{slash}{path}{fragment}"
+    return f"://{server.rpartition('@')[2]}{slash}{path}{fragment}"
 
 
 def _partition(text: str) -> tuple[str, str, str]:

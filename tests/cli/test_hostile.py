@@ -195,6 +195,14 @@ def test_names_cannot_steer_the_terminal(tmp_path: Path) -> None:
     assert "\\x1b[2J" in done.stderr
 
 
+def test_a_terminal_that_knows_few_characters(tmp_path: Path) -> None:
+    environment = {**ENVIRONMENT, "PYTHONIOENCODING": "latin-1"}
+    words = ["run", "--model", "\u2603.onnx", "--suite", "x", "--data", "d"]
+    done = beaufort(*words, cwd=tmp_path, env=environment)
+    assert (done.returncode, "Traceback" in done.stderr) == (2, False)
+    assert "\\u2603.onnx" in done.stderr
+
+
 def test_names_that_are_no_unicode(tmp_path: Path) -> None:
     source = tmp_path / "in"
     source.mkdir()

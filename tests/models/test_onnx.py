@@ -106,7 +106,7 @@ def test_damaged_files(tmp_path: Path, content: bytes) -> None:
 def test_options_that_do_not_fit(tmp_path: Path) -> None:
     path = onnx_linear(tmp_path / "net.onnx", shape=["n", 3, 32, 32])
     for options in ({"output": "probabilities"}, {"threads": 0}, {"device": "tpu"}, {"max_batch": 0}):
-        with pytest.raises(BeaufortError, match="came|must be"):
+        with pytest.raises(BeaufortError, match=r"came|must be"):
             load_model(str(path), **options)
     if "CUDAExecutionProvider" not in onnxruntime.get_available_providers():
         with pytest.raises(MissingExtraError, match="onnxruntime-gpu"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import sys
 from typing import Annotated, Any
@@ -123,6 +124,9 @@ app.add_typer(store.app, name="store")
 def main() -> None:
     """Run the command line."""
     _quiet()
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a character that it has no code for must not end a command
+            stream.reconfigure(errors="backslashreplace")
     app()
 
 
