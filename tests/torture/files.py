@@ -26,6 +26,7 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -273,17 +274,14 @@ def _repaired_tar(content: bytes) -> bytes:
     return bytes(data)
 
 
-def _as_labels(method: int) -> Callable[[bytes], bytes]:
+def _as_labels(method: int, content: bytes) -> bytes:
     """The bytes as the labels of an .npz file."""
+    images = _npy(np.zeros((3, 16, 16, 3), np.uint8))
+    return _archive({"images.npy": images, "labels.npy": content}, method)
 
-    def wrap(content: bytes) -> bytes:
-        buffer = io.BytesIO()
-        with zipfile.ZipFile(buffer, "w", method) as archive:
-            archive.writestr("images.npy", _npy(np.zeros((3, 16, 16, 3), np.uint8)))
-            archive.writestr("labels.npy", content)
-        return buffer.getvalue()
 
-    return wrap
+def _gzipped(content: bytes) -> bytes:
+    return gzip.compress(content, mtime=0)
 
 
 def _walk(path: Path) -> object:
@@ -313,16 +311,18 @@ def _tars() -> list[bytes]:
     return contents
 
 
-def _zip(method: int, *, table: bytes = b"file,label\na.png,0\nb.png,1\n") -> bytes:
+def _archive(members: dict[str, bytes], method: int) -> bytes:
+    """A zip; its times are always the same, as everything here is."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", method) as archive:
-        for name, content in (
-            ("labels.csv", table),
-            ("a.png", _encoded("PNG")),
-            ("b.png", _encoded("PNG", "L")),
-        ):
+        for name, content in members.items():
             archive.writestr(zipfile.ZipInfo(name), content, method)
     return buffer.getvalue()
+
+
+def _zip(method: int, *, table: bytes = b"file,label\na.png,0\nb.png,1\n") -> bytes:
+    pictures = {"a.png": _encoded("PNG"), "b.png": _encoded("PNG", "L")}
+    return _archive({"labels.csv": table, **pictures}, method)
 
 
 def _npy(array: np.ndarray) -> bytes:
@@ -331,10 +331,9 @@ def _npy(array: np.ndarray) -> bytes:
     return buffer.getvalue()
 
 
-def _npz(save: Callable[..., None]) -> bytes:
-    buffer = io.BytesIO()
-    save(buffer, images=np.zeros((3, 16, 16, 3), np.uint8), labels=np.arange(3))
-    return buffer.getvalue()
+def _npzs() -> list[bytes]:
+    labels = _npy(np.arange(3))
+    return [_as_labels(method, labels) for method in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)]
 
 
 def _beside(name: str, content: bytes, read: Callable[[Path], object]) -> Callable[[Path], object]:
@@ -432,16 +431,16 @@ KINDS: dict[str, Kind] = {
     "tar": Kind(_tars, "a.tar", _walk),
     "tar, checksums right": Kind(_tars, "a.tar", _walk, _repaired_tar),
     "list in a zip": Kind(_table, "a.zip", _walk, lambda content: _zip(zipfile.ZIP_STORED, table=content)),
-    "labels in an npz": Kind(lambda: [_npy(np.arange(3))], "a.npz", _walk, _as_labels(zipfile.ZIP_STORED)),
+    "labels in an npz": Kind(
+        lambda: [_npy(np.arange(3))], "a.npz", _walk, partial(_as_labels, zipfile.ZIP_STORED)
+    ),
     "packed labels in an npz": Kind(
-        lambda: [_npy(np.arange(3))], "a.npz", _walk, _as_labels(zipfile.ZIP_DEFLATED)
+        lambda: [_npy(np.arange(3))], "a.npz", _walk, partial(_as_labels, zipfile.ZIP_DEFLATED)
     ),
-    "idx, gzipped": Kind(lambda: [_idx((3, 28, 28)), _idx((3,))], "a-idx3-ubyte.gz", read_idx, gzip.compress),
+    "idx, gzipped": Kind(lambda: [_idx((3, 28, 28)), _idx((3,))], "a-idx3-ubyte.gz", read_idx, _gzipped),
     "zip": Kind(lambda: [_zip(zipfile.ZIP_STORED), _zip(zipfile.ZIP_DEFLATED)], "a.zip", _walk),
-    "npz": Kind(lambda: [_npz(np.savez), _npz(np.savez_compressed)], "a.npz", _walk),
-    "samples": Kind(
-        lambda: [_npz(np.savez), _npz(np.savez_compressed)], "a.npz", lambda path: read_samples(path, _SPEC)
-    ),
+    "npz": Kind(_npzs, "a.npz", _walk),
+    "samples": Kind(_npzs, "a.npz", lambda path: read_samples(path, _SPEC)),
     "npy images": Kind(
         lambda: [_npy(np.zeros((3, 16, 16, 3), np.uint8))],
         "images.npy",
@@ -458,9 +457,9 @@ KINDS: dict[str, Kind] = {
         "labels.csv",
         _beside("grid.png", _encoded("PNG", side=64), read_cifar),
     ),
-    "idx": Kind(lambda: [_idx((3, 28, 28)), gzip.compress(_idx((3,)))], "a-idx3-ubyte", read_idx),
+    "idx": Kind(lambda: [_idx((3, 28, 28)), _gzipped(_idx((3,)))], "a-idx3-ubyte", read_idx),
     "mnist": Kind(
-        lambda: [_idx((3, 28, 28)), gzip.compress(_idx((3, 28, 28)))],
+        lambda: [_idx((3, 28, 28)), _gzipped(_idx((3, 28, 28)))],
         _IDX_IMAGES,
         _beside(_IDX_LABELS, _idx((3,)), _walk),
     ),
