@@ -55,16 +55,9 @@ def _inside(path: Path, name: str) -> Path:
             "business there: put all files of the model into one folder"
         )
     found = folder / name
-    if not _is_file(found):
+    if not found.is_file():
         raise ModelFileError(f"{path} keeps weights in {name!r}, which is not beside it")
     return found
-
-
-def _is_file(path: Path) -> bool:
-    try:
-        return path.is_file()
-    except OSError:  # a name too long for a file
-        return False
 
 
 def _stays(folder: Path, name: str) -> bool:
