@@ -12,6 +12,7 @@ import errno
 import itertools
 import os
 import re
+import stat
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -57,8 +58,13 @@ _ABANDONED_S = 3600
 def draft(path: Path) -> Iterator[BinaryIO]:
     """A file to write to that becomes `path` when the block ends, and vanishes if it fails.
 
-    Folders that are missing on the way are made. After the block, the file and its name are on the disk.
+    Folders that are missing on the way are made. After the block, the file and its name are on the disk. A
+    device or a pipe, as /dev/stdout, is written to: a file must not take its place.
     """
+    if _is_special(path):
+        with path.open("wb") as file:
+            yield file
+        return
     passing = path.with_name(f".beaufort-{_HOST}-{os.getpid()}-{_TOKEN}-{next(_count)}.part")
     try:
         with _create(passing) as file:
@@ -130,6 +136,15 @@ def remove_leftovers(folder: Path) -> None:
     with contextlib.suppress(FileNotFoundError, NotADirectoryError):
         for path in list(folder.iterdir()):
             remove_leftover(path)
+
+
+def _is_special(path: Path) -> bool:
+    """Whether something is there that is neither a file nor a folder."""
+    try:
+        mode = path.stat().st_mode
+    except OSError:
+        return False
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
 
 
 def _create(path: Path) -> BinaryIO:

@@ -216,7 +216,7 @@ def test_as_a_process(source: Path, tmp_path: Path) -> None:
     )
     assert done.returncode == 1
     assert done.stdout == f"12 written to {tmp_path / 'out'}, 1 problem\n"
-    assert done.stderr.startswith("problem: bomb.bmp: the picture has")
+    assert done.stderr.startswith("problem: bomb.bmp: a picture must have")
     assert len(done.stderr.splitlines()) == 1
 
 

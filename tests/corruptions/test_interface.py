@@ -99,8 +99,15 @@ def test_mistakes(options: dict[str, object], error: type[BeaufortError], says: 
 def test_wrong_number_of_ids() -> None:
     with pytest.raises(OptionError, match="2 images"):
         corruptions["fog"](np.stack([PHOTO, PHOTO]), 3, ids=["a"])
-    with pytest.raises(OptionError, match="in a list"):
-        corruptions["fog"](PHOTO, 3, ids="a")
+    for ids in ("a", b"a", 5, None.__class__, iter(["a"]), 1.5):
+        with pytest.raises(OptionError, match="must be a list"):
+            corruptions["fog"](PHOTO, 3, ids=ids)  # type: ignore[arg-type]
+
+
+def test_ids_that_are_no_unicode() -> None:
+    first, second = (corruptions["fog"](PHOTO, 3, ids=[name]) for name in ("\udce9.png", "\ud800"))
+    assert (first != second).any()
+    corrupt(PHOTO, corruption_name="fog", image_id="\udfff")
 
 
 @pytest.mark.parametrize("jobs", [0, -1, "2", 1.5])

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
+import os
+import sys
 from typing import Annotated, Any
 
 import typer
@@ -25,6 +29,7 @@ from beaufort.cli import (
     validate,
 )
 from beaufort.errors import BeaufortError
+from beaufort.sanitize import printable, without_secrets
 
 __all__ = ["app", "main"]
 
@@ -32,12 +37,20 @@ __all__ = ["app", "main"]
 class _Group(TyperGroup):
     """The one place where an error becomes a message and an exit code."""
 
+    def main(self, *args: Any, **options: Any) -> Any:
+        try:
+            return super().main(*args, **options)
+        except OSError as error:  # a full disk behind stdout, a folder that may not be read
+            _tell(f"the system refused: {error}")
+            _forget_output()
+            sys.exit(2)
+
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
         except BeaufortError as error:
             notes = "".join(f" [{note}]" for note in getattr(error, "__notes__", ()))
-            typer.echo(f"beaufort: {error}{notes}", err=True)
+            _tell(f"{error}{notes}")
             raise typer.Exit(2) from None
         except KeyboardInterrupt:
             typer.echo(
@@ -45,6 +58,21 @@ class _Group(TyperGroup):
                 err=True,
             )
             raise typer.Exit(130) from None
+
+
+def _tell(message: str) -> None:
+    """Say what is wrong; an error may quote a file, a name or a service, so it is made harmless first."""
+    with contextlib.suppress(OSError):
+        typer.echo(f"beaufort: {printable(without_secrets(message), keep=chr(10))}", err=True)
+
+
+def _forget_output() -> None:
+    """Throw away what stdout could not take; Python would complain about it once more when it ends."""
+    with contextlib.suppress(OSError, ValueError):
+        sys.stdout.flush()
+        return
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 app = typer.Typer(
@@ -98,6 +126,9 @@ app.add_typer(store.app, name="store")
 def main() -> None:
     """Run the command line."""
     _set_warnings()
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a character that it has no code for must not end a command
+            stream.reconfigure(errors="backslashreplace")
     app()
 
 

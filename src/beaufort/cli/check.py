@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -48,15 +47,14 @@ def check(
 
     Exit codes: 0 no problem was found; 1 there are problems; 2 the model cannot be used at all.
     """
+    from beaufort.datasets.samples import Samples, read_samples
     from beaufort.models import load_model, parse_options
-    from beaufort.models.samples import Samples, read_samples
     from beaufort.testing import check_model
 
     given = parse_options(options or [])
     given.update(
         {key: value for key, value in (("device", device), ("threads", threads)) if value is not None}
     )
-    sys.path.insert(0, str(Path.cwd()))  # python:module:factory of a file in this folder
     loaded = load_model(model, **given)
     samples = Samples(None, None) if images is None else read_samples(images, loaded.spec, limit=limit)
     findings = check_model(loaded, images=samples.images, labels=samples.labels)

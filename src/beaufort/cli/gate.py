@@ -132,7 +132,7 @@ def _summary_file() -> Path:
 
 
 def _write(verdict: Verdict, junit: Path | None, summary: Path | None) -> None:
-    from beaufort.images import write_bytes
+    from beaufort.files import write_bytes
     from beaufort.report.verdict import verdict_junit, verdict_markdown
 
     try:

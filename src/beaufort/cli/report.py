@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -102,7 +101,7 @@ def report(
         )
     examples = _examples(scores, data, pictures, ask or [], draw)
     if target is None:
-        typer.echo(to_text(scores, kind), nl=False)
+        typer.echo(printable(to_text(scores, kind), keep="\n\t"), nl=False)
         return
     write_report(scores, target, format=kind, examples=examples, title=title)
     size = target.stat().st_size
@@ -154,6 +153,5 @@ def _examples(
     with progress_bar("pictures") as progress:
         if data is not None:
             return examples_of_data(scores, data, seed=draw, progress=progress)
-        sys.path.insert(0, str(Path.cwd()))  # python:module:factory of a file in this folder
         assert pictures is not None
         return examples_of_pictures(scores, pictures, ask=ask, progress=progress)

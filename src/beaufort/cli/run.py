@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-import sys
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -69,7 +67,6 @@ def run(
     given = parse_options(options or [])
     if device is not None:
         given["device"] = device
-    sys.path.insert(0, str(Path.cwd()))  # python:module:factory of a file in this folder
     models = [load_model(text, **given) for text in model]
     if dry_run:
         _show_plan(plan(models, suite, data, store, limit=limit, seed=seed, strict=strict), as_json)

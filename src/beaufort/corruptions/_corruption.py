@@ -208,9 +208,11 @@ class Corruption:
         if scale == "auto" and side >= FAR and recipe.fitted is None:
             notice_size(side)
         level = recipe.published if severity is None else int(severity)
-        if ids is not None and (isinstance(ids, str) or len(ids) != len(color)):
+        if ids is not None and (
+            isinstance(ids, str | bytes) or not hasattr(ids, "__len__") or len(ids) != len(color)
+        ):
             raise OptionError(
-                f"ids {ids!r:.60} came for {len(color)} images; give one id an image, in a list"
+                f"ids must be a list with one id for each of {len(color)} images, got {ids!r:.60}"
             )
         if not _is_whole(jobs) or jobs < 1:
             raise OptionError(f"jobs={jobs!r} came; accepted is a whole number of threads, 1 or more")

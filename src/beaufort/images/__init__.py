@@ -4,12 +4,22 @@ from __future__ import annotations
 
 from beaufort.images.crop import center_crop, flatten, resize_exactly, resize_short_side
 from beaufort.images.packed import Labeled, read_cifar, read_idx
-from beaufort.images.read import MAX_PIXELS, SUFFIXES, decode_image, is_picture_name, read_image
+from beaufort.images.read import (
+    MAX_PIXELS,
+    MAX_SIDE,
+    SUFFIXES,
+    decode_image,
+    is_folder,
+    is_picture_name,
+    pixel_count,
+    read_image,
+)
 from beaufort.images.write import FORMATS, Format, encode, format_of
 
 __all__ = [
     "FORMATS",
     "MAX_PIXELS",
+    "MAX_SIDE",
     "SUFFIXES",
     "Format",
     "Labeled",
@@ -18,7 +28,9 @@ __all__ = [
     "encode",
     "flatten",
     "format_of",
+    "is_folder",
     "is_picture_name",
+    "pixel_count",
     "read_cifar",
     "read_idx",
     "read_image",

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from beaufort.arrays import Bytes, Field, Images
 
 if TYPE_CHECKING:
-    from beaufort.rng import Key
+    from beaufort.rng import Key, Undrawn
 
 __all__ = ["Ends", "Ops", "cpu_ops", "ops_of", "torch_ops"]
 
@@ -178,7 +178,7 @@ class Ops(Protocol):
     def pixel_cells(self, images: Images, rows: int, columns: int) -> Images:
         """Average into rows × columns cells and show each cell flat, as PIL's BOX filter does."""
 
-    def plasma(self, noise: Field, side: int, decay: float, height: int, width: int) -> Field:
+    def plasma(self, noise: Field | Undrawn, side: int, decay: float, height: int, width: int) -> Field:
         """Diamond-square fractals of `side` = 2^k, scaled to [0, 1] and cropped, float32."""
 
     def read_texture(self, path: Path, *, grey: bool) -> NDArray[np.uint8]:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from beaufort.conditions import Condition
 from beaufort.results import ModelScores, Scores, Seeds
+from beaufort.sanitize import spreadsheet_cell
 from beaufort.stats import Estimate
 
 __all__ = ["COLUMNS", "to_csv"]
@@ -30,9 +31,9 @@ def to_csv(scores: Scores) -> str:
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(COLUMNS)
     for model in scores.models:
-        writer.writerows(_rows(model))
+        writer.writerows((spreadsheet_cell(row[0]), *row[1:]) for row in _rows(model))
     for seeds in scores.seeds:
-        writer.writerows(_seed_rows(seeds))
+        writer.writerows((spreadsheet_cell(row[0]), *row[1:]) for row in _seed_rows(seeds))
     return buffer.getvalue()
 
 

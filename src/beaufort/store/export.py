@@ -11,6 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import csv
 
+from beaufort.sanitize import spreadsheet_cell
+
 __all__ = ["to_bytes", "to_json"]
 
 
@@ -23,22 +25,13 @@ def to_bytes(answer: pa.Table, suffix: str) -> bytes:
         pq.write_table(answer, buffer)
     else:
         flat = [_as_text(column) for column in answer.columns]
-        csv.write_csv(pa.table(flat, names=list(map(_plain_cell, answer.column_names))), buffer)
+        csv.write_csv(pa.table(flat, names=list(map(spreadsheet_cell, answer.column_names))), buffer)
     return buffer.getvalue()
 
 
 def to_json(answer: pa.Table) -> str:
     """An answer as a list of rows; JSON has no infinite numbers, which become null."""
     return json.dumps(_finite(answer.to_pylist()), indent=1, default=str, allow_nan=False)
-
-
-def _plain_cell(text: str) -> str:
-    """Text that a spreadsheet does not take for a formula.
-
-    >>> _plain_cell("=1+1"), _plain_cell("fog")
-    ("'=1+1", 'fog')
-    """
-    return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text
 
 
 def _finite(value: Any) -> Any:
@@ -54,5 +47,5 @@ def _as_text(column: Any) -> Any:
     if pa.types.is_nested(column.type):
         return pa.array([json.dumps(_finite(value), default=str) for value in column.to_pylist()])
     if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
-        return pa.array([None if value is None else _plain_cell(value) for value in column.to_pylist()])
+        return pa.array([None if value is None else spreadsheet_cell(value) for value in column.to_pylist()])
     return column

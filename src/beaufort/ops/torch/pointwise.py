@@ -140,8 +140,11 @@ def paint(
     return to_bytes(fma(images.float(), 1 - masks if cover else 1.0, added), nearest=nearest)
 
 
-def haze(images: Tensor, fields: Tensor, amount: float, *, nearest: bool = False) -> Tensor:
+def haze(
+    images: Tensor, fields: Tensor | NDArray[np.float32], amount: float, *, nearest: bool = False
+) -> Tensor:
     """(x + a·P)·M / (M + a) with P in [0, 1] and M the largest value of the image."""
+    fields = beside(fields, images)
     brightest = images.flatten(1).amax(dim=1)
     if use_kernels(images):
         return _kernels().haze(images, fields, brightest, _f32(amount), nearest)

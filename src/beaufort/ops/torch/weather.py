@@ -10,20 +10,27 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from beaufort.ops import Ends
+from beaufort.ops.cpu._plasma_rows import plasma_rows
 from beaufort.ops.cpu.blur import zoom_positions
 from beaufort.ops.torch._device import constant, fma, use_kernels
 from beaufort.ops.torch._edges import canny, depths, framed
 from beaufort.ops.torch.blur import smooth
+from beaufort.rng import Undrawn
 
 __all__ = ["flakes", "mud_spots", "plasma", "snowfall", "water_drops"]
 
 
-def plasma(noise: Tensor, side: int, decay: float, height: int, width: int) -> Tensor:
+def plasma(
+    noise: Tensor | Undrawn, side: int, decay: float, height: int, width: int
+) -> Tensor | NDArray[np.float32]:
     """Diamond-square fractals of `side` = 2^k, scaled to [0, 1] and cropped, float32.
 
     `noise` holds side² - 1 numbers of (-1, 1) an image: for each level the squares, the diamonds
     on the rows and those on the columns. The amplitude is 100² at first and falls by decay² a level.
+    Numbers that are too many to hold are drawn on the processor, row by row, and an array comes back.
     """
+    if isinstance(noise, Undrawn):
+        return plasma_rows(*noise, side, decay, height, width)
     noise = noise.float().contiguous()
     amplitudes = _amplitudes(side, decay)
     if use_kernels(noise):

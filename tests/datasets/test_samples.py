@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from beaufort.datasets.samples import read_samples
 from beaufort.errors import BeaufortError
 from beaufort.models import ModelSpec, Preprocessing
-from beaufort.models.samples import read_samples
 
 SPEC = ModelSpec(
     name="net",
@@ -60,7 +60,11 @@ def test_arrays(tmp_path: Path) -> None:
     assert read_samples(tmp_path / "a.npz", SPEC).labels is not None
     grey = read_samples(tmp_path / "b.npz", SPEC)
     assert (grey.labels, grey.images.shape) == (None, (6, 16, 16, 1))  # type: ignore[union-attr]
-    for name, told in (("c.npz", "one whole number each"), ("d.npz", "array `images`"), ("e.npz", "e.npz")):
+    for name, told in (
+        ("c.npz", r"must be \(6,\) whole numbers"),
+        ("d.npz", "array `images`"),
+        ("e.npz", "e.npz"),
+    ):
         with pytest.raises(BeaufortError, match=told):
             read_samples(tmp_path / name, SPEC)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from beaufort.arrays import Bytes
+from beaufort.datasets._npy import in_npz, pixels_in
 from beaufort.errors import ImageFileError, OptionError
 from beaufort.images import flatten, is_picture_name, read_image
-from beaufort.models.spec import ModelSpec
+from beaufort.models import ModelSpec
 
 __all__ = ["Samples", "read_samples"]
 
@@ -45,22 +45,17 @@ def read_samples(path: Path, spec: ModelSpec, *, limit: int = 200) -> Samples:
 
 
 def _from_arrays(path: Path, limit: int) -> Samples:
-    try:
-        with np.load(path, allow_pickle=False) as stored:
-            images = stored["images"]
-            labels = stored.get("labels")
-    except (OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
-        raise ImageFileError(f"{path} is not an .npz file with an array `images` ({error})") from None
-    if images.ndim == 3:
-        images = images[..., None]
-    chosen = _spread(len(images), limit)
-    if labels is None:
-        return Samples(images[chosen], None)
-    if labels.shape != (len(images),) or labels.dtype.kind not in "iu":
+    arrays = in_npz(path)
+    if "images" not in arrays:
         raise ImageFileError(
-            f"{path} has {len(images)} images and labels {labels.dtype} {labels.shape}; one whole number each"
+            f"{path} must be an .npz file with an array `images`; it has {', '.join(arrays)}"
         )
-    return Samples(images[chosen], labels[chosen].astype(np.int64))
+    pixels, count = pixels_in(arrays["images"])
+    chosen = _spread(count, limit)
+    images = np.stack([pixels.read(int(index)) for index in chosen])
+    if "labels" not in arrays:
+        return Samples(images, None)
+    return Samples(images, arrays["labels"].labels(count)[chosen])
 
 
 def _from_folder(path: Path, spec: ModelSpec, limit: int) -> Samples:
