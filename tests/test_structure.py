@@ -36,6 +36,7 @@ LAYERS = (
     ("transforms", "compat", "testing"),
     ("jobs",),
     ("report",),
+    ("testbed",),
     ("demo",),
     ("cli", "__main__"),
 )
