@@ -85,7 +85,7 @@ class Grid:
                 return found
         known = {**self.settings, **self.aggregates}
         short = {alias: None for alias, full in ALIASES.items() if any(one in known for one in full)}
-        raise UnknownNameError(unknown(f"setting of the grid {self.name}", name, {**short, **known}))
+        raise UnknownNameError(_near(f"setting of the grid {self.name}", name, {**short, **known}))
 
     def column(self, name: str) -> Floats:
         """Accuracies in percent under a setting or a mean of settings, NaN where there is none."""
@@ -163,4 +163,6 @@ def _near(kind: str, text: str, known: Mapping[str, object]) -> str:
 
     if get_close_matches(text, known, n=1, cutoff=0.6):
         return unknown(kind, text, known)
-    return f"{text!r} is not a {kind}; `beaufort testbed ls` lists what there is"
+    if len(known) <= 20:
+        return unknown(kind, text, known)
+    return f"{text!r} is not a {kind}; `beaufort testbed ls --grid …` lists what there is"

@@ -1,12 +1,13 @@
-"""What a timm model was trained on, read off the tag of its name.
+"""What a timm model was trained on, read off its name.
 
-`resnet50.fb_swsl_ig1b_ft_in1k` has the tag `fb_swsl_ig1b_ft_in1k`, whose words say where the weights come
-from. The rule looks at these words alone, in the order of `KINDS`: what was seen beyond ImageNet-1k decides
-first. It does not know of data that a teacher saw, unless the tag says that there was one.
+`resnet50.fb_swsl_ig1b_ft_in1k` has words between dots and underscores, of which `ig1b` says that the weights saw
+a billion pictures of Instagram. The rule looks at these words alone, in the order of `KINDS`: what was seen beyond
+ImageNet-1k decides first. It does not know what data a teacher saw, nor of a teacher that the name does not tell.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 __all__ = ["KINDS", "TYPES", "training_data"]
@@ -19,7 +20,7 @@ KINDS: Mapping[str, frozenset[str]] = {
     "imagenet-1k, distilled": frozenset({"dist", "distilled", "ssld", "teacher", "usi"}),
     "imagenet-1k": frozenset(),
 }
-"""Kinds of training data, and the words of a tag that tell each; the last is what has none of them."""
+"""Kinds of training data, and the words of a name that tell each; the last is what has none of them."""
 
 TYPES: Mapping[str, str] = {
     "image-text": "MORE_DATA",
@@ -40,6 +41,5 @@ def training_data(name: str) -> str:
     >>> training_data("resnet50.a1_in1k@288")
     'imagenet-1k'
     """
-    tag = name.rpartition("@")[0] or name
-    words = set(tag.partition(".")[2].split("_"))
+    words = set(re.split(r"[._]", name.rpartition("@")[0] or name))
     return next(kind for kind, telling in KINDS.items() if words & telling or not telling)

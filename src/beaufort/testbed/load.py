@@ -27,7 +27,7 @@ _LEADERBOARDS = ("cifar10", "cifar100", "imagenet")
 GRIDS: Mapping[str, str] = {
     "paper": "the ImageNet testbed as published: 204 models, 213 settings (August 2020)",
     "latest": "its last update: 338 models, 213 settings (September 2021)",
-    "timm": "timm's result tables: 1,556 entries on seven test sets and their clean counterparts",
+    "timm": "timm's result tables: 1,556 entries, each a model at one size, on five shifts and clean images",
     **{f"robustbench-{name}": f"RobustBench's leaderboard of {name} corruptions" for name in _LEADERBOARDS},
 }
 """Grids that come with the package."""
