@@ -23,7 +23,9 @@ def place(
         Path | None,
         typer.Option(help="CSV with setting, accuracy (percent), n; convention and preprocessing if known."),
     ] = None,
-    store: Annotated[str | None, typer.Option(help="A store instead, with --model if it has several.")] = None,
+    store: Annotated[
+        str | None, typer.Option(help="A store instead, with --model if it has several.")
+    ] = None,
     model: Annotated[str | None, typer.Option(help="Which model of the store.")] = None,
     grid: Annotated[
         str,

@@ -24,10 +24,10 @@ app = typer.Typer(
 GridName = Annotated[
     str,
     typer.Option(
-        help="paper, latest, timm, robustbench-cifar10, robustbench-cifar100, robustbench-imagenet, a CSV file "
-        "(model, then a column for each setting, in percent), a folder of timm's tables, or a store."
-    ),
-]
+       
+       
+    help="paper, latest, timm, robustbench-cifar10, robustbench-cifar100, robustbench-imagenet, a CSV file " "(model, then a column for each setting, in percent), a folder of
+timm's tables, or a store." ), ]
 Shift = Annotated[
     str | None,
     typer.Option("--y", help="The shift: a setting of the grid, or imagenetv2, objectnet, vid-robust, sketch, …"),

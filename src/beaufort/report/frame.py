@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from base64 import b64encode
+from collections.abc import Mapping
 from functools import cache
 from hashlib import sha256
 from importlib.resources import files
+from typing import Any
 
-__all__ = ["bundle", "content_policy", "page_file"]
+__all__ = ["as_script", "bundle", "content_policy", "page_file"]
 
 
 @cache
@@ -28,3 +31,9 @@ def content_policy(script: str) -> str:
         f"default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'sha256-{digest}'; "
         "base-uri 'none'; form-action 'none'"
     )
+
+
+def as_script(data: Mapping[str, Any]) -> str:
+    """JSON that cannot end the script element that it stands in, whatever names are in it."""
+    text = json.dumps(data, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

@@ -9,14 +9,14 @@ from __future__ import annotations
 from html import escape
 from string import Template
 
-from beaufort.report._data import as_script, page_data
+from beaufort.report._data import page_data
 from beaufort.report._html_frames import bars, calibration, classes, curves, mistakes, strips
 from beaufort.report._html_head import controls, foot, head, navigation
 from beaufort.report._html_tables import heatmap, ranking
 from beaufort.report._text import default_title
 from beaufort.report.classes import find_worst_classes
 from beaufort.report.examples import Examples
-from beaufort.report.frame import bundle, content_policy, page_file
+from beaufort.report.frame import as_script, bundle, content_policy, page_file
 from beaufort.report.headline import headline
 from beaufort.report.made import made
 from beaufort.results import Scores

@@ -17,7 +17,32 @@ __all__ = ["Axes", "percent_range", "point_range"]
 Floats = NDArray[np.float64]
 
 _INK, _FAINT, _GRID = "#222", "#666", "#e4e4e0"
-_PERCENTS = (0.01, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 30, 40, 50, 60, 70, 75, 80, 85, 90, 95, 97, 98, 99, 99.5, 99.9)
+_PERCENTS = (
+    0.01,
+    0.1,
+    0.2,
+    0.5,
+    1,
+    2,
+    5,
+    10,
+    20,
+    30,
+    40,
+    50,
+    60,
+    70,
+    75,
+    80,
+    85,
+    90,
+    95,
+    97,
+    98,
+    99,
+    99.5,
+    99.9,
+)
 _ROOM = 24
 """Pixels between two ticks at least."""
 
@@ -44,7 +69,9 @@ class Axes:
 
     def points(self, x: ArrayLike, y: ArrayLike) -> list[Point]:
         """The pixels of some values that lie inside."""
-        found = zip(np.asarray(self.x(x)).ravel().tolist(), np.asarray(self.y(y)).ravel().tolist(), strict=True)
+        found = zip(
+            np.asarray(self.x(x)).ravel().tolist(), np.asarray(self.y(y)).ravel().tolist(), strict=True
+        )
         return [point for point in found if self._inside(point)]
 
     def clipped(self, x: ArrayLike, y: ArrayLike) -> list[Point]:
@@ -64,7 +91,9 @@ class Axes:
         held = value if self.scale == "linear" else np.clip(np.asarray(value, np.float64), 1e-6, 100 - 1e-6)
         return (forward(held) - low) / (high - low)
 
-    def frame(self, drawing: Drawing, x_title: str, y_title: str, heading: str = "", *, unit: str = "%") -> None:
+    def frame(
+        self, drawing: Drawing, x_title: str, y_title: str, heading: str = "", *, unit: str = "%"
+    ) -> None:
         """Grid lines, ticks with numbers, titles."""
         right, bottom = self.left + self.width, self.top + self.height
         across = self._ticks(self.x_range, self.x)
@@ -79,7 +108,9 @@ class Axes:
         drawing.lines([[*corners, corners[0]]], _INK, width=0.8)
         middle = self.left + self.width / 2, self.top + self.height / 2
         drawing.text((middle[0], bottom + 31), f"{x_title} ({unit})", anchor="middle", color=_INK)
-        drawing.text((self.left - 34, middle[1]), f"{y_title} ({unit})", anchor="middle", color=_INK, upward=True)
+        drawing.text(
+            (self.left - 34, middle[1]), f"{y_title} ({unit})", anchor="middle", color=_INK, upward=True
+        )
         if heading:
             drawing.text((self.left, self.top - 8), heading, size=13, bold=True, color=_INK)
 

@@ -42,7 +42,9 @@ class Drawing:
         """A filled outline."""
         self.shapes.append(("area", {"points": list(points), "color": color, "opacity": opacity}))
 
-    def dots(self, points: Sequence[Point], color: str, *, radius: float = 2.6, opacity: float = 0.85) -> None:
+    def dots(
+        self, points: Sequence[Point], color: str, *, radius: float = 2.6, opacity: float = 0.85
+    ) -> None:
         """Dots of one look."""
         if points:
             look = {"color": color, "radius": radius, "opacity": opacity}
@@ -87,7 +89,9 @@ class Drawing:
         for kind, look in self.shapes:
             layer = ImageDraw.Draw(image, "RGBA")
             _PNG[kind](image, layer, factor, **look)
-        image = image.resize((round(self.width * scale), round(self.height * scale)), Image.Resampling.LANCZOS)
+        image = image.resize(
+            (round(self.width * scale), round(self.height * scale)), Image.Resampling.LANCZOS
+        )
         file = io.BytesIO()
         image.save(file, "PNG", optimize=True)
         return file.getvalue()
@@ -101,7 +105,9 @@ def _path(points: Sequence[Point]) -> str:
     return "M" + "L".join(f"{_n(x)} {_n(y)}" for x, y in points)
 
 
-def _svg_lines(lines: list[list[Point]], color: str, width: float, dash: tuple[float, ...], opacity: float) -> str:
+def _svg_lines(
+    lines: list[list[Point]], color: str, width: float, dash: tuple[float, ...], opacity: float
+) -> str:
     dashes = f' stroke-dasharray="{" ".join(map(_n, dash))}"' if dash else ""
     faint = f' stroke-opacity="{opacity:g}"' if opacity < 1 else ""
     path = "".join(map(_path, lines))
@@ -121,9 +127,7 @@ def _svg_dots(points: list[Point], color: str, radius: float, opacity: float) ->
     )
 
 
-def _svg_text(
-    at: Point, text: str, size: float, anchor: str, color: str, bold: bool, upward: bool
-) -> str:
+def _svg_text(at: Point, text: str, size: float, anchor: str, color: str, bold: bool, upward: bool) -> str:
     x, y = map(_n, at)
     turn = f' transform="rotate(-90 {x} {y})"' if upward else ""
     weight = ' font-weight="600"' if bold else ""
@@ -134,7 +138,9 @@ def _svg_text(
 
 
 def _svg_box(at: Point, size: Point, color: str) -> str:
-    return f'<rect x="{_n(at[0])}" y="{_n(at[1])}" width="{_n(size[0])}" height="{_n(size[1])}" fill="{color}"/>'
+    return (
+        f'<rect x="{_n(at[0])}" y="{_n(at[1])}" width="{_n(size[0])}" height="{_n(size[1])}" fill="{color}"/>'
+    )
 
 
 _SVG = {"lines": _svg_lines, "area": _svg_area, "dots": _svg_dots, "text": _svg_text, "box": _svg_box}
@@ -179,7 +185,9 @@ def _png_area(image: Any, draw: Any, f: float, *, points: Any, color: str, opaci
     draw.polygon([(x * f, y * f) for x, y in points], _rgba(color, opacity))
 
 
-def _png_dots(image: Any, draw: Any, f: float, *, points: Any, color: str, radius: float, opacity: float) -> None:
+def _png_dots(
+    image: Any, draw: Any, f: float, *, points: Any, color: str, radius: float, opacity: float
+) -> None:
     r = radius * f
     for x, y in points:
         draw.ellipse((x * f - r, y * f - r, x * f + r, y * f + r), _rgba(color, opacity))

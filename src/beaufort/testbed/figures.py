@@ -71,11 +71,17 @@ def scatter_panel(
         mine = own[clean.name], own[shift.name]
     xs = np.append(first[shown], mine[0]) if mine else first[shown]
     ys = np.append(second[shown], mine[1]) if mine else second[shown]
-    axes = Axes(*box, percent_range(xs, scale), percent_range(ys[ys > 0] if (ys > 0).any() else ys, scale), scale)
-    axes.frame(drawing, title(clean.name), title(shift.name), title(shift.name) if heading is None else heading)
+    axes = Axes(
+        *box, percent_range(xs, scale), percent_range(ys[ys > 0] if (ys > 0).any() else ys, scale), scale
+    )
+    axes.frame(
+        drawing, title(clean.name), title(shift.name), title(shift.name) if heading is None else heading
+    )
     _diagonal(drawing, axes)
     if intervals:
-        _intervals(drawing, axes, grid, (clean.name, first), (shift.name, second), shown, colors or looks(grid))
+        _intervals(
+            drawing, axes, grid, (clean.name, first), (shift.name, second), shown, colors or looks(grid)
+        )
     for look in colors or looks(grid):
         rows = shown & look.models
         floor = np.where(second[rows] == 0, axes.y_range[0], second[rows])  # 0 is infinitely far down
@@ -175,7 +181,9 @@ def legend(
         if kind == "dot":
             drawing.dots([(x + 7, y - 3.8)], color, radius=3.4, opacity=1)
         else:
-            drawing.lines([[(x, y - 3.8), (x + 15, y - 3.8)]], color, width=1.6, dash=(4, 3) * (kind == "dash"))
+            drawing.lines(
+                [[(x, y - 3.8), (x + 15, y - 3.8)]], color, width=1.6, dash=(4, 3) * (kind == "dash")
+            )
         drawing.text((x + 19, y), label)
         x += wide
 
@@ -193,9 +201,21 @@ def write_figure(
 ) -> Path:
     """Draw one shift as an SVG or PNG file, by the ending of its name."""
     drawing = Drawing(620, 560)
-    mine = None if own is None else {grid.setting(one.setting).name: one.accuracy for one in own if _known(grid, one)}
+    mine = (
+        None
+        if own is None
+        else {grid.setting(one.setting).name: one.accuracy for one in own if _known(grid, one)}
+    )
     scatter_panel(
-        drawing, (64, 34, 530, 420), grid, y, x=x, scale=scale, least=least, own=mine, intervals=len(grid.models) < 600
+        drawing,
+        (64, 34, 530, 420),
+        grid,
+        y,
+        x=x,
+        scale=scale,
+        least=least,
+        own=mine,
+        intervals=len(grid.models) < 600,
     )
     legend(drawing, grid, (64, 512), width=530, own=own_name if mine else "")
     return write_drawing(drawing, path)

@@ -55,7 +55,9 @@ def looks(grid: Grid) -> list[Look]:
     """
     if all(kind in grid.groups for kind in KINDS):
         return [
-            Look(kind, *color, grid.groups[kind]) for kind, color in _KIND_COLORS.items() if grid.groups[kind].any()
+            Look(kind, *color, grid.groups[kind])
+            for kind, color in _KIND_COLORS.items()
+            if grid.groups[kind].any()
         ]
     types = np.array(grid.types)
     found, taken = [], np.zeros(len(types), bool)

@@ -46,7 +46,9 @@ def write_study(folder: Path | str) -> Iterator[Path]:
     since = since_2020(paper=paper, timm=timm)
     figures = {
         "figure-1-definition.svg": _definition(paper),
-        "figure-2-dataset-shifts.svg": _panels(paper, ["imagenetv2", "objectnet", "vid-robust", "ytbb-robust"]),
+        "figure-2-dataset-shifts.svg": _panels(
+            paper, ["imagenetv2", "objectnet", "vid-robust", "ytbb-robust"]
+        ),
         "figure-3-consistency.svg": _panels(paper, ["vid-robust-pm10", "ytbb-robust-pm10"]),
         "figure-4-imagenet-a.svg": _panels(paper, ["imagenet-a"]),
         "figure-5-synthetic-natural.svg": _synthetic(paper),
@@ -94,7 +96,13 @@ def _definition(grid: Grid) -> Drawing:
     model, base, shift = "resnet50_swsl", "resnet50", "imagenetv2"
     drawing = _sheet(1)
     axes = scatter_panel(
-        drawing, _box(0), grid, shift, least=73, intervals=False, heading="Effective (ρ) and relative (τ) robustness"
+        drawing,
+        _box(0),
+        grid,
+        shift,
+        least=73,
+        intervals=False,
+        heading="Effective (ρ) and relative (τ) robustness",
     )
     (one,) = effective_robustness(grid, shift, select=[model]).models
     (pair,) = relative_robustness(grid, shift, select=[model]).models
@@ -117,7 +125,9 @@ def _definition(grid: Grid) -> Drawing:
 
 def _synthetic(grid: Grid) -> Drawing:
     drawing = _sheet(2)
-    for place, (synthetic, heading) in enumerate((("avg_corruptions", "Corruptions"), ("avg_pgd", "PGD attacks"))):
+    for place, (synthetic, heading) in enumerate(
+        (("avg_corruptions", "Corruptions"), ("avg_pgd", "PGD attacks"))
+    ):
         found = correlate(grid, synthetic, "imagenetv2", select=["v1"])
         correlation_panel(drawing, _box(place), grid, found, heading=heading)
     _key(drawing, grid, lines=False)
@@ -129,14 +139,18 @@ def _interventions(grid: Grid) -> Drawing:
     drawing = _sheet(4)
     for place, shift in enumerate(("imagenetv2", "objectnet", "vid-robust-pm10", "ytbb-robust-pm10")):
         rho = {one.model: one.rho for one in effective_robustness(grid, shift).models}
-        found = [one for one in relative_robustness(grid, shift).models if rho.get(one.pair.model) is not None]
+        found = [
+            one for one in relative_robustness(grid, shift).models if rho.get(one.pair.model) is not None
+        ]
         x = np.array([rho[one.pair.model] for one in found], np.float64)
         y = np.array([one.tau for one in found])
         axes = Axes(*_box(place), point_range(x), point_range(y), "linear")
         useful = int(((x > 0) & (y > 0)).sum())
         heading = f"{title(grid.setting(shift).name)}: {useful} of {len(found)} useful"
         axes.frame(drawing, "effective robustness ρ", "relative robustness τ", heading, unit="points")
-        drawing.lines([axes.clipped([0, 0], axes.y_range), axes.clipped(axes.x_range, [0, 0])], "#555", dash=(4, 3))
+        drawing.lines(
+            [axes.clipped([0, 0], axes.y_range), axes.clipped(axes.x_range, [0, 0])], "#555", dash=(4, 3)
+        )
         rows = np.array([grid.place_of[one.pair.model] for one in found])
         for look in looks(grid):
             chosen = look.models[rows]
@@ -232,7 +246,11 @@ def _headlines(grid: Grid) -> Iterator[tuple[str, str, str]]:
         yield f"τ, {title(tau.y)}", f"`resnet50-lp` ({len(tau.models)})", f"{tau.mean:+.2f}"
     for synthetic in ("avg_corruptions", "avg_pgd"):
         one = correlate(grid, synthetic, "imagenetv2", select=["v1"])
-        yield f"Pearson, ImageNetV2 with the {title(synthetic)}", f"`v1`, not standard ({one.n})", f"{one.pearson:.2f}"
+        yield (
+            f"Pearson, ImageNetV2 with the {title(synthetic)}",
+            f"`v1`, not standard ({one.n})",
+            f"{one.pearson:.2f}",
+        )
 
 
 def _since_table(since: list[Since]) -> str:
@@ -267,7 +285,10 @@ def _since_csv(since: list[Since]) -> str:
             row[f"{one.shift} high"] = f"{entry.interval.high:.2f}" if entry.interval else ""
             row[f"{one.shift} extrapolated"] = str(int(entry.extrapolated))
     names = list(next(iter(found.values())))
-    names = [*names[:2], *(f"{one.shift} {what}" for one in since for what in ("rho", "low", "high", "extrapolated"))]
+    names = [
+        *names[:2],
+        *(f"{one.shift} {what}" for one in since for what in ("rho", "low", "high", "extrapolated")),
+    ]
     file = io.StringIO()
     writer = csv.DictWriter(file, names, restval="", lineterminator="\n")
     writer.writeheader()
