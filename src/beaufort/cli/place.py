@@ -30,7 +30,7 @@ def place(
     grid: Annotated[
         str,
         typer.Option(
-            help="The reference models: paper, latest, timm, robustbench-imagenet, …, or a CSV file of your own."
+            help="The reference models: paper, latest, timm, robustbench-imagenet, …, or a CSV file."
         ),
     ] = "paper",
     fit_on: Annotated[

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from beaufort.cli._console import printable, table
 from beaufort.cli._options import Json
 from beaufort.errors import OptionError
-
-if TYPE_CHECKING:
-    from beaufort.testbed import Grid
 
 __all__ = ["app"]
 
@@ -24,27 +21,27 @@ app = typer.Typer(
 GridName = Annotated[
     str,
     typer.Option(
-       
-       
-    help="paper, latest, timm, robustbench-cifar10, robustbench-cifar100, robustbench-imagenet, a CSV file " "(model, then a column for each setting, in percent), a folder of
-timm's tables, or a store." ), ]
+        help="paper, latest, timm, robustbench-cifar10, robustbench-cifar100, robustbench-imagenet, a CSV "
+        "file (model, then a column for each setting, in percent), a folder of timm's tables, or a store."
+    ),
+]
 Shift = Annotated[
     str | None,
-    typer.Option("--y", help="The shift: a setting of the grid, or imagenetv2, objectnet, vid-robust, sketch, …"),
+    typer.Option("--y", help="The shift: a setting of the grid, or imagenetv2, objectnet, sketch, …"),
 ]
 Clean = Annotated[
-    str | None, typer.Option("--x", help="The setting of the standard accuracy; the shift's own if not given.")
+    str | None, typer.Option("--x", help="Setting of the standard accuracy; the shift's own if not given.")
 ]
 Select = Annotated[
     list[str] | None,
     typer.Option(
-        help="Which models: a name, a pattern, a type (LP_ADV) or a group (v1, resnet50-lp); a | b for either; "
-        "all that is given must hold."
+        help="Which models: a name, a pattern, a type (LP_ADV) or a group (v1, resnet50-lp); a | b for "
+        "either. Of several, all must hold."
     ),
 ]
 FitOn = Annotated[
     list[str] | None,
-    typer.Option(help="Fit the baseline on these models, as --select takes them, or all; the grid's own if not given."),
+    typer.Option(help="Fit on these models, as --select takes them, or on all; the grid's own if not given."),
 ]
 ScaleName = Annotated[str, typer.Option("--scale", help="Axes of the fit: logit, probit or linear.")]
 KneeAt = Annotated[
@@ -83,8 +80,9 @@ def list_grids(
         )
         return
     for key, value in grid_dict(one).items():
-        shown = ", ".join(f"{name}: {count}" for name, count in value.items()) if isinstance(value, dict) else value
-        typer.echo(f"{key.replace('_', ' ')}: {printable(shown)}")
+        if isinstance(value, dict):
+            value = ", ".join(f"{name}: {count}" for name, count in value.items())
+        typer.echo(f"{key.replace('_', ' ')}: {printable(value)}")
     rows = [(name, s.kind, s.group, str(s.images or ""), s.clean or "") for name, s in one.settings.items()]
     typer.echo("\n" + table([("setting", "kind", "group", "images", "standard accuracy"), *rows]))
 
@@ -118,16 +116,16 @@ def fit(
         baseline = fit_shift(loaded, shift, x=x, scale=scale, knee=_knee(knee))
         clean = loaded.setting(x) if x else loaded.clean_of(shift)
         told.append(
-            fit_dict(
-                loaded, clean.name, loaded.setting(shift).name, baseline, resamples=resamples, seed=seed
-            )
+            fit_dict(loaded, clean.name, loaded.setting(shift).name, baseline, resamples=resamples, seed=seed)
         )
     if as_json:
         _print_json(told[0] if y else {"grid": loaded.name, "fits": told})
         return
     rows = []
     for one in told:
-        lines = [("", one)] if one["knee"] is None else [("left of ", one["left"]), ("right of ", one["right"])]
+        lines = [("", one)]
+        if one["knee"] is not None:
+            lines = [("up to ", one["left"]), ("above ", one["right"])]
         for side, line in lines:
             where = f" ({side}{one['knee']:.2f} %)" if side else ""
             rows.append(
@@ -199,8 +197,9 @@ def rho(
         for one in ordered
     ]
     typer.echo(table([("rho [interval]", "x", "y", "", "type", "model"), *rows]))
-    typer.echo(f"\nmean of {told['n']}: {_points(told)}; {told['x']} → {told['y']}, {100 * level:g} % intervals")
-    typer.echo(f"baseline fitted on {loaded.fit_rule}; an interval covers {told['interval_covers']}")
+    typer.echo(f"\nmean of {told['n']}: {_points(told)}; {told['x']} → {told['y']}")
+    typer.echo(f"baseline fitted on {loaded.fit_rule}")
+    typer.echo(f"{100 * level:g} % intervals, which cover {told['interval_covers']}")
     _tell_missing(told["missing"], "one of the two accuracies")
 
 
@@ -249,7 +248,10 @@ def correlate(
     scale: ScaleName = "logit",
     as_json: Json = False,
 ) -> None:
-    """Correlate effective robustness to synthetic shifts with that to natural ones, over models that are not standard.
+    """Correlate effective robustness to synthetic shifts with that to natural ones.
+
+    Over the models that are not standard; each baseline is fitted on all standard models that have its two
+    accuracies.
 
     `beaufort testbed correlate --synthetic avg_pgd --natural imagenetv2 --select v1`
     """
@@ -281,7 +283,8 @@ def plot(
     y: Shift = None,
     x: Clean = None,
     output: Annotated[
-        Path, typer.Option("--output", "-o", help="An .html page of the whole grid, or one .svg or .png figure.")
+        Path,
+        typer.Option("--output", "-o", help="A page of the whole grid (.html), or one figure (.svg, .png)."),
     ] = Path("testbed.html"),
     scores: Annotated[
         Path | None, typer.Option(help="CSV with setting, accuracy, n: a model of your own, highlighted.")

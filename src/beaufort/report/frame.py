@@ -1,4 +1,4 @@
-"""What every page of Beaufort shares: its files of style and script, and a policy that allows nothing from outside."""
+"""What all pages share: files of style and script, and a policy that lets nothing in from outside."""
 
 from __future__ import annotations
 

@@ -88,8 +88,9 @@ class Axes:
     def _share(self, value: ArrayLike, ends: tuple[float, float]) -> Floats:
         forward = get_scale(self.scale).forward
         low, high = forward(ends)
-        held = value if self.scale == "linear" else np.clip(np.asarray(value, np.float64), 1e-6, 100 - 1e-6)
-        return (forward(held) - low) / (high - low)
+        given = np.asarray(value, np.float64)
+        held = given if self.scale == "linear" else np.clip(given, 1e-6, 100 - 1e-6)
+        return np.asarray((forward(held) - low) / (high - low))
 
     def frame(
         self, drawing: Drawing, x_title: str, y_title: str, heading: str = "", *, unit: str = "%"

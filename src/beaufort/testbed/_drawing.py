@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
+from itertools import pairwise
 from typing import Any
 
 __all__ = ["Drawing"]
@@ -143,7 +144,13 @@ def _svg_box(at: Point, size: Point, color: str) -> str:
     )
 
 
-_SVG = {"lines": _svg_lines, "area": _svg_area, "dots": _svg_dots, "text": _svg_text, "box": _svg_box}
+_SVG: Mapping[str, Callable[..., str]] = {
+    "lines": _svg_lines,
+    "area": _svg_area,
+    "dots": _svg_dots,
+    "text": _svg_text,
+    "box": _svg_box,
+}
 
 
 def _rgba(color: str, opacity: float = 1) -> tuple[int, int, int, int]:
@@ -166,7 +173,7 @@ def _png_lines(
 def _dashed(line: list[Point], dash: Sequence[float]) -> list[list[Point]]:
     """The drawn pieces of a dashed line."""
     pieces, left, on = [], dash[0], True
-    for (x0, y0), (x1, y1) in zip(line, line[1:], strict=False):
+    for (x0, y0), (x1, y1) in pairwise(line):
         length = ((x1 - x0) ** 2 + (y1 - y0) ** 2) ** 0.5
         done = 0.0
         while done < length:
@@ -228,4 +235,10 @@ def _png_box(image: Any, draw: Any, f: float, *, at: Point, size: Point, color: 
     draw.rectangle((at[0] * f, at[1] * f, (at[0] + size[0]) * f, (at[1] + size[1]) * f), _rgba(color))
 
 
-_PNG = {"lines": _png_lines, "area": _png_area, "dots": _png_dots, "text": _png_text, "box": _png_box}
+_PNG: Mapping[str, Callable[..., None]] = {
+    "lines": _png_lines,
+    "area": _png_area,
+    "dots": _png_dots,
+    "text": _png_text,
+    "box": _png_box,
+}

@@ -133,7 +133,8 @@ def _baseline(drawing: Drawing, axes: Axes, line: Baseline) -> None:
     for start, end in sides:
         if start >= end:
             continue
-        xs = scale.inverse(np.linspace(*scale.forward([start, end]), 60))
+        first, last = scale.forward([start, end])
+        xs = scale.inverse(np.linspace(first, last, 60))
         below, above = band(line, xs)
         outline = axes.clipped(xs, below) + axes.clipped(xs, above)[::-1]
         drawing.area(outline, _FIT, opacity=0.18)

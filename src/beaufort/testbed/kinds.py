@@ -1,8 +1,9 @@
 """What a timm model was trained on, read off its name.
 
-`resnet50.fb_swsl_ig1b_ft_in1k` has words between dots and underscores, of which `ig1b` says that the weights saw
-a billion pictures of Instagram. The rule looks at these words alone, in the order of `KINDS`: what was seen beyond
-ImageNet-1k decides first. It does not know what data a teacher saw, nor of a teacher that the name does not tell.
+`resnet50.fb_swsl_ig1b_ft_in1k` has words between dots and underscores, of which `ig1b` says that the weights
+saw a billion pictures of Instagram. The rule looks at these words alone, in the order of `KINDS`: what was
+seen beyond ImageNet-1k decides first. It does not know what data a teacher saw, nor of a teacher that the
+name does not tell.
 """
 
 from __future__ import annotations

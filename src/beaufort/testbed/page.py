@@ -1,7 +1,7 @@
 """The interactive page of a grid: one HTML file that needs nothing else.
 
-It shares style, frame and scripts with the report's page. What a reader without scripts must see, one figure and the
-table of fits, is written here; all else is drawn by `data/*.js` from one block of JSON.
+It shares style, frame and scripts with the report's page. What a reader without scripts must see, one figure
+and the table of fits, is written here; all else is drawn by `data/*.js` from one block of JSON.
 """
 
 from __future__ import annotations
@@ -160,7 +160,7 @@ def _made(grid: Grid) -> str:
     facts = {
         **grid.facts,
         "fit": f"least squares on the stretched axes, on {grid.fit_rule}",
-        "intervals": "accuracies: Clopper and Pearson, 99.5 %; lines: 95 %, 1,000 resamples of the fitted models",
+        "intervals": "accuracies: Clopper and Pearson, 99.5 %; lines: 95 %, 1,000 resamples of the models",
     }
     listed = "".join(f"<dt>{escape(key)}</dt><dd>{escape(text)}</dd>" for key, text in facts.items())
     return f'<dl class="made">{listed}</dl>'

@@ -65,7 +65,7 @@ class Standing:
 
     @property
     def verdict(self) -> str:
-        """`above`, `below`, or `not told apart from` the baseline, with one error in twenty over all shifts."""
+        """`above`, `below` or `not told apart from` the baseline, at 5 % over all shifts together."""
         rho = self.robustness.rho
         if rho is None or self.p_holm is None:
             return "unknown"
@@ -170,11 +170,11 @@ def _differences(setting: Setting, score: Score) -> list[str]:
             f"{setting.name}: the reference uses each model's own resize and crop, the scores say "
             f"{score.preprocessing!r}"
         )
-    if setting.images is not None and score.images is not None and score.images > 1.001 * setting.images:
-        if not setting.members:
-            found.append(
-                f"{setting.name}: n is {score.images:,}, the reference's set has {setting.images:,} images"
-            )
+    larger = setting.images is not None and (score.images or 0) > setting.images
+    if larger and not setting.members:
+        found.append(
+            f"{setting.name}: n is {score.images:,}, the reference's set has {setting.images:,} images"
+        )
     return found
 
 

@@ -34,7 +34,7 @@ class Score:
 
 
 def read_scores(path: Path | str) -> tuple[Score, ...]:
-    """Scores from a CSV file with `setting` and `accuracy`, and, if there, `n`, `convention`, `preprocessing`."""
+    """Scores from a CSV file: `setting`, `accuracy`, and, if there, `n`, `convention`, `preprocessing`."""
     rows = read_rows(Path(path), ["setting", "accuracy"])
     made = []
     for row in rows:
@@ -42,7 +42,8 @@ def read_scores(path: Path | str) -> tuple[Score, ...]:
         accuracy = number(row["accuracy"], f"the accuracy on {name!r} in {path}")
         if not 0 <= accuracy <= 100:
             raise OptionError(
-                f"the accuracy on {name!r} must be a percentage from 0 to 100, got {row['accuracy'] or 'none'}"
+                f"the accuracy on {name!r} must be a percentage from 0 to 100, "
+                f"got {row['accuracy'] or 'none'}"
             )
         images = number(row.get("n", ""), f"n of {name!r} in {path}")
         if not np.isnan(images) and (images < 1 or images != int(images)):

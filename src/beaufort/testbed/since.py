@@ -43,7 +43,7 @@ class Since:
     def by_kind(self) -> list[KindRow]:
         """A row each kind of training data."""
         rows = []
-        for kind in reversed(KINDS):
+        for kind in reversed(list(KINDS)):
             found = [one for one in self.entries if one.type == kind and one.rho is not None]
             if not found:
                 continue

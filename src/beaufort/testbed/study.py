@@ -1,4 +1,4 @@
-"""The study of natural shifts: the paper's figures and numbers again, and what changed since, in one folder."""
+"""The study of natural shifts: the paper's figures and numbers again, and what changed since."""
 
 from __future__ import annotations
 
