@@ -38,7 +38,7 @@ def place(
     ] = None,
     scale: Annotated[str, typer.Option(help="Axes of the fit: logit, probit or linear.")] = "logit",
     level: Annotated[float, typer.Option(help="Of the intervals.")] = 0.95,
-    seed: Annotated[int, typer.Option(help="Of the bootstrap.")] = 0,
+    seed: Annotated[int, typer.Option(help="Of the bootstrap.", min=0, max=2**32 - 1)] = 720257663,
     as_json: Json = False,
 ) -> None:
     """Place a model: on each shift its effective robustness, its rank among similar models, its neighbors.

@@ -49,7 +49,9 @@ KneeAt = Annotated[
 ]
 Level = Annotated[float, typer.Option(help="Of the intervals.")]
 Resamples = Annotated[int, typer.Option(min=1, help="Of the bootstrap.")]
-DrawSeed = Annotated[int, typer.Option("--seed", help="Of the bootstrap.")]
+DrawSeed = Annotated[
+    int, typer.Option("--seed", help="Of the bootstrap; the paper's if not given.", min=0, max=2**32 - 1)
+]
 
 
 @app.command("ls")
@@ -96,7 +98,7 @@ def fit(
     scale: ScaleName = "logit",
     knee: KneeAt = "auto",
     resamples: Resamples = 1000,
-    seed: DrawSeed = 0,
+    seed: DrawSeed = 720257663,
     as_json: Json = False,
 ) -> None:
     """Fit the baseline: the accuracy under a shift that a standard accuracy predicts.
@@ -155,7 +157,7 @@ def rho(
     knee: KneeAt = "auto",
     level: Level = 0.95,
     resamples: Resamples = 1000,
-    seed: DrawSeed = 0,
+    seed: DrawSeed = 720257663,
     as_json: Json = False,
 ) -> None:
     """Effective robustness: points above the baseline, for chosen models and in the mean.

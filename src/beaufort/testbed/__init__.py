@@ -5,28 +5,18 @@ Accuracies here are percentages and robustness is in percentage points, as in th
 
 from __future__ import annotations
 
+from beaufort.testbed.bands import band, coefficient_intervals
 from beaufort.testbed.correlate import Correlation, correlate, correlation_table
-from beaufort.testbed.fit import (
-    Baseline,
-    Interval,
-    Knee,
-    Line,
-    band,
-    coefficient_intervals,
-    fit_line,
-    fit_shift,
-)
-from beaufort.testbed.grid import Grid, Pair
-from beaufort.testbed.load import GRIDS, load_grid
-from beaufort.testbed.robustness import (
+from beaufort.testbed.effective import (
     Effective,
     EffectiveRobustness,
-    Relative,
-    RelativeRobustness,
     accuracy_intervals,
     effective_robustness,
-    relative_robustness,
 )
+from beaufort.testbed.fit import Baseline, Interval, Knee, Line, fit_line, fit_shift
+from beaufort.testbed.grid import Grid, Pair
+from beaufort.testbed.load import GRIDS, load_grid
+from beaufort.testbed.relative import Relative, RelativeRobustness, relative_robustness
 from beaufort.testbed.settings import Setting
 
 __all__ = [

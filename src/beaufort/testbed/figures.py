@@ -12,11 +12,12 @@ from beaufort.errors import OptionError
 from beaufort.images import write_bytes
 from beaufort.testbed._axes import Axes, percent_range, point_range
 from beaufort.testbed._drawing import Drawing
+from beaufort.testbed.bands import band
 from beaufort.testbed.correlate import Correlation
-from beaufort.testbed.fit import Baseline, Knee, band, fit_shift
+from beaufort.testbed.effective import accuracy_intervals
+from beaufort.testbed.fit import Baseline, Knee, fit_shift
 from beaufort.testbed.grid import Grid
 from beaufort.testbed.looks import Look, looks, title
-from beaufort.testbed.robustness import accuracy_intervals
 from beaufort.testbed.scales import get_scale
 from beaufort.testbed.scores import Score
 

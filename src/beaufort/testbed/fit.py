@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from beaufort.errors import OptionError
-from beaufort.stats import bootstrap_means
 from beaufort.testbed.grid import Grid
 from beaufort.testbed.scales import get_scale
 
@@ -20,8 +20,6 @@ __all__ = [
     "Interval",
     "Knee",
     "Line",
-    "band",
-    "coefficient_intervals",
     "fit_line",
     "fit_shift",
 ]
@@ -29,9 +27,25 @@ __all__ = [
 Floats = NDArray[np.float64]
 
 RESAMPLES = 1000
-SEED = 0
+SEED = 720257663
+"""The seed of the paper's code: with its generator the same models are drawn, and the ends agree."""
 FEWEST = 3
 """Models that a line needs."""
+
+
+@lru_cache(maxsize=8)
+def _draw_counts(n: int, resamples: int, seed: int) -> Floats:
+    """How often each of `n` models is drawn in each resample.
+
+    The legacy generator of NumPy, whose numbers never change, and one draw of `n` places each resample, as in
+    the paper's code.
+    """
+    if resamples < 1:
+        raise OptionError(f"resamples must be a whole number from 1, got {resamples}")
+    generator = np.random.RandomState(seed)
+    return np.stack([np.bincount(generator.choice(n, n), minlength=n) for _ in range(resamples)]).astype(
+        float
+    )
 
 
 @dataclass(frozen=True)
@@ -80,9 +94,9 @@ class Line:
         A resample whose models all have one standard accuracy has no line; it is given the fitted one.
         """
         x, y = self.x - self.x.mean(), self.y - self.y.mean()
-        sums = bootstrap_means(np.stack([x, y, x * x, x * y], axis=1), resamples=resamples, seed=seed)
+        sums = _draw_counts(self.n, resamples, seed) @ np.stack([x, y, x * x, x * y], axis=1) / self.n
         spread = sums[:, 2] - sums[:, 0] ** 2
-        flat = spread <= 1e-6 * np.mean(x * x)
+        flat = spread <= 1e-12 * np.mean(x * x)
         slope = (sums[:, 3] - sums[:, 0] * sums[:, 1]) / np.where(flat, 1, spread)
         slope = np.where(flat, self.slope, slope)
         middle = np.where(flat, 0, sums[:, 1] - slope * sums[:, 0])
@@ -229,34 +243,3 @@ def _pivot(grid: Grid, y: str, x: str) -> float | None:
     usable = grid.fitted & ~np.isnan(first) & (second > 0)
     sides = (usable & (first <= first[row])).sum(), (usable & (first > first[row])).sum()
     return float(first[row]) if min(sides) >= FEWEST else None
-
-
-def band(
-    baseline: Baseline,
-    percent: ArrayLike,
-    *,
-    level: float = 0.95,
-    resamples: int = RESAMPLES,
-    seed: int = SEED,
-) -> tuple[Floats, Floats]:
-    """The bootstrap band of a baseline at some standard accuracies, in percent.
-
-    Percentiles are conservative: the lower end is rounded down to one of the draws, the upper one up.
-    """
-    low, high = _ends(baseline.predict_draws(percent, resamples, seed), level)
-    scale = get_scale(baseline.scale)
-    return scale.inverse(low), scale.inverse(high)
-
-
-def coefficient_intervals(
-    line: Line, *, level: float = 0.95, resamples: int = RESAMPLES, seed: int = SEED
-) -> tuple[Interval, Interval]:
-    """Bootstrap intervals of slope and intercept."""
-    low, high = _ends(line.draws(resamples, seed), level)
-    return Interval(float(low[0]), float(high[0])), Interval(float(low[1]), float(high[1]))
-
-
-def _ends(drawn: Floats, level: float) -> tuple[Floats, Floats]:
-    tail = (1 - level) / 2
-    low = np.quantile(drawn, tail, axis=0, method="lower")
-    return low, np.quantile(drawn, 1 - tail, axis=0, method="higher")

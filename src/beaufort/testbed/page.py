@@ -16,9 +16,10 @@ from beaufort.images import write_bytes
 from beaufort.report.frame import as_script, bundle, content_policy, page_file
 from beaufort.testbed._drawing import Drawing
 from beaufort.testbed._page_data import page_data
+from beaufort.testbed.bands import coefficient_intervals
 from beaufort.testbed.correlate import natural_shifts
 from beaufort.testbed.figures import legend, scatter_panel
-from beaufort.testbed.fit import Knee, Line, coefficient_intervals, fit_shift
+from beaufort.testbed.fit import Knee, Line, fit_shift
 from beaufort.testbed.grid import Grid
 from beaufort.testbed.looks import title
 from beaufort.testbed.scores import Score

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from beaufort.errors import BeaufortError, OptionError
 from beaufort.stats import holm
+from beaufort.testbed.effective import COVERS, Effective, measure
 from beaufort.testbed.fit import RESAMPLES, SEED, Baseline, fit_shift
 from beaufort.testbed.grid import Grid
-from beaufort.testbed.robustness import COVERS, Effective, measure
 from beaufort.testbed.scales import get_scale
 from beaufort.testbed.scores import Score, read_scores, scores_of_store
 from beaufort.testbed.settings import Setting

@@ -6,10 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from beaufort.testbed.bands import band, coefficient_intervals
 from beaufort.testbed.correlate import Correlation
-from beaufort.testbed.fit import RESAMPLES, SEED, Baseline, Interval, Knee, Line, band, coefficient_intervals
+from beaufort.testbed.effective import COVERS, EffectiveRobustness
+from beaufort.testbed.fit import RESAMPLES, SEED, Baseline, Interval, Knee, Line
 from beaufort.testbed.grid import Grid
-from beaufort.testbed.robustness import COVERS, EffectiveRobustness, RelativeRobustness
+from beaufort.testbed.relative import RelativeRobustness
 from beaufort.testbed.scales import get_scale
 
 __all__ = ["BAND_POINTS", "correlation_dict", "fit_dict", "grid_dict", "rho_dict", "tau_dict"]

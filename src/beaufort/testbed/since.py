@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from beaufort.testbed.effective import Effective, measure
 from beaufort.testbed.fit import Baseline, fit_shift
 from beaufort.testbed.grid import Grid
 from beaufort.testbed.kinds import KINDS, training_data
 from beaufort.testbed.load import load_grid
-from beaufort.testbed.robustness import Effective, measure
 
 __all__ = ["SHIFTS", "KindRow", "Since", "since_2020"]
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,13 +10,14 @@ import numpy as np
 from beaufort.images import write_bytes
 from beaufort.testbed._axes import Axes, point_range
 from beaufort.testbed._drawing import Drawing
+from beaufort.testbed._study_tables import paper_table, since_csv, since_table
 from beaufort.testbed.correlate import correlate, correlation_table, natural_shifts
+from beaufort.testbed.effective import effective_robustness
 from beaufort.testbed.figures import correlation_panel, legend, scatter_panel, write_drawing
-from beaufort.testbed.fit import Knee, Line, fit_shift
 from beaufort.testbed.grid import Grid
 from beaufort.testbed.load import load_grid
 from beaufort.testbed.looks import looks, title
-from beaufort.testbed.robustness import effective_robustness, relative_robustness
+from beaufort.testbed.relative import relative_robustness
 from beaufort.testbed.since import Since, since_2020
 
 __all__ = ["HIDDEN", "write_study"]
@@ -59,9 +58,9 @@ def write_study(folder: Path | str) -> Iterator[Path]:
     for name, drawing in figures.items():
         yield write_drawing(drawing, target / name)
     for name, text in {
-        "paper.md": _paper_table(paper),
-        "since-2020.md": _since_table(since),
-        "since-2020.csv": _since_csv(since),
+        "paper.md": paper_table(paper),
+        "since-2020.md": since_table(since),
+        "since-2020.csv": since_csv(since),
     }.items():
         write_bytes(target / name, text.encode())
         yield target / name
@@ -202,95 +201,3 @@ def _diverging(r: float) -> str:
     strong = np.array((0x1A, 0x5F, 0xA8) if r < 0 else (0xB0, 0x3A, 0x10), float)
     mixed = np.round(255 + (strong - 255) * min(abs(r), 1)).astype(int)
     return "#" + "".join(f"{part:02x}" for part in mixed)
-
-
-def _paper_table(grid: Grid) -> str:
-    """The baselines and the headline numbers of the paper."""
-    lines = [
-        "| shift | standard accuracy | slope | intercept | r² | models |",
-        "|---|---|---:|---:|---:|---:|",
-    ]
-    for shift in natural_shifts(grid):
-        line = fit_shift(grid, shift)
-        sides: list[tuple[str, Line]] = [("", line)] if isinstance(line, Line) else []
-        if isinstance(line, Knee):
-            sides = [(f", up to {line.pivot:.2f} %", line.left), (f", above {line.pivot:.2f} %", line.right)]
-        for where, side in sides:
-            lines.append(
-                f"| {title(shift)}{where} | {title(grid.clean_of(shift).name)} | {side.slope:.3f} "
-                f"| {side.intercept:.3f} | {side.r2:.2f} | {side.n} |"
-            )
-    lines += ["", "| what | models | value |", "|---|---|---:|"]
-    lines += [f"| {what} | {models} | {value} |" for what, models, value in _headlines(grid)]
-    return "\n".join(lines) + "\n"
-
-
-def _headlines(grid: Grid) -> Iterator[tuple[str, str, str]]:
-    asked = (
-        ("imagenetv2", "resnet152-imagenet11k"),
-        ("imagenetv2", "instagram-*"),
-        ("imagenetv2", "efficientnet-l2-noisystudent"),
-        ("imagenetv2", "google_resnet101_jft-300M"),
-        ("vid-robust-pm10", "resnet50-lp"),
-        ("ytbb-robust-pm10", "resnet50-lp"),
-        ("imagenet-r", "instagram-resnext101_32x16d"),
-        ("imagenet-r", "resnext101_32x8d_deepaugment_augmix"),
-        ("imagenet-r", "efficientnet-b8-advprop-autoaug"),
-        ("imagenet-r", "facebook_adv_trained_resnet152_denoise"),
-    )
-    for shift, models in asked:
-        found = effective_robustness(grid, shift, select=[models])
-        yield f"ρ, {title(found.y)}", f"`{models}` ({len(found.defined)})", f"{found.mean:+.2f}"
-    for shift in ("vid-robust-pm10", "ytbb-robust-pm10"):
-        tau = relative_robustness(grid, shift, select=["resnet50-lp"])
-        yield f"τ, {title(tau.y)}", f"`resnet50-lp` ({len(tau.models)})", f"{tau.mean:+.2f}"
-    for synthetic in ("avg_corruptions", "avg_pgd"):
-        one = correlate(grid, synthetic, "imagenetv2", select=["v1"])
-        yield (
-            f"Pearson, ImageNetV2 with the {title(synthetic)}",
-            f"`v1`, not standard ({one.n})",
-            f"{one.pearson:.2f}",
-        )
-
-
-def _since_table(since: list[Since]) -> str:
-    """Which kinds of models now lie above the baseline of 2020, and by how much."""
-    lines = []
-    for one in since:
-        lines += [
-            f"### {title(one.shift)}",
-            "",
-            "| training data | entries | above | below | median ρ | highest ρ | its entry |",
-            "|---|---:|---:|---:|---:|---:|---|",
-        ]
-        for row in one.by_kind():
-            ends = row.best.interval
-            best = f"{row.best.rho:+.1f}" + (f" [{ends.low:+.1f}, {ends.high:+.1f}]" if ends else "")
-            lines.append(
-                f"| {row.kind} | {row.n} | {row.above} | {row.below} | {row.median:+.1f} | {best} "
-                f"| `{row.best.model}` |"
-            )
-        lines.append("")
-    return "\n".join(lines)
-
-
-def _since_csv(since: list[Since]) -> str:
-    """Every entry with its ρ and interval on every shift."""
-    found: dict[str, dict[str, str]] = {}
-    for one in since:
-        for entry in one.entries:
-            row = found.setdefault(entry.model, {"model": entry.model, "training_data": entry.type})
-            row[f"{one.shift} rho"] = "" if entry.rho is None else f"{entry.rho:.2f}"
-            row[f"{one.shift} low"] = f"{entry.interval.low:.2f}" if entry.interval else ""
-            row[f"{one.shift} high"] = f"{entry.interval.high:.2f}" if entry.interval else ""
-            row[f"{one.shift} extrapolated"] = str(int(entry.extrapolated))
-    names = list(next(iter(found.values())))
-    names = [
-        *names[:2],
-        *(f"{one.shift} {what}" for one in since for what in ("rho", "low", "high", "extrapolated")),
-    ]
-    file = io.StringIO()
-    writer = csv.DictWriter(file, names, restval="", lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(found.values())
-    return file.getvalue()
