@@ -18,6 +18,11 @@ Floats = NDArray[np.float64]
 _TERMS = 2000
 _STEPS = 60
 _TINY = 1e-300
+_SMOOTH = 15.0
+"""From such hits and misses on, the density is smooth enough to be integrated."""
+_REACH = 14.0
+"""Standard deviations, beyond which the tail adds nothing."""
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(48)
 
 
 def share_intervals(hits: ArrayLike, n: ArrayLike, level: float = 0.95) -> tuple[Floats, Floats]:
@@ -69,12 +74,29 @@ def _beta_quantile(share: float, a: Floats, b: Floats) -> Floats:
 
 
 def _incomplete_beta(a: Floats, b: Floats, x: Floats, log_front: Floats) -> Floats:
-    """The regularized incomplete beta function; the tail whose continued fraction is the quick one."""
+    """The regularized incomplete beta function: the tail on the near side of the middle, or 1 less it."""
     swap = x > (a + 1) / (a + b + 2)
     a, b, x = np.where(swap, b, a), np.where(swap, a, b), np.where(swap, 1 - x, x)
-    front = np.exp(log_front + a * np.log(x) + b * np.log1p(-x)) / a
-    part = front * _fraction(a, b, x)
+    part = np.empty_like(a)
+    smooth = np.minimum(a, b) > _SMOOTH
+    for rows, tail in ((smooth, _tail_area), (~smooth, _tail_fraction)):
+        if rows.any():
+            part[rows] = tail(a[rows], b[rows], x[rows], log_front[rows])
     return np.where(swap, 1 - part, part)
+
+
+def _tail_area(a: Floats, b: Floats, x: Floats, log_front: Floats) -> Floats:
+    """By Gauss and Legendre's rule over the part of the tail that counts, where the density is smooth."""
+    spread = np.sqrt(a * b / (a + b + 1)) / (a + b)
+    half = np.minimum(x, _REACH * spread) / 2
+    at = x[:, None] + half[:, None] * (_NODES - 1)
+    density = (a - 1)[:, None] * np.log(at) + (b - 1)[:, None] * np.log1p(-at) + log_front[:, None]
+    return np.asarray(half * (np.exp(density) @ _WEIGHTS))
+
+
+def _tail_fraction(a: Floats, b: Floats, x: Floats, log_front: Floats) -> Floats:
+    """By the continued fraction, which needs few terms where one of the two is small."""
+    return np.exp(log_front + a * np.log(x) + b * np.log1p(-x)) / a * _fraction(a, b, x)
 
 
 def _fraction(a: Floats, b: Floats, x: Floats) -> Floats:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from beaufort.stats.binomial import checked_level
 from beaufort.testbed.fit import RESAMPLES, SEED, Baseline, Interval, Line
 from beaufort.testbed.scales import get_scale
 
@@ -39,6 +42,8 @@ def coefficient_intervals(
 
 
 def _ends(drawn: Floats, level: float) -> tuple[Floats, Floats]:
-    tail = (1 - level) / 2
-    low = np.quantile(drawn, tail, axis=0, method="lower")
-    return low, np.quantile(drawn, 1 - tail, axis=0, method="higher")
+    tail = (1 - checked_level(level)) / 2
+    last = len(drawn) - 1
+    low, high = math.floor(tail * last), math.ceil((1 - tail) * last)
+    ordered = np.partition(drawn, (low, high), axis=0)
+    return ordered[low], ordered[high]

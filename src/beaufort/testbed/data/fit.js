@@ -33,8 +33,14 @@ function leastSquares(points) {
   return { slope: xy / xx, intercept: my - (xy / xx) * mx, r2: xy ** 2 / (xx * yy), n, points };
 }
 
-// A baseline of one line, or of two that meet where a model has filtered the images.
+// A baseline of one line, or of two that meet where a model has filtered the images; kept with its resamples.
+const baselines = new Map();
 function fitBaseline(x, y, scale) {
+  const key = `${x} ${y} ${scale}`;
+  if (!baselines.has(key)) baselines.set(key, makeBaseline(x, y, scale));
+  return baselines.get(key);
+}
+function makeBaseline(x, y, scale) {
   const { forward, inverse } = SCALES[scale], first = column(x), second = column(y);
   const fitted = [];
   for (const m of D.fitted) {
@@ -64,10 +70,11 @@ function random(seed) {
 function resample(line, times = 1000) {
   if (line.drawn) return line.drawn;
   const next = random(1), n = line.points.length, drawn = [];
+  const xs = Float64Array.from(line.points, (p) => p[0]), ys = Float64Array.from(line.points, (p) => p[1]);
   for (let b = 0; b < times; b += 1) {
     let sx = 0, sy = 0, xx = 0, xy = 0;
     for (let i = 0; i < n; i += 1) {
-      const [x, y] = line.points[Math.floor(next() * n)];
+      const k = Math.floor(next() * n), x = xs[k], y = ys[k];
       sx += x; sy += y; xx += x * x; xy += x * y;
     }
     const spread = xx - (sx * sx) / n;
