@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterator
+from importlib.resources import files
+from string import Template
 
 from beaufort.testbed.correlate import correlate, natural_shifts
 from beaufort.testbed.effective import effective_robustness
@@ -14,7 +16,7 @@ from beaufort.testbed.looks import title
 from beaufort.testbed.relative import relative_robustness
 from beaufort.testbed.since import Since
 
-__all__ = ["paper_table", "since_csv", "since_table"]
+__all__ = ["paper_table", "since_csv", "since_table", "study_text"]
 
 
 def paper_table(grid: Grid) -> str:
@@ -73,18 +75,31 @@ def since_table(since: list[Since]) -> str:
         lines += [
             f"### {title(one.shift)}",
             "",
-            "| training data | entries | above | below | median ρ | highest ρ | its entry |",
-            "|---|---:|---:|---:|---:|---:|---|",
+            "| training data | entries | above | below | extrapolated | median ρ | against today's baseline "
+            "| highest ρ | its entry |",
+            "|---|---:|---:|---:|---:|---:|---:|---:|---|",
         ]
         for row in one.by_kind():
             ends = row.best.interval
-            best = f"{row.best.rho:+.1f}" + (f" [{ends.low:+.1f}, {ends.high:+.1f}]" if ends else "")
-            lines.append(
-                f"| {row.kind} | {row.n} | {row.above} | {row.below} | {row.median:+.1f} | {best} "
-                f"| `{row.best.model}` |"
-            )
+            assert row.best.rho is not None
+            best = _points(row.best.rho) + (f" [{_points(ends.low)}, {_points(ends.high)}]" if ends else "")
+            counts = f"{row.n} | {row.above} | {row.below} | {row.extrapolated}"
+            medians = f"{_points(row.median)} | {_points(row.median_today)}"
+            lines.append(f"| {row.kind} | {counts} | {medians} | {best} | `{row.best.model}` |")
         lines.append("")
     return "\n".join(lines)
+
+
+def _points(value: float) -> str:
+    """Points with a sign, of which 0 has none."""
+    text = f"{value:+.1f}"
+    return "0.0" if text in {"-0.0", "+0.0"} else text.replace("-", "−")
+
+
+def study_text(grid: Grid, since: list[Since]) -> str:
+    """The page of the study: what was found, with its tables."""
+    template = (files("beaufort.testbed") / "data" / "study.md").read_text(encoding="utf-8")
+    return Template(template).substitute(paper=paper_table(grid), since=since_table(since))
 
 
 def since_csv(since: list[Since]) -> str:

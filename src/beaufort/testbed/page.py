@@ -103,9 +103,7 @@ def _first_shift(grid: Grid) -> str:
 
 def _about(grid: Grid) -> str:
     caveat = grid.facts.get("caveat")
-    return f"Fitted on {grid.fit_rule} ({int(grid.fitted.sum())})." + (
-        f" Beware: {caveat}." if caveat else ""
-    )
+    return f"The baseline is fitted on {grid.fit_rule}." + (f" Beware: {caveat}." if caveat else "")
 
 
 def _navigation(correlated: bool) -> str:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from beaufort.testbed.effective import Effective, measure
 from beaufort.testbed.fit import Baseline, fit_shift
@@ -27,8 +28,12 @@ class KindRow(NamedTuple):
     above: int
     """How many have an interval of ρ above 0."""
     below: int
+    extrapolated: int
+    """How many are more or less accurate than all models that the baseline was fitted on."""
     median: float
     """Of ρ, in points."""
+    median_today: float
+    """Of ρ against the baseline of today's standard models."""
     best: Effective
 
 
@@ -38,6 +43,8 @@ class Since:
 
     shift: str
     baseline: Baseline
+    today: Baseline
+    """The baseline of timm's own standard models."""
     entries: tuple[Effective, ...]
 
     def by_kind(self) -> list[KindRow]:
@@ -54,11 +61,17 @@ class Since:
                     len(found),
                     sum(one.low > 0 for one in ends),
                     sum(one.high < 0 for one in ends),
+                    sum(one.extrapolated for one in found),
                     float(np.median([one.rho for one in found if one.rho is not None])),
+                    float(np.median(self._today(found))),
                     max(found, key=lambda one: one.rho if one.rho is not None else -np.inf),
                 )
             )
         return rows
+
+    def _today(self, found: list[Effective]) -> NDArray[np.float64]:
+        clean, shifted = np.array([(one.clean, one.shifted) for one in found]).T
+        return np.asarray(shifted - self.today.predict(clean))
 
 
 def since_2020(*, paper: Grid | None = None, timm: Grid | None = None, level: float = 0.95) -> list[Since]:
@@ -83,5 +96,5 @@ def since_2020(*, paper: Grid | None = None, timm: Grid | None = None, level: fl
             new.images(shift)[rows],
             level=level,
         )
-        made.append(Since(shift, baseline, entries))
+        made.append(Since(shift, baseline, fit_shift(new, shift), entries))
     return made

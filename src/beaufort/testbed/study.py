@@ -10,7 +10,7 @@ import numpy as np
 from beaufort.images import write_bytes
 from beaufort.testbed._axes import Axes, point_range
 from beaufort.testbed._drawing import Drawing
-from beaufort.testbed._study_tables import paper_table, since_csv, since_table
+from beaufort.testbed._study_tables import since_csv, study_text
 from beaufort.testbed.correlate import correlate, correlation_table, natural_shifts
 from beaufort.testbed.effective import effective_robustness
 from beaufort.testbed.figures import correlation_panel, legend, scatter_panel, write_drawing
@@ -57,11 +57,7 @@ def write_study(folder: Path | str) -> Iterator[Path]:
     }
     for name, drawing in figures.items():
         yield write_drawing(drawing, target / name)
-    for name, text in {
-        "paper.md": paper_table(paper),
-        "since-2020.md": since_table(since),
-        "since-2020.csv": since_csv(since),
-    }.items():
+    for name, text in {"README.md": study_text(paper, since), "since-2020.csv": since_csv(since)}.items():
         write_bytes(target / name, text.encode())
         yield target / name
 
