@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from scipy.stats import beta
 
 from beaufort.errors import OptionError
-from beaufort.stats import clopper_pearson
-from beaufort.stats.shares import share_intervals
+from beaufort.stats import clopper_pearson, share_intervals
 
 
 @given(st.integers(1, 60_000), st.floats(0, 1), st.sampled_from([0.8, 0.95, 0.995]))

@@ -66,6 +66,9 @@ def test_rho() -> None:
     assert one["low"] < one["rho"] < one["high"]
     assert one["models"][0]["rho"] == one["rho"]
     assert "not a new training" in one["interval_covers"]
+    (model,) = one["models"]
+    assert (model["x_n"], model["y_n"]) == (50_000, 10_000)
+    assert model["y_interval"]["low"] < model["y"] < model["y_interval"]["high"]
     many = told("testbed", "rho", "--y", "vid-robust-pm10", "--select", "resnet50-lp")
     assert (round(many["rho"], 1), many["n"]) == (6.7, 13)
     text = invoke("testbed", "rho", "--y", "imagenet-r")
@@ -96,6 +99,16 @@ def test_a_file_of_ones_own(small: Path) -> None:
     rho = told("testbed", "rho", "--grid", str(small), "--x", "clean", "--y", "shifted", "--select", "above")
     assert (rho["rho"], rho["low"]) == (pytest.approx(5, abs=1e-3), None)
     assert rho["fit_on"] == "type is STANDARD"
+    sizes = ("--n", "clean=50000", "--n", "shifted=10000")
+    sure = told(
+        "testbed", "rho", "--grid", str(small), "--x", "clean", "--y", "shifted", "--select", "above", *sizes
+    )
+    assert sure["low"] < sure["rho"] < sure["high"]
+    assert (sure["models"][0]["x_n"], sure["models"][0]["y_n"]) == (50_000, 10_000)
+
+
+def test_a_grid_without_natural_shifts(small: Path) -> None:
+    assert "name a shift with --y" in invoke("testbed", "fit", "--grid", str(small), code=2)
 
 
 @pytest.mark.parametrize(
@@ -112,6 +125,8 @@ def test_a_file_of_ones_own(small: Path) -> None:
         (("rho", "--select", "resnet5O"), "did you mean 'resnet50'"),
         (("tau", "--grid", "timm"), "no chosen model has a base model"),
         (("correlate", "--grid", "timm"), "needs synthetic and natural shifts"),
+        (("rho", "--n", "val=many"), "n must be SETTING=IMAGES"),
+        (("rho", "--n", "vall=10"), "did you mean"),
         (("plot", "-o", "x.gif"), "output must end in .html, .svg or .png"),
         (("plot", "-o", "x.html", "--scale", "probit"), "scale of a page must be logit or linear"),
     ],

@@ -44,6 +44,10 @@ FitOn = Annotated[
     typer.Option(help="Fit on these models, as --select takes them, or on all; the grid's own if not given."),
 ]
 ScaleName = Annotated[str, typer.Option("--scale", help="Axes of the fit: logit, probit or linear.")]
+Images = Annotated[
+    list[str] | None,
+    typer.Option("--n", help="SETTING=IMAGES, where the grid does not say what an accuracy rests on."),
+]
 KneeAt = Annotated[
     str, typer.Option("--knee", help="auto: where a model has filtered the images; none; or a percentage.")
 ]
@@ -113,8 +117,11 @@ def fit(
     from beaufort.testbed.plain import fit_dict
 
     loaded = load_grid(grid, fit_on=fit_on)
+    shifts = [y] if y else natural_shifts(loaded)
+    if not shifts:
+        raise OptionError(f"the grid {loaded.name} has no natural shifts; name a shift with --y")
     told = []
-    for shift in [y] if y else natural_shifts(loaded):
+    for shift in shifts:
         baseline = fit_shift(loaded, shift, x=x, scale=scale, knee=_knee(knee))
         clean = loaded.setting(x) if x else loaded.clean_of(shift)
         told.append(
@@ -153,6 +160,7 @@ def rho(
     x: Clean = None,
     select: Select = None,
     fit_on: FitOn = None,
+    n: Images = None,
     scale: ScaleName = "logit",
     knee: KneeAt = "auto",
     level: Level = 0.95,
@@ -170,7 +178,7 @@ def rho(
     from beaufort.testbed import effective_robustness, load_grid
     from beaufort.testbed.plain import rho_dict
 
-    loaded = load_grid(grid, fit_on=fit_on)
+    loaded = load_grid(grid, fit_on=fit_on, images=_images(n))
     found = effective_robustness(
         loaded,
         y or "imagenetv2",
@@ -213,6 +221,7 @@ def tau(
     pairs: Annotated[
         Path | None, typer.Option(help="CSV file with model, base_model; the grid's own pairs if not given.")
     ] = None,
+    n: Images = None,
     level: Level = 0.95,
     as_json: Json = False,
 ) -> None:
@@ -224,7 +233,7 @@ def tau(
     from beaufort.testbed.load import read_pairs
     from beaufort.testbed.plain import tau_dict
 
-    loaded = load_grid(grid)
+    loaded = load_grid(grid, images=_images(n))
     own = None if pairs is None else read_pairs(pairs)
     found = relative_robustness(loaded, y or "imagenetv2", select=select or (), pairs=own, level=level)
     told = tau_dict(loaded, found)
@@ -329,6 +338,16 @@ def study(
 
     for path in write_study(output):
         typer.echo(printable(path))
+
+
+def _images(texts: list[str] | None) -> dict[str, int]:
+    found = {}
+    for text in texts or []:
+        setting, _, count = text.rpartition("=")
+        if not setting or not count.isdigit() or int(count) < 1:
+            raise OptionError(f"n must be SETTING=IMAGES with a whole number from 1, got {text!r}")
+        found[setting] = int(count)
+    return found
 
 
 def _knee(text: str) -> float | str | None:

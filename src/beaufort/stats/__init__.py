@@ -12,6 +12,7 @@ from beaufort.stats.estimate import Estimate
 from beaufort.stats.paired import holm, mcnemar, paired_p_value
 from beaufort.stats.ranking import Ranked, rank
 from beaufort.stats.sequential import looks, seen_enough
+from beaufort.stats.shares import share_intervals
 
 __all__ = [
     "RESAMPLES",
@@ -28,4 +29,5 @@ __all__ = [
     "paired_p_value",
     "rank",
     "seen_enough",
+    "share_intervals",
 ]

@@ -124,10 +124,14 @@ def natural_shifts(grid: Grid, *, appendix: bool = True) -> list[str]:
     found = []
     for name in names:
         try:
-            found.append(grid.setting(name).name)
+            one = grid.setting(name)
         except BeaufortError:
             continue
-    return found or [name for name, one in grid.settings.items() if one.kind == "natural" and one.clean]
+        if one.clean in grid.settings:
+            found.append(one.name)
+    return found or [
+        name for name, one in grid.settings.items() if one.kind == "natural" and one.clean in grid.settings
+    ]
 
 
 def correlation_table(

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from beaufort.errors import OptionError
-from beaufort.stats.shares import share_intervals
+from beaufort.stats import share_intervals
 from beaufort.testbed.bands import band
-from beaufort.testbed.fit import RESAMPLES, SEED, Baseline, Interval, fit_shift
+from beaufort.testbed.fit import RESAMPLES, SEED, Baseline, Interval, Knee, fit_shift
 from beaufort.testbed.grid import Grid
 
 __all__ = [
@@ -51,6 +51,8 @@ class Effective:
     """Of ρ; None if the numbers of images are not known."""
     extrapolated: bool
     """Whether its standard accuracy lies outside of those that the baseline was fitted on."""
+    images: tuple[float | None, float | None] = (None, None)
+    """How many images the two accuracies rest on; None if it is not known."""
 
 
 @dataclass(frozen=True)
@@ -191,6 +193,7 @@ def measure(
             _known(rho[i]),
             None if np.isnan(down[i] + up[i]) else Interval(float(rho[i] - down[i]), float(rho[i] + up[i])),
             not inside.low - 1e-9 <= clean[i] <= inside.high + 1e-9,
+            (_known(clean_images[i]), _known(shifted_images[i])),
         )
         for i, (name, kind) in enumerate(names)
     )
@@ -201,8 +204,6 @@ def _predict_bounded(baseline: Baseline, ends: Floats, clean: Floats) -> Floats:
 
     The side of a knee is that of the accuracy itself.
     """
-    from beaufort.testbed.fit import Knee
-
     inner = np.clip(ends, 1e-6, 100 - 1e-6)
     if isinstance(baseline, Knee):
         left = clean <= baseline.pivot

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from functools import cached_property
 
@@ -53,9 +55,9 @@ class Grid:
     """Source, date, license, caveat."""
 
     def __post_init__(self) -> None:
-        if repeated := len(self.models) - len(set(self.models)):
-            seen: set[str] = set()
-            first = next(name for name in self.models if name in seen or seen.add(name))  # type: ignore[func-returns-value]
+        counts = Counter(self.models)
+        if repeated := len(self.models) - len(counts):
+            first = counts.most_common(1)[0][0]
             raise OptionError(
                 f"models of a grid must have distinct names, got {first!r} twice ({repeated} such)"
             )
@@ -159,8 +161,6 @@ class Grid:
 
 def _near(kind: str, text: str, known: Mapping[str, object]) -> str:
     """As `unknown`, without a list of a thousand names."""
-    from difflib import get_close_matches
-
     if get_close_matches(text, known, n=1, cutoff=0.6):
         return unknown(kind, text, known)
     if len(known) <= 20:

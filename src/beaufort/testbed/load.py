@@ -33,7 +33,9 @@ GRIDS: Mapping[str, str] = {
 """Grids that come with the package."""
 
 
-def load_grid(source: str | Path, *, fit_on: Sequence[str] | None = None) -> Grid:
+def load_grid(
+    source: str | Path, *, fit_on: Sequence[str] | None = None, images: Mapping[str, int] | None = None
+) -> Grid:
     """A grid of accuracies.
 
     Args:
@@ -41,8 +43,15 @@ def load_grid(source: str | Path, *, fit_on: Sequence[str] | None = None) -> Gri
             folder with timm's `results-*.csv`, or a store.
         fit_on: selections of the models that the baseline is fitted on, as `Grid.select` takes them, or
             `all`; the grid's own rule if None.
+        images: how many images the accuracies of some settings rest on, where the grid does not know it.
     """
     grid = _load(source)
+    if images:
+        known = {grid.setting(name).name: count for name, count in images.items()}
+        sized = {
+            name: replace(grid.setting(name), images=count, reduced=None) for name, count in known.items()
+        }
+        grid = replace(grid, settings={**grid.settings, **sized})
     if fit_on is None:
         return grid
     everyone = list(fit_on) == ["all"]

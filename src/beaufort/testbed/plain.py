@@ -8,7 +8,7 @@ import numpy as np
 
 from beaufort.testbed.bands import band, coefficient_intervals
 from beaufort.testbed.correlate import Correlation
-from beaufort.testbed.effective import COVERS, EffectiveRobustness
+from beaufort.testbed.effective import COVERS, EffectiveRobustness, accuracy_intervals
 from beaufort.testbed.fit import RESAMPLES, SEED, Baseline, Interval, Knee, Line
 from beaufort.testbed.grid import Grid
 from beaufort.testbed.relative import RelativeRobustness
@@ -103,23 +103,42 @@ def rho_dict(grid: Grid, found: EffectiveRobustness) -> dict[str, Any]:
         "level": found.level,
         "interval_covers": COVERS,
         "fit_on": grid.fit_rule,
-        "models": [
-            {
-                "model": one.model,
-                "type": one.type,
-                "x": one.clean,
-                "y": one.shifted,
-                "expected": one.expected,
-                "rho": one.rho,
-                "low": one.interval.low if one.interval else None,
-                "high": one.interval.high if one.interval else None,
-                "extrapolated": one.extrapolated,
-                **({} if one.rho is not None else {"why": "a standard accuracy of 0 or 100 has no baseline"}),
-            }
-            for one in found.models
-        ],
+        "models": _rho_rows(found),
         "missing": list(found.missing),
     }
+
+
+def _rho_rows(found: EffectiveRobustness) -> list[dict[str, Any]]:
+    """Each model, with the exact 99.5 % intervals of its two accuracies."""
+    columns: list[Any] = []
+    for place, values in enumerate(
+        ([one.clean for one in found.models], [one.shifted for one in found.models])
+    ):
+        sizes = np.array([one.images[place] for one in found.models], np.float64)
+        columns.append(np.stack(accuracy_intervals(values, sizes), axis=1) if values else [])
+    return [
+        {
+            "model": one.model,
+            "type": one.type,
+            "x": one.clean,
+            "y": one.shifted,
+            "x_interval": _ends(x_ends),
+            "y_interval": _ends(y_ends),
+            "x_n": one.images[0],
+            "y_n": one.images[1],
+            "expected": one.expected,
+            "rho": one.rho,
+            "low": one.interval.low if one.interval else None,
+            "high": one.interval.high if one.interval else None,
+            "extrapolated": one.extrapolated,
+            **({} if one.rho is not None else {"why": "a standard accuracy of 0 or 100 has no baseline"}),
+        }
+        for one, x_ends, y_ends in zip(found.models, *columns, strict=True)
+    ]
+
+
+def _ends(ends: np.ndarray[Any, np.dtype[np.float64]]) -> dict[str, float] | None:
+    return None if np.isnan(ends).any() else {"low": float(ends[0]), "high": float(ends[1])}
 
 
 def tau_dict(grid: Grid, found: RelativeRobustness) -> dict[str, Any]:
