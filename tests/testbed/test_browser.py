@@ -264,6 +264,17 @@ def test_equal_input_gives_equal_bytes(paper: Grid) -> None:
     assert to_page(paper) == to_page(paper)
 
 
+def test_names_of_a_file_are_harmless(show: Opener, tmp_path: Path) -> None:
+    path = tmp_path / "<b>grid.csv"
+    rows = [f"{EVIL}{i},{60 + 5 * i},{50 + 6 * i}" for i in range(5)]
+    path.write_text("\n".join(["model,<i>clean,<u>shifted", *rows]) + "\n")
+    page = show(write_page(load_grid(path), tmp_path / "page.html", y="<u>shifted", x="<i>clean"))
+    assert page.locator("#table tbody th").count() == 5
+    assert page.locator("#table tbody th").first.inner_text().startswith(EVIL)
+    assert page.locator("main img, main b, h1 b, main u, h1 i").count() == 0
+    assert "<b>grid" in page.inner_text("h1")
+
+
 def test_small_grids_have_a_page(show: Opener, small: Path) -> None:
     page = show(write_page(load_grid(small), small.parent / "small.html", y="shifted", x="clean"))
     assert "slope 0.900" in page.inner_text("#fit-text")

@@ -151,6 +151,16 @@ def test_place(tmp_path: Path) -> None:
     assert "one of --scores and --store must be given" in invoke("place", code=2)
 
 
+def test_outputs_that_cannot_be(tmp_path: Path) -> None:
+    (tmp_path / "taken").write_text("a file")
+    (tmp_path / "folder.svg").mkdir()
+    for name in ("page.html", "figure.svg"):
+        message = invoke("testbed", "plot", "-o", str(tmp_path / "taken" / name), code=2)
+        assert "cannot be written" in message
+    assert "got the folder" in invoke("testbed", "plot", "-o", str(tmp_path / "folder.svg"), code=2)
+    assert "cannot be written" in invoke("testbed", "study", "-o", str(tmp_path / "taken"), code=2)
+
+
 def test_plots(tmp_path: Path) -> None:
     scores = tmp_path / "scores.csv"
     scores.write_text("setting,accuracy,n\nval,80.1,50000\nimagenetv2,72.0,10000\n")

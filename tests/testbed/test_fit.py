@@ -74,6 +74,15 @@ def test_the_grid_is_in_the_order_of_the_original(paper: Grid) -> None:
     assert (np.diff(paper.column("val")[paper.fitted]) <= 0).all()
 
 
+@given(st.permutations(range(12)))
+def test_the_order_of_models_does_not_matter(order: list[int]) -> None:
+    rng = np.random.default_rng(3)
+    x = rng.uniform(40, 90, 12)
+    y = x - rng.uniform(5, 15, 12)
+    one, other = fit_line(x, y), fit_line(x[order], y[order])
+    assert (one.slope, one.intercept, one.r2) == pytest.approx((other.slope, other.intercept, other.r2))
+
+
 def test_a_band_holds_its_line_and_depends_on_the_seed_alone(paper: Grid) -> None:
     for y in ("imagenetv2", "imagenet-a"):
         baseline = fit_shift(paper, y)

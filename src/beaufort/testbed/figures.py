@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from beaufort.errors import OptionError
-from beaufort.images import write_bytes
 from beaufort.testbed._axes import Axes, percent_range, point_range
 from beaufort.testbed._drawing import Drawing
+from beaufort.testbed._files import write_file
 from beaufort.testbed.bands import band
 from beaufort.testbed.correlate import Correlation
 from beaufort.testbed.effective import accuracy_intervals
@@ -235,5 +235,4 @@ def write_drawing(drawing: Drawing, path: Path | str) -> Path:
     """A drawing as a file, by the ending of its name."""
     target = Path(path)
     content = drawing.png() if target.suffix.lower() == ".png" else drawing.svg().encode()
-    write_bytes(target, content)
-    return target
+    return write_file(target, content)

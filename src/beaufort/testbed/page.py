@@ -12,9 +12,9 @@ from pathlib import Path
 from string import Template
 
 from beaufort.errors import OptionError
-from beaufort.images import write_bytes
 from beaufort.report.frame import as_script, bundle, content_policy, page_file
 from beaufort.testbed._drawing import Drawing
+from beaufort.testbed._files import write_file
 from beaufort.testbed._page_data import page_data
 from beaufort.testbed.bands import coefficient_intervals
 from beaufort.testbed.correlate import natural_shifts
@@ -42,11 +42,7 @@ def write_page(
     own_name: str = "your model",
 ) -> Path:
     """Write the page of a grid, whole or not at all; see `to_page`."""
-    target = Path(path)
-    if target.is_dir():
-        raise OptionError(f"output must be a file, got the folder {target}")
-    write_bytes(target, to_page(grid, y=y, x=x, scale=scale, own=own, own_name=own_name).encode())
-    return target
+    return write_file(path, to_page(grid, y=y, x=x, scale=scale, own=own, own_name=own_name).encode())
 
 
 def to_page(

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
-from beaufort.images import write_bytes
 from beaufort.testbed._axes import Axes, point_range
 from beaufort.testbed._drawing import Drawing
+from beaufort.testbed._files import write_file
 from beaufort.testbed._study_tables import since_csv, study_text
 from beaufort.testbed.correlate import correlate, correlation_table, natural_shifts
 from beaufort.testbed.effective import effective_robustness
@@ -40,7 +40,6 @@ _LEFT, _TOP, _GAP_X, _GAP_Y = 62, 34, 88, 82
 def write_study(folder: Path | str) -> Iterator[Path]:
     """Write all figures and tables; yields each path when it is there."""
     target = Path(folder)
-    target.mkdir(parents=True, exist_ok=True)
     paper, timm = load_grid("paper"), load_grid("timm")
     since = since_2020(paper=paper, timm=timm)
     figures = {
@@ -58,8 +57,7 @@ def write_study(folder: Path | str) -> Iterator[Path]:
     for name, drawing in figures.items():
         yield write_drawing(drawing, target / name)
     for name, text in {"README.md": study_text(paper, since), "since-2020.csv": since_csv(since)}.items():
-        write_bytes(target / name, text.encode())
-        yield target / name
+        yield write_file(target / name, text.encode())
 
 
 def _box(place: int, columns: int = 2) -> tuple[float, float, float, float]:
