@@ -71,6 +71,10 @@ def test_rho() -> None:
     assert model["y_interval"]["low"] < model["y"] < model["y_interval"]["high"]
     many = told("testbed", "rho", "--y", "vid-robust-pm10", "--select", "resnet50-lp")
     assert (round(many["rho"], 1), many["n"]) == (6.7, 13)
+    names = [f"instagram-resnext101_32x{width}d" for width in (8, 16, 32, 48)]
+    four = told("testbed", "rho", *(word for name in names for word in ("--model", name)))
+    assert (round(four["rho"], 1), [one["model"] for one in four["models"]]) == (1.5, names[::-1])
+    assert told("testbed", "rho", "--model", "resnet50*", "--select", "LP_ADV")["n"] == 13
     text = invoke("testbed", "rho", "--y", "imagenet-r")
     assert text.splitlines()[1].startswith("+29.07")
     assert "9 chosen lack one of the two accuracies" in text

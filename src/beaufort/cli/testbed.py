@@ -10,6 +10,23 @@ import typer
 
 from beaufort.cli._console import printable, table
 from beaufort.cli._options import Json
+from beaufort.cli._testbed_options import (
+    Clean,
+    DrawSeed,
+    FitOn,
+    GridName,
+    Images,
+    KneeAt,
+    Level,
+    Models,
+    Resamples,
+    ScaleName,
+    Select,
+    Shift,
+    chosen,
+    images_of,
+    knee_of,
+)
 from beaufort.errors import OptionError
 
 __all__ = ["app"]
@@ -17,45 +34,6 @@ __all__ = ["app"]
 app = typer.Typer(
     no_args_is_help=True, help="Effective and relative robustness in a grid of models and test sets."
 )
-
-GridName = Annotated[
-    str,
-    typer.Option(
-        help="paper, latest, timm, robustbench-cifar10, robustbench-cifar100, robustbench-imagenet, a CSV "
-        "file (model, then a column for each setting, in percent), a folder of timm's tables, or a store."
-    ),
-]
-Shift = Annotated[
-    str | None,
-    typer.Option("--y", help="The shift: a setting of the grid, or imagenetv2, objectnet, sketch, …"),
-]
-Clean = Annotated[
-    str | None, typer.Option("--x", help="Setting of the standard accuracy; the shift's own if not given.")
-]
-Select = Annotated[
-    list[str] | None,
-    typer.Option(
-        help="Which models: a name, a pattern, a type (LP_ADV) or a group (v1, resnet50-lp); a | b for "
-        "either. Of several, all must hold."
-    ),
-]
-FitOn = Annotated[
-    list[str] | None,
-    typer.Option(help="Fit on these models, as --select takes them, or on all; the grid's own if not given."),
-]
-ScaleName = Annotated[str, typer.Option("--scale", help="Axes of the fit: logit, probit or linear.")]
-Images = Annotated[
-    list[str] | None,
-    typer.Option("--n", help="SETTING=IMAGES, where the grid does not say what an accuracy rests on."),
-]
-KneeAt = Annotated[
-    str, typer.Option("--knee", help="auto: where a model has filtered the images; none; or a percentage.")
-]
-Level = Annotated[float, typer.Option(help="Of the intervals.")]
-Resamples = Annotated[int, typer.Option(min=1, help="Of the bootstrap.")]
-DrawSeed = Annotated[
-    int, typer.Option("--seed", help="Of the bootstrap; the paper's if not given.", min=0, max=2**32 - 1)
-]
 
 
 @app.command("ls")
@@ -122,7 +100,7 @@ def fit(
         raise OptionError(f"the grid {loaded.name} has no natural shifts; name a shift with --y")
     told = []
     for shift in shifts:
-        baseline = fit_shift(loaded, shift, x=x, scale=scale, knee=_knee(knee))
+        baseline = fit_shift(loaded, shift, x=x, scale=scale, knee=knee_of(knee))
         clean = loaded.setting(x) if x else loaded.clean_of(shift)
         told.append(
             fit_dict(loaded, clean.name, loaded.setting(shift).name, baseline, resamples=resamples, seed=seed)
@@ -158,6 +136,7 @@ def rho(
     grid: GridName = "paper",
     y: Shift = "imagenetv2",
     x: Clean = None,
+    model: Models = None,
     select: Select = None,
     fit_on: FitOn = None,
     n: Images = None,
@@ -178,14 +157,14 @@ def rho(
     from beaufort.testbed import effective_robustness, load_grid
     from beaufort.testbed.plain import rho_dict
 
-    loaded = load_grid(grid, fit_on=fit_on, images=_images(n))
+    loaded = load_grid(grid, fit_on=fit_on, images=images_of(n))
     found = effective_robustness(
         loaded,
         y or "imagenetv2",
         x=x,
-        select=select or (),
+        select=chosen(model, select),
         scale=scale,
-        knee=_knee(knee),
+        knee=knee_of(knee),
         level=level,
         resamples=resamples,
         seed=seed,
@@ -217,6 +196,7 @@ def rho(
 def tau(
     grid: GridName = "paper",
     y: Shift = "imagenetv2",
+    model: Models = None,
     select: Select = None,
     pairs: Annotated[
         Path | None, typer.Option(help="CSV file with model, base_model; the grid's own pairs if not given.")
@@ -233,9 +213,11 @@ def tau(
     from beaufort.testbed.load import read_pairs
     from beaufort.testbed.plain import tau_dict
 
-    loaded = load_grid(grid, images=_images(n))
+    loaded = load_grid(grid, images=images_of(n))
     own = None if pairs is None else read_pairs(pairs)
-    found = relative_robustness(loaded, y or "imagenetv2", select=select or (), pairs=own, level=level)
+    found = relative_robustness(
+        loaded, y or "imagenetv2", select=chosen(model, select), pairs=own, level=level
+    )
     told = tau_dict(loaded, found)
     if as_json:
         _print_json(told)
@@ -338,28 +320,6 @@ def study(
 
     for path in write_study(output):
         typer.echo(printable(path))
-
-
-def _images(texts: list[str] | None) -> dict[str, int]:
-    found = {}
-    for text in texts or []:
-        setting, _, count = text.rpartition("=")
-        if not setting or not count.isdigit() or int(count) < 1:
-            raise OptionError(f"n must be SETTING=IMAGES with a whole number from 1, got {text!r}")
-        found[setting] = int(count)
-    return found
-
-
-def _knee(text: str) -> float | str | None:
-    if text in {"auto", "none"}:
-        return "auto" if text == "auto" else None
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0 < value < 100:
-        raise OptionError(f"knee must be auto, none or a percentage between 0 and 100, got {text!r}")
-    return value
 
 
 def _print_json(told: Any) -> None:

@@ -18,9 +18,9 @@ function roundTicks(low, high) {
 class Plot {
   constructor(base, over) { this.base = base; this.over = over; this.points = []; this.scale = 'linear'; }
 
-  // Points have x, y, m (the model) and look; unit and titles are for the axes.
-  show({ points, scale, titles, unit, before }) {
-    Object.assign(this, { points, scale, titles, unit, before });
+  // Points have x, y, m (the model) and look; before and after draw what lies under and over the dots.
+  show({ points, scale, titles, unit, before, after }) {
+    Object.assign(this, { points, scale, titles, unit, before, after });
     this.draw();
   }
 
@@ -45,6 +45,8 @@ class Plot {
     this.frame(context);
     if (this.before) this.before(context, this);
     this.dots(context);
+    if (this.after) this.after(context, this);
+    for (const p of this.points) if (p.own) this.star(context, p);
   }
 
   empty(context) {
@@ -113,7 +115,6 @@ class Plot {
     const order = [...this.points].sort((a, b) => a.look - b.look);
     for (const p of order) if (!p.own) context.drawImage(pictures[p.look], this.px(p.x) - side / 2, this.py(p.y) - side / 2, side, side);
     context.restore();
-    for (const p of this.points) if (p.own) this.star(context, p);
   }
 
   star(context, p) {

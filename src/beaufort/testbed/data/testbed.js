@@ -37,31 +37,39 @@ function describe(p) {
     `${D.settings[view.y].title}: ${p.y.toFixed(2)} %${within(p.yi)}` + (Number.isNaN(rho) ? '' : `\nρ = ${points2(rho)} points`);
 }
 
-function drawLines(context, plot) {
-  const { forward } = SCALES[view.scale];
+// The parts of the figure across which each line of the baseline holds, on the stretched axis.
+function spans(baseline, plot) {
+  if (!baseline) return [];
+  const pivot = baseline.pivot === null ? null : SCALES[view.scale].forward(baseline.pivot);
+  const ranges = pivot === null ? [plot.xr] : [[plot.xr[0], Math.min(pivot, plot.xr[1])], [Math.max(pivot, plot.xr[0]), plot.xr[1]]];
+  return baseline.lines.map((line, i) => [line, ...ranges[i]]).filter(([, start, end]) => start < end);
+}
+
+function drawBand(context, plot) {
   context.save();
   plot.clip(context);
   const low = Math.max(plot.xr[0], plot.yr[0]), high = Math.min(plot.xr[1], plot.yr[1]);
   context.setLineDash([5, 4]); context.strokeStyle = ink('--faint'); context.lineWidth = 1.2;
   context.beginPath(); context.moveTo(plot.zx(low), plot.zy(low)); context.lineTo(plot.zx(high), plot.zy(high)); context.stroke();
-  context.setLineDash([]);
-  const baseline = view.baseline;
-  if (baseline) {
-    const pivot = baseline.pivot === null ? null : forward(baseline.pivot);
-    const spans = pivot === null ? [plot.xr] : [[plot.xr[0], Math.min(pivot, plot.xr[1])], [Math.max(pivot, plot.xr[0]), plot.xr[1]]];
-    baseline.lines.forEach((line, i) => {
-      const [start, end] = spans[i];
-      if (start >= end) return;
-      const zs = Array.from({ length: 41 }, (_, j) => start + ((end - start) * j) / 40), band = zs.map((z) => bandAt(line, z));
-      context.beginPath();
-      zs.forEach((z, j) => context.lineTo(plot.zx(z), plot.zy(band[j][0])));
-      zs.map((z, j) => [z, band[j][1]]).reverse().forEach(([z, y]) => context.lineTo(plot.zx(z), plot.zy(y)));
-      context.fillStyle = '#c222'; context.fill();
-      context.beginPath();
-      context.moveTo(plot.zx(start), plot.zy(line.slope * start + line.intercept));
-      context.lineTo(plot.zx(end), plot.zy(line.slope * end + line.intercept));
-      context.strokeStyle = isDark() ? '#ff6b5e' : '#c22'; context.lineWidth = 2; context.stroke();
-    });
+  for (const [line, start, end] of spans(view.baseline, plot)) {
+    const zs = Array.from({ length: 41 }, (_, j) => start + ((end - start) * j) / 40), band = zs.map((z) => bandAt(line, z));
+    context.beginPath();
+    zs.forEach((z, j) => context.lineTo(plot.zx(z), plot.zy(band[j][0])));
+    zs.map((z, j) => [z, band[j][1]]).reverse().forEach(([z, y]) => context.lineTo(plot.zx(z), plot.zy(y)));
+    context.fillStyle = '#cc222233'; context.fill();
+  }
+  context.restore();
+}
+
+function drawLine(context, plot) {
+  context.save();
+  plot.clip(context);
+  context.strokeStyle = isDark() ? '#ff6b5e' : '#c22'; context.lineWidth = 2;
+  for (const [line, start, end] of spans(view.baseline, plot)) {
+    context.beginPath();
+    context.moveTo(plot.zx(start), plot.zy(line.slope * start + line.intercept));
+    context.lineTo(plot.zx(end), plot.zy(line.slope * end + line.intercept));
+    context.stroke();
   }
   context.restore();
 }
@@ -81,7 +89,7 @@ function fitText() {
 function draw() {
   view.baseline = view.x === view.y ? null : fitBaseline(view.x, view.y, view.scale);
   view.rows = models();
-  main.show({ points: view.rows, scale: view.scale, unit: '%', before: drawLines,
+  main.show({ points: view.rows, scale: view.scale, unit: '%', before: drawBand, after: drawLine,
     titles: [D.settings[view.x].title, D.settings[view.y].title] });
   byId('fit-text').textContent = fitText();
   main.at = null;
