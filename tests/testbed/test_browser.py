@@ -11,7 +11,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from beaufort.testbed import Grid, Knee, Line, accuracy_intervals, correlate, fit_shift, load_grid
+from beaufort.testbed import (
+    Grid,
+    Knee,
+    Line,
+    accuracy_intervals,
+    coefficient_intervals,
+    correlate,
+    fit_shift,
+    load_grid,
+)
 from beaufort.testbed.page import to_page, write_page
 from beaufort.testbed.scores import Score
 
@@ -95,14 +104,16 @@ def test_the_fits_are_those_of_the_library(show: Opener, page_file: Path, paper:
         line = fit_shift(paper, shift)
         assert isinstance(line, Line)
         text = page.inner_text("#fit-text").replace("−", "-")
-        assert f"slope {line.slope:.3f} [" in text
+        ends, _ = coefficient_intervals(line)
+        assert f"slope {line.slope:.3f} [{ends.low:.3f}, {ends.high:.3f}]" in text
         assert f"intercept {line.intercept:.3f}, r² {line.r2:.2f}, n {line.n}" in text
     choose(page, "ImageNet-A")
     knee = fit_shift(paper, "imagenet-a")
     assert isinstance(knee, Knee)
     text = page.inner_text("#fit-text").replace("−", "-")
     for side in (knee.left, knee.right):
-        assert f"slope {side.slope:.3f} [" in text
+        ends, _ = coefficient_intervals(side)
+        assert f"slope {side.slope:.3f} [{ends.low:.3f}, {ends.high:.3f}]" in text
         assert f"n {side.n}" in text
     page.select_option("#scale", "linear")
     choose(page, "ImageNetV2")

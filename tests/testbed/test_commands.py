@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from beaufort.cli._app import app
+from beaufort.store import FileStore
 
 
 def invoke(*arguments: str, code: int = 0) -> str:
@@ -153,6 +155,14 @@ def test_place(tmp_path: Path) -> None:
     assert "above the baseline (p = " in text
     assert "nearest: " in text
     assert "one of --scores and --store must be given" in invoke("place", code=2)
+
+
+def test_place_from_a_store(fill: Callable[..., FileStore]) -> None:
+    store = str(fill("s", {"a": 0.9, "b": 0.8}).location)
+    one = told("place", "--store", store, "--model", "a", "--grid", "robustbench-cifar10")
+    assert [shift["y"] for shift in one["shifts"]] == ["corruptions"]
+    assert one["shifts"][0]["rho"] is not None
+    assert "name one with --model" in invoke("place", "--store", store, code=2)
 
 
 def test_outputs_that_cannot_be(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The numbers that the page draws, as JSON: each accuracy once, in thousandths of a percent."""
+"""The numbers that the page draws, as JSON: each accuracy once, in hundred-thousandths of a percent."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from beaufort.errors import BeaufortError
 from beaufort.testbed.correlate import NOT_STANDARD, correlation_table, natural_shifts, synthetic_shifts
-from beaufort.testbed.fit import Knee, fit_shift
+from beaufort.testbed.fit import SEED, Knee, fit_shift
 from beaufort.testbed.grid import Grid
 from beaufort.testbed.looks import looks, title
 from beaufort.testbed.scores import Score
@@ -53,6 +53,7 @@ def page_data(
         "x": place[clean],
         "y": place[shift],
         "scale": scale,
+        "seed": SEED,
         "own": {str(place[name]): one.images for name, one in mine.items() if one.images}
         if own is not None
         else None,
@@ -69,9 +70,9 @@ def _has(grid: Grid, name: str) -> bool:
 
 
 def _steps(grid: Grid, name: str, mine: Score | None, has_own: bool) -> list[int | None]:
-    steps = [None if np.isnan(value) else round(1000 * value) for value in grid.values[name].tolist()]
+    steps = [None if np.isnan(value) else round(100_000 * value) for value in grid.values[name].tolist()]
     if has_own:
-        steps.append(None if mine is None else round(1000 * mine.accuracy))
+        steps.append(None if mine is None else round(100_000 * mine.accuracy))
     return steps
 
 

@@ -12,7 +12,7 @@ function column(k) {
     const setting = D.settings[k];
     const made = setting.members
       ? D.names.map((_, m) => setting.members.reduce((sum, one) => sum + column(one)[m], 0) / setting.members.length)
-      : D.values[k].map((v) => (v === null ? NaN : v / 1000));
+      : D.values[k].map((v) => (v === null ? NaN : v / 100000));
     columns.set(k, made);
   }
   return columns.get(k);
@@ -56,25 +56,41 @@ function makeBaseline(x, y, scale) {
   return { lines, pivot, scale, lineAt, predict };
 }
 
-function random(seed) {
-  let a = seed >>> 0;
+// The Mersenne Twister, and numbers below n from it as NumPy's legacy generator makes them: the library's draws.
+function placesBelow(n, seed) {
+  const state = new Uint32Array(624), mask = 2 ** Math.ceil(Math.log2(n)) - 1;
+  state[0] = seed;
+  for (let i = 1; i < 624; i += 1) state[i] = Math.imul(1812433253, state[i - 1] ^ (state[i - 1] >>> 30)) + i;
+  let at = 624;
+  const word = () => {
+    if (at === 624) {
+      for (let i = 0; i < 624; i += 1) {
+        const y = (state[i] & 0x80000000) | (state[(i + 1) % 624] & 0x7fffffff);
+        state[i] = state[(i + 397) % 624] ^ (y >>> 1) ^ (y & 1 ? 0x9908b0df : 0);
+      }
+      at = 0;
+    }
+    let y = state[at];
+    at += 1;
+    y ^= y >>> 11; y ^= (y << 7) & 0x9d2c5680; y ^= (y << 15) & 0xefc60000;
+    return y ^ (y >>> 18);
+  };
   return () => {
-    a = (a + 0x6d2b79f5) | 0;
-    let t = Math.imul(a ^ (a >>> 15), 1 | a);
-    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
-    return ((t ^ (t >>> 14)) >>> 0) / 4294967296;
+    let value = word() & mask;
+    while (value >= n) value = word() & mask;
+    return value;
   };
 }
 
 // Slopes and intercepts of lines through models drawn with replacement.
 function resample(line, times = 1000) {
   if (line.drawn) return line.drawn;
-  const next = random(1), n = line.points.length, drawn = [];
+  const n = line.points.length, next = placesBelow(n, D.seed), drawn = [];
   const xs = Float64Array.from(line.points, (p) => p[0]), ys = Float64Array.from(line.points, (p) => p[1]);
   for (let b = 0; b < times; b += 1) {
     let sx = 0, sy = 0, xx = 0, xy = 0;
     for (let i = 0; i < n; i += 1) {
-      const k = Math.floor(next() * n), x = xs[k], y = ys[k];
+      const k = next(), x = xs[k], y = ys[k];
       sx += x; sy += y; xx += x * x; xy += x * y;
     }
     const spread = xx - (sx * sx) / n;
