@@ -153,6 +153,11 @@ def test_the_natural_fit_does_not_shrink_to_the_synthetic_one(paper: Grid) -> No
 def test_correlations_that_are_not(paper: Grid, small: Path) -> None:
     with pytest.raises(OptionError, match="at least 3 models"):
         correlate(paper, "avg_pgd", "imagenetv2", select=["resnet50_swsl | resnet18_swsl"])
+    ordinary = small.with_name("ordinary.csv")
+    rows = [f"m{i},STANDARD,{60 + i},{50 + i * 1.1},{40 + i * 1.2}" for i in range(6)]
+    ordinary.write_text("\n".join(["model,type,val,imagenet-sketch,greyscale", *rows]))
+    with pytest.raises(OptionError, match="at least 3 models that are not standard and have both, got 0"):
+        correlate(load_grid(ordinary), "greyscale", "sketch")
     with pytest.raises(OptionError, match="needs synthetic and natural shifts, got 0 and 0"):
         correlation_table(load_grid(small))
 

@@ -145,8 +145,7 @@ def from_columns(name: str, sheet: Mapping[str, list[str] | list[float]]) -> Gri
     grid = _testbed(name, models, columns, {"source": "a CSV file"})
     types = tuple(words.get("type", grid.types))
     groups = {key: mask for key, mask in grid.groups.items() if mask.any()}
-    if "type" in words:
-        groups["not-standard"] = np.array([kind != "STANDARD" for kind in types])
+    groups["not-standard"] = np.array([kind != "STANDARD" for kind in types])
     fitted, rule = grid.fitted, grid.fit_rule
     if "used_for_fit" in words:
         fitted, rule = np.array([text == "1" for text in words["used_for_fit"]]), "used_for_fit is 1"

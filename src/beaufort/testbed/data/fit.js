@@ -82,15 +82,25 @@ function placesBelow(n, seed) {
   };
 }
 
+// Which models each resample draws: the same for all lines through as many models.
+const drawnPlaces = new Map();
+function places(n, times) {
+  if (!drawnPlaces.has(n)) {
+    const next = placesBelow(n, D.seed);
+    drawnPlaces.set(n, Uint32Array.from({ length: n * times }, next));
+  }
+  return drawnPlaces.get(n);
+}
+
 // Slopes and intercepts of lines through models drawn with replacement.
 function resample(line, times = 1000) {
   if (line.drawn) return line.drawn;
-  const n = line.points.length, next = placesBelow(n, D.seed), drawn = [];
+  const n = line.points.length, all = places(n, times), drawn = [];
   const xs = Float64Array.from(line.points, (p) => p[0]), ys = Float64Array.from(line.points, (p) => p[1]);
   for (let b = 0; b < times; b += 1) {
     let sx = 0, sy = 0, xx = 0, xy = 0;
-    for (let i = 0; i < n; i += 1) {
-      const k = next(), x = xs[k], y = ys[k];
+    for (let i = b * n; i < (b + 1) * n; i += 1) {
+      const x = xs[all[i]], y = ys[all[i]];
       sx += x; sy += y; xx += x * x; xy += x * y;
     }
     const spread = xx - (sx * sx) / n;
@@ -106,7 +116,7 @@ const ends = (values) => {
 };
 const bandAt = (line, z) => ends(resample(line).map(([slope, intercept]) => slope * z + intercept));
 
-// Clopper and Pearson's interval, by bisection of the incomplete beta function.
+// Clopper and Pearson's interval, by the incomplete beta function.
 function logGamma(x) {
   const c = [76.18009172947146, -86.50532032941677, 24.01409824083091, -1.231739572450155, 1.208650973866179e-3, -5.395239384953e-6];
   const t = x + 5.5 - (x + 0.5) * Math.log(x + 5.5);
@@ -125,13 +135,19 @@ function incompleteBeta(a, b, x) {
   }
   return (Math.exp(logGamma(a + b) - logGamma(a) - logGamma(b) + a * Math.log(x) + b * Math.log1p(-x)) * result) / a;
 }
+// Newton's steps between bounds that close in.
 function betaQuantile(share, a, b) {
-  let low = 0, high = 1;
-  for (let i = 0; i < 40; i += 1) {
-    const middle = (low + high) / 2;
-    if (incompleteBeta(a, b, middle) < share) low = middle; else high = middle;
+  let low = 0, high = 1, x = a / (a + b);
+  const front = logGamma(a + b) - logGamma(a) - logGamma(b);
+  for (let i = 0; i < 60; i += 1) {
+    const excess = incompleteBeta(a, b, x) - share;
+    if (excess < 0) low = x; else high = x;
+    const step = excess / Math.exp(front + (a - 1) * Math.log(x) + (b - 1) * Math.log1p(-x));
+    const nearer = x - step > low && x - step < high ? x - step : (low + high) / 2;
+    if (Math.abs(nearer - x) < 1e-9) return nearer;
+    x = nearer;
   }
-  return (low + high) / 2;
+  return x;
 }
 const intervals = new Map();
 function interval(percentage, n, level = 0.995) {
