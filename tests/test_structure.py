@@ -38,6 +38,7 @@ LAYERS = (
     ("transforms", "compat", "testing"),
     ("jobs",),
     ("report",),
+    ("testbed",),
     ("demo",),
     ("cli", "__main__"),
 )

@@ -22,10 +22,12 @@ from beaufort.cli import (
     gate,
     ls,
     make,
+    place,
     power,
     report,
     run,
     store,
+    testbed,
     validate,
 )
 from beaufort.errors import BeaufortError
@@ -117,10 +119,12 @@ app.command()(power.power)
 app.command()(validate.validate)
 app.command()(check.check)
 app.command()(report.report)
+app.command()(place.place)
 app.command()(store.query)
 app.add_typer(ls.app, name="ls")
 app.add_typer(data.app, name="data")
 app.add_typer(store.app, name="store")
+app.add_typer(testbed.app, name="testbed")
 
 
 def main() -> None:

@@ -13,6 +13,7 @@ from beaufort.stats.estimate import Estimate
 from beaufort.stats.paired import holm, mcnemar
 from beaufort.stats.ranking import Ranked, letters, rank
 from beaufort.stats.sequential import looks
+from beaufort.stats.shares import share_intervals
 
 __all__ = [
     "RESAMPLES",
@@ -32,4 +33,5 @@ __all__ = [
     "mean_p_value",
     "rank",
     "resample",
+    "share_intervals",
 ]
