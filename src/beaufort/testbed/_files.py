@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from beaufort.errors import OptionError
-from beaufort.images import write_bytes
+from beaufort.files import write_bytes
 
 __all__ = ["write_file"]
 
