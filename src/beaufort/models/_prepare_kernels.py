@@ -13,7 +13,9 @@ _BLOCK = 4096
 
 
 @triton.jit
-def _look_up(images, table, out, count, pixels, CHANNELS: tl.constexpr, PLANES: tl.constexpr, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
+def _look_up(
+    images, table, out, count, pixels, CHANNELS: tl.constexpr, PLANES: tl.constexpr, BLOCK: tl.constexpr
+):
     at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     inside = at < count
     channel = at % CHANNELS
@@ -30,6 +32,6 @@ def look_up(images: Any, table: Any, out: Any, *, planes: bool) -> None:
 
     `out` has their shape, or `(n, c, h, w)` if channels are to be `planes`.
     """
-    n, height, width, channels = images.shape
+    _, height, width, channels = images.shape
     grid = (triton.cdiv(images.numel(), _BLOCK),)
     _look_up[grid](images, table, out, images.numel(), height * width, channels, planes, BLOCK=_BLOCK)

@@ -8,6 +8,7 @@ precision on either side, and only the order of its sums may differ.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,6 +28,9 @@ _SUM_TOLERANCE = 0.01
 _LOWEST = -1e300
 """Stands for -inf where it is multiplied by a probability of 0."""
 
+_MOST_CLASSES = 1 << 15
+"""Of a row that fits a GPU's registers."""
+
 _COLUMNS = ("p_label", "nll", "brier", "entropy", "usable", "shares")
 
 
@@ -34,7 +38,7 @@ class Scores(NamedTuple):
     """What is kept of some images' answers, one row an image."""
 
     top: NDArray[np.int32]
-    """The most probable classes, best first, `(images, 5 or fewer)`; of equal ones, the lower number first."""
+    """The most probable classes, best first, `(images, 5 or fewer)`; of equal ones, the lower first."""
     p: NDArray[np.float32]
     """Their probabilities."""
     p_label: NDArray[np.float32]
@@ -95,14 +99,18 @@ def _score(logits: NDArray[np.float32], labels: NDArray[Any]) -> Scores:
     log_label = np.where(known, wide[rows, np.where(known, labels, 0)] - log_total, -np.inf)
     p_label = np.exp(log_label)
     np.maximum(wide, _LOWEST, out=wide)
-    columns = (
-        np.take_along_axis(exps, top, axis=1) / total[:, None],
-        p_label,
-        -log_label,
-        np.einsum("ij,ij->i", exps, exps) / total**2 - 2 * p_label + 1,
-        log_total - np.einsum("ij,ij->i", exps, wide) / total,
+    brier = np.einsum("ij,ij->i", exps, exps) / total**2 - 2 * p_label + 1
+    entropy = log_total - np.einsum("ij,ij->i", exps, wide) / total
+    return Scores(
+        top,
+        (np.take_along_axis(exps, top, axis=1) / total[:, None]).astype(np.float32),
+        p_label.astype(np.float32),
+        (-log_label).astype(np.float32),
+        brier.astype(np.float32),
+        entropy.astype(np.float32),
+        usable,
+        shares,
     )
-    return Scores(top, *(column.astype(np.float32) for column in columns), usable, shares)
 
 
 def _best(logits: NDArray[np.float32], count: int) -> NDArray[np.int32]:
@@ -114,8 +122,8 @@ def _best(logits: NDArray[np.float32], count: int) -> NDArray[np.int32]:
     top = np.empty((len(logits), count), np.int32)
     for place in range(count):
         top[:, place] = best = rest.argmax(axis=1)  # the first of equal ones
+        masked = np.isneginf(rest[rows, best])  # a pass cannot tell these from what it has taken
         rest[rows, best] = -np.inf
-    masked = np.isneginf(logits[rows, top[:, -1]])  # a pass cannot tell these from what it has taken
     top[masked] = np.argsort(-logits[masked], axis=1, kind="stable")[:, :count]
     return top
 
@@ -127,8 +135,15 @@ def score_tensor(logits: Any, labels: Any) -> Any:
     """
     import torch
 
-    logits = logits.float()
+    from beaufort.ops.torch import use_kernels
+
+    logits = logits.float().contiguous()
     classes = logits.shape[1]
+    if use_kernels(logits) and classes <= _MOST_CLASSES:
+        from beaufort.store._score_kernels import score_rows
+
+        with torch.cuda.device(logits.device) if logits.is_cuda else nullcontext():
+            return score_rows(logits, labels, min(TOP, classes), lowest=_LOWEST, tolerance=_SUM_TOLERANCE)
     highest = logits.amax(dim=1, keepdim=True)
     usable = highest.isfinite()
     wide = logits.double()
