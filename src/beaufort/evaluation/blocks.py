@@ -12,14 +12,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
+from contextlib import nullcontext
 from dataclasses import dataclass
-from threading import Lock
+from threading import Lock, Semaphore
 from typing import NamedTuple
 
 from beaufort.arrays import Bytes
 from beaufort.conditions import Condition
 from beaufort.datasets import Problem
-from beaufort.errors import BeaufortError
+from beaufort.evaluation.decoders import Decoders, decode
 from beaufort.evaluation.plan import Range, Setup
 
 __all__ = ["BLOCK", "HELD", "Batch", "Block", "Part", "divisor_of_block", "power_of_two"]
@@ -32,6 +33,9 @@ HELD = 1 << 30
 
 _AT_ONCE = 8
 """Images that a thread decodes before it looks for more."""
+
+_TURNS = Semaphore(3)
+"""Threads that decode beside one that feeds a device: more would keep it waiting for the interpreter."""
 
 Shape = tuple[int, ...]
 _Decoded = tuple[Shape, Bytes | None] | Problem
@@ -73,9 +77,10 @@ class Batch:
 class Block:
     """Images that are decoded and made ready by the threads of a pool, from the first on."""
 
-    def __init__(self, setup: Setup, span: Range, pool: Executor) -> None:
+    def __init__(self, setup: Setup, span: Range, pool: Executor, decoders: Decoders | None = None) -> None:
         self.span = span
         self._setup = setup
+        self._decoders = decoders
         self._room = HELD
         self._lock = Lock()
         self._rows: dict[Range, list[tuple[tuple[int, ...], Shape]]] = {}
@@ -128,15 +133,18 @@ class Block:
         return self._coming[number].result()[within]
 
     def _decode_some(self, places: range) -> list[_Decoded]:
-        return [self._decode(place) for place in places]
+        found = None if self._decoders is None else self._decoders.decode(places)
+        if found is not None:
+            return [
+                self._kept(decode(self._setup, p) if f is None else f)
+                for p, f in zip(places, found, strict=True)
+            ]
+        with _TURNS if self._decoders is not None else nullcontext():
+            return [self._kept(decode(self._setup, place)) for place in places]
 
-    def _decode(self, place: int) -> _Decoded:
-        try:
-            image = self._setup.image(self._setup.dataset[place])
-        except BeaufortError as error:
-            if self._setup.dataset.strict:
-                raise
-            return Problem(self._setup.dataset.ids[place], str(error))
+    def _kept(self, image: Bytes | Problem) -> _Decoded:
+        if isinstance(image, Problem):
+            return image
         with self._lock:
             held = image.nbytes <= self._room
             self._room -= image.nbytes if held else 0

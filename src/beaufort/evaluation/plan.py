@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -22,6 +24,7 @@ from beaufort.suites import Step, Suite
 __all__ = ["Plan", "Setup", "Work", "make_plan"]
 
 Range = tuple[int, int]
+Facts = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -66,14 +69,21 @@ class Setup:
         return np.ascontiguousarray(np.asarray(picture)).reshape(picture.height, picture.width, -1)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Work:
     """One cell and the ranges of images that have no answer in the store yet."""
 
     model: LazyModel
     condition: Condition
-    cell: Cell
+    facts: tuple[Facts, Future[Facts], Facts]
+    """Of the model, the data and the condition; those of the data may still be computed."""
     gaps: tuple[Range, ...]
+
+    @cached_property
+    def cell(self) -> Cell:
+        """What the store knows it by."""
+        model, data, condition = self.facts
+        return Cell(model, data.result(), condition)
 
     @property
     def images(self) -> int:
@@ -110,17 +120,27 @@ def make_plan(
         raise OptionError(f"two models are called {sorted(twice)[0]!r}; give one of them another name")
     for model in models:
         _check_classes(model, setup)
-    data = setup.data
     facts = _condition_facts(conditions, setup)
-    listing = store.listing()
-    works = []
     abouts = [_model_facts(model) for model in models]
     _check_different(abouts)
+    listing = store.listing()
+    data = _data_facts(setup)
+    works = []
     for model, about in zip(models, abouts, strict=True):
         for condition, fact in zip(conditions, facts, strict=True):
-            cell = Cell(about, data, fact)
-            works.append(Work(model, condition, cell, tuple(store.missing(cell, setup.count, listing))))
+            work = Work(model, condition, (about, data, fact), ((0, setup.count),))
+            if listing:  # nobody waits for the digest of the data where nothing can be stored
+                work = replace(work, gaps=tuple(store.missing(work.cell, setup.count, listing)))
+            works.append(work)
     return Plan(setup, tuple(works), listing)
+
+
+def _data_facts(setup: Setup) -> Future[Facts]:
+    """The facts of the data, whose every byte is read for them beside the run."""
+    with_one = ThreadPoolExecutor(1, thread_name_prefix="beaufort digest")
+    coming: Future[Facts] = with_one.submit(lambda: setup.data)
+    with_one.shutdown(wait=False)
+    return coming
 
 
 def _check_classes(model: LazyModel, setup: Setup) -> None:

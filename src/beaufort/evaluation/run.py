@@ -149,8 +149,6 @@ def evaluate(
         data = data if data.order is not None else data.shuffled(seed)
     planned = plan(models, suite, data, kept, limit=limit, seed=seed, strict=strict)
     origin = provenance()
-    if planned.setup.suite is not None:
-        kept.write_run(*_record(planned, planned.setup.suite, origin))
     todo = list(dict.fromkeys(work.model for work in planned.works if work.gaps))
     job = Job(
         planned.setup,
@@ -165,6 +163,8 @@ def evaluate(
             model.let_go()
     engine: Engine = Local(job) if processes is None or not todo else Processes(job, processes)
     with engine, Keeper(kept, planned.works, planned.listing) as keeper:
+        if (named := planned.setup.suite) is not None:
+            keeper.record(lambda: _record(planned, named, origin))
         run = Run(planned, engine, keeper, todo, origin, processes or 1, progress)
         stop = None
         if precision is None:

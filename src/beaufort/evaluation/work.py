@@ -10,18 +10,21 @@ import itertools
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
+from PIL import Image
 
 from beaufort.arrays import Images
 from beaufort.conditions import Condition
 from beaufort.datasets import Problem
 from beaufort.evaluation.backends import Answer, Backend, ask, choose_backend
 from beaufort.evaluation.blocks import Batch, Block, Part
+from beaufort.evaluation.decoders import Decoders
 from beaufort.evaluation.lazy import LazyModel
 from beaufort.evaluation.plan import Range, Setup
 from beaufort.models import Model
@@ -81,12 +84,27 @@ Message = Answered | Made | Note | Problem
 
 def work(job: Job, units: Iterable[Unit]) -> Generator[Message]:
     """Do some units, one after the other, and tell of every batch and every part that is done."""
-    with ThreadPoolExecutor(job.jobs) as pool:
+    with ThreadPoolExecutor(job.jobs) as pool, _memory_kept(2 * job.jobs):
         try:
             yield from _Working(job, pool).units(units)
         except BaseException:
             pool.shutdown(wait=True, cancel_futures=True)
             raise
+
+
+@contextmanager
+def _memory_kept(blocks: int) -> Iterator[None]:
+    """Let Pillow keep the memory of pictures for the next ones: to give it back and get it anew takes longer.
+
+    A block has 16 MB at most.
+    """
+    allocator: Any = Image.core  # type: ignore[attr-defined]
+    before = allocator.get_blocks_max()
+    allocator.set_blocks_max(max(before, blocks))
+    try:
+        yield
+    finally:
+        allocator.set_blocks_max(before)
 
 
 class _Working:
@@ -97,6 +115,7 @@ class _Working:
         self.setup = job.setup
         self.pool = pool
         self.models: tuple[Model, ...] = ()
+        self.decoders: Decoders | None = None
         self.told: set[str] = set()
 
     def units(self, units: Iterable[Unit]) -> Iterator[Message]:
@@ -105,10 +124,14 @@ class _Working:
         if first is None:
             return
         self.models = tuple(model.load() for model in self.job.models)
-        backend = choose_backend(self.models, self.setup, self.job.jobs)
-        yield from map(Note, backend.notes(self.job.conditions))
+        with choose_backend(self.models, self.setup, self.job.jobs) as backend:
+            yield from map(Note, backend.notes(self.job.conditions))
+            with Decoders(self.setup, self.job.jobs) if backend.ahead else nullcontext() as self.decoders:
+                yield from self.answers(backend, itertools.chain([first], rest))
+
+    def answers(self, backend: Backend, units: Iterable[Unit]) -> Iterator[Message]:
         answers: dict[int, list[Answer]] = {}
-        for number, batch, wait in self.asked(backend, itertools.chain([first], rest)):
+        for number, batch, wait in self.asked(backend, units):
             if batch.rows:
                 answer = wait()
                 answers.setdefault(number, []).append(answer)
@@ -136,20 +159,16 @@ class _Working:
 
     def batches(self, backend: Backend, units: Iterable[Unit]) -> Iterator[Batch]:
         """The batches of all units, whose blocks are decoded a little before their turn."""
-        waiting: deque[tuple[Unit, Block]] = deque()
         size = self.job.batch_size
         block: Block | None = None
-        for unit in itertools.chain(units, itertools.repeat(None)):
-            if unit is not None:
-                if block is None or block.span != unit.span:
-                    block = Block(self.setup, unit.span, self.pool)
-                waiting.append((unit, block))
-            if unit is None or len(waiting) > backend.ahead:
-                if not waiting:
-                    return
-                first, its = waiting.popleft()
-                for part in first.parts:
-                    yield from its.batches(part, lambda n: size or backend.batch_size(n))
+        for unit, then in _with_next(units) if backend.ahead else ((unit, None) for unit in units):
+            if block is None or block.span != unit.span:
+                block = Block(self.setup, unit.span, self.pool, self.decoders)
+            its = block
+            if then is not None and then.span != unit.span:
+                block = Block(self.setup, then.span, self.pool, self.decoders)
+            for part in unit.parts:
+                yield from its.batches(part, lambda n: size or backend.batch_size(n))
 
     def ask(self, model: Model, shown: Images, labels: NDArray[np.int64]) -> Callable[[], Answer]:
         return ask(model, shown, labels, keep_logits=self.job.keep_logits)
@@ -182,6 +201,15 @@ class _Working:
                 "They are taken for logits, which makes p, nll, brier and entropy wrong and leaves "
                 "accuracies right; give what comes before the softmax, or the logarithms"
             )
+
+
+def _with_next(units: Iterable[Unit]) -> Iterator[tuple[Unit, Unit | None]]:
+    rest = iter(units)
+    unit = next(rest, None)
+    while unit is not None:
+        then = next(rest, None)
+        yield unit, then
+        unit = then
 
 
 _NO_SCORES = score_logits(np.empty((0, 1), np.float32), np.empty(0, np.int64))
