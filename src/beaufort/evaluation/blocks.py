@@ -20,7 +20,8 @@ from typing import NamedTuple
 from beaufort.arrays import Bytes
 from beaufort.conditions import Condition
 from beaufort.datasets import Problem
-from beaufort.evaluation.decoders import Decoders, decode
+from beaufort.datasets.decoders import Decoders
+from beaufort.errors import ImageFileError
 from beaufort.evaluation.plan import Range, Setup
 
 __all__ = ["BLOCK", "HELD", "Batch", "Block", "Part", "divisor_of_block", "power_of_two"]
@@ -34,8 +35,8 @@ HELD = 1 << 30
 _AT_ONCE = 8
 """Images that a thread decodes before it looks for more."""
 
-_TURNS = Semaphore(3)
-"""Threads that decode beside one that feeds a device: more would keep it waiting for the interpreter."""
+_TURNS = Semaphore(6)
+"""Threads that decode where processes do, until those are there: more would only wait for each other."""
 
 Shape = tuple[int, ...]
 _Decoded = tuple[Shape, Bytes | None] | Problem
@@ -79,7 +80,7 @@ class Block:
 
     def __init__(self, setup: Setup, span: Range, pool: Executor, decoders: Decoders | None = None) -> None:
         self.span = span
-        self._setup = setup
+        self._pictures = setup.pictures
         self._decoders = decoders
         self._room = HELD
         self._lock = Lock()
@@ -98,7 +99,7 @@ class Block:
         """An image that can be read, `(h, w, c)`."""
         found = self._decoded(place)
         assert not isinstance(found, Problem)
-        return self._setup.image(self._setup.dataset[place]) if found[1] is None else found[1]
+        return self._again(place) if found[1] is None else found[1]
 
     def holds(self, place: int) -> bool:
         """Whether an image is in memory."""
@@ -135,12 +136,16 @@ class Block:
     def _decode_some(self, places: range) -> list[_Decoded]:
         found = None if self._decoders is None else self._decoders.decode(places)
         if found is not None:
-            return [
-                self._kept(decode(self._setup, p) if f is None else f)
-                for p, f in zip(places, found, strict=True)
-            ]
-        with _TURNS if self._decoders is not None else nullcontext():
-            return [self._kept(decode(self._setup, place)) for place in places]
+            both = zip(places, found, strict=True)
+            return [self._kept(self._pictures(p) if image is None else image) for p, image in both]
+        with nullcontext() if self._decoders is None else _TURNS:
+            return [self._kept(self._pictures(place)) for place in places]
+
+    def _again(self, place: int) -> Bytes:
+        image = self._pictures(place)
+        if isinstance(image, Problem):
+            raise ImageFileError(f"{image.id} could be read before, and now cannot: {image.message}")
+        return image
 
     def _kept(self, image: Bytes | Problem) -> _Decoded:
         if isinstance(image, Problem):

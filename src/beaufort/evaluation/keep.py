@@ -18,7 +18,7 @@ from beaufort.store import Listing, Piece, Store, StoreError, correct
 __all__ = ["Counts", "Keeper"]
 
 _THREADS = 2
-_WAITING = 16
+_WAITING = 64
 """Pieces that wait to be written, at most: a store that is slower than the models slows them down."""
 
 
@@ -59,9 +59,10 @@ class Keeper:
         self._pool.shutdown(wait=True)
 
     def record(self, facts_and_notes: Callable[[], tuple[Facts, Facts]]) -> None:
-        """Have a record of the run written, before any piece."""
-        self._recorded = self._pool.submit(lambda: self._store.write_run(*facts_and_notes()))
-        self._waiting.append(self._recorded)
+        """Have a record of the run written, if it is not yet, before any piece."""
+        if self._recorded is None:
+            self._recorded = self._pool.submit(lambda: self._store.write_run(*facts_and_notes()))
+            self._waiting.append(self._recorded)
 
     def write(self, work: int, start: int, table: pa.Table, provenance: Mapping[str, Any]) -> None:
         """Have a piece written, soon."""

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
-
-import numpy as np
-from PIL import Image
+from threading import Lock
+from typing import Any, Generic, TypeVar
 
 from beaufort.arrays import Bytes
 from beaufort.conditions import Condition
@@ -19,12 +16,28 @@ from beaufort.datasets import Dataset, Sample
 from beaufort.errors import OptionError
 from beaufort.evaluation.lazy import LazyModel
 from beaufort.store import Cell, Listing, Store
-from beaufort.suites import Step, Suite
+from beaufort.suites import Pictures, Step, Suite
 
 __all__ = ["Plan", "Setup", "Work", "make_plan"]
 
 Range = tuple[int, int]
 Facts = dict[str, Any]
+T = TypeVar("T")
+
+
+class Once(Generic[T]):
+    """A value that is made by the first thread that asks for it."""
+
+    def __init__(self, make: Callable[[], T]) -> None:
+        self._make = make
+        self._made: list[T] = []
+        self._lock = Lock()
+
+    def __call__(self) -> T:
+        with self._lock:
+            if not self._made:
+                self._made.append(self._make())
+            return self._made[0]
 
 
 @dataclass(frozen=True)
@@ -58,15 +71,12 @@ class Setup:
 
     def image(self, sample: Sample) -> Bytes:
         """A picture made ready, `(h, w, c)`."""
-        pixels = sample.image
-        if pixels.shape[-1] == 1 and not self.grey:
-            pixels = np.repeat(pixels, 3, axis=-1)
-        if not self.prepare:
-            return pixels
-        picture = Image.fromarray(pixels if pixels.shape[-1] == 3 else pixels[..., 0])
-        for step in self.prepare:
-            picture = step.apply(picture)
-        return np.ascontiguousarray(np.asarray(picture)).reshape(picture.height, picture.width, -1)
+        return self.pictures.ready(sample.image)
+
+    @property
+    def pictures(self) -> Pictures:
+        """The pictures of the data set, made ready."""
+        return Pictures(self.dataset, self.prepare, self.grey)
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,15 +85,15 @@ class Work:
 
     model: LazyModel
     condition: Condition
-    facts: tuple[Facts, Future[Facts], Facts]
-    """Of the model, the data and the condition; those of the data may still be computed."""
+    facts: tuple[Facts, Once[Facts], Facts]
+    """Of the model, the data and the condition; those of the data are computed when they are needed."""
     gaps: tuple[Range, ...]
 
     @cached_property
     def cell(self) -> Cell:
         """What the store knows it by."""
         model, data, condition = self.facts
-        return Cell(model, data.result(), condition)
+        return Cell(model, data(), condition)
 
     @property
     def images(self) -> int:
@@ -124,23 +134,15 @@ def make_plan(
     abouts = [_model_facts(model) for model in models]
     _check_different(abouts)
     listing = store.listing()
-    data = _data_facts(setup)
+    data = Once(lambda: setup.data)
     works = []
     for model, about in zip(models, abouts, strict=True):
         for condition, fact in zip(conditions, facts, strict=True):
             work = Work(model, condition, (about, data, fact), ((0, setup.count),))
-            if listing:  # nobody waits for the digest of the data where nothing can be stored
+            if listing:  # where nothing can be stored, nobody waits until all data are read for their digest
                 work = replace(work, gaps=tuple(store.missing(work.cell, setup.count, listing)))
             works.append(work)
     return Plan(setup, tuple(works), listing)
-
-
-def _data_facts(setup: Setup) -> Future[Facts]:
-    """The facts of the data, whose every byte is read for them beside the run."""
-    with_one = ThreadPoolExecutor(1, thread_name_prefix="beaufort digest")
-    coming: Future[Facts] = with_one.submit(lambda: setup.data)
-    with_one.shutdown(wait=False)
-    return coming
 
 
 def _check_classes(model: LazyModel, setup: Setup) -> None:

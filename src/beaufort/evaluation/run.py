@@ -12,6 +12,7 @@ import math
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -163,14 +164,17 @@ def evaluate(
             model.let_go()
     engine: Engine = Local(job) if processes is None or not todo else Processes(job, processes)
     with engine, Keeper(kept, planned.works, planned.listing) as keeper:
-        if (named := planned.setup.suite) is not None:
-            keeper.record(lambda: _record(planned, named, origin))
-        run = Run(planned, engine, keeper, todo, origin, processes or 1, progress)
+        record = (
+            None if planned.setup.suite is None else partial(_record, planned, planned.setup.suite, origin)
+        )
+        run = Run(planned, engine, keeper, todo, origin, processes or 1, progress, record)
         stop = None
         if precision is None:
             run.show(0, planned.setup.count)
         else:
             stop = run_until(planned, kept, precision, baseline, run.show)
+        if record is not None:
+            keeper.record(record)  # also if there was nothing to do
         counts = keeper.counts(planned.setup.count if stop is None else stop.images)
     results = (_result(work, each, stop) for work, each in zip(planned.works, counts, strict=True))
     return Evaluation(tuple(results), run.sorted_problems(), stop, tuple(run.notes))

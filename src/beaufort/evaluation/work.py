@@ -22,9 +22,9 @@ from PIL import Image
 from beaufort.arrays import Images
 from beaufort.conditions import Condition
 from beaufort.datasets import Problem
+from beaufort.datasets.decoders import Decoders
 from beaufort.evaluation.backends import Answer, Backend, ask, choose_backend
 from beaufort.evaluation.blocks import Batch, Block, Part
-from beaufort.evaluation.decoders import Decoders
 from beaufort.evaluation.lazy import LazyModel
 from beaufort.evaluation.plan import Range, Setup
 from beaufort.models import Model
@@ -126,7 +126,8 @@ class _Working:
         self.models = tuple(model.load() for model in self.job.models)
         with choose_backend(self.models, self.setup, self.job.jobs) as backend:
             yield from map(Note, backend.notes(self.job.conditions))
-            with Decoders(self.setup, self.job.jobs) if backend.ahead else nullcontext() as self.decoders:
+            decoders = Decoders(self.setup.pictures, self.setup.count, self.job.jobs)
+            with decoders if backend.ahead else nullcontext() as self.decoders:
                 yield from self.answers(backend, itertools.chain([first], rest))
 
     def answers(self, backend: Backend, units: Iterable[Unit]) -> Iterator[Message]:

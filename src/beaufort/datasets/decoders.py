@@ -14,17 +14,19 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from queue import SimpleQueue
 from threading import Lock, Thread
 from types import TracebackType
 from typing import Any, Self
 
 from beaufort.arrays import Bytes
-from beaufort.datasets import Problem
-from beaufort.errors import BeaufortError
-from beaufort.evaluation.plan import Setup
+from beaufort.datasets._dataset import Problem
 
-__all__ = ["Decoders", "decode", "serve"]
+__all__ = ["Decoders", "serve"]
+
+Pictures = Callable[[int], Bytes | Problem]
+"""A picture by its place, or what is wrong with it."""
 
 _MOST = 8
 _WORTH_S = 0.001
@@ -32,25 +34,16 @@ _WORTH_S = 0.001
 _WORTH_IMAGES = 500
 _CHILD = (
     "import sys, pickle; sys.path[:] = pickle.load(sys.stdin.buffer); "
-    "from beaufort.evaluation.decoders import serve; serve()"
+    "from beaufort.datasets.decoders import serve; serve()"
 )
-
-
-def decode(setup: Setup, place: int) -> Bytes | Problem:
-    """A picture made ready, or what is wrong with it."""
-    try:
-        return setup.image(setup.dataset[place])
-    except BeaufortError as error:
-        if setup.dataset.strict:
-            raise
-        return Problem(setup.dataset.ids[place], str(error))
 
 
 class Decoders:
     """Some processes, or none where they are not worth it."""
 
-    def __init__(self, setup: Setup, count: int) -> None:
-        self._setup = setup
+    def __init__(self, pictures: Pictures, pictures_count: int, count: int) -> None:
+        self._pictures = pictures
+        self._pictures_count = pictures_count
         self._count = min(count, _MOST)
         self._idle: SimpleQueue[subprocess.Popen[bytes] | None] = SimpleQueue()
         self._started: list[subprocess.Popen[bytes]] = []
@@ -61,7 +54,7 @@ class Decoders:
         self._starter: Thread | None = None
 
     def __enter__(self) -> Self:
-        if self._setup.count >= _WORTH_IMAGES and self._seconds() > _WORTH_S:
+        if self._pictures_count >= _WORTH_IMAGES and self._seconds() > _WORTH_S:
             self._starter = Thread(target=self._start, name="beaufort decoders", daemon=True)
             self._starter.start()
         return self
@@ -106,14 +99,14 @@ class Decoders:
 
     def _seconds(self) -> float:
         """How long a picture takes here, the second time."""
-        decode(self._setup, 0)
+        self._pictures(0)
         start = time.perf_counter()
-        decode(self._setup, 0)
+        self._pictures(0)
         return time.perf_counter() - start
 
     def _start(self) -> None:
         try:
-            packed = pickle.dumps(sys.path) + pickle.dumps(self._setup)
+            packed = pickle.dumps(sys.path) + pickle.dumps(self._pictures)
         except Exception:  # a data set of anyone's may refuse; it is decoded here then
             return
         with contextlib.suppress(OSError):
@@ -145,19 +138,19 @@ def serve() -> None:
     """What a process does, until nobody asks any more."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # who started it ends it
     asked, answers = sys.stdin.buffer, sys.stdout.buffer
-    setup = pickle.load(asked)
+    pictures = pickle.load(asked)
     pickle.dump("ready", answers)
     answers.flush()
     with contextlib.suppress(EOFError, BrokenPipeError):
         while True:
-            found = [_portable(setup, place) for place in pickle.load(asked)]
+            found = [_portable(pictures, place) for place in pickle.load(asked)]
             pickle.dump(found, answers, protocol=pickle.HIGHEST_PROTOCOL)
             answers.flush()
 
 
-def _portable(setup: Setup, place: int) -> Bytes | Problem | None:
+def _portable(pictures: Pictures, place: int) -> Bytes | Problem | None:
     """A picture, a problem, or None for what is an error: it is met again where the run is."""
     try:
-        return decode(setup, place)
+        return pictures(place)
     except Exception:
         return None

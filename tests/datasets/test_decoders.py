@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from beaufort.datasets import Problem, open_dataset
+from beaufort.datasets import Problem, decoders, open_dataset
+from beaufort.datasets.decoders import Decoders
 from beaufort.errors import ImageFileError
-from beaufort.evaluation import Setup, decoders
+from beaufort.evaluation import Setup
 from beaufort.evaluation.blocks import Block
-from beaufort.evaluation.decoders import Decoders, decode
 from beaufort.suites import Step
 from beaufort.testing._contracts import picture
 
@@ -46,7 +46,7 @@ def check(setup: Setup, some: Decoders) -> None:
         (problem,) = block.problems()
         assert problem.id == "class1/04.png"
         for place in range(30):
-            here = decode(setup, place)
+            here = setup.pictures(place)
             if isinstance(here, Problem):
                 assert block.shape(place) is None
             else:
@@ -54,7 +54,7 @@ def check(setup: Setup, some: Decoders) -> None:
 
 
 def test_the_same_pictures(setup: Setup) -> None:
-    with Decoders(setup, 2) as some:
+    with Decoders(setup.pictures, 30, 2) as some:
         check(setup, some)  # while they start
         ready(some, 2)
         assert some.decode(range(2)) is not None
@@ -68,7 +68,7 @@ def test_the_same_pictures(setup: Setup) -> None:
 
 def test_an_error_is_met_where_the_run_is(setup: Setup, tmp_path: Path) -> None:
     strict = Setup(open_dataset(str(tmp_path / "toys"), strict=True), 30, setup.prepare, "cifar", 0)
-    with Decoders(strict, 1) as some, ThreadPoolExecutor(1) as pool:
+    with Decoders(strict.pictures, 30, 1) as some, ThreadPoolExecutor(1) as pool:
         ready(some, 1)
         block = Block(strict, (8, 16), pool, some)
         place = list(strict.dataset.ids).index("class1/04.png")
@@ -79,6 +79,6 @@ def test_an_error_is_met_where_the_run_is(setup: Setup, tmp_path: Path) -> None:
 
 def test_quick_pictures_need_no_process(setup: Setup, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(decoders, "_WORTH_S", 60.0)
-    with Decoders(setup, 2) as some:
+    with Decoders(setup.pictures, 30, 2) as some:
         assert some.decode(range(2)) is None
     assert not some._started
