@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import weakref
 from collections.abc import Iterator
 from pathlib import Path
@@ -97,6 +98,33 @@ def test_batches_under_way_are_bounded_by_bytes(tmp_path: Path, monkeypatch: pyt
     pixels = Counting()
     evaluate([model([])], CONDITIONS, dataset(pixels), tmp_path, jobs=12, batch_size=5)
     assert pixels.most <= (10 + 5 + 5 + 12) * IMAGE
+
+
+def test_a_device_does_not_wait_for_pictures_it_can_do_without(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While the second batch is decoded, the first one is shown under all conditions."""
+    pytest.importorskip("torch", reason="torch is not installed")
+    calls: list[int] = []
+    waited: list[bool] = []
+
+    class Late(Counting):
+        def read(self, index: int) -> Bytes:
+            until = time.monotonic() + 30
+            while index >= 8 and len(calls) < len(CONDITIONS) - 1 and time.monotonic() < until:
+                time.sleep(0.01)
+            waited.append(time.monotonic() >= until)
+            return super().read(index)
+
+    monkeypatch.setattr(work, "choose_backend", lambda _models, setup, _jobs: Device(setup, "cpu"))
+    store, other = FileStore(tmp_path / "late"), FileStore(tmp_path / "plain")
+    monkeypatch.setattr(Device, "lag", 0)
+    evaluate([model(calls)], CONDITIONS, dataset(Late(), 20), store, batch_size=8, jobs=2)
+    assert not any(waited)
+    assert sorted(calls) == sorted(3 * [8, 8, 4])
+    evaluate([model([])], CONDITIONS, dataset(Counting(), 20), other, batch_size=8)
+    for cell in other.cells().values():
+        assert store.read(cell).equals(other.read(cell))
 
 
 def test_the_stated_bound() -> None:

@@ -234,7 +234,7 @@ class _Clean:
 
         if batch.rows in self._held:
             return self._held[batch.rows]
-        shape = (len(batch.rows), *batch.shape)
+        shape = (len(batch.rows), *batch.group.shape)
         host = torch.empty(shape, dtype=torch.uint8, pin_memory=self._device.type == "cuda")
         self.array(batch, host.numpy())
         tensor = host.to(self._device, non_blocking=True)

@@ -131,15 +131,15 @@ class _Working:
                 yield from self.answers(backend, itertools.chain([first], rest))
 
     def answers(self, backend: Backend, units: Iterable[Unit]) -> Iterator[Message]:
-        answers: dict[int, list[Answer]] = {}
+        answers: dict[tuple[int, Range], list[Answer]] = {}
         for number, batch, wait in self.asked(backend, units):
             if batch.rows:
                 answer = wait()
-                answers.setdefault(number, []).append(answer)
+                answers.setdefault((number, batch.part.span), []).append(answer)
                 right = correct(answer[0].top, self.setup.dataset.labels[list(batch.rows)])
                 yield Answered(number, len(batch.rows), int(right.sum()))
-            if batch.last:
-                scores, table = self.table(batch, answers.pop(number, []))
+            if batch.group.last:
+                scores, table = self.table(batch, answers.pop((number, batch.part.span), []))
                 yield from self.doubts(batch.part, number, scores)
                 yield Made(number, batch.part.span[0], table, backend.used(batch.condition))
                 yield from batch.block.problems()
@@ -168,8 +168,8 @@ class _Working:
             its = block
             if then is not None and then.span != unit.span:
                 block = Block(self.setup, then.span, self.pool, self.decoders)
-            for part in unit.parts:
-                yield from its.batches(part, lambda n: size or backend.batch_size(n))
+            in_order = not backend.ahead
+            yield from _batches(unit, its, lambda n: size or backend.batch_size(n), in_order=in_order)
 
     def ask(self, model: Model, shown: Images, labels: NDArray[np.int64]) -> Callable[[], Answer]:
         return ask(model, shown, labels, keep_logits=self.job.keep_logits)
@@ -202,6 +202,27 @@ class _Working:
                 "They are taken for logits, which makes p, nll, brier and entropy wrong and leaves "
                 "accuracies right; give what comes before the softmax, or the logarithms"
             )
+
+
+def _batches(unit: Unit, block: Block, size_for: Callable[[int], int], *, in_order: bool) -> Iterator[Batch]:
+    """The batches of a unit, part by part; unless in order, others begin while those of one are decoded."""
+    begun: deque[tuple[Part, int]] = deque()
+
+    def rest(part: Part, number: int) -> Iterator[Batch]:
+        groups = block.groups(part.span, size_for)
+        while number == 0 or not groups[number - 1].last:
+            yield Batch(part, block, groups[number])
+            number += 1
+            if not in_order and not groups.ready(number):
+                begun.append((part, number))
+                return
+
+    for part in unit.parts:
+        yield from rest(part, 0)
+        while begun and block.groups(begun[0][0].span, size_for).ready(begun[0][1]):
+            yield from rest(*begun.popleft())
+    while begun:
+        yield from rest(*begun.popleft())
 
 
 def _with_next(units: Iterable[Unit]) -> Iterator[tuple[Unit, Unit | None]]:
