@@ -193,13 +193,16 @@ class Groups:
             shape = self._block.shape(place)
             if shape is None:
                 continue
-            if rows and (len(rows) >= most or shape != before):
+            if rows and shape != before:
                 yield Group(tuple(rows), before, False)
                 rows = []
             if not rows:
                 before, most = shape, size_for(math.prod(shape))
             rows.append(place)
-        yield Group(tuple(rows), before, True)
+            if len(rows) == most and place < self._span[1] - 1:
+                yield Group(tuple(rows), before, False)
+                rows = []
+        yield Group(tuple(rows), before, True)  # without rows, if no image behind a full group can be read
 
 
 def power_of_two(most: int) -> int:
