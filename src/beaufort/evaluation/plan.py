@@ -15,8 +15,8 @@ from beaufort.conditions import Condition
 from beaufort.corruptions import SCALES
 from beaufort.datasets import Dataset, Sample
 from beaufort.errors import OptionError
-from beaufort.models import Model
-from beaufort.store import Cell, FileStore
+from beaufort.evaluation.lazy import LazyModel
+from beaufort.store import Cell, Listing, Store
 from beaufort.suites import Step, Suite
 
 __all__ = ["Plan", "Setup", "Work", "make_plan"]
@@ -70,7 +70,7 @@ class Setup:
 class Work:
     """One cell and the ranges of images that have no answer in the store yet."""
 
-    model: Model
+    model: LazyModel
     condition: Condition
     cell: Cell
     gaps: tuple[Range, ...]
@@ -87,6 +87,8 @@ class Plan:
 
     setup: Setup
     works: tuple[Work, ...]
+    listing: Listing
+    """What the store had when it was looked at."""
 
     @property
     def images(self) -> int:
@@ -100,7 +102,7 @@ class Plan:
 
 
 def make_plan(
-    models: Sequence[Model], conditions: Sequence[Condition], setup: Setup, store: FileStore
+    models: Sequence[LazyModel], conditions: Sequence[Condition], setup: Setup, store: Store
 ) -> Plan:
     """What there is to do; the store is looked at, nothing is run."""
     names = [model.spec.name for model in models]
@@ -118,10 +120,10 @@ def make_plan(
         for condition, fact in zip(conditions, facts, strict=True):
             cell = Cell(about, data, fact)
             works.append(Work(model, condition, cell, tuple(store.missing(cell, setup.count, listing))))
-    return Plan(setup, tuple(works))
+    return Plan(setup, tuple(works), listing)
 
 
-def _check_classes(model: Model, setup: Setup) -> None:
+def _check_classes(model: LazyModel, setup: Setup) -> None:
     classes, highest = model.spec.classes, int(setup.dataset.labels[: setup.count].max(initial=0))
     if classes is not None and highest >= classes:
         raise OptionError(
@@ -130,7 +132,7 @@ def _check_classes(model: Model, setup: Setup) -> None:
         )
 
 
-def _model_facts(model: Model) -> dict[str, Any]:
+def _model_facts(model: LazyModel) -> dict[str, Any]:
     spec = model.spec
     facts = {"name": spec.name, "digest": spec.digest, "preprocessing": spec.preprocessing.to_dict()}
     if not spec.reusable:  # nobody can say whether it is the model of an earlier run

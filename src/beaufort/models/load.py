@@ -18,7 +18,7 @@ from beaufort.models.options import check_names
 from beaufort.models.spec import Model
 from beaufort.registry import Registry, unknown
 
-__all__ = ["Adapter", "adapters", "load_model", "model_names", "models"]
+__all__ = ["Adapter", "adapter_of", "adapters", "load_model", "model_names", "models"]
 
 
 @dataclass(frozen=True)
@@ -158,6 +158,11 @@ def load_model(text: str, **options: Any) -> Model:
     """
     kind, rest = _split(text)
     return adapters[kind].load(rest, options)
+
+
+def adapter_of(text: str) -> Adapter:
+    """What `load_model` loads a text with."""
+    return adapters[_split(text)[0]]
 
 
 def model_names() -> dict[str, str]:

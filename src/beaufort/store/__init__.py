@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from beaufort.store.cells import Cell
 from beaufort.store.files import FileStore, Finding, Listing, Piece, StoreError
-from beaufort.store.predictions import PredictionsError, Summary, predictions, summarize, unanswered
+from beaufort.store.predictions import (
+    PredictionsError,
+    Summary,
+    predictions,
+    summarize,
+    table_of,
+    unanswered,
+)
+from beaufort.store.protocol import Store
+from beaufort.store.scores import Scores, correct, join_scores, score_logits, score_tensor, unpack
 from beaufort.store.sql import connect, query, to_bytes
 
 __all__ = [
@@ -14,12 +23,20 @@ __all__ = [
     "Listing",
     "Piece",
     "PredictionsError",
+    "Scores",
+    "Store",
     "StoreError",
     "Summary",
     "connect",
+    "correct",
+    "join_scores",
     "predictions",
     "query",
+    "score_logits",
+    "score_tensor",
     "summarize",
+    "table_of",
     "to_bytes",
     "unanswered",
+    "unpack",
 ]

@@ -12,8 +12,8 @@ from PIL import Image
 from beaufort.corruptions import corruptions
 from beaufort.datasets import Dataset, open_dataset
 from beaufort.evaluation import Evaluation, evaluate
-from beaufort.evaluation import run as running
-from beaufort.evaluation.engines import Device, Threads, choose_engine
+from beaufort.evaluation import schedule, work
+from beaufort.evaluation.backends import Device, Threads, choose_backend
 from beaufort.evaluation.plan import Setup
 from beaufort.models import Model, as_model
 from beaufort.store import FileStore
@@ -62,8 +62,8 @@ def on(
 
     models = [network(device), as_model(brightness, classes=5, version="1")]
     with monkeypatch.context() as patch:
-        patch.setattr(running, "choose_engine", choose)
-        patch.setattr(running, "BLOCK", 8)
+        patch.setattr(work, "choose_backend", choose)
+        patch.setattr(schedule, "BLOCK", 8)
         return evaluate(models, suite, data, folder, keep_logits=True, batch_size=4)
 
 
@@ -105,8 +105,8 @@ def test_what_the_device_cannot_do_is_done_by_the_cpu_engine_and_told(
 
 def test_the_device_of_a_model_is_taken_if_it_is_a_gpu(data: Dataset) -> None:
     setup = Setup(data, 3, (), "cifar", 0)
-    assert isinstance(choose_engine([network("cpu")], setup, 2), Threads)
+    assert isinstance(choose_backend([network("cpu")], setup, 2), Threads)
     assert Threads(setup, 2).used(SUITE.conditions("toys")[1]) == "cpu"
     if torch.cuda.is_available():
-        engine = choose_engine([network("cuda")], setup, 2)
+        engine = choose_backend([network("cuda")], setup, 2)
         assert engine.used(SUITE.conditions("toys")[1]).startswith("cuda: NVIDIA")

@@ -1,0 +1,102 @@
+"""Answers are written behind the run: while the next ones are made, on threads of their own."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from threading import Lock
+from types import TracebackType
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+import pyarrow as pa
+
+from beaufort.evaluation.plan import Work
+from beaufort.store import Listing, Store, StoreError, correct
+
+__all__ = ["Counts", "Keeper"]
+
+_THREADS = 2
+_WAITING = 16
+"""Pieces that wait to be written, at most: a store that is slower than the models slows them down."""
+
+
+class Counts(NamedTuple):
+    """What the answers of a cell add up to."""
+
+    images: int
+    """Those that could be read."""
+    correct: int
+    unread: int
+
+
+class Keeper:
+    """Writes pieces to a store, and puts those of a cell together as soon as it is whole.
+
+    What was handed over is written, also if the run ends early; an error of the store is raised at the next
+    call.
+    """
+
+    def __init__(self, store: Store, works: Sequence[Work], listing: Listing) -> None:
+        self._store = store
+        self._works = works
+        self._pieces: Listing = {
+            work.cell.fingerprint: list(listing.get(work.cell.fingerprint, ())) for work in works
+        }
+        self._left = [work.images for work in works]
+        self._lock = Lock()
+        self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="beaufort keeper")
+        self._waiting: deque[Future[None]] = deque()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._pool.shutdown(wait=True)
+
+    def write(self, work: int, start: int, table: pa.Table, provenance: Mapping[str, Any]) -> None:
+        """Have a piece written, soon."""
+        self.flush(_WAITING - 1)
+        self._waiting.append(self._pool.submit(self._write, work, start, table, provenance))
+
+    def flush(self, most: int = 0) -> None:
+        """Wait until all pieces are written, or all but so many."""
+        while len(self._waiting) > most or (self._waiting and self._waiting[0].done()):
+            self._waiting.popleft().result()
+
+    def counts(self, count: int) -> list[Counts]:
+        """What the first so many images of each work add up to; the pieces of a cell are put together."""
+        self.flush()
+        listing = self._store.listing()
+        scattered = [w.cell for w in self._works if len(listing.get(w.cell.fingerprint, ())) > 1]
+        if scattered:
+            list(self._pool.map(lambda cell: self._store.gather(cell, listing), scattered))
+            listing = self._store.listing()
+        return list(self._pool.map(lambda work: self._count(work, count, listing), self._works))
+
+    def _write(self, number: int, start: int, table: pa.Table, provenance: Mapping[str, Any]) -> None:
+        cell = self._works[number].cell
+        piece = self._store.write(cell, start, table, provenance)
+        with self._lock:
+            pieces = self._pieces[cell.fingerprint]
+            pieces.append(piece)
+            self._left[number] -= len(table)
+            whole = not self._left[number]
+        if whole and len(pieces) > 1:
+            self._store.gather(cell, {cell.fingerprint: pieces})
+
+    def _count(self, work: Work, count: int, listing: Listing) -> Counts:
+        table = self._store.read(work.cell, listing, ("label", "top")).slice(0, count)
+        if len(table) != count:
+            raise StoreError(
+                f"the store must have {count} answers of {work.model.spec.name} under {work.condition} after "
+                f"the run, got {len(table)}; if something else changed it meanwhile, run again"
+            )
+        answered = table.filter(table["top"].is_valid())
+        top: Any = answered["top"].combine_chunks()
+        classes = np.asarray(top.flatten()).reshape(len(answered), -1)
+        right = correct(classes, np.asarray(answered["label"]))
+        return Counts(len(answered), int(right.sum()), len(table) - len(answered))
