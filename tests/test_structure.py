@@ -20,6 +20,7 @@ SOURCE = Path(beaufort.__file__).parent
 LAYERS = (
     ("errors",),
     ("registry", "arrays"),
+    ("labels",),
     ("metrics", "stats"),
     ("rng",),
     ("catalog",),

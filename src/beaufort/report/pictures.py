@@ -15,7 +15,8 @@ from beaufort.datasets import Dataset, open_dataset
 from beaufort.errors import OptionError
 from beaufort.images import center_crop, flatten, is_picture_name, read_image, resize_short_side
 from beaufort.jobs._scene import paint_digit, paint_scene
-from beaufort.models import Model, class_names, load_model
+from beaufort.labels import class_names
+from beaufort.models import Model, load_model
 from beaufort.report._text import counted, spoken
 from beaufort.report._thumbnails import Album
 from beaufort.report.examples import STRIP_BYTES, STRIPS, Answer, Examples, Strip, Work, show_strip
