@@ -66,7 +66,7 @@ def test_answers_are_the_models(tmp_path: Path) -> None:
         shown = condition.apply(clean, ids=list(data.ids), scale="cifar")
         logits = toy()(shown)
         table = store.read(store.cells()[result.fingerprint])
-        assert np.allclose(np.array(table["logits"].to_pylist()), logits, atol=1e-4)
+        assert np.allclose(np.array(table["logits"].to_pylist()), logits, atol=1e-3, rtol=1e-3)
         assert table["id"].to_pylist() == list(data.ids)
         assert result.correct == (logits.argmax(axis=1) == data.labels).sum()
         assert result.images == 40

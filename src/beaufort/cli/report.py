@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from beaufort.cli._console import printable, progress_bar
-from beaufort.cli._options import Baseline, ResultSeed, SuiteOfStore
+from beaufort.cli._options import Baseline, Convention, Labels, ResultSeed, SuiteOfStore, Truths
 from beaufort.errors import OptionError
 
 if TYPE_CHECKING:
@@ -45,6 +45,9 @@ def report(
     ask: Annotated[
         list[str] | None, typer.Option(help="A model to ask about --pictures; may be repeated.")
     ] = None,
+    labels: Labels = None,
+    convention: Convention = None,
+    truths: Truths = None,
     title: Annotated[str | None, typer.Option(help="Of the page.")] = None,
     seed: ResultSeed = None,
     draw: Annotated[int, typer.Option(help="Seed of what is drawn here: resamples, images, mistakes.")] = 0,
@@ -58,7 +61,8 @@ def report(
 
     `beaufort report results --format md`
 
-    The page is one file that needs no other and no network.
+    The page is one file that needs no other and no network. `--labels`, `--convention` and `--truths` score
+    stored answers anew, if the run kept their logits.
     """
     from beaufort.report import FORMATS, to_text, write_report
     from beaufort.report.write import check_output
@@ -71,7 +75,7 @@ def report(
     target = Path("report.html") if output is None and kind == "html" else output
     if target is not None:
         check_output(target)
-    results = open_results(store, suite=suite, seed=seed)
+    results = open_results(store, suite=suite, seed=seed, labels=labels, convention=convention, truths=truths)
     wanted = _wanted(results, model)
     scores = score(results, baseline=baseline, models=wanted, resamples=resamples, seed=draw)
     examples = _examples(scores, data, pictures, ask or [], draw)

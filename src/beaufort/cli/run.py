@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from beaufort.cli._console import printable, progress_bar, table
-from beaufort.cli._options import Json, Seed
+from beaufort.cli._options import Classes, Convention, Json, Labels, Seed, Truths
 from beaufort.errors import OptionError
 
 if TYPE_CHECKING:
@@ -33,7 +33,14 @@ def run(
         list[str] | None,
         typer.Option("--set", help="What to know about the models, as range=0..255; may be repeated."),
     ] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="Only the first so many images.")] = None,
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="Only so many images, spread over the classes.")
+    ] = None,
+    first: Annotated[int | None, typer.Option(min=1, help="Only the first so many images.")] = None,
+    classes: Classes = None,
+    labels: Labels = None,
+    convention: Convention = None,
+    truths: Truths = None,
     jobs: Annotated[int | None, typer.Option(min=1, help="Threads that decode and corrupt.")] = None,
     processes: Annotated[
         int | None,
@@ -66,6 +73,9 @@ def run(
     Answers that the store has are not asked for again: after a kill, or with one more model, only what is
     missing is done. Images that cannot be read are told at the end, with exit code 1.
 
+    Class folders are matched with the model's outputs by name: WNIDs or class names for ImageNet's, names of
+    `--classes` for others. What cannot be matched is refused.
+
     `--processes 8` shares the work among eight processes, which load the models themselves.
 
     With `--precision 1` the images come in a random order, and the run ends when the suite's headline
@@ -75,12 +85,17 @@ def run(
     from beaufort.models import parse_options
 
     given = parse_options(options or [])
-    if device is not None:
-        given["device"] = device
+    given.update(
+        {key: value for key, value in (("device", device), ("classes", classes)) if value is not None}
+    )
+    chosen: dict[str, Any] = {"labels": labels, "convention": convention, "truths": truths}
     sys.path.insert(0, str(Path.cwd()))  # python:module:factory of a file in this folder
     models = [LazyModel(text, given) for text in model]
     if dry_run:
-        _show_plan(plan(models, suite, data, store, limit=limit, seed=seed, strict=strict), as_json)
+        planned = plan(
+            models, suite, data, store, limit=limit, first=first, seed=seed, strict=strict, **chosen
+        )
+        _show_plan(planned, as_json)
         return
     with answers_bar() as progress:
         evaluation = evaluate(
@@ -89,6 +104,8 @@ def run(
             data,
             store,
             limit=limit,
+            first=first,
+            **chosen,
             jobs=jobs,
             processes=processes,
             batch_size=_batch_size(batch_size),
@@ -134,6 +151,11 @@ def _show(evaluation: Evaluation, as_json: bool) -> None:
             for result in evaluation.results
         ]
         typer.echo(table([("model", "condition", "accuracy", "images", ""), *rows]))
+        for words in dict.fromkeys(result.labels for result in evaluation.results):
+            of = list(dict.fromkeys(one.model for one in evaluation.results if one.labels == words))
+            typer.echo(f"{', '.join(map(printable, of))}: {words}")
+        if left_out := max(result.unlabeled for result in evaluation.results):
+            typer.echo(f"{left_out} images have no label and are left out")
     if evaluation.stop and not as_json:
         typer.echo(_stopped(evaluation.stop))
     for note in evaluation.notes:

@@ -61,6 +61,7 @@ def open_class_folders(root: Path, name: str) -> Dataset:
         np.array([label for _, _, label in found], np.int64),
         Files(root, ids),
         tuple(sorted(problems)),
+        by_name=True,
     )
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from beaufort.evaluation.plan import Work
-from beaufort.store import Listing, Store, StoreError, correct
+from beaufort.store import Listing, Store, StoreError, correct, labeled, truth_of
 
 __all__ = ["Counts", "Keeper"]
 
@@ -26,9 +26,11 @@ class Counts(NamedTuple):
     """What the answers of a cell add up to."""
 
     images: int
-    """Those that could be read."""
+    """Those that could be read and have a label."""
     correct: int
     unread: int
+    unlabeled: int
+    """Those that could be read and have no label; they are left out."""
 
 
 class Keeper:
@@ -89,14 +91,16 @@ class Keeper:
             self._store.gather(cell, {cell.fingerprint: pieces})
 
     def _count(self, work: Work, count: int, listing: Listing) -> Counts:
-        table = self._store.read(work.cell, listing, ("label", "top")).slice(0, count)
+        sets = ("truth",) if "truths" in work.cell.data.get("labels", ()) else ()
+        table = self._store.read(work.cell, listing, ("label", "top", *sets)).slice(0, count)
         if len(table) != count:
             raise StoreError(
                 f"the store must have {count} answers of {work.model.spec.name} under {work.condition} after "
                 f"the run, got {len(table)}; if something else changed it meanwhile, run again"
             )
         answered = table.filter(table["top"].is_valid())
-        top: Any = answered["top"].combine_chunks()
-        classes = np.asarray(top.flatten()).reshape(len(answered), -1)
-        right = correct(classes, np.asarray(answered["label"]))
-        return Counts(len(answered), int(right.sum()), len(table) - len(answered))
+        scored = answered.filter(pa.array(labeled(answered)))
+        top: Any = scored["top"].combine_chunks()
+        classes = np.asarray(top.flatten()).reshape(len(scored), -1)
+        right = int(correct(classes, truth_of(scored)).sum())
+        return Counts(len(scored), right, len(table) - len(answered), len(answered) - len(scored))

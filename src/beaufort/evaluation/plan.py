@@ -5,9 +5,11 @@ from __future__ import annotations
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from PIL import Image
 
 from beaufort.arrays import Bytes
@@ -16,12 +18,16 @@ from beaufort.corruptions import SCALES
 from beaufort.datasets import Dataset, Sample
 from beaufort.errors import OptionError
 from beaufort.evaluation.lazy import LazyModel
+from beaufort.labels import DataLabels, Grouping, LabelSpace, Outputs, Truths, find_space
+from beaufort.models import ModelSpec
 from beaufort.store import Cell, Listing, Store
 from beaufort.suites import Step, Suite
 
-__all__ = ["Plan", "Setup", "Work", "make_plan"]
+__all__ = ["Labels", "Plan", "Setup", "Work", "make_plan", "space_of"]
 
 Range = tuple[int, int]
+Labels = str | Path | Grouping | LabelSpace | None
+"""How labels and outputs come together, as `find_space` takes it."""
 
 
 @dataclass(frozen=True)
@@ -36,12 +42,26 @@ class Setup:
     seed: int
     suite: Suite | None = None
     """The suite that the conditions come from, if they come from one."""
+    truths: Truths | None = None
+    """The labels that are right for each image, where that is not the data set's alone."""
 
     @property
     def data(self) -> dict[str, Any]:
         """The facts of the data set."""
         facts: dict[str, Any] = {"name": self.dataset.name, "digest": self.dataset.digest()}
-        return facts if self.dataset.order is None else {**facts, "order": self.dataset.order}
+        if self.dataset.order is None:
+            return facts
+        return {**facts, "spread" if self.dataset.spread else "order": self.dataset.order}
+
+    def labels(self, space: LabelSpace) -> dict[str, Any]:
+        """The facts of how answers are scored; none where a label is the number of the one right output."""
+        facts = space.facts()
+        return facts if self.truths is None else {**facts, "truths": self.truths.digest}
+
+    def truth(self, space: LabelSpace) -> NDArray[np.int64]:
+        """What is right for each image, in a form that `beaufort.store.correct` takes."""
+        dataset = self.dataset
+        return dataset.labels if self.truths is None else self.truths.labels(dataset.ids, space)
 
     @property
     def steps(self) -> list[str]:
@@ -74,6 +94,7 @@ class Work:
     condition: Condition
     cell: Cell
     gaps: tuple[Range, ...]
+    space: LabelSpace
 
     @property
     def images(self) -> int:
@@ -102,34 +123,52 @@ class Plan:
 
 
 def make_plan(
-    models: Sequence[LazyModel], conditions: Sequence[Condition], setup: Setup, store: Store
+    models: Sequence[LazyModel],
+    conditions: Sequence[Condition],
+    setup: Setup,
+    store: Store,
+    labels: Labels = None,
+    convention: str | None = None,
 ) -> Plan:
     """What there is to do; the store is looked at, nothing is run."""
     names = [model.spec.name for model in models]
     if twice := {name for name in names if names.count(name) > 1}:
         raise OptionError(f"two models are called {sorted(twice)[0]!r}; give one of them another name")
-    for model in models:
-        _check_classes(model, setup)
+    spaces = [space_of(model.spec, setup, labels, convention) for model in models]
     data = setup.data
     facts = _condition_facts(conditions, setup)
     listing = store.listing()
     works = []
     abouts = [_model_facts(model) for model in models]
     _check_different(abouts)
-    for model, about in zip(models, abouts, strict=True):
+    for model, about, space in zip(models, abouts, spaces, strict=True):
+        scored = setup.labels(space)
+        mine = {**data, "labels": scored} if scored else data
         for condition, fact in zip(conditions, facts, strict=True):
-            cell = Cell(about, data, fact)
-            works.append(Work(model, condition, cell, tuple(store.missing(cell, setup.count, listing))))
+            cell = Cell(about, mine, fact)
+            gaps = tuple(store.missing(cell, setup.count, listing))
+            works.append(Work(model, condition, cell, gaps, space))
     return Plan(setup, tuple(works), listing)
 
 
-def _check_classes(model: LazyModel, setup: Setup) -> None:
-    classes, highest = model.spec.classes, int(setup.dataset.labels[: setup.count].max(initial=0))
-    if classes is not None and highest >= classes:
-        raise OptionError(
-            f"the model {model.spec.name} has {classes} classes, and {setup.dataset.name} has labels up to "
-            f"{highest}; use a model of these classes, or data with labels below {classes}"
-        )
+def space_of(
+    spec: ModelSpec, setup: Setup, labels: Labels = None, convention: str | None = None
+) -> LabelSpace:
+    """The label space in which a model answers for a data set."""
+    dataset, suite = setup.dataset, setup.suite
+    used = np.unique(dataset.labels)
+    return find_space(
+        DataLabels(dataset.name, dataset.classes, used, dataset.by_name),
+        Outputs(
+            spec.name,
+            spec.classes,
+            spec.class_names,
+            spec.label_space,
+            suite.label_space if suite else None,
+        ),
+        labels=labels,
+        convention=convention,
+    )
 
 
 def _model_facts(model: LazyModel) -> dict[str, Any]:

@@ -187,9 +187,9 @@ def _by_numbered_names(data: DataLabels, outputs: Outputs, numbers: tuple[int, .
         if in_order or len(numbers) < outputs.count:
             return _singles(outputs.count, len(numbers), dict(enumerate(numbers)))
     raise LabelError(
-        f"classes of {data.name} are called by numbers ({', '.join(data.classes[:4])} …) that are not those of "
-        f"the {outputs.count} outputs of {outputs.model} in the same order; pass --classes FILE with the name "
-        f"of each output, {_WAYS_OUT} in that sorted order"
+        f"classes of {data.name} are called by numbers ({', '.join(data.classes[:4])} …) that are not those "
+        f"of the {outputs.count} outputs of {outputs.model} in the same order; pass --classes FILE with the "
+        f"name of each output, {_WAYS_OUT} in that sorted order"
     )
 
 

@@ -103,7 +103,8 @@ class LabelSpace:
     def apply(self, logits: Any) -> Any:
         """From the logits of all outputs, an array or a tensor `(images, outputs)`, to those of the columns.
 
-        The logit of a class is the largest of its outputs': it wins exactly if one of its outputs does. A class without outputs has -inf: it cannot be.
+        The logit of a class is the largest of its outputs': it wins exactly if one of its outputs does. A
+        class without outputs has -inf: it cannot be.
         """
         if self.outputs is None:
             return logits

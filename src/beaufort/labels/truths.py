@@ -67,7 +67,7 @@ class Truths:
             highest = max((label for row in rows for label in row), default=-1)
             if space.count is not None and highest >= space.count:
                 raise LabelError(
-                    f"labels of {self.name} must be below {space.count}, the outputs of the model, got {highest}"
+                    f"labels of {self.name} must be below the model's {space.count} outputs, got {highest}"
                 )
         else:
             columns = space.columns

@@ -12,7 +12,10 @@ from beaufort.stats import Estimate
 
 __all__ = ["COLUMNS", "to_csv"]
 
-COLUMNS = ("model", "condition", "corruption", "severity", "metric", "value", "low", "high", "n")
+COLUMNS = (
+    *("model", "condition", "corruption", "severity", "metric", "value", "low", "high", "n"),
+    "convention",
+)
 """`condition` and `severity` are empty for numbers over several; `low` and `high` where a number describes
 the sample and not the truth behind it: the calibration error with its chance part, and what chance adds."""
 
@@ -28,7 +31,9 @@ def to_csv(scores: Scores) -> str:
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(COLUMNS)
     for model in scores.models:
-        writer.writerows(_rows(model))
+        space = scores.results.space(model.model)
+        convention = "all" if space.identity else space.convention
+        writer.writerows((*row, convention) for row in _rows(model))
     return buffer.getvalue()
 
 

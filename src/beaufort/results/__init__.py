@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from beaufort.results._match import order_of
 from beaufort.results.answers import Answers
 from beaufort.results.baseline import Reference, find_reference
 from beaufort.results.calibration import Calibration
@@ -45,5 +46,6 @@ __all__ = [
     "join_results",
     "open_results",
     "open_target",
+    "order_of",
     "score",
 ]

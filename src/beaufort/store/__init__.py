@@ -7,13 +7,23 @@ from beaufort.store.files import FileStore, Finding, Listing, Piece, StoreError
 from beaufort.store.predictions import (
     PredictionsError,
     Summary,
+    labeled,
     predictions,
     summarize,
     table_of,
+    truth_of,
     unanswered,
 )
 from beaufort.store.protocol import Store
-from beaufort.store.scores import Scores, correct, join_scores, score_logits, score_tensor, unpack
+from beaufort.store.scores import (
+    Scores,
+    correct,
+    join_scores,
+    look_like_shares,
+    score_logits,
+    score_tensor,
+    unpack,
+)
 from beaufort.store.sql import connect, query, to_bytes
 
 __all__ = [
@@ -30,6 +40,8 @@ __all__ = [
     "connect",
     "correct",
     "join_scores",
+    "labeled",
+    "look_like_shares",
     "predictions",
     "query",
     "score_logits",
@@ -37,6 +49,7 @@ __all__ = [
     "summarize",
     "table_of",
     "to_bytes",
+    "truth_of",
     "unanswered",
     "unpack",
 ]

@@ -9,14 +9,17 @@ assert not check_model(my_model)
 
 from __future__ import annotations
 
+from beaufort.testing._accuracy import Accuracy
 from beaufort.testing._contracts import CORRUPTION_CONTRACTS, ContractError, check_corruption
-from beaufort.testing._models import MODEL_CONTRACTS, Finding, check_model
+from beaufort.testing._models import MODEL_CONTRACTS, Finding, check_model, measure_accuracy
 
 __all__ = [
     "CORRUPTION_CONTRACTS",
     "MODEL_CONTRACTS",
+    "Accuracy",
     "ContractError",
     "Finding",
     "check_corruption",
     "check_model",
+    "measure_accuracy",
 ]
