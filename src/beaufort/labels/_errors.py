@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from beaufort.errors import BeaufortError
+from beaufort.errors import OptionError
 
 __all__ = ["LabelError"]
 
 
-class LabelError(BeaufortError, ValueError):
+class LabelError(OptionError):
     """Labels that cannot be brought together with the outputs of a model."""

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from beaufort.labels._errors import LabelError
-from beaufort.labels._known import IMAGENET, class_ids, class_lists, same_name
+from beaufort.labels._known import IMAGENET, class_ids, class_lists, class_names, same_name
 from beaufort.labels.space import LabelSpace, check_convention
 
 __all__ = ["IDENTITY", "DataLabels", "Grouping", "Outputs", "find_space", "read_grouping"]
@@ -72,8 +72,8 @@ class Outputs:
 
     def sure_names(self) -> list[set[str]] | None:
         """What each output is called for certain; None if nobody says."""
-        listed = self.label_space in class_lists and len(class_ids(str(self.label_space))) == self.count
-        ids = class_ids(str(self.label_space)) if listed else None
+        space = IMAGENET if self.names == class_names(IMAGENET) else self.label_space
+        ids = class_ids(space) if space in class_lists and len(class_ids(space)) == self.count else None
         if self.names is None or all(_PLACEHOLDER.fullmatch(name) for name in self.names):
             if ids is None and self.names is not None and self.numbered:
                 return [{name} for name in self.names]
