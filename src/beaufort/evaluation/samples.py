@@ -1,4 +1,4 @@
-"""A few pictures, with their labels if they have any, to check a model with; read and prepared as in a run."""
+"""A few pictures, with labels if they have any, to check a model with; read and prepared as in a run."""
 
 from __future__ import annotations
 

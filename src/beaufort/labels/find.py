@@ -73,7 +73,9 @@ class Outputs:
     def sure_names(self) -> list[set[str]] | None:
         """What each output is called for certain; None if nobody says."""
         space = IMAGENET if self.names == class_names(IMAGENET) else self.label_space
-        ids = class_ids(space) if space in class_lists and len(class_ids(space)) == self.count else None
+        ids = class_ids(space) if space is not None and space in class_lists else None
+        if ids is not None and len(ids) != self.count:
+            ids = None
         if self.names is None or all(_PLACEHOLDER.fullmatch(name) for name in self.names):
             if ids is None and self.names is not None and self.numbered:
                 return [{name} for name in self.names]
