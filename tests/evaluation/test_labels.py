@@ -244,3 +244,44 @@ def test_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     (tmp_path / "pets.json").write_text(json.dumps({"cat": [0], "dog": [207], "hen": [985]}))
     ran = CliRunner().invoke(app, [*command, "pets", "--labels", "pets.json", "--json", "--store", "other"])
     assert json.loads(ran.stdout)["results"][0]["accuracy"] == 1
+
+
+def test_the_last_run_says_what_is_meant(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One model on one data set, scored in three ways in one store."""
+    data = photos(tmp_path / "photos", IDS)
+    ways: list[tuple[dict[str, str], str]] = [
+        ({"labels": "identity"}, ""),
+        ({}, "restricted"),
+        ({"convention": "all"}, "all"),
+    ]
+    for minute, (options, word) in enumerate([*ways, *ways]):
+        time = f"2026-01-01T00:{minute:02}:00"
+        monkeypatch.setattr("beaufort.evaluation.run.provenance", lambda time=time: {"time": time})
+        found = evaluate([thousand(shift=1)], SUITE, data, tmp_path / "store", **options)  # type: ignore[arg-type]
+        results = open_results(tmp_path / "store")
+        assert results.setting.scored.convention == word
+        assert results.models == ("thousand",)
+        assert results.answers("thousand").correct[0].mean() == found.results[0].accuracy
+    assert open_results(tmp_path / "store", convention="restricted").answers("thousand").correct[0].all()
+
+
+def test_probabilities_are_noticed_in_any_space(tmp_path: Path) -> None:
+    def shares(images: np.ndarray) -> np.ndarray:
+        return np.full((len(images), 1000), 0.001, np.float32)
+
+    model = as_model(shares, name="shares", classes=1000, version="1")
+    found = evaluate([model], SUITE, photos(tmp_path / "photos", IDS), tmp_path / "store")
+    assert "the answers of shares look like probabilities" in " ".join(found.notes)
+
+
+def test_classes_without_outputs_are_wrong_and_unread_images_stay_apart(tmp_path: Path) -> None:
+    data = photos(tmp_path / "photos", ["fish", "hen", "dog"])
+    (tmp_path / "photos" / "dog" / "0.png").write_bytes(b"no picture")
+    grouping = {"dog": [0], "fish": [207], "hen": []}
+    found = evaluate([thousand()], SUITE, data, tmp_path / "store", labels=grouping, keep_logits=True)
+    assert (found.results[0].images, found.results[0].unread) == (11, 1)
+    anew = open_results(tmp_path / "store", convention="all").answers("thousand")
+    stored = open_results(tmp_path / "store").answers("thousand")
+    for answers in (anew, stored):
+        assert (len(answers), answers.unread) == (11, 1)
+        assert not answers.correct[0][answers.labels == 2].any()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -60,6 +62,7 @@ def test_who_is_right(space: LabelSpace, seed: int) -> None:
 
 @given(spaces())
 def test_facts_read_back(space: LabelSpace) -> None:
+    assert pickle.loads(pickle.dumps(space)) == space
     read = LabelSpace.from_facts(space.facts())
     assert (read.outputs, read.identity) == (space.outputs, space.identity)
     if not space.identity:

@@ -74,5 +74,5 @@ def test_images_without_a_label_are_counted_apart() -> None:
     truth = np.array([[0, 1], [2, -1], [-1, -1]])
     table = predictions(["a", "b", "c"], [0, 1, 2], logits, truth=truth)
     found = summarize(table)
-    assert (found["rows"], found["correct"], found["unlabeled"]) == (2, 1, 1)
-    assert "unlabeled" not in summarize(predictions(["a", "b", "c"], [0, 1, 2], logits))
+    assert (found["rows"], found["correct"], found["unread"]) == (2, 1, 1)
+    assert summarize(predictions(["a", "b", "c"], [0, 1, 2], logits))["unread"] == 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -151,9 +151,7 @@ def _show(evaluation: Evaluation, as_json: bool) -> None:
             for result in evaluation.results
         ]
         typer.echo(table([("model", "condition", "accuracy", "images", ""), *rows]))
-        for words in dict.fromkeys(result.labels for result in evaluation.results):
-            of = list(dict.fromkeys(one.model for one in evaluation.results if one.labels == words))
-            typer.echo(f"{', '.join(map(printable, of))}: {words}")
+        _tell_labels({result.model: result.labels for result in evaluation.results})
         if left_out := max(result.unlabeled for result in evaluation.results):
             typer.echo(f"{left_out} images have no label and are left out")
     if evaluation.stop and not as_json:
@@ -165,6 +163,13 @@ def _show(evaluation: Evaluation, as_json: bool) -> None:
     if evaluation.problems:
         typer.echo(f"{len(evaluation.problems)} images could not be read and have no answer", err=True)
         raise typer.Exit(1)
+
+
+def _tell_labels(words: Mapping[str, str]) -> None:
+    """What counts as which class, by model."""
+    for said in dict.fromkeys(words.values()):
+        models = [printable(model) for model, one in words.items() if one == said]
+        typer.echo(f"{', '.join(models)}: {said}")
 
 
 def _as_dict(evaluation: Evaluation) -> dict[str, Any]:
@@ -193,6 +198,7 @@ def _show_plan(plan: Plan, as_json: bool) -> None:
         "images": plan.setup.count,
         "answers": plan.images,
         "seconds": round(seconds, 1),
+        "labels": {work.model.spec.name: str(work.space) for work in plan.works},
     }
     if as_json:
         typer.echo(json.dumps(facts, indent=2))
@@ -204,6 +210,7 @@ def _show_plan(plan: Plan, as_json: bool) -> None:
         f"{facts['cells']} cells, {facts['stored']} of them stored. {plan.images} answers to go, "
         f"about {_duration(seconds)} on this machine."
     )
+    _tell_labels({work.model.spec.name: str(work.space) for work in plan.works})
 
 
 def _duration(seconds: float) -> str:

@@ -15,8 +15,8 @@ from PIL import Image
 from beaufort.arrays import Bytes
 from beaufort.conditions import Condition
 from beaufort.corruptions import SCALES
-from beaufort.datasets import Dataset, Sample
-from beaufort.errors import OptionError
+from beaufort.datasets import Dataset, Sample, iterate
+from beaufort.errors import ImageFileError, OptionError
 from beaufort.evaluation.lazy import LazyModel
 from beaufort.labels import DataLabels, Grouping, LabelSpace, Outputs, Truths, find_space
 from beaufort.models import ModelSpec
@@ -84,6 +84,16 @@ class Setup:
         for step in self.prepare:
             picture = step.apply(picture)
         return np.ascontiguousarray(np.asarray(picture)).reshape(picture.height, picture.width, -1)
+
+    def first_image(self) -> Bytes:
+        """The first picture that can be read, made ready; an error if none can."""
+        for sample in (walk := iterate(self.dataset, 0, self.count)):
+            if isinstance(sample, Sample):
+                return self.image(sample)
+        raise ImageFileError(
+            f"no picture of {self.dataset.name} can be read; the first is {walk.problems[0].id}: "
+            f"{walk.problems[0].message}"
+        )
 
 
 @dataclass(frozen=True)
@@ -196,7 +206,7 @@ def _check_different(abouts: Sequence[dict[str, Any]]) -> None:
 def _condition_facts(conditions: Sequence[Condition], setup: Setup) -> list[dict[str, Any]]:
     side, channels = None, 3
     if setup.count and any(not condition.clean for condition in conditions):
-        first = setup.image(setup.dataset[0])
+        first = setup.first_image()
         channels = first.shape[-1]
         side = None if setup.scale in SCALES else min(first.shape[:2])
     about: dict[str, Any] = {"scale": setup.scale, "seed": setup.seed, "side": side, "channels": channels}

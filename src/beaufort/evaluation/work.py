@@ -23,7 +23,7 @@ from beaufort.evaluation.backends import Answer, Backend, ask, choose_backend
 from beaufort.evaluation.blocks import Batch, Block, Part
 from beaufort.evaluation.lazy import LazyModel
 from beaufort.evaluation.plan import Range, Setup
-from beaufort.labels import LabelSpace
+from beaufort.labels import NO_LABEL, LabelSpace
 from beaufort.models import Model
 from beaufort.store import Scores, correct, join_scores, score_logits, table_of, unanswered
 
@@ -59,6 +59,8 @@ class Answered(NamedTuple):
 
     work: int
     images: int
+    labeled: int
+    """Those of them that have a label."""
     correct: int
 
 
@@ -115,8 +117,9 @@ class _Working:
             if batch.rows:
                 answer = wait()
                 answers.setdefault(number, []).append(answer)
-                right = correct(answer[0].top, self.truths[_model(batch.part, number)][list(batch.rows)])
-                yield Answered(number, len(batch.rows), int(right.sum()))
+                truth = self.truths[_model(batch.part, number)][list(batch.rows)]
+                known = len(truth) if truth.ndim == 1 else int((truth != NO_LABEL).any(axis=1).sum())
+                yield Answered(number, len(truth), known, int(correct(answer[0].top, truth).sum()))
             if batch.last:
                 model = _model(batch.part, number)
                 scores, table = self.table(batch, answers.pop(number, []), model)

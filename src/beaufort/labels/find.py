@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -81,8 +82,9 @@ class Outputs:
                 return [{name} for name in self.names]
             return None if ids is None else [{same_name(one)} for one in ids]
         found = [{same_name(name)} for name in self.names]
+        known = frozenset(class_ids(IMAGENET))
         for place, one in enumerate(ids or ()):
-            if not found[place] & _imagenet_ids():  # a name that ImageNet's list does not have, or has twice
+            if not found[place] & known:  # a name that ImageNet's list does not have, or has twice
                 found[place].add(same_name(one))
         return found
 
@@ -99,10 +101,6 @@ class Outputs:
                 if {same_name(name) for name in used} <= set(ids):
                     return [{one} for one in ids]
         return None
-
-
-def _imagenet_ids() -> frozenset[str]:
-    return frozenset(class_ids(IMAGENET))
 
 
 def find_space(
@@ -301,8 +299,8 @@ def _matches(data: DataLabels, names: Sequence[set[str]]) -> dict[int, int]:
     found = {
         label: places[same_name(name)] for label, name in enumerate(data.classes) if same_name(name) in places
     }
-    taken = list(found.values())
-    return {label: place for label, place in found.items() if taken.count(place) == 1}
+    taken = Counter(found.values())
+    return {label: place for label, place in found.items() if taken[place] == 1}
 
 
 def _singles(count: int, classes: int, places: Mapping[int, int]) -> LabelSpace:

@@ -118,7 +118,8 @@ class LabelSpace:
 
             places = torch.as_tensor(members, device=logits.device)
             made = logits[:, places].amax(dim=2)
-            made[:, torch.as_tensor(empty, device=logits.device)] = -torch.inf
+            if empty.any():
+                made = made.masked_fill(torch.as_tensor(empty, device=logits.device), -torch.inf)
             if self.convention == "restricted":
                 return made
             rest = torch.as_tensor(self.rest, dtype=torch.int64, device=logits.device)

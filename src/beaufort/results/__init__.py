@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from beaufort.results._match import order_of
+from beaufort.results._match import Scored, order_of
 from beaufort.results.answers import Answers
 from beaufort.results.baseline import Reference, find_reference
 from beaufort.results.calibration import Calibration
@@ -34,6 +34,7 @@ __all__ = [
     "Reference",
     "Results",
     "ResultsError",
+    "Scored",
     "Scores",
     "SeedSpread",
     "Seeds",

@@ -143,8 +143,7 @@ def read_answers(
 
 def _read(store: Store, listing: Listing, cell: Cell, rescoring: Rescoring | None) -> pa.Table:
     if rescoring is not None:
-        table = store.read(cell, listing, ("id", "label", "top", "logits"))
-        return rescoring.table(table, str(cell.model["name"]))
+        return rescoring.table(store.read(cell, listing), str(cell.model["name"]))
     sets = ("truth",) if "truths" in cell.data.get("labels", ()) else ()
     return store.read(cell, listing, (*_COLUMNS, *sets))
 

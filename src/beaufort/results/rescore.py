@@ -33,6 +33,13 @@ def stored_space(cells: Mapping[Condition, Cell]) -> LabelSpace:
     return LabelSpace.from_facts(first.data.get("labels") or {})
 
 
+def _no_logits(model: str) -> ResultsError:
+    return ResultsError(
+        f"answers of {model} can be scored in another label space if all their logits were kept, got answers "
+        "without; run it again in that space, or with --keep-logits"
+    )
+
+
 @dataclass(frozen=True)
 class Rescoring:
     """How the answers of one model are to be scored."""
@@ -46,10 +53,7 @@ class Rescoring:
         Logits are kept with three digits: of classes whose logits agree in these, the lower comes first.
         """
         if "logits" not in table.column_names:
-            raise ResultsError(
-                f"answers of {model} can be scored in another label space if all their logits were kept, got "
-                "answers without; run it again in that space, or with --keep-logits"
-            )
+            raise _no_logits(model)
         read = np.asarray(table["top"].is_valid())
         answered, lost = table.filter(pa.array(read)), table.filter(pa.array(~read))
         column: Any = answered["logits"].combine_chunks()
@@ -121,12 +125,12 @@ class Wanted:
             return replace(stored, convention=self.convention or stored.convention)
         if self.labels is None and self.convention != "restricted":
             return stored
-        table = store.read(cell, listing, ("label", "logits"))
+        model, table = str(cell.model["name"]), store.read(cell, listing)
         if "logits" not in table.column_names:
-            Rescoring(stored).table(table, str(cell.model["name"]))
+            raise _no_logits(model)
         used = np.unique(np.asarray(table["label"]))
         names = classes or tuple(map(str, range(int(used.max(initial=0)) + 1)))
         logits: Any = table["logits"].combine_chunks()
-        outputs = Outputs(str(cell.model["name"]), int(logits.type.list_size))
+        outputs = Outputs(model, int(logits.type.list_size))
         data = DataLabels(str(cell.data["name"]), names, used.astype(np.int64))
         return find_space(data, outputs, labels=self.labels or "identity", convention=self.convention)

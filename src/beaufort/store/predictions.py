@@ -126,13 +126,11 @@ def labeled(table: pa.Table) -> NDArray[np.bool_]:
 def summarize(table: pa.Table) -> Summary:
     """What the rows add up to: counts and sums that leaderboards are made of.
 
-    Rows without answer are counted apart, and so are rows without a truth, where there can be such.
+    Rows that do not count are told apart as `unread`: those without an answer, and those without a truth.
     """
-    unread = table["top"].null_count
+    every = len(table)
     table = table.filter(table["top"].is_valid())
-    answered = len(table)
     table = table.filter(pa.array(labeled(table)))
-    apart = {"unlabeled": float(answered - len(table))} if "truth" in table.column_names else {}
     top: Any = table["top"].combine_chunks()
     shares: Any = table["p"].combine_chunks()
     width = top.type.list_size
@@ -140,8 +138,7 @@ def summarize(table: pa.Table) -> Summary:
     label = truth_of(table)
     return {
         "rows": float(len(table)),
-        "unread": float(unread),
-        **apart,
+        "unread": float(every - len(table)),
         "correct": float(correct(classes, label).sum()),
         "correct5": float(correct(classes, label, among=5).sum()),
         "nll": float(np.asarray(table["nll"], dtype=np.float64).sum()),
