@@ -8,10 +8,11 @@ before.
 from __future__ import annotations
 
 import contextlib
+import sys
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +33,9 @@ __all__ = ["Answer", "Backend", "Device", "DeviceError", "Threads", "ask", "choo
 _IN_FLIGHT = 1 << 28
 """Bytes of corrupted images that wait for a model, at most, or one batch."""
 
+_TURN_S = 0.0005
+"""How long a thread may keep the one that feeds a device waiting for the interpreter."""
+
 Answer = tuple[Scores, NDArray[np.float32] | None]
 """What is kept of the answers to a batch, and the logits if they are wanted."""
 
@@ -45,8 +49,12 @@ class Backend(Protocol):
 
     lag: int
     """Answers asked for before the first is waited for."""
-    ahead: int
-    """Blocks decoded before their turn; none where that would take threads from corrupting."""
+    ahead: bool
+    """Whether the next block is decoded before its turn, beside the work on this one."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *_: object) -> None: ...
 
     def batch_size(self, image_bytes: int) -> int:
         """Images a batch, where nobody has said."""
@@ -108,11 +116,17 @@ class Threads:
     """Arrays, corrupted by the CPU engine."""
 
     lag = 0
-    ahead = 0
+    ahead = False  # all threads corrupt
 
     def __init__(self, setup: Setup, jobs: int) -> None:
         self._setup = setup
         self._jobs = jobs
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
 
     @staticmethod
     def batch_size(image_bytes: int) -> int:
@@ -143,7 +157,7 @@ class Device:
     """Tensors, corrupted on a device; by the CPU engine where a recipe is for arrays only."""
 
     lag = 2
-    ahead = 1
+    ahead = True
 
     def __init__(self, setup: Setup, device: str) -> None:
         import torch
@@ -153,6 +167,14 @@ class Device:
         self._stream: Any = None
         if self._device.type == "cuda":
             self._stream = torch.cuda.Stream(self._device)  # type: ignore[no-untyped-call]
+
+    def __enter__(self) -> Self:
+        self._interval = sys.getswitchinterval()
+        sys.setswitchinterval(_TURN_S)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        sys.setswitchinterval(self._interval)
 
     @staticmethod
     def batch_size(image_bytes: int) -> int:
@@ -226,7 +248,7 @@ class _Clean:
 
         if batch.rows in self._held:
             return self._held[batch.rows]
-        shape = (len(batch.rows), *batch.shape)
+        shape = (len(batch.rows), *batch.group.shape)
         host = torch.empty(shape, dtype=torch.uint8, pin_memory=self._device.type == "cuda")
         self.array(batch, host.numpy())
         tensor = host.to(self._device, non_blocking=True)

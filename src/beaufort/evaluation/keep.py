@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from threading import Lock
 from types import TracebackType
@@ -12,13 +12,13 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import pyarrow as pa
 
-from beaufort.evaluation.plan import Work
-from beaufort.store import Listing, Store, StoreError, correct, labeled, truth_of
+from beaufort.evaluation.plan import Facts, Work
+from beaufort.store import Listing, Piece, Store, StoreError, correct, labeled, truth_of
 
 __all__ = ["Counts", "Keeper"]
 
 _THREADS = 2
-_WAITING = 16
+_WAITING = 64
 """Pieces that wait to be written, at most: a store that is slower than the models slows them down."""
 
 
@@ -43,13 +43,14 @@ class Keeper:
     def __init__(self, store: Store, works: Sequence[Work], listing: Listing) -> None:
         self._store = store
         self._works = works
-        self._pieces: Listing = {
-            work.cell.fingerprint: list(listing.get(work.cell.fingerprint, ())) for work in works
-        }
+        self._pieces = [list(listing.get(work.cell.fingerprint, ())) if listing else [] for work in works]
         self._left = [work.images for work in works]
+        self._counts = [Counts(0, 0, 0, 0)] * len(works)
+        """Of what was written."""
         self._lock = Lock()
         self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="beaufort keeper")
         self._waiting: deque[Future[None]] = deque()
+        self._recorded: Future[None] | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -58,6 +59,12 @@ class Keeper:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._pool.shutdown(wait=True)
+
+    def record(self, facts_and_notes: Callable[[], tuple[Facts, Facts]]) -> None:
+        """Have a record of the run written, if it is not yet, before any piece."""
+        if self._recorded is None:
+            self._recorded = self._pool.submit(lambda: self._store.write_run(*facts_and_notes()))
+            self._waiting.append(self._recorded)
 
     def write(self, work: int, start: int, table: pa.Table, provenance: Mapping[str, Any]) -> None:
         """Have a piece written, soon."""
@@ -77,20 +84,32 @@ class Keeper:
         if scattered:
             list(self._pool.map(lambda cell: self._store.gather(cell, listing), scattered))
             listing = self._store.listing()
-        return list(self._pool.map(lambda work: self._count(work, count, listing), self._works))
+        return list(
+            self._pool.map(lambda number: self._count(number, count, listing), range(len(self._works)))
+        )
 
     def _write(self, number: int, start: int, table: pa.Table, provenance: Mapping[str, Any]) -> None:
+        if self._recorded is not None:
+            self._recorded.result()
         cell = self._works[number].cell
         piece = self._store.write(cell, start, table, provenance)
+        counts = _counts(table)
         with self._lock:
-            pieces = self._pieces[cell.fingerprint]
+            pieces = self._pieces[number]
             pieces.append(piece)
+            before = self._counts[number]
+            self._counts[number] = Counts(*(a + b for a, b in zip(before, counts, strict=True)))
             self._left[number] -= len(table)
             whole = not self._left[number]
         if whole and len(pieces) > 1:
             self._store.gather(cell, {cell.fingerprint: pieces})
 
-    def _count(self, work: Work, count: int, listing: Listing) -> Counts:
+    def _count(self, number: int, count: int, listing: Listing) -> Counts:
+        """What was written, if that is all there is; else what the store says."""
+        work, written = self._works[number], self._counts[number]
+        seen = written.images + written.unread + written.unlabeled
+        if seen == count and _cover(listing.get(work.cell.fingerprint, ()), count):
+            return written
         sets = ("truth",) if "truths" in work.cell.data.get("labels", ()) else ()
         table = self._store.read(work.cell, listing, ("label", "top", *sets)).slice(0, count)
         if len(table) != count:
@@ -98,9 +117,25 @@ class Keeper:
                 f"the store must have {count} answers of {work.model.spec.name} under {work.condition} after "
                 f"the run, got {len(table)}; if something else changed it meanwhile, run again"
             )
-        answered = table.filter(table["top"].is_valid())
-        scored = answered.filter(pa.array(labeled(answered)))
-        top: Any = scored["top"].combine_chunks()
-        classes = np.asarray(top.flatten()).reshape(len(scored), -1)
-        right = int(correct(classes, truth_of(scored)).sum())
-        return Counts(len(scored), right, len(table) - len(answered), len(answered) - len(scored))
+        return _counts(table)
+
+
+def _counts(table: pa.Table) -> Counts:
+    answered = table.filter(table["top"].is_valid())
+    scored = answered.filter(pa.array(labeled(answered)))
+    lost, apart = len(table) - len(answered), len(answered) - len(scored)
+    if not len(scored):
+        return Counts(0, 0, lost, apart)
+    top: Any = scored["top"].combine_chunks()
+    classes = np.asarray(top.flatten()).reshape(len(scored), -1)
+    return Counts(len(scored), int(correct(classes, truth_of(scored)).sum()), lost, apart)
+
+
+def _cover(pieces: Iterable[Piece], count: int) -> bool:
+    """Whether pieces leave no image below `count` out."""
+    at = 0
+    for piece in sorted(pieces, key=lambda piece: piece.start):
+        if piece.start > at:
+            return False
+        at = max(at, piece.stop)
+    return at >= count

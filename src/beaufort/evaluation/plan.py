@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from threading import Lock
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image
 
 from beaufort.arrays import Bytes
 from beaufort.conditions import Condition
@@ -21,13 +22,30 @@ from beaufort.evaluation.lazy import LazyModel
 from beaufort.labels import DataLabels, Grouping, LabelSpace, Outputs, Truths, find_space
 from beaufort.models import ModelSpec
 from beaufort.store import Cell, Listing, Store
-from beaufort.suites import Step, Suite
+from beaufort.suites import Pictures, Step, Suite
 
 __all__ = ["Labels", "Plan", "Setup", "Work", "make_plan", "space_of"]
 
 Range = tuple[int, int]
 Labels = str | Path | Grouping | LabelSpace | None
 """How labels and outputs come together, as `find_space` takes it."""
+Facts = dict[str, Any]
+T = TypeVar("T")
+
+
+class Once(Generic[T]):
+    """A value that is made by the first thread that asks for it."""
+
+    def __init__(self, make: Callable[[], T]) -> None:
+        self._make = make
+        self._made: list[T] = []
+        self._lock = Lock()
+
+    def __call__(self) -> T:
+        with self._lock:
+            if not self._made:
+                self._made.append(self._make())
+            return self._made[0]
 
 
 @dataclass(frozen=True)
@@ -75,15 +93,12 @@ class Setup:
 
     def image(self, sample: Sample) -> Bytes:
         """A picture made ready, `(h, w, c)`."""
-        pixels = sample.image
-        if pixels.shape[-1] == 1 and not self.grey:
-            pixels = np.repeat(pixels, 3, axis=-1)
-        if not self.prepare:
-            return pixels
-        picture = Image.fromarray(pixels if pixels.shape[-1] == 3 else pixels[..., 0])
-        for step in self.prepare:
-            picture = step.apply(picture)
-        return np.ascontiguousarray(np.asarray(picture)).reshape(picture.height, picture.width, -1)
+        return self.pictures.ready(sample.image)
+
+    @property
+    def pictures(self) -> Pictures:
+        """The pictures of the data set, made ready."""
+        return Pictures(self.dataset, self.prepare, self.grey)
 
     def first_image(self) -> Bytes:
         """The first picture that can be read, made ready; an error if none can."""
@@ -96,15 +111,22 @@ class Setup:
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Work:
     """One cell and the ranges of images that have no answer in the store yet."""
 
     model: LazyModel
     condition: Condition
-    cell: Cell
+    facts: tuple[Facts, Once[Facts], Facts]
+    """Of the model, the data and the condition; those of the data are computed when they are needed."""
     gaps: tuple[Range, ...]
     space: LabelSpace
+
+    @cached_property
+    def cell(self) -> Cell:
+        """What the store knows it by."""
+        model, data, condition = self.facts
+        return Cell(model, data(), condition)
 
     @property
     def images(self) -> int:
@@ -145,20 +167,25 @@ def make_plan(
     if twice := {name for name in names if names.count(name) > 1}:
         raise OptionError(f"two models are called {sorted(twice)[0]!r}; give one of them another name")
     spaces = [space_of(model.spec, setup, labels, convention) for model in models]
-    data = setup.data
     facts = _condition_facts(conditions, setup)
-    listing = store.listing()
-    works = []
     abouts = [_model_facts(model) for model in models]
     _check_different(abouts)
+    listing = store.listing()
+    data = Once(lambda: setup.data)
+    works = []
     for model, about, space in zip(models, abouts, spaces, strict=True):
-        scored = setup.labels(space)
-        mine = {**data, "labels": scored} if scored else data
+        mine = _with_labels(data, setup.labels(space))
         for condition, fact in zip(conditions, facts, strict=True):
-            cell = Cell(about, mine, fact)
-            gaps = tuple(store.missing(cell, setup.count, listing))
-            works.append(Work(model, condition, cell, gaps, space))
+            work = Work(model, condition, (about, mine, fact), ((0, setup.count),), space)
+            if listing:  # where nothing can be stored, nobody waits until all data are read for their digest
+                work = replace(work, gaps=tuple(store.missing(work.cell, setup.count, listing)))
+            works.append(work)
     return Plan(setup, tuple(works), listing)
+
+
+def _with_labels(data: Once[Facts], labels: Facts) -> Once[Facts]:
+    """The facts of the data with those of how answers are scored, if there are any."""
+    return Once(lambda: {**data(), "labels": labels}) if labels else data
 
 
 def space_of(

@@ -12,6 +12,7 @@ import math
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -194,8 +195,6 @@ def evaluate(
         strict=strict,
     )
     origin = provenance()
-    if planned.setup.suite is not None:
-        kept.write_run(*_record(planned, planned.setup.suite, origin))
     spaces = {work.model: work.space for work in planned.works if work.gaps}
     todo = list(spaces)
     job = Job(
@@ -212,12 +211,17 @@ def evaluate(
             model.let_go()
     engine: Engine = Local(job) if processes is None or not todo else Processes(job, processes)
     with engine, Keeper(kept, planned.works, planned.listing) as keeper:
-        run = Run(planned, engine, keeper, todo, origin, processes or 1, progress)
+        record = (
+            None if planned.setup.suite is None else partial(_record, planned, planned.setup.suite, origin)
+        )
+        run = Run(planned, engine, keeper, todo, origin, processes or 1, progress, record)
         stop = None
         if precision is None:
             run.show(0, planned.setup.count)
         else:
             stop = run_until(planned, kept, precision, baseline, run.show)
+        if record is not None:
+            keeper.record(record)  # also if there was nothing to do
         counts = keeper.counts(planned.setup.count if stop is None else stop.images)
     results = (_result(work, each, stop) for work, each in zip(planned.works, counts, strict=True))
     notes = (*_chosen(planned.setup), *run.notes)
@@ -237,7 +241,7 @@ def _record(planned: Plan, suite: Suite, origin: dict[str, Any]) -> tuple[dict[s
     """What a run is asked for, and what else a reader of its results wants to know."""
     setup = planned.setup
     models = {work.cell.model["name"]: work.cell.model for work in planned.works}
-    facts = {
+    facts: dict[str, Any] = {
         "suite": suite.as_dict(),
         "data": planned.works[0].cell.data,
         "seed": setup.seed,
@@ -245,7 +249,7 @@ def _record(planned: Plan, suite: Suite, origin: dict[str, Any]) -> tuple[dict[s
     }
     scored = {key: value for work in planned.works for key, value in work.cell.data.get("labels", {}).items()}
     if scored:
-        facts["data"] = setup.data
+        facts["data"] = {key: value for key, value in facts["data"].items() if key != "labels"}
         facts["labels"] = {key: scored[key] for key in ("convention", "truths") if key in scored}
     outputs = {work.model.spec.classes for work in planned.works}
     notes: dict[str, Any] = {"images": setup.count, "classes": list(setup.dataset.classes)}

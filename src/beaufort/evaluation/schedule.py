@@ -14,7 +14,7 @@ from beaufort.evaluation.blocks import BLOCK, Part
 from beaufort.evaluation.engines import Engine
 from beaufort.evaluation.keep import Keeper
 from beaufort.evaluation.lazy import LazyModel
-from beaufort.evaluation.plan import Plan, Range
+from beaufort.evaluation.plan import Facts, Plan, Range
 from beaufort.evaluation.work import Answered, Made, Message, Note, Unit
 
 __all__ = ["Progress", "Run", "inside"]
@@ -48,6 +48,7 @@ class Run:
         origin: dict[str, Any],
         processes: int,
         progress: Callable[[Progress], None] | None,
+        record: Callable[[], tuple[Facts, Facts]] | None,
     ) -> None:
         self.plan = plan
         self.engine = engine
@@ -56,6 +57,7 @@ class Run:
         self.origin = origin
         self.processes = processes
         self.progress = progress
+        self.record = record
         self.problems: set[Problem] = set()
         self.notes: dict[str, None] = {}
         self.done = 0
@@ -71,6 +73,8 @@ class Run:
     def take(self, message: Message) -> None:
         match message:
             case Made(work, start, table, backend):
+                if self.record is not None:  # not sooner: the digest in it would delay the first batch
+                    self.keeper.record(self.record)
                 self.keeper.write(work, start, table, {**self.origin, "engine": backend})
             case Answered():
                 self.count(message)

@@ -10,15 +10,18 @@ import itertools
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+from PIL import Image
 
 from beaufort.arrays import Images
 from beaufort.conditions import Condition
 from beaufort.datasets import Problem
+from beaufort.datasets.decoders import Decoders
 from beaufort.evaluation.backends import Answer, Backend, ask, choose_backend
 from beaufort.evaluation.blocks import Batch, Block, Part
 from beaufort.evaluation.lazy import LazyModel
@@ -85,12 +88,27 @@ Message = Answered | Made | Note | Problem
 
 def work(job: Job, units: Iterable[Unit]) -> Generator[Message]:
     """Do some units, one after the other, and tell of every batch and every part that is done."""
-    with ThreadPoolExecutor(job.jobs) as pool:
+    with ThreadPoolExecutor(job.jobs) as pool, _memory_kept(2 * job.jobs):
         try:
             yield from _Working(job, pool).units(units)
         except BaseException:
             pool.shutdown(wait=True, cancel_futures=True)
             raise
+
+
+@contextmanager
+def _memory_kept(blocks: int) -> Iterator[None]:
+    """Let Pillow keep the memory of pictures for the next ones: to give it back and get it anew takes longer.
+
+    A block has 16 MB at most.
+    """
+    allocator: Any = Image.core  # type: ignore[attr-defined]
+    before = allocator.get_blocks_max()
+    allocator.set_blocks_max(max(before, blocks))
+    try:
+        yield
+    finally:
+        allocator.set_blocks_max(before)
 
 
 class _Working:
@@ -102,6 +120,7 @@ class _Working:
         self.pool = pool
         self.models: tuple[Model, ...] = ()
         self.truths = [job.setup.truth(space) for space in job.spaces]
+        self.decoders: Decoders | None = None
         self.told: set[str] = set()
 
     def units(self, units: Iterable[Unit]) -> Iterator[Message]:
@@ -110,19 +129,24 @@ class _Working:
         if first is None:
             return
         self.models = tuple(model.load() for model in self.job.models)
-        backend = choose_backend(self.models, self.setup, self.job.jobs)
-        yield from map(Note, backend.notes(self.job.conditions))
-        answers: dict[int, list[Answer]] = {}
-        for number, batch, wait in self.asked(backend, itertools.chain([first], rest)):
+        with choose_backend(self.models, self.setup, self.job.jobs) as backend:
+            yield from map(Note, backend.notes(self.job.conditions))
+            decoders = Decoders(self.setup.pictures, self.setup.count, self.job.jobs)
+            with decoders if backend.ahead else nullcontext() as self.decoders:
+                yield from self.answers(backend, itertools.chain([first], rest))
+
+    def answers(self, backend: Backend, units: Iterable[Unit]) -> Iterator[Message]:
+        answers: dict[tuple[int, Range], list[Answer]] = {}
+        for number, batch, wait in self.asked(backend, units):
             if batch.rows:
                 answer = wait()
-                answers.setdefault(number, []).append(answer)
+                answers.setdefault((number, batch.part.span), []).append(answer)
                 truth = self.truths[_model(batch.part, number)][list(batch.rows)]
                 known = len(truth) if truth.ndim == 1 else int((truth != NO_LABEL).any(axis=1).sum())
                 yield Answered(number, len(truth), known, int(correct(answer[0].top, truth).sum()))
-            if batch.last:
+            if batch.group.last:
                 model = _model(batch.part, number)
-                scores, table = self.table(batch, answers.pop(number, []), model)
+                scores, table = self.table(batch, answers.pop((number, batch.part.span), []), model)
                 yield from self.doubts(model, scores)
                 yield Made(number, batch.part.span[0], table, backend.used(batch.condition))
                 yield from batch.block.problems()
@@ -142,20 +166,16 @@ class _Working:
 
     def batches(self, backend: Backend, units: Iterable[Unit]) -> Iterator[Batch]:
         """The batches of all units, whose blocks are decoded a little before their turn."""
-        waiting: deque[tuple[Unit, Block]] = deque()
         size = self.job.batch_size
         block: Block | None = None
-        for unit in itertools.chain(units, itertools.repeat(None)):
-            if unit is not None:
-                if block is None or block.span != unit.span:
-                    block = Block(self.setup, unit.span, self.pool)
-                waiting.append((unit, block))
-            if unit is None or len(waiting) > backend.ahead:
-                if not waiting:
-                    return
-                first, its = waiting.popleft()
-                for part in first.parts:
-                    yield from its.batches(part, lambda n: size or backend.batch_size(n))
+        for unit, then in _with_next(units) if backend.ahead else ((unit, None) for unit in units):
+            if block is None or block.span != unit.span:
+                block = Block(self.setup, unit.span, self.pool, self.decoders)
+            its = block
+            if then is not None and then.span != unit.span:
+                block = Block(self.setup, then.span, self.pool, self.decoders)
+            in_order = not backend.ahead
+            yield from _batches(unit, its, lambda n: size or backend.batch_size(n), in_order=in_order)
 
     def ask(self, model: int, shown: Images, batch: Batch) -> Callable[[], Answer]:
         truth = self.truths[model][list(batch.rows)]
@@ -193,6 +213,36 @@ class _Working:
                 "They are taken for logits, which makes p, nll, brier and entropy wrong and leaves "
                 "accuracies right; give what comes before the softmax, or the logarithms"
             )
+
+
+def _batches(unit: Unit, block: Block, size_for: Callable[[int], int], *, in_order: bool) -> Iterator[Batch]:
+    """The batches of a unit, part by part; unless in order, others begin while those of one are decoded."""
+    begun: deque[tuple[Part, int]] = deque()
+
+    def rest(part: Part, number: int) -> Iterator[Batch]:
+        groups = block.groups(part.span, size_for)
+        while number == 0 or not groups[number - 1].last:
+            yield Batch(part, block, groups[number])
+            number += 1
+            if not in_order and not groups.ready(number):
+                begun.append((part, number))
+                return
+
+    for part in unit.parts:
+        yield from rest(part, 0)
+        while begun and block.groups(begun[0][0].span, size_for).ready(begun[0][1]):
+            yield from rest(*begun.popleft())
+    while begun:
+        yield from rest(*begun.popleft())
+
+
+def _with_next(units: Iterable[Unit]) -> Iterator[tuple[Unit, Unit | None]]:
+    rest = iter(units)
+    unit = next(rest, None)
+    while unit is not None:
+        then = next(rest, None)
+        yield unit, then
+        unit = then
 
 
 def _model(part: Part, number: int) -> int:
