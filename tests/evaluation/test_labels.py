@@ -16,7 +16,7 @@ from beaufort.evaluation import evaluate, plan
 from beaufort.labels import LabelError, Truths, class_ids, class_names
 from beaufort.models import Model, as_model
 from beaufort.report import to_text
-from beaufort.results import ResultsError, open_results, score
+from beaufort.results import ResultsError, join_results, open_results, score
 from beaufort.store import FileStore
 from beaufort.suites import Suite, get_suite
 
@@ -151,17 +151,30 @@ def test_numbers_given_by_a_user_are_outputs_and_change_no_fingerprint(tmp_path:
 
 def test_models_with_different_outputs_side_by_side(tmp_path: Path) -> None:
     data = photos(tmp_path / "photos", IDS)
-
-    def three(images: np.ndarray) -> np.ndarray:
-        red = np.rint(images[:, 8, 8, 0] / 100).astype(int).clip(0, 2)
-        return np.eye(3, dtype=np.float32)[red]
-
     few = as_model(three, name="few", classes=3, version="1")
     evaluate([few, thousand(shift=1)], SUITE, data, tmp_path / "store")
     results = open_results(tmp_path / "store")
     assert results.models == ("few", "thousand")
     assert results.class_count == 3
     assert [results.answers(name).correct[0].all() for name in results.models] == [True, True]
+
+
+def three(images: np.ndarray) -> np.ndarray:
+    red = np.rint(images[:, 8, 8, 0] / 100).astype(int).clip(0, 2)
+    return np.eye(3, dtype=np.float32)[red]
+
+
+def test_stores_that_are_scored_alike_are_compared(tmp_path: Path) -> None:
+    data = photos(tmp_path / "photos", IDS)
+    few = as_model(three, name="few", classes=3, version="1")
+    evaluate([few], SUITE, data, tmp_path / "few")
+    evaluate([thousand()], SUITE, data, tmp_path / "restricted")
+    evaluate([thousand()], SUITE, data, tmp_path / "all", convention="all")
+    opened = {name: open_results(tmp_path / name) for name in ("few", "restricted", "all")}
+    assert join_results([opened["few"], opened["restricted"]]).models == ("few", "thousand")
+    for first in ("few", "restricted"):
+        with pytest.raises(ResultsError, match="scored in different ways"):
+            join_results([opened[first], opened["all"]])
 
 
 def test_published_baselines_need_their_number_of_classes(tmp_path: Path) -> None:

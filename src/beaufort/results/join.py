@@ -68,7 +68,7 @@ def _check_comparable(first: Results, other: Results) -> None:
             f"results on other data cannot be compared: {first.dataset} ({first.setting.data[:12]}) and "
             f"{other.dataset} ({other.setting.data[:12]}); evaluate both on the same images"
         )
-    if first.setting.scored != other.setting.scored:
+    if not _scored_alike(first, other):
         raise ResultsError(
             "results that are scored in different ways cannot be compared: "
             f"{'; '.join(first.spaces)} and {'; '.join(other.spaces)}; use the same --convention and labels"
@@ -78,3 +78,11 @@ def _check_comparable(first: Results, other: Results) -> None:
             f"results of the seeds {first.setting.seed} and {other.setting.seed} cannot be compared: the "
             "corruptions differ; evaluate both with the same seed"
         )
+
+
+def _scored_alike(first: Results, other: Results) -> bool:
+    """Whether the same is right and the same competes; all outputs of one may be the classes of another."""
+    one, two = first.setting.scored, other.setting.scored
+    if one.truths != two.truths or one.convention == two.convention:
+        return one == two
+    return not (one.convention and two.convention) and first.class_count == other.class_count
