@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from beaufort.labels._errors import LabelError
 from beaufort.labels._known import class_ids, class_lists, class_names, same_name
-from beaufort.labels.find import IDENTITY, DataLabels, Grouping, Outputs, find_space, read_grouping
+from beaufort.labels.find import IDENTITY, Grouping, find_space, read_grouping
+from beaufort.labels.sides import DataLabels, Outputs
 from beaufort.labels.space import CONVENTIONS, LabelSpace, check_convention
 from beaufort.labels.truths import NO_LABEL, Truths, read_truths
 

@@ -7,20 +7,16 @@ Numbers that someone chose are numbers of outputs. Numbers that are only places 
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
-
 from beaufort.labels._errors import LabelError
-from beaufort.labels._known import IMAGENET, class_ids, class_lists, class_names, same_name
+from beaufort.labels._known import IMAGENET, same_name
+from beaufort.labels.sides import DataLabels, Outputs
 from beaufort.labels.space import LabelSpace, check_convention
 
-__all__ = ["IDENTITY", "DataLabels", "Grouping", "Outputs", "find_space", "read_grouping"]
+__all__ = ["IDENTITY", "Grouping", "find_space", "read_grouping"]
 
 IDENTITY = "identity"
 """The name of the space in which labels are numbers of outputs."""
@@ -28,79 +24,7 @@ IDENTITY = "identity"
 Grouping = Mapping[str, Sequence[int | str]]
 """Outputs by class, each a number or a name."""
 
-_PLACEHOLDER = re.compile(r"(label|class|output)?[ _-]*\d+", re.IGNORECASE)
 _WAYS_OUT = f"or pass --labels {IDENTITY} to insist that labels are numbers of outputs"
-
-
-@dataclass(frozen=True)
-class DataLabels:
-    """What a data set knows of its classes."""
-
-    name: str
-    classes: tuple[str, ...]
-    used: NDArray[np.int64]
-    """Labels that images have, each once."""
-    by_name: bool = False
-    """Whether labels are places of names in their sorted order, and not numbers that someone chose."""
-
-    @property
-    def numbers(self) -> tuple[int, ...] | None:
-        """The classes as numbers, if all are called by one."""
-        whole = all(name.isascii() and name.isdecimal() and len(name) < 10 for name in self.classes)
-        return tuple(map(int, self.classes)) if whole else None
-
-    def named(self, label: int) -> bool:
-        """Whether a class has a name that says more than its number."""
-        return self.classes[label] != str(label)
-
-
-@dataclass(frozen=True)
-class Outputs:
-    """What a model knows of its outputs."""
-
-    model: str
-    count: int | None
-    names: tuple[str, ...] | None = None
-    label_space: str | None = None
-    """One of `class_lists`, maybe."""
-    suite_space: str | None = None
-    """The classes that a suite is about: what the outputs may be where the model says nothing."""
-
-    @property
-    def known(self) -> str:
-        """What to call the list of outputs."""
-        return self.label_space or f"the outputs of {self.model}"
-
-    def sure_names(self) -> list[set[str]] | None:
-        """What each output is called for certain; None if nobody says."""
-        space = IMAGENET if self.names == class_names(IMAGENET) else self.label_space
-        ids = class_ids(space) if space is not None and space in class_lists else None
-        if ids is not None and len(ids) != self.count:
-            ids = None
-        if self.names is None or all(_PLACEHOLDER.fullmatch(name) for name in self.names):
-            if ids is None and self.names is not None and self.numbered:
-                return [{name} for name in self.names]
-            return None if ids is None else [{same_name(one)} for one in ids]
-        found = [{same_name(name)} for name in self.names]
-        known = frozenset(class_ids(IMAGENET))
-        for place, one in enumerate(ids or ()):
-            if not found[place] & known:  # a name that ImageNet's list does not have, or has twice
-                found[place].add(same_name(one))
-        return found
-
-    @property
-    def numbered(self) -> bool:
-        """Whether outputs are called by numbers, as digits are."""
-        return self.names is not None and all(name.isdecimal() for name in self.names)
-
-    def possible_names(self, used: Iterable[str]) -> list[set[str]] | None:
-        """What outputs are called if that fits all of some classes: the suite's space, or ImageNet."""
-        for space in (self.suite_space, IMAGENET):
-            if space in class_lists and len(class_ids(str(space))) == self.count:
-                ids = [same_name(one) for one in class_ids(str(space))]
-                if {same_name(name) for name in used} <= set(ids):
-                    return [{one} for one in ids]
-        return None
 
 
 def find_space(
