@@ -10,7 +10,7 @@ from scipy import stats
 
 from beaufort.errors import OptionError
 from beaufort.ops import cpu_ops
-from beaufort.ops.cpu.philox import _philox
+from beaufort.ops.cpu.philox import philox_block
 from beaufort.rng import Key, Keyed, Reference, id_words
 
 OPS = cpu_ops()
@@ -32,7 +32,7 @@ IDS = np.arange(4, dtype=np.uint64)
 )
 def test_known_answers(counter: tuple[int, ...], key: tuple[int, ...], words: tuple[int, ...]) -> None:
     """The test vectors that the generator's authors published."""
-    assert tuple(_philox(*map(np.uint32, counter), *map(np.uint32, key))) == words
+    assert tuple(philox_block(*map(np.uint32, counter), *map(np.uint32, key))) == words
 
 
 def test_layout() -> None:
@@ -41,7 +41,7 @@ def test_layout() -> None:
     row = OPS.philox_words(KEY, np.array([image_id], np.uint64), field, (size,))[0]
     blocks = 3
     for b in range(blocks):
-        words = _philox(*map(np.uint32, (b, field, 5, 7)), *map(np.uint32, KEY))
+        words = philox_block(*map(np.uint32, (b, field, 5, 7)), *map(np.uint32, KEY))
         for j, word in enumerate(words):
             if j * blocks + b < size:
                 assert row[j * blocks + b] == word

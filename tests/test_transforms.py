@@ -44,7 +44,7 @@ def channels_first(photos):
 
 
 def test_one_corruption_is_corrupt(photos):
-    made = Corrupt("fog", 3, seed=7)(photos[0], "a.jpg")
+    made = Corrupt("fog", 3, seed=7)(photos[0], image_id="a.jpg")
     np.testing.assert_array_equal(made, corrupt(photos[0], 3, "fog", seed=7, image_id="a.jpg"))
 
 
@@ -58,9 +58,9 @@ def test_without_id_the_pixels_identify_the_image(photos):
 def test_kinds_of_image_agree(photos, image_id):
     step = Corrupt(["shot_noise", "contrast", "snow"], SEVERITIES, 1)
     for photo in photos[:4]:
-        expected = step(photo, image_id)
-        from_pil = step(Image.fromarray(photo), image_id)
-        from_tensor = step(channels_first(photo), image_id)
+        expected = step(photo, image_id=image_id)
+        from_pil = step(Image.fromarray(photo), image_id=image_id)
+        from_tensor = step(channels_first(photo), image_id=image_id)
         assert from_pil.mode == "RGB"
         np.testing.assert_array_equal(np.asarray(from_pil), expected)
         np.testing.assert_array_equal(from_tensor.permute(1, 2, 0).numpy(), expected)
@@ -111,17 +111,17 @@ def test_cuda_tensors_come_back_there(photos):
 @pytest.mark.parametrize("ids", [None, [f"{i}.png" for i in range(8)]])
 def test_alone_as_in_any_batch(photos, ids):
     step = Corrupt("noise", SEVERITIES, seed=3)
-    whole = step(photos, ids)
+    whole = step(photos, image_id=ids)
     order = [5, 2, 7]
-    some = step(photos[order], ids and [ids[i] for i in order])
+    some = step(photos[order], image_id=ids and [ids[i] for i in order])
     for made, i in zip(some, order, strict=True):
         np.testing.assert_array_equal(made, whole[i])
-        np.testing.assert_array_equal(made, step(photos[i], ids and ids[i]))
+        np.testing.assert_array_equal(made, step(photos[i], image_id=ids and ids[i]))
 
 
 def test_what_is_chosen_is_what_is_done(photos):
     step = Corrupt(["fog", "blur"], [2, 4], seed=9)
-    made = step(photos, range(8))
+    made = step(photos, image_id=range(8))
     for i in range(8):
         name, severity = step.choose(i)
         np.testing.assert_array_equal(made[i], corrupt(photos[i], severity, name, seed=9, image_id=i))
@@ -156,17 +156,17 @@ def test_no_global_generator_is_touched(photos):
 def test_published_severity_of_digits():
     digit = np.zeros((28, 28), np.uint8)
     digit[6:22, 12:16] = 255
-    made = Corrupt("stripe")(digit, 3)
+    made = Corrupt("stripe")(digit, image_id=3)
     np.testing.assert_array_equal(made, corrupt(digit, None, "stripe", image_id=3))
     assert Corrupt("mnist-c", scale="mnist").choose(3)[1] is None
 
 
 def test_ids_may_be_arrays_and_tensors(photos):
     step = Corrupt("noise", SEVERITIES)
-    expected = step(photos, list(range(8)))
-    np.testing.assert_array_equal(step(photos, np.arange(8)), expected)
-    np.testing.assert_array_equal(step(photos, torch.arange(8)), expected)
-    np.testing.assert_array_equal(step(photos[2], torch.tensor(2)), expected[2])
+    expected = step(photos, image_id=list(range(8)))
+    np.testing.assert_array_equal(step(photos, image_id=np.arange(8)), expected)
+    np.testing.assert_array_equal(step(photos, image_id=torch.arange(8)), expected)
+    np.testing.assert_array_equal(step(photos[2], image_id=torch.tensor(2)), expected[2])
 
 
 def test_is_a_value(photos):
@@ -174,7 +174,7 @@ def test_is_a_value(photos):
     again = pickle.loads(pickle.dumps(step))
     assert again == step == Corrupt(("fog", "noise"), (1, 2, 3, 4, 5), 4)
     assert hash(again) == hash(step)
-    assert repr(Corrupt("fog", 3)) == "Corrupt(name='fog', severity=3, seed=0, scale='auto')"
+    assert repr(Corrupt("fog", 3)) == "Corrupt(name='fog', severity=3, seed=0, p=1.0, scale='auto')"
     np.testing.assert_array_equal(again(photos), step(photos))
 
 
@@ -203,8 +203,8 @@ def test_in_a_data_loader(photos, workers):
         (("fgo", 3), UnknownNameError, "did you mean 'fog'"),
         ((["fog", "weathr"], 3), UnknownNameError, "did you mean 'weather'"),
         ((3, 3), UnknownNameError, "3 is not a corruption"),
-        (([], 3), OptionError, "nothing to choose from"),
-        (("fog", []), OptionError, "nothing to choose from"),
+        (([], 3), OptionError, "at least one each"),
+        (("fog", []), OptionError, "at least one each"),
         (("fog", 6), OptionError, "from 1 to 5"),
         (("fog", [1, 0]), OptionError, "from 1 to 5"),
         (("fog", 2.5), OptionError, "from 1 to 5"),
@@ -218,7 +218,7 @@ def test_wrong_arguments_are_told_at_once(arguments, error, says):
 
 
 def test_scale_is_checked_at_once():
-    with pytest.raises(OptionError, match="accepted are auto"):
+    with pytest.raises(OptionError, match="scale must be one of auto"):
         Corrupt("fog", 3, scale="huge")
     with pytest.raises(OptionError, match="'relative' fits any size"):
         Corrupt("line", 3, scale="imagenet")
@@ -232,7 +232,7 @@ def test_scale_is_checked_at_once():
         (torch.zeros(40, 40, dtype=torch.uint8), ImageValueError, "accepted is a uint8 tensor"),
         (np.zeros((40, 40, 3)), ImageTypeError, "multiply"),
         (Image.new("P", (40, 40)), ImageTypeError, "convert"),
-        ([[0]], ImageTypeError, "type list"),
+        ([[0]], OptionError, "must hold an image"),
     ],
 )
 def test_wrong_images_are_refused(image, error, says):
@@ -243,7 +243,7 @@ def test_wrong_images_are_refused(image, error, says):
 @pytest.mark.parametrize(
     ("count", "image_id", "says"),
     [
-        (1, [1], "an image takes one id"),
+        (1, [1], "one id for one image"),
         (2, 1, "a list of 2 ids"),
         (2, "ab", "a list of 2 ids"),
         (2, [1], "2 ids"),
@@ -251,7 +251,7 @@ def test_wrong_images_are_refused(image, error, says):
 )
 def test_ids_must_fit_the_images(photos, count, image_id, says):
     with pytest.raises(OptionError, match=says):
-        Corrupt("fog", 3)(photos[0] if count == 1 else photos[:count], image_id)
+        Corrupt("fog", 3)(photos[0] if count == 1 else photos[:count], image_id=image_id)
 
 
 def test_importing_is_light():
@@ -261,3 +261,76 @@ def test_importing_is_light():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
+
+
+def test_a_label_beside_the_image_comes_back(photos):
+    """It used to be taken for the id of the image, and swallowed."""
+    step = Corrupt("gaussian_noise", 3)
+    alone = step(photos[0])
+    made, label = step(photos[0], 7)
+    assert label == 7
+    np.testing.assert_array_equal(made, alone)
+    made, label = step((Image.fromarray(photos[0]), 7))
+    assert label == 7
+    np.testing.assert_array_equal(np.asarray(made), alone)
+    again = step({"image": photos[0], "label": 7, "meta": {"file": "a.jpg"}})
+    assert (again["label"], again["meta"]) == (7, {"file": "a.jpg"})
+    np.testing.assert_array_equal(again["image"], alone)
+    with pytest.raises(OptionError, match="must hold an image"):
+        step("a.jpg", 7)
+    with pytest.raises(OptionError, match="got nothing"):
+        step()
+
+
+def test_samples_go_through_as_transforms_v2_do_it(photos):
+    from beaufort.models._lazy import require
+
+    require("torchvision", "torchvision", what="these tests")
+    from torchvision import tv_tensors
+    from torchvision.transforms import v2
+
+    image = tv_tensors.Image(channels_first(photos[0]))
+    boxes = tv_tensors.BoundingBoxes([[0, 0, 9, 9]], format="XYXY", canvas_size=(40, 56))
+    mask = tv_tensors.Mask(torch.zeros(40, 56, dtype=torch.uint8))
+    step = Corrupt("contrast", 3)
+    chain = v2.Compose([step, v2.ToDtype(torch.float32, scale=True)])
+    made, target = chain(image, {"boxes": boxes, "masks": mask, "label": 3})
+    assert type(made) is tv_tensors.Image
+    assert torch.equal((made * 255).round().to(torch.uint8), step(channels_first(photos[0])))
+    assert torch.equal(target["boxes"], boxes)
+    assert torch.equal(target["masks"], mask)
+    assert target["label"] == 3
+    plain, label = step((channels_first(photos[0]), torch.tensor(3)))
+    assert plain.shape == (3, 40, 56)
+    assert int(label) == 3
+
+
+def test_a_share_of_images_stays_clean(photos):
+    half = Corrupt("contrast", 5, p=0.5)
+    chosen = [half.choose(i) is not None for i in range(2000)]
+    assert 0.45 < np.mean(chosen) < 0.55
+    made = half(photos, image_id=list(range(8)))
+    for i in range(8):
+        assert (made[i] == photos[i]).all() == (not chosen[i])
+    assert Corrupt("contrast", 5, p=0).choose(1) is None
+    np.testing.assert_array_equal(Corrupt("contrast", 5, p=0)(photos[0]), photos[0])
+    with pytest.raises(OptionError, match="share from 0 to 1"):
+        Corrupt("fog", 3, p=50)
+
+
+def test_a_pair_of_severities_is_a_range():
+    seen = {Corrupt("fog", (2, 5)).choose(i)[1] for i in range(200)}
+    assert seen == {2, 3, 4, 5}
+    only = Corrupt("fog", [2, 5])
+    assert {only.choose(i)[1] for i in range(200)} == {2, 5}
+    assert hash(only) == hash(pickle.loads(pickle.dumps(only)))
+
+
+def test_epochs_differ_and_repeat(photos):
+    step = Corrupt("noise", SEVERITIES, seed=3)
+    first, again, second = step.for_epoch(1), step.for_epoch(1), step.for_epoch(2)
+    assert step.for_epoch(0) == step
+    np.testing.assert_array_equal(first(photos), again(photos))
+    assert (first(photos) != second(photos)).any()
+    with pytest.raises(OptionError, match="from 0"):
+        step.for_epoch(-1)

@@ -1,10 +1,12 @@
-"""Every error Beaufort raises on purpose.
+"""Every error that Beaufort raises on purpose, and its warning.
 
 All share one base, so that a caller can catch the family; each also is the built-in error that a
-caller would expect.
+caller would expect. An error's text keeps no secrets: it is shown, logged and written to reports.
 """
 
 from __future__ import annotations
+
+from beaufort.sanitize import without_secrets
 
 __all__ = [
     "AssetError",
@@ -14,12 +16,16 @@ __all__ = [
     "ImageValueError",
     "MissingExtraError",
     "OptionError",
+    "SizeWarning",
     "UnknownNameError",
 ]
 
 
 class BeaufortError(Exception):
     """Anything that went wrong and that a person can do something about."""
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*(without_secrets(part) if isinstance(part, str) else part for part in args))
 
 
 class UnknownNameError(BeaufortError, KeyError):
@@ -47,6 +53,10 @@ class ImageFileError(BeaufortError, OSError):
 
 class AssetError(BeaufortError, OSError):
     """A file of the catalog that no source gave, or that is not the one expected."""
+
+
+class SizeWarning(UserWarning):
+    """Images of a size that the published constants were not chosen for; given once in a process."""
 
 
 class MissingExtraError(BeaufortError, ImportError):

@@ -26,7 +26,7 @@ from beaufort.errors import OptionError
 if TYPE_CHECKING:
     from beaufort.ops import Ops
 
-__all__ = ["STREAMS", "Id", "Key", "Keyed", "Random", "Reference", "id_words"]
+__all__ = ["STREAMS", "Id", "Key", "Keyed", "Random", "Reference", "Undrawn", "id_words"]
 
 Id = int | str
 """What identifies an image: a number or a name (a path in a data set, say)."""
@@ -34,6 +34,10 @@ Id = int | str
 STREAMS = ("keyed", "reference")
 
 _TEXT_ID = 1 << 63
+
+_MANY, _MANY_ELSEWHERE = 1 << 20, 1 << 24
+"""Numbers of one field, of one image, from which `uniform_later` leaves them undrawn: on the processor, which
+is as fast without them, and on another device, where drawing them later means to leave it."""
 
 
 class Key(NamedTuple):
@@ -71,7 +75,7 @@ def id_words(ids: Sequence[Id]) -> NDArray[np.uint64]:
 
 @lru_cache(maxsize=1 << 16)
 def _text_word(text: str) -> int:
-    digest = hashlib.blake2b(text.encode(), digest_size=8).digest()
+    digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
     return int.from_bytes(digest, "little") | _TEXT_ID
 
 
@@ -87,6 +91,14 @@ def _id_word(image_id: Id) -> int:
     )
 
 
+class Undrawn(NamedTuple):
+    """A field of uniform numbers in [-1, 1) too large to hold; whoever needs it draws a piece at a time."""
+
+    key: Key
+    ids: NDArray[np.uint64]
+    field: int
+
+
 class Random(Protocol):
     """Fields of random numbers for a batch of n images; each has shape `(n, *shape)`."""
 
@@ -99,6 +111,9 @@ class Random(Protocol):
 
     def uniform(self, shape: tuple[int, ...], low: float, high: float, dtype: type = np.float32) -> Field:
         """Numbers spread evenly over [low, high)."""
+
+    def uniform_later(self, size: int) -> Field | Undrawn:
+        """As `uniform((size,), -1, 1)`, or where to find the numbers if they are very many."""
 
     def bernoulli(self, shape: tuple[int, ...], probability: float) -> Field:
         """True with the given probability."""
@@ -152,6 +167,11 @@ class Keyed:
     def uniform(self, shape: tuple[int, ...], low: float, high: float, dtype: type = np.float32) -> Field:
         return self._ops.philox_uniform(self._key, self._ids, next(self._fields), shape, low, high, dtype)
 
+    def uniform_later(self, size: int) -> Field | Undrawn:
+        if size < (_MANY if self._host is None else _MANY_ELSEWHERE):
+            return self.uniform((size,), -1, 1)
+        return Undrawn(self._key, self.host._ids, next(self._fields))
+
     def bernoulli(self, shape: tuple[int, ...], probability: float) -> Field:
         return self._ops.philox_bernoulli(self._key, self._ids, next(self._fields), shape, probability)
 
@@ -188,6 +208,9 @@ class Reference:
 
     def uniform(self, shape: tuple[int, ...], low: float, high: float, dtype: type = np.float32) -> Field:
         return self._state.uniform(low, high, (1, *shape)).astype(dtype)
+
+    def uniform_later(self, size: int) -> Field:
+        return self.uniform((size,), -1, 1)
 
     def bernoulli(self, shape: tuple[int, ...], probability: float) -> Field:
         return self._state.random_sample((1, *shape)) < probability

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from beaufort._samples import find_images, map_leaves
 from beaufort.arrays import Images, is_tensor, open_batch
 from beaufort.corruptions import corruptions, expand_names
 from beaufort.errors import OptionError
@@ -23,11 +24,14 @@ __all__ = ["Corrupt"]
 class Corrupt:
     """A callable that corrupts images; what comes back has the kind, shape, dtype and device that came.
 
+    It takes what torchvision's transforms v2 take: an image, several arguments such as an image and its
+    label, or a tuple, list or dict of them. Images are corrupted, everything else comes back as it is.
+
     Nothing about it changes when it is called and no global generator is touched: it can be pickled,
     shared by threads and sent to the workers of a data loader, and an image comes out the same
-    whichever worker, batch or epoch it is in. A new `seed` gives new randomness, in each epoch if wanted.
+    whichever worker or batch it is in. `for_epoch` gives new randomness to each epoch.
 
-    >>> rough = Corrupt("weather", severity=range(1, 6))
+    >>> rough = Corrupt("weather", severity=(1, 5))
     >>> rough.choose("n01440764/a.jpg")
     ('fog', 2)
     """
@@ -35,38 +39,67 @@ class Corrupt:
     name: str | Sequence[str]
     """A corruption (`fog`), a list of `get_corruption_names` (`common`), or several of either, one of
     which is chosen for each image; what is named twice is chosen twice as often."""
-    severity: int | Sequence[int] | None = None
-    """1 to 5, or several, `range(1, 6)` say, one of which is chosen for each image. None is 1, or at
-    scale `mnist` the published severity."""
+    severity: int | Sequence[int] | frozenset[int] | None = None
+    """1 to 5; a pair `(lowest, highest)`; or a list or range of some, one of which is chosen for each image.
+    None is 1, or at scale `mnist` the published severity."""
     seed: int = 0
     """Any whole number."""
+    p: float = field(default=1.0, kw_only=True)
+    """The share of images that are corrupted; the others stay clean. Which ones depends on their ids."""
     scale: str = field(default="auto", kw_only=True)
     """Which published constants to use; see `Corruption.__call__`."""
 
     def __post_init__(self) -> None:
-        for option in ("name", "severity"):
-            given = getattr(self, option)
-            if isinstance(given, Iterable) and not isinstance(given, str):
-                object.__setattr__(self, option, tuple(given))
+        if isinstance(self.name, Iterable) and not isinstance(self.name, str):
+            object.__setattr__(self, "name", tuple(self.name))
+        object.__setattr__(self, "severity", _frozen(self.severity))
         if isinstance(self.seed, bool) or not isinstance(self.seed, int | np.integer):
-            raise OptionError(f"the seed {self.seed!r} came; accepted is a whole number")
+            raise OptionError(f"seed must be a whole number, got {self.seed!r}")
         object.__setattr__(self, "seed", int(self.seed))
+        if not isinstance(self.p, int | float) or not 0 <= self.p <= 1:
+            raise OptionError(f"p must be a share from 0 to 1, got {self.p!r}")
         if not (self._names and self._severities):
-            raise OptionError("an empty list of names or severities came; there is nothing to choose from")
+            raise OptionError("name and severity must name at least one each, got an empty list")
         for name in self._names:
             for severity in self._severities:
                 corruptions[name].params(severity, self.scale)  # says what is wrong with either
 
-    def __call__(self, image: Any, image_id: Id | Sequence[Id] | None = None) -> Any:
-        """The image, or each image of a batch, corrupted.
+    def __call__(self, *inputs: Any, image_id: Id | Sequence[Id] | None = None) -> Any:
+        """The image, or each image of a batch or a structure, corrupted.
 
         Args:
-            image: a PIL image; a uint8 NumPy array `(h, w)`, `(h, w, 1|3|4)` or `(n, h, w, 1|3|4)`; a
+            inputs: a PIL image; a uint8 NumPy array `(h, w)`, `(h, w, 1|3|4)` or `(n, h, w, 1|3|4)`; a
                 uint8 torch tensor `(1|3|4, h, w)` or `(n, 1|3|4, h, w)`, worked on where it is if that is
-                the processor or a CUDA device, else on the processor.
+                the processor or a CUDA device, else on the processor. Or several arguments, tuples, lists
+                and dicts with images in them: PIL images and `tv_tensors.Image`, or, if there are none, the
+                first array or plain tensor. Labels, boxes and masks come back as they are: corruptions that
+                move pixels do not move those.
             image_id: what identifies the image, a number or a text; a list of them for a batch.
                 Without, its own pixels do.
         """
+        if not inputs:
+            raise OptionError("an image must be given, got nothing")
+        sample = inputs[0] if len(inputs) == 1 else inputs
+        if not isinstance(sample, tuple | list | Mapping):
+            return self._image(sample, image_id)
+        wanted = find_images(sample)
+        return map_leaves(sample, lambda leaf: self._image(leaf, image_id) if id(leaf) in wanted else leaf)
+
+    def for_epoch(self, epoch: int) -> Corrupt:
+        """The same with other randomness in each epoch; epoch 0 is this one itself.
+
+        >>> rough = Corrupt("noise", (1, 5))
+        >>> rough.for_epoch(1) == rough.for_epoch(1), rough.for_epoch(1) == rough.for_epoch(2)
+        (True, False)
+        """
+        if isinstance(epoch, bool) or not isinstance(epoch, int | np.integer) or epoch < 0:
+            raise OptionError(f"epoch must be a whole number from 0, got {epoch!r}")
+        if epoch == 0:
+            return self
+        digest = hashlib.blake2b(f"beaufort|epoch|{self.seed}|{epoch}".encode(), digest_size=8).digest()
+        return replace(self, seed=int.from_bytes(digest, "little"))
+
+    def _image(self, image: Any, image_id: Id | Sequence[Id] | None) -> Any:
         batch = open_batch(image)
         color = batch.color
         if is_tensor(color) and not color.is_cuda:
@@ -79,14 +112,21 @@ class Corrupt:
             ids = _ids(image_id, getattr(image, "ndim", 3) < 4, len(color))
         return batch.close(self._corrupt(color, ids))
 
-    def choose(self, image_id: Id) -> tuple[str, int | None]:
-        """The corruption and severity that the image of this id gets."""
+    def choose(self, image_id: Id) -> tuple[str, int | None] | None:
+        """The corruption and severity that the image of this id gets; None if it stays clean."""
         return self._choose(int(id_words([image_id])[0]))
 
-    def _choose(self, word: int) -> tuple[str, int | None]:
+    def _choose(self, word: int) -> tuple[str, int | None] | None:
+        if self.p < 1 and self._share(word) >= self.p:
+            return None
         digest = hashlib.blake2b(f"beaufort|choice|{self.seed}|{word}".encode(), digest_size=16).digest()
         name = _pick(self._names, digest[:8])
         return name, _pick(self._severities, digest[8:])
+
+    def _share(self, word: int) -> float:
+        """A number from 0 to 1 that belongs to an image."""
+        digest = hashlib.blake2b(f"beaufort|share|{self.seed}|{word}".encode(), digest_size=8).digest()
+        return int.from_bytes(digest, "little") / 2**64
 
     @cached_property
     def _names(self) -> tuple[str, ...]:
@@ -95,16 +135,23 @@ class Corrupt:
 
     @cached_property
     def _severities(self) -> tuple[int | None, ...]:
-        return self.severity if isinstance(self.severity, tuple) else (self.severity,)
+        if isinstance(self.severity, frozenset):
+            return tuple(sorted(self.severity))
+        if not isinstance(self.severity, tuple):
+            return (self.severity,)  # type: ignore[return-value]  # an int or None
+        if len(self.severity) == 2 and all(isinstance(one, int | np.integer) for one in self.severity):
+            return tuple(range(self.severity[0], self.severity[1] + 1))
+        return self.severity
 
     def _corrupt(self, color: Images, ids: Sequence[Id]) -> Images:
         """Each image under its own choice; those that share one go through together."""
         groups: dict[tuple[str, int | None], list[int]] = {}
         for place, word in enumerate(id_words(ids).tolist()):
-            groups.setdefault(self._choose(word), []).append(place)
+            if (choice := self._choose(word)) is not None:
+                groups.setdefault(choice, []).append(place)
         if not isinstance(color, np.ndarray):
             return self._on_device(color, ids, groups)
-        out = np.empty_like(color)
+        out = color.copy()
         for (name, severity), places in groups.items():
             chosen = [ids[place] for place in places]
             some = color if len(places) == len(color) else color[places]
@@ -126,6 +173,14 @@ class Corrupt:
         return out
 
 
+def _frozen(severity: Any) -> Any:
+    """A severity that can be hashed. A pair in a tuple is a range; of a list or range, only these count."""
+    if isinstance(severity, tuple | frozenset) or not isinstance(severity, Iterable):
+        return severity
+    chosen = tuple(severity)
+    return frozenset(chosen) if len(chosen) == 2 else chosen
+
+
 def _pick(things: Sequence[Any], digest: bytes) -> Any:
     return things[int.from_bytes(digest, "little") * len(things) >> 64]
 
@@ -138,5 +193,5 @@ def _ids(image_id: Any, single: bool, count: int) -> Sequence[Id]:
         return [image_id]
     if not single and several and len(image_id) == count:
         return list(image_id)
-    wanted = "an image takes one id" if single else f"a batch of {count} images takes a list of {count} ids"
-    raise OptionError(f"image_id {image_id!r:.60} came; {wanted}")
+    wanted = "one id for one image" if single else f"a list of {count} ids for a batch of {count} images"
+    raise OptionError(f"image_id must be {wanted}, got {image_id!r:.60}")

@@ -113,7 +113,7 @@ def test_many_problems_are_cut_short(tmp_path: Path) -> None:
         (["--corruption", "wether"], "did you mean 'weather'"),
         (["--severity", "6"], "1-5"),
         (["--severity", "5-1"], "1-5"),
-        (["--scale", "huge"], "accepted are auto, relative"),
+        (["--scale", "huge"], "must be one of auto, relative"),
         (["--jobs", "0"], "from 1"),
         (["--quality", "101"], "from 1 to 100"),
         (["--format", "gif"], "keep"),
@@ -216,7 +216,7 @@ def test_as_a_process(source: Path, tmp_path: Path) -> None:
     )
     assert done.returncode == 1
     assert done.stdout == f"12 written to {tmp_path / 'out'}, 1 problem\n"
-    assert done.stderr.startswith("problem: bomb.bmp: the picture has")
+    assert done.stderr.startswith("problem: bomb.bmp: a picture must have")
     assert len(done.stderr.splitlines()) == 1
 
 

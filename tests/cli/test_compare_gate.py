@@ -48,25 +48,15 @@ def test_compare_takes_stores(fill: Fill) -> None:
     new, old = fill("new", {"net": 0.9}).location, fill("old", {"net": 0.7}).location
     text = invoke("compare", new, old)
     assert "net (new)" in text
-    assert "two models" in invoke("compare", new, code=2)
-
-
-def test_gate_has_three_ends(fill: Fill) -> None:
-    new, old = fill("new", {"net": 0.85}).location, fill("old", {"net": 0.9}).location
-    assert "gate: failed" in invoke("gate", "--store", new, "--baseline", old, "--max-drop", "1", code=1)
-    assert "gate: passed" in invoke("gate", "--store", new, "--baseline", old, "--max-drop", "20")
-    assert "gate: passed" in invoke("gate", "--store", old, "--baseline", new)
-    other = fill("other", {"net": 0.9}, seed=3).location
-    assert "seeds 0 and 3" in invoke("gate", "--store", new, "--baseline", other, code=2)
-    assert "no answers" in invoke("gate", "--store", new, "--baseline", "memory://nothing-here", code=2)
-    facts = json.loads(invoke("gate", "--store", new, "--baseline", old, "--json", code=1))
-    assert facts["metric"] == "mean_accuracy"
-    assert facts["drop"]["low"] > 0
+    assert "at least two, got net" in invoke("compare", new, code=2)
 
 
 @pytest.mark.usefixtures("_digits")
 def test_the_workflow_of_the_documentation_works(tmp_path: Path) -> None:
-    """Its shell steps, in order: a push to main, then a pull request that breaks the model."""
+    """Its shell steps, in order: a push to main, then a pull request that breaks the model.
+
+    The report is there whatever the gate says.
+    """
     text = (ROOT / "docs" / "gate.md").read_text(encoding="utf-8")
     workflow = yaml.safe_load(re.search(r"```yaml\n(.*?)```", text, re.S)[1])
     steps = [step for step in workflow["jobs"]["gate"]["steps"] if "run" in step]
@@ -77,23 +67,30 @@ def test_the_workflow_of_the_documentation_works(tmp_path: Path) -> None:
     shutil.rmtree(tmp_path / "new")
     assert _run(steps, "pull_request", tmp_path) == {"Evaluate": 0, "Gate": 0, "Report": 0}
     shutil.rmtree(tmp_path / "new")
+    (tmp_path / "report.html").unlink()
     (tmp_path / "model.onnx").write_bytes(_worse(model.read_bytes()))
-    assert _run(steps, "pull_request", tmp_path)["Gate"] == 1
+    assert _run(steps, "pull_request", tmp_path) == {"Evaluate": 0, "Gate": 1, "Report": 0}
+    assert (tmp_path / "report.html").is_file()
+    assert "<failure" in (tmp_path / "gate.xml").read_text(encoding="utf-8")
+    assert "Robustness gate: failed" in (tmp_path / "summary.md").read_text(encoding="utf-8")
 
 
 def _run(steps: list[dict[str, str]], event: str, folder: Path) -> dict[str, int]:
-    """Exit codes of the steps that an event runs; the data set is cut down to be quick."""
-    codes = {}
+    """Exit codes of the steps that run, as GitHub chooses them; the data set is cut down to be quick."""
+    codes: dict[str, int] = {}
     for step in steps:
-        wanted = re.fullmatch(r"github\.event_name == '(\w+)'", step.get("if", "")) or [None, event]
-        if step["name"] == "Install" or wanted[1] != event:
+        when = step.get("if", f"github.event_name == '{event}'")
+        wanted = re.fullmatch(r"github\.event_name == '(\w+)'", when)
+        assert wanted or when == "always()"
+        runs = when == "always()" or (wanted is not None and wanted[1] == event and not any(codes.values()))
+        if step["name"] == "Install" or not runs:
             continue
-        command = step["run"].replace("--limit 2000", "--limit 300")
+        command = step["run"].replace("--limit 2000", "--limit 600")
         path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
         done = subprocess.run(
             ["bash", "-e", "-c", command],
             cwd=folder,
-            env={**os.environ, "PATH": path},
+            env={**os.environ, "PATH": path, "GITHUB_STEP_SUMMARY": str(folder / "summary.md")},
             check=False,
             timeout=300,
         )

@@ -103,9 +103,17 @@ def test_merge_and_gc() -> None:
     invoke(*RUN, "--first", "10")
     invoke(*[*RUN[:-1], "other"])
     assert "5 files copied" in invoke("store", "merge", "kept", "other")
-    assert "5 files would be deleted" in invoke("store", "gc", "kept", "--dry-run")
-    assert "5 files deleted" in invoke("store", "gc", "kept")
-    assert "0 files deleted" in invoke("store", "gc", "kept")
+    assert "5 files, 0 not as they should be" in invoke("store", "verify", "kept")  # put together already
+    found = FileStore("kept")
+    for cell in found.cells().values():
+        found.write(cell, 0, found.read(cell).drop_columns(["place"]).slice(0, 10))
+    assert "5 files would be moved" in invoke("store", "gc", "kept", "--dry-run")
+    assert "5 files moved to quarantine" in invoke("store", "gc", "kept")
+    assert "0 files moved to quarantine" in invoke("store", "gc", "kept")
+    assert len(list(Path("kept/quarantine").rglob("*.parquet"))) == 5
+    assert "quarantine emptied" in invoke("store", "gc", "kept", "--yes")
+    assert not list(Path("kept/quarantine").rglob("*.parquet"))
+    assert [row["images"] for row in json.loads(invoke("store", "ls", "kept", "--json"))] == [20] * 5
 
 
 @pytest.mark.usefixtures("folder")
@@ -115,7 +123,13 @@ def test_merge_and_gc() -> None:
         ([*RUN[:3], "--suite", "imagnet-c", "--data", "toys"], "imagenet-c"),
         ([*RUN, "--batch-size", "many"], "auto and whole numbers"),
         (["run", "--model", "nosuch.onnx", "--suite", "mine.yaml", "--data", "toys"], "nosuch.onnx"),
-        (["query", "select nonsense", "--store", "kept"], "could not be answered"),
+        (["query", "select 1", "--store", "kpet"], "kpet is not a store"),
+        (["store", "ls", "kpet"], "kpet is not a store"),
+        (["store", "verify", "kpet"], "kpet is not a store"),
+        (["store", "gc", "kpet"], "kpet is not a store"),
+        (["store", "merge", "kept", "kpet"], "kpet is not a store"),
+        (["store", "merge", "toys", "kpet"], "kpet is not a store"),
+        (["store", "export", "kpet", "cells.csv"], "kpet is not a store"),
         (["store", "export", "kept", "cells.xlsx"], ".parquet"),
     ],
 )

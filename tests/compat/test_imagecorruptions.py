@@ -207,3 +207,35 @@ def test_importing_is_light():
     code = "import sys, beaufort.compat.imagecorruptions; print({'numba', 'cv2', 'torch'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
+
+
+STAND_IN = """
+import sys
+import beaufort.compat.imagecorruptions
+sys.modules["imagecorruptions"] = beaufort.compat.imagecorruptions
+import numpy as np
+import imagecorruptions
+import imagecorruptions.corruptions
+from imagecorruptions.corruptions import motion_blur
+from imagecorruptions import corrupt
+
+image = np.arange(48 * 48 * 3, dtype=np.uint8).reshape(48, 48, 3)
+np.random.seed(1)
+one = imagecorruptions.corruptions.gaussian_noise(image, 2)
+np.random.seed(1)
+two = corrupt(image, 2, "gaussian_noise")
+assert np.array_equal(one, two)
+assert callable(motion_blur)
+assert not hasattr(imagecorruptions.corruptions, "register")  # not the registry of another package
+"""
+
+
+def test_it_stands_in_for_the_original():
+    """A program that imports the original and its submodule by name gets this package."""
+    subprocess.run([sys.executable, "-c", STAND_IN], check=True, timeout=120)
+
+
+def test_the_submodule_has_every_function():
+    from beaufort.compat.imagecorruptions import corruptions
+
+    assert all(getattr(corruptions, name) is getattr(compat, name) for name in ALL)

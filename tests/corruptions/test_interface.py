@@ -99,8 +99,15 @@ def test_mistakes(options: dict[str, object], error: type[BeaufortError], says: 
 def test_wrong_number_of_ids() -> None:
     with pytest.raises(OptionError, match="2 images"):
         corruptions["fog"](np.stack([PHOTO, PHOTO]), 3, ids=["a"])
-    with pytest.raises(OptionError, match="in a list"):
-        corruptions["fog"](PHOTO, 3, ids="a")
+    for ids in ("a", b"a", 5, None.__class__, iter(["a"]), 1.5):
+        with pytest.raises(OptionError, match="must be a list"):
+            corruptions["fog"](PHOTO, 3, ids=ids)  # type: ignore[arg-type]
+
+
+def test_ids_that_are_no_unicode() -> None:
+    first, second = (corruptions["fog"](PHOTO, 3, ids=[name]) for name in ("\udce9.png", "\ud800"))
+    assert (first != second).any()
+    corrupt(PHOTO, corruption_name="fog", image_id="\udfff")
 
 
 @pytest.mark.parametrize("jobs", [0, -1, "2", 1.5])
@@ -115,26 +122,6 @@ def test_severity_when_none_is_given() -> None:
     for name, severity in published.items():
         none = corruptions[name](digit(), scale="mnist", ids=[1])
         assert np.array_equal(none, corruptions[name](digit(), severity, scale="mnist", ids=[1]))
-
-
-def test_auto_takes_the_nearest_scale() -> None:
-    for side, channels, scale in (
-        (28, 1, "mnist"),
-        (29, 1, "mnist"),
-        (30, 1, "cifar"),
-        (28, 3, "cifar"),
-        (16, 3, "cifar"),
-        (45, 3, "cifar"),
-        (46, 3, "tiny"),
-        (119, 3, "tiny"),
-        (120, 3, "imagenet"),
-        (258, 3, "imagenet"),
-        (259, 3, "inception"),
-        (900, 3, "inception"),
-    ):
-        image = picture(side, side + 20, channels)
-        out = corruptions["contrast"](image, 2)
-        assert np.array_equal(out, corruptions["contrast"](image, 2, scale=scale)), (side, channels)
 
 
 def test_auto_is_relative_where_there_are_no_constants() -> None:

@@ -12,6 +12,7 @@ import pytest
 from PIL import Image
 
 from beaufort.datasets import Problem, iterate, open_dataset
+from beaufort.datasets.huggingface import _Column
 from beaufort.errors import AssetError, ImageFileError, MissingExtraError, OptionError
 
 
@@ -65,3 +66,17 @@ def test_offline_asks_nobody(hf: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BEAUFORT_OFFLINE", "1")
     with pytest.raises(AssetError, match="BEAUFORT_OFFLINE"):
         open_dataset("hf:nobody/nothing#test")
+
+
+def test_rows_name_files_of_the_data_set_only(tmp_path: Path) -> None:
+    for place in ("data/a.png", "other.png"):
+        (tmp_path / place).parent.mkdir(exist_ok=True)
+        (tmp_path / place).write_bytes(png(1))
+    (tmp_path / "data" / "link.png").symlink_to(tmp_path / "other.png")
+    names = ["data/a.png", "other.png", "data/../other.png", "data/link.png", "a\0b"]
+    rows = [{"image": {"path": str(tmp_path / name)}} for name in names]
+    column = _Column(rows, "image", (tmp_path / "data",))
+    assert column.read(0).shape == (18, 20, 1)
+    for index in range(1, len(rows)):
+        with pytest.raises(ImageFileError, match="the row names"):
+            column.read(index)

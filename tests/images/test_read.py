@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import struct
+import time
+import tracemalloc
 import zlib
 from pathlib import Path
 
@@ -12,7 +14,7 @@ import pytest
 from PIL import Image
 
 from beaufort.errors import ImageFileError
-from beaufort.images import MAX_PIXELS, read_image
+from beaufort.images import MAX_PIXELS, MAX_SIDE, SUFFIXES, decode_image, read_image
 
 
 def picture(mode: str = "RGB", size: tuple[int, int] = (24, 20)) -> Image.Image:
@@ -123,7 +125,7 @@ def test_content_decides_not_the_name(tmp_path: Path) -> None:
 def test_animations_are_refused(tmp_path: Path, name: str) -> None:
     frames = [Image.new("RGB", (20, 20), (i * 80, 255 - i * 80, 0)) for i in range(3)]
     frames[0].save(tmp_path / name, save_all=True, append_images=frames[1:])
-    with pytest.raises(ImageFileError, match="has 3 frames"):
+    with pytest.raises(ImageFileError, match="more than one frame"):
         read_image(tmp_path / name)
 
 
@@ -166,3 +168,63 @@ def test_missing_files_and_pipes_are_refused(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.png")
     with pytest.raises(ImageFileError, match="regular file"):
         read_image(tmp_path / "pipe.png")
+
+
+def test_only_the_formats_that_are_meant_are_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pillow's reader of EPS starts Ghostscript."""
+    started: list[object] = []
+    monkeypatch.setattr("subprocess.Popen", lambda *args, **_: started.append(args))
+    monkeypatch.setattr("subprocess.check_call", lambda *args, **_: started.append(args))
+    picture = b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 20 20\n%%EndComments\nshowpage\n%%EOF\n"
+    (tmp_path / "cat.jpg").write_bytes(picture)
+    with pytest.raises(ImageFileError, match="not a picture of a format that can be read"):
+        read_image(tmp_path / "cat.jpg")
+    with pytest.raises(ImageFileError):
+        decode_image(picture)
+    assert not started
+
+
+@pytest.mark.parametrize("name", ["a.ico", "a.pcx", "a.sgi", "a.dds", "a.icns", "a.eps", "a.pdf"])
+def test_what_else_pillow_reads_is_refused(tmp_path: Path, name: str) -> None:
+    Image.new("RGB", (32, 32)).save(tmp_path / name)
+    with pytest.raises(ImageFileError, match="not a picture"):
+        read_image(tmp_path / name)
+
+
+@pytest.mark.parametrize("ending", sorted(SUFFIXES))
+def test_every_ending_that_is_looked_for_can_be_read(tmp_path: Path, ending: str) -> None:
+    Image.new("1" if ending == ".pbm" else "L" if ending == ".pgm" else "RGB", (32, 32)).save(
+        tmp_path / f"a{ending}", "PPM" if ending == ".pnm" else None
+    )
+    assert read_image(tmp_path / f"a{ending}").size == (32, 32)
+
+
+@pytest.mark.parametrize("size", [(1, 10**8), (10**8, 1), (MAX_SIDE + 1, 16), (10**5, 10**5), (2**31 - 1, 1)])
+def test_extreme_sides_are_refused_from_the_header(tmp_path: Path, size: tuple[int, int]) -> None:
+    (tmp_path / "a.png").write_bytes(png(*size, 8, 0, b"\0"))
+    assert (tmp_path / "a.png").stat().st_size < 100
+    tracemalloc.start()
+    try:
+        with pytest.raises(ImageFileError, match="pixels"):
+            read_image(tmp_path / "a.png")
+        assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_tiff_of_very_many_frames_is_refused_at_once(tmp_path: Path) -> None:
+    entries = [(256, 1), (257, 1), (258, 8), (259, 1), (262, 1), (273, 8), (277, 1), (278, 1), (279, 1)]
+    size = 2 + 12 * len(entries) + 4
+    content = bytearray(b"II*\0" + struct.pack("<I", 8))
+    for _ in range(50_000):
+        content += struct.pack("<H", len(entries))
+        for tag, value in entries:
+            content += struct.pack("<HHII", tag, 4, 1, value)
+        content += struct.pack("<I", len(content) + 4)
+    content[-4:] = bytes(4)
+    assert len(content) == 8 + 50_000 * size
+    (tmp_path / "a.tif").write_bytes(content)
+    start = time.monotonic()
+    with pytest.raises(ImageFileError, match="more than one frame"):
+        read_image(tmp_path / "a.tif")
+    assert time.monotonic() - start < 1

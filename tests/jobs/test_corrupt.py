@@ -14,8 +14,8 @@ import pytest
 from PIL import Image
 
 import beaufort
+from beaufort import files
 from beaufort.errors import AssetError, OptionError, UnknownNameError
-from beaufort.images import files
 from beaufort.jobs import Report, corrupt_tree
 from beaufort.jobs import _walk as walk_module
 from beaufort.jobs._pool import run_bounded
@@ -165,7 +165,7 @@ def test_bad_files_are_told_and_the_rest_is_done(tree: Path, tmp_path: Path) -> 
     assert list(found) == ["cut.png", "dangling.png", "empty.jpg", "moving.gif", "small.png", "text.jpg"]
     assert "cut short" in found["cut.png"]
     assert "0 bytes" in found["empty.jpg"]
-    assert "2 frames" in found["moving.gif"]
+    assert "more than one frame" in found["moving.gif"]
     assert "at least 16" in found["small.png"]
     assert len(contents(tmp_path / "out")) == 21
     (tree / "cut.png").write_bytes(content)

@@ -12,8 +12,9 @@ import pytest
 from PIL import Image
 
 import beaufort
+from beaufort import files as draft_files
 from beaufort.errors import ImageFileError, OptionError, UnknownNameError
-from beaufort.images import files, resize_short_side
+from beaufort.images import resize_short_side
 from beaufort.jobs import DATASETS, Report, make_dataset
 
 RNG = np.random.default_rng(8)
@@ -144,7 +145,9 @@ def test_a_full_disk_leaves_no_half_array(
     assert report.done == 0
     assert [path.name for path in out.iterdir()] == ["beaufort.json"]
     monkeypatch.undo()
-    (out / f".beaufort-{files._HOST}-{os.getpid()}-{'0' * 8}-3.part").write_bytes(b"left by a killed run")
+    (out / f".beaufort-{draft_files._HOST}-{os.getpid()}-{'0' * 8}-3.part").write_bytes(
+        b"left by a killed run"
+    )
     assert make_dataset("cifar10-c", cifar, out, names=["brightness", "contrast"]) == Report(done=3)
     assert not list(out.glob(".*"))
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import io
 import json
+import socket
 import threading
+import time
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -38,7 +41,7 @@ class Service:
                 status, content, headers = answer or (200, {"logits": means(body["images"])}, {})
                 text = content if isinstance(content, bytes) else json.dumps(content).encode()
                 self.send_response(status)
-                for name, value in {**headers, "Content-Length": str(len(text))}.items():
+                for name, value in {"Content-Length": str(len(text)), **headers}.items():
                     self.send_header(name, value)
                 self.end_headers()
                 self.wfile.write(text)
@@ -110,7 +113,7 @@ def test_retries_end(service: Service, photos: NDArray[np.uint8]) -> None:
 
 def test_retry_after(service: Service, photos: NDArray[np.uint8], monkeypatch: pytest.MonkeyPatch) -> None:
     waits: list[float] = []
-    one = adapter.Service(service.address, "here", None, 5, 2, None, waits.append)
+    one = adapter.Service(service.address, None, 5, 2, None, sleep=waits.append)
     service.answers = [(429, b"", {"Retry-After": "3"}), (503, b"", {}), None]
     one.classify(photos)
     assert waits[0] == 3
@@ -142,8 +145,9 @@ def test_timeout(service: Service, photos: NDArray[np.uint8], monkeypatch: pytes
 def test_token(service: Service, photos: NDArray[np.uint8], monkeypatch: pytest.MonkeyPatch) -> None:
     model = load_model(service.address, token="HOUSE_TOKEN")
     monkeypatch.delenv("HOUSE_TOKEN", raising=False)
-    with pytest.raises(ModelError, match="'HOUSE_TOKEN' is not set"):
+    with pytest.raises(ModelError, match="option token names must hold the token") as caught:
         model(photos)
+    assert "HOUSE" not in str(caught.value)
     monkeypatch.setenv("HOUSE_TOKEN", "s3cret")
     model(photos)
     assert service.asked[0]["headers"]["Authorization"] == "Bearer s3cret"
@@ -154,11 +158,14 @@ def test_token(service: Service, photos: NDArray[np.uint8], monkeypatch: pytest.
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        (b"<html>", "expected is JSON"),
-        ({"scores": []}, "expected is JSON"),
-        ({"logits": [[1, 2], [3]]}, "expected is JSON"),
-        ({"logits": [[1, 2]]}, r"6 images with logits of shape \(1, 2\)"),
-        ({"logits": [[1]] * 6, "version": "8"}, "answers as version '8' and was loaded as '7'"),
+        (b"<html>", "must answer with JSON"),
+        ({"scores": []}, "must answer with JSON"),
+        ({"logits": [[1, 2], [3]]}, "must answer with JSON"),
+        ({"logits": [[1, 2]]}, r"6 images with as many rows, got \(1, 2\)"),
+        (
+            {"logits": [[1]] * 6, "version": "8"},
+            "must answer as version '7', as which it was loaded, got '8'",
+        ),
     ],
 )
 def test_answers_that_are_none(service: Service, photos: NDArray[np.uint8], content: Any, told: str) -> None:
@@ -178,3 +185,54 @@ def test_addresses() -> None:
         with pytest.raises(OptionError):
             load_model(address, **options)
     assert load_model("https://host/a?key=secret").spec.source == "https://host/a"
+
+
+def test_secrets_stay_in_the_request(service: Service, photos: NDArray[np.uint8]) -> None:
+    model = load_model(
+        f"{service.address}?key=s3cret", token="HOUSE_TOKEN", name="http://me:s3cret@h/x?s3cret"
+    )
+    assert model.spec.source == service.address
+    assert "s3cret" not in repr(model) + json.dumps(model.spec.to_dict())
+    assert "HOUSE" not in repr(model)
+    for token in ("s3cret-value", "two words", ""):
+        with pytest.raises(OptionError, match="must be the name of an environment variable") as caught:
+            load_model(service.address, token=token)
+        assert "s3cret" not in str(caught.value)
+
+
+def test_connections_are_kept(photos: NDArray[np.uint8], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    monkeypatch.setattr(BaseHTTPRequestHandler, "protocol_version", "HTTP/1.1")
+    running = Service()
+    places: set[Any] = set()
+    taken = running.server.process_request
+    monkeypatch.setattr(
+        running.server, "process_request", lambda request, place: (places.add(place), taken(request, place))
+    )
+    load_model(running.address, max_batch=1)(photos)
+    assert (len(running.asked), len(places)) == (6, 1)
+    running.close()
+
+
+def test_a_service_that_dribbles_is_left(photos: NDArray[np.uint8]) -> None:
+    """Each byte comes in time; the answer does not."""
+    line = socket.create_server(("127.0.0.1", 0))
+
+    def dribble() -> None:
+        with line.accept()[0] as caller, contextlib.suppress(OSError):
+            while True:
+                caller.sendall(b"H")
+                time.sleep(0.05)
+
+    threading.Thread(target=dribble, daemon=True).start()
+    start = time.monotonic()
+    with pytest.raises(ModelError, match=r"timed out after 0\.5 s"):
+        load_model(f"http://127.0.0.1:{line.getsockname()[1]}/", timeout=0.5, retries=0)(photos)
+    assert time.monotonic() - start < 2
+    line.close()
+
+
+def test_a_cut_answer_is_asked_for_again(service: Service, photos: NDArray[np.uint8]) -> None:
+    service.answers = [(200, b'{"logits": [[1, 2', {"Content-Length": "400"}), None]
+    assert load_model(service.address)(photos).shape == (6, 3)
+    assert len(service.asked) == 2

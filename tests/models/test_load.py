@@ -148,3 +148,12 @@ def test_torchvision_can_be_imported_in_a_fresh_process() -> None:
         pytest.skip("torchvision is not installed")
     child = subprocess.run([sys.executable, "-c", VISION], capture_output=True, text=True, check=False)
     assert child.stdout == "2\n", child.stderr
+
+
+@pytest.mark.parametrize("kind", ["onnx", "torch", "transformers", "demo"])
+@pytest.mark.parametrize("name", ["x" * 5000, "a\0b", "\ud800"], ids=["long", "nul", "surrogate"])
+def test_names_that_no_file_has(kind: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BEAUFORT_OFFLINE", "1")
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    with pytest.raises(BeaufortError):
+        load_model(f"{kind}:{name}")

@@ -13,7 +13,7 @@ from skimage import color, feature
 
 from beaufort.ops import cpu_ops
 from beaufort.ops.cpu._pixels import border_index
-from beaufort.ops.cpu.blur import disk
+from beaufort.ops.cpu.blur import disk, zoom_positions
 from beaufort.testing._contracts import digit, picture
 
 OPS = cpu_ops()
@@ -251,3 +251,18 @@ def test_outline(variant: int) -> None:
     assert np.array_equal(
         OPS.outline(photo, 1.0, 0.1, 0.2)[0, ..., 0], feature.canny(photo[0, ..., 0] / 255) * 255
     )
+
+
+def test_soft_cells_of_whole_pixels_are_pixel_cells() -> None:
+    """At softness 0, up to the rounding of the two passes."""
+    image = np.ascontiguousarray(PHOTO[:, :32, :32])
+    for rows, columns in ((24, 20), (30, 27), (28, 13)):
+        assert off_by(OPS.soft_cells(image, rows, columns, 0.0), OPS.pixel_cells(image, rows, columns)) <= 1
+
+
+def test_a_zoom_like_its_own_size_is_the_zoom() -> None:
+    for size in (32, 64, 224):
+        for factor in (1.0, 1.07, 1.25, 3.0):
+            before, share = zoom_positions(size, factor)
+            like, its_share = zoom_positions(size, factor, (size, size, 0.0))
+            assert np.allclose(before + share, like + its_share)

@@ -68,6 +68,23 @@ def test_displace_zero(put, images: np.ndarray) -> None:
     assert same(out, CPU.displace_zero(source, right, down))
 
 
+@pytest.mark.parametrize("cells", [(5, 40), (14, 18), (22, 27), (37, 45)])
+def test_soft_cells(put, cells: tuple[int, int]) -> None:
+    for softness in (0.0, 0.3, 1.0):
+        counts = cells[0] * 0.97, cells[1] * 0.97
+        wanted = CPU.soft_cells(PHOTOS, *counts, softness)
+        assert np.array_equal(ops.soft_cells(put(PHOTOS), *counts, softness).cpu().numpy(), wanted)
+
+
+def test_mix(put) -> None:
+    versions = [np.roll(PHOTOS, shift, axis=2) for shift in range(3)]
+    weights = [0.5, 0.25 + 1 / 256, 0.25 - 1 / 256]
+    exact = np.rint(sum(w * v.astype(float) for w, v in zip(weights, versions, strict=True)))
+    wanted = CPU.mix(versions, weights)
+    assert np.abs(wanted - exact).max() <= 1
+    assert np.array_equal(ops.mix([put(v) for v in versions], weights).cpu().numpy(), wanted)
+
+
 @pytest.mark.parametrize("cells", [(1, 1), (5, 40), (14, 18), (22, 27), (37, 45)])
 def test_pixel_cells(put, cells: tuple[int, int]) -> None:
     assert np.array_equal(ops.pixel_cells(put(PHOTOS), *cells).cpu().numpy(), CPU.pixel_cells(PHOTOS, *cells))

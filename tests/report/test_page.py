@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import time
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,7 +19,8 @@ from beaufort.report.breaking import breaking_points
 from beaufort.report.classes import find_worst_classes
 from beaufort.report.curves import baseline_errors, mean_curves
 from beaufort.report.headline import about, headline
-from beaufort.report.made import made, without_folders
+from beaufort.report.made import _command, made, without_folders
+from beaufort.report.tidy import to_csv
 from beaufort.results import Scores
 from beaufort.suites import get_suite
 
@@ -238,3 +241,33 @@ def test_a_hundred_models_are_one_small_page(make: SimpleNamespace) -> None:
     taken = time.perf_counter() - start
     assert len(page) < 4_000_000
     assert taken < 30
+
+
+def test_an_infinite_loss_is_shown_as_such(scores: Scores) -> None:
+    """A true class of probability 0 has one, and JSON has no word for it."""
+    model = scores.models[0]
+    calibration = {name: replace(one, nll=math.inf) for name, one in model.calibration.items()}
+    page = to_html(replace(scores, models=(replace(model, calibration=calibration), *scores.models[1:])))
+    facts = next(json.loads(script) for script in Reader(page).scripts if script.lstrip().startswith("{"))
+    assert {one["nll"] for one in facts["models"][0]["calibration"].values()} == {None}
+
+
+def test_secrets_of_old_records_are_not_shown() -> None:
+    """Stores of earlier versions have the command as it was typed."""
+    words = [
+        "beaufort",
+        "run",
+        "--model",
+        "http://h/c?key=SECRET",
+        "--set",
+        "token=HIDDEN",
+        "--store=s3://a:SECRET@b",
+    ]
+    assert _command(words) == "beaufort run --model http://h/c --set token=… --store=s3://b".replace(
+        "token=…", "'token=…'"
+    )
+
+
+def test_names_are_no_formulas(scores: Scores) -> None:
+    model = replace(scores.models[0], model="=HYPERLINK(1)")
+    assert "\n'=HYPERLINK(1)," in to_csv(replace(scores, models=(model,)))

@@ -29,23 +29,7 @@ from beaufort.store import (
     summarize,
     unanswered,
 )
-
-
-def cell(
-    model: str = "net", corruption: str | None = "fog", severity: int | None = 3, **facts: object
-) -> Cell:
-    return Cell(
-        {"name": model, "digest": f"of {model}", **facts},
-        {"name": "digits", "digest": "x"},
-        {"corruption": corruption, "severity": severity},
-    )
-
-
-def answers(start: int, stop: int, *, seed: int = 0, classes: int = 10) -> pa.Table:
-    rng = np.random.default_rng([seed, start])
-    labels = rng.integers(0, classes, stop - start)
-    logits = rng.normal(0, 2, (stop - start, classes))
-    return predictions([f"test/{i}" for i in range(start, stop)], labels, logits)
+from tests.torture.stores import answers, cell
 
 
 @pytest.fixture(params=["folder", "memory"])
@@ -136,10 +120,11 @@ def test_damage_is_found_and_done_again(tmp_path: Path) -> None:
     content[200] ^= 0xFF  # a flipped byte inside
     paths[1].write_bytes(bytes(content))
     paths[2].write_bytes(paths[3].read_bytes())  # another piece under its name
-    assert [finding.path for finding in store.verify()] == [piece.path for piece in pieces[:2]]
-    assert store.missing(cell(), 160) == [(0, 40)]
+    assert [finding.path for finding in store.verify()] == [piece.path for piece in pieces[:3]]
+    assert store.missing(cell(), 160) == [(0, 120)]
     store.collect()
-    assert store.missing(cell(), 160) == [(0, 80)]
+    assert store.missing(cell(), 160) == [(0, 120)]
+    assert [piece.path for piece in store.pieces()] == [pieces[3].path]
 
 
 def test_a_file_of_another_cell_is_not_believed(tmp_path: Path) -> None:
@@ -158,8 +143,10 @@ def test_merge(tmp_path: Path) -> None:
     other.write(cell("second"), 0, answers(0, 20))
     broken = other.write(cell("third"), 0, answers(0, 20))
     (tmp_path / "other" / broken.path).write_bytes(b"")
-    assert len(one.merge(other)) == 2
-    assert one.merge(other) == []
+    copied, left = one.merge(other)
+    assert len(copied) == 2
+    assert [finding.path for finding in left] == [broken.path]
+    assert one.merge(other).copied == []
     assert len(one.read(cell())) == 40
     assert cell("third") not in one
 
@@ -215,7 +202,7 @@ def test_questions(store: FileStore) -> None:
 WRITER = """
 import sys
 sys.path.insert(0, sys.argv[2])
-from test_store import answers, cell
+from tests.torture.stores import answers, cell
 from beaufort.store import FileStore
 store = FileStore(sys.argv[1])
 print("ready", flush=True)
@@ -228,7 +215,7 @@ print("done", flush=True)
 
 def test_kill_it_at_any_moment(tmp_path: Path) -> None:
     """Thirty kills at random times: what is there is whole, and in the end everything is there."""
-    command = [sys.executable, "-c", WRITER, str(tmp_path / "killed"), str(Path(__file__).parent)]
+    command = [sys.executable, "-c", WRITER, str(tmp_path / "killed"), str(Path(__file__).parents[2])]
     rng = random.Random(0)
     kills = 0
     store = FileStore(tmp_path / "killed")
@@ -255,7 +242,7 @@ def test_kill_it_at_any_moment(tmp_path: Path) -> None:
 
 
 def test_files_can_be_read_without_us(store: FileStore, tmp_path: Path) -> None:
-    if store.filesystem is not None:
+    if not store.disk.local:
         pytest.skip("on a disk only")
     piece = store.write(cell(), 0, answers(0, 20), {"versions": {"beaufort": "0"}})
     table = pq.read_table(Path(store.location) / piece.path, partitioning=None)
@@ -277,7 +264,7 @@ def test_gather(store: FileStore) -> None:
 
 
 def test_the_index_is_only_a_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("beaufort.store.sql._WORTH_AN_INDEX", 1)
+    monkeypatch.setattr("beaufort.store._index._WORTH_AN_INDEX", 1)
     store = FileStore(tmp_path)
     sql = "select model, images, accuracy from cells order by model"
     store.write(cell(), 0, answers(0, 20))
@@ -291,7 +278,7 @@ def test_the_index_is_only_a_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     (tmp_path / "index.parquet").write_bytes(b"nonsense")
     assert len(query(store, sql)) == 1
     opened = []
-    monkeypatch.setattr(FileStore, "_footer", lambda self, piece: opened.append(piece))
+    monkeypatch.setattr(FileStore, "footer", lambda self, piece: opened.append(piece))
     query(store, sql)
     assert not opened  # everything was remembered
 

@@ -17,6 +17,7 @@ from beaufort.catalog._cache import State, cache_folder, digest, state
 from beaufort.catalog._entries import Asset, assets, entries
 from beaufort.catalog._sources import Source, Tell, Unpack, arriving_at, gunzip, pour
 from beaufort.errors import AssetError
+from beaufort.files import put_in_place
 
 __all__ = ["fetch", "is_offline", "pull"]
 
@@ -80,7 +81,7 @@ def _get(asset: Asset, path: Path, tell: Tell) -> Path:
         try:
             found = _try(source, part, asset, tell)
             if found == asset.sha256:
-                part.replace(path)
+                put_in_place(part, path)
                 return path
             tried.append(f"{source.place}: {_wrong(found, asset)}")
             _log.warning("%s", tried[-1])

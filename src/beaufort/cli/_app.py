@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
+import os
+import sys
 from typing import Annotated, Any
 
 import typer
@@ -18,12 +22,16 @@ from beaufort.cli import (
     gate,
     ls,
     make,
+    place,
+    power,
     report,
     run,
     store,
+    testbed,
     validate,
 )
 from beaufort.errors import BeaufortError
+from beaufort.sanitize import printable, without_secrets
 
 __all__ = ["app", "main"]
 
@@ -31,12 +39,20 @@ __all__ = ["app", "main"]
 class _Group(TyperGroup):
     """The one place where an error becomes a message and an exit code."""
 
+    def main(self, *args: Any, **options: Any) -> Any:
+        try:
+            return super().main(*args, **options)
+        except OSError as error:  # a full disk behind stdout, a folder that may not be read
+            _tell(f"the system refused: {error}")
+            _forget_output()
+            sys.exit(2)
+
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
         except BeaufortError as error:
             notes = "".join(f" [{note}]" for note in getattr(error, "__notes__", ()))
-            typer.echo(f"beaufort: {error}{notes}", err=True)
+            _tell(f"{error}{notes}")
             raise typer.Exit(2) from None
         except KeyboardInterrupt:
             typer.echo(
@@ -44,6 +60,21 @@ class _Group(TyperGroup):
                 err=True,
             )
             raise typer.Exit(130) from None
+
+
+def _tell(message: str) -> None:
+    """Say what is wrong; an error may quote a file, a name or a service, so it is made harmless first."""
+    with contextlib.suppress(OSError):
+        typer.echo(f"beaufort: {printable(without_secrets(message), keep=chr(10))}", err=True)
+
+
+def _forget_output() -> None:
+    """Throw away what stdout could not take; Python would complain about it once more when it ends."""
+    with contextlib.suppress(OSError, ValueError):
+        sys.stdout.flush()
+        return
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 app = typer.Typer(
@@ -72,8 +103,8 @@ def beaufort(
 
     `beaufort corrupt photos/ corrupted/ --corruption fog,snow --severity 1-5`
 
-    Exit codes: 0 all is well; 1 some files had problems, told at the end; 2 the command cannot be
-    carried out as given; 130 interrupted.
+    Exit codes: 0 all is well; 1 some files had problems, told at the end, or a gate failed; 2 the command
+    cannot be carried out as given; 3 a gate cannot decide; 130 interrupted.
     """
 
 
@@ -84,25 +115,42 @@ app.command()(gallery.gallery)
 app.command()(run.run)
 app.command()(compare.compare)
 app.command()(gate.gate)
+app.command()(power.power)
 app.command()(validate.validate)
 app.command()(check.check)
 app.command()(report.report)
+app.command()(place.place)
 app.command()(store.query)
 app.add_typer(ls.app, name="ls")
 app.add_typer(data.app, name="data")
 app.add_typer(store.app, name="store")
+app.add_typer(testbed.app, name="testbed")
 
 
 def main() -> None:
     """Run the command line."""
-    _quiet()
+    _set_warnings()
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a character that it has no code for must not end a command
+            stream.reconfigure(errors="backslashreplace")
     app()
 
 
-def _quiet() -> None:
-    """Pillow warns about a huge picture before it is refused; the refusal says enough."""
+def _set_warnings() -> None:
+    """Show our own as notes; leave out Pillow's about a huge picture, whose refusal says enough."""
     import warnings
 
     from PIL import Image
 
+    from beaufort.errors import SizeWarning
+
+    show = warnings.showwarning
+
+    def note(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
+        if issubclass(category, SizeWarning):
+            typer.echo(f"note: {message}", err=True)
+        else:
+            show(message, category, *place, **more)
+
+    warnings.showwarning = note
     warnings.simplefilter("ignore", Image.DecompressionBombWarning)

@@ -6,9 +6,11 @@ import contextlib
 import json
 import sys
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import typer
+
+from beaufort.sanitize import printable
 
 if TYPE_CHECKING:
     from beaufort.jobs import Report
@@ -37,6 +39,7 @@ def progress_bar(title: str = "") -> Iterator[Show | None]:
         yield None
         return
     from rich.console import Console
+    from rich.markup import escape
     from rich.progress import (
         BarColumn,
         MofNCompleteColumn,
@@ -50,7 +53,9 @@ def progress_bar(title: str = "") -> Iterator[Show | None]:
     times = TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn(), TextColumn("{task.fields[about]}")
     with Progress(*columns, *times, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(title, total=None, about="")
-        yield lambda done, total, about="": bar.update(task, completed=done, total=total, about=about)
+        yield lambda done, total, about="": bar.update(
+            task, completed=done, total=total, about=escape(printable(about))
+        )
 
 
 def finish(report: Report, output: object, *, as_json: bool) -> None:
@@ -84,15 +89,9 @@ def _tell_problems(report: Report) -> None:
         typer.echo(f"stopped: {printable(report.stopped)}", err=True)
 
 
-def printable(text: Any) -> str:
-    """Text that cannot steer a terminal: file names may hold anything."""
-    return "".join(
-        c if c.isprintable() else c.encode("unicode_escape", "surrogatepass").decode() for c in str(text)
-    )
-
-
 def table(rows: Sequence[Sequence[str]]) -> str:
-    """Rows as lines of aligned columns; the last is as long as it is."""
+    """Rows as lines of aligned columns, harmless to a terminal; the last is as long as it is."""
+    rows = [[printable(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)][:-1]
     lines = (
         "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[-1]])

@@ -12,16 +12,21 @@ from beaufort.errors import OptionError
 __all__ = [
     "Baseline",
     "Classes",
+    "ClusterBy",
     "Convention",
+    "GroupBy",
     "Jobs",
     "Json",
     "Labels",
     "ResultSeed",
     "Seed",
+    "Seeds",
     "Store",
     "SuiteOfStore",
     "Truths",
+    "column",
     "comma_list",
+    "seed_models",
     "severity_list",
 ]
 
@@ -65,6 +70,27 @@ Truths = Annotated[
     str | None,
     typer.Option(help="JSON file with the labels of each image of which any is right, as ReaL's."),
 ]
+ClusterBy = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE.csv:COLUMN",
+        help="Images of one value (patient, video, photographer) are not independent: intervals are over "
+        "values.",
+    ),
+]
+GroupBy = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE.csv:COLUMN", help="Accuracy for each value (hospital, camera) and the worst of them."
+    ),
+]
+Seeds = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME=MODEL,MODEL,…",
+        help="Trainings of one recipe: the mean and the spread over them; may be repeated.",
+    ),
+]
 
 _PART = re.compile(r"([1-5])(?:-([1-5]))?")
 
@@ -93,3 +119,27 @@ def severity_list(text: str) -> list[int]:
             )
         found.update(range(int(match[1]), int(match[2] or match[1]) + 1))
     return sorted(found)
+
+
+def column(text: str | None) -> dict[str, str] | None:
+    """The values of `FILE.csv:COLUMN` by image id; None if no column is named."""
+    from beaufort.results import read_column
+
+    return None if text is None else read_column(text)
+
+
+def seed_models(texts: list[str] | None) -> dict[str, list[str]]:
+    """The models that are trainings of each recipe.
+
+    >>> seed_models(["net=net_1,net_2"])
+    {'net': ['net_1', 'net_2']}
+    """
+    found: dict[str, list[str]] = {}
+    for text in texts or []:
+        name, _, models = text.partition("=")
+        if not name.strip() or not comma_list(models):
+            raise OptionError(f"seeds must be given as NAME=MODEL,MODEL,…, got {text!r}")
+        if name.strip() in found:
+            raise OptionError(f"seeds must name each recipe once, got {name.strip()!r} again")
+        found[name.strip()] = comma_list(models)
+    return found

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -62,7 +60,6 @@ def check(
     given = parse_options(options or [])
     said = (("device", device), ("threads", threads), ("classes", classes))
     given.update({key: value for key, value in said if value is not None})
-    sys.path.insert(0, str(Path.cwd()))  # python:module:factory of a file in this folder
     loaded = load_model(model, **given)
     accuracy = space = None
     if images is None:

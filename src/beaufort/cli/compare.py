@@ -9,7 +9,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from beaufort.cli._console import printable, table
-from beaufort.cli._options import Baseline, Json, ResultSeed, Store, SuiteOfStore
+from beaufort.cli._options import (
+    Baseline,
+    ClusterBy,
+    GroupBy,
+    Json,
+    ResultSeed,
+    Seeds,
+    Store,
+    SuiteOfStore,
+    column,
+    seed_models,
+)
 
 if TYPE_CHECKING:
     from beaufort.results import Comparison
@@ -28,6 +39,9 @@ def compare(
     suite: SuiteOfStore = None,
     baseline: Baseline = None,
     seed: ResultSeed = None,
+    cluster_by: ClusterBy = None,
+    group_by: GroupBy = None,
+    seeds: Seeds = None,
     every: Annotated[
         bool,
         typer.Option("--all", help="Show all conditions, not only the significant, and calibration scores."),
@@ -47,7 +61,13 @@ def compare(
     from beaufort.results import join_results, open_target
 
     parts = [open_target(text, store, suite=suite, seed=seed) for text in results]
-    comparison = compare_models(join_results(parts), baseline=baseline)
+    comparison = compare_models(
+        join_results(parts),
+        baseline=baseline,
+        clusters=column(cluster_by),
+        groups=column(group_by),
+        seeds=seed_models(seeds),
+    )
     if as_json:
         typer.echo(json.dumps(_as_dict(comparison), indent=2))
     else:
@@ -56,11 +76,13 @@ def compare(
 
 def _show(comparison: Comparison, every: bool) -> None:
     from beaufort.metrics import metrics
+    from beaufort.report._text import units
 
     scores = comparison.scores
     against = f", baseline {scores.reference.title}" if scores.reference else ""
     typer.echo(
-        f"{scores.suite} on {scores.results.dataset}, {scores.images} images{against}; 95 % intervals\n"
+        f"{scores.suite} on {scores.results.dataset}, {scores.images} images{against}; "
+        f"{100 * scores.level:g} % intervals over {units(scores)}\n"
     )
     for note in scores.notes:
         typer.echo(f"note: {note}\n")
@@ -92,6 +114,7 @@ def _show(comparison: Comparison, every: bool) -> None:
     )
     if every:
         _show_calibration(comparison)
+    _show_groups(comparison)
     _show_seeds(comparison)
     for (first, second), tests in comparison.conditions.items():
         shown = [test for test in tests if every or test.p_holm < 0.05]
@@ -130,6 +153,16 @@ def _show_calibration(comparison: Comparison) -> None:
     typer.echo("\n" + table([("difference", "images", "calibration", "each interval by itself"), *rows]))
 
 
+def _show_groups(comparison: Comparison) -> None:
+    for model in comparison.scores.models:
+        if model.groups is None:
+            continue
+        rows = [(printable(name), f"{one:.1%}", str(one.n)) for name, one in model.groups.accuracies.items()]
+        typer.echo(f"\n{printable(model.model)}, accuracy by group; these intervals hold together:")
+        typer.echo(table([("group", "accuracy", "n"), *rows]))
+        typer.echo(f"worst group: {model.groups.worst:.1%} ({printable(model.groups.worst_name)})")
+
+
 def _show_seeds(comparison: Comparison) -> None:
     from beaufort.metrics import metrics
 
@@ -144,7 +177,7 @@ def _show_seeds(comparison: Comparison) -> None:
             )
             for name, one in seeds.metrics.items()
         ]
-        typer.echo(table([("metric", "mean, interval over images", "SD over trainings", "range"), *rows]))
+        typer.echo(table([("metric", "mean, these trainings", "SD over trainings", "range"), *rows]))
 
 
 def _points(estimate: Estimate) -> str:
@@ -174,6 +207,8 @@ def _as_dict(comparison: Comparison) -> dict[str, Any]:
             for one in comparison.differences
         ],
         "calibration": [{**vars(one), "difference": vars(one.difference)} for one in comparison.calibration],
+        "clusters": scores.clusters,
+        "groups": {one.model: asdict(one.groups) for one in scores.models if one.groups is not None},
         "seeds": [asdict(one) for one in scores.seeds],
         "conditions": [
             {

@@ -3,98 +3,152 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Annotated
+import os
+import traceback
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from beaufort.cli._console import printable
-from beaufort.cli._options import Json, ResultSeed, Store, SuiteOfStore
+from beaufort.cli._options import ClusterBy, Json, ResultSeed, Store, SuiteOfStore, column
+from beaufort.errors import BeaufortError, OptionError
 
 if TYPE_CHECKING:
     from beaufort.results import Verdict
 
 __all__ = ["gate"]
 
+_SUMMARY = "GITHUB_STEP_SUMMARY"
+
 
 def gate(
-    baseline: Annotated[
-        str, typer.Option(help="The old result: a STORE of one model, STORE::MODEL, or a MODEL of --store.")
-    ],
     result: Annotated[
         str | None,
-        typer.Argument(help="The new one, named likewise; the only model of --store if not given."),
+        typer.Argument(
+            help="The new result: a MODEL of --store, a STORE of one model, or STORE::MODEL; the only model "
+            "of --store if not given."
+        ),
     ] = None,
     *,
+    baseline: Annotated[
+        str | None, typer.Option(help="The old result, named likewise; not needed if a floor is given.")
+    ] = None,
     store: Store = "results",
     max_drop: Annotated[
         float, typer.Option(min=0, help="How many points of the metric it may be worse.")
-    ] = 0.0,
+    ] = 1.0,
+    rule: Annotated[
+        str,
+        typer.Option(
+            help="noninferiority: passed only if a larger drop is ruled out. significance: failed only if "
+            "the drop is larger and surely above zero; never undecided."
+        ),
+    ] = "noninferiority",
     metric: Annotated[
         str | None, typer.Option(help="mce, relative_mce or mean_accuracy; the suite's first if not given.")
+    ] = None,
+    require: Annotated[
+        float | None,
+        typer.Option(min=0, help="Percent that the metric must be at most (mCE) or at least (accuracy)."),
+    ] = None,
+    min_clean: Annotated[
+        float | None, typer.Option(min=0, max=100, help="Least accuracy on clean images, percent.")
+    ] = None,
+    min_worst: Annotated[
+        float | None, typer.Option(min=0, max=100, help="Least accuracy under the worst corruption, percent.")
     ] = None,
     suite: SuiteOfStore = None,
     seed: ResultSeed = None,
     reference: Annotated[
         str | None, typer.Option(help="What mCE divides by: alexnet, conv1, …; the suite's own if not given.")
     ] = None,
+    cluster_by: ClusterBy = None,
+    junit: Annotated[
+        Path | None, typer.Option(help="Write JUnit's XML here: a test case for each check.")
+    ] = None,
+    github_summary: Annotated[
+        bool, typer.Option("--github-summary", help=f"Append a table to the file that ${_SUMMARY} names.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
-    """Fail if a model got worse: by more than is allowed, and by more than chance.
+    """Say whether a model is good enough: passed, failed, or undecided.
 
     `beaufort gate --store results --baseline main-results --max-drop 1.0`
 
-    Exit code 0: good enough. 1: worse by more than --max-drop points, and the whole 95 % interval of the
-    paired difference lies on the worse side. 2: the two cannot be compared: other data, another seed,
-    another suite or version of it, or answers that are missing.
+    Exit code 0, passed: the whole 95 % interval is within the limit, for each check. 1, failed: the whole
+    interval of a check is beyond it. 3, undecided: a limit lies in its interval, and more images are needed.
+    2: there is no answer, as something is missing, damaged, or cannot be compared: other data, another seed,
+    another suite or version of it.
     """
+    try:
+        summary = _summary_file() if github_summary else None
+        verdict = _judged(
+            result,
+            baseline,
+            store,
+            suite,
+            seed,
+            max_drop=max_drop / 100,
+            rule=rule,
+            metric=metric,
+            require=_share(require),
+            min_clean=_share(min_clean),
+            min_worst=_share(min_worst),
+            reference=reference,
+            clusters=column(cluster_by),
+        )
+        _write(verdict, junit, summary)
+        _show(verdict, as_json)
+    except BeaufortError:
+        raise
+    except Exception:  # Python would end with 1, and that means "failed"
+        typer.echo(f"{traceback.format_exc()}beaufort: no answer, because of the error above", err=True)
+        raise typer.Exit(2) from None
+    raise typer.Exit({"passed": 0, "failed": 1, "undecided": 3}[verdict.answer])
+
+
+def _judged(
+    result: str | None, baseline: str | None, store: str, suite: str | None, seed: int | None, **options: Any
+) -> Verdict:
     from beaufort.results import gate as judge
     from beaufort.results import open_target
 
-    old = open_target(baseline, store, suite=suite, seed=seed)
     new = open_target(store if result is None else result, store, suite=suite, seed=seed)
-    verdict = judge(new, old, max_drop=max_drop / 100, metric=metric, reference=reference)
-    if as_json:
-        typer.echo(json.dumps(_as_dict(verdict, new.models[0], old.models[0]), indent=2))
-    else:
-        typer.echo(_told(verdict, printable(new.models[0]), printable(old.models[0])))
-    if not verdict.ok:
-        raise typer.Exit(1)
+    old = None if baseline is None else open_target(baseline, store, suite=suite, seed=seed)
+    return judge(new, old, **options)
 
 
-def _told(verdict: Verdict, new: str, old: str) -> str:
-    from beaufort.metrics import metrics
+def _share(percent: float | None) -> float | None:
+    return None if percent is None else percent / 100
 
-    title = metrics[verdict.metric].title
-    drop = verdict.drop
-    change = (
-        f"{abs(100 * drop.value):.2f} points {'worse' if drop.value > 0 else 'better'}, "
-        f"95 % interval of the drop [{100 * drop.low:+.2f}, {100 * drop.high:+.2f}]"
-        if drop.value
-        else "no difference"
-    )
-    lines = [
-        f"{title} of {new}: {verdict.model:.2%}",
-        f"{title} of the baseline {old}: {verdict.baseline:.2%}",
-        f"{change}; {100 * verdict.max_drop:g} points allowed, {drop.n} images",
-    ]
-    if not verdict.ok:
-        lines.append("gate: failed, worse than allowed and by more than chance")
-    elif drop.value > verdict.max_drop:
-        lines.append(
-            "gate: passed; the drop is larger than allowed, but may be chance: use more images to know"
+
+def _summary_file() -> Path:
+    if not (name := os.environ.get(_SUMMARY)):
+        raise OptionError(
+            f"--github-summary must have a file in ${_SUMMARY}, got none; GitHub Actions sets it"
         )
+    return Path(name)
+
+
+def _write(verdict: Verdict, junit: Path | None, summary: Path | None) -> None:
+    from beaufort.files import write_bytes
+    from beaufort.report.verdict import verdict_junit, verdict_markdown
+
+    try:
+        if junit is not None:
+            write_bytes(junit, verdict_junit(verdict))
+        if summary is not None:
+            with summary.open("a", encoding="utf-8") as file:
+                file.write(verdict_markdown(verdict))
+    except OSError as error:
+        raise OptionError(f"{error.filename} cannot be written ({error.strerror or error})") from None
+
+
+def _show(verdict: Verdict, as_json: bool) -> None:
+    from beaufort.report.verdict import verdict_dict, verdict_lines
+
+    if as_json:
+        typer.echo(json.dumps(verdict_dict(verdict), indent=2))
     else:
-        lines.append("gate: passed")
-    return "\n".join(lines)
-
-
-def _as_dict(verdict: Verdict, new: str, old: str) -> dict[str, object]:
-    return {
-        "ok": verdict.ok,
-        "significant": verdict.significant,
-        "metric": verdict.metric,
-        "model": {"name": new, **vars(verdict.model)},
-        "baseline": {"name": old, **vars(verdict.baseline)},
-        "drop": vars(verdict.drop),
-        "max_drop": verdict.max_drop,
-    }
+        typer.echo("\n".join(map(printable, verdict_lines(verdict))))

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from beaufort.cli._console import printable, progress_bar
-from beaufort.cli._options import Baseline, Convention, Labels, ResultSeed, SuiteOfStore, Truths
+from beaufort.cli._options import (
+    Baseline,
+    ClusterBy,
+    Convention,
+    GroupBy,
+    Labels,
+    ResultSeed,
+    Seeds,
+    SuiteOfStore,
+    Truths,
+    column,
+    seed_models,
+)
 from beaufort.errors import OptionError
 
 if TYPE_CHECKING:
@@ -49,6 +60,9 @@ def report(
     convention: Convention = None,
     truths: Truths = None,
     title: Annotated[str | None, typer.Option(help="Of the page.")] = None,
+    cluster_by: ClusterBy = None,
+    group_by: GroupBy = None,
+    seeds: Seeds = None,
     seed: ResultSeed = None,
     draw: Annotated[int, typer.Option(help="Seed of what is drawn here: resamples, images, mistakes.")] = 0,
     resamples: Annotated[
@@ -77,10 +91,24 @@ def report(
         check_output(target)
     results = open_results(store, suite=suite, seed=seed, labels=labels, convention=convention, truths=truths)
     wanted = _wanted(results, model)
-    scores = score(results, baseline=baseline, models=wanted, resamples=resamples, seed=draw)
+    scores = score(
+        results,
+        baseline=baseline,
+        models=wanted,
+        clusters=column(cluster_by),
+        groups=column(group_by),
+        seeds=seed_models(seeds),
+        resamples=resamples,
+        seed=draw,
+    )
+    for name, lacks in sorted(results.incomplete.items()) if wanted is None else ():
+        typer.echo(
+            f"note: {printable(name)} is left out: it lacks {lacks} conditions of {printable(results.suite)}",
+            err=True,
+        )
     examples = _examples(scores, data, pictures, ask or [], draw)
     if target is None:
-        typer.echo(to_text(scores, kind), nl=False)
+        typer.echo(printable(to_text(scores, kind), keep="\n\t"), nl=False)
         return
     write_report(scores, target, format=kind, examples=examples, title=title)
     size = target.stat().st_size
@@ -132,6 +160,5 @@ def _examples(
     with progress_bar("pictures") as progress:
         if data is not None:
             return examples_of_data(scores, data, seed=draw, progress=progress)
-        sys.path.insert(0, str(Path.cwd()))  # python:module:factory of a file in this folder
         assert pictures is not None
         return examples_of_pictures(scores, pictures, ask=ask, progress=progress)

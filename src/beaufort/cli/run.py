@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-import sys
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -89,7 +87,6 @@ def run(
         {key: value for key, value in (("device", device), ("classes", classes)) if value is not None}
     )
     chosen: dict[str, Any] = {"labels": labels, "convention": convention, "truths": truths}
-    sys.path.insert(0, str(Path.cwd()))  # python:module:factory of a file in this folder
     models = [LazyModel(text, given) for text in model]
     if dry_run:
         planned = plan(

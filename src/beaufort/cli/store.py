@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,11 +15,17 @@ from beaufort.cli._options import Json
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from beaufort.store import Finding
+
 __all__ = ["app", "query"]
 
 app = typer.Typer(help="Look after a store.", no_args_is_help=True, rich_markup_mode="markdown")
 
 Location = Annotated[str, typer.Argument(help="Folder or URL of the store.")]
+Unsafe = Annotated[
+    bool,
+    typer.Option("--unsafe", help="Let the SQL read and write any file, and load extensions: only your own."),
+]
 
 
 @app.command("ls")
@@ -37,51 +44,78 @@ def ls(store: Location = "results", as_json: Json = False) -> None:
 
 @app.command()
 def verify(store: Location = "results", as_json: Json = False) -> None:
-    """Read every file to the last byte; exit code 1 if one is damaged, which `beaufort run` does again.
+    """Read every file to the last byte; exit code 1 if one is not as it should be.
 
     `beaufort store verify results`
+
+    What is damaged, the same `beaufort run` makes anew. Rows that are in two files count once, and the next
+    run puts them together.
     """
     from beaufort.store import FileStore
 
     kept = FileStore(store)
+    kept.check_exists()
     findings = kept.verify()
     if as_json:
         typer.echo(json.dumps([vars(finding) for finding in findings], indent=2))
     else:
         typer.echo(f"{len(kept.pieces())} files, {len(findings)} not as they should be")
-        for finding in findings:
-            typer.echo(f"{printable(finding.path)}: {printable(finding.message)}")
+        _tell(findings)
     if findings:
         raise typer.Exit(1)
 
 
 @app.command()
 def merge(store: Location, other: Annotated[str, typer.Argument(help="The store to copy from.")]) -> None:
-    """Copy what another store has and this one has not.
+    """Copy what another store has and this one has not; exit code 1 if a file of it cannot be used.
 
     `beaufort store merge results results-of-a-colleague`
+
+    The first store is made if there is none.
     """
     from beaufort.store import FileStore
 
-    copied = FileStore(store).merge(FileStore(other))
+    copied, left = FileStore(store).merge(FileStore(other))
     typer.echo(f"{len(copied)} files copied to {printable(store)}")
+    if left:
+        typer.echo(f"{len(left)} files of {printable(other)} were not copied:", err=True)
+        _tell(left, err=True)
+        raise typer.Exit(1)
 
 
 @app.command()
 def gc(
     store: Location = "results",
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Tell, delete nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Tell, change nothing.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Delete what is set aside, now and earlier.")] = False,
 ) -> None:
-    """Delete drafts of killed runs, damaged files, and files whose rows another one has too.
+    """Set damaged files and duplicates aside, put overlaps together, delete drafts of killed runs.
 
     `beaufort store gc results --dry-run`
-    """
-    from beaufort.store import FileStore
 
-    findings = FileStore(store).collect(dry_run=dry_run)
+    Files are set aside in the folder `quarantine` of the store; with --yes they are deleted. A file that
+    cannot be read just now, or that a newer version wrote, stays where it is.
+    """
+    from beaufort.store import TO_SET_ASIDE, FileStore, Kind
+
+    kept = FileStore(store)
+    kept.check_exists()
+    findings = kept.collect(dry_run=dry_run, delete=yes)
+    _tell(findings)
+    aside, together, drafts, left = (
+        sum(finding.kind in kinds for finding in findings)
+        for kinds in (TO_SET_ASIDE, (Kind.overlap,), (Kind.draft,), (Kind.unreadable, Kind.newer))
+    )
+    would = "would be " * dry_run
+    typer.echo(
+        f"{aside} files {would}moved to quarantine, {together} {would}put together with others, "
+        f"{drafts} drafts {would}deleted, {left} left as they are{f'; quarantine {would}emptied' * yes}"
+    )
+
+
+def _tell(findings: Iterable[Finding], *, err: bool = False) -> None:
     for finding in findings:
-        typer.echo(f"{printable(finding.path)}: {printable(finding.message)}")
-    typer.echo(f"{len(findings)} files {'would be ' * dry_run}deleted")
+        typer.echo(f"{printable(finding.path)}: {printable(finding.message)}", err=err)
 
 
 @app.command()
@@ -91,19 +125,20 @@ def export(
     sql: Annotated[
         str, typer.Option(help="Which rows; a question as for `beaufort query`.")
     ] = "select * from cells",
+    unsafe: Unsafe = False,
 ) -> None:
     """Write the answer to a question into one file: the summary of all cells if nothing else is asked.
 
     `beaufort store export results summary.csv`
     """
     from beaufort.errors import OptionError
-    from beaufort.images import write_bytes
+    from beaufort.files import write_bytes
     from beaufort.store import FileStore, to_bytes
     from beaufort.store import query as ask
 
     if output.suffix not in (".csv", ".parquet", ".json"):
-        raise OptionError(f"the output {output} came; accepted are names that end in .csv, .parquet or .json")
-    answer = ask(FileStore(store), sql)
+        raise OptionError(f"the output must end in .csv, .parquet or .json, got {output}")
+    answer = ask(FileStore(store), sql, unsafe=unsafe)
     write_bytes(output, to_bytes(answer, output.suffix))
     typer.echo(f"{answer.num_rows} rows written to {printable(output)}")
 
@@ -112,26 +147,30 @@ def query(
     sql: Annotated[str, typer.Argument(help="A question; views are `cells`, `pieces` and `predictions`.")],
     store: Annotated[str, typer.Option(help="Folder or URL of the store.")] = "results",
     as_json: Json = False,
+    unsafe: Unsafe = False,
 ) -> None:
     """Ask a store in SQL.
 
     `beaufort query "select model, avg(accuracy) from cells where corruption is not null group by model"`
 
-    `cells` has a row a model and condition, `pieces` a row a file, `predictions` a row an image.
+    `cells` has a row a model and condition, `pieces` a row a file, `predictions` a row an image. A question
+    sees nothing but these views; --unsafe lets it read and write files, and load extensions of DuckDB.
     """
     from beaufort.store import FileStore
     from beaufort.store import query as ask
 
-    _print(ask(FileStore(store), sql), as_json)
+    _print(ask(FileStore(store), sql, unsafe=unsafe), as_json)
 
 
 def _print(answer: pa.Table, as_json: bool) -> None:
-    rows = answer.to_pylist()
+    from beaufort.store import to_json
+
     if as_json:
-        typer.echo(json.dumps(rows, indent=2, default=str))
+        typer.echo(to_json(answer))
         return
-    text = [[_cell(value) for value in row.values()] for row in rows]
-    typer.echo(table([answer.column_names, *text]) if answer.column_names else "no answer")
+    columns = [[_cell(value) for value in column.to_pylist()] for column in answer.columns]
+    names = list(map(printable, answer.column_names))
+    typer.echo(table([names, *zip(*columns, strict=True)]) if names else "no answer")
 
 
 def _cell(value: object) -> str:

@@ -9,14 +9,30 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
-from typing import Annotated, Any, NamedTuple, TypeVar, get_type_hints
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from beaufort.arrays import Bytes, Images, is_tensor, open_batch
+from beaufort.corruptions._notice import FAR, notice_size
+from beaufort.corruptions._sizes import (
+    SCALES,
+    Area,
+    DiskRadius,
+    Enlargement,
+    PerPixel,
+    Pixels,
+    ShareKept,
+    ShareOfSide,
+    Softness,
+    WholePixels,
+    between,
+    grown,
+    parts,
+    settled,
+)
 from beaufort.corruptions._tensors import run_tensors
 from beaufort.corruptions._threads import in_threads
 from beaufort.errors import OptionError
@@ -30,27 +46,23 @@ __all__ = [
     "SEVERITIES",
     "Area",
     "Corruption",
+    "DiskRadius",
+    "Enlargement",
     "PerPixel",
     "Pixels",
+    "ShareKept",
+    "ShareOfSide",
+    "Softness",
     "WholePixels",
     "corruption",
     "corruptions",
 ]
 
-SCALES = {"mnist": 28, "cifar": 32, "tiny": 64, "imagenet": 224, "inception": 299}
-"""The published scales and the side, in pixels, that their constants were chosen for."""
-
 SCALE_NAMES = ("auto", "relative", *SCALES)
 SEVERITIES = (1, 2, 3, 4, 5)
 
-Pixels = Annotated[float, "pixels"]
-"""A constant in pixels: grows with the image at scale `relative`."""
-WholePixels = Annotated[int, "whole pixels"]
-"""As `Pixels`, rounded, at least 1."""
-Area = Annotated[float, "pixels²"]
-"""A constant that must grow with the square of the side to do the same."""
-PerPixel = Annotated[float, "1/pixels"]
-"""A constant that must shrink as the image grows."""
+_PHOTOS = tuple(scale for scale in SCALES if scale != "mnist")
+"""The scales for photos; their recipes differ in constants only, so that there is a way between them."""
 
 _PIECE = 602_112
 """How many bytes are worked on at a time: four 224×224×3 images, or one with a number drawn a value."""
@@ -82,10 +94,23 @@ class Recipe:
     def level(self, severity: int) -> Any:
         return self.levels[severity - 1 if len(self.levels) > 1 else 0]
 
-    def run(self, images: Images, params: Any, random: Random, ops: Ops) -> Images:
+    smooth: type | None = None
+    """The class of constants that asks the render for its smooth geometry, if it has one."""
+    fitted: int | None = None
+    """The side that constants were fitted to, which may have fractions then; None for published ones."""
+
+    def run(self, images: Images, params: Any, random: Callable[[], Random], ops: Ops) -> Images:
+        """The images, corrupted; `random` gives a source of the same random numbers each time."""
+        if self.fitted is None:
+            return self._run(images, params, random, ops)
+        mixed = parts(params, self.fitted, self.smooth)
+        made = [self._run(images, part.params, random, ops) for part in mixed]
+        return made[0] if len(made) == 1 else ops.mix(made, [part.weight for part in mixed])
+
+    def _run(self, images: Images, params: Any, random: Callable[[], Random], ops: Ops) -> Images:
         if self.draw is None:
             return self.render(images, params, ops)
-        return self.render(images, params, self.draw(random, images, params), ops)
+        return self.render(images, params, self.draw(random(), images, params), ops)
 
 
 class Choice(NamedTuple):
@@ -95,7 +120,7 @@ class Choice(NamedTuple):
     """The published scale whose recipe it is, also where `auto` or `relative` was asked for."""
     recipe: Recipe
     params: Any
-    """The constants, grown to the image where the scale is relative."""
+    """The constants, fitted to the image at the scales `auto` and `relative`."""
 
 
 class Corruption:
@@ -140,6 +165,7 @@ class Corruption:
         draw: Draw | None = None,
         published: int = 1,
         bulk: int | None = None,
+        smooth: type | None = None,
         tensors: bool = True,
     ) -> Callable[[R], R]:
         """Add the recipe for more scales; used as a decorator on its render."""
@@ -147,7 +173,7 @@ class Corruption:
         def add(render: R) -> R:
             for scale in scales:
                 self.recipes[scale] = Recipe(
-                    tuple(levels), draw, render, published, bulk or (4 if draw else 1), tensors
+                    tuple(levels), draw, render, published, bulk or (4 if draw else 1), tensors, smooth
                 )
             return render
 
@@ -173,8 +199,9 @@ class Corruption:
             severity: 1 to 5. None is 1, or at scale `mnist` the published severity.
             ids: one identity an image, a number or a text. Without, an image's own pixels identify it.
             seed: any whole number.
-            scale: `imagenet`, `inception`, `tiny`, `cifar`, `mnist`, or `auto` (the nearest of them by
-                the short side), or `relative` (constants in pixels grow with the short side).
+            scale: `imagenet`, `inception`, `tiny`, `cifar`, `mnist`, or `auto` (the published constants at
+                their sizes, by the short side, and a continuous way between them), or `relative`
+                (constants in pixels grow with the short side).
             stream: `keyed`, or `reference` for the draws of NumPy's legacy generator seeded with
                 `seed`, one image of the batch after the other.
             jobs: threads of the CPU engine to use on a batch.
@@ -185,11 +212,16 @@ class Corruption:
         batch = open_batch(images)
         color = batch.color
         height, width, channels = color.shape[1:]
-        _, recipe, params = self.choose(severity, scale=scale, side=min(height, width), channels=channels)
+        side = min(height, width)
+        _, recipe, params = self.choose(severity, scale=scale, side=side, channels=channels)
+        if scale == "auto" and side >= FAR and recipe.fitted is None:
+            notice_size(side)
         level = recipe.published if severity is None else int(severity)
-        if ids is not None and (isinstance(ids, str) or len(ids) != len(color)):
+        if ids is not None and (
+            isinstance(ids, str | bytes) or not hasattr(ids, "__len__") or len(ids) != len(color)
+        ):
             raise OptionError(
-                f"ids {ids!r:.60} came for {len(color)} images; give one id an image, in a list"
+                f"ids must be a list with one id for each of {len(color)} images, got {ids!r:.60}"
             )
         if not _is_whole(jobs) or jobs < 1:
             raise OptionError(f"jobs={jobs!r} came; accepted is a whole number of threads, 1 or more")
@@ -232,29 +264,70 @@ class Corruption:
         """
         if severity is not None and (not _is_whole(severity) or severity not in SEVERITIES):
             raise OptionError(f"the severity {severity!r} came; accepted is a whole number from 1 to 5")
+        if scale not in SCALE_NAMES:
+            raise OptionError(f"scale must be one of {', '.join(SCALE_NAMES)}, got {scale!r}")
+        level = None if severity is None else int(severity)
         if scale == "auto":
-            scale = _nearest_scale(side, channels)
-            if scale not in self.recipes:
-                scale = "relative"
-        factor = 1.0
+            return self._choose_by_size(level, side, channels)
         if scale == "relative":
-            scale = "imagenet" if "imagenet" in self.recipes else "mnist"
-            factor = side / SCALES[scale]
-        if scale not in SCALES:
-            raise OptionError(f"the scale {scale!r} came; accepted are {', '.join(SCALE_NAMES)}")
+            return self._choose_relative(level, side)
         if scale not in self.recipes:
             raise OptionError(
                 f"{self.name} has no constants for the scale {scale!r}; it has them for "
                 f"{', '.join(self.recipes)}, and 'relative' fits any size"
             )
+        return self._choose_published(level, scale)
+
+    def _choose_published(self, severity: int | None, scale: str) -> Choice:
         recipe = self.recipes[scale]
-        params = recipe.level(recipe.published if severity is None else int(severity))
-        return Choice(scale, recipe, params if factor == 1 else _grow(params, factor))
+        return Choice(scale, recipe, recipe.level(recipe.published if severity is None else severity))
+
+    def _choose_relative(self, severity: int | None, side: int) -> Choice:
+        chosen = self._choose_published(severity, "imagenet" if "imagenet" in self.recipes else "mnist")
+        base = SCALES[chosen.scale]
+        if side == base:
+            return chosen
+        fitted = replace(chosen.recipe, fitted=side)
+        return chosen._replace(recipe=fitted, params=grown(chosen.params, side, base))
+
+    def _choose_by_size(self, severity: int | None, side: int, channels: int) -> Choice:
+        """Published constants at published sizes, beyond the first and the last, and a way between them."""
+        if channels == 1 and side <= SCALES["mnist"] and "mnist" in self.recipes:
+            return self._choose_published(severity, "mnist")
+        scales = [scale for scale in _PHOTOS if scale in self.recipes]
+        below = [scale for scale in scales if SCALES[scale] <= side]
+        above = [scale for scale in scales if SCALES[scale] >= side]
+        if below and above:
+            return self._choose_between(severity, below[-1], above[0], side)
+        if below and below[-1] == _PHOTOS[-1]:
+            return self._choose_published(severity, below[-1])
+        if above and above[0] == _PHOTOS[0]:
+            return self._choose_below(severity, side)
+        return self._choose_relative(severity, side)
+
+    def _choose_below(self, severity: int | None, side: int) -> Choice:
+        """The constants of the smallest size, in a smooth geometry if there is one."""
+        chosen = self._choose_published(severity, _PHOTOS[0])
+        if not chosen.recipe.smooth:
+            return chosen
+        fitted = replace(chosen.recipe, fitted=side)
+        return chosen._replace(recipe=fitted, params=settled(chosen.params, SCALES[_PHOTOS[0]]))
+
+    def _choose_between(self, severity: int | None, below: str, above: str, side: int) -> Choice:
+        low, high = self._choose_published(severity, below), self._choose_published(severity, above)
+        near = min(low, high, key=lambda chosen: abs(math.log(side / SCALES[chosen.scale])))
+        alike = low.recipe.render is high.recipe.render and low.recipe.draw is high.recipe.draw
+        alike = alike and type(low.params) is type(high.params) and hasattr(low.params, "_replace")
+        same = low.params == high.params and not near.recipe.smooth
+        if below == above or same or not alike:
+            return near
+        fitted = between(low.params, SCALES[below], high.params, SCALES[above], side)
+        return near._replace(recipe=replace(near.recipe, fitted=side), params=fitted)
 
     def _run_reference(self, color: Bytes, recipe: Recipe, params: Any, random: Reference) -> Bytes:
         out = np.empty_like(color)
         for i in range(len(color)):
-            out[i : i + 1] = recipe.run(color[i : i + 1], params, random, cpu_ops())
+            out[i : i + 1] = recipe.run(color[i : i + 1], params, lambda: random, cpu_ops())
         return out
 
     def _run_keyed(
@@ -275,7 +348,7 @@ class Corruption:
 
         def run(start: int) -> None:
             part = slice(start, start + step)
-            out[part] = recipe.run(color[part], params, Keyed(key, ids[part], ops), ops)
+            out[part] = recipe.run(color[part], params, lambda: Keyed(key, ids[part], ops), ops)
 
         in_threads(run, range(0, len(color), step), jobs)
         return out
@@ -299,30 +372,6 @@ def _whole(seed: int) -> int:
     return int(seed)
 
 
-def _nearest_scale(side: int, channels: int) -> str:
-    """The scale whose side is nearest in ratio; `mnist` is for grey images only."""
-    near = {name: abs(math.log(side / of)) for name, of in SCALES.items() if name != "mnist" or channels == 1}
-    return min(near, key=near.__getitem__)
-
-
-@lru_cache(maxsize=1024, typed=True)  # equal constants of two corruptions are two things
-def _grow(params: Any, factor: float) -> Any:
-    """The same damage on an image `factor` times as large."""
-    grown: dict[str, float] = {}
-    for name, hint in get_type_hints(type(params), include_extras=True).items():
-        value = getattr(params, name)
-        match getattr(hint, "__metadata__", ()):
-            case ("pixels",):
-                grown[name] = value * factor
-            case ("whole pixels",):
-                grown[name] = max(1, round(value * factor))
-            case ("pixels²",):
-                grown[name] = value * factor**2
-            case ("1/pixels",):
-                grown[name] = value / factor
-    return params._replace(**grown)
-
-
 corruptions: Registry[Corruption] = Registry("corruption")
 """Every corruption by its name."""
 
@@ -339,6 +388,7 @@ def corruption(
     published: int = 1,
     version: int = 1,
     graded: bool = True,
+    smooth: type | None = None,
     tensors: bool = True,
 ) -> Callable[[Render], Corruption]:
     """Register a render as the corruption of its name.
@@ -350,6 +400,9 @@ def corruption(
         published: the severity taken when none is given.
         version: goes up when the pixels of an unchanged call change.
         graded: whether severity 5 changes the pixels more than severity 1.
+        smooth: a subclass of the constants, without fields of its own. Away from the published sizes the
+            render gets its constants as this class, where its own geometry would jump from one size to
+            the next.
         tensors: whether draw and render work on torch tensors, too; give False if they are for arrays only,
             and images on a GPU go through the CPU engine.
     """
@@ -357,7 +410,9 @@ def corruption(
     def register(render: Render) -> Corruption:
         made = Corruption(render.__name__, group, version, render.__doc__ or "", graded=graded)
         for scale, constants in levels.items():
-            made.at(scale, levels=constants, draw=draw, published=published, tensors=tensors)(render)
+            made.at(scale, levels=constants, draw=draw, published=published, smooth=smooth, tensors=tensors)(
+                render
+            )
         corruptions.register(made.name, made)
         return made
 

@@ -52,14 +52,14 @@ def _run(color: Images, recipe: Recipe, params: Any, key: Key, words: NDArray[np
     ids = _Ids(color, words)
 
     def run(part: slice) -> Images:
-        if recipe.draw is None:
-            return recipe.render(color[part], params, ops)
-        random = Keyed(
-            key,
-            ids.there[part],
-            ops,
-            lambda fields: Keyed(key, ids.here[part], cpu_ops(), fields=fields),
-        )
+        def random() -> Keyed:
+            return Keyed(
+                key,
+                ids.there[part],
+                ops,
+                lambda fields: Keyed(key, ids.here[part], cpu_ops(), fields=fields),
+            )
+
         return recipe.run(color[part], params, random, ops)
 
     size = math.prod(color.shape[1:]) * _PER_VALUE * max(1, recipe.bulk // 4)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from beaufort.arrays import Images
-from beaufort.corruptions._corruption import corruption
+from beaufort.corruptions._corruption import ShareKept, corruption
 from beaufort.ops import Ops
 
 
 class Params(NamedTuple):
     """How much contrast is left."""
 
-    factor: float
+    factor: ShareKept
     """Share of each value's distance from the mean."""
 
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from beaufort.arrays import Images
-from beaufort.corruptions._corruption import Pixels, corruption
+from beaufort.corruptions._corruption import DiskRadius, Softness, corruption
 from beaufort.ops import Ops
 
 
 class Params(NamedTuple):
     """The disk."""
 
-    radius: Pixels
-    softness: Pixels
+    radius: DiskRadius
+    softness: Softness
     """Standard deviation of the small Gaussian that smooths the disk's rim."""
 
 

@@ -7,7 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from beaufort.arrays import Field, Images
-from beaufort.corruptions._corruption import Pixels, corruption
+from beaufort.corruptions._corruption import Enlargement, Pixels, ShareKept, corruption
+from beaufort.corruptions._sizes import ends
 from beaufort.ops import Ops
 from beaufort.rng import Random
 
@@ -18,15 +19,21 @@ class Params(NamedTuple):
     mean: float
     spread: float
     """Mean and standard deviation of the noise that the flakes are cut from."""
-    zoom: Pixels
+    zoom: Enlargement
     """How much that noise is enlarged: the size of a flake."""
     threshold: float
     """What is darker than this is no flake."""
     radius: Pixels
     sigma: Pixels
     """The motion blur of the flakes."""
-    mix: float
+    mix: ShareKept
     """Share of the picture that is not whitened."""
+
+
+class Smooth(Params):
+    """The same; the noise is enlarged as at the published sizes around."""
+
+    __slots__ = ()
 
 
 class Flakes(NamedTuple):
@@ -59,13 +66,15 @@ _SMALL = [
 
 
 def _layer(images: Images, p: Params, flakes: Flakes, ops: Ops) -> Images:
-    layer = ops.flakes(flakes.normals, p.mean, p.spread, max(p.zoom, 1), p.threshold)
+    like = ends(min(images.shape[1:3])) if isinstance(p, Smooth) else None
+    layer = ops.flakes(flakes.normals, p.mean, p.spread, max(p.zoom, 1), p.threshold, like=like)
     return ops.motion(layer, p.radius, p.sigma, flakes.angles_deg)[..., 0]
 
 
 @corruption(
     "weather",
     draw=draw,
+    smooth=Smooth,
     levels={
         "imagenet": _PHOTOS,
         "inception": _PHOTOS,

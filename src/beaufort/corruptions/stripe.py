@@ -7,14 +7,14 @@ from typing import NamedTuple
 import numpy as np
 
 from beaufort.arrays import Images
-from beaufort.corruptions._corruption import corruption
+from beaufort.corruptions._corruption import ShareOfSide, corruption
 from beaufort.ops import Ops
 
 
 class Params(NamedTuple):
     """Where the stripe is."""
 
-    flank: float
+    flank: ShareOfSide
     """Share of the columns on each side that is inverted."""
 
 

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from beaufort.arrays import Images
 from beaufort.corruptions._corruption import corruption
+from beaufort.corruptions._sizes import ends
 from beaufort.ops import Ops
 
 
@@ -24,14 +25,25 @@ class Params(NamedTuple):
         return tuple(1 + i * step for i in range(self.zooms))
 
 
+class Smooth(Params):
+    """The same; enlarged as at the published sizes around."""
+
+    __slots__ = ()
+
+
 _LARGE = [Params(0.01, 12), Params(0.01, 16), Params(0.02, 11), Params(0.02, 13), Params(0.03, 11)]
 _SMALL = [Params(0.01, 7), Params(0.01, 12), Params(0.01, 16), Params(0.01, 21), Params(0.01, 26)]
 
 
-@corruption("blur", levels={"imagenet": _LARGE, "inception": _LARGE, "tiny": _SMALL, "cifar": _SMALL})
+@corruption(
+    "blur",
+    levels={"imagenet": _LARGE, "inception": _LARGE, "tiny": _SMALL, "cifar": _SMALL},
+    smooth=Smooth,
+)
 def zoom_blur(images: Images, p: Params, ops: Ops) -> Images:
     """Average the image with enlargements of its middle; it counts twice, as the factor 1 too."""
-    return ops.zoom_average(images, p.factors)
+    like = ends(min(images.shape[1:3])) if isinstance(p, Smooth) else None
+    return ops.zoom_average(images, p.factors, like=like)
 
 
 @zoom_blur.at("mnist", levels=_LARGE, published=5)

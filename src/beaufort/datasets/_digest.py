@@ -2,7 +2,8 @@
 
 The memory is a small database in the cache folder. A file counts as unchanged while its size and the times
 of its last changes are the same; one that changed in the last seconds is not remembered, because a clock
-that is coarse could hide the next change. Without a memory, everything is read again.
+that is coarse could hide the next change. Without a memory, everything is read again; one that another
+process holds locked is waited for once.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ _FORMAT = "beaufort data set 1"
 _UNREADABLE = hashlib.sha256(b"unreadable").digest()
 _SETTLED_NS = 2_000_000_000
 _ROWS_AT_ONCE = 1000
+_LONGEST_WAIT_S = 5
 
 _Stamp: TypeAlias = tuple[int, int, int]
 
@@ -101,10 +103,10 @@ class _Memory:
     def __init__(self) -> None:
         self._new: list[tuple[bytes, str, int, int, int, bytes]] = []
         self._database: sqlite3.Connection | None = None
-        with contextlib.suppress(OSError, sqlite3.Error):
+        with contextlib.suppress(OSError), self._or_none():
             folder = cache_folder()
             folder.mkdir(parents=True, exist_ok=True)
-            self._database = sqlite3.connect(folder / "digests.sqlite", timeout=10)
+            self._database = sqlite3.connect(folder / "digests.sqlite", timeout=_LONGEST_WAIT_S)
             self._database.execute(
                 "create table if not exists content (file blob, part text, size integer, mtime_ns integer, "
                 "ctime_ns integer, sha256 blob, primary key (file, part)) without rowid"
@@ -114,13 +116,23 @@ class _Memory:
         if self._database is None:
             return None
         row = None
-        with contextlib.suppress(sqlite3.Error):
+        with self._or_none():
             row = self._database.execute(
                 "select sha256 from content where file = ? and part = ? "
                 "and size = ? and mtime_ns = ? and ctime_ns = ?",
                 (*_key(content), *stamp),
             ).fetchone()
         return bytes(row[0]) if row else None
+
+    @contextlib.contextmanager
+    def _or_none(self) -> Iterator[None]:
+        """Go on without a memory once it fails: the next question would fail too, and be waited for."""
+        try:
+            yield
+        except sqlite3.Error:
+            if self._database is not None:
+                self._database.close()
+            self._database = None
 
     def keep(self, content: Content, stamp: _Stamp, sha256: bytes) -> None:
         self._new.append((*_key(content), *stamp, sha256))
@@ -134,7 +146,7 @@ class _Memory:
 
     def _write(self) -> None:
         if self._database is not None and self._new:
-            with contextlib.suppress(sqlite3.Error), self._database:
+            with self._or_none(), self._database:
                 self._database.executemany("insert or replace into content values (?,?,?,?,?,?)", self._new)
         self._new.clear()
 

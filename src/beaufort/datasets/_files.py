@@ -12,13 +12,14 @@ import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import BinaryIO, Protocol
 
 from beaufort.arrays import Bytes
 from beaufort.datasets._dataset import Problem
 from beaufort.datasets._decode import MOST_BYTES, decode, decode_file
 from beaufort.datasets._digest import Content, chunks_of
 from beaufort.errors import ImageFileError
+from beaufort.sanitize import encodable
 
 __all__ = [
     "Absent",
@@ -34,6 +35,8 @@ __all__ = [
 
 _LOCAL_HEADER = struct.Struct("<4s5H3I2H")
 _ENCRYPTED = 0x1
+_MOST_HEADER = 1 << 20
+"""A header of a tar that announces more bytes is not read: they would be taken into memory."""
 
 
 @dataclass(frozen=True)
@@ -172,7 +175,7 @@ def zip_members(path: Path) -> dict[str, ZipMember]:
     try:
         with zipfile.ZipFile(path) as archive:
             found = [info for info in archive.infolist() if not info.is_dir()]
-    except (OSError, zipfile.BadZipFile, ValueError, NotImplementedError) as error:
+    except Exception as error:  # the module raises what it meets in damaged bytes
         raise ImageFileError(f"{path} cannot be read as a zip ({error})") from None
     members = {
         info.filename: ZipMember(
@@ -195,18 +198,37 @@ def zip_members(path: Path) -> dict[str, ZipMember]:
 def tar_members(path: Path, problems: list[Problem]) -> Iterator[tuple[str, TarMember]]:
     """The files in a tar with their names, in order; what is wrong with it is added to `problems`."""
     try:
-        with tarfile.open(path, "r:") as archive:
+        with path.open("rb") as file, tarfile.open(fileobj=_Headers(file), mode="r:") as archive:  # type: ignore[call-overload]
+            before = -1
             for info in archive:
-                archive.members = []  # type: ignore[attr-defined]  # it would keep them all
+                archive.members = []  # it would keep them all
+                if info.size < 0 or info.offset <= before:  # where the module itself would go round for ever
+                    raise tarfile.ReadError("a header announces a file of a size below zero")
+                before = info.offset
+                name = encodable(info.name)
                 if info.isreg() and not info.issparse():
-                    yield info.name, TarMember(path, info.offset_data, info.size)
+                    yield name, TarMember(path, info.offset_data, info.size)
                 elif not info.isdir():
-                    problems.append(Problem(f"{path.name}/{info.name}", "this is not a regular file"))
+                    problems.append(Problem(f"{path.name}/{name}", "this is not a regular file"))
             if _read(path, archive.offset, tarfile.BLOCKSIZE) != tarfile.NUL * tarfile.BLOCKSIZE:
                 raise tarfile.ReadError("a header is damaged")  # where the module itself just stops
-    except (OSError, EOFError, tarfile.TarError, ValueError) as error:
+    except Exception as error:  # the module raises what it meets in damaged bytes
         hint = "; random access needs a tar that is not compressed" if path.suffix != ".tar" else ""
         problems.append(Problem(path.name, f"the tar is damaged or cut short ({error}){hint}"))
+
+
+class _Headers:
+    """A file of which only headers are read: what they announce does not fill the memory."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self.seek, self.tell, self.close = file.seek, file.tell, file.close
+        self.name = file.name
+
+    def read(self, size: int = -1) -> bytes:
+        if not 0 <= size <= _MOST_HEADER:
+            raise tarfile.ReadError(f"a header announces {size} bytes")
+        return self._file.read(size)
 
 
 def _read(path: Path, start: int, size: int) -> bytes:
@@ -214,8 +236,9 @@ def _read(path: Path, start: int, size: int) -> bytes:
         with path.open("rb") as file:
             file.seek(start)
             content = file.read(size)
-    except OSError as error:
-        raise ImageFileError(f"{path} cannot be read ({error.strerror or error})") from None
+    except (OSError, ValueError, OverflowError) as error:  # a place that no file has
+        reason = getattr(error, "strerror", None) or error
+        raise ImageFileError(f"{path} cannot be read ({reason})") from None
     if len(content) != size:
         raise ImageFileError(f"{path} is cut short: {size} bytes at {start} are not there")
     return content

@@ -5,9 +5,9 @@ Nothing here unpickles: a pickle can run any program.
 
 from __future__ import annotations
 
+import io
 import math
 import zipfile
-import zlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from beaufort.datasets._dataset import Pixels
+from beaufort.datasets._digest import CHUNK
 from beaufort.datasets._files import zip_members
 from beaufort.datasets._rows import InMemory, Rows, check_shape, whole_numbers
 from beaufort.errors import ImageFileError
@@ -23,7 +24,9 @@ from beaufort.errors import ImageFileError
 __all__ = ["Stored", "in_npz", "pixels_in", "stored_in"]
 
 _MOST_UNPACKED = 1 << 30
-_DAMAGE = (OSError, ValueError, EOFError, RuntimeError, NotImplementedError, zipfile.BadZipFile, zlib.error)
+_MOST_HEADER = 1 << 16
+_MOST_LABELS = 1 << 24
+"""More are taken for a mistake: they are kept in memory, where a small file can unpack to any number."""
 
 
 @dataclass(frozen=True)
@@ -40,24 +43,28 @@ class Stored:
     """The member of a zip that it is compressed in; '' if it lies open in the file."""
 
     def load(self) -> NDArray[Any]:
-        """The array in memory."""
-        count = math.prod(self.shape)
-        if not self.packed_as:
-            return np.fromfile(self.path, self.dtype, count=count, offset=self.offset).reshape(self.shape)
+        """The array in memory, which has it once."""
         try:
+            if not self.packed_as:
+                count = math.prod(self.shape)
+                return np.fromfile(self.path, self.dtype, count=count, offset=self.offset).reshape(self.shape)
+            loaded = np.empty(self.shape, self.dtype)
             with zipfile.ZipFile(self.path) as archive, archive.open(self.packed_as) as file:
                 file.read(self.offset)
-                content = file.read()
-            return np.frombuffer(content, self.dtype).reshape(self.shape)
-        except _DAMAGE as error:
+                _fill(loaded.reshape(-1).view(np.uint8), file)
+            return loaded
+        except Exception as error:  # zipfile raises what it meets in damaged bytes
             raise ImageFileError(f"{self.where} is damaged ({error})") from None
 
     def labels(self, count: int) -> NDArray[np.int64]:
         """The array as the labels of `count` pictures."""
-        if self.shape != (count,):
+        if self.shape != (count,) or self.dtype.kind not in "iu":  # before anything is loaded
             raise ImageFileError(
-                f"{self.where} holds {self.shape}; labels of {count} pictures are ({count},)"
+                f"the labels of {count} pictures must be ({count},) whole numbers, got {self.dtype!s:.40} "
+                f"{self.shape} in {self.where}"
             )
+        if count > _MOST_LABELS:
+            raise ImageFileError(f"{self.where} must have at most {_MOST_LABELS:,} labels, got {count:,}")
         return whole_numbers(self.where, self.load(), count)
 
 
@@ -65,10 +72,9 @@ def stored_in(path: Path) -> Stored:
     """The array in a .npy file."""
     try:
         with path.open("rb") as file:
-            shape, dtype = _header(file)
-            offset = file.tell()
+            shape, dtype, offset = _header(file)
         size = path.stat().st_size
-    except (OSError, ValueError, EOFError) as error:
+    except Exception as error:  # a damaged header may be any text, and NumPy parses it
         raise ImageFileError(f"{path} cannot be read as an array ({error})") from None
     stored = Stored(path, str(path), offset, shape, dtype)
     if size < offset + math.prod(shape) * dtype.itemsize:
@@ -87,9 +93,8 @@ def in_npz(path: Path) -> dict[str, Stored]:
         where = f"{path}[{name.removesuffix('.npy')}]"
         try:
             with zipfile.ZipFile(path) as archive, archive.open(name) as file:
-                shape, dtype = _header(file)
-                inside = file.tell()
-        except _DAMAGE as error:
+                shape, dtype, inside = _header(file)
+        except Exception as error:  # zipfile and NumPy raise what they meet in damaged bytes
             raise ImageFileError(f"{where} cannot be read as an array ({error})") from None
         if member.size != inside + math.prod(shape) * dtype.itemsize:
             raise ImageFileError(f"{where} announces {dtype} {shape} and has {member.size - inside} bytes")
@@ -114,11 +119,23 @@ def pixels_in(stored: Stored) -> tuple[Pixels, int]:
     return InMemory(stored.load().reshape(shape), stored.path), shape[0]
 
 
-def _header(file: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
-    version = np.lib.format.read_magic(file)
+def _fill(room: NDArray[np.uint8], file: IO[bytes]) -> None:
+    place = 0
+    while place < len(room):
+        chunk = file.read(min(CHUNK, len(room) - place))
+        if not chunk:
+            raise EOFError("it is cut short")
+        room[place : place + len(chunk)] = np.frombuffer(chunk, np.uint8)
+        place += len(chunk)
+
+
+def _header(file: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any], int]:
+    """Shape, dtype, and where the values begin."""
+    start = io.BytesIO(file.read(_MOST_HEADER))  # NumPy would read whatever length is announced
+    version = np.lib.format.read_magic(start)
     read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
     try:
-        shape, fortran_order, dtype = read(file)
+        shape, fortran_order, dtype = read(start)
     except Exception as error:  # a damaged header may be any text, and NumPy parses it
         raise ValueError(f"its header is damaged: {error}") from None
     if min(shape, default=0) < 0:
@@ -127,4 +144,4 @@ def _header(file: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
         raise ValueError("it holds Python objects, which are pickled")
     if fortran_order and len(shape) > 1:
         raise ValueError("it is stored by columns; save np.ascontiguousarray of it")
-    return shape, dtype
+    return shape, dtype, start.tell()

@@ -10,7 +10,7 @@ from pathlib import Path
 from beaufort.catalog import entries, pull
 from beaufort.datasets._dataset import Dataset
 from beaufort.datasets._reader import Reader, readers
-from beaufort.errors import OptionError
+from beaufort.errors import BeaufortError, ImageFileError, OptionError
 from beaufort.labels import class_names
 
 __all__ = ["open_dataset"]
@@ -29,7 +29,12 @@ def open_dataset(spec: str | Path, *, strict: bool = False, limit: int | None = 
         strict: the first picture that cannot be read is an error.
         limit: the first so many samples only.
     """
-    found = _from_catalog(spec) if isinstance(spec, str) and spec in entries else _from_path(str(spec))
+    try:
+        found = _from_catalog(spec) if isinstance(spec, str) and spec in entries else _from_path(str(spec))
+    except BeaufortError:
+        raise
+    except OSError as error:  # a folder that may not be read, a name that no file can have
+        raise ImageFileError(f"{str(spec)!r:.200} cannot be opened ({error.strerror or error})") from None
     return replace(found, strict=strict).first(limit)
 
 
@@ -48,7 +53,7 @@ def _from_path(spec: str) -> Dataset:
     if colon and kind in readers:
         return _named(readers[kind], *_split(rest))
     location, part = _split(spec)
-    if not Path(location).exists() and not ("{" in location and location.endswith(".tar")):
+    if not _exists(location) and not ("{" in location and location.endswith(".tar")):
         near = get_close_matches(spec, _opening(), n=1)
         hint = f"did you mean {near[0]!r}?" if near else f"{_names()}; kinds are {', '.join(readers)}"
         raise OptionError(f"{spec!r} is not a data set: no such file or folder, and no such name; {hint}")
@@ -58,17 +63,25 @@ def _from_path(spec: str) -> Dataset:
 def _named(reader: Reader, location: str, part: str) -> Dataset:
     """Open it, with a name that can stand in a condition and be a file's: `imagenet-c-fog-3`."""
     found = reader.open(location, part)
-    stem = Path(location).resolve().name.partition(".tar")[0] if Path(location).exists() else location
+    stem = Path(location).resolve().name.partition(".tar")[0] if _exists(location) else location
     name = re.sub(r"[^A-Za-z0-9._]+", "-", f"{stem}-{part}" if part else stem).strip("-._")
     return replace(found, name=name or reader.kind)
 
 
 def _split(text: str) -> tuple[str, str]:
     """Where it is, and the part; a path that has a # in its name and exists is a path."""
-    if Path(text).exists() or "#" not in text:
+    if _exists(text) or "#" not in text:
         return text, ""
     location, _, part = text.rpartition("#")
     return location, part
+
+
+def _exists(location: str) -> bool:
+    """Whether there is such a file or folder; a name that the system refuses is none."""
+    try:
+        return Path(location).exists()
+    except (OSError, ValueError):
+        return False
 
 
 def _reader_of(path: Path) -> Reader:

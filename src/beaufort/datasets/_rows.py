@@ -15,6 +15,7 @@ from beaufort.arrays import Bytes
 from beaufort.datasets._dataset import MOST_CLASSES
 from beaufort.datasets._digest import CHUNK, Content, chunks_of
 from beaufort.errors import ImageFileError
+from beaufort.images import MAX_PIXELS, MAX_SIDE
 
 __all__ = ["InMemory", "RowIds", "Rows", "check_shape", "whole_numbers"]
 
@@ -68,8 +69,9 @@ class Rows:
             row = np.fromfile(
                 self.path, np.uint8, count=self.row_size, offset=self.offset + index * self.row_size
             )
-        except OSError as error:
-            raise ImageFileError(f"{self.path} cannot be read ({error.strerror or error})") from None
+        except (OSError, ValueError, OverflowError) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise ImageFileError(f"{self.path} cannot be read ({reason})") from None
         if row.size != self.row_size:
             raise ImageFileError(f"{self.path} is cut short: picture {index} is not there")
         return row.reshape(self.shape[1:])
@@ -114,6 +116,11 @@ def check_shape(where: object, dtype: np.dtype[Any], shape: tuple[int, ...]) -> 
         raise ImageFileError(
             f"{where} holds {dtype} {shape}; pictures are uint8 (n, h, w), (n, h, w, 1) or (n, h, w, 3), "
             "at least one"
+        )
+    if whole[1] * whole[2] > MAX_PIXELS or max(whole[1:3]) > MAX_SIDE:
+        raise ImageFileError(
+            f"the pictures of {where} must have at most {MAX_PIXELS:,} pixels and {MAX_SIDE:,} in a row or "
+            f"column, got {whole[1]} × {whole[2]}"
         )
     return whole
 

@@ -12,7 +12,8 @@ from beaufort.datasets._dataset import Dataset, Problem
 from beaufort.datasets._files import Files
 from beaufort.datasets._reader import reader
 from beaufort.errors import ImageFileError, OptionError
-from beaufort.images import is_picture_name
+from beaufort.images import is_folder, is_picture_name
+from beaufort.sanitize import encodable
 
 __all__ = ["open_class_folders", "open_folder"]
 
@@ -53,14 +54,17 @@ def open_class_folders(root: Path, name: str) -> Dataset:
     if not found:
         raise ImageFileError(f"{root} has no pictures in folders, one a class")
     found.sort()
-    ids = [relative for _, relative, _ in found]
+    names = [relative for _, relative, _ in found]
+    ids = [encodable(relative) for relative in names]
+    if len(set(ids)) != len(ids):
+        raise ImageFileError(f"{root} has two files whose names differ in what is no Unicode; rename one")
     return Dataset(
         name,
-        tuple(folder.name for folder in folders),
+        tuple(encodable(folder.name) for folder in folders),
         ids,
         np.array([label for _, _, label in found], np.int64),
-        Files(root, ids),
-        tuple(sorted(problems)),
+        Files(root, names),
+        tuple(sorted(Problem(encodable(path), message) for path, message in problems)),
         by_name=True,
     )
 
@@ -83,7 +87,7 @@ def _walk(folder: Path, relative: str, above: _Above, problems: list[Problem]) -
         return
     for entry in entries:
         path = f"{relative}/{entry.name}"
-        if entry.is_dir():
+        if is_folder(entry):
             yield from _walk(folder / entry.name, path, above | {identity}, problems)
         elif is_picture_name(entry.name):
             yield path

@@ -28,14 +28,27 @@ class _Column:
 
     rows: Any
     name: str
+    roots: tuple[Path, ...]
+    """Folders that rows may name files in: that of the data set, and the package's cache."""
 
     def read(self, index: int) -> Bytes:
         stored = self.rows[index][self.name]
         if stored and stored.get("bytes"):
             return decode(stored["bytes"])
         if stored and stored.get("path"):
-            return decode_file(Path(stored["path"]))
+            return decode_file(self._inside(stored["path"]))
         raise ImageFileError("the row has no picture")
+
+    def _inside(self, name: str) -> Path:
+        try:
+            path = Path(name).resolve()
+        except (OSError, RuntimeError, ValueError):
+            raise ImageFileError(f"the row names {name!r:.200}, which is no file") from None
+        if not any(path.is_relative_to(root.resolve()) for root in self.roots):
+            raise ImageFileError(
+                f"the row names {name!r:.200}, outside of the data set; only files in it are read"
+            )
+        return path
 
     def contents(self, count: int) -> Iterator[Content]:
         for index in range(count):
@@ -46,7 +59,7 @@ class _Column:
         if stored.get("bytes"):
             yield stored["bytes"]
         elif stored.get("path"):
-            yield from chunks_of(Path(stored["path"]))
+            yield from chunks_of(self._inside(stored["path"]))
 
 
 def _detect(path: Path) -> bool:
@@ -67,7 +80,11 @@ def open_huggingface(location: str, part: str) -> Dataset:
         tuple(names) if names else numbered(labels),
         RowIds(split, len(rows)),
         labels,
-        _Column(rows.cast_column(image, package.Image(decode=False)).select_columns([image]), image),
+        _Column(
+            rows.cast_column(image, package.Image(decode=False)).select_columns([image]),
+            image,
+            (Path(location), Path(package.config.HF_CACHE_HOME)),
+        ),
     )
 
 

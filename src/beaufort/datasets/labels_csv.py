@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from beaufort.datasets._dataset import Dataset, numbered
+from beaufort.datasets._decode import MOST_BYTES
 from beaufort.datasets._files import Absent, Member, Members, OnDisk, ZipMember, zip_members
 from beaufort.datasets._reader import check_inside, reader
 from beaufort.errors import ImageFileError, OptionError
@@ -65,9 +66,13 @@ def open_csv(location: str, part: str) -> Dataset:
 
 def _content(table: Path) -> bytes:
     try:
-        return table.read_bytes()
+        with table.open("rb") as file:
+            content = file.read(MOST_BYTES + 1)
     except OSError as error:
         raise ImageFileError(f"{table} cannot be read ({error.strerror or error})") from None
+    if len(content) > MOST_BYTES:
+        raise ImageFileError(f"{table} must have at most {MOST_BYTES:,} bytes")
+    return content
 
 
 def _rows(content: bytes, where: str) -> Iterator[_Row]:

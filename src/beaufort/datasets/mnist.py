@@ -46,8 +46,11 @@ def open_mnist(location: str, part: str) -> Dataset:
 
 def _pixels(path: Path) -> tuple[Pixels, int]:
     """A plain file is read row by row; a gzipped one has to be in memory."""
-    with path.open("rb") as file:
-        head = file.read(16)
+    try:
+        with path.open("rb") as file:
+            head = file.read(16)
+    except OSError as error:
+        raise ImageFileError(f"{path} cannot be read ({error.strerror or error})") from None
     if head[:2] == b"\x1f\x8b":
         images = read_idx(path)
         shape = check_shape(path, images.dtype, images.shape)

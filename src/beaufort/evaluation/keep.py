@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from beaufort.evaluation.plan import Facts, Work
-from beaufort.store import Listing, Piece, Store, StoreError, correct, labeled, truth_of
+from beaufort.store import Cell, Listing, Piece, Store, StoreError, correct, labeled, truth_of
 
 __all__ = ["Counts", "Keeper"]
 
@@ -51,6 +51,8 @@ class Keeper:
         self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="beaufort keeper")
         self._waiting: deque[Future[None]] = deque()
         self._recorded: Future[None] | None = None
+        self.notes: list[str] = []
+        """What could not be done to the store and changes no result."""
 
     def __enter__(self) -> Self:
         return self
@@ -60,11 +62,22 @@ class Keeper:
     ) -> None:
         self._pool.shutdown(wait=True)
 
-    def record(self, facts_and_notes: Callable[[], tuple[Facts, Facts]]) -> None:
-        """Have a record of the run written, if it is not yet, before any piece."""
+    def record(self, facts_and_notes: Callable[[], tuple[Facts, Facts]], *, needed: bool = True) -> None:
+        """Have a record of the run written, if it is not yet, before any piece.
+
+        A store that has all answers may be one that cannot be written to; then it is not `needed`.
+        """
         if self._recorded is None:
-            self._recorded = self._pool.submit(lambda: self._store.write_run(*facts_and_notes()))
+            self._recorded = self._pool.submit(self._record, facts_and_notes, needed)
             self._waiting.append(self._recorded)
+
+    def _record(self, facts_and_notes: Callable[[], tuple[Facts, Facts]], needed: bool) -> None:
+        try:
+            self._store.write_run(*facts_and_notes())
+        except StoreError as error:
+            if needed:
+                raise  # its answers could not be kept either
+            self.notes.append(f"the store has all answers, and cannot be written to ({error})")
 
     def write(self, work: int, start: int, table: pa.Table, provenance: Mapping[str, Any]) -> None:
         """Have a piece written, soon."""
@@ -82,7 +95,7 @@ class Keeper:
         listing = self._store.listing()
         scattered = [w.cell for w in self._works if len(listing.get(w.cell.fingerprint, ())) > 1]
         if scattered:
-            list(self._pool.map(lambda cell: self._store.gather(cell, listing), scattered))
+            list(self._pool.map(lambda cell: self._gather(cell, listing), scattered))
             listing = self._store.listing()
         return list(
             self._pool.map(lambda number: self._count(number, count, listing), range(len(self._works)))
@@ -102,7 +115,13 @@ class Keeper:
             self._left[number] -= len(table)
             whole = not self._left[number]
         if whole and len(pieces) > 1:
-            self._store.gather(cell, {cell.fingerprint: pieces})
+            self._gather(cell, {cell.fingerprint: pieces})
+
+    def _gather(self, cell: Cell, listing: Listing) -> None:
+        try:
+            self._store.gather(cell, listing)
+        except StoreError as error:
+            self.notes.append(f"files could not be put together, which changes no result ({error})")
 
     def _count(self, number: int, count: int, listing: Listing) -> Counts:
         """What was written, if that is all there is; else what the store says."""
@@ -114,8 +133,9 @@ class Keeper:
         table = self._store.read(work.cell, listing, ("label", "top", *sets)).slice(0, count)
         if len(table) != count:
             raise StoreError(
-                f"the store must have {count} answers of {work.model.spec.name} under {work.condition} after "
-                f"the run, got {len(table)}; if something else changed it meanwhile, run again"
+                f"the store lacks answers of {work.model.spec.name} under {work.condition} that were kept in "
+                f"it: {len(table)} of {count} are there; it was changed while the run was under way, and the "
+                "same command makes what is missing"
             )
         return _counts(table)
 

@@ -221,10 +221,10 @@ def evaluate(
         else:
             stop = run_until(planned, kept, precision, baseline, run.show)
         if record is not None:
-            keeper.record(record)  # also if there was nothing to do
+            keeper.record(record, needed=planned.images > 0)  # also if there was nothing to do
         counts = keeper.counts(planned.setup.count if stop is None else stop.images)
     results = (_result(work, each, stop) for work, each in zip(planned.works, counts, strict=True))
-    notes = (*_chosen(planned.setup), *run.notes)
+    notes = (*_chosen(planned.setup), *run.notes, *keeper.notes)
     return Evaluation(tuple(results), run.sorted_problems(), stop, notes)
 
 
@@ -251,8 +251,8 @@ def _record(planned: Plan, suite: Suite, origin: dict[str, Any]) -> tuple[dict[s
     if scored:
         facts["data"] = {key: value for key, value in facts["data"].items() if key != "labels"}
         facts["labels"] = {key: scored[key] for key in ("convention", "truths") if key in scored}
-    outputs = {work.model.spec.classes for work in planned.works}
     notes: dict[str, Any] = {"images": setup.count, "classes": list(setup.dataset.classes)}
+    outputs = {work.model.spec.classes for work in planned.works}
     if len(outputs) == 1 and None not in outputs:  # models that choose from different classes say nothing
         notes["outputs"] = outputs.pop()
     return facts, {**notes, **origin}

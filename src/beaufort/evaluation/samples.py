@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 from beaufort.arrays import Bytes
 from beaufort.datasets import open_dataset
 from beaufort.datasets._decode import decode_file
+from beaufort.datasets._npy import in_npz, pixels_in
 from beaufort.errors import BeaufortError, ImageFileError, OptionError
 from beaufort.evaluation.plan import Labels, Setup, space_of
 from beaufort.images import is_picture_name
@@ -105,15 +105,11 @@ def _unlabeled(path: Path, limit: int) -> list[Bytes] | None:
         return [decode_file(files[place]) for place in _even(len(files), limit)] or None
     if path.suffix != ".npz" or not path.is_file():
         return None
-    try:
-        with np.load(path, allow_pickle=False) as stored:
-            if set(stored) != {"images"}:
-                return None
-            images = stored["images"]
-    except (OSError, ValueError, zipfile.BadZipFile) as error:
-        raise ImageFileError(f"{path} cannot be read as arrays ({error})") from None
-    pixels = images[..., None] if images.ndim == 3 else images
-    return [pixels[place] for place in _even(len(pixels), limit)]
+    arrays = in_npz(path)
+    if set(arrays) != {"images"}:
+        return None
+    pixels, count = pixels_in(arrays["images"])
+    return [pixels.read(int(place)) for place in _even(count, limit)]
 
 
 def _even(count: int, limit: int) -> NDArray[np.int64]:

@@ -25,6 +25,8 @@ __all__ = ["Labeled", "read_cifar", "read_idx"]
 _CIFAR_SIDE = 32
 _CIFAR_RECORD = 1 + 3 * _CIFAR_SIDE**2
 _IDX_UINT8 = 0x08
+_IDX_AXES = 4
+_CHUNK = 1 << 20
 _MOST_BYTES = 1 << 30
 
 CIFAR_ACCEPTED = (
@@ -53,9 +55,13 @@ def read_idx(path: Path) -> NDArray[np.uint8]:
             f"{path} is not an idx file of bytes; MNIST's are called train-images-idx3-ubyte and so on"
         )
     axes = content[3]
+    if not 1 <= axes <= _IDX_AXES:
+        raise ImageFileError(
+            f"{path} must have 1 to {_IDX_AXES} axes, got {axes}; it is damaged: fetch it again"
+        )
     start = 4 + 4 * axes
     shape = tuple(int.from_bytes(content[4 + 4 * i : 8 + 4 * i], "big") for i in range(axes))
-    if len(content) != start + math.prod(shape):
+    if 0 in shape or len(content) != start + math.prod(shape):
         raise ImageFileError(
             f"{path} announces {' × '.join(map(str, shape))} values and holds "
             f"{max(0, len(content) - start)}; it is cut short or damaged: fetch it again"
@@ -63,17 +69,20 @@ def read_idx(path: Path) -> NDArray[np.uint8]:
     return np.frombuffer(content, np.uint8, offset=start).reshape(shape)
 
 
-def _content(path: Path) -> bytes:
+def _content(path: Path) -> bytearray:
+    """What a file holds, unpacked; read by and by, so that memory holds it once."""
+    content = bytearray()
     try:
         with path.open("rb") as file:
             packed = file.read(2) == b"\x1f\x8b"
         with gzip.open(path) if packed else path.open("rb") as file:
-            content = file.read(_MOST_BYTES + 1)
+            while len(content) <= _MOST_BYTES and (chunk := file.read(_CHUNK)):
+                content += chunk
     except (OSError, EOFError, zlib.error) as error:
         raise ImageFileError(f"{path} cannot be read ({error})") from None
     if len(content) > _MOST_BYTES:
         raise ImageFileError(
-            f"{path} unpacks to more than {_MOST_BYTES:,} bytes, which no file of this kind does"
+            f"{path} must hold at most {_MOST_BYTES:,} bytes, unpacked; files of this kind do"
         )
     return content
 
@@ -111,13 +120,14 @@ def _binary(path: Path) -> Labeled:
 
 
 def _arrays(images: Path, labels: Path) -> Labeled:
-    return _checked(_array(images, mmap=True), _array(labels, mmap=False), images)
+    return _checked(_array(images), _array(labels), images)
 
 
-def _array(path: Path, *, mmap: bool) -> NDArray[Any]:
+def _array(path: Path) -> NDArray[Any]:
+    """The array in a .npy file, left on the disk until its dtype and shape are looked at."""
     try:
-        loaded: NDArray[Any] = np.load(path, mmap_mode="r" if mmap else None, allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
+        loaded: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
+    except Exception as error:  # a damaged header may be any text, and NumPy parses it
         raise ImageFileError(f"{path} cannot be read as an array ({error})") from None
     return loaded
 
@@ -139,7 +149,7 @@ def _label_column(path: Path) -> NDArray[np.int64]:
     try:
         with path.open(newline="", encoding="utf-8") as file:
             return np.array([int(row["label"]) for row in csv.DictReader(file)], np.int64)
-    except (OSError, KeyError, TypeError, ValueError) as error:
+    except (OSError, KeyError, TypeError, ValueError, OverflowError, csv.Error) as error:
         raise ImageFileError(f"{path} has no column `label` of whole numbers ({error})") from None
 
 

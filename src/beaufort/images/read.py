@@ -6,13 +6,17 @@ What a file is called does not matter; its content decides. What comes out has m
 * CMYK, YCbCr and the like become RGB;
 * 16-bit values lose their low byte (v >> 8);
 * the rotation that a camera noted in EXIF is carried out;
-* more than one frame, floating-point values, and more than `MAX_PIXELS` pixels are refused, the last
-  before anything is decoded.
+* more than one frame, floating-point values, and more than `MAX_PIXELS` pixels or `MAX_SIDE` in a row or
+  column are refused, the last before anything is decoded.
+
+Only the decoders in `READABLE` are offered a file. Pillow has many more, and one of them, for EPS, starts a
+program.
 """
 
 from __future__ import annotations
 
 import io
+import os
 import stat
 from pathlib import Path
 
@@ -21,10 +25,30 @@ from PIL import ExifTags, Image, ImageOps, UnidentifiedImageError
 
 from beaufort.errors import BeaufortError, ImageFileError
 
-__all__ = ["MAX_PIXELS", "SUFFIXES", "decode_image", "is_picture_name", "read_image"]
+__all__ = [
+    "MAX_PIXELS",
+    "MAX_SIDE",
+    "READABLE",
+    "SUFFIXES",
+    "decode_image",
+    "is_folder",
+    "is_picture_name",
+    "pixel_count",
+    "read_image",
+]
 
 MAX_PIXELS = 100_000_000
 """Height × width above which a picture is refused, from its header."""
+
+MAX_SIDE = 65_535
+"""Height and width above which a picture is refused, from its header.
+
+It is the most that JPEG can have. Pillow keeps an address for each row, so that a picture of 1 × 10⁸ pixels
+would take twelve times its own memory.
+"""
+
+READABLE = ("JPEG", "PNG", "BMP", "GIF", "PPM", "TIFF", "WEBP", "AVIF", "JPEG2000", "TGA")
+"""The formats that are read, as Pillow calls them, the usual ones first."""
 
 SUFFIXES = frozenset(
     {".avif", ".bmp", ".gif", ".jfif", ".jp2", ".jpe", ".jpeg", ".jpg", ".png", ".tga"}
@@ -60,6 +84,14 @@ def is_picture_name(name: str) -> bool:
     return not name.startswith(".") and Path(name).suffix.lower() in SUFFIXES
 
 
+def is_folder(entry: os.DirEntry[str]) -> bool:
+    """Whether an entry is a folder, or leads to one; a link that leads nowhere, or to itself, does not."""
+    try:
+        return entry.is_dir()
+    except OSError:
+        return False
+
+
 def read_image(path: Path, *, upright: bool = True) -> Image.Image:
     """The picture in a file, mode L, LA, RGB or RGBA.
 
@@ -75,6 +107,16 @@ def read_image(path: Path, *, upright: bool = True) -> Image.Image:
         raise
 
 
+def pixel_count(path: Path) -> int:
+    """Height × width as the header of a file says; 0 where none can be read. Nothing is decoded."""
+    try:
+        _check_file(path)
+        with Image.open(path, formats=READABLE) as opened:
+            return opened.width * opened.height
+    except Exception:  # `read_image` says what is wrong
+        return 0
+
+
 def decode_image(content: bytes, *, upright: bool = True) -> Image.Image:
     """The picture in the bytes of a file, as `read_image` gives it, and refused for the same reasons."""
     if not content:
@@ -84,7 +126,7 @@ def decode_image(content: bytes, *, upright: bool = True) -> Image.Image:
 
 def _decoded(source: Path | io.BytesIO, upright: bool) -> Image.Image:
     try:
-        with Image.open(source) as opened:
+        with Image.open(source, formats=READABLE) as opened:
             _check_header(opened)
             opened.load()
             return _plain(_turned(opened) if upright else opened)
@@ -96,7 +138,7 @@ def _decoded(source: Path | io.BytesIO, upright: bool) -> Image.Image:
         ) from None
     except (Image.DecompressionBombError, Image.DecompressionBombWarning):
         raise ImageFileError(
-            f"the picture has more than {MAX_PIXELS:,} pixels; make it smaller first"
+            f"a picture must have at most {MAX_PIXELS:,} pixels; make it smaller first"
         ) from None
     except MemoryError:
         raise ImageFileError("the picture does not fit into memory; make it smaller first") from None
@@ -120,15 +162,15 @@ def _check_file(path: Path) -> None:
 
 def _check_header(opened: Image.Image) -> None:
     width, height = opened.size
-    if width * height > MAX_PIXELS:
+    if width * height > MAX_PIXELS or max(width, height) > MAX_SIDE:
         raise ImageFileError(
-            f"the picture has {height} × {width} pixels; at most {MAX_PIXELS:,} are read: "
-            "make it smaller first"
+            f"a picture must have at most {MAX_PIXELS:,} pixels and {MAX_SIDE:,} in a row or column, got "
+            f"{height} × {width}; make it smaller first"
         )
-    frames = 1 if opened.format == "MPO" else getattr(opened, "n_frames", 1)
-    if frames > 1:
+    # to count the frames of a TIFF takes minutes if there are many; to see that there is a second does not
+    if opened.format != "MPO" and getattr(opened, "is_animated", False):
         raise ImageFileError(
-            f"the file has {frames} frames; save the one that is meant as a picture of its own"
+            "the file has more than one frame; save the one that is meant as a picture of its own"
         )
 
 

@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from beaufort.arrays import Bytes
 from beaufort.corruptions import SEVERITIES, corruptions
 from beaufort.errors import AssetError, ImageFileError, OptionError
-from beaufort.images import Labeled, draft, read_cifar, read_idx, remove_leftovers
+from beaufort.files import draft, remove_leftovers
+from beaufort.images import Labeled, read_cifar, read_idx
 from beaufort.jobs._disk import stop_reason
 from beaufort.jobs._names import cells
 from beaufort.jobs._request import Request

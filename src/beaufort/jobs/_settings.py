@@ -9,7 +9,7 @@ from typing import Any
 
 from beaufort.corruptions import corruptions
 from beaufort.errors import OptionError
-from beaufort.images import remove_leftovers, write_bytes
+from beaufort.files import remove_leftovers, write_bytes
 from beaufort.jobs._disk import stop_reason
 
 __all__ = ["NOTE", "claim_folder"]
@@ -46,7 +46,7 @@ def _read(path: Path) -> dict[str, Any]:
         note = json.loads(path.read_text(encoding="utf-8"))
     except (FileNotFoundError, NotADirectoryError):
         return {}
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise OptionError(f"{path} cannot be read ({error}); it says what the folder was made with") from None
     if not isinstance(note, dict) or not all(
         isinstance(note.get(part, {}), dict) for part in ("settings", "corruptions")

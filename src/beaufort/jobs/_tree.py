@@ -19,7 +19,8 @@ from PIL import Image
 from beaufort.arrays import MIN_SIDE
 from beaufort.corruptions import corruptions
 from beaufort.errors import AssetError, BeaufortError, OptionError
-from beaufort.images import Format, encode, is_leftover, remove_leftover, write_bytes
+from beaufort.files import is_leftover, remove_leftover, write_bytes
+from beaufort.images import Format, encode, pixel_count
 from beaufort.jobs._disk import stop_reason
 from beaufort.jobs._names import Cell
 from beaufort.jobs._pool import run_bounded
@@ -29,7 +30,7 @@ from beaufort.jobs.report import Problem, Progress, Report
 __all__ = ["TreeJob", "run_tree"]
 
 _LARGE = 16_000_000
-"""Pixels from which pictures are worked on one at a time, so that memory does not grow with threads."""
+"""Pixels from which pictures are read and made one at a time, so that memory does not grow with threads."""
 
 
 @dataclass(frozen=True)
@@ -140,7 +141,7 @@ class _Run:
         }
         try:
             present = {cell: self.present(folder) for cell, folder in folders.items()}
-        except (OSError, BeaufortError) as error:
+        except (OSError, RuntimeError, BeaufortError) as error:  # a link that leads to itself is the second
             self.refuse(relative, len(pictures), f"its outputs cannot be written ({_reason(error)})")
             return
         taken: dict[str, str] = {}
@@ -181,6 +182,10 @@ class _Run:
 
     def make(self, task: _Task) -> _Outcome:
         """Decode a picture and make its outputs; a problem with it is part of the outcome."""
+        with self.large if pixel_count(task.path) > _LARGE else nullcontext():
+            return self.make_all(task)
+
+    def make_all(self, task: _Task) -> _Outcome:
         path = task.picture.as_posix()
         try:
             image = self.job.read(task.path)
@@ -194,12 +199,11 @@ class _Run:
             return _Outcome(len(task.outputs), problems=(Problem(path, message),))
         done = 0
         failed: dict[str, list[Cell]] = {}
-        with self.large if image.width * image.height > _LARGE else nullcontext():
-            for cell, target in task.outputs:
-                try:
-                    done += self.make_one(image, task, cell, target)
-                except (BeaufortError, OSError, MemoryError) as error:
-                    failed.setdefault(_reason(error), []).append(cell)
+        for cell, target in task.outputs:
+            try:
+                done += self.make_one(image, task, cell, target)
+            except (BeaufortError, OSError, MemoryError) as error:
+                failed.setdefault(_reason(error), []).append(cell)
         problems = tuple(Problem(path, f"{_listed(cells)}: {reason}") for reason, cells in failed.items())
         return _Outcome(len(task.outputs), done, problems=problems)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from beaufort.errors import OptionError
-from beaufort.images import is_picture_name
+from beaufort.images import is_folder, is_picture_name
 from beaufort.jobs.report import Problem
 
 __all__ = ["Folder", "check_apart", "picture_folders"]
@@ -31,7 +31,11 @@ def check_apart(source: Path, output: Path) -> None:
     """Refuse an output that lies in the source: its pictures would be taken for sources."""
     if not source.exists():
         raise OptionError(f"the source {source} does not exist; name a picture or a folder of pictures")
-    if source.is_dir() and output.resolve().is_relative_to(source.resolve()):
+    try:
+        inside = source.is_dir() and output.resolve().is_relative_to(source.resolve())
+    except (OSError, RuntimeError, ValueError) as error:  # a link that leads to itself, a NUL in the name
+        raise OptionError(f"the output {output} cannot be written to ({error}); use another folder") from None
+    if inside:
         raise OptionError(f"the output {output} lies in the source {source}; use a folder outside of it")
 
 
@@ -66,7 +70,7 @@ def _look(path: Path, relative: PurePosixPath) -> tuple[Folder, list[str]]:
         for entry in entries:
             if entry.name.startswith("."):
                 continue
-            if entry.is_dir():
+            if is_folder(entry):
                 folders.append(entry.name)
             elif is_picture_name(entry.name):
                 pictures.append(entry.name)

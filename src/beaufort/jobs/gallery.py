@@ -9,15 +9,14 @@ from PIL import Image
 
 from beaufort.corruptions import SEVERITIES, Corruption, corruptions
 from beaufort.errors import AssetError, OptionError
+from beaufort.files import remove_leftovers, write_bytes
 from beaufort.images import (
     FORMATS,
     center_crop,
     encode,
     flatten,
     read_image,
-    remove_leftovers,
     resize_short_side,
-    write_bytes,
 )
 from beaufort.jobs._gallery_page import page
 from beaufort.jobs._gallery_sheet import sheet

@@ -23,6 +23,8 @@ from beaufort.models.preprocessing import Preprocessing
 
 __all__ = ["Exported", "open_exported"]
 
+_SLACK = 1 << 24
+_LONGEST_EXPRESSION = 10_000
 _COMPILED = ("/data/aotinductor/", "/data/executorch/")
 _OBJECTS = ("custom_obj_", "opaque_obj_")
 _OPERATIONS = ("torch.ops.", "_operator.", "math.", "torch.sym_")
@@ -91,9 +93,19 @@ def _look_inside(file: Path) -> None:
             names = archive.namelist()
             if len(set(names)) != len(names):
                 raise ModelFileError(f"{file} holds two parts of one name; it is refused")
+            if sum(part.file_size for part in archive.infolist()) > 2 * file.stat().st_size + _SLACK:
+                raise ModelFileError(f"{file} unpacks to much more than it has; torch packs nothing: refused")
             for name in names:
                 _check_part(archive, name, file)
-    except (zipfile.BadZipFile, OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (
+        zipfile.BadZipFile,
+        OSError,
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        RecursionError,
+    ) as error:
         if isinstance(error, ModelFileError):
             raise
         raise ModelFileError(f"{file} is not an exported program, or is damaged ({error})") from None
@@ -140,8 +152,10 @@ def _check_expression(text: Any, file: Path) -> None:
         f"{file} describes a size as {text!r:.80}, which is not arithmetic; it is refused"
     )
     try:
+        if len(text) > _LONGEST_EXPRESSION:
+            raise refused
         tree = ast.parse(text, mode="eval")
-    except (SyntaxError, TypeError, ValueError, RecursionError):
+    except (SyntaxError, TypeError, ValueError, RecursionError, MemoryError):
         raise refused from None
     for node in ast.walk(tree):
         plain = isinstance(node, _ARITHMETIC)

@@ -28,12 +28,18 @@ _INSIDE: dict[str, dict[int, str]] = {
 }
 _VARINT, _FIXED_64, _BYTES, _FIXED_32 = 0, 1, 2, 5
 _DEEPEST = 64
+_MOST_BYTES = 1 << 31
+"""The most that a protocol buffer can have."""
 
 
 def onnx_files(path: Path) -> list[Path]:
     """The file and all that it refers to, each inside its folder."""
     try:
+        if path.stat().st_size > _MOST_BYTES:
+            raise ModelFileError(f"{path} must have at most {_MOST_BYTES:,} bytes, as ONNX files do")
         named = set(_locations(memoryview(path.read_bytes()), "model"))
+    except ModelFileError:
+        raise
     except OSError as error:
         raise ModelFileError(f"{path} cannot be read as an ONNX file ({error})") from None
     except (IndexError, RecursionError):
@@ -42,10 +48,8 @@ def onnx_files(path: Path) -> list[Path]:
 
 
 def _inside(path: Path, name: str) -> Path:
-    parts = {*PurePosixPath(name).parts, *PureWindowsPath(name).parts}
-    absolute = PurePosixPath(name).is_absolute() or PureWindowsPath(name).anchor
     folder = path.resolve().parent
-    if not name or absolute or ".." in parts or not (folder / name).resolve().is_relative_to(folder):
+    if not _stays(folder, name):
         raise ModelFileError(
             f"{path} keeps weights in {name!r}, outside of its own folder; refused, as a model has no "
             "business there: put all files of the model into one folder"
@@ -54,6 +58,18 @@ def _inside(path: Path, name: str) -> Path:
     if not found.is_file():
         raise ModelFileError(f"{path} keeps weights in {name!r}, which is not beside it")
     return found
+
+
+def _stays(folder: Path, name: str) -> bool:
+    """Whether a name is that of a file in the folder, wherever links lead."""
+    parts = {*PurePosixPath(name).parts, *PureWindowsPath(name).parts}
+    absolute = PurePosixPath(name).is_absolute() or PureWindowsPath(name).anchor
+    if not name or not name.isprintable() or absolute or ".." in parts:
+        return False
+    try:
+        return (folder / name).resolve().is_relative_to(folder)
+    except (OSError, RuntimeError, ValueError):  # too long, or a link that leads to itself
+        return False
 
 
 def _locations(message: memoryview, kind: str, depth: int = 0) -> Iterator[str]:

@@ -73,7 +73,7 @@ def load(
     wanted: Changes = {**demo.changes, **changes}
     network = onnx.load(
         str(demo.file()),
-        name=name or text,
+        name=text if name is None else name,
         classes=demo.classes(),
         label_space=demo.label_space,
         device=device,

@@ -13,13 +13,12 @@ import json
 import math
 import os
 import random
+import re
 import time
-import urllib.error
 import urllib.parse
-import urllib.request
 from collections.abc import Callable
-from dataclasses import dataclass
-from http.client import HTTPException
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Unpack
 
 import numpy as np
@@ -28,15 +27,21 @@ from numpy.typing import NDArray
 from beaufort.errors import OptionError
 from beaufort.models._digest import declared
 from beaufort.models._errors import ModelError
+from beaufort.models._http_client import Answer, Client, NoAnswerError
 from beaufort.models.network import Network
-from beaufort.models.options import Changes, changed, class_list
+from beaufort.models.options import Changes, changed, class_list, whole_number
 from beaufort.models.python import AS_THEY_ARE
 from beaufort.models.spec import ModelSpec
+from beaufort.sanitize import printable, without_secrets
 
 __all__ = ["load"]
 
 _FIRST_WAIT_S, _LONGEST_WAIT_S = 0.5, 60.0
-_MOST_BYTES = 1 << 28
+_LONGEST_TIMEOUT_S = 3600.0
+_MOST_RETRIES = 100
+_BYTES_A_LOGIT, _BYTES_AN_IMAGE, _BYTES_BESIDES = 64, 1 << 19, 1 << 16
+"""The most that an answer may have: an image's share where the number of classes is known, or is not."""
+_EXCERPT = 200
 _AGAIN = frozenset({408, 425, 429, 500, 502, 503, 504})
 """Statuses after which the same request may succeed; every other one of 5xx too."""
 
@@ -62,91 +67,148 @@ def load(
         version: a word that changes whenever the service's answers may. Without it the digest is
             `unknown`, and results are never taken from an earlier run. Where the answers name a
             version, it must be this one.
-        token: the *name* of the environment variable that holds the bearer token.
-        timeout: seconds that one request may take.
-        retries: how often a request is repeated after a refused connection, a timeout, 429 or 5xx.
+        token: the *name* of the environment variable that holds the bearer token. Neither is ever shown
+            or kept.
+        timeout: seconds that one request may take, from its first byte to the answer's last.
+        retries: how often a request is repeated after a refused connection, a timeout, an answer that was
+            cut, 429 or 5xx.
         max_batch: images in one request.
         name: what tables call it; the address's host and path if not given.
         label_space: what the classes are.
         **changes: `input_size` and `resize`, if images are to be resized before they are sent.
     """
-    parts = urllib.parse.urlsplit(address)
-    if parts.scheme.lower() not in ("http", "https") or not parts.hostname:
-        raise OptionError(f"the address {address!r} came; write http://host/path or https://host/path")
-    if parts.username or parts.password:
-        raise OptionError(
-            "an address with a name or password came; give the name of an environment variable as token"
-        )
-    if timeout <= 0 or retries < 0:
-        raise OptionError(
-            f"timeout {timeout!r} and retries {retries!r} came; accepted are above 0 and from 0"
-        )
+    place = _checked_address(address)
+    _check(timeout=timeout, retries=retries, max_batch=max_batch, token=token)
     preprocessing = changed(AS_THEY_ARE, changes)
     if (preprocessing.dtype, preprocessing.layout) != ("uint8", "NHWC"):
         raise OptionError(
             "a service gets 8-bit images: of the preprocessing only sizes and channels can be set"
         )
     count, names = class_list(classes)
-    shown = urllib.parse.urlunsplit((parts.scheme, parts.netloc, parts.path, "", ""))
     spec = ModelSpec(
-        name=name or f"{parts.netloc}{parts.path}".rstrip("/"),
-        source=shown,
+        name=f"{place.netloc}{place.path}".rstrip("/") if name is None else name,
+        source=without_secrets(address),
         preprocessing=preprocessing,
         classes=count,
         class_names=names,
         label_space=label_space,
-        weights=declared(version),
+        weights=declared(None if version is None else str(version)),
     )
-    service = Service(address, shown, token, timeout, retries, version)
+    service = Service(address, token, timeout, retries, None if version is None else str(version), count)
     return Network(spec, service.classify, "remote", max_batch)
 
 
-class _Stay(urllib.request.HTTPRedirectHandler):
-    """No redirects: a POST would become a GET, and the token would go to another host."""
+def _checked_address(address: str) -> urllib.parse.SplitResult:
+    wrong = OptionError(f"an address must be http://host/path or https://host/path, got {address!r:.200}")
+    try:
+        parts = urllib.parse.urlsplit(address)
+        _ = parts.port  # looked at only when it is asked for
+    except ValueError:
+        raise wrong from None
+    if parts.scheme.lower() not in ("http", "https") or not parts.hostname or not address.isprintable():
+        raise wrong
+    if parts.username is not None or parts.password is not None:
+        raise OptionError(
+            "an address must have no name or password; give the name of an environment variable as token"
+        )
+    return parts
 
-    def redirect_request(self, *_: Any, **__: Any) -> None:
-        return None
+
+def _check(*, timeout: Any, retries: Any, max_batch: Any, token: Any) -> None:
+    if not _is_number(timeout, int | float) or not 0 < timeout <= _LONGEST_TIMEOUT_S:
+        raise OptionError(
+            f"timeout must be a number of seconds from 0 to {_LONGEST_TIMEOUT_S:g}, got {timeout!r:.60}"
+        )
+    if not _is_number(retries, int) or not 0 <= retries <= _MOST_RETRIES:
+        raise OptionError(f"retries must be a whole number from 0 to {_MOST_RETRIES}, got {retries!r:.60}")
+    whole_number("max_batch", max_batch)
+    if token is not None and not (isinstance(token, str) and re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", token)):
+        raise OptionError("token must be the name of an environment variable, not the token itself")
+
+
+def _is_number(value: Any, kind: Any) -> bool:
+    return isinstance(value, kind) and not isinstance(value, bool) and math.isfinite(value)
 
 
 @dataclass(frozen=True)
 class Service:
     """The other side of an address."""
 
-    address: str
-    shown: str
-    token: str | None
+    address: str = field(repr=False)
+    token: str | None = field(repr=False)
     timeout: float
     retries: int
     version: str | None
-    sleep: Callable[[float], None] = time.sleep
+    classes: int | None = None
+    sleep: Callable[[float], None] = field(default=time.sleep, repr=False)
+
+    @property
+    def shown(self) -> str:
+        """The address as it may be shown."""
+        return without_secrets(self.address)
 
     def classify(self, images: NDArray[Any]) -> NDArray[np.float32]:
         """The logits of uint8 images `(n, h, w, c)`."""
         body = json.dumps({"images": [_png(image) for image in images]}).encode()
-        return self._logits(self._post(body), len(images))
+        return self._logits(self._post(body, len(images)), len(images))
 
-    def _post(self, body: bytes) -> bytes:
-        request = urllib.request.Request(self.address, body, self._headers(), method="POST")
-        opener = urllib.request.build_opener(_Stay)
+    def _post(self, body: bytes, count: int) -> dict[str, Any]:
+        """The values of the answer, after as many attempts as it takes and are allowed."""
+        headers, most = self._headers(), self._most(count)
         told = ""
         for attempt in range(self.retries + 1):
+            asked = None
             try:
-                with opener.open(request, timeout=self.timeout) as answer:
-                    content: bytes = answer.read(_MOST_BYTES + 1)
-                if len(content) > _MOST_BYTES:
-                    raise ModelError(f"{self.shown} answered with more than {_MOST_BYTES >> 20} MiB")
-                return content
-            except urllib.error.HTTPError as error:
-                with error:
-                    told = f"status {error.code}, {_excerpt(error)}"
-                    asked = error.headers.get("Retry-After") if error.code in (429, 503) else None
-                    if error.code not in _AGAIN and error.code < 500:
-                        raise ModelError(f"{self.shown} refused the request: {told}") from None
-            except (OSError, HTTPException) as error:  # a URLError, a timeout, a broken answer
-                told, asked = str(getattr(error, "reason", None) or error or type(error).__name__), None
+                answer = self._client.post(body, headers, most)
+                if 200 <= answer.status < 300:
+                    return self._values(answer, most)
+                told, asked = self._refusal(answer), answer.headers.get("retry-after")
+            except NoAnswerError as error:
+                told = self._harmless(str(error))
             if attempt < self.retries:
                 self._wait(attempt, asked, told)
         raise ModelError(f"{self.shown} gave no answer in {self.retries + 1} attempts; the last: {told}")
+
+    @cached_property
+    def _client(self) -> Client:
+        try:
+            return Client(self.address, self.timeout)
+        except Exception as error:  # httpx's for an address that it cannot use shares no base with its others
+            raise ModelError(f"{self.shown} cannot be asked ({self._harmless(str(error))})") from None
+
+    def _most(self, count: int) -> int:
+        """How many bytes an answer may have: much more would only fill the memory."""
+        an_image = _BYTES_AN_IMAGE if self.classes is None else self.classes * _BYTES_A_LOGIT
+        return _BYTES_BESIDES + count * an_image
+
+    def _refusal(self, answer: Answer) -> str:
+        """What a status says; an error if the next attempt would meet it too."""
+        said = self._harmless(answer.content[:_EXCERPT].decode("utf-8", "replace").strip())
+        told = f"status {answer.status}" + (f", {said}" if said else "")
+        if answer.status not in _AGAIN and answer.status < 500:
+            raise ModelError(f"{self.shown} refused the request: {told}")
+        return told
+
+    def _values(self, answer: Answer, most: int) -> dict[str, Any]:
+        if not answer.whole:
+            raise ModelError(f"{self.shown} must answer with at most {most:,} bytes, and sent more")
+        if answer.headers.get("content-encoding", "identity") != "identity":
+            raise ModelError(f"{self.shown} packed its answer, and was asked not to; it is not unpacked")
+        try:
+            values = json.loads(answer.content)
+        except (ValueError, RecursionError, MemoryError):
+            if not answer.measured:
+                raise NoAnswerError("an answer that ends too soon") from None
+            values = None
+        if not isinstance(values, dict) or "logits" not in values:
+            raise self._unexpected(answer.content)
+        return values
+
+    def _unexpected(self, content: bytes) -> ModelError:
+        said = self._harmless(repr(content[:80]))
+        return ModelError(
+            f'{self.shown} must answer with JSON like {{"logits": [[0.1, 2.3], …]}}, got {said}'
+        )
 
     def _wait(self, attempt: int, asked: str | None, told: str) -> None:
         """As long as the service asks, or twice as long as before, with a random part."""
@@ -159,33 +221,54 @@ class Service:
         self.sleep(seconds)
 
     def _headers(self) -> dict[str, str]:
-        headers = {"Content-Type": "application/json", "Accept": "application/json", "User-Agent": "beaufort"}
+        headers = {
+            "Content-Type": "application/json",
+            "Accept": "application/json",
+            "Accept-Encoding": "identity",
+            "User-Agent": "beaufort",
+        }
         if self.token is not None:
-            secret = os.environ.get(self.token, "")
-            if not secret.strip():
+            if not (secret := self._secret()).isascii() or not secret.isprintable() or not secret:
                 raise ModelError(
-                    f"the environment variable {self.token!r} is not set; it holds the token for {self.shown}"
+                    f"the environment variable that the option token names must hold the token for "
+                    f"{self.shown}; it is not set, or holds what no token can"
                 )
-            headers["Authorization"] = f"Bearer {secret.strip()}"
+            headers["Authorization"] = f"Bearer {secret}"
         return headers
 
-    def _logits(self, content: bytes, count: int) -> NDArray[np.float32]:
-        try:
-            answer = json.loads(content)
-            rows = np.array(answer["logits"], np.float32)
-        except (ValueError, TypeError, KeyError):
-            raise ModelError(
-                f'{self.shown} answered {content[:80]!r}; expected is JSON like {{"logits": [[0.1, 2.3], …]}}'
-            ) from None
-        if rows.ndim != 2 or len(rows) != count:
-            raise ModelError(f"{self.shown} answered {count} images with logits of shape {rows.shape}")
+    def _secret(self) -> str:
+        return "" if self.token is None else os.environ.get(self.token, "").strip()
+
+    def _harmless(self, text: str) -> str:
+        """What a service said, without the token, which it may send back, and what steers a terminal."""
+        secret = self._secret()
+        return printable(without_secrets(text.replace(secret, "…") if secret else text))
+
+    def _logits(self, answer: dict[str, Any], count: int) -> NDArray[np.float32]:
+        rows = _numbers(answer["logits"])
+        if rows is None:
+            raise self._unexpected(json.dumps({"logits": answer["logits"]})[:80].encode())
+        if rows.ndim != 2 or len(rows) != count or not rows.shape[1]:
+            raise ModelError(f"{self.shown} must answer {count} images with as many rows, got {rows.shape}")
+        if np.isnan(rows).any() or (rows == np.inf).any():
+            raise ModelError(f"{self.shown} must answer with numbers, got NaN or infinity")
         named = answer.get("version")
-        if self.version is not None and named is not None and str(named) != str(self.version):
+        if self.version is not None and named is not None and str(named) != self.version:
             raise ModelError(
-                f"{self.shown} answers as version {named!r} and was loaded as {self.version!r}; answers "
-                "are not mixed with those of another version"
+                f"{self.shown} must answer as version {self.version!r}, as which it was loaded, got "
+                f"{self._harmless(repr(named)):.60}; answers are not mixed with those of another version"
             )
         return rows
+
+
+def _numbers(rows: Any) -> NDArray[np.float32] | None:
+    """A list of lists of numbers as an array; None if it is anything else."""
+    try:
+        found = np.array(rows)
+        with np.errstate(over="ignore"):
+            return found.astype(np.float32) if found.dtype.kind in "fiu" else None
+    except (ValueError, TypeError, OverflowError, RecursionError, MemoryError):
+        return None
 
 
 def _png(image: NDArray[Any]) -> str:
@@ -195,13 +278,6 @@ def _png(image: NDArray[Any]) -> str:
     pixels = image[..., 0] if image.shape[-1] == 1 else image
     Image.fromarray(np.ascontiguousarray(pixels)).save(buffer, "PNG", compress_level=1)
     return base64.b64encode(buffer.getvalue()).decode("ascii")
-
-
-def _excerpt(error: urllib.error.HTTPError) -> str:
-    try:
-        return error.read(200).decode("utf-8", "replace").strip() or str(error.reason)
-    except (OSError, HTTPException):
-        return str(error.reason)
 
 
 def _seconds(asked: str | None) -> float | None:
@@ -215,5 +291,5 @@ def _seconds(asked: str | None) -> float | None:
         pass
     try:
         return max(0.0, email.utils.parsedate_to_datetime(asked).timestamp() - time.time())
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError, IndexError):
         return None

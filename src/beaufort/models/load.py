@@ -12,7 +12,8 @@ from importlib import import_module
 from importlib.metadata import entry_points
 from typing import Any
 
-from beaufort.errors import OptionError, UnknownNameError
+from beaufort.errors import BeaufortError, OptionError, UnknownNameError
+from beaufort.models._errors import ModelFileError
 from beaufort.models._lazy import installed
 from beaufort.models.options import check_names
 from beaufort.models.spec import Model
@@ -157,7 +158,14 @@ def load_model(text: str, **options: Any) -> Model:
         **options: what to know or change: the fields of `Changes`, and what the adapter's `load` takes.
     """
     kind, rest = _split(text)
-    return adapters[kind].load(rest, options)
+    try:
+        return adapters[kind].load(rest, options)
+    except BeaufortError:
+        raise
+    except OSError as error:  # a file that may not be read, a name that no file can have
+        if kind == "python":
+            raise  # what a program of the user's meets is the user's
+        raise ModelFileError(f"{text!r:.200} cannot be opened ({error.strerror or error})") from error
 
 
 def adapter_of(text: str) -> Adapter:

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from beaufort.arrays import Bytes, Images, is_tensor
-from beaufort.errors import OptionError
 from beaufort.models._errors import ModelError
+from beaufort.models.options import whole_number
 from beaufort.models.preprocessing import Preprocessing
 from beaufort.models.spec import Logits, ModelSpec
 
@@ -38,8 +38,8 @@ class Network:
     """How tensors for `on_device` are laid out in memory."""
 
     def __post_init__(self) -> None:
-        if self.max_batch is not None and (isinstance(self.max_batch, bool) or self.max_batch < 1):
-            raise OptionError(f"max_batch {self.max_batch!r} came; accepted is a number from 1")
+        if self.max_batch is not None:
+            whole_number("max_batch", self.max_batch)
 
     def __call__(self, images: Images) -> Logits:
         """Float32 logits `(n, classes)` of uint8 images `(n, h, w, 1 or 3)`, an array or a torch tensor."""

@@ -16,7 +16,7 @@ from beaufort.models._lazy import installed
 from beaufort.models._onnx_files import onnx_files
 from beaufort.models._onnx_names import names_in
 from beaufort.models.network import Network
-from beaufort.models.options import Changes, changed, class_list
+from beaufort.models.options import Changes, changed, class_list, whole_number
 from beaufort.models.preprocessing import Preprocessing
 from beaufort.models.spec import ModelSpec
 
@@ -67,7 +67,7 @@ def load(
     if names is None:
         names = names_in(session.get_modelmeta().custom_metadata_map, count)
     spec = ModelSpec(
-        name=name or file.stem,
+        name=name if name is not None else file.stem,
         source=f"onnx:{path}",
         preprocessing=changed(preprocessing, changes),
         classes=count,
@@ -82,7 +82,10 @@ def load(
         if fixed_batch and count < fixed_batch:
             filler = np.zeros((fixed_batch - count, *batch.shape[1:]), batch.dtype)
             batch = np.concatenate([batch, filler])
-        answer = np.asarray(session.run([exit_.name], {entry.name: batch})[0])[:count]
+        try:
+            answer = np.asarray(session.run([exit_.name], {entry.name: batch})[0])[:count]
+        except Exception as error:  # ONNX Runtime's errors share no base but this
+            raise ModelError(f"ONNX Runtime cannot run {file}: {_first_line(error)}") from None
         return answer.reshape(count, -1) if set(answer.shape[2:]) == {1} else answer
 
     limits = [limit for limit in (fixed_batch, max_batch) if limit is not None]
@@ -98,11 +101,12 @@ def _session(file: Path, device: str, threads: int | None) -> tuple[Any, str]:
     options.log_severity_level = 3
     options.use_deterministic_compute = True
     if threads is not None:
-        if threads < 1:
-            raise OptionError(f"threads {threads!r} came; accepted is a number from 1")
-        options.intra_op_num_threads = options.inter_op_num_threads = threads
+        options.intra_op_num_threads = options.inter_op_num_threads = whole_number("threads", threads, 4096)
+    falls_back = int(len(providers) > 1)  # otherwise it would print what is wrong, and try the same again
     try:
-        session = onnxruntime.InferenceSession(str(file), options, providers=providers)
+        session = onnxruntime.InferenceSession(
+            str(file), options, providers=providers, enable_fallback=falls_back
+        )
     except Exception as error:  # ONNX Runtime's errors share no base but this
         raise ModelFileError(f"ONNX Runtime cannot open {file}: {_first_line(error)}") from None
     if used != "cpu" and session.get_providers()[0] == "CPUExecutionProvider":
@@ -113,6 +117,8 @@ def _session(file: Path, device: str, threads: int | None) -> tuple[Any, str]:
 
 
 def _providers(available: list[str], device: str) -> tuple[list[Any], str]:
+    if not isinstance(device, str):
+        raise OptionError(f"device must be auto, cpu, cuda or cuda:0, got {device!r:.60}")
     has_cuda = "CUDAExecutionProvider" in available
     if device == "cpu" or (device == "auto" and not has_cuda):
         return ["CPUExecutionProvider"], "cpu"

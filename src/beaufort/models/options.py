@@ -7,14 +7,16 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any, TypedDict, cast
+
+import numpy as np
 
 from beaufort.errors import OptionError
 from beaufort.labels import class_lists, class_names
 from beaufort.models.preprocessing import Preprocessing
 from beaufort.registry import unknown
 
-__all__ = ["Changes", "changed", "class_list", "parse_options", "text_lines"]
+__all__ = ["Changes", "changed", "class_list", "parse_options", "text_lines", "whole_number"]
 
 
 class Changes(TypedDict, total=False):
@@ -40,6 +42,7 @@ def changed(base: Preprocessing, changes: Changes) -> Preprocessing:
 
     A new input size takes the resize along: images are resized to it, unless another resize is given.
     """
+    changes = _checked_kinds(changes)
     given: dict[str, Any] = {
         key: value for key, value in changes.items() if key not in ("input_size", "resize", "range")
     }
@@ -61,6 +64,34 @@ def changed(base: Preprocessing, changes: Changes) -> Preprocessing:
         wanted_size = changes["resize"]
         given["resize"] = tuple(wanted_size) if isinstance(wanted_size, Sequence) else wanted_size
     return replace(base, **given)
+
+
+def whole_number(name: str, value: Any, most: int = 1_000_000) -> int:
+    """A whole number from 1; an error that names the option if it is anything else."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or not 1 <= value <= most:
+        raise OptionError(f"{name} must be a whole number from 1 to {most}, got {value!r:.60}")
+    return int(value)
+
+
+def _checked_kinds(changes: Changes) -> Changes:
+    """The changes as plain values; an error if one is of a kind that it cannot be."""
+    given: dict[str, Any] = {
+        name: value.tolist() if isinstance(value, np.ndarray | np.generic) else value
+        for name, value in changes.items()
+    }
+    for name, value in given.items():
+        if name in ("interpolation", "range", "layout", "order", "dtype"):
+            if not isinstance(value, str):
+                raise OptionError(f"{name} must be a text, got {value!r:.60}")
+        elif name == "channels":
+            whole_number(name, value)
+        elif name in ("input_size", "resize") and value is not None:
+            sides = list(value) if isinstance(value, list | tuple) else [value]
+            if not 1 <= len(sides) <= 2:
+                raise OptionError(f"{name} must be pixels, as in 224 or (224, 320), got {value!r:.60}")
+            for side in sides:
+                whole_number(name, side)
+    return cast("Changes", given)
 
 
 def class_list(classes: Any) -> tuple[int | None, tuple[str, ...] | None]:
@@ -87,7 +118,7 @@ def text_lines(what: str, file: str | Path) -> list[str]:
     try:
         text = Path(file).read_text(encoding="utf-8")
         found = json.loads(text) if Path(file).suffix == ".json" else text.splitlines()
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise OptionError(f"{what} {str(file)!r} came, and no such file can be read ({error})") from None
     if not isinstance(found, list) or not all(isinstance(line, str) for line in found):
         raise OptionError(f"{what} in {file} must be a list of texts")
@@ -138,10 +169,10 @@ def _value(name: str, text: str) -> Any:
 
 
 def _per_channel(name: str, value: Any, channels: int) -> tuple[float, ...]:
-    values = (value,) * channels if isinstance(value, int | float) else tuple(value or ())
-    if not all(isinstance(number, int | float) for number in values):
-        raise OptionError(f"{name} {value!r} came; accepted are numbers, one for each of {channels} channels")
-    return values
+    values = value if isinstance(value, list | tuple) else (value,) * channels if value is not None else ()
+    if not all(isinstance(number, int | float) and not isinstance(number, bool) for number in values):
+        raise OptionError(f"{name} must be numbers, one for each of {channels} channels, got {value!r:.60}")
+    return tuple(values)
 
 
 def _pair(size: Any) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from importlib import import_module
+from pathlib import Path
 from typing import Any, Unpack
 
 from beaufort.errors import OptionError, UnknownNameError
@@ -76,7 +77,7 @@ def as_model(
                 "a Model came with options; it has a spec of its own, which they would contradict"
             )
         return thing
-    called = name or str(getattr(thing, "__name__", type(thing).__name__))
+    called = str(getattr(thing, "__name__", type(thing).__name__)) if name is None else name
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(thing, torch.nn.Module):
         from beaufort.models.torch import from_module
@@ -117,12 +118,14 @@ def find_object(text: str) -> Any:
     module_name, colon, path = text.partition(":")
     if not (colon and module_name and path):
         raise OptionError(f"'python:{text}' came; write python:package.module:factory")
+    _look_here_too()
     try:
         found: Any = import_module(module_name)
     except ModuleNotFoundError as error:
         if error.name and (module_name == error.name or module_name.startswith(f"{error.name}.")):
             raise UnknownNameError(
-                f"there is no module {error.name!r}, which python:{text} names; is its folder on sys.path?"
+                f"there is no module {error.name!r}, which python:{text} names; "
+                "it is looked for on sys.path and in the working folder"
             ) from None
         raise
     for name in path.split("."):
@@ -131,6 +134,17 @@ def find_object(text: str) -> Any:
             raise UnknownNameError(f"in {module_name}, {unknown('name', name, public)}")
         found = getattr(found, name)
     return found
+
+
+def _look_here_too() -> None:
+    """Let modules be found in the working folder, after everything that is installed.
+
+    Only somebody who names a `python:` model means to run code of this folder, and even then a file in it
+    must not take the place of a library.
+    """
+    here = str(Path.cwd())
+    if here not in sys.path and "" not in sys.path:
+        sys.path.append(here)
 
 
 def _preprocessing(changes: Changes) -> Preprocessing:

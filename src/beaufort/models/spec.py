@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from beaufort.arrays import Bytes
 from beaufort.errors import OptionError
 from beaufort.models.preprocessing import Preprocessing
+from beaufort.sanitize import encodable, without_secrets
 
 __all__ = ["UNKNOWN", "Logits", "Model", "ModelSpec"]
 
@@ -44,8 +45,12 @@ class ModelSpec:
     """What else the answers depend on, as JSON knows it: the architecture, the templates of a prompt."""
 
     def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name.strip():
+            raise OptionError(f"the name of a model must be a text, got {self.name!r:.60}")
+        for field_name in ("name", "source"):  # they are written to stores, tables and pages
+            object.__setattr__(self, field_name, encodable(without_secrets(getattr(self, field_name))))
         if self.class_names is not None:
-            object.__setattr__(self, "class_names", tuple(self.class_names))
+            object.__setattr__(self, "class_names", tuple(map(encodable, self.class_names)))
             if self.classes is None:
                 object.__setattr__(self, "classes", len(self.class_names))
             if len(self.class_names) != self.classes:

@@ -15,7 +15,7 @@ from beaufort.models._errors import ModelError, ModelFileError
 from beaufort.models._exported import open_exported
 from beaufort.models._lazy import require
 from beaufort.models.network import Network
-from beaufort.models.options import Changes, changed, class_list
+from beaufort.models.options import Changes, changed, class_list, whole_number
 from beaufort.models.preprocessing import Preprocessing
 from beaufort.models.spec import Logits, ModelSpec
 
@@ -62,7 +62,7 @@ def load(
     if not file.is_file():
         raise ModelFileError(f"{path} is not a file; a torch model is written as torch:folder/model.pt2")
     given: dict[str, Any] = {
-        "name": name or file.stem,
+        "name": name if name is not None else file.stem,
         "source": f"torch:{path}",
         "classes": classes,
         "label_space": label_space,
@@ -225,9 +225,7 @@ def use_threads(threads: int | None) -> None:
     """Let torch use so many threads, in the whole process; None leaves it as it is."""
     if threads is None:
         return
-    if threads < 1:
-        raise OptionError(f"threads {threads!r} came; accepted is a number from 1")
-    require("torch", "torch", what="torch models").set_num_threads(threads)
+    require("torch", "torch", what="torch models").set_num_threads(whole_number("threads", threads, 4096))
 
 
 def load_weights(module: Any, file: Path) -> None:

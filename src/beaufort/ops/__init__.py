@@ -19,9 +19,13 @@ from numpy.typing import NDArray
 from beaufort.arrays import Bytes, Field, Images
 
 if TYPE_CHECKING:
-    from beaufort.rng import Key
+    from beaufort.rng import Key, Undrawn
 
-__all__ = ["Ops", "cpu_ops", "ops_of", "torch_ops"]
+__all__ = ["Ends", "Ops", "cpu_ops", "ops_of", "torch_ops"]
+
+
+Ends = tuple[int, int, float]
+"""Two sizes, and how far something is on the way from the first to the second."""
 
 
 class Ops(Protocol):
@@ -72,8 +76,20 @@ class Ops(Protocol):
     def excess(self, counts: Field, rate: float, images: Images) -> Field:
         """By how much counts / rate is more than x / 255, float32."""
 
-    def flakes(self, normals: Field, mean: float, spread: float, factor: float, threshold: float) -> Images:
-        """A layer of grains `(n, h, w, 1)`: normal noise zoomed into the middle, only the brightest left."""
+    def flakes(
+        self,
+        normals: Field,
+        mean: float,
+        spread: float,
+        factor: float,
+        threshold: float,
+        *,
+        like: Ends | None = None,
+    ) -> Images:
+        """A layer of grains `(n, h, w, 1)`: normal noise zoomed into the middle, only the brightest left.
+
+        The middle is a crop of whole pixels. With `like` it is where it would be between two other sizes.
+        """
 
     def gaussian(
         self, images: Images, sigma: float, *, horizontal: bool = True, nearest: bool = False
@@ -88,6 +104,9 @@ class Ops(Protocol):
 
     def look_up(self, images: Images, table: Bytes) -> Images:
         """A map given by its 256 values."""
+
+    def mix(self, images: Sequence[Images], weights: Sequence[float]) -> Images:
+        """The mean of several versions of the same images, rounded; weights are multiples of 1/256."""
 
     def motion(self, images: Images, radius: float, sigma: float, angles_deg: Field) -> Images:
         """One-sided motion blur: half a Gaussian that starts at the pixel and runs along the angle."""
@@ -159,7 +178,7 @@ class Ops(Protocol):
     def pixel_cells(self, images: Images, rows: int, columns: int) -> Images:
         """Average into rows × columns cells and show each cell flat, as PIL's BOX filter does."""
 
-    def plasma(self, noise: Field, side: int, decay: float, height: int, width: int) -> Field:
+    def plasma(self, noise: Field | Undrawn, side: int, decay: float, height: int, width: int) -> Field:
         """Diamond-square fractals of `side` = 2^k, scaled to [0, 1] and cropped, float32."""
 
     def read_texture(self, path: Path, *, grey: bool) -> NDArray[np.uint8]:
@@ -183,6 +202,12 @@ class Ops(Protocol):
     def smooth(self, fields: Field, sigma: float, *, truncate: float = 4.0, border: str = "nearest") -> Field:
         """Gaussian smoothing of float fields `(n, h, w)`; the dtype is kept."""
 
+    def soft_cells(self, images: Images, rows: float, columns: float, softness: float) -> Images:
+        """Average into cells whose edges may cut pixels; a pixel shows the cells by its area in each.
+
+        At softness 1 all cells have one size; at 0 their edges are those of whole pixels.
+        """
+
     def snowfall(self, images: Images, layers: Images, mix: float, *, nearest: bool = False) -> Images:
         """Whiten the image, then add the layer and the layer turned by 180°."""
 
@@ -202,8 +227,10 @@ class Ops(Protocol):
     ) -> Field:
         """How much light each pixel of water adds, float32: drops with a bright and a dark rim."""
 
-    def zoom_average(self, images: Images, factors: tuple[float, ...], *, nearest: bool = False) -> Images:
-        """The mean of the image and its zooms into the middle."""
+    def zoom_average(
+        self, images: Images, factors: tuple[float, ...], *, nearest: bool = False, like: Ends | None = None
+    ) -> Images:
+        """The mean of the image and its zooms into the middle; `like` as for `flakes`."""
 
 
 @lru_cache(maxsize=1)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
 from typing import Any
 
 from beaufort.corruptions import corruptions
@@ -18,7 +16,7 @@ from beaufort.results import ModelScores, Scores
 from beaufort.results.calibration import BINS, Calibration
 from beaufort.stats import Estimate
 
-__all__ = ["as_script", "page_data"]
+__all__ = ["page_data"]
 
 _DIGITS = 4
 
@@ -55,12 +53,6 @@ def page_data(scores: Scores, worst: WorstClasses, examples: Examples | None) ->
         for label in sorted(used)
     }
     return data
-
-
-def as_script(data: Mapping[str, Any]) -> str:
-    """JSON that cannot end the script element that it stands in, whatever names are in it."""
-    text = json.dumps(data, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
-    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
 def _model(

@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from html import escape
 
 from beaufort.metrics import metrics
-from beaufort.report._text import base_name, shown
+from beaufort.report._html_parts import parts_title
+from beaufort.report._text import base_name, shown, units
 from beaufort.report.headline import Headline, Tile, about
 from beaufort.report.made import Fact
 from beaufort.report.tables import baseline_words
@@ -40,7 +41,8 @@ def head(scores: Scores, first: Headline, title: str) -> str:
 </div></div>
 <dl class="tiles" id="tiles">{"".join(map(_tile, first.tiles))}</dl>
 <p class="about">{escape(about(scores))} {escape(baseline_words(scores).replace("`", ""))}
-In brackets {100 * scores.level:g} % intervals: they cover the choice of images, and nothing else.</p>
+In brackets {100 * scores.level:g} % intervals: they cover the choice of {units(scores)}, and nothing
+else.</p>
 {"".join(f'<p class="about note">{escape(note)}</p>' for note in scores.notes)}"""
 
 
@@ -86,6 +88,8 @@ def navigation(scores: Scores) -> str:
     if scores.suite.severities != "published":
         titles["curves"] = "Curves"
     titles |= {"bars": "CE" if scores.reference else "Errors", "calibration": "Calibration"}
+    if any(model.groups for model in scores.models) or scores.seeds:
+        titles["parts"] = parts_title(scores)
     titles |= {
         "examples": "Examples",
         "mistakes": "Mistakes",

@@ -16,6 +16,7 @@ __all__ = [
     "percent",
     "shown",
     "spoken",
+    "units",
     "words",
 ]
 
@@ -101,3 +102,10 @@ def default_title(scores: Scores) -> str:
     models = [one.model for one in scores.models]
     subject = models[0] if len(models) == 1 else counted(len(models), "model")
     return f"{subject} on {scores.suite.name}"
+
+
+def units(scores: Scores) -> str:
+    """What intervals are over."""
+    if scores.clusters == scores.images:
+        return "images"
+    return f"{counted(scores.clusters, 'cluster')} of images"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
+from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
@@ -24,7 +25,8 @@ _FILTER = "none"
 def to_json(scores: Scores) -> str:
     """One model as an object of its own; several under `models`, each as it would be alone, best first."""
     objects = [as_results(scores, model) for model in scores.models]
-    whole = objects[0] if len(objects) == 1 else {"models": objects}
+    seeds = {"seeds": [asdict(one) for one in scores.seeds]} if scores.seeds else {}
+    whole = objects[0] if len(objects) == 1 else {"models": objects, **seeds}
     return json.dumps(whole, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
@@ -38,6 +40,7 @@ def as_results(scores: Scores, model: ModelScores) -> dict[str, Any]:
     first = next(iter(model.conditions.values()))
     time = last_time(scores)
     commit = sorted({str(one["git"]) for one in results.origins if one.get("git")})
+    grouped = {} if model.groups is None else {"groups": asdict(model.groups)}
     return {
         "results": tasks,
         "group_subtasks": {suite.name: [name for name in tasks if name != suite.name]},
@@ -53,11 +56,13 @@ def as_results(scores: Scores, model: ModelScores) -> dict[str, Any]:
             "seed": results.setting.seed,
             "level": scores.level,
             "labels": _labels(scores, model.model),
+            "clusters": None if scores.clusters == scores.images else scores.clusters,
         },
         "git_hash": commit[-1] if commit else None,
         "date": None if time is None else _timestamp(time),
         "beaufort_version": __version__,
         "notes": list(scores.notes),
+        **grouped,
     }
 
 
@@ -131,6 +136,7 @@ def _config(scores: Scores) -> dict[str, Any]:
         "suite_digest": scores.suite.digest,
         "baseline": None if reference is None else {"name": reference.name, "source": reference.source},
         "metadata": {"version": scores.suite.version, **scores.suite.facts()},
+        **({"left_out": dict(sorted(results.incomplete.items()))} if results.incomplete else {}),
     }
 
 

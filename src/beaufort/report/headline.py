@@ -157,11 +157,11 @@ def _tiles(scores: Scores, model: ModelScores) -> list[Tile]:
         tiles.append(_tile("Clean accuracy", model.clean))
     if scores.headline != "mean_accuracy":
         tiles.append(_tile("Accuracy under damage", model.metrics["mean_accuracy"]))
-    worst = max(model.corruptions, key=lambda name: model.corruptions[name].value)
-    tiles.append(_tile(f"Most errors: {words(worst)}", model.corruptions[worst]))
-    easy = min(model.corruptions, key=lambda name: model.corruptions[name].value)
-    if easy != worst:
-        tiles.append(_tile(f"Fewest errors: {words(easy)}", model.corruptions[easy]))
+    errors = sorted(model.corruptions.items(), key=lambda item: item[1].value)
+    if len(errors) > 1 and errors[-1][1].value > errors[-2][1].value:
+        tiles.append(_tile(f"Most errors: {words(errors[-1][0])}", errors[-1][1]))
+    if len(errors) > 1 and errors[0][1].value < errors[1][1].value:
+        tiles.append(_tile(f"Fewest errors: {words(errors[0][0])}", errors[0][1]))
     if model.calibration:
         last = list(model.calibration)[-1]
         at = {"clean": "on clean images", "corrupted": "under damage"}.get(last, f"at severity {last}")

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from beaufort import __version__
 from beaufort.report._text import counted
 from beaufort.results import Scores
+from beaufort.sanitize import command_without_secrets, without_secrets
 
 __all__ = ["Fact", "last_time", "made", "without_folders"]
 
@@ -108,16 +109,15 @@ def last_time(scores: Scores) -> str | None:
 
 
 def without_folders(text: str) -> str:
-    """A word of a command line with the names of files in place of absolute paths.
+    """A word of a command line with the names of files in place of absolute paths; addresses stay.
 
     >>> without_folders("--data=/home/me/photos"), without_folders("csv:/data/x#test"), without_folders("a/b")
     ('--data=photos', 'csv:x#test', 'a/b')
     """
     option, equals, value = text.partition("=") if text.startswith("-") else ("", "", text)
     value = re.sub(r"^file:/+", "/", value)
-    if found := _URL.match(value):
-        rest = value[found.end() :]
-        return f"{option}{equals}{found[0]}{rest.rpartition('@')[2]}"
+    if _URL.match(value):
+        return without_secrets(text)
     kind, colon, path = value.partition(":")
     if colon and len(kind) > 1 and _absolute(path):
         return f"{option}{equals}{kind}:{_base(path)}"
@@ -137,7 +137,7 @@ def _command(words: object) -> str:
     if not isinstance(words, list) or not words:
         return ""
     program, *rest = map(str, words)
-    return shlex.join([PurePosixPath(program).name, *map(without_folders, rest)])
+    return shlex.join([PurePosixPath(program).name, *map(without_folders, command_without_secrets(rest))])
 
 
 def _time(text: str) -> str:

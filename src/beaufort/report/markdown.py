@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
+from beaufort.report._text import counted
 from beaufort.report.headline import headline
+from beaufort.report.parts import group_table, seeds_table
 from beaufort.report.tables import Table, baseline_words, corruption_table, headline_table
 from beaufort.results import Scores
 from beaufort.stats import Estimate
@@ -26,12 +29,28 @@ def to_markdown(scores: Scores) -> str:
                 f"{escape_markdown(ranking.caption)} {_baseline(scores)}",
                 *(escape_markdown(note) for note in scores.notes),
                 markdown_table(ranking),
+                *_left_out(scores),
                 escape_markdown(errors.caption),
                 markdown_table(errors),
+                *_parts(scores),
             ]
         )
         + "\n"
     )
+
+
+def _left_out(scores: Scores) -> list[str]:
+    lacking = sorted(scores.results.incomplete.items())
+    told = ", ".join(f"{name} lacks {counted(n, 'condition')}" for name, n in lacking)
+    return [escape_markdown(f"Left out, as their answers are not complete: {told}.")] if lacking else []
+
+
+def _parts(scores: Scores) -> Iterator[str]:
+    """Tables of groups and trainings, if there are any."""
+    for table in (group_table(scores), seeds_table(scores)):
+        if table is not None:
+            yield escape_markdown(table.caption)
+            yield markdown_table(table)
 
 
 def markdown_table(table: Table) -> str:

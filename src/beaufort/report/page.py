@@ -6,27 +6,25 @@ and how it all was made. The figures are drawn by `data/*.js` from one block of 
 
 from __future__ import annotations
 
-from base64 import b64encode
-from functools import cache
-from hashlib import sha256
 from html import escape
-from importlib.resources import files
 from string import Template
 
-from beaufort.report._data import as_script, page_data
+from beaufort.report._data import page_data
 from beaufort.report._html_frames import bars, calibration, classes, curves, mistakes, strips
 from beaufort.report._html_head import controls, foot, head, navigation
+from beaufort.report._html_parts import parts as part_tables
 from beaufort.report._html_tables import heatmap, ranking
 from beaufort.report._text import default_title
 from beaufort.report.classes import find_worst_classes
 from beaufort.report.examples import Examples
+from beaufort.report.frame import as_script, bundle, content_policy, page_file
 from beaufort.report.headline import headline
 from beaufort.report.made import made
 from beaufort.results import Scores
 
 __all__ = ["to_html"]
 
-_SCRIPTS = ("base.js", "tables.js", "charts.js", "calibration.js", "pictures.js", "page.js")
+_SCRIPTS = ("base.js", "tables.js", "charts.js", "calibration.js", "pictures.js", "theme.js", "page.js")
 
 
 def to_html(scores: Scores, *, examples: Examples | None = None, title: str | None = None) -> str:
@@ -38,13 +36,13 @@ def to_html(scores: Scores, *, examples: Examples | None = None, title: str | No
         title: of the page; made of the models and the suite if None.
     """
     worst = find_worst_classes(scores)
-    script = _script()
+    script = bundle(*map(page_file, _SCRIPTS))
     named = default_title(scores) if title is None else title
     first = headline(scores, scores.models[0])
     parts = {
         "title": escape(named),
-        "policy": escape(_policy(script)),
-        "style": _file("page.css"),
+        "policy": escape(content_policy(script)),
+        "style": page_file("page.css"),
         "script": script,
         "data": as_script(page_data(scores, worst, examples)),
         "head": head(scores, first, named),
@@ -52,6 +50,7 @@ def to_html(scores: Scores, *, examples: Examples | None = None, title: str | No
         "navigation": navigation(scores),
         "ranking": ranking(scores),
         "heatmap": heatmap(scores),
+        "parts": part_tables(scores),
         "curves": curves(scores),
         "bars": bars(scores),
         "calibration": calibration(scores),
@@ -62,23 +61,4 @@ def to_html(scores: Scores, *, examples: Examples | None = None, title: str | No
     }
     for name in parts.keys() - {"policy", "style", "script", "data"}:
         parts[name] = parts[name].replace(" %", "\u00a0%").replace("n = ", "n\u00a0=\u00a0")
-    return Template(_file("page.html")).substitute(parts)
-
-
-def _policy(script: str) -> str:
-    """Nothing from anywhere else, and no script but this one."""
-    digest = b64encode(sha256(script.encode()).digest()).decode()
-    return (
-        f"default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'sha256-{digest}'; "
-        "base-uri 'none'; form-action 'none'"
-    )
-
-
-@cache
-def _script() -> str:
-    return "\n(() => {\n'use strict';\n" + "\n".join(map(_file, _SCRIPTS)) + "\n})();\n"
-
-
-@cache
-def _file(name: str) -> str:
-    return (files("beaufort.report") / "data" / name).read_text(encoding="utf-8")
+    return Template(page_file("page.html")).substitute(parts)

@@ -5,14 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from beaufort.metrics import metrics
-from beaufort.report._text import base_name, metric_title, words
+from beaufort.report._text import base_name, counted, metric_title, units, words
 from beaufort.results import Scores
 from beaufort.stats import Estimate
 
-__all__ = ["Table", "baseline_words", "corruption_table", "headline_table"]
+__all__ = ["WIDE", "Cell", "Table", "baseline_words", "corruption_table", "headline_table"]
 
 WIDE = 6
 """Models up to which the table of corruptions has one column each; beyond, models are its rows."""
+
+
+Cell = str | Estimate | None
+"""A text, a number, or nothing."""
 
 
 @dataclass(frozen=True)
@@ -21,7 +25,7 @@ class Table:
 
     caption: str
     header: tuple[str, ...]
-    rows: tuple[tuple[str | Estimate | None, ...], ...]
+    rows: tuple[tuple[Cell, ...], ...]
     marks: tuple[str, ...] = ()
     """For each column which way is good: `lower`, `higher`, or nothing."""
 
@@ -33,7 +37,7 @@ def headline_table(scores: Scores) -> Table:
     places = {one.name: one for one in scores.ranking}
     header = ["Model", *(metric_title(name, scores.reference) for name in named), "Clean accuracy"]
     marks = ["", *((metrics[name].better or "") for name in named), "higher"]
-    rows: list[tuple[str | Estimate | None, ...]] = []
+    rows: list[tuple[Cell, ...]] = []
     for model in scores.models:
         row = [model.model, *(model.metrics[name] for name in named), model.clean]
         one = places[model.model]
@@ -50,7 +54,7 @@ def corruption_table(scores: Scores) -> Table:
     names = list(scores.suite.corruptions)
     clean = {model.model: _error(model.clean) for model in scores.models}
     with_clean = any(clean.values())
-    rows: list[tuple[str | Estimate | None, ...]]
+    rows: list[tuple[Cell, ...]]
     if len(scores.models) <= WIDE:
         header = ("Corruption", *(model.model for model in scores.models))
         first = [("clean", *clean.values())] if with_clean else []
@@ -88,6 +92,6 @@ def _error(accuracy: Estimate | None) -> Estimate | None:
 def _caption(scores: Scores) -> str:
     """What the numbers are and rest on."""
     return (
-        f"{scores.suite.title} ({scores.suite}), {scores.images:,} images of {scores.results.dataset}. "
-        f"In percent, with {100 * scores.level:g} % intervals over images."
+        f"{scores.suite.title} ({scores.suite}), {counted(scores.images, 'image')} of "
+        f"{scores.results.dataset}. In percent, with {100 * scores.level:g} % intervals over {units(scores)}."
     )

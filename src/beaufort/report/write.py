@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from beaufort.errors import OptionError, UnknownNameError
-from beaufort.images import write_bytes
+from beaufort.files import write_bytes
 from beaufort.registry import unknown
 from beaufort.report.card import to_card
 from beaufort.report.examples import Examples

@@ -6,6 +6,7 @@ from beaufort.results._match import Scored, order_of
 from beaufort.results.answers import Answers
 from beaufort.results.baseline import Reference, find_reference
 from beaufort.results.calibration import Calibration
+from beaufort.results.columns import read_column
 from beaufort.results.compare import CalibrationDifference, Comparison, ConditionTest, compare
 from beaufort.results.gate import RULES, Answer, Check, Verdict, gate
 from beaufort.results.groups import GroupScores
@@ -13,8 +14,10 @@ from beaufort.results.join import join_results
 from beaufort.results.linear import Linear
 from beaufort.results.open import Results, ResultsError, Setting, Source, open_results
 from beaufort.results.pairs import Difference, Pairs
+from beaufort.results.power import Plan, plan_images
 from beaufort.results.scores import ModelScores, Scores, score
 from beaufort.results.seeds import Seeds, SeedSpread
+from beaufort.results.spread import Spread, spread_of_accuracies, spread_of_results
 from beaufort.results.target import open_target
 
 __all__ = [
@@ -31,6 +34,7 @@ __all__ = [
     "Linear",
     "ModelScores",
     "Pairs",
+    "Plan",
     "Reference",
     "Results",
     "ResultsError",
@@ -40,6 +44,7 @@ __all__ = [
     "Seeds",
     "Setting",
     "Source",
+    "Spread",
     "Verdict",
     "compare",
     "find_reference",
@@ -48,5 +53,9 @@ __all__ = [
     "open_results",
     "open_target",
     "order_of",
+    "plan_images",
+    "read_column",
     "score",
+    "spread_of_accuracies",
+    "spread_of_results",
 ]

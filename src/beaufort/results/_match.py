@@ -112,7 +112,7 @@ def _settings(cells: Sequence[Cell]) -> list[Setting]:
     """Every setting there is. A model whose outputs all are classes has answers under either convention."""
     data: dict[tuple[str, int | str | None], dict[Scored, None]] = {}
     for cell in cells:
-        data.setdefault((str(cell.data["digest"]), order_of(cell.data)), {})[scored_as(cell)] = None
+        data.setdefault((str(cell.data.get("digest")), order_of(cell.data)), {})[scored_as(cell)] = None
     seeds: dict[int | None, None] = dict.fromkeys(
         cell.condition["seed"] for cell in cells if "seed" in cell.condition
     )
@@ -140,8 +140,9 @@ def find_setting(
     if scored is not None:
         settings = [s for s in settings if s.scored == scored] or settings
     if run is not None:
-        data = run["data"]
-        settings = [s for s in settings if (s.data, s.order) == (data["digest"], order_of(data))] or settings
+        data = run.get("data", {})
+        same = (data.get("digest"), order_of(data))
+        settings = [s for s in settings if (s.data, s.order) == same] or settings
         way = Scored.of(run.get("labels") or {})
         if any(s.scored == way for s in settings):
             settings = [s for s in settings if s.scored == way]
@@ -149,7 +150,7 @@ def find_setting(
             plain = [s._replace(scored=way) for s in settings if s.scored.truths == way.truths]
             there = any(scored_as(cell) == way for cell in cells)
             settings = list(dict.fromkeys(plain)) if plain and there else settings
-        last = [s for s in settings if s.seed in (None, run["seed"] if seed is None else seed)]
+        last = [s for s in settings if s.seed in (None, run.get("seed") if seed is None else seed)]
         settings = last or settings
     if seed is not None:
         settings = [s for s in settings if s.seed in (None, seed)]
@@ -193,7 +194,7 @@ def cells_by_model(
     exact = "params" in next(iter(conditions), "")
     found: dict[tuple[str, str], dict[Condition, list[Cell]]] = {}
     for cell in cells:
-        if (cell.data["digest"], order_of(cell.data)) != (setting.data, setting.order):
+        if (str(cell.data.get("digest")), order_of(cell.data)) != (setting.data, setting.order):
             continue
         if scored_as(cell) not in (setting.scored, setting.scored._replace(convention="")):
             continue

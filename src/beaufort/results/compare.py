@@ -18,14 +18,14 @@ from beaufort.results.open import Results
 from beaufort.results.pairs import Difference
 from beaufort.results.scores import Scores, score
 from beaufort.results.shared import SharedAnswers
-from beaufort.stats import Estimate, clopper_pearson, holm, mcnemar
+from beaufort.stats import Estimate, holm, mcnemar
 
 __all__ = ["CalibrationDifference", "Comparison", "ConditionTest", "compare"]
 
 
 @dataclass(frozen=True)
 class ConditionTest:
-    """Two models under one condition: McNemar's exact test."""
+    """Two models under one condition: McNemar's exact test, or its like for clusters of images."""
 
     condition: Condition
     first: Estimate
@@ -75,6 +75,7 @@ def compare(
     *,
     baseline: str | None = None,
     clusters: Mapping[str, str] | None = None,
+    groups: Mapping[str, str] | None = None,
     seeds: Mapping[str, Sequence[str]] | None = None,
     level: float = 0.95,
 ) -> Comparison:
@@ -82,21 +83,32 @@ def compare(
     names = list(dict.fromkeys(results.models if models is None else models))
     if len(names) < 2:
         raise OptionError(f"models must name at least two, got {', '.join(names) or 'none'}")
-    scores = score(results, baseline=baseline, models=names, clusters=clusters, seeds=seeds, level=level)
-    answers = SharedAnswers(results, names)
+    scores = score(
+        results,
+        baseline=baseline,
+        models=names,
+        clusters=clusters,
+        groups=groups,
+        seeds=seeds,
+        level=level,
+    )
+    stored = [scores.reference.name] if scores.reference and scores.reference.stored else []
+    answers = SharedAnswers(results, names, also=stored)
     correct = {name: one.correct for name, one in answers.items()}
-    conditions = answers[names[0]].conditions
+    units = None if clusters is None else Clusters.of(answers[names[0]].ids, clusters)
     return Comparison(
         scores,
         scores.pairs.differences(),
-        _condition_tests(conditions, correct, level),
-        _calibration(answers, clusters, level),
+        _condition_tests(scores, correct, units),
+        _calibration(answers, units, level),
     )
 
 
 def _condition_tests(
-    conditions: Sequence[Condition], correct: Mapping[str, NDArray[np.bool_]], level: float
+    scores: Scores, correct: Mapping[str, NDArray[np.bool_]], units: Clusters | None
 ) -> dict[tuple[str, str], tuple[ConditionTest, ...]]:
+    accuracies = {one.model: list(one.conditions.values()) for one in scores.models}
+    conditions = list(scores.models[0].conditions)
     pairs = list(combinations(correct, 2))
     counts = {
         (first, second): (
@@ -105,12 +117,11 @@ def _condition_tests(
         )
         for first, second in pairs
     }
-    p = {pair: [mcnemar(int(a), int(b)) for a, b in zip(*counts[pair], strict=True)] for pair in pairs}
-    adjusted = iter(holm([one for pair in pairs for one in p[pair]]).tolist())
-    accuracies = {
-        name: [clopper_pearson(int(hits), right.shape[1], level) for hits in right.sum(axis=1)]
-        for name, right in correct.items()
+    p = {
+        (first, second): [_p_value(a, b, units) for a, b in zip(correct[first], correct[second], strict=True)]
+        for first, second in pairs
     }
+    adjusted = iter(holm([one for pair in pairs for one in p[pair]]).tolist())
     return {
         (first, second): tuple(
             ConditionTest(
@@ -128,12 +139,19 @@ def _condition_tests(
     }
 
 
+def _p_value(first: NDArray[np.bool_], second: NDArray[np.bool_], units: Clusters | None) -> float:
+    """Of the hypothesis that two models are right equally often; images of one cluster count together."""
+    if units is None:
+        return mcnemar(int((first & ~second).sum()), int((second & ~first).sum()))
+    weight = np.ones(1)
+    form = Linear.of(0.0, {"first": (~first[:, None], -weight), "second": (~second[:, None], weight)})
+    return form.clustered(units.index).p_value()
+
+
 def _calibration(
-    answers: SharedAnswers, clusters: Mapping[str, str] | None, level: float
+    answers: SharedAnswers, units: Clusters | None, level: float
 ) -> tuple[CalibrationDifference, ...]:
-    first = answers[answers.models[0]]
-    units = None if clusters is None else Clusters.of(first.ids, clusters)
-    rows = calibration_rows(first)
+    rows = calibration_rows(answers[answers.models[0]])
     forms: dict[str, dict[str, dict[str, Linear]]] = {}
     gaps: dict[str, dict[str, Estimate]] = {}
     for name, one in answers.items():

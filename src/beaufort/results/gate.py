@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from beaufort.errors import OptionError
 from beaufort.metrics import metrics
 from beaufort.registry import unknown
 from beaufort.results.join import join_results
+from beaufort.results.linear import Linear
 from beaufort.results.open import Results
 from beaufort.results.scores import ModelScores, Scores, score
 from beaufort.stats import Estimate
 
-__all__ = ["RULES", "Answer", "Check", "Verdict", "gate"]
+__all__ = ["RULES", "Answer", "Check", "Verdict", "drop_form", "find_metric", "gate"]
 
 RULES = ("noninferiority", "significance")
 """`noninferiority` asks whether a drop larger than allowed is ruled out; `significance` fails only if the
@@ -49,6 +51,8 @@ class Check:
     upper: bool
     """Whether the limit is one from above."""
     rule: str = RULES[0]
+    form: Linear | None = field(default=None, repr=False, compare=False)
+    """What each image adds to the estimate, if it is a mean over images."""
 
     @property
     def answer(self) -> Answer:
@@ -63,16 +67,20 @@ class Check:
 
     @property
     def images_needed(self) -> int | None:
-        """About how many images would decide it if the value stayed as it is; None if no number would.
+        """About how many images would decide it if they are like these; None if no number would.
 
-        The interval shrinks with the square root of the number of images.
+        Where what each image adds is not at hand, the interval is taken to shrink with the square root of
+        their number.
         """
         one = self.estimate
+        if self.form is not None:
+            needed = self.form.images_to_decide(self.limit, one.level)
+            return None if needed is None else max(one.n + 1, math.ceil(needed / 10) * 10)
         distance = abs(one.value - self.limit)
         width = one.high - one.value if one.value < self.limit else one.value - one.low
-        if not distance or (needed := one.n * (width / distance) ** 2) > _MOST:
+        if not distance or (about := one.n * (width / distance) ** 2) > _MOST:
             return None
-        return max(one.n + 1, math.ceil(needed / 10) * 10)
+        return max(one.n + 1, math.ceil(about / 10) * 10)
 
 
 @dataclass(frozen=True)
@@ -87,6 +95,11 @@ class Verdict:
     baseline_value: Estimate | None
     """The metric of the older model, on the same images."""
     checks: tuple[Check, ...]
+    images: int
+    clusters: int
+    """Units that intervals are over: clusters of images, or the images themselves."""
+    notes: tuple[str, ...] = ()
+    """Why the metric is not the suite's first one, if that cannot be had."""
 
     @property
     def answer(self) -> Answer:
@@ -116,6 +129,7 @@ def gate(
     min_clean: float | None = None,
     min_worst: float | None = None,
     reference: str | None = None,
+    clusters: Mapping[str, str] | None = None,
     level: float = 0.95,
 ) -> Verdict:
     """Check one model against an older one, against fixed limits, or both.
@@ -131,17 +145,18 @@ def gate(
         min_clean: least accuracy on clean images.
         min_worst: least accuracy under the worst corruption, the mean over its severities.
         reference: what mCE divides by, as for `score`.
+        clusters: images that are not independent, as for `score`.
         level: of all intervals.
     """
-    _check_arguments(results, baseline, max_drop, rule, (require, min_clean, min_worst))
+    limits = {"require": require, "min_clean": min_clean, "min_worst": min_worst}
+    _check_arguments(results, baseline, max_drop, rule, limits)
     joined = results if baseline is None else join_results([results, baseline])
     new, old = joined.models if len(joined.models) == 2 else (joined.models[0],) * 2
-    scores = score(joined, baseline=reference, models=[new, old], level=level)
+    scores = score(
+        joined, baseline=reference, models=[new, old], clusters=clusters, level=level, calibration=False
+    )
     by_name = {one.model: one for one in scores.models}
-    name = scores.headline if metric is None else metric
-    if name not in by_name[new].metrics:
-        told = unknown(f"metric of {scores.suite}", name, dict.fromkeys(by_name[new].metrics))
-        raise OptionError(" ".join([told, *scores.notes]))
+    name = find_metric(scores, metric)
     checks = []
     if baseline is not None:
         checks.append(_drop(scores, name, new, old, max_drop, rule))
@@ -153,7 +168,18 @@ def gate(
         checks.append(_worst(by_name[new], scores, min_worst, level))
     value = None if baseline is None else by_name[old].metrics[name]
     called = None if baseline is None else baseline.models[0]
-    return Verdict(results.models[0], name, by_name[new].metrics[name], called, value, tuple(checks))
+    fallback = metric is None and name != scores.suite.metrics[0]
+    return Verdict(
+        results.models[0],
+        name,
+        by_name[new].metrics[name],
+        called,
+        value,
+        tuple(checks),
+        scores.images,
+        scores.clusters,
+        scores.notes if fallback else (),
+    )
 
 
 def _check_arguments(
@@ -161,7 +187,7 @@ def _check_arguments(
     baseline: Results | None,
     max_drop: float,
     rule: str,
-    limits: tuple[float | None, ...],
+    limits: Mapping[str, float | None],
 ) -> None:
     for part in (results, baseline):
         if part is not None and len(part.models) != 1:
@@ -172,19 +198,38 @@ def _check_arguments(
         raise OptionError(f"rule must be one of {', '.join(RULES)}, got {rule!r}")
     if not 0 <= max_drop < math.inf:
         raise OptionError(f"max_drop must be a number from 0, got {max_drop!r}")
-    if baseline is None and all(limit is None for limit in limits):
+    for name, limit in limits.items():
+        most = math.inf if name == "require" else 1
+        if limit is not None and not (0 <= limit <= most and math.isfinite(limit)):
+            allowed = "a number from 0" if name == "require" else "a share from 0 to 1"
+            raise OptionError(f"{name} must be {allowed}, got {limit!r}")
+    if baseline is None and all(limit is None for limit in limits.values()):
         raise OptionError(
             "a gate needs an older model or a limit: give baseline, require, min_clean or min_worst"
         )
 
 
-def _drop(scores: Scores, metric: str, new: str, old: str, max_drop: float, rule: str) -> Check:
+def find_metric(scores: Scores, metric: str | None) -> str:
+    """A metric that the scores have; the first one if None."""
+    name = scores.headline if metric is None else metric
+    if name not in scores.models[0].metrics:
+        told = unknown(f"metric of {scores.suite}", name, dict.fromkeys(scores.models[0].metrics))
+        raise OptionError(" ".join([told, *scores.notes]))
+    return name
+
+
+def drop_form(scores: Scores, metric: str, new: str, old: str) -> Linear:
+    """How much worse the new model is than the old one, whichever way the metric counts."""
     sign = 1 if metrics[metric].better == "lower" else -1
-    form = (scores.pairs.forms[new][metric] - scores.pairs.forms[old][metric]) * sign
+    return (scores.pairs.forms[new][metric] - scores.pairs.forms[old][metric]) * sign
+
+
+def _drop(scores: Scores, metric: str, new: str, old: str, max_drop: float, rule: str) -> Check:
+    form = drop_form(scores, metric, new, old)
     title = metrics[metric].title
     points = f"{100 * max_drop:g} point{'' if max_drop == 0.01 else 's'}"
     demand = f"{title} at most {points} worse than the older model's"
-    return Check("drop", demand, form.estimate(scores.level), max_drop, upper=True, rule=rule)
+    return Check("drop", demand, form.estimate(scores.level), max_drop, upper=True, rule=rule, form=form)
 
 
 def _value(model: ModelScores, metric: str, limit: float) -> Check:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -24,7 +24,7 @@ from beaufort.results._match import (
 )
 from beaufort.results.answers import Answers, read_answers
 from beaufort.results.rescore import Rescoring, Wanted, stored_space
-from beaufort.store import Cell, FileStore, Listing, Store
+from beaufort.store import Cell, FileStore, Listing, Store, flat_origins
 from beaufort.suites import Suite
 
 __all__ = ["Results", "ResultsError", "Setting", "Source", "open_results"]
@@ -207,19 +207,9 @@ def _origins(
     pieces = [piece for row in whole.values() for cell in row.values() for piece in listing[cell.fingerprint]]
     distinct: dict[str, dict[str, Any]] = {}
     for *_, origin in store.summaries(pieces):
-        for one in _flat(origin):
+        for one in flat_origins(origin):
             distinct.setdefault(json.dumps(one, sort_keys=True), one)
     return tuple(distinct.values())
-
-
-def _flat(origin: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """The origins of a file; a gathered one has those of its parts."""
-    parts = origin.get("of")
-    if isinstance(parts, list):
-        for part in parts:
-            yield from _flat(part)
-    elif origin:
-        yield dict(origin)
 
 
 def _nothing_whole(store: FileStore, suite: Suite, lacking: Mapping[str, int], count: int) -> str:

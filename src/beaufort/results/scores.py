@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -63,7 +64,7 @@ class ModelScores:
     top5: Mapping[Condition, Estimate]
     """Share of images whose true class is among the five most probable."""
     calibration: Mapping[str, Calibration]
-    """For clean images and each severity."""
+    """For clean images and each severity; empty if it was not asked for."""
     groups: GroupScores | None = None
     """Accuracy in groups of images, if some were asked for."""
 
@@ -118,6 +119,7 @@ def score(
     clusters: Mapping[str, str] | None = None,
     groups: Mapping[str, str] | None = None,
     seeds: Mapping[str, Sequence[str]] | None = None,
+    calibration: bool = True,
     resamples: int = _RESAMPLES,
     seed: int = 0,
     level: float = 0.95,
@@ -132,6 +134,7 @@ def score(
             are not independent, and intervals are over clusters. Images stand alone if None.
         groups: which group each image id belongs to (hospital, camera); accuracy is given for each.
         seeds: models that are trainings of one recipe, by the name of the recipe.
+        calibration: whether calibration is wanted, which takes longer than all the rest.
         resamples: of the calibration error's bootstrap.
         seed: of that bootstrap's weights.
         level: of all intervals.
@@ -148,7 +151,7 @@ def score(
     if reference is not None:
         divisor = find_divisor(reference, columns, errors[stored[0]] if stored else None)
         notes = (*notes, *_missing(divisor, results.suite, columns))
-    maker = _Maker(results, columns, divisor, units, groups, resamples, seed, level)
+    maker = _Maker(results, columns, divisor, units, groups, calibration, resamples, seed, level)
     forms = {name: maker.metrics(name, errors[name]) for name in names}
     made = {name: maker.scores(name, answers[name], errors[name], forms[name]) for name in names}
     pairs = Pairs(forms, level)
@@ -174,7 +177,7 @@ def score(
         (
             *_labels(results, names, max(answers[name].unlabeled for name in names)),
             *notes,
-            *_few(made[ranking[0].name].headline),
+            *_few(forms[ranking[0].name][headline], level),
             *_warnings(forms[names[0]]),
         ),
     )
@@ -222,14 +225,16 @@ def _warnings(forms: Mapping[str, Linear]) -> list[str]:
     ]
 
 
-def _few(headline: Estimate) -> list[str]:
+def _few(headline: Linear, level: float) -> list[str]:
     """A note if there are so few images that the headline number says little."""
-    if headline.exact or headline.half_width <= 0.1:
+    known = headline.estimate(level)
+    if known.exact or known.half_width <= 0.1:
         return []
-    needed = -(-headline.n * (headline.half_width / 0.05) ** 2 // 100) * 100
+    low, high = headline.bounds
+    needed = math.ceil((1.96 * (high - low) / 2 / 0.05) ** 2 / 100) * 100  # if images are all or nothing
     return [
-        f"Not enough images to say much: with {headline.n:,} the headline number is known to "
-        f"±{100 * headline.half_width:.0f} points; about {needed:,.0f} would give ±5."
+        f"Not enough images to say much: with {known.n:,} the headline number is known to "
+        f"±{100 * known.half_width:.0f} points; about {needed:,} would give ±5, or fewer."
     ]
 
 
@@ -242,6 +247,7 @@ class _Maker:
     divisor: Divisor | None
     units: Clusters | None
     groups: Mapping[str, str] | None
+    calibration: bool
     resamples: int
     seed: int
     level: float
@@ -276,7 +282,7 @@ class _Maker:
         accuracies = self.shares(answers, answers.correct)
         clean = next((value for condition, value in accuracies.items() if condition.clean), None)
         cell = next(iter(self.results.cells[name].values()))
-        grouped = None if self.groups is None else group_scores(answers, self.groups, self.level)
+        grouped = None if self.groups is None else group_scores(answers, self.groups, self.level, self.units)
         return ModelScores(
             model=name,
             digest=str(cell.model.get("digest") or ""),
@@ -289,8 +295,11 @@ class _Maker:
             relative_ce=self.each(name, errors, "relative_ce"),
             conditions=accuracies,
             top5=self.shares(answers, answers.correct5),
-            calibration=calibrate(
-                replace(answers, model=name), self.units, self.level, resamples=self.resamples, seed=self.seed
-            ),
+            calibration=self.calibrated(replace(answers, model=name)),
             groups=grouped,
         )
+
+    def calibrated(self, answers: Answers) -> dict[str, Calibration]:
+        if not self.calibration:
+            return {}
+        return calibrate(answers, self.units, self.level, resamples=self.resamples, seed=self.seed)

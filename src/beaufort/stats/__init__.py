@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from beaufort.stats.binomial import binomial_cdf, clopper_pearson
 from beaufort.stats.bootstrap import RESAMPLES, Resamples, bootstrap, bootstrap_means, resample
-from beaufort.stats.bounded import mean_interval, mean_p_value
+from beaufort.stats.bounded import images_to_decide, mean_interval, mean_p_value
 from beaufort.stats.estimate import Estimate
 from beaufort.stats.paired import holm, mcnemar
 from beaufort.stats.ranking import Ranked, letters, rank
 from beaufort.stats.sequential import looks
+from beaufort.stats.shares import share_intervals
 
 __all__ = [
     "RESAMPLES",
@@ -24,6 +25,7 @@ __all__ = [
     "bootstrap_means",
     "clopper_pearson",
     "holm",
+    "images_to_decide",
     "letters",
     "looks",
     "mcnemar",
@@ -31,4 +33,5 @@ __all__ = [
     "mean_p_value",
     "rank",
     "resample",
+    "share_intervals",
 ]

@@ -70,7 +70,7 @@ def bootstrap(
     >>> rng = np.random.default_rng(0)
     >>> hits = rng.random((1000, 5)) < 0.7
     >>> f"{bootstrap(hits, lambda means: means.mean(axis=-1)):.1%}"
-    '69.9 % [68.6, 71.3]'
+    '69.9 % [68.5, 71.1]'
     """
     columns = _columns(values)
     if not (columns.min() >= low and columns.max() <= high):

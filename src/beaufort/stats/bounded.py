@@ -20,9 +20,11 @@ from beaufort.errors import OptionError
 from beaufort.stats.binomial import checked_level, clopper_pearson
 from beaufort.stats.estimate import Estimate
 
-__all__ = ["mean_interval", "mean_p_value"]
+__all__ = ["images_to_decide", "mean_interval", "mean_p_value"]
 
 _NORMAL = NormalDist()
+_MOST = 10**9
+"""More images than this are nobody's advice."""
 
 
 def mean_interval(values: ArrayLike, *, low: float = 0.0, high: float = 1.0, level: float = 0.95) -> Estimate:
@@ -57,13 +59,48 @@ def mean_p_value(values: ArrayLike, *, low: float, high: float, null: float = 0.
     It is below one less the level exactly if `mean_interval` at that level does not contain `null`.
 
     >>> round(mean_p_value([1, 1, 1, 1, 0, 0, 0, 0, 0, 0], low=-1, high=1), 4)
-    0.1403
+    0.1274
     """
     numbers = _Numbers(values, low, high)
     if not low < null < high:
         raise OptionError(f"null must lie between low={low} and high={high}, got {null!r}")
     above, below = numbers.beside(low).tail(null), numbers.beside(high).flipped.tail(-null)
     return min(1.0, 2 * min(above, below))
+
+
+def images_to_decide(
+    values: ArrayLike, *, limit: float, low: float = 0.0, high: float = 1.0, level: float = 0.95
+) -> int | None:
+    """How many images like these put `limit` outside of the interval of their mean; None if no number does.
+
+    >>> images_to_decide([1, 1, 1], limit=0.99)
+    369
+    >>> images_to_decide([0.4, 0.6], limit=0.5) is None
+    True
+    """
+    numbers = _Numbers(values, low, high)
+    tail = (1 - checked_level(level)) / 2
+    above = numbers.mean > limit
+    if numbers.mean == limit or not low <= limit <= high:
+        return None
+    beside = numbers.beside(low) if above else numbers.beside(high).flipped
+    at = limit if above else -limit
+
+    def decided(count: int) -> bool:
+        repeated = beside.counts * (count / numbers.n)
+        repeated[-1] = 1.0
+        return _Weighted(beside.values, repeated).tail(at) < tail
+
+    most = 1
+    while not decided(most):
+        most *= 2
+        if most > _MOST:
+            return None
+    least = most // 2
+    while most - least > 1:
+        middle = (most + least) // 2
+        least, most = (least, middle) if decided(middle) else (middle, most)
+    return most
 
 
 class _Numbers:

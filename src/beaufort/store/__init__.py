@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from beaufort.store._gather import flat_origins
+from beaufort.store._house import Merged
 from beaufort.store.cells import Cell
-from beaufort.store.files import FileStore, Finding, Listing, Piece, StoreError
+from beaufort.store.export import to_bytes, to_json
+from beaufort.store.files import FileStore
+from beaufort.store.findings import TO_SET_ASIDE, FaultyFileError, Finding, Kind, StoreError
+from beaufort.store.pieces import Listing, Piece
 from beaufort.store.predictions import (
     PredictionsError,
     Summary,
@@ -24,13 +29,17 @@ from beaufort.store.scores import (
     score_tensor,
     unpack,
 )
-from beaufort.store.sql import connect, query, to_bytes
+from beaufort.store.sql import connect, query
 
 __all__ = [
+    "TO_SET_ASIDE",
     "Cell",
+    "FaultyFileError",
     "FileStore",
     "Finding",
+    "Kind",
     "Listing",
+    "Merged",
     "Piece",
     "PredictionsError",
     "Scores",
@@ -39,6 +48,7 @@ __all__ = [
     "Summary",
     "connect",
     "correct",
+    "flat_origins",
     "join_scores",
     "labeled",
     "look_like_shares",
@@ -49,6 +59,7 @@ __all__ = [
     "summarize",
     "table_of",
     "to_bytes",
+    "to_json",
     "truth_of",
     "unanswered",
     "unpack",

@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from types import NoneType
 from typing import Any
 
-__all__ = ["Cell"]
+__all__ = ["Cell", "folder_of"]
 
 Facts = Mapping[str, Any]
 
@@ -65,7 +66,7 @@ class Cell:
     @property
     def folder(self) -> str:
         """Where its files lie in a store; a database can prune by it."""
-        return f"model={_slug(str(self.model['name']))}/condition={_slug(self.condition_name)}"
+        return folder_of(str(self.model["name"]), self.condition_name)
 
     def to_json(self) -> str:
         """All facts as text, in one way only."""
@@ -73,9 +74,40 @@ class Cell:
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Cell:
-        """The cell of such a text."""
+        """The cell of such a text; a `ValueError` if it is that of something else."""
         facts = json.loads(text)
+        if not isinstance(facts, dict) or set(facts) != {"model", "data", "condition"}:
+            raise ValueError("its facts are not those of a cell")
+        json.dumps(facts, ensure_ascii=False).encode()  # half of a surrogate pair is no text
+        for place, (required, types) in _TYPES.items():
+            _check(place, facts[place], required, types)
         return cls(facts["model"], facts["data"], facts["condition"])
+
+
+_TEXT, _NUMBER = (str,), (int, NoneType)
+_TYPES: dict[str, tuple[tuple[str, ...], dict[str, tuple[type, ...]]]] = {
+    "model": (("name",), {"name": _TEXT}),
+    "data": (("name",), {"name": _TEXT, "digest": _TEXT, "order": _NUMBER}),
+    "condition": (
+        (),
+        {"corruption": (str, NoneType), "severity": _NUMBER, "seed": _NUMBER, "prepare": (list,)},
+    ),
+}
+"""What must be there, and of which types what others rely on must be."""
+
+_LARGEST = 2**63 - 1
+
+
+def _check(place: str, facts: Any, required: Sequence[str], types: Mapping[str, tuple[type, ...]]) -> None:
+    if not isinstance(facts, dict) or any(name not in facts for name in required):
+        raise ValueError(f"its facts about the {place} are not those of a cell")
+    for name, accepted in types.items():
+        value = facts.get(name)
+        if name in facts and (type(value) not in accepted or (type(value) is int and abs(value) > _LARGEST)):
+            raise ValueError(f"the {name} of its {place} is not of the type that it has in a cell")
+    severity = facts.get("severity")
+    if severity is not None and abs(severity) > 2**31 - 1:
+        raise ValueError("its severity is out of range")
 
 
 def _canonical(facts: Facts) -> str:
@@ -84,6 +116,11 @@ def _canonical(facts: Facts) -> str:
 
 def _nameless(facts: Facts) -> Facts:
     return {key: value for key, value in facts.items() if key != "name"}
+
+
+def folder_of(model: str, condition: str) -> str:
+    """The folder of a cell by the names of its model and its condition."""
+    return f"model={_slug(model)}/condition={_slug(condition)}"
 
 
 def _slug(name: str) -> str:

@@ -3,83 +3,51 @@
 ```
 STORE/predictions/model=NAME/condition=NAME/FINGERPRINT-START-STOP.parquet
 STORE/runs/DIGEST.json
+STORE/index.parquet
+STORE/quarantine/
 ```
 
 A file holds the answers to the images START … STOP - 1 of the data set, and in its footer the facts of its
 cell, the sums of its rows and where it came from: it explains itself, so that stores are merged by copying
 files. It is written beside its place and renamed; on an object store it is put in one piece. Two processes,
 or two machines, may fill one store: the same piece has the same name, and whoever comes last replaces it by
-the same rows. A record of each run says what was asked for: the suite, the data set, the models.
+the same rows. Where files overlap, `cover` says which rows of which are read. A record of each run says what
+was asked for: the suite, the data set, the models.
+
+Whatever is read is checked. A file that is needed and cannot be used ends the reading with a message that
+names it. Files may be gathered into others at any time: what is gone is looked for again.
 """
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
-import io
-import itertools
-import json
 import os
-import re
-import secrets
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
-from typing import Any
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
 
-import fsspec
+import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from beaufort.errors import BeaufortError
-from beaufort.store._lists import from_stored, to_stored
+from beaufort.store._disk import Disk
+from beaufort.store._footer import Footer, encode_piece, read_content, read_footer, read_table
+from beaufort.store._format import DamagedError, NewerFormatError
+from beaufort.store._gather import gather
+from beaufort.store._house import Merged, collect, merge, verify
+from beaufort.store._records import FOLDER as RUNS
+from beaufort.store._records import decode_record, encode_record, is_record
 from beaufort.store.cells import Cell
-from beaufort.store.predictions import Summary, summarize
+from beaufort.store.findings import FaultyFileError, Finding, Kind, StoreError
+from beaufort.store.pieces import Listing, Piece, Slice, by_cell, cover, gaps, spans
+from beaufort.store.predictions import Summary
 
-__all__ = ["FileStore", "Finding", "Listing", "Piece", "StoreError"]
+__all__ = ["PREDICTIONS", "FileStore", "Merged"]
 
-FORMAT = 1
-"""Version of the files; every past one stays readable."""
+PREDICTIONS = "predictions"
 
-_ROOT = "predictions"
-_RUNS = "runs"
-_INDEX = "index.parquet"
-_NAME = re.compile(r"([0-9a-f]{32})-(\d+)-(\d+)\.parquet")
-_DRAFT = ".draft-"
-_TRIES = 5
+T = TypeVar("T")
 
-
-class StoreError(BeaufortError, OSError):
-    """A store that cannot be read or written."""
-
-
-@dataclass(frozen=True, order=True)
-class Piece:
-    """One file: the images `start` to `stop` of a cell."""
-
-    path: str
-    """In the store."""
-    fingerprint: str
-    start: int
-    stop: int
-
-    @classmethod
-    def parse(cls, path: str) -> Piece | None:
-        """The piece of a path; None if it is the path of something else."""
-        found = _NAME.fullmatch(PurePosixPath(path).name)
-        return cls(path, found[1], int(found[2]), int(found[3])) if found else None
-
-
-Listing = dict[str, list[Piece]]
-"""Pieces by the fingerprint of their cell."""
-
-
-@dataclass(frozen=True)
-class Finding:
-    """A file that is not what it should be."""
-
-    path: str
-    message: str
+_LOOKS = 60
+_LONGEST_PAUSE_S = 0.25
 
 
 class FileStore:
@@ -87,28 +55,18 @@ class FileStore:
 
     def __init__(self, location: str | os.PathLike[str]) -> None:
         self.location = os.fspath(location)
-        try:
-            self._fs, root = fsspec.core.url_to_fs(self.location)
-        except (ValueError, ImportError) as error:
-            raise StoreError(f"the store {self.location!r} cannot be opened: {error}") from error
-        self._root = str(root).rstrip("/")
-        self._local = "file" in (
-            self._fs.protocol if isinstance(self._fs.protocol, tuple) else (self._fs.protocol,)
-        )
+        self.disk = Disk(self.location)
 
     def __repr__(self) -> str:
         return f"FileStore({self.location!r})"
 
-    @property
-    def filesystem(self) -> Any:
-        """What opens the files, where they are not on a disk of this machine; else None."""
-        return None if self._local else self._fs
-
-    @property
-    def pattern(self) -> str:
-        """A glob of all files, as a database takes it."""
-        root = self._root if self._local else self._fs.unstrip_protocol(self._root)
-        return f"{root}/{_ROOT}/*/*/*.parquet"
+    def check_exists(self) -> None:
+        """Raise an error if there is no store: a mistyped name must not pass for an empty one."""
+        if not any(self.disk.exists(folder) for folder in (PREDICTIONS, RUNS)):
+            raise StoreError(
+                f"{self.location} is not a store: it has no folder {PREDICTIONS!r}; check the name, or "
+                f"make one with `beaufort run --store {self.location}`"
+            )
 
     # Writing
 
@@ -121,61 +79,15 @@ class FileStore:
     ) -> Piece:
         """Keep the answers to the images from `start` on; they are there whole when this returns."""
         stop = start + len(table)
-        path = f"{_ROOT}/{cell.folder}/{cell.fingerprint}-{start}-{stop}.parquet"
-        notes = {
-            "beaufort.format": str(FORMAT),
-            "beaufort.cell": cell.to_json(),
-            "beaufort.summary": json.dumps(summarize(table)),
-            "beaufort.provenance": json.dumps(dict(provenance or {}), sort_keys=True),
-        }
-        buffer = io.BytesIO()
-        pq.write_table(
-            to_stored(table).replace_schema_metadata(notes),
-            buffer,
-            compression="zstd",
-            write_page_checksum=True,
-        )
-        self._put(path, buffer.getvalue())
+        path = f"{PREDICTIONS}/{cell.folder}/{cell.fingerprint}-{start}-{stop}.parquet"
+        self.disk.write(path, encode_piece(cell, start, table, provenance or {}))
         return Piece(path, cell.fingerprint, start, stop)
-
-    def _put(self, path: str, content: bytes) -> None:
-        full = f"{self._root}/{path}"
-        try:
-            if not self._local:
-                self._fs.pipe_file(full, content)
-                return
-            target = Path(full)
-            target.parent.mkdir(parents=True, exist_ok=True)
-            draft = target.with_name(f"{_DRAFT}{os.getpid()}-{secrets.token_hex(4)}")
-            try:
-                with draft.open("wb") as file:
-                    file.write(content)
-                    file.flush()
-                    os.fsync(file.fileno())
-                draft.replace(target)
-            finally:
-                draft.unlink(missing_ok=True)
-        except OSError as error:
-            raise StoreError(f"{path} cannot be written to {self.location}: {error}") from error
 
     def write_run(self, facts: Mapping[str, Any], notes: Mapping[str, Any]) -> None:
         """Keep what a run was asked for; the same facts replace what was kept of them."""
-        text = json.dumps(facts, sort_keys=True, separators=(",", ":"))
-        digest = hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
-        record = json.dumps({**facts, **notes}, sort_keys=True, indent=1)
-        self._put(f"{_RUNS}/{digest}.json", record.encode())
+        self.disk.write(*encode_record(facts, notes))
 
-    # Reading
-
-    def runs(self) -> list[dict[str, Any]]:
-        """What the runs of this store were asked for, the oldest first; damaged records are passed over."""
-        found: list[dict[str, Any]] = []
-        for path in self._fs.glob(f"{self._root}/{_RUNS}/*.json"):
-            with contextlib.suppress(OSError, ValueError):
-                record = json.loads(self._fs.cat_file(path))
-                if isinstance(record, dict):
-                    found.append(record)
-        return sorted(found, key=lambda record: str(record.get("time", "")))
+    # Listing
 
     def pieces(self) -> list[Piece]:
         """The files that are there, by name alone."""
@@ -183,71 +95,94 @@ class FileStore:
 
     def files(self) -> dict[Piece, str]:
         """The files that are there, each with a word that changes when the file does; none is opened."""
-        found = {}
-        for path, state in self._walk() if self._local else self._find():
-            if piece := Piece.parse(path):
-                found[piece] = state
-        return found
-
-    def _walk(self) -> Iterator[tuple[str, str]]:
-        folders = [_ROOT]
-        while folders:
-            folder = folders.pop()
-            try:
-                with os.scandir(f"{self._root}/{folder}") as entries:
-                    for entry in entries:
-                        if entry.is_dir():
-                            folders.append(f"{folder}/{entry.name}")
-                        else:
-                            state = entry.stat()
-                            yield f"{folder}/{entry.name}", f"{state.st_size} {state.st_mtime_ns}"
-            except (FileNotFoundError, NotADirectoryError):
-                continue
-
-    def _find(self) -> Iterator[tuple[str, str]]:
-        prefix = len(self._root) + 1
-        for path, facts in self._fs.find(f"{self._root}/{_ROOT}", detail=True).items():
-            state = [facts.get(key) for key in ("size", "mtime", "created", "LastModified", "ETag", "etag")]
-            yield str(path)[prefix:], " ".join(map(str, state))
+        listed = self.disk.files(PREDICTIONS).items()
+        return {piece: state for path, state in listed if (piece := Piece.parse(path))}
 
     def listing(self) -> Listing:
         """The files by cell, as they are now: many questions about cells need only one look at the store."""
-        listing: Listing = {}
-        for piece in self.pieces():
-            listing.setdefault(piece.fingerprint, []).append(piece)
-        return listing
+        return by_cell(self.pieces())
+
+    # Reading
+
+    def runs(self) -> list[dict[str, Any]]:
+        """What the runs of this store were asked for, the oldest first."""
+        found = [record for path in self.records() if (record := self.record(path)) is not None]
+        return sorted(found, key=lambda record: str(record.get("time", "")))
+
+    def records(self) -> list[str]:
+        """The paths of the records of runs."""
+        return sorted(filter(is_record, self.disk.files(RUNS)))
+
+    def record(self, path: str) -> dict[str, Any] | None:
+        """One record; None if it is gone."""
+        try:
+            return decode_record(path, self.disk.read(path))
+        except FileNotFoundError:
+            return None
+        except DamagedError as error:
+            raise FaultyFileError(self.location, Finding(path, f"is damaged ({error})")) from error
+        except NewerFormatError as error:
+            raise FaultyFileError(self.location, Finding(path, str(error), Kind.newer)) from error
+
+    def footer(self, piece: Piece) -> Footer:
+        """What a file says about itself, checked; a `FileNotFoundError` if it is gone."""
+        return read_footer(self.disk, piece)
+
+    def table(self, piece: Piece, columns: Sequence[str] | None = None) -> pa.Table:
+        """The rows of a file, every byte of it checked; a `FileNotFoundError` if it is gone."""
+        return read_table(self.disk, piece, columns)[0]
+
+    def examine(self, piece: Piece) -> Finding | None:
+        """Read a file to the last byte: what is wrong with it; a `FileNotFoundError` if it is gone."""
+        try:
+            read_content(self.disk, piece)
+        except FaultyFileError as error:
+            return error.finding
+        return None
 
     def sound(self, cell: Cell, listing: Listing | None = None) -> list[Piece]:
-        """The pieces of a cell, whatever its model is called, that are whole as far as their footers tell."""
-        listed = self.listing() if listing is None else listing
-        pieces = listed.get(cell.fingerprint, [])
-        return [piece for piece in pieces if not isinstance(self._footer(piece), Finding)]
+        """The pieces of a cell, whatever its model is called, that are not damaged; all are read.
+
+        One that cannot be read now, or is of a newer format, is an error: it is not known what it holds.
+        """
+        return self._looking(cell, listing, lambda pieces: [p for p in pieces if self._is_sound(p)])
+
+    def _is_sound(self, piece: Piece) -> bool:
+        finding = self.examine(piece)
+        if finding is not None and finding.kind is not Kind.damaged:
+            raise FaultyFileError(self.location, finding)
+        return finding is None
 
     def missing(self, cell: Cell, count: int, listing: Listing | None = None) -> list[tuple[int, int]]:
-        """The ranges of images below `count` that have no answer yet.
+        """The ranges of images below `count` that have no answer yet, or only a damaged one.
 
         >>> FileStore("memory://nothing").missing(Cell({"name": "m"}, {"name": "d"}, {}), 10)
         [(0, 10)]
         """
-        gaps, at = [], 0
-        for start, stop in sorted((piece.start, piece.stop) for piece in self.sound(cell, listing)):
-            if start >= count:
-                break
-            if start > at:
-                gaps.append((at, start))
-            at = max(at, stop)
-        return [*gaps, (at, count)] if at < count else gaps
+        return gaps(self.sound(cell, listing), count)
 
     def __contains__(self, cell: Cell) -> bool:
         return bool(self.sound(cell))
 
     def cells(self) -> dict[str, Cell]:
-        """Every cell of the store by its fingerprint."""
+        """Every cell of the store by its fingerprint; an error if no file of one can be used."""
         found: dict[str, Cell] = {}
-        for piece in self.pieces():
-            if piece.fingerprint not in found and not isinstance(footer := self._footer(piece), Finding):
-                found[piece.fingerprint] = footer.cell
+        for fingerprint, pieces in self.listing().items():
+            footer = self._looking_for(fingerprint, pieces, self._any_footer)
+            if footer is not None:
+                found[fingerprint] = footer.cell
         return found
+
+    def _any_footer(self, pieces: Sequence[Piece]) -> Footer | None:
+        fault: FaultyFileError | None = None
+        for piece in pieces:
+            try:
+                return self.footer(piece)
+            except FaultyFileError as error:
+                fault = fault or error
+        if fault is not None:
+            raise fault
+        return None
 
     def read(
         self, cell: Cell, listing: Listing | None = None, columns: Sequence[str] | None = None
@@ -257,185 +192,83 @@ class FileStore:
         Only the `columns` asked for, if some are. Another process may gather files meanwhile: if a listed
         one is gone, the store is looked at again.
         """
-        if listing is not None and len(self.sound(cell, listing)) < len(listing.get(cell.fingerprint, ())):
-            listing = None
-        for _ in range(_TRIES - 1):
-            try:
-                return self._read(cell, listing, columns)
-            except FileNotFoundError:
-                listing = None
-        return self._read(cell, None, columns)
-
-    def _read(self, cell: Cell, listing: Listing | None, columns: Sequence[str] | None) -> pa.Table:
-        tables, at = [], 0
-        for piece in sorted(self.sound(cell, listing), key=lambda piece: (piece.start, -piece.stop)):
-            if piece.stop <= at:
-                continue  # another file has these rows too
-            skip = max(at - piece.start, 0)
-            table = self._table(piece, columns).slice(skip)
-            places = pa.array(range(piece.start + skip, piece.stop), pa.int64())
-            tables.append(table.add_column(0, "place", places).replace_schema_metadata(None))
-            at = piece.stop
-        if not tables:
+        slices = self._looking(cell, listing, lambda pieces: self.slices(pieces, columns))
+        if not slices:
             raise StoreError(
                 f"{self.location} has no answers of {cell.model['name']} under {cell.condition_name}"
             )
-        return pa.concat_tables(tables)
+        return _joined(slices)
+
+    def slices(
+        self, pieces: Iterable[Piece], columns: Sequence[str] | None = None
+    ) -> list[tuple[Slice, pa.Table]]:
+        """Every row of some pieces of one cell once, slice by slice.
+
+        What a faulty file has is taken from others where they have it too; else the fault is an error.
+        """
+        usable, tables = set(pieces), dict[Piece, pa.Table]()
+        wanted, fault = spans(usable), None
+        while unread := [one.piece for one in cover(usable) if one.piece not in tables]:
+            try:
+                tables[unread[0]] = self.table(unread[0], columns)
+            except FaultyFileError as error:
+                fault = fault or error
+                usable.remove(unread[0])
+        if fault is not None and spans(usable) != wanted:
+            raise fault
+        return [(one, tables[one.piece].slice(one.skip)) for one in cover(usable)]
 
     def summaries(
         self, pieces: Iterable[Piece] | None = None
     ) -> Iterator[tuple[Piece, Cell, Summary, dict[str, Any]]]:
-        """Each sound file with its cell, the sums of its rows and its provenance; only footers are read."""
+        """Each file that is there and can be used, with what its footer says: cell, sums, provenance."""
         for piece in self.pieces() if pieces is None else pieces:
-            footer = self._footer(piece)
-            if not isinstance(footer, Finding):
-                yield piece, footer.cell, footer.summary, footer.provenance
+            try:
+                footer = self.footer(piece)
+            except (FaultyFileError, FileNotFoundError):
+                continue
+            yield piece, footer.cell, footer.summary, footer.provenance
 
-    def _bytes(self, piece: Piece) -> Any:
-        return self._fs.open(f"{self._root}/{piece.path}", "rb")
+    def _looking(self, cell: Cell, listing: Listing | None, read: Callable[[Sequence[Piece]], T]) -> T:
+        pieces = None if listing is None else listing.get(cell.fingerprint, [])
+        return self._looking_for(cell.fingerprint, pieces, read)
 
-    def _table(self, piece: Piece, columns: Sequence[str] | None = None) -> pa.Table:
-        with self._bytes(piece) as file:
-            return _parse(file.read(), columns)
-
-    def _footer(self, piece: Piece) -> _Footer | Finding:
-        try:
-            with self._bytes(piece) as file:
-                metadata = pq.read_metadata(file)
-            notes = {key.decode(): value.decode() for key, value in (metadata.metadata or {}).items()}
-            cell = Cell.from_json(notes["beaufort.cell"])
-            if int(notes["beaufort.format"]) > FORMAT:
-                return Finding(piece.path, "was written by a newer version; update Beaufort")
-            if cell.fingerprint != piece.fingerprint:
-                return Finding(piece.path, "holds another cell than its name says")
-            if metadata.num_rows != piece.stop - piece.start:
-                return Finding(piece.path, f"holds {metadata.num_rows} rows, and its name says otherwise")
-            return _Footer(
-                cell, json.loads(notes["beaufort.summary"]), json.loads(notes["beaufort.provenance"])
-            )
-        except (OSError, pa.ArrowException, KeyError, ValueError) as error:
-            return Finding(
-                piece.path, f"is damaged ({str(error).splitlines()[0][:120] or type(error).__name__})"
-            )
-
-    # The index: what footers say, kept in one file; it may be deleted at any time.
-
-    def read_index(self, schema: pa.Schema) -> pa.Table | None:
-        """The index, if there is one of this form."""
-        try:
-            with self._fs.open(f"{self._root}/{_INDEX}", "rb") as file:
-                table = _parse(file.read())
-        except (OSError, pa.ArrowException):
-            return None
-        return table if table.schema.remove_metadata().equals(schema) else None
-
-    def write_index(self, table: pa.Table) -> None:
-        """Keep an index; a store that cannot be written to does without."""
-        buffer = io.BytesIO()
-        pq.write_table(table, buffer, compression="zstd")
-        with contextlib.suppress(StoreError):
-            self._put(_INDEX, buffer.getvalue())
+    def _looking_for(
+        self, fingerprint: str, pieces: Sequence[Piece] | None, read: Callable[[Sequence[Piece]], T]
+    ) -> T:
+        """What comes of reading the pieces of a cell; looked for again while one of them is gone."""
+        for look in range(_LOOKS):
+            if pieces is None:
+                pieces = self.listing().get(fingerprint, [])
+            try:
+                return read(pieces)
+            except FileNotFoundError:
+                pieces = None
+                time.sleep(min(0.002 * 2**look, _LONGEST_PAUSE_S))
+        raise StoreError(f"{self.location} changes faster than it can be read; try again when fewer write")
 
     # Keeping house
 
     def verify(self) -> list[Finding]:
         """Read every file to the last byte; what is not right is named."""
-        findings = [found for piece in self.pieces() if (found := self._verify(piece))]
-        return findings + [Finding(path, "is a draft of a run that was killed") for path in self._drafts()]
+        return verify(self)
 
-    def _verify(self, piece: Piece) -> Finding | None:
-        footer = self._footer(piece)
-        if isinstance(footer, Finding):
-            return footer
-        try:
-            table = self._table(piece)
-        except (OSError, pa.ArrowException) as error:
-            return Finding(piece.path, f"is damaged ({str(error).splitlines()[0][:120]})")
-        if len(set(table["id"].to_pylist())) != len(table):
-            return Finding(piece.path, "has an id twice")
-        if summarize(table) != footer.summary:
-            return Finding(piece.path, "has sums in its footer that are not those of its rows")
-        return None
-
-    def merge(self, other: FileStore) -> list[Piece]:
+    def merge(self, other: FileStore) -> Merged:
         """Copy what the other store has and this one has not; files that are not sound stay behind."""
-        ours = {piece.path for piece in self.pieces() if not isinstance(self._footer(piece), Finding)}
-        copied = []
-        for piece in other.pieces():
-            if piece.path not in ours and other._verify(piece) is None:
-                with other._bytes(piece) as file:
-                    self._put(piece.path, file.read())
-                copied.append(piece)
-        for path in other._fs.glob(f"{other._root}/{_RUNS}/*.json"):
-            self._put(f"{_RUNS}/{PurePosixPath(path).name}", other._fs.cat_file(path))
-        return copied
+        return merge(self, other)
 
     def gather(self, cell: Cell, listing: Listing | None = None) -> Piece | None:
-        """Put the rows of a cell that lie in several files, end to end, into one; None if they cannot be.
+        """Put the rows of a cell that lie in several files, end to end, into one; None if nothing changed."""
+        return gather(self, cell, listing)
 
-        The new file is there before the old ones go: whoever reads meanwhile finds every row, some twice.
-        """
-        pieces = sorted(self.sound(cell, listing), key=lambda piece: piece.start)
-        if len(pieces) < 2 or any(a.stop != b.start for a, b in itertools.pairwise(pieces)):
-            return None
-        try:
-            tables = [self._table(piece) for piece in pieces]
-        except FileNotFoundError:
-            return None  # another process has gathered them
-        if any(not table.schema.equals(tables[0].schema, check_metadata=False) for table in tables):
-            return None  # some with logits, some without
-        origins = [origin for *_, origin in self.summaries(pieces)]
-        distinct = list({json.dumps(origin, sort_keys=True): origin for origin in origins}.values())
-        gathered = self.write(
-            cell,
-            pieces[0].start,
-            pa.concat_tables(t.replace_schema_metadata(None) for t in tables),
-            {"of": distinct},
-        )
-        for piece in pieces:
-            if piece.path != gathered.path:
-                with contextlib.suppress(FileNotFoundError):
-                    self._fs.rm_file(f"{self._root}/{piece.path}")
-        return gathered
-
-    def collect(self, *, dry_run: bool = False) -> list[Finding]:
-        """Delete drafts, damaged files, and files all of whose rows another one has too."""
-        findings = self.verify()
-        damaged = {finding.path for finding in findings}
-        by_cell: dict[str, list[Piece]] = {}
-        for piece in self.pieces():
-            if piece.path not in damaged:
-                by_cell.setdefault(piece.fingerprint, []).append(piece)
-        for pieces in by_cell.values():
-            at = 0
-            for piece in sorted(pieces, key=lambda piece: (piece.start, -piece.stop)):
-                if piece.stop <= at:
-                    findings.append(Finding(piece.path, "has rows that another file has too"))
-                at = max(at, piece.stop)
-        if not dry_run:
-            for finding in findings:
-                self._fs.rm_file(f"{self._root}/{finding.path}")
-        return findings
-
-    def _drafts(self) -> Sequence[str]:
-        if not self._local:
-            return []
-        root = Path(self._root)
-        return sorted(path.relative_to(root).as_posix() for path in root.glob(f"{_ROOT}/*/*/{_DRAFT}*"))
+    def collect(self, *, dry_run: bool = False, delete: bool = False) -> list[Finding]:
+        """Set damaged files aside, and those whose rows others have too; delete drafts of killed writers."""
+        return collect(self, dry_run=dry_run, delete=delete)
 
 
-def _parse(content: bytes, columns: Sequence[str] | None = None) -> pa.Table:
-    """A table from the bytes of its file.
-
-    In this thread and from memory: Arrow's own threads, if they hold a Python file when the interpreter
-    ends, abort the process.
-    """
-    file = pq.ParquetFile(pa.BufferReader(content), page_checksum_verification=True)
-    return from_stored(file.read(columns=None if columns is None else list(columns), use_threads=False))
-
-
-@dataclass(frozen=True)
-class _Footer:
-    cell: Cell
-    summary: Summary
-    provenance: dict[str, Any]
+def _joined(slices: Sequence[tuple[Slice, pa.Table]]) -> pa.Table:
+    """One table with the places of its rows; the columns that all slices have: some keep logits, some not."""
+    names = [name for name in slices[0][1].column_names if all(name in t.column_names for _, t in slices)]
+    places = [np.arange(one.start, one.stop, dtype=np.int64) for one, _ in slices]
+    table = pa.concat_tables(table.select(names) for _, table in slices)
+    return table.add_column(0, "place", pa.array(np.concatenate(places)))

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from beaufort.store.cells import Cell
-from beaufort.store.files import Listing, Piece
+from beaufort.store.pieces import Listing, Piece
 
 __all__ = ["Store"]
 

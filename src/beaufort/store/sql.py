@@ -2,49 +2,32 @@
 
 Views: `cells`, one row a model and condition with its accuracy; `pieces`, one row a file; `predictions`, one
 row an answer, with `model` and `condition` as columns (their names as in the paths of the files), by which
-DuckDB opens only the files it needs.
+DuckDB opens only the files it needs. Each answer is there once, however files overlap.
+
+The database sees these views and nothing else, no file, no network and no extension, unless `unsafe` says so.
 """
 
 from __future__ import annotations
 
-import io
-import json
-from typing import TYPE_CHECKING, Any
+import contextlib
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
-import pyarrow.parquet as pq
-from pyarrow import csv
 
 from beaufort.errors import MissingExtraError
-from beaufort.store.files import FileStore, StoreError
+from beaufort.store._index import read_pieces
+from beaufort.store._served import PROTOCOL, Served
+from beaufort.store.files import FileStore
+from beaufort.store.findings import StoreError
 
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["connect", "query", "to_bytes"]
+__all__ = ["connect", "query"]
 
-_COLUMNS: dict[str, pa.DataType] = {
-    "fingerprint": pa.string(),
-    "model": pa.string(),
-    "condition": pa.string(),
-    "dataset": pa.string(),
-    "corruption": pa.string(),
-    "severity": pa.int32(),
-    "start": pa.int64(),
-    "stop": pa.int64(),
-    "rows": pa.float64(),
-    "unread": pa.float64(),
-    "correct": pa.float64(),
-    "correct5": pa.float64(),
-    "nll": pa.float64(),
-    "brier": pa.float64(),
-    "entropy": pa.float64(),
-    "confidence": pa.float64(),
-    "file": pa.string(),
-}
-
-_WORTH_AN_INDEX = 500
-"""How many footers must have been read anew before the index is written again."""
+T = TypeVar("T")
 
 _CELLS = """
 create view cells as
@@ -56,90 +39,92 @@ select fingerprint, any_value(model) as model, any_value(condition) as condition
     sum(confidence) / sum(rows) as confidence
 from pieces group by fingerprint
 """
+_PREDICTIONS = f"""
+create view predictions as select * from read_parquet('{PROTOCOL}://*', hive_partitioning = true,
+    hive_types = {{'model': varchar, 'condition': varchar}})
+"""
+_SAFE = (
+    f"set allowed_directories = ['{PROTOCOL}://']",
+    "set temp_directory = ''",  # else DuckDB may write to .tmp of the working folder
+    "set python_enable_replacements = false",  # no table out of a variable of ours
+    "set autoinstall_known_extensions = false",
+    "set autoload_known_extensions = false",
+    "set enable_external_access = false",
+    "set lock_configuration = true",
+)
+_LOOKS = 60
 
 
-def connect(store: FileStore) -> duckdb.DuckDBPyConnection:
-    """A database in memory with views of a store; it reads the store's files and writes nothing."""
-    try:
-        import duckdb
-    except ImportError:
-        raise MissingExtraError(
-            "questions in SQL need DuckDB: pip install -c constraints.txt 'beaufort[query]'"
-        ) from None
-    database = duckdb.connect()
-    database.register("pieces", _pieces(store))
-    database.execute(_CELLS)
-    if store.pieces():
-        if store.filesystem is not None:
-            database.register_filesystem(store.filesystem)
-        pattern = store.pattern.replace("'", "''")
-        database.execute(
-            f"create view predictions as select * from read_parquet('{pattern}', hive_partitioning = true)"
-        )
+def connect(store: FileStore, *, unsafe: bool = False) -> duckdb.DuckDBPyConnection:
+    """A database in memory with views of a store; it reads the store's files and writes nothing.
+
+    Args:
+        store: which store; it is looked at once, now.
+        unsafe: let questions read and write any file, and load extensions.
+    """
+    database, served = _looking(lambda: _connect(store, unsafe), store)
+    if served.first_fault is not None:
+        database.close()
+        raise served.first_fault
     return database
 
 
-def query(store: FileStore, sql: str) -> pa.Table:
-    """The answer to a question, as a table."""
+def query(store: FileStore, sql: str, *, unsafe: bool = False) -> pa.Table:
+    """The answer to a question, as a table.
+
+    Args:
+        store: which store.
+        sql: one or more statements; the answer is that of the last.
+        unsafe: let the question read and write any file, and load extensions.
+    """
+    return _looking(lambda: _answer(store, sql, unsafe), store)
+
+
+def _looking(ask: Callable[[], T], store: FileStore) -> T:
+    """Ask again while a file was gathered into another one meanwhile."""
+    for look in range(_LOOKS):
+        with contextlib.suppress(FileNotFoundError):
+            return ask()
+        time.sleep(0.005 * look)
+    raise StoreError(f"{store.location} changes faster than it can be read; try again when fewer write")
+
+
+def _answer(store: FileStore, sql: str, unsafe: bool) -> pa.Table:
+    database, served = _connect(store, unsafe)
     import duckdb
 
     try:
-        answer = connect(store).sql(sql)
+        answer = database.sql(sql)
         table: pa.Table = pa.table({}) if answer is None else answer.to_arrow_table()
+        return table
     except duckdb.Error as error:
-        raise StoreError(f"the question could not be answered: {error}") from error
-    return table
+        reason = str(error)
+    finally:
+        database.close()
+    # Out of the block: an error that remembers DuckDB's keeps the database alive until the program ends.
+    fault = served.fault or (served.first_fault if "predictions" in reason else None)
+    raise fault or StoreError(f"the question could not be answered: {reason}")
 
 
-def to_bytes(answer: pa.Table, suffix: str) -> bytes:
-    """An answer as a file: `.parquet`, `.csv`, or `.json` (a list of rows)."""
-    if suffix == ".json":
-        return json.dumps(answer.to_pylist(), indent=1, default=str).encode()
-    buffer = io.BytesIO()
-    if suffix == ".parquet":
-        pq.write_table(answer, buffer)
-    else:
-        flat = [_as_text(column) for column in answer.columns]
-        csv.write_csv(pa.table(flat, names=answer.column_names), buffer)
-    return buffer.getvalue()
-
-
-def _as_text(column: Any) -> Any:
-    """A column that CSV can hold: lists become JSON."""
-    if not pa.types.is_nested(column.type):
-        return column
-    return pa.array([json.dumps(value) for value in column.to_pylist()])
-
-
-def _pieces(store: FileStore) -> pa.Table:
-    """One row a file, from the index where the file has not changed since, else from its footer."""
-    files = store.files()
-    states = {piece.path: state for piece, state in files.items()}
-    schema = pa.schema({**_COLUMNS, "state": pa.string()})
-    known = store.read_index(schema)
-    if known is None:
-        known = schema.empty_table()
-    pairs: list[Any] = known.select(["file", "state"]).to_pylist()
-    known = known.filter(pa.array([states.get(one["file"]) == one["state"] for one in pairs], pa.bool_()))
-    seen = set(known["file"].to_pylist())
-    rows: list[dict[str, Any]] = []
-    for piece, cell, summary, _ in store.summaries([piece for piece in files if piece.path not in seen]):
-        rows.append(
-            {
-                "state": states[piece.path],
-                "fingerprint": piece.fingerprint,
-                "model": cell.model["name"],
-                "condition": cell.condition_name,
-                "dataset": cell.data["name"],
-                "corruption": cell.condition.get("corruption"),
-                "severity": cell.condition.get("severity"),
-                "start": piece.start,
-                "stop": piece.stop,
-                "file": piece.path,
-                **summary,
-            }
-        )
-    table = pa.concat_tables([known, pa.Table.from_pylist(rows, schema)])
-    if len(rows) >= _WORTH_AN_INDEX:
-        store.write_index(table)
-    return table.drop_columns(["state"]).sort_by("file")
+def _connect(store: FileStore, unsafe: bool) -> tuple[duckdb.DuckDBPyConnection, Served]:
+    try:
+        import duckdb
+    except ImportError:
+        raise MissingExtraError("questions in SQL need DuckDB: pip install duckdb") from None
+    store.check_exists()
+    read = read_pieces(store)
+    served = Served(store, read.slices)
+    database = duckdb.connect()
+    database.register_filesystem(served)
+    database.register("pieces", read.pieces)
+    for statement in () if unsafe else _SAFE:
+        database.execute(statement)
+    database.execute(_CELLS)
+    if read.slices:
+        try:
+            database.execute(_PREDICTIONS)
+        except duckdb.Error as error:  # its first file is faulty: a matter of those who ask for predictions
+            if served.fault is None:
+                raise StoreError(f"{store.location} cannot be asked: {error}") from None
+            served.fault, served.first_fault = None, served.fault
+    return database, served

@@ -14,6 +14,7 @@ from beaufort.ops.cpu.geometry import (
     pick,
     pixel_cells,
     shift,
+    soft_cells,
     swap_sweeps,
 )
 from beaufort.ops.cpu.philox import (
@@ -35,6 +36,7 @@ from beaufort.ops.cpu.pointwise import (
     haze,
     look_up,
     lower_contrast,
+    mix,
     multiply_noise,
     paint,
     replace,
@@ -62,6 +64,7 @@ __all__ = [
     "jpeg",
     "look_up",
     "lower_contrast",
+    "mix",
     "motion",
     "mud_spots",
     "multiply_noise",
@@ -85,6 +88,7 @@ __all__ = [
     "shift",
     "smooth",
     "snowfall",
+    "soft_cells",
     "strokes",
     "swap_sweeps",
     "to_bytes",

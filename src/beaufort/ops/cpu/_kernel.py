@@ -10,8 +10,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numba
+from numba.extending import intrinsic
 
-__all__ = ["exact_kernel", "inlined", "kernel"]
+__all__ = ["exact_kernel", "fused", "inlined", "kernel"]
 
 _FAST = {"contract", "nnan", "nsz"}
 """Products and sums may be fused, and no value is NaN or minus zero; nothing is reordered."""
@@ -35,3 +36,14 @@ def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile a small function into the kernels that call it."""
     compiled: Callable[..., Any] = numba.njit(inline="always", fastmath=_FAST, error_model="numpy")(function)
     return compiled
+
+
+@intrinsic
+def fused(typing_context, a, b, c):
+    """a·b + c with one rounding, where it must be this product that is fused; all float32."""
+    signature = numba.float32(numba.float32, numba.float32, numba.float32)
+
+    def code(context, builder, signature, arguments):
+        return builder.fma(*arguments)
+
+    return signature, code

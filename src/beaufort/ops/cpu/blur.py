@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from beaufort.arrays import Bytes, Field
+from beaufort.ops import Ends
 from beaufort.ops.cpu._kernel import exact_kernel, inlined, kernel
 from beaufort.ops.cpu._pixels import border_index, to_byte
 
@@ -509,11 +510,13 @@ def _zoom_average(images, rows, row_share, columns, column_share, nearest, out):
                 target[x] = to_byte(total[x] * share, nearest)
 
 
-def zoom_average(images: Bytes, factors: tuple[float, ...], *, nearest: bool = False) -> Bytes:
-    """The mean of the image and its zooms into the middle."""
+def zoom_average(
+    images: Bytes, factors: tuple[float, ...], *, nearest: bool = False, like: Ends | None = None
+) -> Bytes:
+    """The mean of the image and its zooms into the middle; `like` as for `zoom_positions`."""
     height, width = images.shape[1:3]
-    down = [zoom_positions(height, factor) for factor in factors]
-    across = [zoom_positions(width, factor) for factor in factors]
+    down = [zoom_positions(height, factor, like) for factor in factors]
+    across = [zoom_positions(width, factor, like) for factor in factors]
     out = np.empty_like(images)
     _zoom_average(
         images,
@@ -528,16 +531,39 @@ def zoom_average(images: Bytes, factors: tuple[float, ...], *, nearest: bool = F
 
 
 @lru_cache(maxsize=1024)
-def zoom_positions(size: int, factor: float) -> tuple[NDArray[Any], NDArray[Any]]:
+def zoom_positions(size: int, factor: float, like: Ends | None = None) -> tuple[NDArray[Any], NDArray[Any]]:
     """Where each pixel of a zoomed side is sampled: the pixel before, and the share of the next.
 
     The middle ⌈size/factor⌉ pixels are enlarged, corner on corner, to round(that·factor), and the
-    excess is trimmed, the smaller half first.
+    excess is trimmed, the smaller half first. These whole numbers make it jump with the size. With `like`
+    the crop and its enlargement are those of two other sizes, in proportion, mixed.
     """
+    at = np.arange(size)
+    if like is None:
+        start, step = _zoom(size, factor)
+        crop = math.ceil(size / factor)
+        first = (size - crop) // 2
+        position = at * step + (start - first)
+        before = np.clip(np.floor(position).astype(np.int64), 0, crop - 1)
+        return first + before, position - before
+    low, high, share = like
+    position = (1 - share) * _zoom_like(at, size, low, factor) + share * _zoom_like(at, size, high, factor)
+    position = np.clip(position, 0, size - 1)
+    before = np.floor(position).astype(np.int64)
+    return before, position - before
+
+
+def _zoom(size: int, factor: float) -> tuple[float, float]:
+    """Where the first pixel of a zoomed side is sampled, and how far the next one is from it."""
     crop = math.ceil(size / factor)
-    start = (size - crop) // 2
     enlarged = round(crop * factor)
-    trim = (enlarged - size) // 2
-    position = np.arange(trim, trim + size) * ((crop - 1) / max(enlarged - 1, 1))
-    before = np.clip(np.floor(position).astype(np.int64), 0, crop - 1)
-    return start + before, position - before
+    step = (crop - 1) / max(enlarged - 1, 1)
+    return (size - crop) // 2 + (enlarged - size) // 2 * step, step
+
+
+def _zoom_like(at: NDArray[Any], size: int, other: int, factor: float) -> NDArray[np.float64]:
+    """The positions that a zoom has at another size, in proportion; pixels are counted from their middles."""
+    start, step = _zoom(other, factor)
+    ratio = other / size
+    there = start + step * ((at + 0.5) * ratio - 0.5)
+    return np.asarray((there + 0.5) / ratio - 0.5)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 
 import numpy as np
@@ -9,6 +10,7 @@ from numpy.typing import NDArray
 
 from beaufort.arrays import Bytes, Field
 from beaufort.errors import ImageValueError
+from beaufort.ops import Ends
 from beaufort.ops.cpu._kernel import inlined, kernel
 from beaufort.ops.cpu._pixels import border_index, to_byte
 from beaufort.ops.cpu.blur import zoom_positions
@@ -16,6 +18,7 @@ from beaufort.ops.cpu.blur import zoom_positions
 __all__ = [
     "MOST_PIXELS",
     "affine",
+    "cell_areas",
     "cell_table",
     "copy_sweeps",
     "displace",
@@ -24,6 +27,7 @@ __all__ = [
     "pick",
     "pixel_cells",
     "shift",
+    "soft_cells",
     "swap_sweeps",
 ]
 
@@ -112,9 +116,11 @@ def _flakes(normals, mean, spread, threshold, rows, row_share, columns, column_s
                 out[i, y, x, 0] = u8(min(max(value, 0.0), 1.0) * 255)
 
 
-def flakes(normals: Field, mean: float, spread: float, factor: float, threshold: float) -> Bytes:
+def flakes(
+    normals: Field, mean: float, spread: float, factor: float, threshold: float, *, like: Ends | None = None
+) -> Bytes:
     """A layer of grains `(n, h, w, 1)`: normal noise zoomed into the middle, only the brightest left."""
-    down, across = (zoom_positions(size, factor) for size in normals.shape[1:])
+    down, across = (zoom_positions(size, factor, like) for size in normals.shape[1:])
     out = np.empty((*normals.shape, 1), np.uint8)
     _flakes(normals, mean, spread, threshold, *down, *across, out)
     return out
@@ -389,6 +395,37 @@ def cell_table(size: int, cells: int) -> tuple[NDArray[np.int64], NDArray[np.int
         inside = [x for x in range(first, end) if -0.5 < (x - middle + 0.5) * (1 / scale) <= 0.5]
         table[cell] = inside[0], len(inside)
     return table, ((np.arange(size) + 0.5) * (cells / size)).astype(np.int64)
+
+
+def soft_cells(images: Bytes, rows: float, columns: float, softness: float) -> Bytes:
+    """Average into cells whose edges may cut pixels; a pixel shows the cells by its area in each."""
+    count, height, width, channels = images.shape
+    down, across = cell_areas(height, rows, softness), cell_areas(width, columns, softness)
+    wide = _weighted(across.T, _weighted(across, images.astype(np.float64)))
+    wide = _weighted(down.T, _weighted(down, wide.reshape(count, height, width * channels)))
+    return wide.reshape(images.shape).astype(np.uint8)
+
+
+def _weighted(areas: NDArray[np.float64], values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Means by area, rounded; all sums are of whole numbers, and so the same in any order."""
+    whole = areas.sum(axis=1, keepdims=True)
+    means: NDArray[np.float64] = np.floor((areas @ values + whole / 2) / whole)
+    return means
+
+
+@lru_cache(maxsize=64)
+def cell_areas(size: int, cells: float, softness: float) -> NDArray[np.float64]:
+    """How much of each pixel lies in each cell, `(cells, size)`, in whole parts of 4096.
+
+    At softness 0 a pixel lies in the cell that its middle is in.
+    """
+    edges = np.minimum(np.arange(math.ceil(cells) + 1) * (size / cells), size)
+    whole = np.ceil(edges - 0.5)
+    edges = whole + softness * (edges - whole)
+    at = np.arange(size)
+    inside = np.minimum(edges[1:, None], at + 1) - np.maximum(edges[:-1, None], at)
+    areas = np.rint(np.clip(inside, 0, 1) * 4096)
+    return np.asarray(areas[areas.any(axis=1)])
 
 
 def pick(fields: Field, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> Field:

@@ -21,6 +21,7 @@ from beaufort.rng import Key
 __all__ = [
     "content_ids",
     "philox_bernoulli",
+    "philox_block",
     "philox_impulses",
     "philox_integers",
     "philox_normal",
@@ -56,7 +57,8 @@ _L0, _L1, _L2, _L3, _L4, _L5, _L6, _L7 = LOG
 
 
 @inlined
-def _philox(c0, c1, c2, c3, k0, k1):
+def philox_block(c0, c1, c2, c3, k0, k1):
+    """Four words of a counter (block, field, low and high word of an id) and the two words of a key."""
     for _ in range(10):
         p0 = _M0 * u64(c0)
         p1 = _M1 * u64(c2)
@@ -98,7 +100,7 @@ def _fill_words(out, size, k0, k1, field, ids):
         row = out[i * size : i * size + 4 * blocks]
         low, high = u32(ids[i]), u32(ids[i] >> _SHIFT)
         for b in range(blocks):
-            w0, w1, w2, w3 = _philox(u32(b), u32(field), low, high, u32(k0), u32(k1))
+            w0, w1, w2, w3 = philox_block(u32(b), u32(field), low, high, u32(k0), u32(k1))
             row[b] = w0
             row[blocks + b] = w1
             row[2 * blocks + b] = w2
@@ -112,7 +114,7 @@ def _fill_normal(out, size, k0, k1, field, ids):
         row = out[i * size : i * size + 4 * blocks]
         low, high = u32(ids[i]), u32(ids[i] >> _SHIFT)
         for b in range(blocks):
-            w0, w1, w2, w3 = _philox(u32(b), u32(field), low, high, u32(k0), u32(k1))
+            w0, w1, w2, w3 = philox_block(u32(b), u32(field), low, high, u32(k0), u32(k1))
             x, y = _normal_pair(w0, w1)
             row[b] = x
             row[blocks + b] = y
@@ -129,7 +131,7 @@ def _fill_uniform(out, size, k0, k1, field, ids, low_value, width):
         row = out[i * size : i * size + 4 * blocks]
         low, high = u32(ids[i]), u32(ids[i] >> _SHIFT)
         for b in range(blocks):
-            w0, w1, w2, w3 = _philox(u32(b), u32(field), low, high, u32(k0), u32(k1))
+            w0, w1, w2, w3 = philox_block(u32(b), u32(field), low, high, u32(k0), u32(k1))
             row[b] = low_value + unit * f32(i32(w0 >> u32(8)))
             row[blocks + b] = low_value + unit * f32(i32(w1 >> u32(8)))
             row[2 * blocks + b] = low_value + unit * f32(i32(w2 >> u32(8)))
@@ -143,7 +145,7 @@ def _fill_bernoulli(out, size, k0, k1, field, ids, threshold):
         row = out[i * size : i * size + 4 * blocks]
         low, high = u32(ids[i]), u32(ids[i] >> _SHIFT)
         for b in range(blocks):
-            w0, w1, w2, w3 = _philox(u32(b), u32(field), low, high, u32(k0), u32(k1))
+            w0, w1, w2, w3 = philox_block(u32(b), u32(field), low, high, u32(k0), u32(k1))
             row[b] = w0 < threshold
             row[blocks + b] = w1 < threshold
             row[2 * blocks + b] = w2 < threshold
@@ -158,7 +160,7 @@ def _fill_impulses(out, size, k0, k1, field, ids, threshold):
         row = out[i * size : i * size + 4 * blocks]
         low, high = u32(ids[i]), u32(ids[i] >> _SHIFT)
         for b in range(blocks):
-            w0, w1, w2, w3 = _philox(u32(b), u32(field), low, high, u32(k0), u32(k1))
+            w0, w1, w2, w3 = philox_block(u32(b), u32(field), low, high, u32(k0), u32(k1))
             row[b] = np.uint8(w0 < threshold) + np.uint8(w0 < half)
             row[blocks + b] = np.uint8(w1 < threshold) + np.uint8(w1 < half)
             row[2 * blocks + b] = np.uint8(w2 < threshold) + np.uint8(w2 < half)
@@ -172,7 +174,7 @@ def _fill_integers(out, size, k0, k1, field, ids, lowest, spans):
         row, span = out[i * size : i * size + 4 * blocks], spans[i]
         low, high = u32(ids[i]), u32(ids[i] >> _SHIFT)
         for b in range(blocks):
-            w0, w1, w2, w3 = _philox(u32(b), u32(field), low, high, u32(k0), u32(k1))
+            w0, w1, w2, w3 = philox_block(u32(b), u32(field), low, high, u32(k0), u32(k1))
             row[b] = lowest + i32((u64(w0) * span) >> _SHIFT)
             row[blocks + b] = lowest + i32((u64(w1) * span) >> _SHIFT)
             row[2 * blocks + b] = lowest + i32((u64(w2) * span) >> _SHIFT)

@@ -22,6 +22,7 @@ __all__ = [
     "haze",
     "look_up",
     "lower_contrast",
+    "mix",
     "multiply_noise",
     "paint",
     "replace",
@@ -93,6 +94,14 @@ def look_up(images: Bytes, table: Bytes) -> Bytes:
     out = np.empty_like(images)
     _take(table, images.ravel(), out.ravel())
     return out
+
+
+def mix(images: Sequence[Bytes], weights: Sequence[float]) -> Bytes:
+    """The mean of several versions of the same images, rounded; weights are multiples of 1/256."""
+    total = np.full(images[0].shape, 128, np.uint16)
+    for version, weight in zip(images, weights, strict=True):
+        total += version * np.uint16(round(weight * 256))
+    return (total >> 8).astype(np.uint8)
 
 
 @kernel

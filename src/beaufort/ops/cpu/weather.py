@@ -6,8 +6,10 @@ import cv2
 import numpy as np
 
 from beaufort.arrays import Field
-from beaufort.ops.cpu._kernel import inlined, kernel
+from beaufort.ops.cpu._kernel import fused, inlined, kernel
+from beaufort.ops.cpu._plasma_rows import plasma_rows
 from beaufort.ops.cpu.blur import smooth
+from beaufort.rng import Undrawn
 
 __all__ = ["mud_spots", "plasma", "water_drops"]
 
@@ -19,7 +21,9 @@ def _refine(coarse, fine, centers, edges, lows, highs, noise, amplitude, kept):
     """One level: from cells × cells points to twice as many each way, of which `kept` rows are written.
 
     `lows` and `highs` follow the smallest and the largest point, column by column: a point once made
-    stays in the map, so that the extremes of the whole map are known when the last one is made.
+    stays in the map, so that the extremes of the whole map are known when the last one is made. Roundings
+    are spelled out, and in the last square of a row another one than elsewhere, as the first version had it:
+    `_plasma_rows` has to give the same bits.
     """
     cells = coarse.shape[0]
     last = cells - 1
@@ -29,10 +33,10 @@ def _refine(coarse, fine, centers, edges, lows, highs, noise, amplitude, kept):
         center, wobble = centers[y], noise[0, y]
         for x in range(last):
             corners = (here[x] + here[x + 1]) + (below[x] + below[x + 1])
-            center[x] = corners * quarter + amplitude * wobble[x]
+            center[x] = fused(amplitude, wobble[x], corners * quarter)
             lows[x], highs[x] = min(lows[x], center[x]), max(highs[x], center[x])
         corners = (here[last] + here[0]) + (below[last] + below[0])
-        center[last] = corners * quarter + amplitude * wobble[last]
+        center[last] = fused(corners, quarter, amplitude * wobble[last])
         lows[last], highs[last] = min(lows[last], center[last]), max(highs[last], center[last])
     for y in range(cells):
         here, below = coarse[y], coarse[(y + 1) % cells]
@@ -40,10 +44,10 @@ def _refine(coarse, fine, centers, edges, lows, highs, noise, amplitude, kept):
         wobble = noise[1, y]
         for x in range(last):
             around = (center[x] + above[x]) + (here[x] + here[x + 1])
-            edges[x] = around * quarter + amplitude * wobble[x]
+            edges[x] = fused(amplitude, wobble[x], around * quarter)
             lows[x], highs[x] = min(lows[x], edges[x]), max(highs[x], edges[x])
         around = (center[last] + above[last]) + (here[last] + here[0])
-        edges[last] = around * quarter + amplitude * wobble[last]
+        edges[last] = fused(amplitude, wobble[last], around * quarter)
         lows[last], highs[last] = min(lows[last], edges[last]), max(highs[last], edges[last])
         if 2 * y < kept:
             row = fine[2 * y]
@@ -52,11 +56,11 @@ def _refine(coarse, fine, centers, edges, lows, highs, noise, amplitude, kept):
                 row[2 * x + 1] = edges[x]
         wobble = noise[2, y]
         around = (center[0] + center[last]) + (here[0] + below[0])
-        edges[0] = around * quarter + amplitude * wobble[0]
+        edges[0] = fused(amplitude, wobble[0], around * quarter)
         lows[0], highs[0] = min(lows[0], edges[0]), max(highs[0], edges[0])
         for x in range(1, cells):
             around = (center[x] + center[x - 1]) + (here[x] + below[x])
-            edges[x] = around * quarter + amplitude * wobble[x]
+            edges[x] = fused(amplitude, wobble[x], around * quarter)
             lows[x], highs[x] = min(lows[x], edges[x]), max(highs[x], edges[x])
         if 2 * y + 1 < kept:
             row = fine[2 * y + 1]
@@ -100,12 +104,15 @@ def _plasma(noise, side, decay, out):
                 target[x] = (row[x] - low) * scale
 
 
-def plasma(noise: Field, side: int, decay: float, height: int, width: int) -> Field:
+def plasma(noise: Field | Undrawn, side: int, decay: float, height: int, width: int) -> Field:
     """Diamond-square fractals of `side` = 2^k, scaled to [0, 1] and cropped, float32.
 
     `noise` holds side² - 1 numbers of (-1, 1) an image: for each level the squares, the diamonds
     on the rows and those on the columns. The amplitude is 100² at first and falls by decay² a level.
+    Numbers that are not drawn yet are drawn row by row, and memory holds no map.
     """
+    if isinstance(noise, Undrawn):
+        return plasma_rows(*noise, side, decay, height, width)
     out = np.empty((len(noise), height, width), np.float32)
     _plasma(noise, side, f32(decay), out)
     return out

@@ -12,7 +12,7 @@ from beaufort.ops.torch._device import upload, use_kernels
 from beaufort.ops.torch.blur import defocus, gaussian, motion, smooth, zoom_average
 from beaufort.ops.torch.codec import jpeg
 from beaufort.ops.torch.digits import outline, strokes
-from beaufort.ops.torch.geometry import affine, displace, displace_zero, pixel_cells
+from beaufort.ops.torch.geometry import affine, displace, displace_zero, pixel_cells, soft_cells
 from beaufort.ops.torch.philox import (
     content_ids,
     philox_bernoulli,
@@ -32,6 +32,7 @@ from beaufort.ops.torch.pointwise import (
     haze,
     look_up,
     lower_contrast,
+    mix,
     multiply_noise,
     paint,
     pick,
@@ -62,6 +63,7 @@ __all__ = [
     "jpeg",
     "look_up",
     "lower_contrast",
+    "mix",
     "motion",
     "mud_spots",
     "multiply_noise",
@@ -85,6 +87,7 @@ __all__ = [
     "shift",
     "smooth",
     "snowfall",
+    "soft_cells",
     "strokes",
     "swap_sweeps",
     "to_bytes",

@@ -15,6 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from beaufort.ops import Ends
 from beaufort.ops.cpu._pixels import border_index
 from beaufort.ops.cpu.blur import NARROW, WIDE, disk_parts, gaussian_taps, wave_gains, zoom_positions
 from beaufort.ops.torch._device import beside, constant, fma, use_kernels
@@ -202,12 +203,14 @@ def motion(images: Tensor, radius: float, sigma: float, angles_deg: Tensor | NDA
     return _to_bytes(total, nearest=False)
 
 
-def zoom_average(images: Tensor, factors: Sequence[float], *, nearest: bool = False) -> Tensor:
-    """The mean of the image and its zooms into the middle."""
+def zoom_average(
+    images: Tensor, factors: Sequence[float], *, nearest: bool = False, like: Ends | None = None
+) -> Tensor:
+    """The mean of the image and its zooms into the middle; `like` as for `zoom_positions`."""
     height, width = images.shape[1:3]
     tables = []
     for size in (height, width):
-        places = [zoom_positions(size, factor) for factor in factors]
+        places = [zoom_positions(size, factor, like) for factor in factors]
         tables.append(constant(np.array([at for at, _ in places], np.int32), images.device))
         tables.append(constant(np.array([share for _, share in places], np.float32), images.device))
     mean = float(np.float32(1) / np.float32(len(factors) + 1))

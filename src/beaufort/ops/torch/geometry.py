@@ -12,10 +12,10 @@ from torch import Tensor
 
 from beaufort.errors import ImageValueError
 from beaufort.ops.cpu._pixels import border_index
-from beaufort.ops.cpu.geometry import MOST_PIXELS, cell_table
+from beaufort.ops.cpu.geometry import MOST_PIXELS, cell_areas, cell_table
 from beaufort.ops.torch._device import beside, constant, fma, use_kernels
 
-__all__ = ["affine", "displace", "displace_zero", "pixel_cells"]
+__all__ = ["affine", "displace", "displace_zero", "pixel_cells", "soft_cells"]
 
 
 def affine(images: Tensor, matrices: Tensor | NDArray[Any], *, border: str) -> Tensor:
@@ -118,6 +118,24 @@ def pixel_cells(images: Tensor, rows: int, columns: int) -> Tensor:
         return kernels.pixel_cells(images, down, down_shown, across, across_shown)
     narrow = _means(images, across, 2)
     return _means(narrow, down, 1)[:, down_shown][:, :, across_shown]
+
+
+def soft_cells(images: Tensor, rows: float, columns: float, softness: float) -> Tensor:
+    """Average into cells whose edges may cut pixels; a pixel shows the cells by its area in each."""
+    count, height, width, channels = images.shape
+    down, across = (
+        constant(cell_areas(size, cells, softness), images.device)
+        for size, cells in ((height, rows), (width, columns))
+    )
+    wide = _weighted(across.T, _weighted(across, images.double()))
+    wide = _weighted(down.T, _weighted(down, wide.reshape(count, height, width * channels)))
+    return wide.reshape(images.shape).byte()
+
+
+def _weighted(areas: Tensor, values: Tensor) -> Tensor:
+    """Means by area, rounded; all sums are of whole numbers, and so the same in any order."""
+    whole = areas.sum(dim=1, keepdim=True)
+    return ((areas @ values + whole / 2) / whole).floor()
 
 
 def _means(images: Tensor, cells: Tensor, axis: int) -> Tensor:

@@ -25,6 +25,7 @@ __all__ = [
     "haze",
     "look_up",
     "lower_contrast",
+    "mix",
     "multiply_noise",
     "paint",
     "pick",
@@ -87,6 +88,14 @@ def look_up(images: Tensor, table: NDArray[np.uint8]) -> Tensor:
     return scale_counts(images, table)
 
 
+def mix(images: Sequence[Tensor], weights: Sequence[float]) -> Tensor:
+    """The mean of several versions of the same images, rounded; weights are multiples of 1/256."""
+    total = torch.full(images[0].shape, 128, dtype=torch.int32, device=images[0].device)
+    for version, weight in zip(images, weights, strict=True):
+        total += version.to(torch.int32) * round(weight * 256)
+    return (total >> 8).to(torch.uint8)
+
+
 def excess(counts: Tensor, rate: float, images: Tensor) -> Tensor:
     """By how much counts / rate is more than x / 255, float32."""
     return (counts.double() / rate - images.double() / 255).float()
@@ -131,8 +140,11 @@ def paint(
     return to_bytes(fma(images.float(), 1 - masks if cover else 1.0, added), nearest=nearest)
 
 
-def haze(images: Tensor, fields: Tensor, amount: float, *, nearest: bool = False) -> Tensor:
+def haze(
+    images: Tensor, fields: Tensor | NDArray[np.float32], amount: float, *, nearest: bool = False
+) -> Tensor:
     """(x + a·P)·M / (M + a) with P in [0, 1] and M the largest value of the image."""
+    fields = beside(fields, images)
     brightest = images.flatten(1).amax(dim=1)
     if use_kernels(images):
         return _kernels().haze(images, fields, brightest, _f32(amount), nearest)

@@ -9,20 +9,28 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from beaufort.ops import Ends
+from beaufort.ops.cpu._plasma_rows import plasma_rows
 from beaufort.ops.cpu.blur import zoom_positions
 from beaufort.ops.torch._device import constant, fma, use_kernels
 from beaufort.ops.torch._edges import canny, depths, framed
 from beaufort.ops.torch.blur import smooth
+from beaufort.rng import Undrawn
 
 __all__ = ["flakes", "mud_spots", "plasma", "snowfall", "water_drops"]
 
 
-def plasma(noise: Tensor, side: int, decay: float, height: int, width: int) -> Tensor:
+def plasma(
+    noise: Tensor | Undrawn, side: int, decay: float, height: int, width: int
+) -> Tensor | NDArray[np.float32]:
     """Diamond-square fractals of `side` = 2^k, scaled to [0, 1] and cropped, float32.
 
     `noise` holds side² - 1 numbers of (-1, 1) an image: for each level the squares, the diamonds
     on the rows and those on the columns. The amplitude is 100² at first and falls by decay² a level.
+    Numbers that are too many to hold are drawn on the processor, row by row, and an array comes back.
     """
+    if isinstance(noise, Undrawn):
+        return plasma_rows(*noise, side, decay, height, width)
     noise = noise.float().contiguous()
     amplitudes = _amplitudes(side, decay)
     if use_kernels(noise):
@@ -60,10 +68,14 @@ def _amplitudes(side: int, decay: float) -> NDArray[np.float32]:
     return np.array(amplitudes, np.float32)
 
 
-def flakes(normals: Tensor, mean: float, spread: float, factor: float, threshold: float) -> Tensor:
+def flakes(
+    normals: Tensor, mean: float, spread: float, factor: float, threshold: float, *, like: Ends | None = None
+) -> Tensor:
     """A layer of grains `(n, h, w, 1)`: normal noise zoomed into the middle, only the brightest left."""
     height, width = normals.shape[1:]
-    (rows, row_shares), (columns, column_shares) = (zoom_positions(side, factor) for side in (height, width))
+    (rows, row_shares), (columns, column_shares) = (
+        zoom_positions(side, factor, like) for side in (height, width)
+    )
     if use_kernels(normals):
         from beaufort.ops.torch import _weather_kernels as kernels
 

@@ -88,13 +88,6 @@ if (D.models.length > 1) {
   byId('model-filter').addEventListener('input', (event) => filterModels(event.target.value));
 }
 
-const root = document.documentElement, dark = matchMedia('(prefers-color-scheme: dark)');
-const isDark = () => (root.dataset.theme ? root.dataset.theme === 'dark' : dark.matches);
-const nameTheme = () => { byId('theme').textContent = isDark() ? 'Light' : 'Dark'; };
-byId('theme').addEventListener('click', () => { root.dataset.theme = isDark() ? 'light' : 'dark'; nameTheme(); });
-dark.addEventListener('change', nameTheme);
-nameTheme();
-
 root.classList.remove('plain');
 if (E && E.pictures.length && E.pictures[0].startsWith('data:image/png')) document.body.classList.add('pixelated');
 drawModel();

@@ -6,8 +6,16 @@ from beaufort.compat.imagecorruptions import corrupt, get_corruption_names
 
 Names, order, signatures, defaults, accepted images and the types of errors are that package's: uint8
 arrays `(h, w)`, `(h, w, 1)` or `(h, w, 3)` of at least 32×32 pixels come in, three channels go out, and
-the constants are those of 224×224 images at any size. What it keeps in its submodule `corruptions`, one
-function a corruption, is here too.
+the constants are those of 224×224 images at any size. Its submodule `corruptions`, one function a corruption,
+is here too, so that a program that imports it by name can be given this package in its place:
+
+```python
+import sys
+
+import beaufort.compat.imagecorruptions
+
+sys.modules["imagecorruptions"] = beaufort.compat.imagecorruptions
+```
 
 What differs:
 
@@ -30,13 +38,39 @@ on what was called before.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from beaufort.arrays import Bytes
-from beaufort.corruptions import SEVERITIES, SUBSETS, corruptions
+from beaufort.compat.imagecorruptions import corruptions
+from beaufort.compat.imagecorruptions.corruptions import (
+    NotAcceptedError,
+    apply,
+    brightness,
+    checked_severity,
+    contrast,
+    corruption_dict,
+    corruption_tuple,
+    defocus_blur,
+    elastic_transform,
+    fog,
+    frost,
+    gaussian_blur,
+    gaussian_noise,
+    glass_blur,
+    impulse_noise,
+    jpeg_compression,
+    motion_blur,
+    pixelate,
+    saturate,
+    shot_noise,
+    snow,
+    spatter,
+    speckle_noise,
+    zoom_blur,
+)
+from beaufort.corruptions import SUBSETS
 from beaufort.errors import BeaufortError, OptionError, UnknownNameError
 from beaufort.registry import unknown
 
@@ -48,6 +82,7 @@ __all__ = [
     "corrupt",
     "corruption_dict",
     "corruption_tuple",
+    "corruptions",
     "defocus_blur",
     "elastic_transform",
     "fog",
@@ -71,12 +106,7 @@ __all__ = [
 MIN_SIDE = 32
 """The smallest height and width, in pixels, that `corrupt` takes."""
 
-_PIL_STAYS_PIL = ("pixelate", "jpeg_compression")
 _SUBSETS = ("common", "validation", "all", "noise", "blur", "weather", "digital")
-
-
-class NotAcceptedError(BeaufortError, AttributeError):
-    """An image or a severity that is not accepted; `imagecorruptions` raises an AttributeError."""
 
 
 class NumberError(BeaufortError, IndexError):
@@ -98,8 +128,8 @@ def corrupt(
     array([151, 151, 151], dtype=uint8)
     """
     color = _three_channels(image)
-    level = _level(severity)
-    corrupted: Bytes = _apply(_name(corruption_name, corruption_number), color, level)
+    level = checked_severity(severity)
+    corrupted: Bytes = apply(_name(corruption_name, corruption_number), color, level)
     return corrupted
 
 
@@ -119,27 +149,19 @@ def get_corruption_names(subset: str = "common") -> list[str]:
 def _three_channels(image: Any) -> Bytes:
     if not isinstance(image, np.ndarray):
         raise NotAcceptedError(
-            f"an image of type {type(image).__name__} came; accepted is a NumPy array: np.asarray(image)"
+            f"image must be a NumPy array, got {type(image).__name__}; np.asarray(image) makes one"
         )
     if image.dtype != np.uint8:
-        raise NotAcceptedError(f"an array of dtype {image.dtype} came; accepted is uint8, from 0 to 255")
+        raise NotAcceptedError(f"image must have dtype uint8, from 0 to 255, got {image.dtype}")
     if image.ndim not in (2, 3) or (image.ndim == 3 and image.shape[2] not in (1, 3)):
-        raise NotAcceptedError(
-            f"an array of shape {image.shape} came; accepted is (h, w), (h, w, 1) or (h, w, 3)"
-        )
+        raise NotAcceptedError(f"image must have shape (h, w), (h, w, 1) or (h, w, 3), got {image.shape}")
     if min(image.shape[:2]) < MIN_SIDE:
         raise NotAcceptedError(
-            f"an image of {image.shape[0]}×{image.shape[1]} pixels came; "
-            f"both sides must be at least {MIN_SIDE}: enlarge it first"
+            f"both sides of an image must be at least {MIN_SIDE} pixels, got "
+            f"{image.shape[0]}×{image.shape[1]}; enlarge it first"
         )
     color = image.reshape(*image.shape[:2], -1)
     return np.ascontiguousarray(np.broadcast_to(color, (*image.shape[:2], 3)))
-
-
-def _level(severity: int) -> int:
-    if severity not in SEVERITIES:
-        raise NotAcceptedError(f"the severity {severity!r} came; accepted is a whole number from 1 to 5")
-    return operator.index(severity)
 
 
 def _name(name: str | None, number: int) -> str:
@@ -150,85 +172,10 @@ def _name(name: str | None, number: int) -> str:
         return name
     if number == -1:
         raise OptionError(
-            f"neither corruption_name nor corruption_number came; give a name, or a number from 0 "
-            f"({names[0]}) to {len(names) - 1} ({names[-1]})"
+            f"corruption_name or corruption_number must be given: a name, or a number from 0 ({names[0]}) "
+            f"to {len(names) - 1} ({names[-1]})"
         )
     try:
         return names[operator.index(number)]
     except IndexError:
-        raise NumberError(f"corruption_number {number} came; accepted is 0 to {len(names) - 1}") from None
-
-
-def _apply(name: str, image: Any, severity: int) -> Any:
-    """Corrupt an image of any kind the engine takes, under an identity drawn from the global generator."""
-    corruption = corruptions[name]
-    ids = None
-    if corruption.recipes["imagenet"].draw is not None:
-        ids = [int(np.random.randint(2**63, dtype=np.uint64))]  # noqa: NPY002  that generator is the contract
-    return corruption(image, severity, ids=ids, scale="imagenet")
-
-
-def _function(name: str) -> Callable[..., Any]:
-    """The corruption as a function of its own."""
-
-    def function(x: Any, severity: int = 1) -> Any:
-        image = x if type(x).__module__.startswith("PIL.") else np.asarray(x)
-        corrupted = _apply(name, image, _level(severity))
-        return corrupted if name in _PIL_STAYS_PIL else np.asarray(corrupted)
-
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"{corruptions[name].summary}\n\nTakes a uint8 array or a PIL image, grey or RGB."
-    return function
-
-
-gaussian_noise = _function("gaussian_noise")
-shot_noise = _function("shot_noise")
-impulse_noise = _function("impulse_noise")
-defocus_blur = _function("defocus_blur")
-glass_blur = _function("glass_blur")
-motion_blur = _function("motion_blur")
-zoom_blur = _function("zoom_blur")
-snow = _function("snow")
-frost = _function("frost")
-fog = _function("fog")
-brightness = _function("brightness")
-contrast = _function("contrast")
-_elastic_transform = _function("elastic_transform")
-pixelate = _function("pixelate")
-jpeg_compression = _function("jpeg_compression")
-speckle_noise = _function("speckle_noise")
-gaussian_blur = _function("gaussian_blur")
-spatter = _function("spatter")
-saturate = _function("saturate")
-
-
-def elastic_transform(image: Any, severity: int = 1) -> Any:  # the argument has another name there too
-    """Stretch the image as if printed on rubber; see the module on how this differs."""
-    return _elastic_transform(image, severity)
-
-
-corruption_tuple = (
-    gaussian_noise,
-    shot_noise,
-    impulse_noise,
-    defocus_blur,
-    glass_blur,
-    motion_blur,
-    zoom_blur,
-    snow,
-    frost,
-    fog,
-    brightness,
-    contrast,
-    elastic_transform,
-    pixelate,
-    jpeg_compression,
-    speckle_noise,
-    gaussian_blur,
-    spatter,
-    saturate,
-)
-"""The 19 functions, in the order of `get_corruption_names("all")`."""
-
-corruption_dict = {function.__name__: function for function in corruption_tuple}
-"""The 19 functions by name."""
+        raise NumberError(f"corruption_number must be from 0 to {len(names) - 1}, got {number}") from None

@@ -1,0 +1,173 @@
+"""How often a gate says passed, failed and undecided, and whether a plan keeps its promise.
+
+    python benchmarks/gate.py rates
+    python benchmarks/gate.py plans
+
+Photos and answers are simulated, so that the true drop is known; the verdicts are those of
+`beaufort.results.gate`. `rates`: by true drop and number of images, with one point allowed, under both rules.
+`plans`: how often a gate answers as planned with the number of images that `plan_images` says.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from beaufort.conditions import Condition
+from beaufort.results import Check, Results, Setting, Source, gate, plan_images, spread_of_results
+from beaufort.results.gate import RULES
+from beaufort.store import Cell
+from beaufort.suites import Suite
+
+SUITE = Suite(
+    name="simulated",
+    version=1,
+    dataset="photos",
+    scale="cifar",
+    corruptions=("fog", "frost"),
+    severities=(1, 3),
+    clean=False,
+)
+
+
+@dataclass(frozen=True)
+class Memory:
+    """A store of answers that are kept in memory: what `Results` reads from."""
+
+    right: NDArray[np.bool_]
+    """One model's, `(conditions, images)`."""
+    location: str = "memory"
+
+    def read(self, cell: Cell, _listing: Any, _columns: Sequence[str]) -> Any:
+        right = self.right[SUITE.conditions().index(Condition.parse(cell.condition["name"]))]
+        n = len(right)
+        zeros = np.zeros(n, np.float32)
+        return pa.table(
+            {
+                "place": np.arange(n),
+                "id": [f"photo/{i}" for i in range(n)],
+                "label": np.ones(n, np.int32),
+                "top": pa.FixedSizeListArray.from_arrays(pa.array(right.astype(np.int32)), 1),
+                "p": pa.FixedSizeListArray.from_arrays(pa.array(zeros + 1), 1),
+                "nll": zeros,
+                "brier": zeros,
+                "entropy": zeros,
+            }
+        )
+
+
+def simulate(
+    rng: np.random.Generator,
+    images: int,
+    drop: float,
+    *,
+    accuracy: float = 0.6,
+    spread: float = 1.5,
+    same: float = 0.4,
+    other: float = 0.1,
+) -> tuple[Results, Results]:
+    """A new and an old model; the new one's true mean accuracy is `drop` lower.
+
+    All versions of a photo are as hard as the photo (a beta distribution; a small `spread` makes photos
+    differ more), and so for both models, but for a share `other` of the photos. Of the answers to the rest, a
+    share `same` is the same in both. The defaults are about what two small ImageNet networks show.
+    """
+    a, b = spread * accuracy, spread * (1 - accuracy)
+    chance, own = rng.beta(a, b, images), rng.beta(a, b, images)
+    shape = len(SUITE.conditions()), images
+    old = rng.random(shape) < chance
+    new = np.where(rng.random(shape) < same, old, rng.random(shape) < chance)
+    new = np.where(rng.random(images) < other, rng.random(shape) < own, new)
+    new &= rng.random(shape) >= drop / accuracy
+    return _results("new", new), _results("old", old)
+
+
+def _results(name: str, right: NDArray[np.bool_]) -> Results:
+    cells = {
+        condition: Cell({"name": name}, {"name": "photos"}, {"name": str(condition)})
+        for condition in SUITE.conditions()
+    }
+    store: Any = Memory(right)
+    setting = Setting("simulated", None, 0)
+    return Results(SUITE, setting, "photos", (), {name: cells}, {}, {name: Source(store, {})})
+
+
+def checks(
+    images: int, drop: float, repeats: int, *, max_drop: float = 0.01, **options: float
+) -> Iterator[Check]:
+    """What gates say about the drop."""
+    rng = np.random.default_rng([images, round(1e4 * drop)])
+    for _ in range(repeats):
+        yield gate(*simulate(rng, images, drop, **options), max_drop=max_drop).checks[0]
+
+
+def answers(images: int, drop: float, repeats: int, **options: float) -> Counter[str]:
+    """How often gates say what."""
+    return Counter(check.answer.value for check in checks(images, drop, repeats, **options))
+
+
+def rates(repeats: int) -> None:
+    print(f"percent of {repeats} gates with one point allowed; mean accuracy 60 %, four versions a photo")
+    print("| true drop | images | passed | failed | undecided | old rule: passed | failed |")
+    print("|---:|---:|---:|---:|---:|---:|---:|")
+    for drop, images in itertools.product((0.0, 0.005, 0.01, 0.03), (100, 200, 500, 2000)):
+        found = list(checks(images, drop, repeats))
+        new, old = (Counter(replace(one, rule=rule).answer.value for one in found) for rule in RULES)
+        shares = (new["passed"], new["failed"], new["undecided"], old["passed"], old["failed"])
+        cells = " | ".join(f"{100 * share / repeats:.1f}" for share in shares)
+        print(f"| {100 * drop:g} | {images:,} | {cells} |", flush=True)
+
+
+def plans(repeats: int) -> None:
+    print(f"percent of {repeats} gates that answer as planned")
+    print("| accuracy | drop | allowed | planned | images to fail | failed | images to pass | passed |")
+    print("|---:|---:|---:|---:|---:|---:|---:|---:|")
+    for accuracy, drop, allowed, probability in (
+        (0.5, 0.05, 0.01, 0.8),
+        (0.5, 0.04, 0.02, 0.9),
+        (0.95, 0.03, 0.01, 0.8),
+        (0.95, 0.03, 0.01, 0.9),
+        (0.95, 0.02, 0.01, 0.8),
+    ):
+        rng = np.random.default_rng(1)
+        worse, equal = (
+            plan_images(
+                spread_of_results(*simulate(rng, 20_000, true, accuracy=accuracy)),
+                drop=drop,
+                max_drop=allowed,
+                probability=probability,
+            )
+            for true in (drop, 0.0)
+        )
+        assert worse.to_fail
+        assert equal.to_pass
+        fails = answers(worse.to_fail, drop, repeats, max_drop=allowed, accuracy=accuracy)["failed"]
+        passes = answers(equal.to_pass, 0.0, repeats, max_drop=allowed, accuracy=accuracy)["passed"]
+        print(
+            f"| {accuracy:.0%} | {100 * drop:g} | {100 * allowed:g} | {100 * probability:g} "
+            f"| {worse.to_fail:,} | {100 * fails / repeats:.1f} "
+            f"| {equal.to_pass:,} | {100 * passes / repeats:.1f} |",
+            flush=True,
+        )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("command", choices=("rates", "plans"))
+    parser.add_argument("--repeats", type=int, default=1000)
+    given = parser.parse_args()
+    {"rates": rates, "plans": plans}[given.command](given.repeats)
+
+
+if __name__ == "__main__":
+    main()

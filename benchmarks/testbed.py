@@ -1,0 +1,86 @@
+"""How long the statistics of a whole grid take.
+
+    OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python benchmarks/testbed.py
+    python benchmarks/testbed.py --grid paper --most 10
+
+Every setting that has a standard accuracy is fitted, with 1,000 resamples and a band at 200 points; every
+accuracy gets its 99.5 % interval; every model its effective robustness with an interval. Ends with 1 if all
+of it takes longer than `--most` seconds of processor time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import sys
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+from beaufort.testbed import (
+    Grid,
+    Line,
+    accuracy_intervals,
+    band,
+    coefficient_intervals,
+    effective_robustness,
+    fit_shift,
+    load_grid,
+)
+from beaufort.testbed.plain import band_points
+
+
+def shifts(grid: Grid) -> list[str]:
+    return [name for name, one in {**grid.settings, **grid.aggregates}.items() if one.clean]
+
+
+def fits(grid: Grid) -> int:
+    names = shifts(grid)
+    for name in names:
+        baseline = fit_shift(grid, name)
+        band(baseline, band_points(baseline))
+        for line in [baseline] if isinstance(baseline, Line) else [baseline.left, baseline.right]:
+            coefficient_intervals(line)
+    return len(names)
+
+
+def intervals(grid: Grid) -> int:
+    values = np.concatenate([grid.column(name) for name in grid.settings])
+    images = np.concatenate([grid.images(name) for name in grid.settings])
+    accuracy_intervals(values, images)
+    return int((~np.isnan(values)).sum())
+
+
+def robustness(grid: Grid) -> int:
+    return sum(len(effective_robustness(grid, name).models) for name in shifts(grid))
+
+
+def timed(what: str, work: Callable[[Grid], int], grid: Grid) -> float:
+    start, used = time.perf_counter(), time.process_time()
+    count = work(grid)
+    seconds = time.process_time() - used
+    print(f"{time.perf_counter() - start:6.2f} s wall {seconds:6.2f} s CPU  {count:,} {what}")
+    return seconds
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--grid", default="latest")
+    parser.add_argument("--most", type=float, default=10.0, metavar="SECONDS")
+    options = parser.parse_args()
+    grid = load_grid(options.grid)
+    print(f"{options.grid}: {len(grid.models)} models, {len(grid.settings)} settings")
+    total = timed("fits with bands", fits, grid)
+    total += timed("intervals of accuracies", intervals, grid)
+    total += timed("effective robustnesses with intervals", robustness, grid)
+    print(f"{total:6.2f} s CPU together; {options.most:g} s is the most")
+    print(f"Python {platform.python_version()}, NumPy {np.__version__}, {os.cpu_count()} cores")
+    return int(total > options.most)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,129 @@
+"""`beaufort place`: where a model stands among reference models."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from beaufort.cli._console import printable
+from beaufort.cli._options import Json
+from beaufort.errors import OptionError
+
+if TYPE_CHECKING:
+    from beaufort.testbed.place import Placement, Standing
+
+__all__ = ["place"]
+
+
+def place(
+    scores: Annotated[
+        Path | None,
+        typer.Option(help="CSV with setting, accuracy (percent), n; convention and preprocessing if known."),
+    ] = None,
+    store: Annotated[
+        str | None, typer.Option(help="A store instead, with --model if it has several.")
+    ] = None,
+    model: Annotated[str | None, typer.Option(help="Which model of the store.")] = None,
+    grid: Annotated[
+        str,
+        typer.Option(
+            help="The reference models: paper, latest, timm, robustbench-imagenet, …, or a CSV file."
+        ),
+    ] = "paper",
+    fit_on: Annotated[
+        list[str] | None, typer.Option(help="Fit the baseline on these models; the grid's own if not given.")
+    ] = None,
+    scale: Annotated[str, typer.Option(help="Axes of the fit: logit, probit or linear.")] = "logit",
+    level: Annotated[float, typer.Option(help="Of the intervals.")] = 0.95,
+    seed: Annotated[int, typer.Option(help="Of the bootstrap.", min=0, max=2**32 - 1)] = 720257663,
+    as_json: Json = False,
+) -> None:
+    """Place a model: on each shift its effective robustness, its rank among similar models, its neighbors.
+
+    `beaufort place --scores scores.csv --grid timm`
+
+    A shift is placed if the scores have both its accuracy and the standard accuracy that it is compared with.
+    """
+    from beaufort.testbed import load_grid
+    from beaufort.testbed.place import place as place_scores
+    from beaufort.testbed.place import read_scores, scores_of_store
+
+    if (scores is None) == (store is None):
+        raise OptionError("one of --scores and --store must be given")
+    loaded = load_grid(grid, fit_on=fit_on)
+    if scores is not None:
+        own = read_scores(scores)
+    else:
+        assert store is not None
+        own = scores_of_store(store, model, loaded)
+    found = place_scores(loaded, own, scale=scale, level=level, seed=seed)
+    if as_json:
+        told = {**_as_dict(found), "fit_on": loaded.fit_rule}
+        typer.echo(json.dumps(told, indent=2, allow_nan=False, ensure_ascii=False))
+    else:
+        _show(found, loaded.fit_rule)
+
+
+def _show(found: Placement, rule: str) -> None:
+    for one in found.standings:
+        typer.echo(_standing_text(one) + "\n")
+    for name, why in found.skipped:
+        typer.echo(f"not placed: {printable(name)}: {printable(why)}")
+    for warning in found.warnings:
+        typer.echo(f"warning: {printable(warning)}", err=True)
+    if found.standings:
+        typer.echo(f"baseline of the grid {printable(found.grid)}, fitted on {rule}")
+        typer.echo(f"{100 * found.level:g} % intervals, which cover {found.covers}")
+
+
+def _standing_text(one: Standing) -> str:
+    own = one.robustness
+    low, high = one.similar_range
+    rho = "rho is not defined at this standard accuracy"
+    if own.rho is not None:
+        ends = f" [{own.interval.low:+.2f}, {own.interval.high:+.2f}]" if own.interval else ""
+        rho = f"rho {own.rho:+.2f}{ends} points: {one.verdict} the baseline"
+        rho += f" (p = {one.p_holm:.2g}, Holm)" if one.p_holm is not None else " (n is not known)"
+    beyond = "; outside of the accuracies that were fitted on" if own.extrapolated else ""
+    lines = [
+        f"{one.y}: {own.shifted:.2f} % at {own.clean:.2f} % on {one.x}{beyond}",
+        f"  {rho}",
+        f"  above {one.percentile:.0f} % of the {one.similar} models with {low:.2f} to {high:.2f} % there; "
+        f"the models fitted on scatter by {one.scatter:.2f} points",
+    ]
+    names = (f"{n.model} ({n.clean:.2f}, {n.shifted:.2f}, rho {n.rho:+.2f})" for n in one.neighbors)
+    return "\n".join([*lines, f"  nearest: {printable('; '.join(names))}"])
+
+
+def _as_dict(found: Placement) -> dict[str, Any]:
+    return {
+        "grid": found.grid,
+        "level": found.level,
+        "interval_covers": found.covers,
+        "shifts": [
+            {
+                "x": one.x,
+                "y": one.y,
+                "accuracy_x": one.robustness.clean,
+                "accuracy_y": one.robustness.shifted,
+                "expected": one.robustness.expected,
+                "rho": one.robustness.rho,
+                "low": one.robustness.interval.low if one.robustness.interval else None,
+                "high": one.robustness.interval.high if one.robustness.interval else None,
+                "p": one.p,
+                "p_holm": one.p_holm,
+                "verdict": one.verdict,
+                "extrapolated": one.robustness.extrapolated,
+                "percentile": one.percentile,
+                "scatter": one.scatter,
+                "similar": {"n": one.similar, "low": one.similar_range[0], "high": one.similar_range[1]},
+                "neighbors": [vars(near) for near in one.neighbors],
+            }
+            for one in found.standings
+        ],
+        "skipped": [{"setting": name, "why": why} for name, why in found.skipped],
+        "warnings": list(found.warnings),
+    }

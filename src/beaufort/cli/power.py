@@ -1,0 +1,174 @@
+"""`beaufort power`: how many images a gate needs."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from beaufort.cli._console import printable
+from beaufort.cli._options import ClusterBy, Json, ResultSeed, column
+from beaufort.errors import OptionError
+
+if TYPE_CHECKING:
+    from beaufort.results import Plan, Spread
+    from beaufort.suites import Suite
+
+__all__ = ["power"]
+
+
+def power(
+    result: Annotated[
+        str | None,
+        typer.Argument(help="A MODEL of --store, a STORE of one model, or STORE::MODEL, as for `gate`."),
+    ] = None,
+    *,
+    drop: Annotated[float, typer.Option(help="The true drop that is to be noticed, points of the metric.")],
+    probability: Annotated[float, typer.Option(help="Of the right answer, percent.")] = 80.0,
+    max_drop: Annotated[float, typer.Option(min=0, help="The drop that the gate allows, points.")] = 1.0,
+    baseline: Annotated[
+        str | None, typer.Option(help="The old result, named likewise; the spread is then measured.")
+    ] = None,
+    store: Annotated[str | None, typer.Option(help="Folder or URL that keeps the answers.")] = None,
+    suite: Annotated[
+        str | None, typer.Option(help="A suite or its file; that of the store's last run if not given.")
+    ] = None,
+    accuracy: Annotated[
+        float | None, typer.Option(help="Stated instead of a store: accuracy under damage, percent.")
+    ] = None,
+    clean: Annotated[
+        float | None, typer.Option(help="Stated: accuracy on clean images, percent; --accuracy if not given.")
+    ] = None,
+    differ: Annotated[
+        float | None,
+        typer.Option(help="Stated: percent of answers on which one model is right and the other wrong."),
+    ] = None,
+    alike: Annotated[
+        float | None,
+        typer.Option(help="Stated: correlation of the difference between versions of one photo, 0 to 1."),
+    ] = None,
+    metric: Annotated[
+        str | None, typer.Option(help="mce, relative_mce or mean_accuracy; the suite's first if not given.")
+    ] = None,
+    reference: Annotated[
+        str | None, typer.Option(help="What mCE divides by: alexnet, conv1, …; the suite's own if not given.")
+    ] = None,
+    seed: ResultSeed = None,
+    cluster_by: ClusterBy = None,
+    as_json: Json = False,
+) -> None:
+    """Say how many images let a gate answer with some probability.
+
+    `beaufort power --suite imagenet-c --accuracy 40 --drop 3 --probability 90`
+
+    `beaufort power new --baseline old --store results --drop 3`
+
+    Two numbers: so many images let `beaufort gate` fail a model whose true drop is --drop, and so many let it
+    pass a model that is as good as the old one. From two models of a store, the spread of their paired
+    differences is measured; from one, or from stated accuracies, it is assumed as said.
+    """
+    from beaufort.results import plan_images, spread_of_accuracies
+    from beaufort.suites import get_suite
+
+    if accuracy is not None:
+        if result is not None or baseline is not None or store is not None or cluster_by is not None:
+            raise OptionError("--accuracy is stated instead of a store: leave out one of the two")
+        if suite is None:
+            raise OptionError("--accuracy needs --suite: the conditions that a drop is a mean over")
+        asked = get_suite(suite)
+        spread = spread_of_accuracies(
+            asked,
+            accuracy / 100,
+            clean=_share(clean),
+            metric=metric,
+            reference=reference,
+            differ=_share(differ),
+            alike=alike,
+        )
+    else:
+        if clean is not None:
+            raise OptionError("--clean needs --accuracy; a store knows its clean accuracy")
+        asked, spread = _measured(
+            result,
+            baseline,
+            store or "results",
+            suite,
+            seed,
+            metric=metric,
+            reference=reference,
+            clusters=column(cluster_by),
+            differ=_share(differ),
+            alike=alike,
+        )
+    plan = plan_images(spread, drop=drop / 100, max_drop=max_drop / 100, probability=probability / 100)
+    if as_json:
+        typer.echo(json.dumps(_as_dict(plan, spread, asked), indent=2))
+    else:
+        typer.echo(_told(plan, spread, asked))
+
+
+def _measured(
+    result: str | None,
+    baseline: str | None,
+    store: str,
+    suite: str | None,
+    seed: int | None,
+    **options: object,
+) -> tuple[Suite, Spread]:
+    from beaufort.results import open_target, spread_of_results
+
+    new = open_target(store if result is None else result, store, suite=suite, seed=seed)
+    old = None if baseline is None else open_target(baseline, store, suite=suite, seed=seed)
+    return new.suite, spread_of_results(new, old, **options)  # type: ignore[arg-type]
+
+
+def _share(percent: float | None) -> float | None:
+    return None if percent is None else percent / 100
+
+
+def _told(plan: Plan, spread: Spread, suite: Suite) -> str:
+    from beaufort.metrics import metrics
+
+    title = metrics[plan.metric].title
+    sure = f"with a probability of {100 * plan.probability:g} %"
+    lines = [
+        f"{suite}, {title}, at most {_points(plan.max_drop)} worse; {printable(spread.source)}",
+        f"{_count(plan.to_fail, spread)}: a gate fails a model that is {_points(plan.drop)} worse, {sure}",
+    ]
+    if plan.max_drop:
+        same = "a gate passes a model that is as good as the old one"
+        lines.append(f"{_count(plan.to_pass, spread)}: {same}, {sure}")
+    else:
+        lines.append("no number of images lets an equally good model pass if no drop is allowed")
+    return "\n".join(lines)
+
+
+def _count(needed: int | None, spread: Spread) -> str:
+    unit = "image" if spread.images == 1 else "cluster"
+    if needed is None:
+        return f"more than a billion {unit}s"
+    rounded = _rounded(needed)
+    more = "" if spread.images == 1 else f" (about {_rounded(round(needed * spread.images)):,} images)"
+    return f"about {rounded:,} {unit}{'s' * (rounded != 1)}{more}"
+
+
+def _rounded(count: int) -> int:
+    """Up to two digits that are sure: a plan is not more exact than its assumptions."""
+    step = int(10 ** max(0, len(str(count)) - 2))
+    return -(-count // step) * step
+
+
+def _points(share: float) -> str:
+    return f"{100 * share:g} point{'s' * (round(100 * share, 9) != 1)}"
+
+
+def _as_dict(plan: Plan, spread: Spread, suite: Suite) -> dict[str, object]:
+    return {
+        "suite": str(suite),
+        **vars(plan),
+        "unit": "image" if spread.images == 1 else "cluster",
+        "images_per_unit": spread.images,
+        "deviation": spread.deviation(plan.drop),
+        "source": spread.source,
+    }

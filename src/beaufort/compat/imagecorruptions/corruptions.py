@@ -1,0 +1,128 @@
+"""The 19 functions of `imagecorruptions.corruptions`, one a corruption."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from beaufort.corruptions import SEVERITIES
+from beaufort.corruptions import corruptions as registry
+from beaufort.errors import BeaufortError
+
+__all__ = [
+    "NotAcceptedError",
+    "apply",
+    "brightness",
+    "checked_severity",
+    "contrast",
+    "corruption_dict",
+    "corruption_tuple",
+    "defocus_blur",
+    "elastic_transform",
+    "fog",
+    "frost",
+    "gaussian_blur",
+    "gaussian_noise",
+    "glass_blur",
+    "impulse_noise",
+    "jpeg_compression",
+    "motion_blur",
+    "pixelate",
+    "saturate",
+    "shot_noise",
+    "snow",
+    "spatter",
+    "speckle_noise",
+    "zoom_blur",
+]
+
+_PIL_STAYS_PIL = ("pixelate", "jpeg_compression")
+
+
+class NotAcceptedError(BeaufortError, AttributeError):
+    """An image or a severity that is not accepted; `imagecorruptions` raises an AttributeError."""
+
+
+def checked_severity(severity: int) -> int:
+    """A severity that is accepted."""
+    if severity not in SEVERITIES:
+        raise NotAcceptedError(f"severity must be an integer from 1 to 5, got {severity!r}")
+    return operator.index(severity)
+
+
+def apply(name: str, image: Any, severity: int) -> Any:
+    """Corrupt an image of any kind the engine takes, under an identity drawn from the global generator."""
+    corruption = registry[name]
+    ids = None
+    if corruption.recipes["imagenet"].draw is not None:
+        ids = [int(np.random.randint(2**63, dtype=np.uint64))]  # noqa: NPY002  that generator is the contract
+    return corruption(image, severity, ids=ids, scale="imagenet")
+
+
+def _function(name: str) -> Callable[..., Any]:
+    """The corruption as a function of its own."""
+
+    def function(x: Any, severity: int = 1) -> Any:
+        image = x if type(x).__module__.startswith("PIL.") else np.asarray(x)
+        corrupted = apply(name, image, checked_severity(severity))
+        return corrupted if name in _PIL_STAYS_PIL else np.asarray(corrupted)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"{registry[name].summary}\n\nTakes a uint8 array or a PIL image, grey or RGB."
+    return function
+
+
+gaussian_noise = _function("gaussian_noise")
+shot_noise = _function("shot_noise")
+impulse_noise = _function("impulse_noise")
+defocus_blur = _function("defocus_blur")
+glass_blur = _function("glass_blur")
+motion_blur = _function("motion_blur")
+zoom_blur = _function("zoom_blur")
+snow = _function("snow")
+frost = _function("frost")
+fog = _function("fog")
+brightness = _function("brightness")
+contrast = _function("contrast")
+_elastic_transform = _function("elastic_transform")
+pixelate = _function("pixelate")
+jpeg_compression = _function("jpeg_compression")
+speckle_noise = _function("speckle_noise")
+gaussian_blur = _function("gaussian_blur")
+spatter = _function("spatter")
+saturate = _function("saturate")
+
+
+def elastic_transform(image: Any, severity: int = 1) -> Any:  # the argument has another name there too
+    """Stretch the image as if printed on rubber; see the module on how this differs."""
+    return _elastic_transform(image, severity)
+
+
+corruption_tuple = (
+    gaussian_noise,
+    shot_noise,
+    impulse_noise,
+    defocus_blur,
+    glass_blur,
+    motion_blur,
+    zoom_blur,
+    snow,
+    frost,
+    fog,
+    brightness,
+    contrast,
+    elastic_transform,
+    pixelate,
+    jpeg_compression,
+    speckle_noise,
+    gaussian_blur,
+    spatter,
+    saturate,
+)
+"""The 19 functions, in the order of `get_corruption_names("all")`."""
+
+corruption_dict = {function.__name__: function for function in corruption_tuple}
+"""The 19 functions by name."""

@@ -1,0 +1,108 @@
+"""Requests to one service, each with one time limit for all of it.
+
+httpx keeps connections open from request to request. Its time limits are for single steps, so a service
+that sends a byte a second would be waited for for ever; here a request runs in a thread of its own, and
+whatever it is at (a name being looked up, a handshake, headers, the answer) is left when the time is over.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+import weakref
+from collections.abc import Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import httpx
+
+__all__ = ["Answer", "Client", "NoAnswerError"]
+
+
+class NoAnswerError(Exception):
+    """No answer came, or not all of one; the next request may do better."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a service sent."""
+
+    status: int
+    headers: Mapping[str, str]
+    """Names in lower case."""
+    content: bytes
+    """At most what was asked for; `whole` says whether there was more."""
+    whole: bool
+
+    @property
+    def measured(self) -> bool:
+        """Whether the service said how long it is, so that it cannot have been cut without notice."""
+        return "content-length" in self.headers or "transfer-encoding" in self.headers
+
+
+class Client:
+    """A line to a service that stays open between requests."""
+
+    def __init__(self, address: str, timeout: float) -> None:
+        import httpx  # an eighth of a second
+
+        self._address = httpx.URL(address)
+        self._timeout = timeout
+        self._lock = threading.Lock()
+        self._client = self._open()
+
+    def post(self, body: bytes, headers: Mapping[str, str], most: int) -> Answer:
+        """Send a request, and take up to `most` bytes of the answer."""
+        coming: Future[Answer] = Future()
+        with self._lock:
+            client = self._client
+        arguments = (coming, client, body, headers, most)
+        threading.Thread(target=self._work, args=arguments, daemon=True, name="beaufort-http").start()
+        try:
+            return coming.result(self._timeout)
+        except TimeoutError:
+            self._reopen(client)
+            raise NoAnswerError(f"timed out after {self._timeout:g} s") from None
+
+    def _work(
+        self, coming: Future[Answer], client: httpx.Client, body: bytes, headers: Mapping[str, str], most: int
+    ) -> None:
+        """In the thread: what happens becomes the future's, and is nobody's when the time is over."""
+        try:
+            coming.set_result(self._exchange(client, body, headers, most))
+        except BaseException as error:
+            coming.set_exception(error)
+
+    def _exchange(self, client: httpx.Client, body: bytes, headers: Mapping[str, str], most: int) -> Answer:
+        import httpx
+
+        end = time.monotonic() + self._timeout
+        content = bytearray()
+        try:
+            with client.stream("POST", self._address, content=body, headers=dict(headers)) as answer:
+                for chunk in answer.iter_raw(1 << 16):
+                    content += chunk
+                    if time.monotonic() > end:
+                        raise NoAnswerError("timed out")
+                    if len(content) > most:
+                        break
+                found = {name.lower(): value for name, value in answer.headers.items()}
+                return Answer(answer.status_code, found, bytes(content[:most]), len(content) <= most)
+        except (httpx.HTTPError, httpx.StreamError, OSError, RuntimeError, ValueError) as error:
+            raise NoAnswerError(str(error) or type(error).__name__) from None
+
+    def _open(self) -> httpx.Client:
+        import httpx
+
+        client = httpx.Client(timeout=self._timeout, follow_redirects=False)
+        self._close = weakref.finalize(self, client.close)
+        return client
+
+    def _reopen(self, client: httpx.Client) -> None:
+        """Hang up, which also ends the thread that is still listening."""
+        with self._lock:
+            if self._client is client:
+                self._close()
+                self._client = self._open()

@@ -1,0 +1,149 @@
+"""What a gate says: as text for a log, Markdown for a summary, JUnit's XML, and a mapping for JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+from xml.etree import ElementTree
+
+from beaufort.metrics import metrics
+from beaufort.report._text import counted
+from beaufort.report.markdown import escape_markdown
+from beaufort.results import Answer, Check, Verdict
+
+__all__ = ["verdict_dict", "verdict_junit", "verdict_lines", "verdict_markdown"]
+
+
+def verdict_lines(verdict: Verdict) -> Iterator[str]:
+    """The metric of both models, a line for each check, and the answer."""
+    title = metrics[verdict.metric].title
+    for note in verdict.notes:
+        yield f"note: {note}"
+    yield f"{title} of {verdict.model}: {verdict.value:.2%}"
+    if verdict.baseline is not None:
+        yield f"{title} of the baseline {verdict.baseline}: {verdict.baseline_value:.2%}"
+    for check in verdict.checks:
+        yield f"{check.answer}: {check.demand}: {_measured(check)}; {_reason(verdict, check)}"
+    yield f"gate: {verdict.answer} ({_basis(verdict)})"
+
+
+def verdict_markdown(verdict: Verdict) -> str:
+    """A heading and a table, a row for each check."""
+    against = "" if verdict.baseline is None else f", against {verdict.baseline}"
+    lines = [
+        f"### {_SIGNS[verdict.answer]} Robustness gate: {verdict.answer}",
+        "",
+        escape_markdown(f"{verdict.model}{against}; {_basis(verdict)}."),
+        "",
+        *(text for note in verdict.notes for text in (escape_markdown(note), "")),
+        "| answer | demanded | measured | |",
+        "|---|---|---|---|",
+    ]
+    for check in verdict.checks:
+        cells = (check.answer, check.demand, _measured(check), _reason(verdict, check))
+        lines.append(f"| {' | '.join(map(escape_markdown, cells))} |")
+    return "\n".join(lines) + "\n\n"
+
+
+def verdict_junit(verdict: Verdict) -> bytes:
+    """A test case for each check, as JUnit writes them.
+
+    An undecided check is a failure of the type `undecided`: what cannot be known must not look like success.
+    """
+    failures = sum(check.answer is not Answer.PASSED for check in verdict.checks)
+    counts = {"tests": str(len(verdict.checks)), "failures": str(failures), "errors": "0"}
+    root = ElementTree.Element("testsuites", counts)
+    suite = ElementTree.SubElement(root, "testsuite", {"name": "beaufort gate", **counts})
+    for check in verdict.checks:
+        case = ElementTree.SubElement(
+            suite,
+            "testcase",
+            {"classname": _xml(f"beaufort.gate.{verdict.model}"), "name": _xml(check.demand)},
+        )
+        told = f"{_measured(check)}; {_reason(verdict, check)}"
+        if check.answer is Answer.PASSED:
+            ElementTree.SubElement(case, "system-out").text = told
+        else:
+            failure = {"type": check.answer.value, "message": f"{check.answer}: {told}"}
+            ElementTree.SubElement(case, "failure", failure).text = told
+    ElementTree.indent(root)
+    return bytes(ElementTree.tostring(root, encoding="utf-8", xml_declaration=True))
+
+
+def verdict_dict(verdict: Verdict) -> dict[str, Any]:
+    """All of it, ready for JSON; shares, not percent."""
+    old = verdict.baseline_value
+    return {
+        "answer": verdict.answer.value,
+        "metric": verdict.metric,
+        "model": {"name": verdict.model, **vars(verdict.value)},
+        "baseline": None if old is None else {"name": verdict.baseline, **vars(old)},
+        "images": verdict.images,
+        "clusters": verdict.clusters,
+        "notes": list(verdict.notes),
+        "checks": [
+            {
+                "name": check.name,
+                "demand": check.demand,
+                "answer": check.answer.value,
+                **vars(check.estimate),
+                "limit": check.limit,
+                "bound": "most" if check.upper else "least",
+                "rule": check.rule,
+                "images_needed": check.images_needed if check.answer is Answer.UNDECIDED else None,
+            }
+            for check in verdict.checks
+        ],
+    }
+
+
+_SIGNS = {Answer.PASSED: "✅", Answer.FAILED: "❌", Answer.UNDECIDED: "❔"}
+
+
+def _basis(verdict: Verdict) -> str:
+    """How many images, and what the intervals are."""
+    level = f"{100 * verdict.value.level:g} % intervals"
+    images = counted(verdict.images, "image")
+    if verdict.clusters == verdict.images:
+        return f"{images}, {level}"
+    return f"{images} in {counted(verdict.clusters, 'cluster')}, {level} over clusters"
+
+
+def _measured(check: Check) -> str:
+    one = check.estimate
+    if check.name != "drop":
+        return f"{one:.2%}"
+    if one.exact:
+        return "no drop, as it is the same model"
+    return f"drop {100 * one.value:+.2f} points [{100 * one.low:+.2f}, {100 * one.high:+.2f}]"
+
+
+def _reason(verdict: Verdict, check: Check) -> str:
+    """Why the answer is what it is."""
+    if check.rule == "significance":
+        return _significance(check)
+    if check.answer is Answer.UNDECIDED:
+        return f"the limit lies in the interval: {_needed(verdict, check)}"
+    side = "kept" if check.answer is Answer.PASSED else "missed"
+    return f"the limit is {side} over the whole interval"
+
+
+def _significance(check: Check) -> str:
+    if check.answer is Answer.FAILED:
+        return "larger than allowed, and more than chance"
+    if check.estimate.value > check.limit:
+        return "larger than allowed, but it may be chance: the interval contains zero"
+    return "not larger than allowed, as measured; the rule does not ask how sure that is"
+
+
+def _needed(verdict: Verdict, check: Check) -> str:
+    """How many images would decide; that the value stays is an assumption, and said."""
+    unit = "image" if verdict.clusters == verdict.images else "cluster"
+    if check.images_needed is None:
+        return f"if the value stays as measured, not even a billion {unit}s would decide it"
+    return f"about {counted(check.images_needed, unit)} would decide it, if the value stays as measured"
+
+
+def _xml(text: str) -> str:
+    """Text without the characters that XML cannot have."""
+    return "".join(one if one.isprintable() else "\N{REPLACEMENT CHARACTER}" for one in text)

@@ -1,0 +1,213 @@
+"""How much images vary in what they add to the drop between two models: measured, or from accuracies."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from beaufort.errors import OptionError
+from beaufort.metrics import BASELINE_NAMES, metrics
+from beaufort.registry import unknown
+from beaufort.results.baseline import NO_BASELINE, published_reference
+from beaufort.results.gate import drop_form, find_metric
+from beaufort.results.join import join_results
+from beaufort.results.open import Results, ResultsError
+from beaufort.results.scores import score
+from beaufort.results.statistics import columns_of, find_divisor, metric_forms
+from beaufort.suites import Suite
+
+__all__ = ["ALIKE", "DIFFER", "Spread", "spread_of_accuracies", "spread_of_results"]
+
+DIFFER = 0.45
+"""On how many answers two models differ (one is right, the other wrong), over the number for two models that
+have nothing in common, if nothing else is known."""
+
+ALIKE = 0.1
+"""The correlation of two models' difference between two versions of one photo, if nothing else is known."""
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Spread:
+    """What one image adds to the drop of a metric between two models on the same images."""
+
+    metric: str
+    source: str
+    """Where the numbers come from, in words."""
+    weights: Floats
+    """Of each condition: points of the metric for a point of accuracy under it."""
+    differ: Floats
+    """Of each condition: the share of answers on which the two differ; 0 where it was measured instead."""
+    alike: float
+    """The correlation of the difference between two versions of one photo."""
+    bounds: tuple[float, float]
+    """The least and the most that an image can add."""
+    measured: float = 0.0
+    """The standard deviation of what an image, or a cluster, adds, where it was measured."""
+    images: float = 1.0
+    """Images in a unit: 1, or the mean size of a cluster."""
+
+    def deviation(self, drop: float) -> float:
+        """The standard deviation of what an image adds if the true drop is `drop`.
+
+        Models differ on at least as many answers as the drop is large.
+        """
+        total = float(self.weights.sum())
+        lost = min(1.0, abs(drop / total)) if total > 1e-9 else 0.0  # what relative mCE weighs sums to zero
+        each = self.weights * np.sqrt(np.maximum(self.differ, lost) - lost**2)
+        apart, together = float((each**2).sum()), float(each.sum()) ** 2
+        return max(self.measured, math.sqrt((1 - self.alike) * apart + self.alike * together))
+
+
+def spread_of_results(
+    results: Results,
+    baseline: Results | None = None,
+    *,
+    metric: str | None = None,
+    reference: str | None = None,
+    clusters: Mapping[str, str] | None = None,
+    differ: float | None = None,
+    alike: float | None = None,
+) -> Spread:
+    """The spread between two models of stores, or that of one and another that is as good.
+
+    Args:
+        results: one model's.
+        baseline: the other's. If None, the model's accuracy is known and the rest assumed, as for
+            `spread_of_accuracies`.
+        metric: as for `gate`.
+        reference: what mCE divides by, as for `score`.
+        clusters: images that are not independent, as for `score`; needs a baseline.
+        differ: as for `spread_of_accuracies`; only without a baseline.
+        alike: likewise.
+    """
+    if baseline is None:
+        return _spread_of_one(results, metric, reference, clusters, differ, alike)
+    if differ is not None or alike is not None:
+        raise OptionError("differ and alike must be left out if there are two models: they are measured")
+    joined = join_results([results, baseline])
+    if len(joined.models) != 2:
+        raise ResultsError(
+            f"two different models are needed to measure a spread, got {joined.models[0]} twice"
+        )
+    new, old = joined.models
+    scores = score(joined, baseline=reference, models=[new, old], clusters=clusters, calibration=False)
+    name = find_metric(scores, metric)
+    form = drop_form(scores, name, new, old)
+    if (deviation := form.values.std(ddof=1) if form.n > 1 else 0.0) == 0:
+        raise ResultsError(
+            f"{new} and {old} differ by the same on each of {form.n:,} images: there is no spread to plan "
+            "with; state accuracies instead"
+        )
+    weights = _by_condition(scores.suite, form.weights[new])
+    return Spread(
+        name,
+        f"measured between {new} and {old} on {scores.images:,} images of {scores.results.dataset}",
+        weights,
+        np.zeros(len(weights)),
+        ALIKE,
+        form.bounds,
+        float(deviation),
+        scores.images / scores.clusters,
+    )
+
+
+def _spread_of_one(
+    results: Results,
+    metric: str | None,
+    reference: str | None,
+    clusters: Mapping[str, str] | None,
+    differ: float | None,
+    alike: float | None,
+) -> Spread:
+    if clusters is not None:
+        raise OptionError("clusters need two models: what a cluster adds to their difference is measured")
+    model = results.models[0]
+    scores = score(results, baseline=reference, models=[model], calibration=False)
+    one = scores.models[0]
+    name = find_metric(scores, metric)
+    accuracy = 1 - float(np.mean([error.value for error in one.corruptions.values()]))
+    clean = None if one.clean is None else one.clean.value
+    weights = scores.pairs.forms[model][name].weights[model]
+    where = f"the accuracy of {model} on {scores.images:,} images of {results.dataset}"
+    return _assumed(results.suite, name, weights, accuracy, clean, differ, alike, where)
+
+
+def spread_of_accuracies(
+    suite: Suite,
+    accuracy: float,
+    *,
+    clean: float | None = None,
+    metric: str | None = None,
+    reference: str | None = None,
+    differ: float | None = None,
+    alike: float | None = None,
+) -> Spread:
+    """The spread between two models that are about as good as stated.
+
+    Args:
+        suite: the conditions.
+        accuracy: the mean over corrupted conditions, a share.
+        clean: on clean images, if they count in the metric; `accuracy` if None.
+        metric: the suite's first one that can be had if None.
+        reference: what mCE divides by, if it is published; the suite's own if None.
+        differ: the share of answers on which one of the two is right and the other wrong; if None, `DIFFER`
+            times that of two models that have nothing in common.
+        alike: the correlation of their difference between two versions of one photo; `ALIKE` if None.
+    """
+    for name, value in (("accuracy", accuracy), ("clean", clean)):
+        if value is not None and not 0 < value < 1:
+            raise OptionError(f"{name} must lie between 0 and 1, got {value!r}")
+    columns = columns_of(suite)
+    divisor = None
+    wanted = suite.baseline if reference is None else reference
+    if wanted is not None and wanted != NO_BASELINE:
+        if wanted not in BASELINE_NAMES:
+            raise OptionError(unknown("published baseline", wanted, dict.fromkeys(BASELINE_NAMES)))
+        divisor = find_divisor(published_reference(suite, wanted), columns, None)
+    forms = metric_forms(suite, columns, "new", np.zeros((1, len(columns)), np.float32), divisor)
+    name = next(iter(forms)) if metric is None else metric
+    if name not in forms:
+        raise OptionError(unknown(f"metric of {suite}", name, dict.fromkeys(forms)))
+    where = "the stated accuracy" if clean is None else "the stated accuracies"
+    return _assumed(suite, name, forms[name].weights["new"], accuracy, clean, differ, alike, where)
+
+
+def _assumed(
+    suite: Suite,
+    metric: str,
+    weights: Floats,
+    accuracy: float,
+    clean: float | None,
+    differ: float | None,
+    alike: float | None,
+    where: str,
+) -> Spread:
+    """The spread that follows from accuracies and from how much two models differ."""
+    for name, value in (("differ", differ), ("alike", alike)):
+        if value is not None and not 0 <= value <= 1:
+            raise OptionError(f"{name} must be a share from 0 to 1, got {value!r}")
+    each = _by_condition(suite, weights * (1 if metrics[metric].better == "lower" else -1))
+    shares = np.full(len(each), accuracy)
+    if suite.clean and clean is not None:
+        shares[0] = clean
+    apart = 2 * DIFFER * shares * (1 - shares) if differ is None else np.full(len(each), differ)
+    high = float(np.abs(each).sum())
+    correlation = ALIKE if alike is None else alike
+    source = (
+        f"from {where}, if {100 * float(apart.mean()):.1f} % of the answers of two models differ and their "
+        f"differences correlate with {correlation:g} between versions of one photo"
+    )
+    return Spread(metric, source, each, apart, correlation, (-high, high))
+
+
+def _by_condition(suite: Suite, weights: Floats) -> Floats:
+    """Weights of the clean images and of each corruption, shared out among its severities."""
+    severities = 1 if suite.severities == "published" else len(suite.severities)
+    clean, rest = (weights[:1], weights[1:]) if suite.clean else (weights[:0], weights)
+    return np.concatenate([clean, np.repeat(rest / severities, severities)])

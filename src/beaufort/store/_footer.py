@@ -1,0 +1,139 @@
+"""What a file of predictions says about itself, and whether it is true."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from beaufort.store._disk import Disk
+from beaufort.store._format import (
+    DamagedError,
+    NewerFormatError,
+    check,
+    decode,
+    encode,
+    footer_size,
+    read_notes,
+)
+from beaufort.store.cells import Cell
+from beaufort.store.findings import FaultyFileError, Finding, Kind
+from beaufort.store.pieces import Piece
+from beaufort.store.predictions import Summary, summarize
+
+__all__ = ["SUMS", "Footer", "encode_piece", "read_content", "read_footer", "read_table"]
+
+_ENOUGH = 16_384
+"""Bytes from the end of a file that nearly always hold its footer."""
+
+_TYPES: Mapping[str, pa.DataType] = {
+    "id": pa.string(),
+    **dict.fromkeys(("label", "top", "truth"), pa.int32()),
+    **dict.fromkeys(("p", "p_label", "nll", "brier", "entropy", "logits"), pa.float32()),
+}
+"""Of the columns of predictions; of lists, that of their items."""
+
+SUMS = ("rows", "unread", "correct", "correct5", "nll", "brier", "entropy", "confidence")
+
+
+@dataclass(frozen=True)
+class Footer:
+    """The facts of a cell, the sums of some of its rows, and where they came from."""
+
+    cell: Cell
+    summary: Summary
+    provenance: dict[str, Any]
+
+
+def encode_piece(cell: Cell, start: int, table: pa.Table, provenance: Mapping[str, Any]) -> bytes:
+    """The bytes of a file of predictions, the first of which is of the image `start`."""
+    notes = {
+        "beaufort.cell": cell.to_json(),
+        "beaufort.start": str(start),
+        "beaufort.summary": json.dumps(summarize(table)),
+        "beaufort.provenance": json.dumps(dict(provenance), sort_keys=True),
+    }
+    return encode(table, notes)
+
+
+def read_footer(disk: Disk, piece: Piece) -> Footer:
+    """The footer of a file, checked; nothing else of it is read."""
+    tail = disk.tail(piece.path, _ENOUGH)
+    try:
+        size = footer_size(tail)
+        if size > len(tail) == _ENOUGH:
+            tail = disk.tail(piece.path, size)
+        if size > len(tail):
+            raise DamagedError("it is cut short")
+        return _footer(piece, *read_notes(tail[-size:]))
+    except (DamagedError, NewerFormatError, MemoryError) as error:
+        raise _fault(disk, piece, error) from error
+
+
+def read_content(disk: Disk, piece: Piece) -> bytes:
+    """The bytes of a file, every one checked."""
+    content = disk.read(piece.path)
+    try:
+        _footer(piece, *check(content))
+    except (DamagedError, NewerFormatError, MemoryError) as error:
+        raise _fault(disk, piece, error) from error
+    return content
+
+
+def read_table(disk: Disk, piece: Piece, columns: Sequence[str] | None = None) -> tuple[pa.Table, Footer]:
+    """The rows of a file and its footer, every byte checked."""
+    content = disk.read(piece.path)
+    try:
+        table, notes = decode(content, columns)
+        _check_columns(table)
+        return table, _footer(piece, notes, len(table))
+    except (DamagedError, NewerFormatError, MemoryError) as error:
+        raise _fault(disk, piece, error) from error
+
+
+def _check_columns(table: pa.Table) -> None:
+    for field in table.schema:
+        lists = pa.types.is_fixed_size_list(field.type)
+        if _TYPES.get(field.name) != (field.type.value_type if lists else field.type):
+            raise DamagedError(f"its column {field.name!r} is not one of predictions")
+
+
+def _footer(piece: Piece, notes: Mapping[str, str], rows: int) -> Footer:
+    if rows != piece.stop - piece.start:
+        raise DamagedError(f"it has {rows} rows, and its name says otherwise")
+    if notes.get("beaufort.start", str(piece.start)) != str(piece.start):
+        raise DamagedError("it holds other images than its name says")
+    try:
+        cell = Cell.from_json(notes["beaufort.cell"])
+        if cell.fingerprint != piece.fingerprint:
+            raise DamagedError("it holds another cell than its name says")
+        footer = Footer(cell, json.loads(notes["beaufort.summary"]), json.loads(notes["beaufort.provenance"]))
+        _check_sums(footer.summary, rows)
+        if not isinstance(footer.provenance, dict):
+            raise DamagedError("its provenance is not that of a file")
+    except (KeyError, ValueError, TypeError, RecursionError) as error:
+        raise DamagedError(str(error)[:120] or type(error).__name__) from error
+    return footer
+
+
+def _check_sums(sums: Any, rows: int) -> None:
+    if not isinstance(sums, dict) or set(sums) != set(SUMS):
+        raise DamagedError("its sums are not those of predictions")
+    if (
+        any(type(value) not in (int, float) for value in sums.values())
+        or rows != sums["rows"] + sums["unread"]
+    ):
+        raise DamagedError("its sums are not those of its rows")
+
+
+def _fault(disk: Disk, piece: Piece, error: Exception) -> FaultyFileError:
+    if isinstance(error, NewerFormatError):
+        finding = Finding(piece.path, str(error), Kind.newer)
+    elif isinstance(error, MemoryError):
+        finding = Finding(piece.path, "cannot be read now (there is not enough memory)", Kind.unreadable)
+    else:
+        finding = Finding(piece.path, f"is damaged ({error})")
+    return FaultyFileError(disk.location, finding)

@@ -1,0 +1,218 @@
+"""The bytes of a file: a Parquet table, notes about it, and checks of both.
+
+```
+rows | footer: schema, places of the rows, notes | length of the footer | PAR1
+```
+
+Parquet has checksums of pages at most, and none of its footer. So two notes are digests: `beaufort.content`
+of all that comes before the footer, and `beaufort.seal` of the footer itself, with zeros in its own place.
+A footer can be trusted when it is read alone, and a file when it is read whole; any Parquet reader reads it.
+
+Files of format 1 have no such notes. Their notes stand in the footer twice, because Arrow keeps a copy of
+its schema there: if the two differ, the file is damaged. Their rows have page checksums, and must add up to
+the sums that are noted.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+import json
+import re
+import secrets
+from collections.abc import Mapping, Sequence
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from beaufort.store._lists import from_stored, to_stored
+from beaufort.store.predictions import summarize
+
+__all__ = [
+    "FORMAT",
+    "DamagedError",
+    "NewerFormatError",
+    "check",
+    "decode",
+    "encode",
+    "footer_size",
+    "is_sealed",
+    "read_notes",
+]
+
+FORMAT = 2
+"""Version of the files; every past one stays readable."""
+
+Notes = dict[str, str]
+
+_END = 8
+"""Bytes behind the footer: its length, and the magic word."""
+_FORMAT, _CONTENT, _SEAL = "beaufort.format", "beaufort.content", "beaufort.seal"
+_SUMMARY = "beaufort.summary"
+_SEALED = re.compile(rb"beaufort\.seal[^0-9a-f]{1,4}([0-9a-f]{32})", re.DOTALL)
+_VERSION = re.compile(rb"beaufort\.format[^0-9]{1,4}([0-9]+)", re.DOTALL)
+_NOTHING = b"0" * 32
+_PARSING: tuple[type[Exception], ...] = (
+    *(OSError, pa.ArrowException, ValueError, KeyError, TypeError, IndexError, OverflowError),
+    *(AttributeError, RecursionError),
+)
+
+
+class DamagedError(ValueError):
+    """Bytes that are not those that were written."""
+
+
+class NewerFormatError(ValueError):
+    """Bytes of a newer format."""
+
+
+def encode(table: pa.Table, notes: Mapping[str, str]) -> bytes:
+    """The bytes of a table with notes about it."""
+    content_mark, seal_mark = secrets.token_hex(16), secrets.token_hex(16)
+    stored = to_stored(table).replace_schema_metadata(None)
+    buffer = io.BytesIO()
+    with pq.ParquetWriter(buffer, stored.schema, compression="zstd", write_page_checksum=True) as writer:
+        writer.write_table(stored)
+        writer.add_key_value_metadata(
+            {**notes, _FORMAT: str(FORMAT), _CONTENT: content_mark, _SEAL: seal_mark}
+        )
+    whole = buffer.getvalue()
+    at = len(whole) - footer_size(whole)
+    footer = whole[at:].replace(content_mark.encode(), _digest(whole[:at]))
+    footer = footer.replace(seal_mark.encode(), _NOTHING)
+    return whole[:at] + _replaced(footer, _seal(footer), _digest(footer))
+
+
+def footer_size(tail: bytes) -> int:
+    """How many bytes at the end of a file are its footer; they may be more than `tail` has."""
+    if len(tail) < _END or tail[-4:] != b"PAR1":
+        raise DamagedError("it does not end as a Parquet file does")
+    return int.from_bytes(tail[-_END:-4], "little") + _END
+
+
+def read_notes(footer: bytes) -> tuple[Notes, int]:
+    """The notes of a footer, checked, and how many rows it speaks of."""
+    sealed = _seal(footer)
+    if sealed and not _holds(footer, sealed) and not _is_newer(footer, sealed):
+        raise DamagedError("its footer is not the one that was written")
+    try:
+        metadata = pq.read_metadata(pa.BufferReader(footer))
+        raw = dict(metadata.metadata or {})
+        notes = {key.decode(): value.decode() for key, value in raw.items() if key != b"ARROW:schema"}
+        version = int(notes[_FORMAT])
+    except MemoryError:
+        raise  # which proves nothing about the file; Arrow's is one of _PARSING too
+    except _PARSING as error:
+        raise DamagedError(_reason(error)) from error
+    if version > FORMAT:
+        raise NewerFormatError(f"has format {version}, and this version reads up to {FORMAT}")
+    if version >= 2 and not sealed:
+        raise DamagedError("its footer has lost its seal")
+    if version < 2 and _copy_of_notes(raw) != notes:
+        raise DamagedError("the two copies of its notes differ")
+    return notes, metadata.num_rows
+
+
+def decode(content: bytes, columns: Sequence[str] | None = None) -> tuple[pa.Table, Notes]:
+    """The table and the notes of a file, every byte checked.
+
+    In this thread and from memory: Arrow's own threads, if they hold a Python file when the interpreter
+    ends, abort the process.
+    """
+    notes, _ = _checked_notes(content)
+    if _is_old(notes):
+        table = _checked_old_table(content, notes)
+        return (table if columns is None else table.select(list(columns))), notes
+    return _parse(content, columns), notes
+
+
+def check(content: bytes) -> tuple[Notes, int]:
+    """The notes of a file and the number of its rows, every byte checked."""
+    notes, rows = _checked_notes(content)
+    if _is_old(notes):
+        _checked_old_table(content, notes)
+    return notes, rows
+
+
+def _checked_notes(content: bytes) -> tuple[Notes, int]:
+    at = len(content) - footer_size(content)
+    if at < 0:
+        raise DamagedError("it is cut short")
+    notes, rows = read_notes(content[at:])
+    if not _is_old(notes) and _digest(content[:at]).decode() != notes.get(_CONTENT):
+        raise DamagedError("its rows are not those that were written")
+    return notes, rows
+
+
+def is_sealed(content: bytes) -> bool:
+    """Whether the footer of a file that was checked is covered by a digest."""
+    return _seal(content[-footer_size(content) :]) is not None
+
+
+def _is_old(notes: Notes) -> bool:
+    return int(notes[_FORMAT]) < 2
+
+
+def _checked_old_table(content: bytes, notes: Notes) -> pa.Table:
+    table = _parse(content, None)
+    try:
+        agrees = summarize(table) == json.loads(notes[_SUMMARY])
+    except _PARSING as error:
+        raise DamagedError(_reason(error)) from error
+    if not agrees:
+        raise DamagedError("its rows do not add up to the sums in its footer")
+    return table
+
+
+def _parse(content: bytes, columns: Sequence[str] | None) -> pa.Table:
+    try:
+        file = pq.ParquetFile(pa.BufferReader(content), page_checksum_verification=True)
+        wanted = None if columns is None else list(columns)
+        table = from_stored(file.read(columns=wanted, use_threads=False)).replace_schema_metadata(None)
+        return table if wanted is None else table.select(wanted)
+    except MemoryError:
+        raise
+    except _PARSING as error:
+        raise DamagedError(_reason(error)) from error
+
+
+def _seal(footer: bytes) -> re.Match[bytes] | None:
+    """Where the seal is: the last place that looks like one, as a name in the notes could do so too."""
+    return next(reversed(list(_SEALED.finditer(footer))), None)
+
+
+def _replaced(footer: bytes, found: re.Match[bytes] | None, by: bytes) -> bytes:
+    assert found is not None
+    return footer[: found.start(1)] + by + footer[found.end(1) :]
+
+
+def _holds(footer: bytes, sealed: re.Match[bytes]) -> bool:
+    return _digest(_replaced(footer, sealed, _NOTHING)) == sealed[1]
+
+
+def _is_newer(footer: bytes, sealed: re.Match[bytes]) -> bool:
+    """Whether a footer whose seal does not hold is of a newer format, and not ours with a wrong digit."""
+    version = _VERSION.search(footer)
+    if version is None or int(version[1]) <= FORMAT:
+        return False
+    ours = _replaced(footer, version, str(FORMAT).encode())
+    return len(ours) != len(footer) or not _holds(ours, sealed)
+
+
+def _digest(content: bytes) -> bytes:
+    return hashlib.blake2b(content, digest_size=16).hexdigest().encode()
+
+
+def _copy_of_notes(raw: Mapping[bytes, bytes]) -> Notes:
+    """The notes as they stand in the copy of Arrow's schema."""
+    try:
+        schema = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(raw[b"ARROW:schema"], validate=True)))
+        return {key.decode(): value.decode() for key, value in (schema.metadata or {}).items()}
+    except _PARSING:
+        return {}
+
+
+def _reason(error: Exception) -> str:
+    lines = str(error).splitlines()
+    return lines[0][:120] if lines else type(error).__name__

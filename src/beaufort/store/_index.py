@@ -1,0 +1,186 @@
+"""One row for each file that is read, from its footer or from an index of footers.
+
+The index is a memory: what footers said, for files whose size and time are still the same. It is checked like
+every other file, never believed when it is not as it was written, and may be deleted at any time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from beaufort.store._footer import SUMS, read_table
+from beaufort.store._format import DamagedError, NewerFormatError, decode, encode
+from beaufort.store.cells import Cell, folder_of
+from beaufort.store.findings import FaultyFileError, Finding, Kind, StoreError
+from beaufort.store.pieces import Piece, Slice, by_cell, cover, spans
+from beaufort.store.predictions import Summary, summarize
+
+if TYPE_CHECKING:
+    from beaufort.store.files import FileStore
+
+__all__ = ["INDEX", "SCHEMA", "Read", "check_index", "read_pieces"]
+
+INDEX = "index.parquet"
+
+_COLUMNS: dict[str, pa.DataType] = {
+    **dict.fromkeys(("fingerprint", "model", "condition", "dataset", "corruption"), pa.string()),
+    "severity": pa.int32(),
+    **dict.fromkeys(("start", "stop"), pa.int64()),
+    **dict.fromkeys(SUMS, pa.float64()),
+    "file": pa.string(),
+}
+SCHEMA = pa.schema(_COLUMNS)
+_SCHEMA_OF_INDEX = SCHEMA.append(pa.field("state", pa.string()))
+
+_WORTH_AN_INDEX = 500
+"""How many footers must have been read anew before the index is written again."""
+
+
+class Read(NamedTuple):
+    """What of a store is read: every row of every cell once."""
+
+    pieces: pa.Table
+    """A row for each slice of a file, as `SCHEMA` says; the sums are those of the slice."""
+    slices: Mapping[str, Slice]
+    """The slices by a path that says model, condition and range."""
+
+
+def read_pieces(store: FileStore) -> Read:
+    """What is read of a store as it is now; a `FileNotFoundError` if it changes meanwhile."""
+    files = store.files()
+    rows, faults = _rows(store, files)
+    slices = [one for pieces in by_cell(files).values() for one in _chosen(pieces, faults)]
+    whole = [one.piece.path for one in slices if not one.skip]
+    table = (
+        rows.filter(pc.is_in(rows["file"], pa.array(whole, pa.string()))) if len(whole) < len(rows) else rows
+    )
+    parts = [_part(store, one) for one in slices if one.skip]
+    table = pa.concat_tables([table, pa.Table.from_pylist(parts, SCHEMA)])
+    table = _named_alike(table.sort_by([("fingerprint", "ascending"), ("start", "ascending")]))
+    return Read(table, _by_path(table, slices))
+
+
+def _chosen(pieces: Sequence[Piece], faults: Mapping[Piece, FaultyFileError]) -> list[Slice]:
+    """What is read of a cell; if a faulty file has rows that no other has, it cannot be read."""
+    usable = [piece for piece in pieces if piece not in faults]
+    if len(usable) < len(pieces) and spans(usable) != spans(pieces):
+        raise next(faults[piece] for piece in pieces if piece in faults)
+    return cover(usable)
+
+
+def _part(store: FileStore, one: Slice) -> dict[str, Any]:
+    """The row of a part of a file, whose sums no footer has."""
+    table, footer = read_table(store.disk, one.piece)
+    return _row(
+        Piece(one.piece.path, one.piece.fingerprint, one.start, one.stop),
+        footer.cell,
+        summarize(table.slice(one.skip)),
+    )
+
+
+def _named_alike(table: pa.Table) -> pa.Table:
+    """One name for a cell: the same model may have been called otherwise when other rows were made."""
+    fingerprints = table["fingerprint"].to_pylist()
+    if len(set(fingerprints)) == len(fingerprints):
+        return table
+    first = [0] * len(fingerprints)
+    for place in range(1, len(first)):
+        first[place] = first[place - 1] if fingerprints[place] == fingerprints[place - 1] else place
+    for name in ("model", "condition", "dataset"):
+        at = table.schema.get_field_index(name)
+        table = table.set_column(at, name, table[name].take(pa.array(first, pa.int64())))
+    return table
+
+
+def _by_path(table: pa.Table, slices: Sequence[Slice]) -> dict[str, Slice]:
+    known = {(one.piece.path, one.start): one for one in slices}
+    columns = (
+        table[name].to_pylist() for name in ("model", "condition", "fingerprint", "start", "stop", "file")
+    )
+    return {
+        f"{folder_of(model, condition)}/{fingerprint}-{start}-{stop}.parquet": known[file, start]
+        for model, condition, fingerprint, start, stop, file in zip(*columns, strict=True)
+    }
+
+
+# Footers, and the memory of them.
+
+
+def _rows(store: FileStore, files: Mapping[Piece, str]) -> tuple[pa.Table, dict[Piece, FaultyFileError]]:
+    """A row for each file, from the index where the file has not changed since, else from its footer."""
+    known = _still_true(_read_index(store), {piece.path: state for piece, state in files.items()})
+    seen = set(known["file"].to_pylist())
+    rows, faults = [], {}
+    for piece, state in files.items():
+        if piece.path not in seen:
+            try:
+                rows.append(
+                    {"state": state, **_row(piece, (footer := store.footer(piece)).cell, footer.summary)}
+                )
+            except FaultyFileError as error:
+                faults[piece] = error
+    table = pa.concat_tables([known, pa.Table.from_pylist(rows, _SCHEMA_OF_INDEX)])
+    if len(rows) >= _WORTH_AN_INDEX:
+        with contextlib.suppress(StoreError):  # a store that cannot be written to does without
+            store.disk.write(INDEX, encode(table, {}))
+    return table.drop_columns(["state"]), faults
+
+
+def _row(piece: Piece, cell: Cell, summary: Summary) -> dict[str, Any]:
+    return {
+        "fingerprint": piece.fingerprint,
+        "model": cell.model["name"],
+        "condition": cell.condition_name,
+        "dataset": cell.data["name"],
+        "corruption": cell.condition.get("corruption"),
+        "severity": cell.condition.get("severity"),
+        "start": piece.start,
+        "stop": piece.stop,
+        "file": piece.path,
+        **summary,
+    }
+
+
+def _read_index(store: FileStore) -> pa.Table:
+    """The index; an empty one if there is none, or none that can be believed."""
+    try:
+        table, _ = decode(store.disk.read(INDEX))
+    except (FileNotFoundError, FaultyFileError, DamagedError, NewerFormatError):
+        return _SCHEMA_OF_INDEX.empty_table()
+    return table if table.schema.equals(_SCHEMA_OF_INDEX) else _SCHEMA_OF_INDEX.empty_table()
+
+
+def _still_true(index: pa.Table, states: Mapping[str, str]) -> pa.Table:
+    pairs: Any = zip(index["file"].to_pylist(), index["state"].to_pylist(), strict=True)
+    return index.filter(pa.array([states.get(file) == state for file, state in pairs], pa.bool_()))
+
+
+def check_index(store: FileStore) -> list[Finding]:
+    """Whether the index is as it was written, and says what the footers say."""
+    again = "; it is made anew when it is needed"
+    try:
+        table, _ = decode(store.disk.read(INDEX))
+    except FileNotFoundError:
+        return []
+    except FaultyFileError as error:
+        return [error.finding]
+    except NewerFormatError as error:
+        return [Finding(INDEX, str(error), Kind.newer)]
+    except DamagedError as error:
+        return [Finding(INDEX, f"is damaged ({error}){again}")]
+    if not table.schema.equals(_SCHEMA_OF_INDEX):
+        return [Finding(INDEX, f"is of another form{again}")]
+    files = store.files()
+    known = _still_true(table, {piece.path: state for piece, state in files.items()})
+    by_path = {piece.path: piece for piece in files}
+    for row in known.drop_columns(["state"]).to_pylist():
+        with contextlib.suppress(FaultyFileError, FileNotFoundError):
+            footer = store.footer(by_path[row["file"]])
+            if _row(by_path[row["file"]], footer.cell, footer.summary) != row:
+                return [Finding(INDEX, f"does not say what {row['file']} says{again}")]
+    return []

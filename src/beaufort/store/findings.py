@@ -1,0 +1,59 @@
+"""What can be wrong with a file of a store, and what to do about it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from beaufort.errors import BeaufortError
+
+__all__ = ["TO_SET_ASIDE", "FaultyFileError", "Finding", "Kind", "StoreError"]
+
+
+class StoreError(BeaufortError, OSError):
+    """A store that cannot be read or written."""
+
+
+class Kind(StrEnum):
+    """What is wrong with a file."""
+
+    damaged = "damaged"
+    """It was read, and what it holds is not what was written."""
+    unreadable = "unreadable"
+    """It could not be read just now; nothing is known about what it holds."""
+    newer = "newer"
+    """A newer version of Beaufort wrote it."""
+    twice = "twice"
+    """All of its rows are in other files too."""
+    overlap = "overlap"
+    """Some of its rows are in another file too; each is read once."""
+    draft = "draft"
+    """What a writer left that was killed."""
+
+
+TO_SET_ASIDE = (Kind.damaged, Kind.twice)
+"""What `collect` moves into the quarantine."""
+
+_CURES = {
+    Kind.damaged: "the same `beaufort run` again makes it anew; `beaufort store gc` sets it aside",
+    Kind.unreadable: "nothing is lost: try again when it can be read",
+    Kind.newer: "update Beaufort",
+}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A file that is not what it should be."""
+
+    path: str
+    """In the store."""
+    message: str
+    kind: Kind = Kind.damaged
+
+
+class FaultyFileError(StoreError):
+    """A file of a store that is needed and cannot be used."""
+
+    def __init__(self, location: str, finding: Finding) -> None:
+        super().__init__(f"{location}: {finding.path} {finding.message}; {_CURES[finding.kind]}")
+        self.finding = finding

@@ -1,0 +1,107 @@
+"""The files of a cell by their names, and which rows of which file are read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import NamedTuple
+
+__all__ = ["Listing", "Piece", "Slice", "by_cell", "cover", "gaps", "spans"]
+
+_NAME = re.compile(r"([0-9a-f]{32})-(\d{1,18})-(\d{1,18})\.parquet", re.ASCII)
+
+Range = tuple[int, int]
+
+
+@dataclass(frozen=True, order=True)
+class Piece:
+    """One file: the images `start` to `stop` of a cell."""
+
+    path: str
+    """In the store."""
+    fingerprint: str
+    start: int
+    stop: int
+
+    @classmethod
+    def parse(cls, path: str) -> Piece | None:
+        """The piece of a path; None if it is the path of something else."""
+        found = _NAME.fullmatch(PurePosixPath(path).name)
+        if found is None or int(found[2]) >= int(found[3]):
+            return None
+        return cls(path, found[1], int(found[2]), int(found[3]))
+
+
+Listing = dict[str, list[Piece]]
+"""Pieces by the fingerprint of their cell."""
+
+
+class Slice(NamedTuple):
+    """The rows of a piece that are read: those of the images from `start` on."""
+
+    piece: Piece
+    start: int
+
+    @property
+    def skip(self) -> int:
+        """How many rows come before, which another piece has."""
+        return self.start - self.piece.start
+
+    @property
+    def stop(self) -> int:
+        return self.piece.stop
+
+
+def by_cell(pieces: Iterable[Piece]) -> Listing:
+    """Pieces by the fingerprint of their cell."""
+    listing: Listing = {}
+    for piece in pieces:
+        listing.setdefault(piece.fingerprint, []).append(piece)
+    return listing
+
+
+def cover(pieces: Iterable[Piece]) -> list[Slice]:
+    """Slices that hold every row of some pieces of one cell once, in the order of the images.
+
+    Whatever reads a cell, in Python or in SQL, reads these slices and nothing else: this is why no row is
+    ever counted twice, however the files came to overlap.
+
+    >>> a, b, c = (Piece("", "f" * 32, *span) for span in ((0, 500), (0, 2000), (1500, 2500)))
+    >>> [(one.start, one.stop) for one in cover([a, b, c])]
+    [(0, 2000), (2000, 2500)]
+    """
+    slices, at = [], 0
+    for piece in sorted(pieces, key=lambda piece: (piece.start, -piece.stop, piece.path)):
+        if piece.stop > at:
+            slices.append(Slice(piece, max(at, piece.start)))
+            at = piece.stop
+    return slices
+
+
+def spans(pieces: Iterable[Piece]) -> list[Range]:
+    """The ranges of images that some pieces of one cell have together.
+
+    >>> spans(Piece("", "f" * 32, *span) for span in ((0, 5), (3, 8), (8, 9), (20, 30)))
+    [(0, 9), (20, 30)]
+    """
+    found: list[Range] = []
+    for one in cover(pieces):
+        if found and found[-1][1] == one.start:
+            found[-1] = found[-1][0], one.stop
+        else:
+            found.append((one.start, one.stop))
+    return found
+
+
+def gaps(pieces: Iterable[Piece], count: int) -> list[Range]:
+    """The ranges of images below `count` that no piece has."""
+    found, at = [], 0
+    for start, stop in spans(pieces):
+        if start >= count:
+            break
+        if start > at:
+            found.append((at, start))
+        at = stop
+    return [*found, (at, count)] if at < count else found

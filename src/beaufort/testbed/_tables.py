@@ -1,0 +1,48 @@
+"""The figures that come with the package: Parquet files made by `tools/pack_testbed.py`."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.resources import files
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Table", "read_table"]
+
+_UNIT = 100_000
+"""Accuracies are stored as whole steps of this many to a percent."""
+
+
+class Table(NamedTuple):
+    """A file of figures."""
+
+    facts: dict[str, str]
+    """Source, date, license, and what to beware of."""
+    columns: dict[str, list[Any]]
+
+    def percent(self, name: str) -> NDArray[np.float64]:
+        """A column of accuracies in percent, NaN where there is none."""
+        steps = [np.nan if step is None else step for step in self.columns[name]]
+        return np.array(steps, np.float64) / _UNIT
+
+    def rows(self) -> list[dict[str, Any]]:
+        """The rows as mappings from column to value."""
+        return [
+            dict(zip(self.columns, values, strict=True))
+            for values in zip(*self.columns.values(), strict=True)
+        ]
+
+
+@cache
+def read_table(name: str) -> Table:
+    """The file `data/<name>.parquet`."""
+    import pyarrow.parquet as pq
+
+    with (files("beaufort.testbed") / "data" / f"{name}.parquet").open("rb") as file:
+        opened = pq.ParquetFile(file)
+        stored = opened.metadata.metadata or {}
+        table = opened.read()
+    facts = {key.decode(): text.decode() for key, text in stored.items()}
+    return Table(facts, {column: table[column].to_pylist() for column in table.column_names})

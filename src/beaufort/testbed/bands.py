@@ -1,0 +1,49 @@
+"""How sure a baseline is: bootstrap intervals over the models that it was fitted on."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from beaufort.stats.binomial import checked_level
+from beaufort.testbed.fit import RESAMPLES, SEED, Baseline, Interval, Line
+from beaufort.testbed.scales import get_scale
+
+__all__ = ["band", "coefficient_intervals"]
+
+Floats = NDArray[np.float64]
+
+
+def band(
+    baseline: Baseline,
+    percent: ArrayLike,
+    *,
+    level: float = 0.95,
+    resamples: int = RESAMPLES,
+    seed: int = SEED,
+) -> tuple[Floats, Floats]:
+    """The bootstrap band of a baseline at some standard accuracies, in percent.
+
+    Percentiles are conservative: the lower end is rounded down to one of the draws, the upper one up.
+    """
+    low, high = _ends(baseline.predict_draws(percent, resamples, seed), level)
+    scale = get_scale(baseline.scale)
+    return scale.inverse(low), scale.inverse(high)
+
+
+def coefficient_intervals(
+    line: Line, *, level: float = 0.95, resamples: int = RESAMPLES, seed: int = SEED
+) -> tuple[Interval, Interval]:
+    """Bootstrap intervals of slope and intercept."""
+    low, high = _ends(line.draws(resamples, seed), level)
+    return Interval(float(low[0]), float(high[0])), Interval(float(low[1]), float(high[1]))
+
+
+def _ends(drawn: Floats, level: float) -> tuple[Floats, Floats]:
+    tail = (1 - checked_level(level)) / 2
+    last = len(drawn) - 1
+    low, high = math.floor(tail * last), math.ceil((1 - tail) * last)
+    ordered = np.partition(drawn, (low, high), axis=0)
+    return ordered[low], ordered[high]

@@ -1,0 +1,161 @@
+// The baseline and its band, and exact intervals of accuracies: as beaufort.testbed has them, for any two settings.
+const clampPercent = (p) => Math.min(Math.max(p, 1e-6), 100 - 1e-6);
+const SCALES = {
+  logit: { forward: (p) => Math.log(p / (100 - p)), inverse: (z) => 100 / (1 + Math.exp(-z)) },
+  linear: { forward: (p) => p, inverse: (z) => z },
+};
+
+// Accuracies of a setting in percent, NaN where there is none; means of settings are made when first asked for.
+const columns = new Map();
+function column(k) {
+  if (!columns.has(k)) {
+    const setting = D.settings[k];
+    const made = setting.members
+      ? D.names.map((_, m) => setting.members.reduce((sum, one) => sum + column(one)[m], 0) / setting.members.length)
+      : D.values[k].map((v) => (v === null ? NaN : v / 100000));
+    columns.set(k, made);
+  }
+  return columns.get(k);
+}
+const imagesOf = (k, m) => {
+  const setting = D.settings[k];
+  if (D.own && m === D.names.length - 1) return D.own[k] ?? setting.n;
+  return setting.few !== undefined && D.few[setting.few].includes(m) ? setting.reduced : setting.n;
+};
+
+function leastSquares(points) {
+  const n = points.length;
+  if (n < 3) return null;
+  let mx = 0, my = 0, xx = 0, xy = 0, yy = 0;
+  for (const [x, y] of points) { mx += x / n; my += y / n; }
+  for (const [x, y] of points) { xx += (x - mx) ** 2; xy += (x - mx) * (y - my); yy += (y - my) ** 2; }
+  if (xx < 1e-12 || yy < 1e-12) return null;
+  return { slope: xy / xx, intercept: my - (xy / xx) * mx, r2: xy ** 2 / (xx * yy), n, points };
+}
+
+// A baseline of one line, or of two that meet where a model has filtered the images; kept with its resamples.
+const baselines = new Map();
+function fitBaseline(x, y, scale) {
+  const key = `${x} ${y} ${scale}`;
+  if (!baselines.has(key)) baselines.set(key, makeBaseline(x, y, scale));
+  return baselines.get(key);
+}
+function makeBaseline(x, y, scale) {
+  const { forward, inverse } = SCALES[scale], first = column(x), second = column(y);
+  const fitted = [];
+  for (const m of D.fitted) {
+    const point = [forward(first[m]), forward(second[m])];
+    if (Number.isFinite(point[0]) && Number.isFinite(point[1])) fitted.push([...point, first[m], m]);
+  }
+  const pivot = D.settings[y].clean === x ? D.settings[y].pivot ?? null : null;
+  const part = (keep) => leastSquares(fitted.filter(([, , p, m]) => keep(p) && m !== D.settings[y].filter));
+  const lines = pivot === null ? [part(() => true)] : [part((p) => p <= pivot), part((p) => p > pivot)];
+  if (lines.some((line) => !line)) return null;
+  const lineAt = (p) => lines[pivot === null || p <= pivot ? 0 : 1];
+  const predict = (p) => { const line = lineAt(p); return inverse(line.slope * forward(clampPercent(p)) + line.intercept); };
+  return { lines, pivot, scale, lineAt, predict };
+}
+
+// The Mersenne Twister, and numbers below n from it as NumPy's legacy generator makes them: the library's draws.
+function placesBelow(n, seed) {
+  const state = new Uint32Array(624), mask = 2 ** Math.ceil(Math.log2(n)) - 1;
+  state[0] = seed;
+  for (let i = 1; i < 624; i += 1) state[i] = Math.imul(1812433253, state[i - 1] ^ (state[i - 1] >>> 30)) + i;
+  let at = 624;
+  const word = () => {
+    if (at === 624) {
+      for (let i = 0; i < 624; i += 1) {
+        const y = (state[i] & 0x80000000) | (state[(i + 1) % 624] & 0x7fffffff);
+        state[i] = state[(i + 397) % 624] ^ (y >>> 1) ^ (y & 1 ? 0x9908b0df : 0);
+      }
+      at = 0;
+    }
+    let y = state[at];
+    at += 1;
+    y ^= y >>> 11; y ^= (y << 7) & 0x9d2c5680; y ^= (y << 15) & 0xefc60000;
+    return y ^ (y >>> 18);
+  };
+  return () => {
+    let value = word() & mask;
+    while (value >= n) value = word() & mask;
+    return value;
+  };
+}
+
+// Which models each resample draws: the same for all lines through as many models.
+const drawnPlaces = new Map();
+function places(n, times) {
+  if (!drawnPlaces.has(n)) {
+    const next = placesBelow(n, D.seed);
+    drawnPlaces.set(n, Uint32Array.from({ length: n * times }, next));
+  }
+  return drawnPlaces.get(n);
+}
+
+// Slopes and intercepts of lines through models drawn with replacement.
+function resample(line, times = 1000) {
+  if (line.drawn) return line.drawn;
+  const n = line.points.length, all = places(n, times), drawn = [];
+  const xs = Float64Array.from(line.points, (p) => p[0]), ys = Float64Array.from(line.points, (p) => p[1]);
+  for (let b = 0; b < times; b += 1) {
+    let sx = 0, sy = 0, xx = 0, xy = 0;
+    for (let i = b * n; i < (b + 1) * n; i += 1) {
+      const x = xs[all[i]], y = ys[all[i]];
+      sx += x; sy += y; xx += x * x; xy += x * y;
+    }
+    const spread = xx - (sx * sx) / n;
+    const slope = spread > 1e-9 ? (xy - (sx * sy) / n) / spread : line.slope;
+    drawn.push([slope, sy / n - slope * (sx / n)]);
+  }
+  line.drawn = drawn;
+  return drawn;
+}
+const ends = (values) => {
+  const sorted = Float64Array.from(values).sort(), last = sorted.length - 1;
+  return [sorted[Math.floor(0.025 * last)], sorted[Math.ceil(0.975 * last)]];
+};
+const bandAt = (line, z) => ends(resample(line).map(([slope, intercept]) => slope * z + intercept));
+
+// Clopper and Pearson's interval, by the incomplete beta function.
+function logGamma(x) {
+  const c = [76.18009172947146, -86.50532032941677, 24.01409824083091, -1.231739572450155, 1.208650973866179e-3, -5.395239384953e-6];
+  const t = x + 5.5 - (x + 0.5) * Math.log(x + 5.5);
+  return -t + Math.log((2.5066282746310005 * c.reduce((sum, one, i) => sum + one / (x + 1 + i), 1.000000000190015)) / x);
+}
+function incompleteBeta(a, b, x) {
+  if (x <= 0 || x >= 1) return x <= 0 ? 0 : 1;
+  if (x > (a + 1) / (a + b + 2)) return 1 - incompleteBeta(b, a, 1 - x);
+  let c = 1, d = 1 / (1 - ((a + b) * x) / (a + 1)), result = d;
+  for (let m = 1; m < 1500; m += 1) {
+    const before = result;
+    for (const term of [(m * (b - m) * x) / ((a + 2 * m - 1) * (a + 2 * m)), (-(a + m) * (a + b + m) * x) / ((a + 2 * m) * (a + 2 * m + 1))]) {
+      d = 1 / (1 + term * d); c = 1 + term / c; result *= d * c;
+    }
+    if (Math.abs(result - before) < 1e-12 * Math.abs(result)) break;
+  }
+  return (Math.exp(logGamma(a + b) - logGamma(a) - logGamma(b) + a * Math.log(x) + b * Math.log1p(-x)) * result) / a;
+}
+// Newton's steps between bounds that close in.
+function betaQuantile(share, a, b) {
+  let low = 0, high = 1, x = a / (a + b);
+  const front = logGamma(a + b) - logGamma(a) - logGamma(b);
+  for (let i = 0; i < 60; i += 1) {
+    const excess = incompleteBeta(a, b, x) - share;
+    if (excess < 0) low = x; else high = x;
+    const step = excess / Math.exp(front + (a - 1) * Math.log(x) + (b - 1) * Math.log1p(-x));
+    const nearer = x - step > low && x - step < high ? x - step : (low + high) / 2;
+    if (Math.abs(nearer - x) < 1e-9) return nearer;
+    x = nearer;
+  }
+  return x;
+}
+const intervals = new Map();
+function interval(percentage, n, level = 0.995) {
+  if (!n || Number.isNaN(percentage)) return null;
+  const key = `${percentage} ${n}`;
+  if (!intervals.has(key)) {
+    const k = Math.min((percentage * n) / 100, n), tail = (1 - level) / 2;
+    intervals.set(key, [k <= 0 ? 0 : 100 * betaQuantile(tail, k, n - k + 1), k >= n ? 100 : 100 * betaQuantile(1 - tail, k + 1, n - k)]);
+  }
+  return intervals.get(key);
+}

@@ -1,0 +1,215 @@
+"""Effective robustness ρ: points above the baseline, with intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from beaufort.errors import OptionError
+from beaufort.stats import share_intervals
+from beaufort.testbed.bands import band
+from beaufort.testbed.fit import RESAMPLES, SEED, Baseline, Interval, Knee, fit_shift
+from beaufort.testbed.grid import Grid
+
+__all__ = [
+    "COVERS",
+    "Effective",
+    "EffectiveRobustness",
+    "accuracy_intervals",
+    "effective_robustness",
+    "measure",
+]
+
+Floats = NDArray[np.float64]
+
+COVERS = (
+    "the images of both test sets, as if they were drawn independently, and which standard models the "
+    "baseline was fitted on; not a new training of the model, nor how standard models scatter around the "
+    "baseline"
+)
+"""What an interval of ρ covers."""
+
+
+@dataclass(frozen=True)
+class Effective:
+    """One model above or below the baseline; all in percent or percentage points."""
+
+    model: str
+    type: str
+    clean: float
+    """Its standard accuracy."""
+    shifted: float
+    """Its accuracy under the shift."""
+    expected: float | None
+    """What the baseline says for its standard accuracy."""
+    rho: float | None
+    """Points above the baseline; None if there is no baseline at this accuracy."""
+    interval: Interval | None
+    """Of ρ; None if the numbers of images are not known."""
+    extrapolated: bool
+    """Whether its standard accuracy lies outside of those that the baseline was fitted on."""
+    images: tuple[float | None, float | None] = (None, None)
+    """How many images the two accuracies rest on; None if it is not known."""
+
+
+@dataclass(frozen=True)
+class EffectiveRobustness:
+    """ρ of some models on one shift."""
+
+    x: str
+    y: str
+    baseline: Baseline
+    models: tuple[Effective, ...]
+    missing: tuple[str, ...]
+    """Chosen models that lack one of the two accuracies."""
+    level: float
+
+    @property
+    def defined(self) -> tuple[Effective, ...]:
+        """The models that have a ρ."""
+        return tuple(one for one in self.models if one.rho is not None)
+
+    @property
+    def mean(self) -> float:
+        """The mean ρ."""
+        if not self.defined:
+            raise OptionError(f"no chosen model has an effective robustness on {self.y}")
+        return float(np.mean([one.rho for one in self.defined if one.rho is not None]))
+
+    @property
+    def mean_interval(self) -> Interval | None:
+        """The mean of the ends: models share test images and the baseline, so that they err together."""
+        ends = [one.interval for one in self.defined]
+        known = [one for one in ends if one is not None]
+        if not known or len(known) < len(ends):
+            return None
+        return Interval(
+            float(np.mean([one.low for one in known])), float(np.mean([one.high for one in known]))
+        )
+
+
+def accuracy_intervals(percent: ArrayLike, images: ArrayLike, level: float = 0.995) -> tuple[Floats, Floats]:
+    """Clopper and Pearson's intervals of accuracies, in percent; NaN where the number of images is unknown.
+
+    >>> low, high = accuracy_intervals([76.13], [50_000])
+    >>> low.round(2).tolist(), high.round(2).tolist()
+    ([75.59], [76.66])
+    """
+    values, sizes = np.asarray(percent, np.float64), np.asarray(images, np.float64)
+    low, high = share_intervals(np.clip(values * sizes / 100, 0, sizes), sizes, level)
+    return 100 * low, 100 * high
+
+
+def effective_robustness(
+    grid: Grid,
+    y: str,
+    *,
+    x: str | None = None,
+    select: Sequence[str] = (),
+    scale: str = "logit",
+    knee: float | str | None = "auto",
+    level: float = 0.95,
+    resamples: int = RESAMPLES,
+    seed: int = SEED,
+) -> EffectiveRobustness:
+    """How far some models of a grid lie above its baseline on a shift.
+
+    Args:
+        grid: from `load_grid`.
+        y: the shift.
+        x: the setting of the standard accuracy; the shift's own if None.
+        select: which models, as `Grid.select` takes them; all if empty.
+        scale: of the baseline's axes.
+        knee: as `fit_shift` takes it.
+        level: of the intervals; `COVERS` says what they cover.
+        resamples: of the bootstrap of the baseline.
+        seed: of its draws.
+    """
+    baseline = fit_shift(grid, y, x=x, scale=scale, knee=knee)
+    first = grid.setting(x) if x is not None else grid.clean_of(y)
+    second = grid.setting(y)
+    clean, shifted = grid.column(first.name), grid.column(second.name)
+    given = ~(np.isnan(clean) | np.isnan(shifted))
+    chosen = grid.select(select)
+    rows = np.flatnonzero(chosen & given)
+    models = measure(
+        baseline,
+        [(grid.models[row], grid.types[row]) for row in rows],
+        clean[rows],
+        shifted[rows],
+        grid.images(first.name)[rows],
+        grid.images(second.name)[rows],
+        level=level,
+        resamples=resamples,
+        seed=seed,
+    )
+    missing = tuple(grid.models[row] for row in np.flatnonzero(chosen & ~given))
+    return EffectiveRobustness(first.name, second.name, baseline, models, missing, level)
+
+
+def measure(
+    baseline: Baseline,
+    names: Sequence[tuple[str, str]],
+    clean: Floats,
+    shifted: Floats,
+    clean_images: Floats,
+    shifted_images: Floats,
+    *,
+    level: float = 0.95,
+    resamples: int = RESAMPLES,
+    seed: int = SEED,
+) -> tuple[Effective, ...]:
+    """ρ of models, given as (name, type), against a baseline, whatever grid that is from.
+
+    The interval joins three of the same level, of both accuracies and of the baseline, by adding the squares
+    of their distances from the middle (Zou & Donner, 2008).
+    """
+    if not len(clean):
+        return ()
+    expected = baseline.predict(clean)
+    rho = shifted - expected
+    clean_low, clean_high = accuracy_intervals(clean, clean_images, level)
+    low, high = accuracy_intervals(shifted, shifted_images, level)
+    below, above = band(baseline, clean, level=level, resamples=resamples, seed=seed)
+    with np.errstate(invalid="ignore"):
+        at_low, at_high = (
+            _predict_bounded(baseline, clean_low, clean),
+            _predict_bounded(baseline, clean_high, clean),
+        )
+        fewer, more = np.minimum(at_low, at_high), np.maximum(at_low, at_high)
+        down = np.sqrt((shifted - low) ** 2 + (more - expected) ** 2 + (above - expected) ** 2)
+        up = np.sqrt((high - shifted) ** 2 + (expected - fewer) ** 2 + (expected - below) ** 2)
+    inside = baseline.range
+    return tuple(
+        Effective(
+            name,
+            kind,
+            float(clean[i]),
+            float(shifted[i]),
+            _known(expected[i]),
+            _known(rho[i]),
+            None if np.isnan(down[i] + up[i]) else Interval(float(rho[i] - down[i]), float(rho[i] + up[i])),
+            not inside.low - 1e-9 <= clean[i] <= inside.high + 1e-9,
+            (_known(clean_images[i]), _known(shifted_images[i])),
+        )
+        for i, (name, kind) in enumerate(names)
+    )
+
+
+def _predict_bounded(baseline: Baseline, ends: Floats, clean: Floats) -> Floats:
+    """The baseline at the ends of intervals, which must not be 0 or 100 where the scale is infinite.
+
+    The side of a knee is that of the accuracy itself.
+    """
+    inner = np.clip(ends, 1e-6, 100 - 1e-6)
+    if isinstance(baseline, Knee):
+        left = clean <= baseline.pivot
+        return np.where(left, baseline.left.predict(inner), baseline.right.predict(inner))
+    return baseline.predict(inner)
+
+
+def _known(value: np.floating) -> float | None:
+    return None if np.isnan(value) else float(value)

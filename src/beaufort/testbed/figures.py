@@ -1,0 +1,238 @@
+"""Figures for papers: the scatter of a shift with its baseline, and synthetic against natural robustness."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from beaufort.errors import OptionError
+from beaufort.testbed._axes import Axes, percent_range, point_range
+from beaufort.testbed._drawing import Drawing
+from beaufort.testbed._files import write_file
+from beaufort.testbed.bands import band
+from beaufort.testbed.correlate import Correlation
+from beaufort.testbed.effective import accuracy_intervals
+from beaufort.testbed.fit import Baseline, Knee, fit_shift
+from beaufort.testbed.grid import Grid
+from beaufort.testbed.looks import Look, looks, title
+from beaufort.testbed.scales import get_scale
+from beaufort.testbed.scores import Score
+
+__all__ = ["Box", "correlation_panel", "legend", "scatter_panel", "write_drawing", "write_figure"]
+
+Box = tuple[float, float, float, float]
+"""Left, top, width and height of a panel, in pixels."""
+
+_FIT, _DIAGONAL, _OWN = "#c22", "#555", "#111"
+
+
+def scatter_panel(
+    drawing: Drawing,
+    box: Box,
+    grid: Grid,
+    y: str,
+    *,
+    x: str | None = None,
+    scale: str = "logit",
+    least: float = 0,
+    baseline: Baseline | None = None,
+    intervals: bool = True,
+    own: Mapping[str, float] | None = None,
+    colors: Sequence[Look] | None = None,
+    heading: str | None = None,
+) -> Axes:
+    """Accuracy under a shift against standard accuracy, with y = x, the baseline and its band.
+
+    Args:
+        drawing: what is drawn on.
+        box: where.
+        grid: the models.
+        y: the shift.
+        x: the setting of the standard accuracy; the shift's own if None.
+        scale: of both axes.
+        least: models with a lower standard accuracy are not drawn; they stay in the fit.
+        baseline: another than the grid's own.
+        intervals: whether each accuracy has its 99.5 % interval.
+        own: accuracies of a model to be highlighted, by setting.
+        colors: other than the grid's own.
+        heading: over the panel; the name of the shift if None.
+    """
+    clean = grid.setting(x) if x is not None else grid.clean_of(y)
+    shift = grid.setting(y)
+    line = fit_shift(grid, y, x=x, scale=scale) if baseline is None else baseline
+    first, second = grid.column(clean.name), grid.column(shift.name)
+    shown = ~(np.isnan(first) | np.isnan(second)) & (first >= least)
+    if not shown.any():
+        raise OptionError(f"no model of the grid {grid.name} has both {clean.name} and {shift.name}")
+    mine = None
+    if own is not None and clean.name in own and shift.name in own:
+        mine = own[clean.name], own[shift.name]
+    xs = np.append(first[shown], mine[0]) if mine else first[shown]
+    ys = np.append(second[shown], mine[1]) if mine else second[shown]
+    axes = Axes(
+        *box, percent_range(xs, scale), percent_range(ys[ys > 0] if (ys > 0).any() else ys, scale), scale
+    )
+    axes.frame(
+        drawing, title(clean.name), title(shift.name), title(shift.name) if heading is None else heading
+    )
+    _diagonal(drawing, axes)
+    if intervals:
+        _intervals(
+            drawing, axes, grid, (clean.name, first), (shift.name, second), shown, colors or looks(grid)
+        )
+    for look in colors or looks(grid):
+        rows = shown & look.models
+        floor = np.where(second[rows] == 0, axes.y_range[0], second[rows])  # 0 is infinitely far down
+        drawing.dots(axes.points(first[rows], floor), look.color)
+    _baseline(drawing, axes, line)
+    if mine:
+        at = axes.points(*mine)
+        drawing.dots(at, "#fff", radius=6.5, opacity=1)
+        drawing.dots(at, _OWN, radius=5, opacity=1)
+    return axes
+
+
+def _diagonal(drawing: Drawing, axes: Axes) -> None:
+    low, high = max(axes.x_range[0], axes.y_range[0]), min(axes.x_range[1], axes.y_range[1])
+    if low < high:
+        drawing.lines([axes.points([low, high], [low, high])], _DIAGONAL, dash=(4, 3))
+
+
+def _intervals(
+    drawing: Drawing,
+    axes: Axes,
+    grid: Grid,
+    first: tuple[str, NDArray[np.float64]],
+    second: tuple[str, NDArray[np.float64]],
+    shown: NDArray[np.bool_],
+    colors: Sequence[Look],
+) -> None:
+    """Thin lines for the 99.5 % intervals of both accuracies."""
+    for look in colors:
+        rows = np.flatnonzero(shown & look.models)
+        lines = []
+        for across, (name, column) in ((True, first), (False, second)):
+            low, high = accuracy_intervals(column[rows], grid.images(name)[rows])
+            for row, start, end in zip(rows, low, high, strict=True):
+                if not np.isnan(start):
+                    ends = [start, end]
+                    fixed = [second[1][row] if across else first[1][row]] * 2
+                    lines.append(axes.clipped(ends, fixed) if across else axes.clipped(fixed, ends))
+        drawing.lines(lines, look.color, width=0.6, opacity=0.3)
+
+
+def _baseline(drawing: Drawing, axes: Axes, line: Baseline) -> None:
+    """The fit and its band, across the panel; the two sides of a knee apart."""
+    scale = get_scale(line.scale)
+    low, high = axes.x_range
+    sides = [(low, high)]
+    if isinstance(line, Knee):
+        sides = [(low, min(line.pivot, high)), (max(line.pivot * (1 + 1e-9), low), high)]
+    for start, end in sides:
+        if start >= end:
+            continue
+        first, last = scale.forward([start, end])
+        xs = scale.inverse(np.linspace(first, last, 60))
+        below, above = band(line, xs)
+        outline = axes.clipped(xs, below) + axes.clipped(xs, above)[::-1]
+        drawing.area(outline, _FIT, opacity=0.18)
+        middle = line.predict(xs)
+        drawing.lines([axes.points(xs, middle)], _FIT, width=1.5)
+
+
+def correlation_panel(
+    drawing: Drawing, box: Box, grid: Grid, found: Correlation, *, heading: str | None = None
+) -> Axes:
+    """Effective robustness to a natural shift against that to a synthetic one."""
+    x, y = np.array(found.x), np.array(found.y)
+    axes = Axes(*box, point_range(x), point_range(y), "linear")
+    told = f"r = {found.pearson:.2f}, n = {found.n}".replace("-", "−")
+    axes.frame(
+        drawing,
+        f"ρ, {title(found.synthetic)}",
+        f"ρ, {title(found.natural)}",
+        told if heading is None else f"{heading}: {told}",
+        unit="points",
+    )
+    drawing.lines([axes.clipped([0, 0], axes.y_range)], _DIAGONAL, dash=(4, 3))
+    drawing.lines([axes.clipped(axes.x_range, [0, 0])], _DIAGONAL, dash=(4, 3))
+    rows = np.array([grid.place_of[name] for name in found.models])
+    for look in looks(grid):
+        chosen = look.models[rows]
+        drawing.dots(axes.points(x[chosen], y[chosen]), look.color)
+    return axes
+
+
+def legend(
+    drawing: Drawing, grid: Grid, at: tuple[float, float], *, width: float, own: str = "", lines: bool = True
+) -> None:
+    """The colors in rows, and what the lines are."""
+    entries = [(look.label, look.color, "dot") for look in looks(grid)]
+    if lines:
+        entries += [("baseline with its 95 % band", _FIT, "line"), ("y = x", _DIAGONAL, "dash")]
+    if own:
+        entries.append((own, _OWN, "dot"))
+    x, y = at
+    for label, color, kind in entries:
+        wide = 26 + 6.1 * len(label)
+        if x + wide > at[0] + width and x > at[0]:
+            x, y = at[0], y + 17
+        if kind == "dot":
+            drawing.dots([(x + 7, y - 3.8)], color, radius=3.4, opacity=1)
+        else:
+            drawing.lines(
+                [[(x, y - 3.8), (x + 15, y - 3.8)]], color, width=1.6, dash=(4, 3) * (kind == "dash")
+            )
+        drawing.text((x + 19, y), label)
+        x += wide
+
+
+def write_figure(
+    grid: Grid,
+    path: Path | str,
+    *,
+    y: str = "imagenetv2",
+    x: str | None = None,
+    scale: str = "logit",
+    least: float = 0,
+    own: Sequence[Score] | None = None,
+    own_name: str = "your model",
+) -> Path:
+    """Draw one shift as an SVG or PNG file, by the ending of its name."""
+    drawing = Drawing(620, 560)
+    mine = (
+        None
+        if own is None
+        else {grid.setting(one.setting).name: one.accuracy for one in own if _known(grid, one)}
+    )
+    scatter_panel(
+        drawing,
+        (64, 34, 530, 420),
+        grid,
+        y,
+        x=x,
+        scale=scale,
+        least=least,
+        own=mine,
+        intervals=len(grid.models) < 600,
+    )
+    legend(drawing, grid, (64, 512), width=530, own=own_name if mine else "")
+    return write_drawing(drawing, path)
+
+
+def _known(grid: Grid, score: Score) -> bool:
+    try:
+        grid.setting(score.setting)
+    except KeyError:
+        return False
+    return True
+
+
+def write_drawing(drawing: Drawing, path: Path | str) -> Path:
+    """A drawing as a file, by the ending of its name."""
+    target = Path(path)
+    content = drawing.png() if target.suffix.lower() == ".png" else drawing.svg().encode()
+    return write_file(target, content)

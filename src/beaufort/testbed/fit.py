@@ -1,0 +1,245 @@
+"""The baseline: the accuracy under a shift that a standard model's clean accuracy predicts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from beaufort.errors import OptionError
+from beaufort.testbed.grid import Grid
+from beaufort.testbed.scales import get_scale
+
+__all__ = [
+    "RESAMPLES",
+    "SEED",
+    "Baseline",
+    "Interval",
+    "Knee",
+    "Line",
+    "fit_line",
+    "fit_shift",
+]
+
+Floats = NDArray[np.float64]
+
+RESAMPLES = 1000
+SEED = 720257663
+"""The seed of the paper's code: with its generator the same models are drawn, and the ends agree."""
+FEWEST = 3
+"""Models that a line needs."""
+
+
+@lru_cache(maxsize=8)
+def _draw_counts(n: int, resamples: int, seed: int) -> Floats:
+    """How often each of `n` models is drawn in each resample.
+
+    The legacy generator of NumPy, whose numbers never change, and one draw of `n` places each resample, as in
+    the paper's code.
+    """
+    if resamples < 1:
+        raise OptionError(f"resamples must be a whole number from 1, got {resamples}")
+    generator = np.random.RandomState(seed)
+    return np.stack([np.bincount(generator.choice(n, n), minlength=n) for _ in range(resamples)]).astype(
+        float
+    )
+
+
+@dataclass(frozen=True)
+class Interval:
+    """Two ends."""
+
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, eq=False)
+class Line:
+    """A straight line on stretched axes, fitted by least squares."""
+
+    slope: float
+    intercept: float
+    r2: float
+    """Squared correlation on the stretched axes."""
+    scale: str
+    x: Floats = field(repr=False)
+    """Standard accuracies of the models that it was fitted on, on the stretched axis."""
+    y: Floats = field(repr=False)
+    excluded: tuple[str, ...] = ()
+    """Models left out because an accuracy of 0 or 100 is infinite on this scale."""
+
+    @property
+    def n(self) -> int:
+        """Models that it was fitted on."""
+        return len(self.x)
+
+    @property
+    def range(self) -> Interval:
+        """The standard accuracies, in percent, between which nothing is extrapolated."""
+        low, high = get_scale(self.scale).inverse([self.x.min(), self.x.max()])
+        return Interval(float(low), float(high))
+
+    def predict(self, percent: ArrayLike) -> Floats:
+        """The accuracy under the shift, in percent; NaN where the standard one is infinite on the scale."""
+        scale = get_scale(self.scale)
+        z = scale.forward(percent)
+        return scale.inverse(np.where(np.isfinite(z), self.slope * z + self.intercept, np.nan))
+
+    def draws(self, resamples: int = RESAMPLES, seed: int = SEED) -> Floats:
+        """Slope and intercept of lines through models drawn with replacement, `(resamples, 2)`.
+
+        A resample whose models all have one standard accuracy has no line; it is given the fitted one.
+        """
+        x, y = self.x - self.x.mean(), self.y - self.y.mean()
+        sums = _draw_counts(self.n, resamples, seed) @ np.stack([x, y, x * x, x * y], axis=1) / self.n
+        spread = sums[:, 2] - sums[:, 0] ** 2
+        flat = spread <= 1e-12 * np.mean(x * x)
+        slope = (sums[:, 3] - sums[:, 0] * sums[:, 1]) / np.where(flat, 1, spread)
+        slope = np.where(flat, self.slope, slope)
+        middle = np.where(flat, 0, sums[:, 1] - slope * sums[:, 0])
+        return np.stack([slope, middle + self.y.mean() - slope * self.x.mean()], axis=1)
+
+    def predict_draws(self, percent: ArrayLike, resamples: int = RESAMPLES, seed: int = SEED) -> Floats:
+        """Predictions of the lines of `draws`, on the stretched axis, `(resamples, len(percent))`."""
+        drawn = self.draws(resamples, seed)
+        z = get_scale(self.scale).forward(percent)
+        z = np.where(np.isfinite(z), z, np.nan)
+        return drawn[:, :1] * z + drawn[:, 1:]
+
+
+@dataclass(frozen=True, eq=False)
+class Knee:
+    """Two lines that meet at the model that the images were filtered against."""
+
+    pivot: float
+    """That model's standard accuracy in percent; the left line holds up to it, the right one above."""
+    left: Line
+    right: Line
+
+    @property
+    def scale(self) -> str:
+        return self.left.scale
+
+    @property
+    def n(self) -> int:
+        """Models that the two lines were fitted on."""
+        return self.left.n + self.right.n
+
+    @property
+    def excluded(self) -> tuple[str, ...]:
+        return self.left.excluded + self.right.excluded
+
+    @property
+    def range(self) -> Interval:
+        return Interval(self.left.range.low, self.right.range.high)
+
+    def predict(self, percent: ArrayLike) -> Floats:
+        """The accuracy under the shift, in percent."""
+        x = np.asarray(percent, np.float64)
+        return np.where(x <= self.pivot, self.left.predict(x), self.right.predict(x))
+
+    def predict_draws(self, percent: ArrayLike, resamples: int = RESAMPLES, seed: int = SEED) -> Floats:
+        """Predictions of resampled lines on the stretched axis; each side is resampled by itself."""
+        x = np.asarray(percent, np.float64)
+        left, right = (line.predict_draws(x, resamples, seed) for line in (self.left, self.right))
+        return np.where(x <= self.pivot, left, right)
+
+
+Baseline: TypeAlias = Line | Knee
+
+
+def fit_line(
+    x: ArrayLike, y: ArrayLike, *, scale: str = "logit", names: tuple[str, ...] = (), what: str = "a fit"
+) -> Line:
+    """Least squares of accuracies under a shift on standard ones, in percent.
+
+    Models without one of the two are left out. So are those with an accuracy that is infinite on the scale.
+
+    >>> line = fit_line([60.0, 70.0, 80.0], [50.0, 60.0, 70.0], scale="linear")
+    >>> round(line.slope, 6), round(line.intercept, 6), round(line.r2, 6), line.n
+    (1.0, -10.0, 1.0, 3)
+    """
+    known = get_scale(scale)
+    first, second = known.forward(x), known.forward(y)
+    given = ~(np.isnan(first) | np.isnan(second))
+    finite = given & np.isfinite(first) & np.isfinite(second)
+    excluded = tuple(names[row] for row in np.flatnonzero(given & ~finite)) if names else ()
+    a, b = first[finite], second[finite]
+    if len(a) < FEWEST:
+        left_out = int((given & ~finite).sum())
+        more = f" ({left_out} more have an accuracy of 0 or 100)" if left_out else ""
+        raise OptionError(f"{what} needs at least {FEWEST} models with both accuracies, got {len(a)}{more}")
+    da, db = a - a.mean(), b - b.mean()
+    if np.ptp(a) <= 1e-9 * max(1.0, float(np.abs(a).max())):
+        raise OptionError(f"{what} needs models that differ in standard accuracy, got {len(a)} with the same")
+    slope = float(da @ db / (da @ da))
+    total = float(db @ db)
+    if total == 0:
+        raise OptionError(
+            f"{what} needs models that differ under the shift, got {len(a)} with the same accuracy"
+        )
+    return Line(
+        slope,
+        float(b.mean() - slope * a.mean()),
+        float((da @ db) ** 2 / (da @ da * total)),
+        scale,
+        a,
+        b,
+        excluded,
+    )
+
+
+def fit_shift(
+    grid: Grid, y: str, *, x: str | None = None, scale: str = "logit", knee: float | str | None = "auto"
+) -> Baseline:
+    """The baseline of a shift, on the models of the grid that are fitted on.
+
+    Args:
+        grid: from `load_grid`.
+        y: the shift.
+        x: the setting of the standard accuracy; the shift's own if None.
+        scale: `logit`, `probit` or `linear`.
+        knee: `auto` splits where the images were filtered against a model: at the model that the setting
+            names, or at the only fitted model with accuracy 0; None never splits; a percentage splits there.
+    """
+    shift = grid.setting(y)
+    clean = grid.setting(x) if x is not None else grid.clean_of(y)
+    first, second = grid.column(clean.name), grid.column(shift.name)
+    what = f"the fit of {shift.name} on {clean.name}"
+    rows = np.flatnonzero(grid.fitted & ~np.isnan(first) & ~np.isnan(second))
+    names = tuple(grid.models[row] for row in rows)
+    first, second = first[rows], second[rows]
+    pivot = _pivot(grid, shift.name, clean.name) if knee == "auto" else knee
+    if pivot is None:
+        return fit_line(first, second, scale=scale, names=names, what=what)
+    if isinstance(pivot, str):
+        raise OptionError(f"knee must be 'auto', None or a percentage, got {pivot!r}")
+    kept = (second > 0) & np.array([name != shift.filter for name in names])
+    sides = []
+    for side, mask in (("left", first <= pivot), ("right", first > pivot)):
+        mask = mask & kept
+        chosen = tuple(name for name, inside in zip(names, mask, strict=True) if inside)
+        sides.append(
+            fit_line(
+                first[mask], second[mask], scale=scale, names=chosen, what=f"{what}, {side} of {pivot:g} %,"
+            )
+        )
+    return Knee(float(pivot), *sides)
+
+
+def _pivot(grid: Grid, y: str, x: str) -> float | None:
+    """The standard accuracy of the model that the images were filtered against, if there is one."""
+    if grid.settings.get(y) is None or x != grid.settings[y].clean:
+        return None
+    first, second = grid.column(x), grid.column(y)
+    named = grid.place_of.get(grid.settings[y].filter)
+    zero = np.flatnonzero(grid.fitted & (second == 0) & ~np.isnan(first))
+    row = named if named is not None else (zero[0] if len(zero) == 1 else None)
+    if row is None or np.isnan(first[row]):
+        return None
+    usable = grid.fitted & ~np.isnan(first) & (second > 0)
+    sides = (usable & (first <= first[row])).sum(), (usable & (first > first[row])).sum()
+    return float(first[row]) if min(sides) >= FEWEST else None

@@ -1,0 +1,168 @@
+"""A grid: the accuracy of many models under many settings."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from beaufort.errors import OptionError, UnknownNameError
+from beaufort.registry import unknown
+from beaufort.testbed.settings import ALIASES, Setting, aggregates
+
+__all__ = ["Grid", "Pair"]
+
+Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A model and the model that it was made from."""
+
+    model: str
+    base: str
+    intervention: str = ""
+    provenance: str = ""
+    """How the base is known: from the paper, or inferred from names."""
+
+
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """Accuracies in percent, and what the models are."""
+
+    name: str
+    models: tuple[str, ...]
+    values: Mapping[str, Floats]
+    """A column a setting, a model a row; NaN where there is no value."""
+    settings: Mapping[str, Setting]
+    types: tuple[str, ...]
+    """What each model is: `STANDARD`, `LP_ADV`, `ROBUST_INTV`, `MORE_DATA`, …"""
+    fitted: Mask
+    """The models that the baseline is fitted on."""
+    fit_rule: str
+    """In words, which these are."""
+    groups: Mapping[str, Mask] = field(default_factory=dict)
+    """Further named sets of models."""
+    pairs: tuple[Pair, ...] = ()
+    facts: Mapping[str, str] = field(default_factory=dict)
+    """Source, date, license, caveat."""
+
+    def __post_init__(self) -> None:
+        counts = Counter(self.models)
+        if repeated := len(self.models) - len(counts):
+            first = counts.most_common(1)[0][0]
+            raise OptionError(
+                f"models of a grid must have distinct names, got {first!r} twice ({repeated} such)"
+            )
+        for name, column in self.values.items():
+            bad = np.flatnonzero((column < 0) | (column > 100))
+            if len(bad):
+                raise OptionError(
+                    f"accuracies must be percentages from 0 to 100, got {column[bad[0]]:g} for "
+                    f"{self.models[bad[0]]!r} on {name!r}"
+                )
+
+    @cached_property
+    def aggregates(self) -> Mapping[str, Setting]:
+        """Means over settings, by name; see `beaufort.testbed.settings.aggregates`."""
+        return aggregates(self.settings)
+
+    @cached_property
+    def place_of(self) -> Mapping[str, int]:
+        """The row of each model."""
+        return {name: row for row, name in enumerate(self.models)}
+
+    def setting(self, name: str) -> Setting:
+        """A setting or a mean of settings, by its name or a short one."""
+        for candidate in (name, *ALIASES.get(name, ())):
+            found = self.settings.get(candidate) or self.aggregates.get(candidate)
+            if found:
+                return found
+        known = {**self.settings, **self.aggregates}
+        short = {alias: None for alias, full in ALIASES.items() if any(one in known for one in full)}
+        raise UnknownNameError(_near(f"setting of the grid {self.name}", name, {**short, **known}))
+
+    def column(self, name: str) -> Floats:
+        """Accuracies in percent under a setting or a mean of settings, NaN where there is none."""
+        one = self.setting(name)
+        if not one.members:
+            return self.values[one.name]
+        return np.asarray(np.mean([self.column(member) for member in one.members], axis=0))  # NaN stays
+
+    def clean_of(self, name: str) -> Setting:
+        """The setting of the standard accuracy that a shift is compared with."""
+        one = self.setting(name)
+        if one.clean is None:
+            raise OptionError(
+                f"{one.name} has no standard accuracy to be compared with in the grid {self.name}; "
+                "name one with x"
+            )
+        return self.setting(one.clean)
+
+    def images(self, name: str) -> Floats:
+        """How many images each model's accuracy rests on; NaN where it is not known.
+
+        A column may hold runs on fewer images. Such a model is told by its accuracies: of its values under
+        the settings of that kind and storage, four or more, nine in ten are whole multiples of one image of
+        the smaller run; of a run ten times as large one in ten would be.
+        """
+        one = self.setting(name)
+        sizes = np.full(len(self.models), np.nan if one.images is None else float(one.images))
+        if one.reduced and not one.members:
+            sizes[self._reduced(one)] = one.reduced
+        return sizes
+
+    def _reduced(self, one: Setting) -> Mask:
+        alike = [
+            other.name
+            for other in self.settings.values()
+            if other.reduced == one.reduced
+            and other.storage == one.storage
+            and (other.group == "adversarial") == (one.group == "adversarial")
+        ]
+        assert one.reduced is not None
+        hits = np.array([self.values[name] for name in alike]) * (one.reduced / 100)
+        count = (~np.isnan(hits)).sum(axis=0)
+        whole = (np.abs(hits - np.round(hits)) < 1e-3).sum(axis=0)
+        return np.asarray((count >= 4) & (whole >= 0.9 * count))
+
+    def select(self, names: Sequence[str]) -> Mask:
+        """The models that every one of some selections names.
+
+        A selection is a type (`LP_ADV`), a group (`v1`, `resnet50-lp`, `fit`), a model, a model without its
+        input size, or a pattern (`instagram-*`); several selections separated by `|` are joined.
+        """
+        chosen = np.ones(len(self.models), bool)
+        for text in names:
+            chosen &= np.any([self._one(part.strip()) for part in text.split("|")], axis=0)
+        return chosen
+
+    def _one(self, text: str) -> Mask:
+        named = {"fit": self.fitted, **self.groups}
+        if text in named:
+            return named[text]
+        if text in self.types:
+            return np.array([kind == text for kind in self.types])
+        found = np.array([name == text or name.rpartition("@")[0] == text for name in self.models])
+        if not found.any():
+            found = np.array([fnmatchcase(name, text) for name in self.models])
+        if not found.any():
+            known = {**dict.fromkeys(self.models), **named, **dict.fromkeys(self.types)}
+            raise UnknownNameError(_near(f"model, type or group of the grid {self.name}", text, known))
+        return found
+
+
+def _near(kind: str, text: str, known: Mapping[str, object]) -> str:
+    """As `unknown`, without a list of a thousand names."""
+    if get_close_matches(text, known, n=1, cutoff=0.6):
+        return unknown(kind, text, known)
+    if len(known) <= 20:
+        return unknown(kind, text, known)
+    return f"{text!r} is not a {kind}; `beaufort testbed ls --grid …` lists what there is"

@@ -1,0 +1,258 @@
+"""Where a model of your own stands among the models of a grid."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from statistics import NormalDist
+
+import numpy as np
+from numpy.typing import NDArray
+
+from beaufort.errors import BeaufortError, OptionError
+from beaufort.stats import holm
+from beaufort.testbed.effective import COVERS, Effective, measure
+from beaufort.testbed.fit import RESAMPLES, SEED, Baseline, fit_shift
+from beaufort.testbed.grid import Grid
+from beaufort.testbed.scales import get_scale
+from beaufort.testbed.scores import Score, read_scores, scores_of_store
+from beaufort.testbed.settings import Setting
+
+__all__ = ["Neighbor", "Placement", "Standing", "place", "read_scores", "scores_of_store"]
+
+Floats = NDArray[np.float64]
+
+NEAR_POINTS = 1.0
+"""Models within so many points of clean accuracy are similar."""
+NEAR_FEWEST = 20
+"""If fewer than so many are, these nearest are taken instead."""
+NEIGHBORS = 5
+ALPHA = 0.05
+
+
+@dataclass(frozen=True)
+class Neighbor:
+    """A model of the grid that is close by."""
+
+    model: str
+    type: str
+    clean: float
+    shifted: float
+    rho: float
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Where a model stands on one shift."""
+
+    x: str
+    y: str
+    robustness: Effective
+    p: float | None
+    """Of ρ = 0, from the interval as if it were a normal one."""
+    p_holm: float | None
+    """Corrected for the number of shifts."""
+    percentile: float
+    """Percent of the similar models whose ρ is lower; ties count half."""
+    similar: int
+    """Models of similar clean accuracy."""
+    similar_range: tuple[float, float]
+    """Their clean accuracies."""
+    neighbors: tuple[Neighbor, ...]
+    """The nearest on the stretched axes."""
+    scatter: float
+    """Root mean square of ρ over the models that the baseline was fitted on, in points."""
+
+    @property
+    def verdict(self) -> str:
+        """`above`, `below` or `not told apart from` the baseline, at 5 % over all shifts together."""
+        rho = self.robustness.rho
+        if rho is None or self.p_holm is None:
+            return "unknown"
+        if self.p_holm >= ALPHA:
+            return "not told apart from"
+        return "above" if rho > 0 else "below"
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Where a model stands on every shift that its scores cover."""
+
+    grid: str
+    standings: tuple[Standing, ...]
+    skipped: tuple[tuple[str, str], ...]
+    """Scores that could not be placed, and why."""
+    warnings: tuple[str, ...]
+    level: float
+    covers: str = COVERS
+
+
+def place(
+    grid: Grid,
+    scores: Sequence[Score],
+    *,
+    scale: str = "logit",
+    level: float = 0.95,
+    resamples: int = RESAMPLES,
+    seed: int = SEED,
+) -> Placement:
+    """Place a model among those of a grid, on each shift for which it has both accuracies."""
+    own, skipped, warnings = _matched(grid, scores)
+    standings = []
+    for name, (setting, score) in own.items():
+        if setting.clean is None:
+            continue
+        if setting.clean not in own:
+            skipped.append((name, f"its standard accuracy {setting.clean} is not among the scores"))
+            continue
+        try:
+            baseline = fit_shift(grid, name, scale=scale)
+        except OptionError as error:
+            skipped.append((name, str(error)))
+            continue
+        clean = own[setting.clean][1]
+        standings.append(_standing(grid, setting, baseline, clean, score, level, resamples, seed))
+    if not standings and not skipped:
+        raise OptionError(
+            f"scores must have a shift of the grid {grid.name} and its standard accuracy, got "
+            f"{', '.join(own) or 'none of its settings'}"
+        )
+    corrected = holm([one.p for one in standings if one.p is not None])
+    places = iter(corrected)
+    standings = [one if one.p is None else replace(one, p_holm=float(next(places))) for one in standings]
+    return Placement(grid.name, tuple(standings), tuple(skipped), tuple(warnings), level)
+
+
+Own = dict[str, tuple[Setting, Score]]
+
+
+def _matched(grid: Grid, scores: Sequence[Score]) -> tuple[Own, list[tuple[str, str]], list[str]]:
+    """Scores by the grid's settings, means of settings included; what is not in the grid; warnings."""
+    own: Own = {}
+    skipped, warnings = [], []
+    for score in scores:
+        try:
+            setting = grid.setting(score.setting)
+        except BeaufortError as error:
+            skipped.append((score.setting, str(error)))
+            continue
+        if setting.name in own:
+            raise OptionError(f"settings must be distinct, got {setting.name!r} twice")
+        own[setting.name] = (setting, score)
+        warnings += _differences(setting, score)
+    for name, setting in grid.aggregates.items():
+        if name not in own and all(member in own for member in setting.members):
+            members = [own[member][1] for member in setting.members]
+            sizes = [one.images for one in members if one.images is not None]
+            mean = float(np.mean([one.accuracy for one in members]))
+            own[name] = (setting, Score(name, mean, min(sizes, default=None)))
+    if own and all(score.accuracy <= 1 for _, score in own.values()):
+        warnings.append("every accuracy is at most 1; they are read as percentages, not as shares")
+    if caveat := grid.facts.get("caveat"):
+        warnings.append(f"the grid {grid.name}: {caveat}")
+    return own, skipped, warnings
+
+
+def _differences(setting: Setting, score: Score) -> list[str]:
+    found = []
+    words = {"subset": f"among the classes of {setting.classes} alone", "all": "among all classes"}
+    if score.convention is None and setting.classes:
+        found.append(
+            f"{setting.name}: the reference answers {words['subset']}; the scores do not say their convention"
+        )
+    elif score.convention is not None and score.convention != setting.convention:
+        found.append(
+            f"{setting.name}: the reference answers {words[setting.convention]}, the scores say "
+            f"{score.convention!r}: the two are not comparable"
+        )
+    if score.preprocessing not in {None, "own"}:
+        found.append(
+            f"{setting.name}: the reference uses each model's own resize and crop, the scores say "
+            f"{score.preprocessing!r}"
+        )
+    larger = setting.images is not None and (score.images or 0) > setting.images
+    if larger and not setting.members:
+        found.append(
+            f"{setting.name}: n is {score.images:,}, the reference's set has {setting.images:,} images"
+        )
+    return found
+
+
+def _standing(
+    grid: Grid,
+    setting: Setting,
+    baseline: Baseline,
+    clean: Score,
+    shifted: Score,
+    level: float,
+    resamples: int,
+    seed: int,
+) -> Standing:
+    assert setting.clean is not None
+    reference = grid.setting(setting.clean)
+    sizes = [
+        float(score.images or one.images or np.nan) for score, one in ((clean, reference), (shifted, setting))
+    ]
+    (found,) = measure(
+        baseline,
+        [("", "")],
+        np.array([clean.accuracy]),
+        np.array([shifted.accuracy]),
+        *(np.array([size]) for size in sizes),
+        level=level,
+        resamples=resamples,
+        seed=seed,
+    )
+    x, y = grid.column(reference.name), grid.column(setting.name)
+    rows = np.flatnonzero(~(np.isnan(x) | np.isnan(y)))
+    rho = y[rows] - baseline.predict(x[rows])
+    rows, rho = rows[~np.isnan(rho)], rho[~np.isnan(rho)]
+    near = _similar(x[rows], clean.accuracy)
+    own_rho = np.nan if found.rho is None else found.rho
+    lower = (rho[near] < own_rho).sum() + 0.5 * (rho[near] == own_rho).sum()
+    nearest = _nearest(baseline.scale, x[rows], y[rows], clean.accuracy, shifted.accuracy)
+    return Standing(
+        reference.name,
+        setting.name,
+        found,
+        _p_value(found, level),
+        None,
+        100 * float(lower) / len(near),
+        len(near),
+        (float(x[rows][near].min()), float(x[rows][near].max())),
+        tuple(
+            Neighbor(
+                grid.models[rows[i]],
+                grid.types[rows[i]],
+                float(x[rows[i]]),
+                float(y[rows[i]]),
+                float(rho[i]),
+            )
+            for i in nearest
+        ),
+        float(np.sqrt(np.mean(rho[grid.fitted[rows]] ** 2))),
+    )
+
+
+def _similar(clean: Floats, own: float) -> NDArray[np.intp]:
+    distance = np.abs(clean - own)
+    near = np.flatnonzero(distance <= NEAR_POINTS)
+    return near if len(near) >= NEAR_FEWEST else np.argsort(distance, kind="stable")[:NEAR_FEWEST]
+
+
+def _nearest(scale: str, x: Floats, y: Floats, clean: float, shifted: float) -> NDArray[np.intp]:
+    """By distance on the stretched axes, where 0 and 100 are taken as close to that."""
+    stretch = get_scale(scale).forward
+    dx, dy = (
+        stretch(np.clip(column, 0.01, 99.99)) - stretch(np.clip([own], 0.01, 99.99))
+        for column, own in ((x, clean), (y, shifted))
+    )
+    return np.argsort(np.hypot(dx, dy), kind="stable")[:NEIGHBORS]
+
+
+def _p_value(found: Effective, level: float) -> float | None:
+    if found.rho is None or found.interval is None:
+        return None
+    reach = found.rho - found.interval.low if found.rho > 0 else found.interval.high - found.rho
+    error = reach / NormalDist().inv_cdf((1 + level) / 2)
+    return 2 * NormalDist().cdf(-abs(found.rho) / error)

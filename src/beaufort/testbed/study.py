@@ -1,0 +1,197 @@
+"""The study of natural shifts: the paper's figures and numbers again, and what changed since."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from beaufort.testbed._axes import Axes, point_range
+from beaufort.testbed._drawing import Drawing
+from beaufort.testbed._files import write_file
+from beaufort.testbed._study_tables import since_csv, study_text
+from beaufort.testbed.correlate import correlate, correlation_table, natural_shifts
+from beaufort.testbed.effective import effective_robustness
+from beaufort.testbed.figures import correlation_panel, legend, scatter_panel, write_drawing
+from beaufort.testbed.grid import Grid
+from beaufort.testbed.load import load_grid
+from beaufort.testbed.looks import looks, title
+from beaufort.testbed.relative import relative_robustness
+from beaufort.testbed.since import Since, since_2020
+
+__all__ = ["HIDDEN", "write_study"]
+
+HIDDEN = {
+    "imagenetv2": 55,
+    "objectnet": 55,
+    "vid-robust": 92,
+    "ytbb-robust": 95,
+    "vid-robust-pm10": 49,
+    "ytbb-robust-pm10": 45,
+    "imagenet-a": 75,
+}
+"""The paper's figures do not draw models below these standard accuracies; its numbers count them."""
+
+_W, _H = 360, 300
+_LEFT, _TOP, _GAP_X, _GAP_Y = 62, 34, 88, 82
+
+
+def write_study(folder: Path | str) -> Iterator[Path]:
+    """Write all figures and tables; yields each path when it is there."""
+    target = Path(folder)
+    paper, timm = load_grid("paper"), load_grid("timm")
+    since = since_2020(paper=paper, timm=timm)
+    figures = {
+        "figure-1-definition.svg": _definition(paper),
+        "figure-2-dataset-shifts.svg": _panels(
+            paper, ["imagenetv2", "objectnet", "vid-robust", "ytbb-robust"]
+        ),
+        "figure-3-consistency.svg": _panels(paper, ["vid-robust-pm10", "ytbb-robust-pm10"]),
+        "figure-4-imagenet-a.svg": _panels(paper, ["imagenet-a"]),
+        "figure-5-synthetic-natural.svg": _synthetic(paper),
+        "figure-6-interventions.svg": _interventions(paper),
+        "figure-7-since-2020.svg": _since(timm, since),
+        "figure-8-correlations.svg": _heat_map(paper),
+    }
+    for name, drawing in figures.items():
+        yield write_drawing(drawing, target / name)
+    for name, text in {"README.md": study_text(paper, since), "since-2020.csv": since_csv(since)}.items():
+        yield write_file(target / name, text.encode())
+
+
+def _box(place: int, columns: int = 2) -> tuple[float, float, float, float]:
+    row, column = divmod(place, columns)
+    return _LEFT + column * (_W + _GAP_X), _TOP + row * (_H + _GAP_Y), _W, _H
+
+
+def _sheet(count: int, columns: int = 2) -> Drawing:
+    rows = -(-count // columns)
+    width = _LEFT + min(count, columns) * (_W + _GAP_X) - _GAP_X + 16
+    return Drawing(width, _TOP + rows * (_H + _GAP_Y) + (24 if count > 1 else 42))
+
+
+def _key(drawing: Drawing, grid: Grid, *, lines: bool = True) -> None:
+    height = 24 if drawing.width > 500 else 42
+    legend(drawing, grid, (_LEFT - 20, drawing.height - height), width=drawing.width - _LEFT, lines=lines)
+
+
+def _panels(grid: Grid, shifts: list[str]) -> Drawing:
+    drawing = _sheet(len(shifts))
+    for place, shift in enumerate(shifts):
+        scatter_panel(drawing, _box(place), grid, shift, least=HIDDEN[shift])
+    _key(drawing, grid)
+    return drawing
+
+
+def _definition(grid: Grid) -> Drawing:
+    """ρ and τ of one model: a ResNet-50 that saw more data, and the one it was made from."""
+    model, base, shift = "resnet50_swsl", "resnet50", "imagenetv2"
+    drawing = _sheet(1)
+    axes = scatter_panel(
+        drawing,
+        _box(0),
+        grid,
+        shift,
+        least=73,
+        intervals=False,
+        heading="Effective (ρ) and relative (τ) robustness",
+    )
+    (one,) = effective_robustness(grid, shift, select=[model]).models
+    (pair,) = relative_robustness(grid, shift, select=[model]).models
+    assert one.expected is not None
+    assert pair.pair.base == base
+    x = float(axes.x(one.clean))
+    base_x = float(axes.x(grid.column("val")[grid.place_of[base]]))
+    top, line, low = (float(axes.y(value)) for value in (one.shifted, one.expected, pair.base_shifted))
+    drawing.lines([[(x, top), (x, line)]], "#111", width=2.2)
+    drawing.text((x - 6, (top + line) / 2 - 2), f"ρ = {one.rho:+.1f}", anchor="end", bold=True)
+    drawing.lines([[(base_x, low), (x + 26, low)], [(x, top), (x + 26, top)]], "#111", width=0.8, dash=(2, 2))
+    drawing.lines([[(x + 26, top), (x + 26, low)]], "#111", width=2.2)
+    drawing.text((x + 32, (top + low) / 2 + 10), f"τ = {pair.tau:+.1f}", bold=True)
+    drawing.dots([(x, top), (base_x, low)], "#111", radius=4, opacity=1)
+    drawing.text((x - 8, top - 16), model, anchor="end")
+    drawing.text((base_x + 8, low + 14), base)
+    _key(drawing, grid)
+    return drawing
+
+
+def _synthetic(grid: Grid) -> Drawing:
+    drawing = _sheet(2)
+    for place, (synthetic, heading) in enumerate(
+        (("avg_corruptions", "Corruptions"), ("avg_pgd", "PGD attacks"))
+    ):
+        found = correlate(grid, synthetic, "imagenetv2", select=["v1"])
+        correlation_panel(drawing, _box(place), grid, found, heading=heading)
+    _key(drawing, grid, lines=False)
+    return drawing
+
+
+def _interventions(grid: Grid) -> Drawing:
+    """Is an intervention useful? Only in the upper right quarter: ρ > 0 and τ > 0."""
+    drawing = _sheet(4)
+    for place, shift in enumerate(("imagenetv2", "objectnet", "vid-robust-pm10", "ytbb-robust-pm10")):
+        rho = {one.model: one.rho for one in effective_robustness(grid, shift).models}
+        found = [
+            one for one in relative_robustness(grid, shift).models if rho.get(one.pair.model) is not None
+        ]
+        x = np.array([rho[one.pair.model] for one in found], np.float64)
+        y = np.array([one.tau for one in found])
+        axes = Axes(*_box(place), point_range(x), point_range(y), "linear")
+        useful = int(((x > 0) & (y > 0)).sum())
+        heading = f"{title(grid.setting(shift).name)}: {useful} of {len(found)} useful"
+        axes.frame(drawing, "effective robustness ρ", "relative robustness τ", heading, unit="points")
+        drawing.lines(
+            [axes.clipped([0, 0], axes.y_range), axes.clipped(axes.x_range, [0, 0])], "#555", dash=(4, 3)
+        )
+        rows = np.array([grid.place_of[one.pair.model] for one in found])
+        for look in looks(grid):
+            chosen = look.models[rows]
+            drawing.dots(axes.points(x[chosen], y[chosen]), look.color)
+    _key(drawing, grid, lines=False)
+    return drawing
+
+
+def _since(timm: Grid, since: list[Since]) -> Drawing:
+    drawing = _sheet(len(since))
+    for place, one in enumerate(since):
+        scatter_panel(
+            drawing,
+            _box(place),
+            timm,
+            one.shift,
+            baseline=one.baseline,
+            intervals=False,
+            least=60,
+            heading=f"{title(one.shift)}, baseline of 2020",
+        )
+    _key(drawing, timm)
+    return drawing
+
+
+def _heat_map(grid: Grid) -> Drawing:
+    """Pearson's correlation of every synthetic with every natural shift; blue is negative, red positive."""
+    naturals = natural_shifts(grid)
+    found = correlation_table(grid)
+    names = list(dict.fromkeys(one.synthetic for one in found))
+    left, top, wide, high = 210, 150, 56, 17
+    drawing = Drawing(left + wide * len(naturals) + 20, top + high * len(names) + 20)
+    for column, name in enumerate(naturals):
+        drawing.text((left + wide * (column + 0.5) + 4, top - 8), title(name), size=10, upward=True)
+    for place, one in enumerate(found):
+        row, column = divmod(place, len(naturals))
+        at = left + wide * column, top + high * row
+        if column == 0:
+            label = title(one.synthetic).removeprefix("imagenet-c.").replace("_", " ")
+            drawing.text((left - 8, at[1] + 12), label, size=10, anchor="end")
+        drawing.box(at, (wide - 1, high - 1), _diverging(one.pearson))
+        ink = "#fff" if abs(one.pearson) > 0.6 else "#222"
+        text = f"{one.pearson:.2f}".replace("-", "−")
+        drawing.text((at[0] + wide / 2, at[1] + 12), text, size=10, anchor="middle", color=ink)
+    return drawing
+
+
+def _diverging(r: float) -> str:
+    strong = np.array((0x1A, 0x5F, 0xA8) if r < 0 else (0xB0, 0x3A, 0x10), float)
+    mixed = np.round(255 + (strong - 255) * min(abs(r), 1)).astype(int)
+    return "#" + "".join(f"{part:02x}" for part in mixed)

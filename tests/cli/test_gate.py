@@ -1,0 +1,262 @@
+"""`beaufort gate` and `power` as a person types them."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from typer.testing import CliRunner
+
+from beaufort.cli._app import app
+from beaufort.store import FileStore
+
+Fill = Callable[..., FileStore]
+
+
+def invoke(*arguments: str, code: int = 0, env: dict[str, str] | None = None) -> str:
+    result = CliRunner().invoke(app, list(arguments), env=env)
+    assert result.exit_code == code, result.output
+    return result.output
+
+
+@pytest.fixture
+def store(fill: Fill) -> str:
+    return fill("s", {"good": 0.9, "bad": 0.8, "twin": 0.9}).location
+
+
+def test_three_answers_have_three_codes(store: str) -> None:
+    passed = invoke("gate", "good", "--baseline", "bad", "--store", store)
+    assert passed.splitlines()[-1] == "gate: passed (300 images, 95 % intervals)"
+    assert "the limit is kept over the whole interval" in passed
+    failed = invoke("gate", "bad", "--baseline", "good", "--store", store, code=1)
+    assert "gate: failed" in failed
+    assert re.search(
+        r"^failed: Mean accuracy at most 1 point worse than .*: drop \+\d\.\d\d points", failed, re.M
+    )
+    unknown = invoke("gate", "good", "--baseline", "twin", "--store", store, code=3)
+    assert "gate: undecided" in unknown
+    assert re.search(r"about [\d,]+ images would decide it, if the value stays as measured", unknown)
+
+
+def test_the_old_rule_is_kept_by_name(store: str) -> None:
+    text = invoke("gate", "good", "--baseline", "twin", "--store", store, "--rule", "significance")
+    assert "gate: passed" in text
+    assert "the rule does not ask how sure that is" in text
+    failed = invoke("gate", "bad", "--baseline", "good", "--store", store, "--rule", "significance", code=1)
+    assert "more than chance" in failed
+    assert "rule must be one of" in invoke("gate", "good", "--store", store, "--rule", "x", code=2)
+
+
+def test_floors_need_no_baseline(store: str) -> None:
+    text = invoke(
+        "gate", "good", "--store", store, "--min-clean", "50", "--min-worst", "50", "--require", "50"
+    )
+    assert len(re.findall(r"^passed: ", text, re.M)) == 3
+    text = invoke("gate", "good", "--store", store, "--min-clean", "50", "--require", "99", code=1)
+    assert "failed: Mean accuracy at least 99 %" in text
+    text = invoke("gate", "good", "--store", store, "--metric", "mce", "--require", "900")
+    assert "passed: mCE at most 900 %" in text
+    invoke("gate", "good", "--store", store, "--min-clean", "101", code=2)
+    assert "needs an older model or a limit" in invoke("gate", "good", "--store", store, code=2)
+
+
+def test_a_model_against_itself(store: str) -> None:
+    text = invoke("gate", "good", "--baseline", "good", "--store", store, "--max-drop", "0")
+    assert "no drop, as it is the same model" in text
+    assert "at most 0 points worse" in text
+
+
+def test_one_image(fill: Fill) -> None:
+    one = fill("one", {"net": 9.0}, images=1).location
+    text = invoke("gate", "--store", one, "--min-clean", "90", code=3)
+    assert "100.00 % [2.50, 100.00]" in text
+    assert "(1 image, 95 % intervals)" in text
+
+
+def test_what_cannot_be_judged_ends_with_two(
+    fill: Fill, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    new = fill("new", {"net": 0.9}).location
+    other = fill("other", {"net": 0.9}, seed=3).location
+    assert "seeds 0 and 3" in invoke("gate", "--store", new, "--baseline", other, code=2)
+    missing = str(tmp_path / "nothing")
+    assert "no answers" in invoke("gate", "--store", missing, "--min-clean", "1", code=2)
+    assert "no answers" in invoke("gate", "--store", new, "--baseline", "memory://nothing-here", code=2)
+    assert "cannot be read" in invoke(
+        "gate", "--store", new, "--min-clean", "1", "--cluster-by", "no.csv:x", code=2
+    )
+    unwritable = str(tmp_path / "no" / "folder" / "\0")
+    invoke("gate", "--store", new, "--min-clean", "1", "--junit", unwritable, code=2)
+
+    def broken(*_: object, **__: object) -> None:
+        raise RuntimeError("a mistake of the program")
+
+    monkeypatch.setattr("beaufort.results.gate", broken)
+    told = CliRunner().invoke(app, ["gate", "--store", new, "--min-clean", "1"])
+    assert told.exit_code == 2
+    assert "a mistake of the program" in told.output
+
+
+@pytest.mark.parametrize("damage", [b"", b"PAR1 and nothing else PAR1", None])
+def test_a_damaged_store_ends_with_two(fill: Fill, damage: bytes | None) -> None:
+    store = fill("s", {"net": 0.9})
+    for path in sorted(Path(store.location).rglob("*.parquet")):
+        content = path.read_bytes()
+        half = len(content) // 2
+        path.write_bytes(content[:half] + b"\0" * 40 + content[half + 40 :] if damage is None else damage)
+    invoke("gate", "--store", store.location, "--min-clean", "1", code=2)
+
+
+def test_json_has_every_check(store: str) -> None:
+    text = invoke(
+        "gate", "good", "--baseline", "twin", "--store", store, "--min-clean", "50", "--json", code=3
+    )
+    facts = json.loads(text)
+    assert (facts["answer"], facts["metric"], facts["images"]) == ("undecided", "mean_accuracy", 300)
+    drop, clean = facts["checks"]
+    assert (drop["name"], drop["answer"], drop["limit"], drop["bound"]) == ("drop", "undecided", 0.01, "most")
+    assert drop["low"] < drop["value"] < drop["high"]
+    assert drop["images_needed"] > 300
+    assert (clean["answer"], clean["images_needed"]) == ("passed", None)
+
+
+def test_junit_is_not_green_where_nothing_is_known(store: str, tmp_path: Path) -> None:
+    file = tmp_path / "gate.xml"
+    invoke(
+        *("gate", "good", "--baseline", "twin", "--store", store, "--min-clean", "50", "--junit", str(file)),
+        code=3,
+    )
+    root = ElementTree.parse(file).getroot()
+    assert (root.get("tests"), root.get("failures")) == ("2", "1")
+    drop, clean = root.iter("testcase")
+    failure = drop.find("failure")
+    assert failure is not None
+    assert failure.get("type") == "undecided"
+    assert clean.find("failure") is None
+
+
+def test_names_are_only_text(fill: Fill, tmp_path: Path) -> None:
+    store = fill("s", {"<b>|a\x1b[31m": 0.9}).location
+    summary, junit = tmp_path / "summary.md", tmp_path / "gate.xml"
+    env = {"GITHUB_STEP_SUMMARY": str(summary)}
+    text = invoke(
+        *("gate", "--store", store, "--min-clean", "50", "--github-summary", "--junit", str(junit)), env=env
+    )
+    assert "\x1b" not in text
+    case = next(ElementTree.parse(junit).getroot().iter("testcase"))
+    assert case.get("classname", "").startswith("beaufort.gate.<b>|a")
+    assert "\\<b\\>\\|a" in summary.read_text(encoding="utf-8")
+
+
+def test_github_summary_is_appended(store: str, tmp_path: Path) -> None:
+    summary = tmp_path / "summary.md"
+    summary.write_text("before\n", encoding="utf-8")
+    arguments = ("gate", "bad", "--baseline", "good", "--store", store, "--github-summary")
+    invoke(*arguments, code=1, env={"GITHUB_STEP_SUMMARY": str(summary)})
+    lines = summary.read_text(encoding="utf-8").splitlines()
+    assert lines[:2] == ["before", "### ❌ Robustness gate: failed"]
+    assert any(line.startswith("| failed | Mean accuracy at most 1 point worse") for line in lines)
+    assert "GITHUB_STEP_SUMMARY" in invoke(*arguments, code=2, env={"GITHUB_STEP_SUMMARY": ""})
+
+
+def columns(folder: Path, images: int, size: int) -> str:
+    rows = (f"digit/{i},{'ab'[i % 2]},{i // size}" for i in range(images))
+    path = folder / "digits.csv"
+    path.write_text("\n".join(["id,camera,patient", *rows]), encoding="utf-8")
+    return str(path)
+
+
+def test_clusters(store: str, tmp_path: Path) -> None:
+    file = columns(tmp_path, 300, 30)
+    arguments = ("gate", "bad", "--baseline", "good", "--store", store)
+    text = invoke(*arguments, "--cluster-by", f"{file}:patient", code=3)
+    assert "300 images in 10 clusters, 95 % intervals over clusters" in text
+    assert re.search(r"about [\d,]+ clusters would decide it", text)
+    assert "did you mean 'patient'" in invoke(*arguments, "--cluster-by", f"{file}:patients", code=2)
+
+
+def test_power_from_accuracies() -> None:
+    text = invoke("power", "--suite", "imagenet-c", "--accuracy", "40", "--drop", "3", "--probability", "90")
+    first, fails, passes = text.splitlines()
+    assert first.startswith("imagenet-c@1, mCE, at most 1 point worse; from the stated accuracy, if ")
+    assert re.match(r"about [\d,]+ images: a gate fails a model that is 3 points worse, with .* 90 %", fails)
+    assert re.match(r"about [\d,]+ images: a gate passes a model that is as good as the old one", passes)
+    strict = invoke("power", "--suite", "cifar10-c", "--accuracy", "70", "--drop", "1", "--max-drop", "0")
+    assert "no number of images lets an equally good model pass" in strict
+    assert "drop must be above max_drop" in invoke(
+        "power", "--suite", "cifar10-c", "--accuracy", "70", "--drop", "1", code=2
+    )
+    assert "needs --suite" in invoke("power", "--accuracy", "70", "--drop", "2", code=2)
+
+
+def test_power_from_a_store(store: str, tmp_path: Path) -> None:
+    two = json.loads(invoke("power", "good", "--baseline", "twin", "--store", store, "--drop", "3", "--json"))
+    assert "measured between good and twin on 300 images" in two["source"]
+    assert two["to_fail"] > 300
+    one = json.loads(invoke("power", "good", "--store", store, "--drop", "3", "--json"))
+    assert "from the accuracy of good" in one["source"]
+    file = columns(tmp_path, 300, 5)
+    text = invoke(
+        *("power", "good", "--baseline", "twin", "--store", store, "--drop", "5"),
+        "--cluster-by",
+        f"{file}:patient",
+    )
+    assert re.search(r"about [\d,]+ clusters \(about [\d,]+ images\)", text)
+    assert "leave out one" in invoke(
+        "power", "good", "--accuracy", "50", "--suite", "mnist-c", "--drop", "2", code=2
+    )
+    assert "--clean needs" in invoke(
+        "power", "good", "--store", store, "--clean", "50", "--drop", "2", code=2
+    )
+
+
+def test_groups_and_trainings_in_compare_and_report(store: str, tmp_path: Path) -> None:
+    file = columns(tmp_path, 300, 30)
+    options = ("--group-by", f"{file}:camera", "--cluster-by", f"{file}:patient", "--seeds", "net=good,twin")
+    text = invoke("compare", "good", "twin", "bad", "--store", store, *options)
+    assert "95 % intervals over 10 clusters of images" in text
+    assert "worst group: " in text
+    assert "net, 2 trainings:" in text
+    facts = json.loads(invoke("compare", "good", "twin", "--store", store, *options, "--json"))
+    assert facts["clusters"] == 10
+    assert set(facts["groups"]["good"]["accuracies"]) == {"a", "b"}
+    assert facts["seeds"][0]["models"] == ["good", "twin"]
+    markdown = invoke("report", store, "--format", "md", *options)
+    assert "| worst group | " in markdown
+    assert "| net | Mean accuracy ↑ | " in markdown
+    rows = invoke("report", store, "--format", "csv", *options)
+    assert re.search(r"^good,,\*,,group_accuracy,0\.\d+,0\.\d+,0\.\d+,10,a$", rows, re.M)
+    assert re.search(r"^net,,,,seeds_mean_accuracy_sd,0\.\d+,,,10,$", rows, re.M)
+    whole = json.loads(invoke("report", store, "--format", "json", *options))
+    assert whole["seeds"][0]["name"] == "net"
+    assert whole["models"][0]["groups"]["worst_name"] in ("a", "b")
+    page = tmp_path / "page.html"
+    invoke("report", store, "-o", str(page), *options)
+    html = page.read_text(encoding="utf-8")
+    assert '<section id="parts"><h2>Groups and trainings</h2>' in html
+    assert '<a href="#parts">Groups and trainings</a>' in html
+
+
+def test_bad_seeds_are_told(store: str) -> None:
+    for text, told in (
+        ("net", "NAME=MODEL"),
+        ("net=good", "at least two"),
+        ("net=good,god", "did you mean 'good'"),
+    ):
+        assert told in invoke("compare", "good", "bad", "--store", store, "--seeds", text, code=2)
+    twice = ("--seeds", "net=good,bad", "--seeds", "net=good,bad")
+    assert "once" in invoke("compare", "good", "bad", "--store", store, *twice, code=2)
+
+
+def test_names_of_groups_are_only_text(fill: Fill, tmp_path: Path) -> None:
+    store = fill("s", {"net": 0.9}, images=30).location
+    path = tmp_path / "x.csv"
+    path.write_text("id,x\n" + "".join(f"digit/{i},<script>{i % 2}\n" for i in range(30)), encoding="utf-8")
+    page = tmp_path / "page.html"
+    invoke("report", store, "-o", str(page), "--group-by", f"{path}:x")
+    assert "<script>1" not in page.read_text(encoding="utf-8")
+    assert "&lt;script&gt;1" in page.read_text(encoding="utf-8")

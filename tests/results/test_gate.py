@@ -1,0 +1,136 @@
+"""The gate's three answers: when each is given, and how often it is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+from beaufort.errors import OptionError
+from beaufort.results import Answer, Check, gate, open_results
+from beaufort.stats import Estimate
+from beaufort.store import FileStore
+
+Fill = Callable[..., FileStore]
+
+
+def check(low: float, value: float, high: float, *, limit: float, upper: bool = True, n: int = 100) -> Check:
+    return Check("drop", "", Estimate(value, low, high, n), limit, upper=upper)
+
+
+def test_the_whole_interval_decides() -> None:
+    assert check(-0.01, 0.0, 0.009, limit=0.01).answer is Answer.PASSED
+    assert check(0.011, 0.02, 0.03, limit=0.01).answer is Answer.FAILED
+    assert check(-0.02, 0.0, 0.02, limit=0.01).answer is Answer.UNDECIDED
+    assert check(0.005, 0.02, 0.03, limit=0.01).answer is Answer.UNDECIDED
+    assert check(0.8, 0.9, 0.95, limit=0.7, upper=False).answer is Answer.PASSED
+    assert check(0.8, 0.9, 0.95, limit=0.96, upper=False).answer is Answer.FAILED
+    assert check(0.8, 0.9, 0.95, limit=0.85, upper=False).answer is Answer.UNDECIDED
+
+
+def test_images_needed_looks_at_the_end_towards_the_limit() -> None:
+    assert check(-0.5, 0.0, 0.02, limit=0.01).images_needed == 400
+    assert check(0.0, 0.02, 0.5, limit=0.01).images_needed == 400
+    assert check(0.0, 0.01, 0.02, limit=0.01).images_needed is None
+
+
+@pytest.mark.parametrize("images", [100, 400])
+def test_at_the_boundary_each_wrong_answer_is_rare(simulation: ModuleType, images: int) -> None:
+    """A drop of exactly what is allowed: neither answer is right; each may come in 2.5 % of all cases."""
+    said = simulation.answers(images, 0.01, 300)
+    assert said["passed"] <= 0.03 * 300
+    assert said["failed"] <= 0.03 * 300
+
+
+def test_clear_cases_are_not_judged_wrongly(simulation: ModuleType) -> None:
+    assert simulation.answers(200, 0.03, 200)["passed"] <= 2
+    assert simulation.answers(200, 0.0, 200)["failed"] <= 2
+
+
+def test_a_right_answer_comes_with_enough_images(simulation: ModuleType) -> None:
+    assert simulation.answers(4000, 0.03, 20)["failed"] >= 18
+    assert simulation.answers(16_000, 0.0, 20)["passed"] >= 18
+
+
+def test_the_old_rule_passes_what_it_cannot_know(simulation: ModuleType) -> None:
+    found = list(simulation.checks(100, 0.03, 100))
+    assert sum(replace(one, rule="significance").answer is Answer.PASSED for one in found) > 40
+    assert sum(one.answer is Answer.PASSED for one in found) <= 3
+
+
+def test_one_image_decides_nothing(fill: Fill) -> None:
+    store = fill("one", {"new": 0.9, "old": 0.9}, images=1)
+    new, old = (open_results(store, models=[name]) for name in ("new", "old"))
+    verdict = gate(new, old, max_drop=0.01)
+    assert verdict.answer is Answer.UNDECIDED
+    assert verdict.drop is not None
+    assert verdict.drop.high - verdict.drop.low > 0.5
+
+
+def test_equal_answers_still_have_an_interval(simulation: ModuleType) -> None:
+    """Models that differ in no answer to 50 images: a drop of a point is not ruled out by that."""
+    equal = simulation.simulate(np.random.default_rng(0), 50, 0.0, same=1.0, other=0.0)
+    verdict = gate(*equal)
+    assert verdict.drop is not None
+    assert verdict.drop.value == 0
+    assert verdict.drop.low < -0.01
+    assert verdict.drop.high > 0.01
+    assert verdict.answer is Answer.UNDECIDED
+
+
+def test_a_model_against_itself_has_no_drop(fill: Fill) -> None:
+    results = open_results(fill("s", {"net": 0.8}))
+    verdict = gate(results, results, max_drop=0.0)
+    assert verdict.ok
+    assert verdict.drop is not None
+    assert verdict.drop.exact
+
+
+def test_floors(fill: Fill) -> None:
+    results = open_results(fill("s", {"net": 0.9}))
+    verdict = gate(results, require=0.5, min_clean=0.5, min_worst=0.5)
+    assert [one.name for one in verdict.checks] == ["value", "clean", "worst"]
+    assert verdict.ok
+    assert verdict.baseline is None
+    assert gate(results, min_clean=0.999).answer is Answer.FAILED
+    worst = gate(results, min_worst=0.78).checks[0]
+    assert worst.answer is Answer.UNDECIDED
+    both = gate(results, require=0.99, min_worst=0.78)
+    assert both.answer is Answer.FAILED
+
+
+def test_mce_must_be_at_most(fill: Fill) -> None:
+    results = open_results(fill("s", {"net": 0.9}))
+    assert gate(results, metric="mce", require=9.0).ok
+    assert gate(results, metric="mce", require=0.5).answer is Answer.FAILED
+
+
+def test_clusters_make_the_gate_less_sure(fill: Fill) -> None:
+    store = fill("s", {"new": 0.85, "old": 0.9})
+    new, old = (open_results(store, models=[name]) for name in ("new", "old"))
+    ids = new.answers("new").ids
+    alone = gate(new, old)
+    together = gate(new, old, clusters={image: str(i // 60) for i, image in enumerate(ids)})
+    assert (together.images, together.clusters) == (300, 5)
+    assert together.drop is not None
+    assert alone.drop is not None
+    assert together.drop.half_width > 2 * alone.drop.half_width
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({}, "older model or a limit"),
+        ({"min_clean": 80}, "min_clean must be a share from 0 to 1, got 80"),
+        ({"require": float("nan")}, "require must be"),
+        ({"min_clean": 0.5, "rule": "hope"}, "rule must be one of"),
+        ({"min_clean": 0.5, "max_drop": -1}, "max_drop must be"),
+        ({"min_clean": 0.5, "metric": "mcee"}, "did you mean 'mce'"),
+    ],
+)
+def test_bad_options_are_told(fill: Fill, options: dict[str, float], told: str) -> None:
+    with pytest.raises(OptionError, match=told):
+        gate(open_results(fill("s", {"net": 0.9})), **options)

@@ -1,0 +1,253 @@
+"""The page of a grid in a real browser: Debian's chromium, driven by playwright."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from beaufort.testbed import (
+    Grid,
+    Knee,
+    Line,
+    accuracy_intervals,
+    coefficient_intervals,
+    correlate,
+    fit_shift,
+    load_grid,
+)
+from beaufort.testbed.page import to_page, write_page
+from beaufort.testbed.scores import Score
+
+pytest.importorskip("playwright", reason="playwright is not installed; the extra dev has it")
+from playwright.sync_api import Page
+
+SMOOTH_MS = 200
+EVIL = "</script><img src=x onerror=alert(1)>"
+Opener = Callable[..., Page]
+
+
+@pytest.fixture(scope="module")
+def page_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    own = [Score("val", 80.1, 50_000), Score("imagenetv2", 72.0, 10_000), Score("unknown", 3.0)]
+    target = tmp_path_factory.mktemp("page") / "testbed.html"
+    return write_page(load_grid("paper"), target, own=own, own_name=EVIL)
+
+
+@pytest.fixture(scope="module")
+def timm_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_page(load_grid("timm"), tmp_path_factory.mktemp("page") / "timm.html", y="imagenet-r")
+
+
+def choose(page: Page, setting: str, *, across: bool = False) -> None:
+    page.select_option("#x" if across else "#y", label=setting)
+
+
+PICTURE = """id => {
+  const canvas = document.getElementById(id), blank = document.createElement('canvas');
+  [blank.width, blank.height] = [canvas.width, canvas.height];
+  const url = canvas.toDataURL();
+  return url === blank.toDataURL() ? '' : url;
+}"""
+
+
+def test_the_fits_are_those_of_the_library(show: Opener, page_file: Path, paper: Grid) -> None:
+    page = show(page_file)
+    for title, shift in (
+        ("ImageNetV2", "imagenetv2"),
+        ("ObjectNet", "objectnet"),
+        ("mean over PGD attacks", "avg_pgd"),
+    ):
+        choose(page, title)
+        line = fit_shift(paper, shift)
+        assert isinstance(line, Line)
+        text = page.inner_text("#fit-text").replace("−", "-")
+        ends, _ = coefficient_intervals(line)
+        assert f"slope {line.slope:.3f} [{ends.low:.3f}, {ends.high:.3f}]" in text
+        assert f"intercept {line.intercept:.3f}, r² {line.r2:.2f}, n {line.n}" in text
+    choose(page, "ImageNet-A")
+    knee = fit_shift(paper, "imagenet-a")
+    assert isinstance(knee, Knee)
+    text = page.inner_text("#fit-text").replace("−", "-")
+    for side in (knee.left, knee.right):
+        ends, _ = coefficient_intervals(side)
+        assert f"slope {side.slope:.3f} [{ends.low:.3f}, {ends.high:.3f}]" in text
+        assert f"n {side.n}" in text
+    page.select_option("#scale", "linear")
+    choose(page, "ImageNetV2")
+    straight = fit_shift(paper, "imagenetv2", scale="linear")
+    assert isinstance(straight, Line)
+    assert f"slope {straight.slope:.3f} [" in page.inner_text("#fit-text")
+
+
+def test_rho_and_intervals_are_those_of_the_library(show: Opener, page_file: Path, paper: Grid) -> None:
+    page = show(page_file)
+    page.fill("#search", "resnet152-imagenet11k")
+    text = page.inner_text("#found").replace("−", "-")
+    assert "ρ = +2.09 points" in text
+    row = paper.place_of["resnet152-imagenet11k"]
+    for setting in ("val", "imagenetv2"):
+        value, n = paper.column(setting)[[row]], paper.images(setting)[[row]]
+        low, high = accuracy_intervals(value, n)
+        assert f"{value[0]:.2f} % [{low[0]:.2f}, {high[0]:.2f}]" in text
+    assert page.locator("#table tbody tr").count() == 1
+    page.fill("#search", "instagram")
+    assert page.inner_text("#found") == "4 of 202 models"
+    assert page.locator("#table tbody tr").count() == 4
+    assert page.evaluate(PICTURE, "over")
+    page.fill("#search", "")
+    assert not page.evaluate(PICTURE, "over")
+
+
+def test_pointing_tells_a_model(show: Opener, page_file: Path, paper: Grid) -> None:
+    page = show(page_file)
+    box = page.locator("#plot").bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + 5, box["y"] + 5)
+    assert page.locator("#tip").is_hidden()
+    page.locator("#stage").scroll_into_view_if_needed()
+    box = page.locator("#plot").bounding_box()
+    assert box is not None
+    for share in np.linspace(0.2, 0.98, 300):  # along the baseline there are models
+        page.mouse.move(box["x"] + share * box["width"], box["y"] + (1 - share) * box["height"] * 0.9)
+        if page.locator("#tip").is_visible():
+            break
+    text = page.inner_text("#tip")
+    assert re.search(r"ImageNet: [\d.]+ % \[[\d.]+, [\d.]+\]", text)
+    assert text.splitlines()[0] in paper.models
+    page.mouse.move(box["x"] + box["width"] + 30, box["y"])
+    assert page.locator("#tip").is_hidden()
+
+
+def test_any_two_settings(show: Opener, page_file: Path) -> None:
+    page = show(page_file)
+    assert page.locator("#y option").count() == 213 + 39
+    before = page.evaluate(PICTURE, "plot")
+    choose(page, "pgd.linf.eps2")
+    assert page.input_value("#x") == page.locator(
+        "#x option", has_text=re.compile("^ImageNet$")
+    ).get_attribute("value")
+    choose(page, "imagenet-c.fog.3_on-disk", across=True)
+    assert "imagenet-c.fog.3_on-disk → pgd.linf.eps2" in page.inner_text("#fit-text")
+    assert page.evaluate(PICTURE, "plot") not in {"", before}
+    choose(page, "ObjectNet")
+    assert "ImageNet (classes of ObjectNet) → ObjectNet" in page.inner_text("#fit-text")
+
+
+def test_types_can_be_hidden(show: Opener, page_file: Path) -> None:
+    page = show(page_file)
+    page.fill("#search", "instagram")
+    page.click("#types button:has-text('more data')")
+    assert page.inner_text("#found") == "0 of 172 models"
+    page.click("#types button:has-text('more data')")
+    assert page.inner_text("#found") == "4 of 202 models"
+
+
+def test_the_own_model_is_there_and_harmless(show: Opener, page_file: Path) -> None:
+    page = show(page_file)
+    assert page.locator("tr.chosen th").all_inner_texts() == [EVIL]
+    assert page.locator("main img").count() == 0
+    choose(page, "ObjectNet")
+    assert page.locator("tr.chosen").count() == 0
+
+
+def test_correlations(show: Opener, page_file: Path, paper: Grid) -> None:
+    page = show(page_file)
+    assert page.locator("#cells button").count() == 45 * 9
+    page.locator("#cells tr", has_text="mean over PGD attacks").locator("button").nth(4).click()
+    found = correlate(paper, "avg_pgd", "vid-robust-pm10")
+    text = page.inner_text("#pair-text")
+    assert f"Pearson +{found.pearson:.2f} over {found.n} models" in text
+    assert page.evaluate(PICTURE, "plot2")
+
+
+def test_timm_has_no_correlations(show: Opener, timm_file: Path) -> None:
+    page = show(timm_file)
+    assert page.locator("#correlation").count() == 0
+    assert page.locator("#fits-table tbody tr").count() == 6
+
+
+def test_light_and_dark(show: Opener, page_file: Path) -> None:
+    color = "getComputedStyle(document.body).backgroundColor"
+    light, dark = (show(page_file, color_scheme=scheme) for scheme in ("light", "dark"))
+    assert light.evaluate(color) != dark.evaluate(color)
+    dark.click("#theme")
+    assert dark.evaluate(color) == light.evaluate(color)
+
+
+@pytest.mark.parametrize("width", [320, 390, 768])
+def test_a_phone_does_not_scroll_sideways(show: Opener, page_file: Path, timm_file: Path, width: int) -> None:
+    for path in (page_file, timm_file):
+        page = show(path, viewport={"width": width, "height": 800})
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, path
+
+
+def test_without_scripts_there_is_a_figure(show: Opener, page_file: Path) -> None:
+    page = show(page_file, java_script_enabled=False)
+    assert page.locator(".without-script svg").is_visible()
+    assert page.locator("#fits-table").is_visible()
+    assert page.locator(".controls").is_hidden()
+
+
+TIMED = """([id, value, kind]) => new Promise((done) => {
+  const start = performance.now();
+  const element = document.querySelector(id);
+  element.value = value;
+  element.dispatchEvent(new Event(kind, { bubbles: true }));
+  requestAnimationFrame(() => requestAnimationFrame(() => done(performance.now() - start)));
+})"""
+
+MOVES = """() => new Promise((done) => {
+  const canvas = document.getElementById('plot'), box = canvas.getBoundingClientRect();
+  let i = 0;
+  const start = performance.now();
+  const step = () => {
+    const [x, y] = [box.left + box.width * (0.3 + 0.006 * i), box.top + box.height * (0.7 - 0.005 * i)];
+    canvas.dispatchEvent(new PointerEvent('pointermove', { clientX: x, clientY: y }));
+    i += 1;
+    if (i < 100) step(); else done((performance.now() - start) / 100);
+  };
+  step();
+})"""
+
+
+def test_thousands_of_models_are_smooth(show: Opener, timm_file: Path) -> None:
+    page = show(timm_file)
+    shortest: dict[str, float] = {}
+    for setting in ("1", "2", "3"):
+        for name, words in (
+            ("setting", ["#y", setting, "change"]),
+            ("search", ["#search", "resnet", "input"]),
+            ("clear", ["#search", "", "input"]),
+            ("axes", ["#scale", "linear", "change"]),
+            ("axes back", ["#scale", "logit", "change"]),
+        ):
+            shortest[name] = min(page.evaluate(TIMED, words), shortest.get(name, 1e9))
+    shortest["pointing"] = page.evaluate(MOVES)
+    print({name: round(taken, 1) for name, taken in shortest.items()})
+    assert max(shortest.values()) < SMOOTH_MS, shortest
+    assert shortest["pointing"] < 16, shortest
+
+
+def test_equal_input_gives_equal_bytes(paper: Grid) -> None:
+    assert to_page(paper) == to_page(paper)
+
+
+def test_names_of_a_file_are_harmless(show: Opener, tmp_path: Path) -> None:
+    path = tmp_path / "<b>grid.csv"
+    rows = [f"{EVIL}{i},{60 + 5 * i},{50 + 6 * i}" for i in range(5)]
+    path.write_text("\n".join(["model,<i>clean,<u>shifted", *rows]) + "\n")
+    page = show(write_page(load_grid(path), tmp_path / "page.html", y="<u>shifted", x="<i>clean"))
+    assert page.locator("#table tbody th").count() == 5
+    assert page.locator("#table tbody th").first.inner_text().startswith(EVIL)
+    assert page.locator("main img, main b, h1 b, main u, h1 i").count() == 0
+    assert "<b>grid" in page.inner_text("h1")
+
+
+def test_small_grids_have_a_page(show: Opener, small: Path) -> None:
+    page = show(write_page(load_grid(small), small.parent / "small.html", y="shifted", x="clean"))
+    assert "slope 0.900" in page.inner_text("#fit-text")
+    assert "(" not in page.locator("#table tbody").inner_text()

@@ -1,0 +1,196 @@
+"""`beaufort testbed` and `beaufort place` as a person types them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from beaufort.cli._app import app
+from beaufort.store import FileStore
+
+
+def invoke(*arguments: str, code: int = 0) -> str:
+    result = CliRunner().invoke(app, list(arguments))
+    assert result.exit_code == code, result.output
+    return result.output
+
+
+def told(*arguments: str) -> Any:
+    return json.loads(invoke(*arguments, "--json"))
+
+
+def test_grids() -> None:
+    names = {one["grid"]: one for one in told("testbed", "ls")["grids"]}
+    assert (names["paper"]["models"], names["paper"]["settings"], names["paper"]["fitted"]) == (204, 213, 78)
+    assert names["paper"]["groups"]["robust"] == 86
+    one = told("testbed", "ls", "--grid", "timm")
+    assert (len(one["model_names"]), one["facts"]["license"]) == (1556, "Apache-2.0")
+    assert "robustbench-imagenet" in invoke("testbed", "ls")
+    assert "imagenet-sketch" in invoke("testbed", "ls", "--grid", "timm")
+
+
+def test_fit() -> None:
+    one = told("testbed", "fit", "--y", "imagenetv2")
+    assert (f"{one['slope']:.3f}", f"{one['intercept']:.3f}", f"{one['r2']:.2f}", one["n"]) == (
+        "0.922",
+        "-0.495",
+        "1.00",
+        78,
+    )
+    assert one["slope_interval"]["low"] < one["slope"] < one["slope_interval"]["high"]
+    band = one["band"]
+    assert (band["resamples"], band["level"], len(band["x"])) == (1000, 0.95, 200)
+    assert all(
+        low < fit < high for low, fit, high in zip(band["low"], band["fit"], band["high"], strict=True)
+    )
+    knee = told("testbed", "fit", "--y", "imagenet-a")
+    assert (knee["slope"], round(knee["knee"], 2)) == (None, 91.86)
+    assert knee["left"]["n"] + knee["right"]["n"] == 77
+    plain = told("testbed", "fit", "--y", "imagenet-a", "--knee", "none")
+    assert plain["excluded"] == ["resnet50"]
+    assert len(told("testbed", "fit")["fits"]) == 9
+    text = invoke("testbed", "fit")
+    assert "above 91.86 %" in text
+    assert "78 standard models" in text
+    assert "left out for an accuracy of 0 or 100: resnet50" in invoke(
+        "testbed", "fit", "--y", "imagenet-a", "--knee", "none"
+    )
+
+
+def test_rho() -> None:
+    one = told("testbed", "rho", "--y", "imagenetv2", "--select", "resnet152-imagenet11k")
+    assert (round(one["rho"], 1), one["n"]) == (2.1, 1)
+    assert one["low"] < one["rho"] < one["high"]
+    assert one["models"][0]["rho"] == one["rho"]
+    assert "not a new training" in one["interval_covers"]
+    (model,) = one["models"]
+    assert (model["x_n"], model["y_n"]) == (50_000, 10_000)
+    assert model["y_interval"]["low"] < model["y"] < model["y_interval"]["high"]
+    many = told("testbed", "rho", "--y", "vid-robust-pm10", "--select", "resnet50-lp")
+    assert (round(many["rho"], 1), many["n"]) == (6.7, 13)
+    names = [f"instagram-resnext101_32x{width}d" for width in (8, 16, 32, 48)]
+    four = told("testbed", "rho", *(word for name in names for word in ("--model", name)))
+    assert (round(four["rho"], 1), [one["model"] for one in four["models"]]) == (1.5, names[::-1])
+    assert told("testbed", "rho", "--model", "resnet50*", "--select", "LP_ADV")["n"] == 13
+    text = invoke("testbed", "rho", "--y", "imagenet-r")
+    assert text.splitlines()[1].startswith("+29.07")
+    assert "9 chosen lack one of the two accuracies" in text
+
+
+def test_tau(tmp_path: Path) -> None:
+    one = told("testbed", "tau", "--y", "ytbb-robust-pm10", "--select", "resnet50-lp")
+    assert (round(one["tau"], 1), one["n"]) == (-0.7, 13)
+    assert {"model", "base", "tau", "low", "high", "provenance"} <= set(one["models"][0])
+    pairs = tmp_path / "pairs.csv"
+    pairs.write_text("model,base_model\nresnet50,alexnet\n")
+    assert told("testbed", "tau", "--pairs", str(pairs))["tau"] > 15
+    assert "made from" in invoke("testbed", "tau", "--select", "v1")
+
+
+def test_correlate() -> None:
+    one = told("testbed", "correlate", "--synthetic", "avg_pgd", "--natural", "imagenetv2", "--select", "v1")
+    assert (f"{one['pearson']:.2f}", one["n"], len(one["models"])) == ("-0.05", 102, 102)
+    assert len(told("testbed", "correlate", "--natural", "objectnet")["correlations"]) == 45
+    assert "avg_corruptions" in invoke("testbed", "correlate", "--natural", "imagenetv2")
+
+
+def test_a_file_of_ones_own(small: Path) -> None:
+    one = told("testbed", "fit", "--grid", str(small), "--x", "clean", "--y", "shifted")
+    assert (one["slope"], one["intercept"], one["r2"]) == pytest.approx((0.9, -0.4, 1.0), abs=1e-4)
+    rho = told("testbed", "rho", "--grid", str(small), "--x", "clean", "--y", "shifted", "--select", "above")
+    assert (rho["rho"], rho["low"]) == (pytest.approx(5, abs=1e-3), None)
+    assert rho["fit_on"] == "type is STANDARD"
+    sizes = ("--n", "clean=50000", "--n", "shifted=10000")
+    sure = told(
+        "testbed", "rho", "--grid", str(small), "--x", "clean", "--y", "shifted", "--select", "above", *sizes
+    )
+    assert sure["low"] < sure["rho"] < sure["high"]
+    assert (sure["models"][0]["x_n"], sure["models"][0]["y_n"]) == (50_000, 10_000)
+
+
+def test_a_grid_without_natural_shifts(small: Path) -> None:
+    assert "name a shift with --y" in invoke("testbed", "fit", "--grid", str(small), code=2)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("fit", "--y", "imagenet2"), "did you mean 'imagenetv2'"),
+        (("fit", "--grid", "papers"), "is not a grid"),
+        (("fit", "--y", "imagenetv2", "--scale", "log"), "is not a scale"),
+        (("fit", "--y", "imagenetv2", "--knee", "no"), "knee must be auto, none or a percentage"),
+        (
+            ("fit", "--y", "imagenetv2", "--fit-on", "resnet50"),
+            "at least 3 models with both accuracies, got 1",
+        ),
+        (("rho", "--select", "resnet5O"), "did you mean 'resnet50'"),
+        (("tau", "--grid", "timm"), "no chosen model has a base model"),
+        (("correlate", "--grid", "timm"), "needs synthetic and natural shifts"),
+        (("rho", "--n", "val=many"), "n must be SETTING=IMAGES"),
+        (("rho", "--n", "vall=10"), "did you mean"),
+        (("plot", "-o", "x.gif"), "output must end in .html, .svg or .png"),
+        (("plot", "-o", "x.html", "--scale", "probit"), "scale of a page must be logit or linear"),
+    ],
+)
+def test_errors_are_messages(arguments: tuple[str, ...], says: str) -> None:
+    assert says in invoke("testbed", *arguments, code=2)
+
+
+def test_place(tmp_path: Path) -> None:
+    scores = tmp_path / "scores.csv"
+    scores.write_text("setting,accuracy,n\nval,80.1,50000\nimagenetv2,72.0,10000\nobjectnet,40,\n")
+    one = told("place", "--scores", str(scores))
+    (shift,) = one["shifts"]
+    assert (shift["verdict"], shift["y"]) == ("above", "imagenetv2-matched-frequency-format-val")
+    assert shift["low"] < shift["rho"] < shift["high"]
+    assert {"percentile", "similar", "neighbors", "p", "p_holm", "scatter", "extrapolated"} <= set(shift)
+    assert one["skipped"][0]["setting"] == "objectnet-1.0-beta"
+    assert told("place", "--scores", str(scores), "--grid", "timm")["shifts"][0]["similar"]["n"] > 100
+    text = invoke("place", "--scores", str(scores))
+    assert "above the baseline (p = " in text
+    assert "nearest: " in text
+    assert "one of --scores and --store must be given" in invoke("place", code=2)
+
+
+def test_place_from_a_store(fill: Callable[..., FileStore]) -> None:
+    store = str(fill("s", {"a": 0.9, "b": 0.8}).location)
+    one = told("place", "--store", store, "--model", "a", "--grid", "robustbench-cifar10")
+    assert [shift["y"] for shift in one["shifts"]] == ["corruptions"]
+    assert one["shifts"][0]["rho"] is not None
+    assert "name one with --model" in invoke("place", "--store", store, code=2)
+
+
+def test_outputs_that_cannot_be(tmp_path: Path) -> None:
+    (tmp_path / "taken").write_text("a file")
+    (tmp_path / "folder.svg").mkdir()
+    for name in ("page.html", "figure.svg"):
+        message = invoke("testbed", "plot", "-o", str(tmp_path / "taken" / name), code=2)
+        assert "cannot be written" in message
+    assert "got the folder" in invoke("testbed", "plot", "-o", str(tmp_path / "folder.svg"), code=2)
+    assert "cannot be written" in invoke("testbed", "study", "-o", str(tmp_path / "taken"), code=2)
+
+
+def test_plots(tmp_path: Path) -> None:
+    scores = tmp_path / "scores.csv"
+    scores.write_text("setting,accuracy,n\nval,80.1,50000\nimagenetv2,72.0,10000\n")
+    for name in ("page.html", "figure.svg", "figure.png"):
+        target = tmp_path / name
+        text = invoke(
+            "testbed",
+            "plot",
+            "-o",
+            str(target),
+            "--y",
+            "imagenetv2",
+            "--scores",
+            str(scores),
+            "--name",
+            "my net",
+        )
+        assert "204 models" in text
+        assert target.stat().st_size > 5000

@@ -1,0 +1,131 @@
+"""Figures for papers, and the study that is made of them."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from beaufort.testbed import Grid, load_grid
+from beaufort.testbed._axes import Axes, percent_range
+from beaufort.testbed._drawing import Drawing
+from beaufort.testbed.figures import scatter_panel, write_figure
+from beaufort.testbed.looks import looks
+from beaufort.testbed.since import SHIFTS, since_2020
+from beaufort.testbed.study import HIDDEN, write_study
+
+RESULTS = Path(__file__).resolve().parents[2] / "results" / "natural-shifts"
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def test_axes_are_logits() -> None:
+    axes = Axes(0, 0, 100, 100, (10, 90), (10, 90), "logit")
+    assert float(axes.x(50)) == pytest.approx(50)
+    assert float(axes.y(50)) == pytest.approx(50)
+    assert float(axes.x(90)) == pytest.approx(100)
+    assert axes.points([5, 50], [50, 50]) == [(pytest.approx(50), pytest.approx(50))]
+    low, high = percent_range([20, 80], "logit")
+    assert 15 < low < 20
+    assert 80 < high < 85
+
+
+def test_every_model_is_drawn_once(paper: Grid, tmp_path: Path) -> None:
+    path = write_figure(paper, tmp_path / "v2.svg")
+    root = ElementTree.parse(path).getroot()
+    dots = [one for one in root.iter(f"{SVG}path") if one.get("stroke-linecap") == "round"]
+    both = ~(np.isnan(paper.column("val")) | np.isnan(paper.column("imagenetv2")))
+    drawn = sum(one.get("d", "").count("M") for one in dots)
+    assert drawn == int(both.sum()) + len(looks(paper))  # and one each in the legend
+    texts = [one.text for one in root.iter(f"{SVG}text")]
+    assert "ImageNetV2 (%)" in texts
+    assert "trained with more data" in texts
+
+
+def test_names_cannot_break_out(tmp_path: Path) -> None:
+    drawing = Drawing(10, 10)
+    drawing.text((0, 0), '<script>alert("x")</script>')
+    assert "<script" not in drawing.svg()
+    ElementTree.fromstring(drawing.svg())
+
+
+def test_png_and_svg_show_the_same(paper: Grid) -> None:
+    drawing = Drawing(400, 300)
+    axes = scatter_panel(drawing, (60, 20, 320, 230), paper, "imagenetv2", intervals=False)
+    image = Image.open(io.BytesIO(drawing.png(1)))
+    assert image.size == (400, 300)
+    row = paper.place_of["efficientnet-l2-noisystudent"]
+    x, y = float(axes.x(paper.column("val")[row])), float(axes.y(paper.column("imagenetv2")[row]))
+    red, green, blue = image.convert("RGB").getpixel((round(x), round(y)))  # type: ignore[misc]
+    assert green > max(red, blue)  # trained with more data
+
+
+def test_a_model_of_ones_own_is_there(paper: Grid, tmp_path: Path) -> None:
+    from beaufort.testbed.scores import Score
+
+    own = [Score("val", 80.0), Score("imagenetv2", 75.0), Score("elsewhere", 1.0)]
+    text = write_figure(paper, tmp_path / "v2.svg", own=own, own_name="my <net>").read_text()
+    assert "my &lt;net&gt;" in text
+
+
+def test_hidden_models_are_not_standard(paper: Grid) -> None:
+    """What the paper's figures do not draw never was fitted on."""
+    for shift, least in HIDDEN.items():
+        assert (paper.column(paper.clean_of(shift).name)[paper.fitted] >= least).all(), shift
+
+
+def test_colors_cover_every_model() -> None:
+    for name in ("paper", "latest", "timm", "robustbench-imagenet"):
+        grid = load_grid(name)
+        assert (sum(one.models.astype(int) for one in looks(grid)) == 1).all(), name
+
+
+def test_since_2020(paper: Grid, timm: Grid) -> None:
+    found = since_2020()
+    assert tuple(one.shift for one in found) == SHIFTS
+    sketch = next(one for one in found if one.shift == "imagenet-sketch")
+    assert len(sketch.entries) == 1556
+    rows = {row.kind: row for row in sketch.by_kind()}
+    assert rows["image-text"].above == rows["image-text"].n
+    assert rows["image-text"].median > 10
+    assert rows["imagenet-1k"].median < 2
+    assert sum(row.n for row in rows.values()) == 1556
+
+
+def test_the_documentation_shows_the_same_figures() -> None:
+    shown = sorted((RESULTS.parents[1] / "docs" / "assets" / "testbed").iterdir())
+    assert shown
+    for path in shown:
+        assert path.read_bytes() == (RESULTS / path.name).read_bytes(), path.name
+
+
+def test_what_the_study_says_of_kinds_of_data() -> None:
+    medians = {one.shift: {row.kind: row.median for row in one.by_kind()} for one in since_2020()}
+    assert max(map(abs, medians["imagenetv2-matched-frequency"].values())) < 1
+    for shift in ("imagenet-sketch", "imagenet-r"):
+        one = medians[shift]
+        assert one["image-text"] > one["web"] > one["imagenet-21k"] > 5
+        assert abs(one["imagenet-1k"]) < 1
+
+
+def test_what_the_study_says_of_attacks(paper: Grid) -> None:
+    from beaufort.testbed import effective_robustness, relative_robustness
+
+    for shift in ("vid-robust-pm10", "ytbb-robust-pm10"):
+        assert all((one.rho or 0) > 0 for one in effective_robustness(paper, shift, select=["LP_ADV"]).models)
+    assert (
+        sum(one.tau > 0 for one in relative_robustness(paper, "vid-robust-pm10", select=["LP_ADV"]).models)
+        == 1
+    )
+
+
+def test_the_study_is_what_the_repository_has(tmp_path: Path) -> None:
+    made = list(write_study(tmp_path))
+    assert len(made) == 10
+    for path in made:
+        assert path.stat().st_size < 300_000
+        assert path.read_bytes() == (RESULTS / path.name).read_bytes(), path.name
+    assert {path.name for path in RESULTS.iterdir()} == {path.name for path in made}

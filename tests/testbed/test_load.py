@@ -1,0 +1,209 @@
+"""Where grids come from, and what is wrong with those that are none."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable
+from importlib.resources import files
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from beaufort.errors import OptionError, UnknownNameError
+from beaufort.store import FileStore
+from beaufort.testbed import GRIDS, Grid, fit_shift, load_grid
+from beaufort.testbed._tables import read_table
+from beaufort.testbed.kinds import KINDS, training_data
+
+ROOT = Path(__file__).resolve().parents[2]
+FILES = ("grid-latest", "grid-paper", "grid-robustbench", "grid-timm", "models", "pairs", "settings")
+
+
+def test_the_figures_are_small_and_name_their_source() -> None:
+    folder = files("beaufort.testbed") / "data"
+    sizes = {one.name: len(one.read_bytes()) for one in folder.iterdir() if one.name.endswith(".parquet")}
+    assert set(sizes) == {f"{name}.parquet" for name in FILES}
+    assert sum(sizes.values()) < 1_000_000
+    for name in FILES:
+        assert {"source", "date", "license", "made by"} <= set(read_table(name).facts), name
+    assert "5,000 images" in read_table("grid-robustbench").facts["caveat"]
+
+
+def test_the_tool_makes_these_files(shared: Path, tmp_path: Path) -> None:
+    spec = importlib.util.spec_from_file_location("pack_testbed", ROOT / "tools" / "pack_testbed.py")
+    assert spec is not None
+    assert spec.loader is not None
+    tool = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(tool)
+    if not (shared / "data" / "imagenet_testbed").is_dir():
+        pytest.skip("no testbed data here")
+    tool.pack(shared / "data", tmp_path)
+    import pyarrow.parquet as pq
+
+    for name in FILES:
+        made = pq.read_table(tmp_path / f"{name}.parquet")
+        with (files("beaufort.testbed") / "data" / f"{name}.parquet").open("rb") as file:
+            assert made.equals(pq.read_table(file)), name
+
+
+@pytest.mark.parametrize(
+    ("name", "models", "settings", "fitted"),
+    [
+        ("paper", 204, 213, 78),
+        ("latest", 338, 213, 78),
+        ("timm", 1556, 8, 873),
+        ("robustbench-cifar10", 23, 2, 23),
+        ("robustbench-cifar100", 13, 2, 13),
+        ("robustbench-imagenet", 12, 3, 12),
+    ],
+)
+def test_grids_by_name(name: str, models: int, settings: int, fitted: int) -> None:
+    grid = load_grid(name)
+    assert (len(grid.models), len(grid.settings), int(grid.fitted.sum())) == (models, settings, fitted)
+    assert name in GRIDS
+    assert set(grid.values) == set(grid.settings)
+
+
+def test_leaderboards_have_48_entries() -> None:
+    assert sum(len(load_grid(name).models) for name in GRIDS if name.startswith("robustbench")) == 48
+
+
+def test_timm_as_the_paper_where_both_have_a_model(paper: Grid, timm: Grid) -> None:
+    pairs = {"resnet152.tv_in1k@224": "resnet152", "vgg16.tv_in1k@224": "vgg16"}
+    for setting in ("val", "imagenet-a", "imagenet-r", "imagenet-sketch", "imagenetv2-matched-frequency"):
+        for one, other in pairs.items():
+            mine = timm.column(setting)[timm.place_of[one]]
+            assert mine == pytest.approx(paper.column(setting)[paper.place_of[other]], abs=0.25), setting
+
+
+def test_timm_has_the_knee_although_its_filter_model_has_no_value(timm: Grid) -> None:
+    from beaufort.testbed import Knee
+
+    knee = fit_shift(timm, "imagenet-a")
+    assert isinstance(knee, Knee)
+    assert knee.pivot == pytest.approx(91.89)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("resnet50.a1_in1k@288", "imagenet-1k"),
+        ("resnet18.fb_swsl_ig1b_ft_in1k@224", "web"),
+        ("resnet50.fb_ssl_yfcc100m_ft_in1k@224", "web"),
+        ("tf_efficientnet_l2.ns_jft_in1k@800", "web"),
+        ("tf_efficientnet_b0.ap_in1k@224", "imagenet-1k, adversarial"),
+        ("inception_v3.tf_adv_in1k@299", "imagenet-1k, adversarial"),
+        ("cait_s24_224.fb_dist_in1k@224", "imagenet-1k, distilled"),
+        ("deit_base_distilled_patch16_224.fb_in1k@224", "imagenet-1k, distilled"),
+        ("swin_base_patch4_window7_224.ms_in22k_ft_in1k@224", "imagenet-21k"),
+        ("vit_base_patch16_clip_224.openai_ft_in12k_in1k@224", "image-text"),
+        ("vit_so400m_patch14_siglip_378.webli_ft_in1k@378", "image-text"),
+        ("convnextv2_base.fcmae_ft_in1k@224", "imagenet-1k"),
+    ],
+)
+def test_training_data_by_name(timm: Grid, name: str, kind: str) -> None:
+    assert training_data(name) == kind
+    assert timm.groups[kind][timm.place_of[name]]
+
+
+def test_every_entry_has_one_kind(timm: Grid) -> None:
+    assert (sum(timm.groups[kind].astype(int) for kind in KINDS) == 1).all()
+
+
+def test_the_papers_csv_by_path(shared: Path, paper: Grid) -> None:
+    path = shared / "data" / "imagenet_testbed" / "grid_paper_204x213.csv"
+    if not path.is_file():
+        pytest.skip("no testbed data here")
+    grid = load_grid(path)
+    assert grid.fit_rule == "the testbed's 78 standard models"
+    for name, column in grid.values.items():
+        assert paper.values[name] == pytest.approx(column, abs=1e-5, nan_ok=True)
+    from beaufort.testbed import correlate
+
+    assert f"{correlate(grid, 'avg_pgd', 'imagenetv2', select=['v1']).pearson:.2f}" == "-0.05"
+
+
+def test_timms_tables_by_folder(shared: Path, timm: Grid) -> None:
+    folder = shared / "data" / "timm_results"
+    if not folder.is_dir():
+        pytest.skip("no timm results here")
+    grid = load_grid(folder)
+    assert grid.models == timm.models
+    assert grid.column("imagenet-r") == pytest.approx(timm.column("imagenet-r"))
+
+
+def test_a_store_is_a_grid(fill: Callable[..., FileStore]) -> None:
+    names = {"a": 0.9, "b": 0.8, "c": 0.7, "d": 0.6}
+    grid = load_grid(str(fill("s", names).location).removeprefix("file://"))
+    assert grid.models == tuple(names)
+    assert "clean" in grid.settings
+    shift = next(name for name in grid.settings if name != "clean")
+    assert grid.settings[shift].clean == "clean"
+    assert fit_shift(grid, shift).n == 4
+    assert "all models" in grid.fit_rule
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "must have the column 'model', got no columns"),
+        ("name,val\na,1\n", "must have the column 'model', got name, val"),
+        ("model,val\n", "at least one row"),
+        ("model,val\na,eighty\n", "'val' of 'a' in .* must be a number or empty, got 'eighty'"),
+        ("model,val\na,inf\n", "must be a number or empty, got 'inf'"),
+        ("model,val\na,101\n", "percentages from 0 to 100, got 101 for 'a' on 'val'"),
+        ("model,val\na,-1\n", "percentages from 0 to 100, got -1"),
+        ("model,val\na,1\na,2\n", "distinct names, got 'a' twice"),
+        ("model,val,val\na,1,2\n", "distinct columns, got 'val' twice"),
+        ("model,val\na,1,2\n", "line 2 must have 2 values"),
+        ("model,val,x\na,1\n", "line 2 must have 3 values"),
+    ],
+)
+def test_files_that_are_no_grids(tmp_path: Path, text: str, says: str) -> None:
+    path = tmp_path / "grid.csv"
+    path.write_text(text)
+    with pytest.raises(OptionError, match=says):
+        load_grid(path)
+
+
+def test_missing_values_are_missing(tmp_path: Path) -> None:
+    path = tmp_path / "grid.csv"
+    path.write_text("\ufeffmodel,val,imagenet-sketch\na,60,\nb,nan,20\nc, 70 ,21\n", encoding="utf-8")
+    grid = load_grid(path)
+    assert np.isnan(grid.column("val")).tolist() == [False, True, False]
+    assert grid.settings["imagenet-sketch"].clean == "val"
+    assert "all models" in grid.fit_rule
+
+
+def test_which_models_are_fitted_on(tmp_path: Path) -> None:
+    path = tmp_path / "grid.csv"
+    path.write_text("model,used_for_fit,val,sketch\na,1,60,1\nb,0,70,2\nresnet50,1,80,3\n")
+    assert load_grid(path).fitted.tolist() == [True, False, True]
+    assert load_grid(path, fit_on=["all"]).fitted.all()
+    assert load_grid(path, fit_on=["b"]).fitted.tolist() == [False, True, False]
+
+
+@pytest.mark.parametrize("source", ["papers", "nowhere/at/all"])
+def test_no_such_grid(source: str) -> None:
+    with pytest.raises(UnknownNameError, match="is not a grid"):
+        load_grid(source)
+
+
+def test_no_such_file(tmp_path: Path) -> None:
+    with pytest.raises(OptionError, match="must be a file that exists"):
+        load_grid(tmp_path / "none.csv")
+
+
+def test_selections(paper: Grid, timm: Grid) -> None:
+    assert int(paper.select(["LP_ADV"]).sum()) == 16
+    assert int(paper.select(["LP_ADV", "resnet50*"]).sum()) == 13
+    assert int(paper.select(["resnet50 | resnet18"]).sum()) == 2
+    assert int(paper.select(["v1"]).sum()) == 196
+    assert int(paper.select([]).sum()) == 204
+    assert int(timm.select(["resnet50.a1_in1k"]).sum()) == 2  # at two sizes
+    assert int(timm.select(["resnet50.a1_in1k@288"]).sum()) == 1
+    with pytest.raises(UnknownNameError, match="did you mean 'resnet50'"):
+        paper.select(["resnet5O"])
+    with pytest.raises(UnknownNameError, match="beaufort testbed ls"):
+        paper.select(["qqqqqq"])

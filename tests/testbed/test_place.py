@@ -1,0 +1,169 @@
+"""Where a model of one's own stands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from beaufort.errors import OptionError, UnknownNameError
+from beaufort.store import FileStore
+from beaufort.testbed import Grid, effective_robustness, load_grid
+from beaufort.testbed.place import place, read_scores, scores_of_store
+from beaufort.testbed.scores import Score
+
+
+def as_scores(grid: Grid, model: str, settings: list[str]) -> list[Score]:
+    row = grid.place_of[model]
+    return [
+        Score(name, float(grid.column(name)[row]), convention=grid.setting(name).convention)
+        for name in settings
+    ]
+
+
+def test_a_model_of_the_grid_lands_where_it_is(paper: Grid) -> None:
+    settings = ["val", "imagenetv2", "imagenet-r", "val-on-imagenet-r-classes"]
+    found = place(paper, as_scores(paper, "resnet50_swsl", settings))
+    assert [one.y for one in found.standings] == ["imagenetv2-matched-frequency-format-val", "imagenet-r"]
+    assert (found.skipped, found.warnings) == ((), ())
+    for one in found.standings:
+        (expected,) = effective_robustness(paper, one.y, select=["resnet50_swsl"]).models
+        assert one.robustness.rho == expected.rho
+        assert one.robustness.interval == expected.interval
+        assert one.neighbors[0].model == "resnet50_swsl"
+        assert len(one.neighbors) == 5
+        assert one.similar >= 20
+        assert one.similar_range[0] <= one.robustness.clean <= one.similar_range[1]
+    v2, r = found.standings
+    assert r.verdict == "above"
+    assert r.percentile > 90
+    assert r.p is not None
+    assert r.p < 1e-6
+    assert v2.p is not None
+    assert v2.p_holm is not None
+    assert v2.p_holm >= v2.p
+
+
+def test_a_model_on_the_line_is_not_told_apart(paper: Grid) -> None:
+    from beaufort.testbed import fit_shift
+
+    on_the_line = float(fit_shift(paper, "imagenetv2").predict(75.0))
+    scores = [Score("val", 75.0), Score("imagenetv2", on_the_line)]
+    (one,) = place(paper, scores).standings
+    assert one.robustness.rho == pytest.approx(0)
+    assert one.verdict == "not told apart from"
+    below = place(paper, [Score("val", 75.0), Score("imagenetv2", on_the_line - 4)]).standings[0]
+    assert below.verdict == "below"
+    assert below.percentile == 0
+
+
+def test_few_images_make_wide_intervals(paper: Grid) -> None:
+    def width(images: int | None) -> float:
+        (one,) = place(paper, [Score("val", 75.0), Score("imagenetv2", 63.0, images)]).standings
+        assert one.robustness.interval is not None
+        return one.robustness.interval.high - one.robustness.interval.low
+
+    assert width(500) > 4 * width(10_000)
+    assert width(None) == width(10_000)  # the reference's number
+
+
+def test_means_are_placed_when_all_members_are_there(paper: Grid) -> None:
+    names = [f"imagenet-c.fog.{severity}_on-disk" for severity in range(1, 6)]
+    found = place(paper, as_scores(paper, "resnet50", ["val", *names]))
+    assert [one.y for one in found.standings] == [*names, "imagenet-c.fog_on-disk"]
+    assert len(place(paper, as_scores(paper, "resnet50", ["val", *names[:4]])).standings) == 4
+
+
+def test_what_differs_is_told(paper: Grid) -> None:
+    scores = [
+        Score("val-on-imagenet-a-classes", 90.0, convention="subset"),
+        Score("imagenet-a", 5.0, 9000, "all", "resize 256, crop 224"),
+        Score("val", 76.0),
+        Score("objectnet", 30.0),
+    ]
+    found = place(paper, scores)
+    text = "\n".join(found.warnings)
+    assert (
+        "imagenet-a: the reference answers among the classes of imagenet_a alone, the scores say 'all'"
+        in text
+    )
+    assert "imagenet-a: the reference uses each model's own resize and crop" in text
+    assert "imagenet-a: n is 9,000, the reference's set has 7,500 images" in text
+    assert "objectnet-1.0-beta: the reference answers among the classes of objectnet alone" in text
+    assert "val:" not in text
+    assert dict(found.skipped)["objectnet-1.0-beta"].startswith(
+        "its standard accuracy val-on-objectnet-classes"
+    )
+
+
+def test_leaderboards_say_their_caveat() -> None:
+    grid = load_grid("robustbench-imagenet")
+    found = place(grid, [Score("clean", 76.7), Score("corruptions", 39.5)])
+    assert any("5,000 images" in one for one in found.warnings)
+    assert found.standings[0].neighbors[0].model == "Standard_R50"
+    assert found.standings[0].robustness.rho is not None
+
+
+def test_shares_are_suspected(paper: Grid) -> None:
+    found = place(paper, [Score("val", 0.76), Score("imagenetv2", 0.63)])
+    assert any("read as percentages" in one for one in found.warnings)
+
+
+def test_a_perfect_model_has_no_rho(paper: Grid) -> None:
+    (one,) = place(paper, [Score("val", 100.0), Score("imagenetv2", 90.0)]).standings
+    assert (one.robustness.rho, one.p, one.verdict) == (None, None, "unknown")
+
+
+def test_nothing_to_place(paper: Grid) -> None:
+    with pytest.raises(OptionError, match="scores must have a shift of the grid paper"):
+        place(paper, [Score("val", 76.0)])
+    found = place(paper, [Score("mnist", 76.0)])
+    assert found.standings == ()
+    assert found.skipped[0][0] == "mnist"
+    with pytest.raises(OptionError, match="got 'imagenet-sketch' twice"):
+        place(paper, [Score("sketch", 20.0), Score("imagenet-sketch", 20.0)])
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("setting\nval\n", "must have the column 'accuracy'"),
+        ("setting,accuracy\nval,\n", "percentage from 0 to 100, got none"),
+        ("setting,accuracy\nval,120\n", "percentage from 0 to 100, got 120"),
+        ("setting,accuracy,n\nval,76,0\n", "whole number from 1, got 0"),
+        ("setting,accuracy,n\nval,76,1.5\n", "whole number from 1, got 1.5"),
+        ("setting,accuracy,convention\nval,76,some\n", "must be all or subset, got 'some'"),
+        ("setting,accuracy\nval,76\nval,77\n", "got 'val' twice"),
+    ],
+)
+def test_files_that_are_no_scores(tmp_path: Path, text: str, says: str) -> None:
+    path = tmp_path / "scores.csv"
+    path.write_text(text)
+    with pytest.raises(OptionError, match=says):
+        read_scores(path)
+
+
+def test_scores_from_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "scores.csv"
+    path.write_text("setting,accuracy,n,convention,preprocessing\nval,76.13,50000,all,own\nimagenet-a,0,,,\n")
+    assert read_scores(path) == (
+        Score("val", 76.13, 50_000, "all", "own"),
+        Score("imagenet-a", 0.0, None, None, None),
+    )
+
+
+def test_scores_from_a_store(fill: Callable[..., FileStore], paper: Grid) -> None:
+    store = str(fill("s", {"a": 0.9, "b": 0.8}).location).removeprefix("file://")
+    with pytest.raises(OptionError, match="has 2 models; name one with --model"):
+        scores_of_store(store, None, paper)
+    with pytest.raises(UnknownNameError, match="is not a model of"):
+        scores_of_store(store, "zzz", paper)
+    scores = {one.setting: one for one in scores_of_store(store, "a", paper)}
+    grid = load_grid(store)
+    assert scores["val"].accuracy == grid.column("clean")[0]
+    assert scores["val"].images == grid.settings["clean"].images
+    board = {one.setting: one for one in scores_of_store(store, "a", load_grid("robustbench-cifar10"))}
+    assert set(board) == {"clean", "corruptions"}
+    assert np.isfinite(board["corruptions"].accuracy)

@@ -1,0 +1,174 @@
+"""ρ, τ and their intervals."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.stats import beta
+
+from beaufort.errors import OptionError
+from beaufort.testbed import (
+    Grid,
+    Pair,
+    accuracy_intervals,
+    correlate,
+    correlation_table,
+    effective_robustness,
+    load_grid,
+    relative_robustness,
+)
+
+
+def test_points_have_exact_intervals(paper: Grid) -> None:
+    rows = [paper.place_of[name] for name in ("resnet50", "alexnet", "efficientnet-l2-noisystudent")]
+    for setting in ("val", "imagenet-a", "ytbb-robust_pm0"):
+        p, n = paper.column(setting)[rows], paper.images(setting)[rows]
+        low, high = accuracy_intervals(p, n)
+        k = p * n / 100
+        with np.errstate(invalid="ignore"):
+            expected = np.where(k == 0, 0, 100 * beta.ppf(0.0025, k, n - k + 1))
+        assert low == pytest.approx(expected, abs=1e-6)
+        assert high == pytest.approx(100 * beta.ppf(0.9975, k + 1, n - k), abs=1e-6)
+
+
+def test_the_numbers_of_images(paper: Grid) -> None:
+    assert set(paper.images("ytbb-robust_pm0")) == {2030}
+    assert set(paper.images("imagenet-sketch")) == {50_889}
+    sizes = paper.images("imagenet-c.fog.3_on-disk")
+    few = [paper.models[row] for row in np.flatnonzero(sizes == 5000)]
+    assert len(few) == 7
+    assert all("smoothing" in name for name in few)
+    attacked = paper.images("pgd.linf.eps2")
+    assert 60 < (attacked == 5000).sum() < 110
+    assert set(paper.images("avg_corruptions")) == {5000}
+
+
+def test_an_interval_of_rho_covers_what_it_says(paper: Grid) -> None:
+    """Draw test images and the models fitted on anew: about 95 % of the intervals hold the truth."""
+    grid, y = paper, "imagenetv2"
+    truth = effective_robustness(grid, y, select=["resnet50_swsl"]).models[0]
+    rng = np.random.default_rng(0)
+    from dataclasses import replace
+
+    held, repeats = 0, 150
+    x_row, rows = grid.place_of["resnet50_swsl"], np.flatnonzero(grid.fitted)
+    for _ in range(repeats):
+        chosen = rng.choice(rows, len(rows))
+        values = {}
+        for name, n in (("val", 50_000), (grid.setting(y).name, 10_000)):
+            column = grid.column(name).copy()[[*chosen, x_row]]
+            column[-1] = 100 * rng.binomial(n, column[-1] / 100) / n
+            values[name] = column
+        count = len(chosen) + 1
+        drawn = replace(
+            grid,
+            models=tuple(f"m{i}" for i in range(count)),
+            values=values,
+            settings={name: grid.settings[name] for name in values},
+            types=("STANDARD",) * count,
+            fitted=np.arange(count) < len(chosen),
+            groups={},
+            pairs=(),
+        )
+        (found,) = effective_robustness(drawn, y, select=[f"m{count - 1}"], resamples=200).models
+        assert found.interval is not None
+        assert truth.rho is not None
+        held += found.interval.low <= truth.rho <= found.interval.high
+    assert 0.90 <= held / repeats <= 1.0
+
+
+def test_standard_accuracies_without_a_baseline(tmp_path: Path) -> None:
+    path = tmp_path / "grid.csv"
+    path.write_text("model,clean,shifted\na,60,50\nb,70,61\nc,80,72\nfull,100,90\nnone,,80\n")
+    found = effective_robustness(load_grid(path), "shifted", x="clean")
+    full = next(one for one in found.models if one.model == "full")
+    assert (full.rho, full.expected, full.interval) == (None, None, None)
+    assert found.missing == ("none",)
+    assert len(found.defined) == 3
+    assert found.baseline.excluded == ("full",)
+    with pytest.raises(OptionError, match="no chosen model has an effective robustness"):
+        _ = effective_robustness(load_grid(path), "shifted", x="clean", select=["full"]).mean
+
+
+def test_an_accuracy_of_0_under_the_shift_has_a_rho(paper: Grid) -> None:
+    (one,) = effective_robustness(paper, "imagenet-a", select=["resnet50"]).models
+    assert one.shifted == 0
+    assert one.interval is not None
+    assert one.interval.low < one.rho < one.interval.high  # type: ignore[operator]
+
+
+def test_small_grids(small: Path) -> None:
+    grid = load_grid(small)
+    assert grid.fit_rule == "type is STANDARD"
+    found = effective_robustness(grid, "shifted", x="clean", select=["above | below"])
+    assert [one.rho for one in found.models] == pytest.approx([5, -3], abs=1e-3)
+    assert [one.interval for one in found.models] == [None, None]  # the file does not say how many images
+    assert (found.mean_interval, found.missing) == (None, ())
+
+
+def test_extrapolation_is_told(paper: Grid) -> None:
+    found = {one.model: one for one in effective_robustness(paper, "imagenetv2").models}
+    assert found["efficientnet-l2-noisystudent"].extrapolated
+    assert not found["resnet50"].extrapolated
+    assert not any(found[name].extrapolated for name in ("alexnet", "efficientnet-b7-randaug"))
+
+
+def test_tau_of_pairs(paper: Grid) -> None:
+    found = relative_robustness(paper, "imagenetv2", select=["resnet50_swsl"])
+    (one,) = found.models
+    column = paper.column("imagenetv2")
+    assert one.tau == column[paper.place_of["resnet50_swsl"]] - column[paper.place_of["resnet50"]]
+    assert one.interval is not None
+    assert one.interval.low < one.tau < one.interval.high
+    lonely = relative_robustness(paper, "imagenetv2", select=["efficientnet-b8-advprop-autoaug"])
+    assert lonely.missing == ("efficientnet-b8-advprop-autoaug",)
+    with pytest.raises(OptionError, match="no chosen model has a base model"):
+        _ = lonely.mean
+    own = relative_robustness(paper, "imagenetv2", pairs=[Pair("resnet50", "alexnet")])
+    assert len(own.models) == 1
+    with pytest.raises(OptionError, match="must both be models of the grid paper"):
+        relative_robustness(paper, "imagenetv2", pairs=[Pair("resnet50", "resnet51")])
+
+
+def test_correlations_as_numpy(paper: Grid) -> None:
+    found = correlate(paper, "avg_pgd", "objectnet")
+    assert found.pearson == pytest.approx(np.corrcoef(found.x, found.y)[0, 1])
+    assert found.interval is not None
+    assert found.interval.low < found.pearson < found.interval.high
+    standard = {name for name, kind in zip(paper.models, paper.types, strict=True) if kind == "STANDARD"}
+    assert not standard & set(found.models)
+
+
+def test_the_natural_fit_does_not_shrink_to_the_synthetic_one(paper: Grid) -> None:
+    """Fitting V2 only on models that were attacked flips the sign of the PGD value."""
+    from dataclasses import replace
+
+    attacked = paper.fitted & ~np.isnan(paper.column("avg_pgd"))
+    shrunk = correlate(replace(paper, fitted=attacked), "avg_pgd", "imagenetv2", select=["v1"])
+    assert shrunk.pearson > 0 > correlate(paper, "avg_pgd", "imagenetv2", select=["v1"]).pearson
+
+
+def test_correlations_that_are_not(paper: Grid, small: Path) -> None:
+    with pytest.raises(OptionError, match="at least 3 models"):
+        correlate(paper, "avg_pgd", "imagenetv2", select=["resnet50_swsl | resnet18_swsl"])
+    ordinary = small.with_name("ordinary.csv")
+    rows = [f"m{i},STANDARD,{60 + i},{50 + i * 1.1},{40 + i * 1.2}" for i in range(6)]
+    ordinary.write_text("\n".join(["model,type,val,imagenet-sketch,greyscale", *rows]))
+    with pytest.raises(OptionError, match="at least 3 models that are not standard and have both, got 0"):
+        correlate(load_grid(ordinary), "greyscale", "sketch")
+    with pytest.raises(OptionError, match="needs synthetic and natural shifts, got 0 and 0"):
+        correlation_table(load_grid(small))
+
+
+def test_the_whole_table(paper: Grid) -> None:
+    table = correlation_table(paper)
+    naturals = {one.natural for one in table}
+    synthetics = {one.synthetic for one in table}
+    assert len(naturals) == 9
+    assert (
+        len(synthetics) == 37 + 2 + 1 + 4 + 1
+    )  # corruptions, greyscale and style, their mean, attacks, theirs
+    assert len(table) == len(naturals) * len(synthetics)
+    assert all(-1 <= one.pearson <= 1 and one.n > 90 for one in table)

@@ -1,0 +1,87 @@
+"""One flipped bit in each file of a store: the right answer, or a message that names the file."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from beaufort.errors import BeaufortError
+from beaufort.store import FileStore
+
+__all__ = ["Flips", "flip_bits", "flipped"]
+
+Question = Callable[[FileStore], Any]
+
+
+@dataclass
+class Flips:
+    """What came of flipping bits."""
+
+    tried: int = 0
+    right: int = 0
+    """Answers that were as before."""
+    refused: int = 0
+    """Refusals that name the file."""
+    wrong: list[str] = field(default_factory=list)
+    """Everything else: other answers, other errors, refusals that do not say which file."""
+    unseen: list[str] = field(default_factory=list)
+    """Flips that `verify` does not find."""
+
+
+def flipped(path: Path, bit: int) -> bytes:
+    """Flip a bit of a file, keeping its times; what it held before."""
+    before, state = path.read_bytes(), path.stat()
+    content = bytearray(before)
+    content[bit // 8] ^= 1 << bit % 8
+    path.write_bytes(content)
+    os.utime(path, ns=(state.st_atime_ns, state.st_mtime_ns))
+    return before
+
+
+def flip_bits(
+    root: Path, questions: dict[str, Question], each: int, *, seed: int = 0, pattern: str = "*"
+) -> Flips:
+    """Flip `each` bits of every file of a store, one at a time, and ask every question each time."""
+    store, rng, found = FileStore(root), random.Random(seed), Flips()
+    right = {name: ask(store) for name, ask in questions.items()}
+    for path in sorted(path for path in root.rglob(pattern) if path.is_file()):
+        for bit in _places(path, each, rng):
+            before, state = flipped(path, bit), path.stat()
+            found.tried += 1
+            what = f"{path.relative_to(root)} bit {bit}"
+            if not any(finding.path == str(path.relative_to(root)) for finding in store.verify()):
+                found.unseen.append(what)
+            for name, ask in questions.items():
+                _ask(found, f"{name}, {what}", path, lambda ask=ask: ask(store), right[name])
+            path.write_bytes(before)
+            os.utime(path, ns=(state.st_atime_ns, state.st_mtime_ns))
+    return found
+
+
+def _places(path: Path, each: int, rng: random.Random) -> Iterator[int]:
+    """Places over all of a file, and as many near its end, where a footer is."""
+    bits = 8 * path.stat().st_size
+    near = min(bits, 8 * 2500)
+    yield from (rng.randrange(bits) for _ in range(each - each // 2))
+    yield from (bits - 1 - rng.randrange(near) for _ in range(each // 2))
+
+
+def _ask(found: Flips, what: str, path: Path, ask: Callable[[], Any], right: Any) -> None:
+    try:
+        answer = ask()
+    except BeaufortError as error:
+        if path.name in str(error):
+            found.refused += 1
+        else:
+            found.wrong.append(f"{what}: {error}")
+    except Exception as error:
+        found.wrong.append(f"{what}: {type(error).__name__}: {error}")
+    else:
+        if answer == right:
+            found.right += 1
+        else:
+            found.wrong.append(f"{what}: another answer")

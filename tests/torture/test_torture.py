@@ -1,0 +1,74 @@
+"""A small, fixed share of the torture; more files find more, with the same functions."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent.parent))  # for the package torture
+
+from torture import files, options, service
+
+
+@pytest.fixture(autouse=True)
+def _alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BEAUFORT_CACHE", str(tmp_path / "cache"))
+
+
+@pytest.mark.parametrize("kind", files.KINDS)
+def test_sound_files_are_read(tmp_path: Path, kind: str) -> None:
+    """Otherwise nothing is learned from damaged ones."""
+    path = tmp_path / files.KINDS[kind].name
+    path.write_bytes(files.KINDS[kind].wrap(files.KINDS[kind].seeds()[0]))
+    files.KINDS[kind].read(path)
+
+
+@pytest.mark.parametrize("kind", files.KINDS)
+def test_the_same_seed_gives_the_same_files(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = files.KINDS[kind].seeds()
+    monkeypatch.setattr("time.time", lambda: 2_000_000_000.0)
+    assert files.KINDS[kind].seeds() == first
+    assert files.KINDS[kind].wrap(first[0]) == files.KINDS[kind].wrap(first[0])
+
+
+def test_damaged_files() -> None:
+    tally = files.torture_files(1500, seed=20261115)
+    assert not tally.findings, "\n".join(tally.findings)
+    assert tally.files == 1500 == tally.read.total() + tally.refused.total()
+    assert len(tally.refused) == len(files.KINDS)
+
+
+def test_what_the_watch_would_find(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A reader that starts a program, writes a file, or raises an error of another kind is told."""
+
+    def bad(path: Path) -> None:
+        import subprocess
+
+        Path("left").touch()
+        subprocess.run(["true"], check=False)
+
+    monkeypatch.setitem(files.KINDS, "bad", files.Kind(lambda: [b"abc"], "a.bad", bad))
+    told = "\n".join(files.torture_files(1, kinds=["bad"]).findings)
+    for finding in ("started", "wrote", "OSError"):
+        assert finding in told
+
+
+def test_a_service_in_every_mood() -> None:
+    outcome = service.ask()
+    assert not outcome.findings, "\n".join(outcome.findings)
+    assert outcome.asked == len(service.BEHAVIORS) == outcome.answers + outcome.errors
+
+
+def test_addresses_and_options_that_are_none() -> None:
+    outcome = service.ask_with()
+    assert not outcome.findings, "\n".join(outcome.findings)
+    assert outcome.asked == outcome.errors
+
+
+def test_options_of_models_that_are_none() -> None:
+    outcome = options.load_with()
+    assert not outcome.findings, "\n".join(outcome.findings)
+    assert outcome.asked == outcome.answers + outcome.errors
+    assert outcome.answers > 50

@@ -1,0 +1,144 @@
+"""How far a constant may be wrong before the gate notices: the smallest step, for every constant.
+
+    python tools/mutations.py      # writes tests/golden/mutations.csv; takes minutes
+
+A constant is moved up and down by 2 %, then 5 %, and so on, a whole number by 1 first, until our outputs
+are further from the packed reference outputs than `gate.csv` says. Most constants do not survive the first
+step. The others have little or no effect on the pixels at their published value, and the file says how far
+they had to be moved.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+from typing import Any, NamedTuple
+
+from golden_data import GOLDEN, Count, Entry, from_pack, measure, read_gate
+
+__all__ = [
+    "MUTATIONS",
+    "STEPS",
+    "Mutation",
+    "by_condition",
+    "mutated",
+    "mutations",
+    "noticed",
+    "read_mutations",
+]
+
+MUTATIONS = GOLDEN / "mutations.csv"
+
+STEPS = (0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 3.0, 9.0)
+"""What a constant is moved by, as a share of its value; downward it is divided."""
+
+ZERO = 0.1
+"""What stands for the value of a constant that is zero."""
+
+
+class Mutation(NamedTuple):
+    """One constant, moved one way."""
+
+    condition: str
+    """`scale/corruption/severity`."""
+    constant: str
+    direction: str
+    """`up` or `down`."""
+    step: float | None
+    """The smallest of `STEPS` that is noticed; None if none is."""
+
+
+def by_condition(entries: Iterable[Entry]) -> dict[str, list[Entry]]:
+    """All pictures under one corruption at one scale and severity."""
+    grouped = groupby(sorted(entries, key=_condition), key=_condition)
+    return {condition: list(some) for condition, some in grouped}
+
+
+def _condition(entry: Entry) -> str:
+    return entry.key.rpartition("/")[0]
+
+
+def constants(entry: Entry) -> list[str]:
+    """The numeric constants of a condition."""
+    return [name for name, value in entry.choose().params._asdict().items() if isinstance(value, int | float)]
+
+
+def mutated(entry: Entry, constant: str, direction: str, step: float) -> Count | None:
+    """How far outputs are from the reference with a wrong constant; None if there is no such constant."""
+    choice = entry.choose()
+    value = getattr(choice.params, constant)
+    wrong = _moved(value, direction, step)
+    if wrong is None:
+        return None
+    try:
+        return measure(entry, choice._replace(params=choice.params._replace(**{constant: wrong})))
+    except (ValueError, IndexError, OverflowError, ZeroDivisionError):
+        return Count(entry.wanted.size, entry.wanted.size, 255)  # what cannot be computed is noticed
+
+
+def _moved(value: float, direction: str, step: float) -> float | None:
+    whole = isinstance(value, int)
+    moved: float
+    if value == 0:
+        moved = ZERO * step if direction == "up" else None  # type: ignore[assignment]
+        return moved
+    if direction == "up":
+        moved = max(value + 1, round(value * (1 + step))) if whole else value * (1 + step)
+    else:
+        moved = min(value - 1, round(value / (1 + step))) if whole else value / (1 + step)
+    return moved if moved > 0 or not whole else None
+
+
+def noticed(entries: Iterable[Entry], constant: str, direction: str, step: float, gate: Any) -> bool | None:
+    """Whether a gate that is no looser than today's fails on one of the entries."""
+    known = False
+    for entry in entries:
+        count = mutated(entry, constant, direction, step)
+        if count is None:
+            continue
+        known = True
+        allowed = gate[entry.key, "packed"]
+        if count.differ > allowed.differ or count.largest > allowed.largest:
+            return True
+    return False if known else None
+
+
+def mutations(entries: Iterable[Entry]) -> Iterator[Mutation]:
+    """The smallest step that is noticed, for every constant in both directions."""
+    gate = read_gate()
+    for condition, some in by_condition(entries).items():
+        for constant in constants(some[0]):
+            for direction in ("up", "down"):
+                if noticed(some[:1], constant, direction, STEPS[0], gate) is None:
+                    continue
+                steps = (step for step in STEPS if noticed(some, constant, direction, step, gate))
+                yield Mutation(condition, constant, direction, next(steps, None))
+
+
+def read_mutations() -> list[Mutation]:
+    """What was recorded."""
+    with MUTATIONS.open(newline="") as file:
+        return [
+            Mutation(
+                row["condition"],
+                row["constant"],
+                row["direction"],
+                float(row["step"]) if row["step"] else None,
+            )
+            for row in csv.DictReader(file)
+        ]
+
+
+def main() -> None:
+    """Write the table."""
+    with MUTATIONS.open("w", newline="") as file:
+        out = csv.writer(file, lineterminator="\n")
+        out.writerow(Mutation._fields)
+        for mutation in mutations(from_pack()):
+            out.writerow(["" if value is None else value for value in mutation])
+            file.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,68 @@
+"""Pack outputs of the published programs for the repository, and record how far ours are from them.
+
+    python tools/pack_golden.py --golden FOLDER
+
+FOLDER holds `imagenet_c_224.npz` and so on, each with a `.json` beside it. `tests/golden/reference.zip` gets
+the outputs whose pictures may be passed on; `tests/golden/gate.csv` gets the number of values that differ and
+the largest difference, for all outputs in the folder and for what the pack has of them.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from golden_data import GATE, PACK, Entry, Row, from_folder, from_pack, measure, write_gate, write_pack
+
+HALF = 112
+"""Rows that are kept at 224 pixels of all photos but the first, which has every severity and is whole."""
+
+DIGITS = 16
+
+ABOUT = {
+    "outputs": "made by the published programs of ImageNet-C, CIFAR-10-C, Tiny-ImageNet-C (Hendrycks and "
+    "Dietterich, 2019) and MNIST-C (Mu and Gilmer, 2019), one call an output after numpy.random.seed",
+    "origins": {
+        "astronaut": "Eileen Collins, by NASA, public domain; from scikit-image",
+        "coffee": "a cup of coffee, by Rachel Michetti (Pikolo Espresso Bar), CC0; from scikit-image",
+        "chelsea": "a cat, by Stefan van der Walt, CC0; from scikit-image",
+        "digits": "from MNIST, Y. LeCun, C. Cortes and C. J. C. Burges, CC BY-SA 3.0; training set",
+    },
+}
+
+
+def kept(entry: Entry) -> Entry | None:
+    """What of an output goes into the pack; None for pictures whose license is not known to allow it."""
+    if entry.picture not in ABOUT["origins"]:
+        return None
+    if entry.picture == "digits":
+        return replace(
+            entry, images=entry.images[:DIGITS], wanted=entry.wanted[:DIGITS], seeds=entry.seeds[:DIGITS]
+        )
+    if entry.scale == "imagenet" and entry.picture != "astronaut":
+        return replace(entry, wanted=entry.wanted[:, :HALF])
+    return entry
+
+
+def rows(golden: Path) -> Iterator[Row]:
+    """Every line of the gate."""
+    for entry in from_folder(golden):
+        yield Row(entry.key, "full", measure(entry))
+    for entry in from_pack():
+        yield Row(entry.key, "packed", measure(entry))
+
+
+def main() -> None:
+    """Write both files."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--golden", type=Path, required=True)
+    golden = parser.parse_args().golden
+    write_pack((part for entry in from_folder(golden) if (part := kept(entry))), ABOUT)
+    write_gate(rows(golden))
+    print(f"{PACK}: {PACK.stat().st_size:,} bytes; {GATE}: {len(GATE.read_text().splitlines()) - 1} lines")
+
+
+if __name__ == "__main__":
+    main()
