@@ -15,13 +15,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from beaufort.datasets.samples import read_samples
 from PIL import Image
 
 from beaufort.datasets import _digest, iterate, open_dataset
 from beaufort.datasets._digest import digest_of
 from beaufort.datasets._files import OnDisk
 from beaufort.errors import BeaufortError, ImageFileError
+from beaufort.evaluation.samples import read_samples
 from beaufort.images import MAX_SIDE, is_folder, read_cifar, read_idx
 from beaufort.models import ModelSpec, Preprocessing
 
