@@ -21,6 +21,7 @@ LAYERS = (
     ("sanitize",),
     ("errors",),
     ("registry", "arrays", "files"),
+    ("labels",),
     ("_samples",),
     ("metrics", "stats"),
     ("rng",),

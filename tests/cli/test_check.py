@@ -117,3 +117,62 @@ def test_help_teaches_with_an_example(command: str) -> None:
     code, out, _ = run(*command.split(), "--help")
     assert code == 0
     assert f"beaufort {command} " in " ".join(out.split())
+
+
+def color_samples(path: Path, names: tuple[str, ...], count: int = 30) -> None:
+    """Pictures whose brightest channel is the place of their class."""
+    from PIL import Image
+
+    rng = np.random.default_rng(0)
+    for place, name in enumerate(names):
+        (path / name).mkdir(parents=True)
+        for i in range(count):
+            pixels = rng.integers(0, 120, (16, 16, 3)).astype(np.uint8)
+            pixels[..., place] += 100
+            Image.fromarray(pixels).save(path / name / f"{i}.png")
+
+
+def test_accuracy_is_told_when_all_is_well(tmp_path: Path) -> None:
+    color_samples(tmp_path / "data", ("a", "b", "c"))
+    code, out, _ = run("check", "python:check_nets:colors", *KNOWN, "--images", "data")
+    assert code == 0
+    assert "accuracy on 90 images: 100.0%; chance: 33.3%; labels are numbers of outputs" in out
+    code, out, _ = run("check", "python:check_nets:colors", *KNOWN, "--images", "data", "--json")
+    assert json.loads(out)["accuracy"]["value"] == 1
+
+
+def test_a_wrong_class_order_is_called_one(tmp_path: Path) -> None:
+    """Neither range nor BGR is blamed."""
+    color_samples(tmp_path / "data", ("red", "green", "blue"))  # sorted, these are 2, 1 and 0
+    order = Path("order.txt")
+    order.write_text("green\nred\nblue\n")
+    code, out, _ = run(
+        "check", "python:check_nets:colors", *KNOWN[2:], "--classes", order, "--images", "data"
+    )
+    assert code == 1
+    order.write_text("green\nblue\nred\n")
+    code, out, _ = run(
+        "check", "python:check_nets:colors", *KNOWN[2:], "--classes", order, "--images", "data"
+    )
+    assert code == 1
+    assert "problem: class order: 0.0% of 90 images are right, no better than chance (33.3%)" in out
+    assert "100.0% are" in out
+    assert "--classes FILE" in out
+    assert "range" not in out.split("problem:")[1]
+    order.write_text("red\ngreen\nblue\n")
+    code, out, _ = run(
+        "check", "python:check_nets:colors", *KNOWN[2:], "--classes", order, "--images", "data"
+    )
+    assert (code, "100.0%; chance" in out) == (0, True)
+
+
+def test_at_chance_for_no_reason_that_can_be_seen(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    images = rng.integers(0, 256, (60, 16, 16, 3)).astype(np.uint8)
+    np.savez(tmp_path / "samples.npz", images=images, labels=rng.integers(0, 3, 60))
+    code, out, _ = run("check", "python:check_nets:colors", *KNOWN, "--images", "samples.npz")
+    assert code == 1
+    assert "problem: accuracy:" in out
+    reasons = out.split("likely reasons")[1]
+    places = [reasons.index(word) for word in ("order of the classes", "range", "BGR", "mean and std")]
+    assert places == sorted(places)

@@ -60,7 +60,7 @@ def invoke(*arguments: str, code: int = 0) -> str:
 def test_the_whole_way() -> None:
     told = invoke(*RUN, "--dry-run")
     assert "1 models × 5 conditions × 20 images: 5 cells, 0 of them stored. 100 answers to go" in told
-    assert "toys/fog@5" in invoke(*RUN, "--limit", "10")
+    assert "toys/fog@5" in invoke(*RUN, "--first", "10")
     found = json.loads(invoke(*RUN, "--json"))
     assert [result["images"] for result in found["results"]] == [20] * 5
     assert "stored" in invoke(*RUN)
@@ -100,7 +100,7 @@ def test_damage(folder: Path) -> None:
 
 @pytest.mark.usefixtures("folder")
 def test_merge_and_gc() -> None:
-    invoke(*RUN, "--limit", "10")
+    invoke(*RUN, "--first", "10")
     invoke(*[*RUN[:-1], "other"])
     assert "5 files copied" in invoke("store", "merge", "kept", "other")
     assert "5 files, 0 not as they should be" in invoke("store", "verify", "kept")  # put together already

@@ -12,7 +12,8 @@ from beaufort import catalog
 from beaufort.catalog import Asset, Entry, assets, entries
 from beaufort.datasets import open_dataset
 from beaufort.errors import AssetError
-from beaufort.models import class_names, load_model
+from beaufort.labels import class_names
+from beaufort.models import load_model
 
 
 def test_twenty_photos(monkeypatch: pytest.MonkeyPatch) -> None:

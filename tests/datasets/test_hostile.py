@@ -20,8 +20,8 @@ from PIL import Image
 from beaufort.datasets import _digest, iterate, open_dataset
 from beaufort.datasets._digest import digest_of
 from beaufort.datasets._files import OnDisk
-from beaufort.datasets.samples import read_samples
 from beaufort.errors import BeaufortError, ImageFileError
+from beaufort.evaluation.samples import read_samples
 from beaufort.images import MAX_SIDE, is_folder, read_cifar, read_idx
 from beaufort.models import ModelSpec, Preprocessing
 

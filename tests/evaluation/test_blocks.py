@@ -148,7 +148,7 @@ def test_where_blocks_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     """At multiples of a block, also after a run with another limit."""
     monkeypatch.setattr(schedule, "BLOCK", 50)
     calls: list[int] = []
-    evaluate([model(calls)], CONDITIONS[:1], dataset(Counting()), tmp_path, limit=60, batch_size=16)
+    evaluate([model(calls)], CONDITIONS[:1], dataset(Counting()), tmp_path, first=60, batch_size=16)
     evaluate([model(calls)], CONDITIONS[:1], dataset(Counting()), tmp_path, batch_size=16)
     assert calls == [16, 16, 16, 2, 10, 16, 16, 8, 16, 4]
 

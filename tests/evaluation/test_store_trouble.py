@@ -103,7 +103,7 @@ def test_a_run_does_again_what_is_damaged(tmp_path: Path, from_end: int) -> None
 
 
 def test_runs_with_different_limits_meet(tmp_path: Path) -> None:
-    evaluate([toy()], SUITE, dataset(), tmp_path / "few", limit=15)
+    evaluate([toy()], SUITE, dataset(), tmp_path / "few", first=15)
     whole = evaluate([toy()], SUITE, dataset(), tmp_path / "all")
     shutil.copytree(tmp_path / "few", tmp_path / "all", dirs_exist_ok=True)
     store = FileStore(tmp_path / "all")

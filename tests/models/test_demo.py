@@ -15,8 +15,9 @@ from PIL import Image
 import beaufort.models
 from beaufort.catalog import assets, fetch
 from beaufort.errors import AssetError, UnknownNameError
+from beaufort.labels import class_names
 from beaufort.models import _efficientnet_lite0 as lite0
-from beaufort.models import class_names, load_model
+from beaufort.models import load_model
 from beaufort.testing import check_model
 
 DATA = Path(beaufort.models.__file__).parent / "data"

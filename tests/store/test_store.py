@@ -287,7 +287,8 @@ def test_unread_images_lie_in_files_that_every_arrow_reads(tmp_path: Path) -> No
     """Columns with nulls are stored as lists of any size, and come back as what they were."""
     rng = np.random.default_rng(0)
     ids = [f"i{i}" for i in range(8)]
-    whole = predictions(ids, rng.integers(0, 7, 8), rng.normal(0, 1, (8, 7)), keep_logits=True)
+    logits = rng.normal(0, 1, (8, 7)).astype(np.float16)  # a file keeps no more digits
+    whole = predictions(ids, rng.integers(0, 7, 8), logits, keep_logits=True)
     lost = unanswered(["x", "y"], [1, 2], whole.schema)
     mixed = pa.concat_tables([whole, lost]).take([0, 8, 1, 2, 9, 3, 4, 5, 6, 7])
     store, cell = FileStore(tmp_path), Cell({"name": "m"}, {"name": "d"}, {"corruption": None})
@@ -303,3 +304,34 @@ def test_unread_images_lie_in_files_that_every_arrow_reads(tmp_path: Path) -> No
     assert store.gather(cell) is not None
     assert store.read(cell)["top"].null_count == 2
     assert not store.verify()
+
+
+def test_logits_are_short_in_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """float16 in a file, float32 in memory; files from before, and logits too large for that, are float32."""
+    rng = np.random.default_rng(0)
+    store, cell = FileStore(tmp_path), Cell({"name": "m"}, {"name": "d"}, {"corruption": None})
+
+    def piece(start: int, scale: float) -> tuple[pa.Table, pa.DataType]:
+        logits = (scale * rng.normal(0, 1, (4, 3))).astype(np.float32)
+        logits[0, 0] = -np.inf
+        ids = [str(start + i) for i in range(4)]
+        table = predictions(ids, [0, 1, 2, 0], logits, keep_logits=True)
+        written = store.write(cell, start, table)
+        return table, pq.read_schema(tmp_path / written.path).field("logits").type.value_type
+
+    short, kind = piece(0, 1)
+    assert kind == pa.float16()
+    large, kind = piece(4, 1e6)
+    assert kind == pa.float32()
+    monkeypatch.setattr("beaufort.store._lists._short", lambda column: column)
+    before, kind = piece(8, 1)
+    assert kind == pa.float32()
+    monkeypatch.undo()
+    read = store.read(cell)["logits"]
+    assert read.type.value_type == pa.float32()
+    told = pa.concat_tables([short, large, before])["logits"].to_pylist()
+    assert np.allclose(read.to_pylist(), told, rtol=1e-3, atol=1e-3)
+    assert read.to_pylist()[4:] == told[4:]
+    assert not store.verify()
+    assert store.gather(cell) is not None
+    assert np.allclose(store.read(cell)["logits"].to_pylist(), told, rtol=1e-3, atol=1e-3)

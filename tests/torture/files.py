@@ -34,8 +34,8 @@ import numpy as np
 from PIL import Image
 
 from beaufort.datasets import iterate, open_dataset
-from beaufort.datasets.samples import read_samples
 from beaufort.errors import BeaufortError
+from beaufort.evaluation.samples import read_samples
 from beaufort.images import read_cifar, read_idx, read_image
 from beaufort.jobs import corrupt_tree
 from beaufort.models import ModelSpec, Preprocessing, load_model

@@ -11,15 +11,19 @@ from beaufort.errors import OptionError
 
 __all__ = [
     "Baseline",
+    "Classes",
     "ClusterBy",
+    "Convention",
     "GroupBy",
     "Jobs",
     "Json",
+    "Labels",
     "ResultSeed",
     "Seed",
     "Seeds",
     "Store",
     "SuiteOfStore",
+    "Truths",
     "column",
     "comma_list",
     "seed_models",
@@ -45,6 +49,27 @@ ResultSeed = Annotated[
     int | None, typer.Option("--seed", help="Which seed's answers; those of the last run if not given.")
 ]
 
+Classes = Annotated[
+    str | None,
+    typer.Option(
+        help="Names of the model's outputs: a text file of one a line, or imagenet-1k, cifar-10 or mnist."
+    ),
+]
+Labels = Annotated[
+    str | None,
+    typer.Option(
+        help="identity if labels are numbers of outputs, or a JSON file with the outputs of each class; "
+        "names decide if not given."
+    ),
+]
+Convention = Annotated[
+    str | None,
+    typer.Option(help="restricted: only outputs that belong to the data's classes compete; all: every one."),
+]
+Truths = Annotated[
+    str | None,
+    typer.Option(help="JSON file with the labels of each image of which any is right, as ReaL's."),
+]
 ClusterBy = Annotated[
     str | None,
     typer.Option(

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from beaufort.cli._console import printable
-from beaufort.cli._options import Json
+from beaufort.cli._options import Classes, Convention, Json, Labels
 
 if TYPE_CHECKING:
     from beaufort.models import ModelSpec
@@ -22,9 +21,15 @@ def check(
     model: Annotated[str, typer.Argument(help="As in the examples of `beaufort ls models`.")],
     *,
     images: Annotated[
-        Path | None,
-        typer.Option(help="A folder with a folder a class, or an .npz file with images and labels."),
+        str | None,
+        typer.Option(help="Labeled pictures, as `--data` of `beaufort run`; or a folder of pictures."),
     ] = None,
+    suite: Annotated[
+        str | None, typer.Option(help="Make pictures ready as a suite does, imagenet-c say.")
+    ] = None,
+    classes: Classes = None,
+    labels: Labels = None,
+    convention: Convention = None,
     options: Annotated[
         list[str] | None,
         typer.Option("--set", help="What to know about the model, as range=0..255; may be repeated."),
@@ -43,26 +48,45 @@ def check(
     Checked are the shape, type and number of the logits, that they are finite, the same every time, in
     any batch and any order, and that images are left alone. With real pictures also the range and the
     channel order: another one must not do better. Labels make that certain, some hundreds of pictures
-    make it reliable.
+    make it reliable. With labels the accuracy is told, and what is likely wrong if it is at chance. Pictures
+    are opened, made ready and labeled as `beaufort run` does.
 
     Exit codes: 0 no problem was found; 1 there are problems; 2 the model cannot be used at all.
     """
-    from beaufort.datasets.samples import Samples, read_samples
+    from beaufort.evaluation.samples import read_samples
     from beaufort.models import load_model, parse_options
-    from beaufort.testing import check_model
+    from beaufort.testing import check_model, measure_accuracy
 
     given = parse_options(options or [])
-    given.update(
-        {key: value for key, value in (("device", device), ("threads", threads)) if value is not None}
-    )
+    said = (("device", device), ("threads", threads), ("classes", classes))
+    given.update({key: value for key, value in said if value is not None})
     loaded = load_model(model, **given)
-    samples = Samples(None, None) if images is None else read_samples(images, loaded.spec, limit=limit)
-    findings = check_model(loaded, images=samples.images, labels=samples.labels)
+    accuracy = space = None
+    if images is None:
+        findings = check_model(loaded)
+    else:
+        samples = read_samples(
+            images, loaded.spec, limit=limit, suite=suite, labels=labels, convention=convention
+        )
+        space, known = samples.space, samples.classes
+        findings = check_model(
+            loaded, images=samples.images, labels=samples.labels, space=space, classes=known
+        )
+        if samples.labels is not None and not any(one.level == "unusable" for one in findings):
+            accuracy = measure_accuracy(loaded, samples.images, samples.labels, space=space, classes=known)
     if as_json:
-        found = [finding.to_dict() for finding in findings]
-        typer.echo(json.dumps({"model": loaded.spec.to_dict(), "findings": found}, indent=2))
+        told: dict[str, Any] = {
+            "model": loaded.spec.to_dict(),
+            "findings": [one.to_dict() for one in findings],
+        }
+        if accuracy is not None:
+            more = {"value": accuracy.value, "at_chance": accuracy.at_chance, "labels": str(space)}
+            told["accuracy"] = {**vars(accuracy), **more}
+        typer.echo(json.dumps(told, indent=2))
     else:
         _tell(loaded.spec, findings, judged=images is not None)
+        if accuracy is not None:
+            typer.echo(f"{accuracy}; {space}")
     levels = {finding.level for finding in findings}
     if levels & {"unusable", "problem"}:
         raise typer.Exit(2 if "unusable" in levels else 1)

@@ -11,10 +11,13 @@ from beaufort.cli._console import printable, progress_bar
 from beaufort.cli._options import (
     Baseline,
     ClusterBy,
+    Convention,
     GroupBy,
+    Labels,
     ResultSeed,
     Seeds,
     SuiteOfStore,
+    Truths,
     column,
     seed_models,
 )
@@ -53,6 +56,9 @@ def report(
     ask: Annotated[
         list[str] | None, typer.Option(help="A model to ask about --pictures; may be repeated.")
     ] = None,
+    labels: Labels = None,
+    convention: Convention = None,
+    truths: Truths = None,
     title: Annotated[str | None, typer.Option(help="Of the page.")] = None,
     cluster_by: ClusterBy = None,
     group_by: GroupBy = None,
@@ -69,7 +75,8 @@ def report(
 
     `beaufort report results --format md`
 
-    The page is one file that needs no other and no network.
+    The page is one file that needs no other and no network. `--labels`, `--convention` and `--truths` score
+    stored answers anew, if the run kept their logits.
     """
     from beaufort.report import FORMATS, to_text, write_report
     from beaufort.report.write import check_output
@@ -82,7 +89,7 @@ def report(
     target = Path("report.html") if output is None and kind == "html" else output
     if target is not None:
         check_output(target)
-    results = open_results(store, suite=suite, seed=seed)
+    results = open_results(store, suite=suite, seed=seed, labels=labels, convention=convention, truths=truths)
     wanted = _wanted(results, model)
     scores = score(
         results,

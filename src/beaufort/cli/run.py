@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from beaufort.cli._console import printable, progress_bar, table
-from beaufort.cli._options import Json, Seed
+from beaufort.cli._options import Classes, Convention, Json, Labels, Seed, Truths
 from beaufort.errors import OptionError
 
 if TYPE_CHECKING:
@@ -31,7 +31,14 @@ def run(
         list[str] | None,
         typer.Option("--set", help="What to know about the models, as range=0..255; may be repeated."),
     ] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="Only the first so many images.")] = None,
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="Only so many images, spread over the classes.")
+    ] = None,
+    first: Annotated[int | None, typer.Option(min=1, help="Only the first so many images.")] = None,
+    classes: Classes = None,
+    labels: Labels = None,
+    convention: Convention = None,
+    truths: Truths = None,
     jobs: Annotated[int | None, typer.Option(min=1, help="Threads that decode and corrupt.")] = None,
     processes: Annotated[
         int | None,
@@ -64,6 +71,9 @@ def run(
     Answers that the store has are not asked for again: after a kill, or with one more model, only what is
     missing is done. Images that cannot be read are told at the end, with exit code 1.
 
+    Class folders are matched with the model's outputs by name: WNIDs or class names for ImageNet's, names of
+    `--classes` for others. What cannot be matched is refused.
+
     `--processes 8` shares the work among eight processes, which load the models themselves.
 
     With `--precision 1` the images come in a random order, and the run ends when the suite's headline
@@ -73,11 +83,16 @@ def run(
     from beaufort.models import parse_options
 
     given = parse_options(options or [])
-    if device is not None:
-        given["device"] = device
+    given.update(
+        {key: value for key, value in (("device", device), ("classes", classes)) if value is not None}
+    )
+    chosen: dict[str, Any] = {"labels": labels, "convention": convention, "truths": truths}
     models = [LazyModel(text, given) for text in model]
     if dry_run:
-        _show_plan(plan(models, suite, data, store, limit=limit, seed=seed, strict=strict), as_json)
+        planned = plan(
+            models, suite, data, store, limit=limit, first=first, seed=seed, strict=strict, **chosen
+        )
+        _show_plan(planned, as_json)
         return
     with answers_bar() as progress:
         evaluation = evaluate(
@@ -86,6 +101,8 @@ def run(
             data,
             store,
             limit=limit,
+            first=first,
+            **chosen,
             jobs=jobs,
             processes=processes,
             batch_size=_batch_size(batch_size),
@@ -131,6 +148,9 @@ def _show(evaluation: Evaluation, as_json: bool) -> None:
             for result in evaluation.results
         ]
         typer.echo(table([("model", "condition", "accuracy", "images", ""), *rows]))
+        _tell_labels({result.model: result.labels for result in evaluation.results})
+        if left_out := max(result.unlabeled for result in evaluation.results):
+            typer.echo(f"{left_out} images have no label and are left out")
     if evaluation.stop and not as_json:
         typer.echo(_stopped(evaluation.stop))
     for note in evaluation.notes:
@@ -140,6 +160,13 @@ def _show(evaluation: Evaluation, as_json: bool) -> None:
     if evaluation.problems:
         typer.echo(f"{len(evaluation.problems)} images could not be read and have no answer", err=True)
         raise typer.Exit(1)
+
+
+def _tell_labels(words: Mapping[str, str]) -> None:
+    """What counts as which class, by model."""
+    for said in dict.fromkeys(words.values()):
+        models = [printable(model) for model, one in words.items() if one == said]
+        typer.echo(f"{', '.join(models)}: {said}")
 
 
 def _as_dict(evaluation: Evaluation) -> dict[str, Any]:
@@ -168,6 +195,7 @@ def _show_plan(plan: Plan, as_json: bool) -> None:
         "images": plan.setup.count,
         "answers": plan.images,
         "seconds": round(seconds, 1),
+        "labels": {work.model.spec.name: str(work.space) for work in plan.works},
     }
     if as_json:
         typer.echo(json.dumps(facts, indent=2))
@@ -179,6 +207,7 @@ def _show_plan(plan: Plan, as_json: bool) -> None:
         f"{facts['cells']} cells, {facts['stored']} of them stored. {plan.images} answers to go, "
         f"about {_duration(seconds)} on this machine."
     )
+    _tell_labels({work.model.spec.name: str(work.space) for work in plan.works})
 
 
 def _duration(seconds: float) -> str:

@@ -66,6 +66,10 @@ class Dataset:
     """The seed of the order that the samples were brought into; None for their own order."""
     made_from: Dataset | None = None
     """The same samples in their own order, if these were brought into another."""
+    by_name: bool = False
+    """Whether labels are places of class names in their sorted order, not numbers that someone chose."""
+    spread: bool = False
+    """Whether the order takes turns among the classes."""
 
     def __post_init__(self) -> None:
         if len(self.ids) != len(self.labels):
@@ -101,12 +105,36 @@ class Dataset:
 
         Ids, pictures and the digest stay what they were; `order` tells the two apart.
         """
-        if self.order is not None:
-            raise OptionError(f"{self.name} is shuffled already, with the seed {self.order}")
         places = np.random.default_rng([seed % 2**64, len(self)]).permutation(len(self))
-        ids = [self.ids[place] for place in places]
-        pixels = _Shuffled(self.pixels, places)
-        return replace(self, ids=ids, labels=self.labels[places], pixels=pixels, order=seed, made_from=self)
+        return self._ordered(places, seed)
+
+    def spread_out(self, seed: int) -> Dataset:
+        """The same samples in an order that takes turns among the classes, so that the first few have all.
+
+        In each turn a class gives one of its samples, in a random order seeded with `seed`, until it has none
+        left; a turn goes through the classes in a random order, too.
+        """
+        rng = np.random.default_rng([seed % 2**64, len(self)])
+        shuffled = rng.permutation(len(self))
+        labels = self.labels[shuffled]
+        by_class = np.argsort(labels, kind="stable")
+        starts = np.flatnonzero(np.diff(labels[by_class], prepend=-1))
+        turn = np.empty(len(self), np.int64)
+        turn[by_class] = np.arange(len(self)) - np.repeat(starts, np.diff([*starts, len(self)]))
+        return self._ordered(shuffled[np.argsort(turn, kind="stable")], seed, spread=True)
+
+    def _ordered(self, places: NDArray[np.int64], seed: int, *, spread: bool = False) -> Dataset:
+        if self.order is not None:
+            raise OptionError(f"{self.name} is in another order already, with the seed {self.order}")
+        return replace(
+            self,
+            ids=[self.ids[place] for place in places],
+            labels=self.labels[places],
+            pixels=_Shuffled(self.pixels, places),
+            order=seed,
+            made_from=self,
+            spread=spread,
+        )
 
     def digest(self, *, fresh: bool = False) -> str:
         """A sha256 of all that can change an answer: classes, ids, labels and every stored byte.

@@ -11,7 +11,7 @@ from beaufort.catalog import entries, pull
 from beaufort.datasets._dataset import Dataset
 from beaufort.datasets._reader import Reader, readers
 from beaufort.errors import BeaufortError, ImageFileError, OptionError
-from beaufort.models import class_names
+from beaufort.labels import class_names
 
 __all__ = ["open_dataset"]
 

@@ -65,6 +65,7 @@ def open_class_folders(root: Path, name: str) -> Dataset:
         np.array([label for _, _, label in found], np.int64),
         Files(root, names),
         tuple(sorted(Problem(encodable(path), message) for path, message in problems)),
+        by_name=True,
     )
 
 

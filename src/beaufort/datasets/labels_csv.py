@@ -55,7 +55,12 @@ def open_csv(location: str, part: str) -> Dataset:
         members = list(_find(rows, table))
     labels, classes = _labels(rows, location)
     return Dataset(
-        path.stem if path.is_file() else path.name, classes, [r.file for r in rows], labels, Members(members)
+        path.stem if path.is_file() else path.name,
+        classes,
+        [r.file for r in rows],
+        labels,
+        Members(members),
+        by_name=not rows[0].label.isdigit(),
     )
 
 

@@ -13,13 +13,11 @@ from beaufort.datasets._reader import corruption_and_severity, reader
 from beaufort.datasets._rows import RowIds, Rows
 from beaufort.datasets.folder import open_class_folders
 from beaufort.errors import ImageFileError, OptionError
+from beaufort.labels import class_names
 
 __all__ = ["CIFAR10_CLASSES", "open_cifar10_c", "open_imagenet_c", "open_mnist_c"]
 
-CIFAR10_CLASSES = (
-    *("airplane", "automobile", "bird", "cat", "deer"),
-    *("dog", "frog", "horse", "ship", "truck"),
-)
+CIFAR10_CLASSES = class_names("cifar-10")
 _SEVERITIES = 5
 
 

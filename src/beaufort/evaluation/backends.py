@@ -23,9 +23,10 @@ from beaufort.corruptions import corruptions
 from beaufort.errors import BeaufortError
 from beaufort.evaluation.blocks import HELD, Batch, Block, divisor_of_block, power_of_two
 from beaufort.evaluation.plan import Setup
+from beaufort.labels import LabelSpace
 from beaufort.models import Model
 from beaufort.models.network import Network
-from beaufort.store import Scores, score_logits, score_tensor, unpack
+from beaufort.store import Scores, look_like_shares, score_logits, score_tensor, unpack
 
 __all__ = ["Answer", "Backend", "Device", "DeviceError", "Threads", "ask", "choose_backend"]
 
@@ -77,12 +78,12 @@ def choose_backend(models: Sequence[Model], setup: Setup, jobs: int) -> Backend:
 
 
 def ask(
-    model: Model, images: Images, labels: NDArray[np.int64], *, keep_logits: bool
+    model: Model, images: Images, truth: NDArray[np.int64], space: LabelSpace, *, keep_logits: bool
 ) -> Callable[[], Answer]:
-    """Show images to a model; what comes back waits for the answer.
+    """Show images to a model; what comes back waits for the answer, scored in a label space.
 
     A network that takes tensors answers them on its device, where the answers are scored, too, and nobody
-    waits; all else is done at once.
+    waits; all else is done at once. Logits are kept as the model gave them, those of every output.
     """
     if isinstance(model, Network) and model.takes(images):
         from beaufort.models._tensors import fetched
@@ -90,12 +91,25 @@ def ask(
 
         with _told(f"{model.spec.name} on {len(images)} images", only_memory=True):
             found = model.answer(images)
-            scores = fetched(score_tensor(found, upload(labels, found.device)))
-            kept = fetched(found) if keep_logits else None
-        return lambda: (unpack(scores()), None if kept is None else kept())
-    logits = np.asarray(model(images.cpu().numpy() if is_tensor(images) else images), np.float32)
-    answer = score_logits(logits, labels), logits if keep_logits else None
-    return lambda: answer
+            if truth.ndim == 1:
+                scores = fetched(score_tensor(space.apply(found), upload(truth, found.device)))
+                shares = None if space.identity else fetched(look_like_shares(found))
+                kept = fetched(found) if keep_logits else None
+                return lambda: (
+                    _with_shares(unpack(scores()), None if shares is None else shares()),
+                    None if kept is None else kept(),
+                )
+        logits = found.float().cpu().numpy()  # sets of labels are scored by the host
+    else:
+        logits = np.asarray(model(images.cpu().numpy() if is_tensor(images) else images), np.float32)
+    scored = score_logits(space.apply(logits), truth)
+    answer = _with_shares(scored, None if space.identity else look_like_shares(logits))
+    return lambda: (answer, logits if keep_logits else None)
+
+
+def _with_shares(scores: Scores, shares: NDArray[np.bool_] | None) -> Scores:
+    """Whether answers look like probabilities is asked of all outputs, not of those that are classes."""
+    return scores if shares is None else scores._replace(shares=shares)
 
 
 class Threads:

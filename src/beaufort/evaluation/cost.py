@@ -22,7 +22,7 @@ def cost(planned: Plan) -> float:
             todo[work.model] = todo.get(work.model, 0) + work.images
     if not todo:
         return 0.0
-    first = setup.image(setup.dataset[0])
+    first = setup.first_image()
     batch = np.repeat(first[None], min(Threads.batch_size(first.size), setup.count), axis=0)
     seconds = 0.0
     for lazy, images in todo.items():

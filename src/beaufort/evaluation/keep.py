@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from beaufort.evaluation.plan import Facts, Work
-from beaufort.store import Cell, Listing, Piece, Store, StoreError, correct
+from beaufort.store import Cell, Listing, Piece, Store, StoreError, correct, labeled, truth_of
 
 __all__ = ["Counts", "Keeper"]
 
@@ -26,9 +26,11 @@ class Counts(NamedTuple):
     """What the answers of a cell add up to."""
 
     images: int
-    """Those that could be read."""
+    """Those that could be read and have a label."""
     correct: int
     unread: int
+    unlabeled: int
+    """Those that could be read and have no label; they are left out."""
 
 
 class Keeper:
@@ -43,7 +45,7 @@ class Keeper:
         self._works = works
         self._pieces = [list(listing.get(work.cell.fingerprint, ())) if listing else [] for work in works]
         self._left = [work.images for work in works]
-        self._counts = [Counts(0, 0, 0)] * len(works)
+        self._counts = [Counts(0, 0, 0, 0)] * len(works)
         """Of what was written."""
         self._lock = Lock()
         self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="beaufort keeper")
@@ -124,9 +126,11 @@ class Keeper:
     def _count(self, number: int, count: int, listing: Listing) -> Counts:
         """What was written, if that is all there is; else what the store says."""
         work, written = self._works[number], self._counts[number]
-        if written.images + written.unread == count and _cover(listing.get(work.cell.fingerprint, ()), count):
+        seen = written.images + written.unread + written.unlabeled
+        if seen == count and _cover(listing.get(work.cell.fingerprint, ()), count):
             return written
-        table = self._store.read(work.cell, listing, ("label", "top")).slice(0, count)
+        sets = ("truth",) if "truths" in work.cell.data.get("labels", ()) else ()
+        table = self._store.read(work.cell, listing, ("label", "top", *sets)).slice(0, count)
         if len(table) != count:
             raise StoreError(
                 f"the store lacks answers of {work.model.spec.name} under {work.condition} that were kept in "
@@ -138,12 +142,13 @@ class Keeper:
 
 def _counts(table: pa.Table) -> Counts:
     answered = table.filter(table["top"].is_valid())
-    if not len(answered):
-        return Counts(0, 0, len(table))
-    top: Any = answered["top"].combine_chunks()
-    classes = np.asarray(top.flatten()).reshape(len(answered), -1)
-    right = correct(classes, np.asarray(answered["label"]))
-    return Counts(len(answered), int(right.sum()), len(table) - len(answered))
+    scored = answered.filter(pa.array(labeled(answered)))
+    lost, apart = len(table) - len(answered), len(answered) - len(scored)
+    if not len(scored):
+        return Counts(0, 0, lost, apart)
+    top: Any = scored["top"].combine_chunks()
+    classes = np.asarray(top.flatten()).reshape(len(scored), -1)
+    return Counts(len(scored), int(correct(classes, truth_of(scored)).sum()), lost, apart)
 
 
 def _cover(pieces: Iterable[Piece], count: int) -> bool:

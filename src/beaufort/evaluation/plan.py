@@ -6,21 +6,29 @@ import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from threading import Lock
 from typing import Any, Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from beaufort.arrays import Bytes
 from beaufort.conditions import Condition
 from beaufort.corruptions import SCALES
-from beaufort.datasets import Dataset, Sample
-from beaufort.errors import OptionError
+from beaufort.datasets import Dataset, Sample, iterate
+from beaufort.errors import ImageFileError, OptionError
 from beaufort.evaluation.lazy import LazyModel
+from beaufort.labels import DataLabels, Grouping, LabelSpace, Outputs, Truths, find_space
+from beaufort.models import ModelSpec
 from beaufort.store import Cell, Listing, Store
 from beaufort.suites import Pictures, Step, Suite
 
-__all__ = ["Plan", "Setup", "Work", "make_plan"]
+__all__ = ["Labels", "Plan", "Setup", "Work", "make_plan", "space_of"]
 
 Range = tuple[int, int]
+Labels = str | Path | Grouping | LabelSpace | None
+"""How labels and outputs come together, as `find_space` takes it."""
 Facts = dict[str, Any]
 T = TypeVar("T")
 
@@ -52,12 +60,26 @@ class Setup:
     seed: int
     suite: Suite | None = None
     """The suite that the conditions come from, if they come from one."""
+    truths: Truths | None = None
+    """The labels that are right for each image, where that is not the data set's alone."""
 
     @property
     def data(self) -> dict[str, Any]:
         """The facts of the data set."""
         facts: dict[str, Any] = {"name": self.dataset.name, "digest": self.dataset.digest()}
-        return facts if self.dataset.order is None else {**facts, "order": self.dataset.order}
+        if self.dataset.order is None:
+            return facts
+        return {**facts, "spread" if self.dataset.spread else "order": self.dataset.order}
+
+    def labels(self, space: LabelSpace) -> dict[str, Any]:
+        """The facts of how answers are scored; none where a label is the number of the one right output."""
+        facts = space.facts()
+        return facts if self.truths is None else {**facts, "truths": self.truths.digest}
+
+    def truth(self, space: LabelSpace) -> NDArray[np.int64]:
+        """What is right for each image, in a form that `beaufort.store.correct` takes."""
+        dataset = self.dataset
+        return dataset.labels if self.truths is None else self.truths.labels(dataset.ids, space)
 
     @property
     def steps(self) -> list[str]:
@@ -78,6 +100,16 @@ class Setup:
         """The pictures of the data set, made ready."""
         return Pictures(self.dataset, self.prepare, self.grey)
 
+    def first_image(self) -> Bytes:
+        """The first picture that can be read, made ready; an error if none can."""
+        for sample in (walk := iterate(self.dataset, 0, self.count)):
+            if isinstance(sample, Sample):
+                return self.image(sample)
+        raise ImageFileError(
+            f"no picture of {self.dataset.name} can be read; the first is {walk.problems[0].id}: "
+            f"{walk.problems[0].message}"
+        )
+
 
 @dataclass(frozen=True, eq=False)
 class Work:
@@ -88,6 +120,7 @@ class Work:
     facts: tuple[Facts, Once[Facts], Facts]
     """Of the model, the data and the condition; those of the data are computed when they are needed."""
     gaps: tuple[Range, ...]
+    space: LabelSpace
 
     @cached_property
     def cell(self) -> Cell:
@@ -122,36 +155,57 @@ class Plan:
 
 
 def make_plan(
-    models: Sequence[LazyModel], conditions: Sequence[Condition], setup: Setup, store: Store
+    models: Sequence[LazyModel],
+    conditions: Sequence[Condition],
+    setup: Setup,
+    store: Store,
+    labels: Labels = None,
+    convention: str | None = None,
 ) -> Plan:
     """What there is to do; the store is looked at, nothing is run."""
     names = [model.spec.name for model in models]
     if twice := {name for name in names if names.count(name) > 1}:
         raise OptionError(f"two models are called {sorted(twice)[0]!r}; give one of them another name")
-    for model in models:
-        _check_classes(model, setup)
+    spaces = [space_of(model.spec, setup, labels, convention) for model in models]
     facts = _condition_facts(conditions, setup)
     abouts = [_model_facts(model) for model in models]
     _check_different(abouts)
     listing = store.listing()
     data = Once(lambda: setup.data)
     works = []
-    for model, about in zip(models, abouts, strict=True):
+    for model, about, space in zip(models, abouts, spaces, strict=True):
+        mine = _with_labels(data, setup.labels(space))
         for condition, fact in zip(conditions, facts, strict=True):
-            work = Work(model, condition, (about, data, fact), ((0, setup.count),))
+            work = Work(model, condition, (about, mine, fact), ((0, setup.count),), space)
             if listing:  # where nothing can be stored, nobody waits until all data are read for their digest
                 work = replace(work, gaps=tuple(store.missing(work.cell, setup.count, listing)))
             works.append(work)
     return Plan(setup, tuple(works), listing)
 
 
-def _check_classes(model: LazyModel, setup: Setup) -> None:
-    classes, highest = model.spec.classes, int(setup.dataset.labels[: setup.count].max(initial=0))
-    if classes is not None and highest >= classes:
-        raise OptionError(
-            f"the model {model.spec.name} has {classes} classes, and {setup.dataset.name} has labels up to "
-            f"{highest}; use a model of these classes, or data with labels below {classes}"
-        )
+def _with_labels(data: Once[Facts], labels: Facts) -> Once[Facts]:
+    """The facts of the data with those of how answers are scored, if there are any."""
+    return Once(lambda: {**data(), "labels": labels}) if labels else data
+
+
+def space_of(
+    spec: ModelSpec, setup: Setup, labels: Labels = None, convention: str | None = None
+) -> LabelSpace:
+    """The label space in which a model answers for a data set."""
+    dataset, suite = setup.dataset, setup.suite
+    used = np.unique(dataset.labels)
+    return find_space(
+        DataLabels(dataset.name, dataset.classes, used, dataset.by_name),
+        Outputs(
+            spec.name,
+            spec.classes,
+            spec.class_names,
+            spec.label_space,
+            suite.label_space if suite else None,
+        ),
+        labels=labels,
+        convention=convention,
+    )
 
 
 def _model_facts(model: LazyModel) -> dict[str, Any]:
@@ -179,7 +233,7 @@ def _check_different(abouts: Sequence[dict[str, Any]]) -> None:
 def _condition_facts(conditions: Sequence[Condition], setup: Setup) -> list[dict[str, Any]]:
     side, channels = None, 3
     if setup.count and any(not condition.clean for condition in conditions):
-        first = setup.image(setup.dataset[0])
+        first = setup.first_image()
         channels = first.shape[-1]
         side = None if setup.scale in SCALES else min(first.shape[:2])
     about: dict[str, Any] = {"scale": setup.scale, "seed": setup.seed, "side": side, "channels": channels}

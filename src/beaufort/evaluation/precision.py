@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from beaufort.conditions import Condition
 from beaufort.errors import OptionError
 from beaufort.evaluation.plan import Plan
-from beaufort.results import Results, Setting, Source, score
+from beaufort.results import Results, Scored, Setting, Source, order_of, score
 from beaufort.stats import looks
 from beaufort.store import Cell, Store
 
@@ -92,7 +92,10 @@ def _results(plan: Plan, store: Store, count: int) -> Results:
     cells: dict[str, dict[Condition, Cell]] = {}
     for work in plan.works:
         cells.setdefault(work.model.spec.name, {})[work.condition] = work.cell
-    setting = Setting(str(plan.works[0].cell.data["digest"]), setup.dataset.order, setup.seed)
+    scored = Scored.of(
+        {key: value for work in plan.works for key, value in work.cell.data.get("labels", {}).items()}
+    )
+    setting = Setting(str(plan.works[0].cell.data["digest"]), order_of(setup.data), setup.seed, scored)
     sources = dict.fromkeys(cells, Source(store, store.listing()))
     dataset = setup.dataset
     return Results(setup.suite, setting, dataset.name, dataset.classes, cells, {}, sources, limit=count)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -22,11 +22,12 @@ from beaufort.errors import OptionError
 from beaufort.evaluation.engines import Engine, Local, Processes
 from beaufort.evaluation.keep import Counts, Keeper
 from beaufort.evaluation.lazy import LazyModel
-from beaufort.evaluation.plan import Plan, Setup, Work, make_plan
+from beaufort.evaluation.plan import Labels, Plan, Setup, Work, make_plan
 from beaufort.evaluation.precision import Stop, run_until
 from beaufort.evaluation.provenance import provenance
 from beaufort.evaluation.schedule import Progress, Run, inside
 from beaufort.evaluation.work import Job
+from beaufort.labels import Truths, read_truths
 from beaufort.models import Model
 from beaufort.store import FileStore, Store
 from beaufort.suites import Step, Suite, get_suite
@@ -43,13 +44,17 @@ class Result:
     images: int
     correct: int
     unread: int
+    unlabeled: int
+    """Images that were read and have no label, where labels are sets; they are left out."""
     reused: bool
     """Whether the store had it all."""
     fingerprint: str
+    labels: str
+    """What counts as which class, and what competes, in words."""
 
     @property
     def accuracy(self) -> float:
-        """Share of the images that were read whose most probable class is the true one."""
+        """Share of the images that were read and have a label whose most probable class is right."""
         return self.correct / self.images if self.images else float("nan")
 
 
@@ -73,6 +78,10 @@ def plan(
     store: str | Path | Store,
     *,
     limit: int | None = None,
+    first: int | None = None,
+    labels: Labels = None,
+    convention: str | None = None,
+    truths: str | Path | Truths | None = None,
     seed: int = 0,
     strict: bool = False,
 ) -> Plan:
@@ -83,14 +92,27 @@ def plan(
         suite = get_suite(suite)
     dataset = data if isinstance(data, Dataset) else open_dataset(str(data), strict=strict)
     conditions, prepare, scale = _conditions(suite, dataset)
-    count = len(dataset) if limit is None else min(limit, len(dataset))
+    dataset, count = _limited(dataset, limit, first, seed)
+    named = suite if isinstance(suite, Suite) else None
+    sets = read_truths(truths) if isinstance(truths, str | os.PathLike) else truths
+    setup = Setup(dataset, count, prepare, scale, seed, named, sets)
+    lazy = [LazyModel.of(model) for model in models]
+    return make_plan(lazy, conditions, setup, _store(store), labels, convention)
+
+
+def _limited(dataset: Dataset, limit: int | None, first: int | None, seed: int) -> tuple[Dataset, int]:
+    """The data set in the order in which its images are shown, and how many of them are."""
+    if limit is not None and first is not None:
+        raise OptionError(f"only one of limit and first can be given, got {limit} and {first}")
+    wanted = first if limit is None else limit
+    count = len(dataset) if wanted is None else min(wanted, len(dataset))
     if count < 1:
         raise OptionError(
-            f"there is no image to evaluate on: {dataset.name} has {len(dataset)}, the limit is {limit}"
+            f"there is no image to evaluate on: {dataset.name} has {len(dataset)}, the limit is {wanted}"
         )
-    named = suite if isinstance(suite, Suite) else None
-    setup = Setup(dataset, count, prepare, scale, seed, named)
-    return make_plan([LazyModel.of(model) for model in models], conditions, setup, _store(store))
+    if limit is not None and dataset.order is None and count < len(dataset):
+        dataset = dataset.spread_out(seed)
+    return dataset, count
 
 
 def _store(store: str | Path | Store) -> Store:
@@ -112,6 +134,10 @@ def evaluate(
     store: str | Path | Store,
     *,
     limit: int | None = None,
+    first: int | None = None,
+    labels: Labels = None,
+    convention: str | None = None,
+    truths: str | Path | Truths | None = None,
     jobs: int | None = None,
     processes: int | None = None,
     batch_size: int | None = None,
@@ -129,7 +155,14 @@ def evaluate(
         suite: a suite, its name or file, or a list of conditions.
         data: a data set, or a text for `open_dataset`.
         store: a folder or URL that keeps the answers, or any `Store`.
-        limit: only the first so many images.
+        limit: only so many images, spread over the classes: they take turns, and which of a class's images
+            come is seeded with `seed`.
+        first: only the first so many images of the data set.
+        labels: `identity` where labels are numbers of outputs; outputs by class, or a JSON file of them. If
+            None, names decide where both sides have some; what cannot be decided is refused.
+        convention: `restricted` (only outputs that belong to the data set's classes compete) or `all`; the
+            first if None. Without meaning where every output is a class.
+        truths: sets of labels of which any is right, or a file of them, as ReaL's `real.json`.
         jobs: threads that decode and corrupt; one less than there are processors, at least 1, if None.
         processes: worker processes that share the work, each with one thread for every library; models are
             then given as text, or as objects that can be pickled. None does it in this process.
@@ -148,12 +181,26 @@ def evaluate(
     if precision is not None:
         data = data if isinstance(data, Dataset) else open_dataset(str(data), strict=strict)
         data = data if data.order is not None else data.shuffled(seed)
-    planned = plan(models, suite, data, kept, limit=limit, seed=seed, strict=strict)
+    planned = plan(
+        models,
+        suite,
+        data,
+        kept,
+        limit=limit,
+        first=first,
+        labels=labels,
+        convention=convention,
+        truths=truths,
+        seed=seed,
+        strict=strict,
+    )
     origin = provenance()
-    todo = list(dict.fromkeys(work.model for work in planned.works if work.gaps))
+    spaces = {work.model: work.space for work in planned.works if work.gaps}
+    todo = list(spaces)
     job = Job(
         planned.setup,
         tuple(todo),
+        tuple(spaces.values()),
         tuple(dict.fromkeys(work.condition for work in planned.works if work.gaps)),
         jobs or max(1, (os.cpu_count() or 2) - 1),
         batch_size,
@@ -177,19 +224,33 @@ def evaluate(
             keeper.record(record, needed=planned.images > 0)  # also if there was nothing to do
         counts = keeper.counts(planned.setup.count if stop is None else stop.images)
     results = (_result(work, each, stop) for work, each in zip(planned.works, counts, strict=True))
-    return Evaluation(tuple(results), run.sorted_problems(), stop, (*run.notes, *keeper.notes))
+    notes = (*_chosen(planned.setup), *run.notes, *keeper.notes)
+    return Evaluation(tuple(results), run.sorted_problems(), stop, notes)
+
+
+def _chosen(setup: Setup) -> Iterator[str]:
+    """Which images were taken, if not all."""
+    if setup.dataset.spread:
+        yield (
+            f"{setup.count:,} of {len(setup.dataset):,} images, taken from the classes in turns, with the "
+            f"seed {setup.dataset.order}; `first` (--first) takes the first ones instead"
+        )
 
 
 def _record(planned: Plan, suite: Suite, origin: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """What a run is asked for, and what else a reader of its results wants to know."""
     setup = planned.setup
     models = {work.cell.model["name"]: work.cell.model for work in planned.works}
-    facts = {
+    facts: dict[str, Any] = {
         "suite": suite.as_dict(),
         "data": planned.works[0].cell.data,
         "seed": setup.seed,
         "models": list(models.values()),
     }
+    scored = {key: value for work in planned.works for key, value in work.cell.data.get("labels", {}).items()}
+    if scored:
+        facts["data"] = {key: value for key, value in facts["data"].items() if key != "labels"}
+        facts["labels"] = {key: scored[key] for key in ("convention", "truths") if key in scored}
     notes: dict[str, Any] = {"images": setup.count, "classes": list(setup.dataset.classes)}
     outputs = {work.model.spec.classes for work in planned.works}
     if len(outputs) == 1 and None not in outputs:  # models that choose from different classes say nothing
@@ -200,4 +261,4 @@ def _record(planned: Plan, suite: Suite, origin: dict[str, Any]) -> tuple[dict[s
 def _result(work: Work, counts: Counts, stop: Stop | None) -> Result:
     name, condition = work.model.spec.name, str(work.condition)
     reused = not inside(work.gaps, 0, math.inf if stop is None else stop.images)
-    return Result(name, condition, *counts, reused, work.cell.fingerprint)
+    return Result(name, condition, *counts, reused, work.cell.fingerprint, str(work.space))

@@ -108,10 +108,11 @@ class Run:
         if self.progress is None:
             return
         right, seen = self.right.get(answered.work, (0, 0))
-        right, seen = self.right[answered.work] = right + answered.correct, seen + answered.images
+        right, seen = self.right[answered.work] = right + answered.correct, seen + answered.labeled
         work = self.plan.works[answered.work]
         name, condition = work.model.spec.name, str(work.condition)
-        self.progress(Progress(self.done, self.plan.images, name, condition, right / seen))
+        accuracy = right / seen if seen else None
+        self.progress(Progress(self.done, self.plan.images, name, condition, accuracy))
 
     def sorted_problems(self) -> tuple[Problem, ...]:
         """Each once, in the order of the data set."""

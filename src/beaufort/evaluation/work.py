@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 from PIL import Image
 
 from beaufort.arrays import Images
@@ -27,6 +26,7 @@ from beaufort.evaluation.backends import Answer, Backend, ask, choose_backend
 from beaufort.evaluation.blocks import Batch, Block, Part
 from beaufort.evaluation.lazy import LazyModel
 from beaufort.evaluation.plan import Range, Setup
+from beaufort.labels import NO_LABEL, LabelSpace
 from beaufort.models import Model
 from beaufort.store import Scores, correct, join_scores, score_logits, table_of, unanswered
 
@@ -39,6 +39,8 @@ class Job:
 
     setup: Setup
     models: tuple[LazyModel, ...]
+    spaces: tuple[LabelSpace, ...]
+    """In which each model answers."""
     conditions: tuple[Condition, ...]
     jobs: int
     """Threads that decode and corrupt, in each process."""
@@ -60,6 +62,8 @@ class Answered(NamedTuple):
 
     work: int
     images: int
+    labeled: int
+    """Those of them that have a label."""
     correct: int
 
 
@@ -115,6 +119,7 @@ class _Working:
         self.setup = job.setup
         self.pool = pool
         self.models: tuple[Model, ...] = ()
+        self.truths = [job.setup.truth(space) for space in job.spaces]
         self.decoders: Decoders | None = None
         self.told: set[str] = set()
 
@@ -136,11 +141,13 @@ class _Working:
             if batch.rows:
                 answer = wait()
                 answers.setdefault((number, batch.part.span), []).append(answer)
-                right = correct(answer[0].top, self.setup.dataset.labels[list(batch.rows)])
-                yield Answered(number, len(batch.rows), int(right.sum()))
+                truth = self.truths[_model(batch.part, number)][list(batch.rows)]
+                known = len(truth) if truth.ndim == 1 else int((truth != NO_LABEL).any(axis=1).sum())
+                yield Answered(number, len(truth), known, int(correct(answer[0].top, truth).sum()))
             if batch.group.last:
-                scores, table = self.table(batch, answers.pop((number, batch.part.span), []))
-                yield from self.doubts(batch.part, number, scores)
+                model = _model(batch.part, number)
+                scores, table = self.table(batch, answers.pop((number, batch.part.span), []), model)
+                yield from self.doubts(model, scores)
                 yield Made(number, batch.part.span[0], table, backend.used(batch.condition))
                 yield from batch.block.problems()
 
@@ -150,9 +157,8 @@ class _Working:
         """Every batch for every work that wants it, with what waits for its answer."""
         waiting: deque[tuple[int, Batch, Callable[[], Answer]]] = deque()
         for batch, shown in backend.shown(self.pool, self.batches(backend, units)):
-            labels = self.setup.dataset.labels[list(batch.rows)]
             for number, model in batch.part.works:
-                wait = self.ask(self.models[model], shown, labels) if batch.rows else _nothing
+                wait = self.ask(model, shown, batch) if batch.rows else _nothing
                 waiting.append((number, batch, wait))
                 if len(waiting) > backend.lag:
                     yield waiting.popleft()
@@ -171,10 +177,12 @@ class _Working:
             in_order = not backend.ahead
             yield from _batches(unit, its, lambda n: size or backend.batch_size(n), in_order=in_order)
 
-    def ask(self, model: Model, shown: Images, labels: NDArray[np.int64]) -> Callable[[], Answer]:
-        return ask(model, shown, labels, keep_logits=self.job.keep_logits)
+    def ask(self, model: int, shown: Images, batch: Batch) -> Callable[[], Answer]:
+        truth = self.truths[model][list(batch.rows)]
+        keep = self.job.keep_logits
+        return ask(self.models[model], shown, truth, self.job.spaces[model], keep_logits=keep)
 
-    def table(self, batch: Batch, answers: list[Answer]) -> tuple[Scores, pa.Table]:
+    def table(self, batch: Batch, answers: list[Answer], model: int) -> tuple[Scores, pa.Table]:
         """The answers to a part, of which this is the last batch, with empty rows for images without one."""
         dataset, span = self.setup.dataset, batch.part.span
         lost = [place for place in range(*span) if batch.block.shape(place) is None]
@@ -185,16 +193,19 @@ class _Working:
         else:
             scores, kept = _NO_SCORES, [np.empty((0, 1), np.float32)] if self.job.keep_logits else []
         ids = [dataset.ids[place] for place in read]
-        table = table_of(ids, dataset.labels[read], scores, np.concatenate(kept) if kept else None)
+        sets = None if self.setup.truths is None else self.truths[model]
+        logits = np.concatenate(kept) if kept else None
+        table = table_of(ids, dataset.labels[read], scores, logits, None if sets is None else sets[read])
         if lost:
-            empty = unanswered([dataset.ids[i] for i in lost], dataset.labels[lost], table.schema)
+            names, truth = [dataset.ids[i] for i in lost], None if sets is None else sets[lost]
+            empty = unanswered(names, dataset.labels[lost], table.schema, truth)
             order = np.argsort([*read, *lost], kind="stable")
             table = pa.concat_tables([table, empty]).take(order)
         return scores, table
 
-    def doubts(self, part: Part, number: int, scores: Scores) -> Iterator[Note]:
+    def doubts(self, model: int, scores: Scores) -> Iterator[Note]:
         """Say once of a model that it seems to give probabilities."""
-        name = next(self.models[model].spec.name for work, model in part.works if work == number)
+        name = self.models[model].spec.name
         if name not in self.told and len(scores.shares) and scores.shares.all() and scores.top.shape[1] > 1:
             self.told.add(name)
             yield Note(
@@ -232,6 +243,11 @@ def _with_next(units: Iterable[Unit]) -> Iterator[tuple[Unit, Unit | None]]:
         then = next(rest, None)
         yield unit, then
         unit = then
+
+
+def _model(part: Part, number: int) -> int:
+    """The model of a work, by its place in the job."""
+    return next(model for work, model in part.works if work == number)
 
 
 _NO_SCORES = score_logits(np.empty((0, 1), np.float32), np.empty(0, np.int64))

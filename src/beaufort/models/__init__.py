@@ -12,7 +12,6 @@ Importing this imports no framework; an adapter imports its library when it load
 from __future__ import annotations
 
 from beaufort.models import _efficientnet_lite0  # noqa: F401  registers its entry of the catalog
-from beaufort.models._class_names import class_names
 from beaufort.models._errors import ModelError, ModelFileError
 from beaufort.models._lazy import prepare_torchvision
 from beaufort.models.load import Adapter, adapter_of, adapters, load_model, model_names, models
@@ -37,7 +36,6 @@ __all__ = [
     "adapter_of",
     "adapters",
     "as_model",
-    "class_names",
     "load_model",
     "model_names",
     "models",

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Unpack
 
 from beaufort.catalog import fetch
+from beaufort.labels import class_names
 from beaufort.models import _efficientnet_lite0, onnx
-from beaufort.models._class_names import class_names
 from beaufort.models.network import Network
 from beaufort.models.options import Changes
 from beaufort.registry import Registry
@@ -33,7 +33,7 @@ demos.register(
     "digits",
     _Demo(
         lambda: Path(__file__).parent / "data" / "digits.onnx",
-        lambda: tuple("0123456789"),
+        lambda: class_names("mnist"),
         "mnist",
         {},
     ),

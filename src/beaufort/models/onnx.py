@@ -14,6 +14,7 @@ from beaufort.models._digest import digest_of_files
 from beaufort.models._errors import ModelError, ModelFileError
 from beaufort.models._lazy import installed
 from beaufort.models._onnx_files import onnx_files
+from beaufort.models._onnx_names import names_in
 from beaufort.models.network import Network
 from beaufort.models.options import Changes, changed, class_list, whole_number
 from beaufort.models.preprocessing import Preprocessing
@@ -44,7 +45,8 @@ def load(
     Args:
         path: the file; weights kept in other files must be in its folder.
         name: what tables call it; the file's name if not given.
-        classes: how many, a list of names, or a text file of them; read from the file if not given.
+        classes: how many, a list of names, a text file of them, or the name of a known list (`imagenet-1k`);
+            read from the file if not given.
         label_space: what the classes are, `imagenet-1k` say.
         device: `cpu`, `cuda`, `cuda:1`; `auto` takes a GPU if ONNX Runtime has one.
         threads: of ONNX Runtime; all processors if not given.
@@ -62,6 +64,8 @@ def load(
     count, names = class_list(classes)
     if count is None and len(exit_.shape) >= 2 and isinstance(exit_.shape[1], int):
         count = exit_.shape[1]
+    if names is None:
+        names = names_in(session.get_modelmeta().custom_metadata_map, count)
     spec = ModelSpec(
         name=name if name is not None else file.stem,
         source=f"onnx:{path}",

@@ -12,6 +12,7 @@ from typing import Any, TypedDict, cast
 import numpy as np
 
 from beaufort.errors import OptionError
+from beaufort.labels import class_lists, class_names
 from beaufort.models.preprocessing import Preprocessing
 from beaufort.registry import unknown
 
@@ -101,6 +102,8 @@ def class_list(classes: Any) -> tuple[int | None, tuple[str, ...] | None]:
     """
     if classes is None or (isinstance(classes, int) and not isinstance(classes, bool) and classes > 0):
         return classes, None
+    if isinstance(classes, str) and classes in class_lists:
+        classes = class_names(classes)
     if isinstance(classes, str | Path):
         classes = text_lines("classes", classes)
     if isinstance(classes, Sequence) and classes and all(isinstance(name, str) for name in classes):

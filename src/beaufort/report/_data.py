@@ -46,7 +46,12 @@ def page_data(scores: Scores, worst: WorstClasses, examples: Examples | None) ->
     }
     if examples is not None:
         data["examples"] = _examples(examples, used)
-    data["classes"] = {str(label): class_name(classes, label) for label in sorted(used)}
+    results = scores.results
+    mapped = any(not results.space(one.model).identity for one in scores.models)  # then others have no number
+    data["classes"] = {
+        str(label): "another class" if mapped and label >= len(classes) else class_name(classes, label)
+        for label in sorted(used)
+    }
     return data
 
 

@@ -71,7 +71,7 @@ def find_worst_classes(scores: Scores) -> WorstClasses:
 def _worst(answers: Answers, level: float) -> tuple[WorstClass, ...]:
     damaged = [row for row, condition in enumerate(answers.conditions) if not condition.clean]
     clean = next((row for row, condition in enumerate(answers.conditions) if condition.clean), None)
-    predicted = answers.top[damaged, :, 0].ravel()
+    predicted = np.where(answers.correct[damaged], answers.labels, answers.top[damaged, :, 0]).ravel()
     worst = worst_classes(np.tile(answers.labels, len(damaged)), predicted, _SHOWN)
     return tuple(_class(answers, one.label, damaged, clean, level) for one in worst)
 

@@ -55,6 +55,7 @@ def as_results(scores: Scores, model: ModelScores) -> dict[str, Any]:
             "model_digest": model.digest,
             "seed": results.setting.seed,
             "level": scores.level,
+            "labels": _labels(scores, model.model),
             "clusters": None if scores.clusters == scores.images else scores.clusters,
         },
         "git_hash": commit[-1] if commit else None,
@@ -62,6 +63,16 @@ def as_results(scores: Scores, model: ModelScores) -> dict[str, Any]:
         "beaufort_version": __version__,
         "notes": list(scores.notes),
         **grouped,
+    }
+
+
+def _labels(scores: Scores, model: str) -> dict[str, Any]:
+    """What competes, by the convention's name and in words."""
+    space = scores.results.space(model)
+    return {
+        "convention": "all" if space.identity else space.convention,
+        "sets": scores.results.by_sets,
+        "about": str(space),
     }
 
 

@@ -44,8 +44,13 @@ def made(scores: Scores) -> list[Fact]:
         Fact("Baseline", _baseline(scores)),
         Fact("Intervals", _intervals(scores)),
     ]
+    facts.insert(2, Fact("Labels", results.spaces))
     if setting.order is not None:
-        facts.insert(2, Fact("Order of the images", (f"shuffled with the seed {setting.order}",)))
+        spread = str(setting.order).removeprefix("spread ")
+        said = f"classes take turns, with the seed {spread}"
+        shuffled = isinstance(setting.order, int)
+        order = f"shuffled with the seed {setting.order}" if shuffled else said
+        facts.insert(2, Fact("Order of the images", (order,)))
     unread = {one.model: one.unread for one in scores.models if one.unread}
     if unread:
         told = (f"{name}: {counted(count, 'image')} without an answer" for name, count in unread.items())

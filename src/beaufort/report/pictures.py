@@ -15,7 +15,8 @@ from beaufort.datasets import Dataset, open_dataset
 from beaufort.errors import OptionError
 from beaufort.images import center_crop, flatten, is_picture_name, read_image, resize_short_side
 from beaufort.jobs._scene import paint_digit, paint_scene
-from beaufort.models import Model, class_names, load_model
+from beaufort.labels import LabelSpace, class_names
+from beaufort.models import Model, load_model
 from beaufort.report._text import counted, spoken
 from beaufort.report._thumbnails import Album
 from beaufort.report.examples import STRIP_BYTES, STRIPS, Answer, Examples, Strip, Work, show_strip
@@ -59,13 +60,14 @@ def examples_of_pictures(
     suite = scores.suite
     found, classes, origin = _find(scores, pictures)
     models = [load_model(one) if isinstance(one, str) else one for one in ask]
+    asked = [(name := _known_as(scores, model), model, _space(scores, name)) for model in models]
     seed, conditions = scores.results.setting.seed or 0, suite.conditions("pictures")
     album, strips = Album(), []
     for number, picture in enumerate(found, 1):
         if album.size < STRIP_BYTES:
             clean = _ready(suite, picture.image)
             places, shown = show_strip(album, clean, picture.name, conditions, seed=seed, scale=suite.scale)
-            answers = {_known_as(scores, model): _ask(model, shown) for model in models}
+            answers = {name: _ask(model, shown, space) for name, model, space in asked}
             strips.append(Strip(picture.name, picture.truth, places, answers))
         if progress:
             progress(number, len(found))
@@ -130,9 +132,14 @@ def _ready(suite: Suite, picture: Image.Image) -> Bytes:
     return np.ascontiguousarray(np.asarray(picture)).reshape(picture.height, picture.width, -1)
 
 
-def _ask(model: Model, shown: Sequence[Bytes]) -> tuple[Answer, ...]:
+def _space(scores: Scores, name: str) -> LabelSpace:
+    """The space in which the report has a model's answers; the model's own outputs if it has none."""
+    return scores.results.space(name) if name in scores.results.cells else LabelSpace()
+
+
+def _ask(model: Model, shown: Sequence[Bytes], space: LabelSpace) -> tuple[Answer, ...]:
     batches = (np.stack(shown[i : i + _BATCH]) for i in range(0, len(shown), _BATCH))
-    logits = np.concatenate([model(batch) for batch in batches]).astype(np.float64)
+    logits = space.apply(np.concatenate([model(batch) for batch in batches])).astype(np.float64)
     odds = np.exp(logits - logits.max(axis=1, keepdims=True))
     best = odds.argmax(axis=1)
     sure = odds.max(axis=1) / odds.sum(axis=1)

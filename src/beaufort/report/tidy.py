@@ -13,7 +13,10 @@ from beaufort.stats import Estimate
 
 __all__ = ["COLUMNS", "to_csv"]
 
-COLUMNS = ("model", "condition", "corruption", "severity", "metric", "value", "low", "high", "n", "group")
+COLUMNS = (
+    *("model", "condition", "corruption", "severity", "metric", "value", "low", "high", "n", "group"),
+    "convention",
+)
 """`condition` and `severity` are empty for numbers over several; `low` and `high` where a number describes
 the sample and not the truth behind it: the calibration error with its chance part, what chance adds, and the
 spread over trainings. `group` names the group of images that a number is about, if it is about one; numbers
@@ -31,10 +34,18 @@ def to_csv(scores: Scores) -> str:
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(COLUMNS)
     for model in scores.models:
-        writer.writerows((spreadsheet_cell(row[0]), *row[1:]) for row in _rows(model))
+        convention = _convention(scores, model.model)
+        writer.writerows((spreadsheet_cell(row[0]), *row[1:], convention) for row in _rows(model))
     for seeds in scores.seeds:
-        writer.writerows((spreadsheet_cell(row[0]), *row[1:]) for row in _seed_rows(seeds))
+        convention = _convention(scores, seeds.models[0])
+        writer.writerows((spreadsheet_cell(row[0]), *row[1:], convention) for row in _seed_rows(seeds))
     return buffer.getvalue()
+
+
+def _convention(scores: Scores, model: str) -> str:
+    """What competes for a model's answers, by name."""
+    space = scores.results.space(model)
+    return "all" if space.identity else space.convention
 
 
 def _rows(model: ModelScores) -> Iterator[Row]:

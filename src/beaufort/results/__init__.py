@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from beaufort.results._match import Scored, order_of
 from beaufort.results.answers import Answers
 from beaufort.results.baseline import Reference, find_reference
 from beaufort.results.calibration import Calibration
@@ -37,6 +38,7 @@ __all__ = [
     "Reference",
     "Results",
     "ResultsError",
+    "Scored",
     "Scores",
     "SeedSpread",
     "Seeds",
@@ -50,6 +52,7 @@ __all__ = [
     "join_results",
     "open_results",
     "open_target",
+    "order_of",
     "plan_images",
     "read_column",
     "score",

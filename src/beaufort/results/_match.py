@@ -14,12 +14,15 @@ from beaufort.suites import SUITE_NAMES, Suite, SuiteError, get_suite
 
 __all__ = [
     "ResultsError",
+    "Scored",
     "Setting",
     "cells_by_model",
     "conditions_by_key",
     "find_setting",
     "find_suite",
+    "order_of",
     "prepared_as",
+    "scored_as",
     "suite_of",
 ]
 
@@ -28,15 +31,31 @@ class ResultsError(BeaufortError, LookupError):
     """Results that are not there, or cannot be put side by side."""
 
 
+class Scored(NamedTuple):
+    """How answers were scored: models of one comparison may have different outputs, but nothing else."""
+
+    convention: str = ""
+    """Empty where every output is a class."""
+    truths: str = ""
+    """The digest of sets of labels; empty where an image has one label."""
+
+    @classmethod
+    def of(cls, facts: Mapping[str, Any]) -> Scored:
+        """That of a cell's, or a run's, facts about labels."""
+        return cls(str(facts.get("convention") or ""), str(facts.get("truths") or ""))
+
+
 class Setting(NamedTuple):
     """What answers must share to be compared."""
 
     data: str
     """The digest of the data set."""
-    order: int | None
-    """The seed of its order, if it was shuffled."""
+    order: int | str | None
+    """The seed of its order, if it was shuffled; `spread` and the seed, if its classes took turns."""
     seed: int | None
     """Of what is random in the corruptions; None if nothing is."""
+    scored: Scored = Scored()
+    """How answers were scored."""
 
 
 def suite_of(run: Mapping[str, Any]) -> Suite | None:
@@ -79,24 +98,58 @@ def prepared_as(suite: Suite, cell: Cell) -> bool:
     return steps == [str(step) for step in suite.prepare]
 
 
+def order_of(data: Mapping[str, Any]) -> int | str | None:
+    """The order of a data set, from its facts."""
+    return f"spread {data['spread']}" if "spread" in data else data.get("order")
+
+
+def scored_as(cell: Cell) -> Scored:
+    """How the answers of a cell were scored."""
+    return Scored.of(cell.data.get("labels") or {})
+
+
 def _settings(cells: Sequence[Cell]) -> list[Setting]:
-    data = dict.fromkeys((str(cell.data.get("digest")), cell.data.get("order")) for cell in cells)
+    """Every setting there is. A model whose outputs all are classes has answers under either convention."""
+    data: dict[tuple[str, int | str | None], dict[Scored, None]] = {}
+    for cell in cells:
+        data.setdefault((str(cell.data.get("digest")), order_of(cell.data)), {})[scored_as(cell)] = None
     seeds: dict[int | None, None] = dict.fromkeys(
         cell.condition["seed"] for cell in cells if "seed" in cell.condition
     )
-    return [Setting(*one, seed) for one in data for seed in seeds or [None]]
+    found = []
+    for one, ways in data.items():
+        under = {way.truths for way in ways if way.convention}
+        chosen = [way for way in ways if way.convention or way.truths not in under]
+        found += [Setting(*one, seed, way) for way in chosen for seed in seeds or [None]]
+    return found
 
 
 def find_setting(
-    store: FileStore, suite: Suite, cells: Sequence[Cell], run: Mapping[str, Any] | None, seed: int | None
+    store: FileStore,
+    suite: Suite,
+    cells: Sequence[Cell],
+    run: Mapping[str, Any] | None,
+    seed: int | None,
+    scored: Scored | None = None,
 ) -> Setting:
-    """The setting that is meant: the last run's, or the only one there is."""
+    """The setting that is meant: the last run's, or the only one there is.
+
+    `scored` is how answers are to be scored; other answers will do if none are scored so.
+    """
     settings = _settings(cells)
+    if scored is not None:
+        settings = [s for s in settings if s.scored == scored] or settings
     if run is not None:
         data = run.get("data", {})
-        settings = [
-            s for s in settings if (s.data, s.order) == (data.get("digest"), data.get("order"))
-        ] or settings
+        same = (data.get("digest"), order_of(data))
+        settings = [s for s in settings if (s.data, s.order) == same] or settings
+        way = Scored.of(run.get("labels") or {})
+        if any(s.scored == way for s in settings):
+            settings = [s for s in settings if s.scored == way]
+        elif not way.convention:  # what that run asked for is there, beside others
+            plain = [s._replace(scored=way) for s in settings if s.scored.truths == way.truths]
+            there = any(scored_as(cell) == way for cell in cells)
+            settings = list(dict.fromkeys(plain)) if plain and there else settings
         last = [s for s in settings if s.seed in (None, run.get("seed") if seed is None else seed)]
         settings = last or settings
     if seed is not None:
@@ -112,7 +165,8 @@ def find_setting(
     sets = {s.data[:12] for s in settings}
     raise ResultsError(
         f"{store.location} has answers to {suite.name} with the seeds {', '.join(map(str, seeds))} and "
-        f"on {len(sets)} data sets; choose with --seed, or keep one data set a store"
+        f"on {len(sets)} data sets, scored in {len({s.scored for s in settings})} ways; choose with --seed "
+        "or --convention, or keep one data set a store"
     )
 
 
@@ -138,9 +192,11 @@ def cells_by_model(
 ) -> dict[str, dict[Condition, Cell]]:
     """Cells of a setting by model and condition, in the suite's order."""
     exact = "params" in next(iter(conditions), "")
-    found: dict[tuple[str, str], dict[Condition, Cell]] = {}
+    found: dict[tuple[str, str], dict[Condition, list[Cell]]] = {}
     for cell in cells:
-        if (str(cell.data.get("digest")), cell.data.get("order")) != (setting.data, setting.order):
+        if (str(cell.data.get("digest")), order_of(cell.data)) != (setting.data, setting.order):
+            continue
+        if scored_as(cell) not in (setting.scored, setting.scored._replace(convention="")):
             continue
         if cell.condition.get("seed", setting.seed) != setting.seed:
             continue
@@ -148,14 +204,22 @@ def cells_by_model(
         if condition is not None:
             named = str(cell.model["name"]), _weights(cell)
             real = Condition(str(cell.data["name"]), condition.corruption, condition.severity)
-            found.setdefault(named, {})[real] = cell
+            found.setdefault(named, {}).setdefault(real, []).append(cell)
+    chosen = {named: _one_way(row, setting.scored) for named, row in found.items()}
     places = {(c.corruption, c.severity): place for place, c in enumerate(conditions.values())}
     return {
         _name(named, found): dict(
             sorted(row.items(), key=lambda item: places[item[0].corruption, item[0].severity])
         )
-        for named, row in found.items()
+        for named, row in chosen.items()
     }
+
+
+def _one_way(row: Mapping[Condition, Sequence[Cell]], scored: Scored) -> dict[Condition, Cell]:
+    """The cells of a model that are scored in one way: as asked, or all of them with labels as outputs."""
+    asked = any(scored_as(cell) == scored for cells in row.values() for cell in cells)
+    way = scored if asked else scored._replace(convention="")
+    return {condition: cell for condition, cells in row.items() for cell in cells if scored_as(cell) == way}
 
 
 def _weights(cell: Cell) -> str:

@@ -12,7 +12,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from beaufort.conditions import Condition
-from beaufort.store import Cell, Listing, Store, StoreError, correct
+from beaufort.results.rescore import Rescoring
+from beaufort.store import Cell, Listing, Store, StoreError, correct, labeled, truth_of
 
 __all__ = ["Answers", "read_answers"]
 
@@ -36,6 +37,10 @@ class Answers:
     entropy: NDArray[np.float32]
     unread: int
     """Images that have no answer under at least one condition, and are left out."""
+    truth: NDArray[np.int32] | None = None
+    """The classes that are right for each image, `(images, most)`, filled up with -1; None for `labels`."""
+    unlabeled: int = 0
+    """Images for which no class is right, and which are left out."""
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -48,13 +53,13 @@ class Answers:
 
     @cached_property
     def correct(self) -> NDArray[np.bool_]:
-        """Whether the most probable class is the true one, `(conditions, images)`."""
-        return correct(self.top, self.labels)
+        """Whether the most probable class is right, `(conditions, images)`."""
+        return correct(self.top, self.labels if self.truth is None else self.truth)
 
     @cached_property
     def correct5(self) -> NDArray[np.bool_]:
-        """Whether the true class is among the five most probable."""
-        return correct(self.top, self.labels, among=5)
+        """Whether a right class is among the five most probable."""
+        return correct(self.top, self.labels if self.truth is None else self.truth, among=5)
 
     @cached_property
     def rows(self) -> dict[str | None, list[int]]:
@@ -83,14 +88,20 @@ class Answers:
             self.brier[:, places],
             self.entropy[:, places],
             self.unread,
+            None if self.truth is None else self.truth[places],
+            self.unlabeled,
         )
 
 
 def read_answers(
-    store: Store, listing: Listing, cells: Mapping[Condition, Cell], limit: int | None = None
+    store: Store,
+    listing: Listing,
+    cells: Mapping[Condition, Cell],
+    limit: int | None = None,
+    rescoring: Rescoring | None = None,
 ) -> Answers:
     """The answers of one model's cells, those to images that all of them have, of the first `limit`."""
-    tables = [store.read(cell, listing, _COLUMNS) for cell in cells.values()]
+    tables = [_read(store, listing, cell, rescoring) for cell in cells.values()]
     places = [np.asarray(table["place"]) for table in tables]
     answered = [
         place[np.asarray(table["top"].is_valid())] for place, table in zip(places, tables, strict=True)
@@ -100,6 +111,9 @@ def read_answers(
         if not np.array_equal(common, other):
             common = np.intersect1d(common, other, assume_unique=True)
     first = next(iter(cells.values()))
+    answered_by_all = len(common)
+    labels = tables[0].take(np.searchsorted(places[0], common))
+    common = common[labeled(labels)]
     if not len(common):
         raise StoreError(f"no image of {first.data['name']} has an answer under all conditions")
     wanted = [
@@ -121,8 +135,17 @@ def read_answers(
         nll,
         brier,
         entropy,
-        int(np.count_nonzero(np.unique(np.concatenate(places)) < (limit or np.inf))) - len(common),
+        int(np.count_nonzero(np.unique(np.concatenate(places)) < (limit or np.inf))) - answered_by_all,
+        truth if (truth := truth_of(wanted[0])).ndim > 1 else None,
+        answered_by_all - len(common),
     )
+
+
+def _read(store: Store, listing: Listing, cell: Cell, rescoring: Rescoring | None) -> pa.Table:
+    if rescoring is not None:
+        return rescoring.table(store.read(cell, listing), str(cell.model["name"]))
+    sets = ("truth",) if "truths" in cell.data.get("labels", ()) else ()
+    return store.read(cell, listing, (*_COLUMNS, *sets))
 
 
 def _lists(column: pa.ChunkedArray[Any]) -> NDArray[Any]:

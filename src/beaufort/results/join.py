@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from beaufort.conditions import Condition
 from beaufort.results.open import Results, ResultsError, Source
+from beaufort.results.rescore import Rescoring
 from beaufort.store import Cell
 
 __all__ = ["join_results"]
@@ -24,10 +25,13 @@ def join_results(parts: Sequence[Results]) -> Results:
     cells: dict[str, Mapping[Condition, Cell]] = {}
     sources: dict[str, Source] = {}
     lacking: dict[str, int] = {}
+    rescored: dict[str, Rescoring] = {}
     for part in parts:
         for name in part.models:
             known = name if names.count(name) == 1 else f"{name} ({_called(part, name, parts)})"
             cells[known], sources[known] = part.cells[name], part.sources[name]
+            if name in part.rescored:
+                rescored[known] = part.rescored[name]
         lacking.update(part.incomplete)
     origins = {json.dumps(one, sort_keys=True): one for part in parts for one in part.origins}
     classes = max((part.classes for part in parts), key=len)
@@ -41,6 +45,7 @@ def join_results(parts: Sequence[Results]) -> Results:
         sources,
         tuple(origins.values()),
         outputs=next((part.outputs for part in parts if part.outputs), None),
+        rescored=rescored,
     )
 
 
@@ -63,8 +68,21 @@ def _check_comparable(first: Results, other: Results) -> None:
             f"results on other data cannot be compared: {first.dataset} ({first.setting.data[:12]}) and "
             f"{other.dataset} ({other.setting.data[:12]}); evaluate both on the same images"
         )
+    if not _scored_alike(first, other):
+        raise ResultsError(
+            "results that are scored in different ways cannot be compared: "
+            f"{'; '.join(first.spaces)} and {'; '.join(other.spaces)}; use the same --convention and labels"
+        )
     if first.setting.seed != other.setting.seed:
         raise ResultsError(
             f"results of the seeds {first.setting.seed} and {other.setting.seed} cannot be compared: the "
             "corruptions differ; evaluate both with the same seed"
         )
+
+
+def _scored_alike(first: Results, other: Results) -> bool:
+    """Whether the same is right and the same competes; all outputs of one may be the classes of another."""
+    one, two = first.setting.scored, other.setting.scored
+    if one.truths != two.truths or one.convention == two.convention:
+        return one == two
+    return not (one.convention and two.convention) and first.class_count == other.class_count

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from beaufort.conditions import Condition
+from beaufort.labels import Grouping, LabelSpace, Truths
 from beaufort.registry import unknown
 from beaufort.results._match import (
     ResultsError,
@@ -22,6 +23,7 @@ from beaufort.results._match import (
     suite_of,
 )
 from beaufort.results.answers import Answers, read_answers
+from beaufort.results.rescore import Rescoring, Wanted, stored_space
 from beaufort.store import Cell, FileStore, Listing, Store, flat_origins
 from beaufort.suites import Suite
 
@@ -60,12 +62,32 @@ class Results:
     limit: int | None = None
     """Only the first so many images of the data set count; all if None."""
     outputs: int | None = None
-    """How many classes the models choose from; None if the store does not say."""
+    """How many outputs the models have; None if the store does not say."""
+    rescored: Mapping[str, Rescoring] = field(default_factory=dict)
+    """Models whose answers are scored anew from their logits, and how."""
+
+    def space(self, model: str) -> LabelSpace:
+        """The label space in which a model's answers are scored."""
+        if model in self.rescored:
+            return self.rescored[model].space
+        return stored_space(self.cells[model])
+
+    @property
+    def spaces(self) -> tuple[str, ...]:
+        """What counts as which class, and what competes, in words; once if it is so for all models."""
+        return tuple(dict.fromkeys(str(self.space(model)) for model in self.models))
+
+    @property
+    def by_sets(self) -> bool:
+        """Whether an image has a set of labels of which any is right."""
+        anew = any(one.truths is not None for one in self.rescored.values())
+        return anew or bool(self.setting.scored.truths)
 
     @property
     def class_count(self) -> int | None:
-        """How many classes there are: the data set's, or else the models'; None if neither is known."""
-        return len(self.classes) or self.outputs
+        """How many classes models choose from; None if that is not known, or not the same for all."""
+        counts = {self.space(model).competing or self.outputs or len(self.classes) for model in self.models}
+        return (counts.pop() or None) if len(counts) == 1 else None
 
     @classmethod
     def of(
@@ -102,7 +124,8 @@ class Results:
         if model not in self.cells:
             raise ResultsError(unknown("model of this store", model, dict.fromkeys(self.cells)))
         if model not in self._read:
-            read = read_answers(*self.sources[model], self.cells[model], self.limit)
+            anew = self.rescored.get(model)
+            read = read_answers(*self.sources[model], self.cells[model], self.limit, anew)
             while self._read and sum(one.size for one in self._read.values()) + read.size > _ROOM:
                 self._read.pop(next(iter(self._read)))
             self._read[model] = read
@@ -115,6 +138,9 @@ def open_results(
     suite: str | Suite | None = None,
     models: Sequence[str] | None = None,
     seed: int | None = None,
+    labels: str | Path | Grouping | LabelSpace | None = None,
+    convention: str | None = None,
+    truths: str | Path | Truths | None = None,
 ) -> Results:
     """The answers of a store to one suite.
 
@@ -123,7 +149,11 @@ def open_results(
         suite: a suite, its name or file; the one of the store's last run if None.
         models: only these.
         seed: of the corruptions; the one of the last run if None.
+        labels: another label space, as for `evaluate`; answers are scored anew, from logits that were kept.
+        convention: `restricted` or `all`, likewise.
+        truths: sets of labels of which any is right, or a file of them, likewise.
     """
+    wanted = Wanted.of(labels, convention, truths)
     kept = store if isinstance(store, FileStore) else FileStore(store)
     listing = kept.listing()
     cells = kept.cells()
@@ -135,7 +165,7 @@ def open_results(
     asked = find_suite(kept, suite, runs, cells)
     matching = [cell for cell in cells.values() if prepared_as(asked, cell)]
     run = next((run for other, run in reversed(runs) if other.digest == asked.digest), None)
-    setting = find_setting(kept, asked, matching, run, seed)
+    setting = find_setting(kept, asked, matching, run, seed, wanted.scored(matching))
     conditions = conditions_by_key(asked)
     found = cells_by_model(matching, setting, conditions)
     if models is not None:
@@ -152,6 +182,11 @@ def open_results(
     classes = tuple(map(str, run.get("classes", ()))) if run else ()
     sources = dict.fromkeys(whole, Source(kept, listing))
     outputs = run.get("outputs") if run else None
+    rescored = {
+        name: anew
+        for name, row in whole.items()
+        if (anew := wanted.rescoring(kept, listing, row, classes)) is not None
+    }
     return Results(
         asked,
         setting,
@@ -162,6 +197,7 @@ def open_results(
         sources,
         origins,
         outputs=outputs if isinstance(outputs, int) else None,
+        rescored=rescored,
     )
 
 

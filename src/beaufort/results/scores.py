@@ -174,8 +174,30 @@ def score(
         count,
         count if units is None else units.count,
         level,
-        (*notes, *_few(forms[ranking[0].name][headline], level), *_warnings(forms[names[0]])),
+        (
+            *_labels(results, names, max(answers[name].unlabeled for name in names)),
+            *notes,
+            *_few(forms[ranking[0].name][headline], level),
+            *_warnings(forms[names[0]]),
+        ),
     )
+
+
+def _labels(results: Results, names: Sequence[str], unlabeled: int) -> list[str]:
+    """What counts as which class, unless every output is one, and which images have no truth."""
+    spaces = {name: results.space(name) for name in names}
+    said: dict[str, list[str]] = {}
+    for name, space in spaces.items():
+        if not space.identity:
+            said.setdefault(str(space), []).append(name)
+    alike = len(said) == 1 and len(next(iter(said.values()))) == len(names)
+    notes = [f"Labels{'' if alike else ' of ' + ', '.join(some)}: {words}." for words, some in said.items()]
+    if results.by_sets:
+        notes.append(
+            "An image has a set of labels, and any of them is right"
+            + (f"; {unlabeled:,} images with none are left out." if unlabeled else ".")
+        )
+    return notes
 
 
 def _errors(answers: Answers, columns: Columns) -> Errors:

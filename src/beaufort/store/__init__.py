@@ -12,13 +12,23 @@ from beaufort.store.pieces import Listing, Piece
 from beaufort.store.predictions import (
     PredictionsError,
     Summary,
+    labeled,
     predictions,
     summarize,
     table_of,
+    truth_of,
     unanswered,
 )
 from beaufort.store.protocol import Store
-from beaufort.store.scores import Scores, correct, join_scores, score_logits, score_tensor, unpack
+from beaufort.store.scores import (
+    Scores,
+    correct,
+    join_scores,
+    look_like_shares,
+    score_logits,
+    score_tensor,
+    unpack,
+)
 from beaufort.store.sql import connect, query
 
 __all__ = [
@@ -40,6 +50,8 @@ __all__ = [
     "correct",
     "flat_origins",
     "join_scores",
+    "labeled",
+    "look_like_shares",
     "predictions",
     "query",
     "score_logits",
@@ -48,6 +60,7 @@ __all__ = [
     "table_of",
     "to_bytes",
     "to_json",
+    "truth_of",
     "unanswered",
     "unpack",
 ]

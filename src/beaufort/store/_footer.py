@@ -31,7 +31,7 @@ _ENOUGH = 16_384
 
 _TYPES: Mapping[str, pa.DataType] = {
     "id": pa.string(),
-    **dict.fromkeys(("label", "top"), pa.int32()),
+    **dict.fromkeys(("label", "top", "truth"), pa.int32()),
     **dict.fromkeys(("p", "p_label", "nll", "brier", "entropy", "logits"), pa.float32()),
 }
 """Of the columns of predictions; of lists, that of their items."""

@@ -1,8 +1,10 @@
-"""Lists of one length with gaps, as every Arrow can write and read them.
+"""Lists of one length as they lie in a file: with gaps as every Arrow can write and read them, logits short.
 
 In memory the classes and probabilities of an answer are lists of a fixed size. Parquet has no such type;
 releases of Arrow before 26 cannot write one that has nulls, or cannot read it back. So a column with nulls,
 which unread images leave, lies in a file as lists of any size.
+
+Logits are float32 in memory and float16 in a file, three digits, as long as they are not too large for that.
 """
 
 from __future__ import annotations
@@ -16,7 +18,9 @@ __all__ = ["from_stored", "to_stored"]
 
 
 def to_stored(table: pa.Table) -> pa.Table:
-    """The table with lists of any size where lists of a fixed size have nulls."""
+    """The table as it is written."""
+    if "logits" in table.column_names:
+        table = _set(table, "logits", _short(table["logits"].combine_chunks()))
     for place, field in enumerate(table.schema):
         if pa.types.is_fixed_size_list(field.type) and table[field.name].null_count:
             table = table.set_column(place, field.name, _loose(table[field.name].combine_chunks()))
@@ -24,11 +28,34 @@ def to_stored(table: pa.Table) -> pa.Table:
 
 
 def from_stored(table: pa.Table) -> pa.Table:
-    """The table with lists of a fixed size again."""
+    """The table as it was, but for the rounding of logits."""
     for place, field in enumerate(table.schema):
         if pa.types.is_list(field.type):
             table = table.set_column(place, field.name, _fixed(table[field.name].combine_chunks()))
+    if "logits" in table.column_names:
+        table = _set(table, "logits", _of_type(table["logits"].combine_chunks(), np.float32))
     return table
+
+
+def _set(table: pa.Table, name: str, column: Any) -> pa.Table:
+    return table.set_column(table.column_names.index(name), name, column)
+
+
+def _short(column: Any) -> Any:
+    values = np.asarray(column.flatten())
+    finite = values[np.isfinite(values)]
+    fits = np.abs(finite).max(initial=0) <= np.finfo(np.float16).max
+    return _of_type(column, np.float16) if fits else column
+
+
+def _of_type(column: Any, dtype: type[np.floating[Any]]) -> Any:
+    """The lists with values of another type; rows that are null stay so."""
+    size = column.type.list_size
+    values = np.zeros((len(column), size), dtype)
+    valid = np.asarray(column.is_valid())
+    values[valid] = np.asarray(column.filter(pa.array(valid)).flatten()).reshape(-1, size)
+    mask = None if valid.all() else pa.array(~valid)
+    return pa.FixedSizeListArray.from_arrays(pa.array(values.ravel()), size, mask=mask)
 
 
 def _loose(column: Any) -> Any:

@@ -12,7 +12,16 @@ from numpy.typing import NDArray
 from beaufort.errors import BeaufortError
 from beaufort.store.scores import Scores, correct, score_logits
 
-__all__ = ["PredictionsError", "Summary", "predictions", "summarize", "table_of", "unanswered"]
+__all__ = [
+    "PredictionsError",
+    "Summary",
+    "labeled",
+    "predictions",
+    "summarize",
+    "table_of",
+    "truth_of",
+    "unanswered",
+]
 
 Summary = dict[str, float]
 """Sums over rows, so that summaries of parts add up."""
@@ -28,26 +37,33 @@ def predictions(
     logits: NDArray[Any],
     *,
     keep_logits: bool = False,
+    truth: NDArray[Any] | None = None,
 ) -> pa.Table:
     """The table of some images' answers.
 
     Columns: `id`; `label`; `top`, the five most probable classes (fewer if there are fewer), and `p`, their
     probabilities; `p_label`, the probability of the true class; `nll`, `brier` and `entropy` (nats) of the
-    whole distribution; `logits` if they are to be kept. A logit of -inf stands for a class that cannot be. A
+    whole distribution; `logits` if they are to be kept; `truth`, the classes that are right for an image,
+    filled up with -1, where that is not `label` alone. A logit of -inf stands for a class that cannot be. A
     label of such a class, or of none of the outputs, has probability 0, and so an infinite `nll`.
     """
     logits = np.asarray(logits, np.float32)
-    truth = np.asarray(labels, np.int64)
-    if logits.ndim != 2 or not len(ids) == len(truth) == len(logits):
+    single = np.asarray(labels, np.int64)
+    if logits.ndim != 2 or not len(ids) == len(single) == len(logits):
         raise PredictionsError(
             "ids, labels and logits must be as many, and logits of shape (images, classes), got "
-            f"{len(ids)} ids, {len(truth)} labels and logits of shape {logits.shape}"
+            f"{len(ids)} ids, {len(single)} labels and logits of shape {logits.shape}"
         )
-    return table_of(ids, truth, score_logits(logits, truth), logits if keep_logits else None)
+    scores = score_logits(logits, single if truth is None else truth)
+    return table_of(ids, single, scores, logits if keep_logits else None, truth)
 
 
 def table_of(
-    ids: Sequence[str], labels: NDArray[Any], scores: Scores, logits: NDArray[np.float32] | None = None
+    ids: Sequence[str],
+    labels: NDArray[Any],
+    scores: Scores,
+    logits: NDArray[np.float32] | None = None,
+    truth: NDArray[Any] | None = None,
 ) -> pa.Table:
     """The table of answers that are scored already."""
     if not scores.usable.all():
@@ -68,6 +84,8 @@ def table_of(
     }
     if logits is not None:
         columns["logits"] = _lists(logits)
+    if truth is not None:
+        columns["truth"] = _lists(truth.astype(np.int32))
     return pa.table(columns)
 
 
@@ -75,26 +93,52 @@ def _lists(values: NDArray[Any]) -> Any:
     return pa.FixedSizeListArray.from_arrays(pa.array(values.ravel()), values.shape[1])
 
 
-def unanswered(ids: Sequence[str], labels: Sequence[int] | NDArray[Any], like: pa.Schema) -> pa.Table:
-    """Rows of images that could not be read: everything but id and label is null."""
+def unanswered(
+    ids: Sequence[str],
+    labels: Sequence[int] | NDArray[Any],
+    like: pa.Schema,
+    truth: NDArray[Any] | None = None,
+) -> pa.Table:
+    """Rows of images that could not be read: everything but id and what is true is null."""
     nulls = {field.name: pa.nulls(len(ids), field.type) for field in like}
     nulls["id"] = pa.array([str(i) for i in ids], pa.string())
     nulls["label"] = pa.array(np.asarray(labels, np.int32))
+    if truth is not None:
+        nulls["truth"] = _lists(truth.astype(np.int32))
     return pa.table(nulls, schema=like)
 
 
+def truth_of(table: pa.Table) -> NDArray[np.int32]:
+    """What is true of each row, in the form that `correct` takes: a label, or a row of them."""
+    if "truth" not in table.column_names:
+        return np.asarray(table["label"], dtype=np.int32)
+    column: Any = table["truth"].combine_chunks()
+    return np.asarray(column.flatten(), dtype=np.int32).reshape(len(table), -1)
+
+
+def labeled(table: pa.Table) -> NDArray[np.bool_]:
+    """Which rows have a truth: images whose set of labels is empty have none."""
+    truth = truth_of(table)
+    found: NDArray[np.bool_] = np.any(truth >= 0, axis=1) if truth.ndim > 1 else np.ones(len(table), np.bool_)
+    return found
+
+
 def summarize(table: pa.Table) -> Summary:
-    """What the rows add up to: counts and sums that leaderboards are made of; rows without answer apart."""
-    unread = table["top"].null_count
+    """What the rows add up to: counts and sums that leaderboards are made of.
+
+    Rows that do not count are told apart as `unread`: those without an answer, and those without a truth.
+    """
+    every = len(table)
     table = table.filter(table["top"].is_valid())
+    table = table.filter(pa.array(labeled(table)))
     top: Any = table["top"].combine_chunks()
     shares: Any = table["p"].combine_chunks()
     width = top.type.list_size
     classes = np.asarray(top.flatten()).reshape(len(table), width)
-    label = np.asarray(table["label"])
+    label = truth_of(table)
     return {
         "rows": float(len(table)),
-        "unread": float(unread),
+        "unread": float(every - len(table)),
         "correct": float(correct(classes, label).sum()),
         "correct5": float(correct(classes, label, among=5).sum()),
         "nll": float(np.asarray(table["nll"], dtype=np.float64).sum()),

@@ -14,7 +14,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["TOP", "Scores", "correct", "join_scores", "score_logits", "score_tensor", "unpack"]
+__all__ = [
+    "TOP",
+    "Scores",
+    "correct",
+    "join_scores",
+    "look_like_shares",
+    "score_logits",
+    "score_tensor",
+    "unpack",
+]
 
 TOP = 5
 """How many classes are kept of each answer."""
@@ -42,7 +51,7 @@ class Scores(NamedTuple):
     p: NDArray[np.float32]
     """Their probabilities."""
     p_label: NDArray[np.float32]
-    """The probability of the true class; 0 if it is not among the outputs."""
+    """The probability of the true class, or of all that are right; 0 if none is among the classes."""
     nll: NDArray[np.float32]
     """Its negative logarithm."""
     brier: NDArray[np.float32]
@@ -62,11 +71,25 @@ def correct(top: NDArray[Any], labels: NDArray[Any], among: int = 1) -> NDArray[
 
     Args:
         top: classes, best first, `(…, images, classes kept)`.
-        labels: the true classes, `(images,)`.
+        labels: the true classes, `(images,)`; or the classes that are right for each image, `(images, most)`,
+            filled up with -1.
         among: 1 asks for the most probable class, 5 for one of the five.
     """
-    found: NDArray[np.bool_] = np.equal(top[..., :among], np.asarray(labels)[:, None]).any(axis=-1)
+    truth = np.asarray(labels)
+    if truth.ndim == 1:
+        truth = truth[:, None]
+    found = np.zeros(top.shape[:-1], np.bool_)
+    for place in range(truth.shape[1]):
+        found |= np.equal(top[..., :among], truth[:, place, None]).any(axis=-1)
     return found
+
+
+def look_like_shares(logits: Any) -> Any:
+    """Whether each row of an array or a tensor looks like probabilities: none below 0, the sum about 1."""
+    if isinstance(logits, np.ndarray):
+        sums = logits.astype(np.float64).sum(axis=1)
+        return (logits.min(axis=1, initial=np.inf) >= 0) & (abs(sums - 1) < _SUM_TOLERANCE)
+    return (logits.amin(dim=1) >= 0) & ((logits.double().sum(dim=1) - 1).abs() < _SUM_TOLERANCE)
 
 
 def join_scores(parts: Sequence[Scores]) -> Scores:
@@ -75,7 +98,10 @@ def join_scores(parts: Sequence[Scores]) -> Scores:
 
 
 def score_logits(logits: NDArray[np.float32], labels: NDArray[Any]) -> Scores:
-    """The scores of float32 logits `(images, classes)` beside the true classes."""
+    """The scores of float32 logits `(images, classes)` beside the true classes, in either form of `correct`.
+
+    A set of classes that are right counts as one class, whose probability is the sum of theirs.
+    """
     step = max(1, _PIECE // max(1, logits.shape[1]))
     spans = [slice(start, start + step) for start in range(0, max(1, len(logits)), step)]
     return join_scores([_score(logits[span], labels[span]) for span in spans])
@@ -96,10 +122,17 @@ def _score(logits: NDArray[np.float32], labels: NDArray[Any]) -> Scores:
     rows, classes = np.arange(len(logits)), logits.shape[1]
     top = _best(logits, min(TOP, classes))
     known = (labels >= 0) & (labels < classes)
-    log_label = np.where(known, wide[rows, np.where(known, labels, 0)] - log_total, -np.inf)
+    squares = np.einsum("ij,ij->i", exps, exps) / total**2
+    if labels.ndim == 1:
+        log_label = np.where(known, wide[rows, np.where(known, labels, 0)] - log_total, -np.inf)
+    else:
+        each = np.take_along_axis(wide, np.where(known, labels, 0), axis=1) - log_total[:, None]
+        each = np.where(known, each, -np.inf)
+        log_label = np.logaddexp.reduce(each, axis=1)
+        squares += np.exp(log_label) ** 2 - np.exp(2 * each).sum(axis=1)
     p_label = np.exp(log_label)
     np.maximum(wide, _LOWEST, out=wide)
-    brier = np.einsum("ij,ij->i", exps, exps) / total**2 - 2 * p_label + 1
+    brier = squares - 2 * p_label + 1
     entropy = log_total - np.einsum("ij,ij->i", exps, wide) / total
     return Scores(
         top,

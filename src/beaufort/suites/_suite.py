@@ -18,6 +18,15 @@ __all__ = ["METRICS", "Suite"]
 
 _PROSE = ("title", "citation", "notes")
 
+_LABEL_SPACES = {
+    "imagenet-c": "imagenet-1k",
+    "imagenet-c-validation": "imagenet-1k",
+    "cifar10-c": "cifar-10",
+    "mnist-c": "mnist",
+    "mnist-c-extra": "mnist",
+}
+"""What published suites are about; not among their facts, which stay what they were."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Suite:
@@ -88,6 +97,11 @@ class Suite:
             Condition(name, corruption, level) for corruption in self.corruptions for level in levels
         ]
         return [*([Condition(name)] if self.clean else []), *corrupted]
+
+    @property
+    def label_space(self) -> str | None:
+        """The classes that a published suite is about; None if nobody says."""
+        return _LABEL_SPACES.get(self.name)
 
     def as_dict(self) -> dict[str, Any]:
         """What a file of this suite says, ready for JSON or YAML."""

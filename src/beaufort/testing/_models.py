@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -11,10 +11,12 @@ from numpy.typing import NDArray
 
 from beaufort.arrays import Bytes
 from beaufort.errors import OptionError
+from beaufort.labels import LabelSpace
 from beaufort.models import IMAGENET_MEAN, IMAGENET_STD, Model, ModelSpec, Network, Preprocessing
+from beaufort.testing._accuracy import Accuracy, above_chance, judge_accuracy
 from beaufort.testing._contracts import digit, picture
 
-__all__ = ["MODEL_CONTRACTS", "Finding", "check_model"]
+__all__ = ["MODEL_CONTRACTS", "Finding", "check_model", "measure_accuracy"]
 
 _ENOUGH = 16
 """Images below which nothing is concluded about the preprocessing."""
@@ -60,7 +62,12 @@ class _Trial:
 
 
 def check_model(
-    model: Model, *, images: Bytes | None = None, labels: NDArray[Any] | None = None
+    model: Model,
+    *,
+    images: Bytes | None = None,
+    labels: NDArray[Any] | None = None,
+    space: LabelSpace | None = None,
+    classes: Sequence[str] = (),
 ) -> list[Finding]:
     """What is wrong with a model; an empty list if nothing was found.
 
@@ -68,7 +75,10 @@ def check_model(
         model: the model.
         images: uint8 `(n, h, w, c)`, at best some hundreds of real ones; drawn ones if not given, with
             which range and channel order cannot be judged.
-        labels: the class of each; with them range and channel order are judged by accuracy.
+        labels: the class of each; with them range, channel order and the order of the classes are judged by
+            accuracy.
+        space: which outputs count as each class; labels are numbers of outputs if None.
+        classes: what the classes are called, if that is known.
     """
     if labels is not None and (images is None or np.shape(labels) != (len(images),)):
         raise OptionError(f"labels of shape {np.shape(labels)} came; one for each image is expected")
@@ -85,10 +95,43 @@ def check_model(
         return findings
     for contract in MODEL_CONTRACTS.values():
         findings += contract(trial)
-    findings += _about_the_spec(model.spec, labels)
+    space = space or LabelSpace(model.spec.classes)
+    findings += _about_the_spec(model.spec, labels if space.identity else None)
     if images is not None:
-        findings += _preprocessing_fits(free, images, labels)
+        fits = _preprocessing_fits(free, images, labels, space)
+        findings += fits
+        if labels is not None and not fits and len(images) >= _ENOUGH:
+            findings += _accuracy(measure_accuracy(free, images, labels, space=space, classes=classes))
     return findings
+
+
+def measure_accuracy(
+    model: Model,
+    images: Bytes,
+    labels: NDArray[Any],
+    *,
+    space: LabelSpace | None = None,
+    classes: Sequence[str] = (),
+) -> Accuracy:
+    """How often a model is right; arguments are those of `check_model`."""
+    logits = _batched(model, images)
+    return judge_accuracy(logits if space is None else space.apply(logits), labels, classes)
+
+
+def _accuracy(found: Accuracy) -> list[Finding]:
+    """A problem if it is at chance: with the order of classes that explains it, or the likely reasons."""
+    if not found.at_chance:
+        return []
+    told = f"{found.value:.1%} of {found.images} images are right, no better than chance ({found.chance:.1%})"
+    if found.order:
+        told += f"; if the outputs are in {found.order}, {found.ordered:.1%} are"
+        advice = "give the names of the outputs in their order, --classes FILE"
+        return [Finding("class order", "problem", told, advice)]
+    advice = (
+        "likely reasons, the first one first: another order of the classes (--classes FILE), another range "
+        "(range=0..255), channels as BGR (order=BGR), another mean and std; or too few images to tell"
+    )
+    return [Finding("accuracy", "problem", told, advice)]
 
 
 def _free(model: Model) -> Model:
@@ -271,14 +314,16 @@ def _about_the_spec(spec: ModelSpec, labels: NDArray[Any] | None) -> Iterator[Fi
         yield Finding("class count", "problem", told, "these labels are not of this model's label space")
 
 
-def _preprocessing_fits(model: Model, images: Bytes, labels: NDArray[Any] | None) -> list[Finding]:
+def _preprocessing_fits(
+    model: Model, images: Bytes, labels: NDArray[Any] | None, space: LabelSpace
+) -> list[Finding]:
     """No other range or channel order does clearly better."""
     if len(images) < _ENOUGH:
         return []
-    declared = _batched(model, images)
+    declared = space.apply(_batched(model, images))
     best: tuple[float, str, str, NDArray[Any]] | None = None
     for what, say, variant in _variants(model, images):
-        logits = _batched(variant, images)
+        logits = space.apply(_batched(variant, images))
         better = (
             _by_accuracy(declared, logits, labels)
             if labels is not None
@@ -290,6 +335,9 @@ def _preprocessing_fits(model: Model, images: Bytes, labels: NDArray[Any] | None
         return []
     better, what, say, logits = best
     if labels is not None:
+        judged = judge_accuracy(logits, labels)
+        if not above_chance(judged.right, judged.images, judged.chance):
+            return []  # better by luck: something else is wrong
         was, now = (float((rows.argmax(axis=1) == labels).mean()) for rows in (declared, logits))
         told = f"accuracy on {len(images)} images is {was:.1%} as it is loaded and {now:.1%} with {say}"
         level = "problem" if better >= _CLEAR else "warning"

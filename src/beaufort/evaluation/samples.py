@@ -1,0 +1,116 @@
+"""A few pictures, with labels if they have any, to check a model with; read and prepared as in a run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from beaufort.arrays import Bytes
+from beaufort.datasets import open_dataset
+from beaufort.datasets._decode import decode_file
+from beaufort.datasets._npy import in_npz, pixels_in
+from beaufort.errors import BeaufortError, ImageFileError, OptionError
+from beaufort.evaluation.plan import Labels, Setup, space_of
+from beaufort.images import is_picture_name
+from beaufort.labels import LabelSpace
+from beaufort.models import ModelSpec
+from beaufort.suites import Suite, get_suite
+
+__all__ = ["Samples", "read_samples"]
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Pictures `(n, h, w, c)` of one size, and what is right for each, if it is known."""
+
+    images: Bytes
+    labels: NDArray[np.int64] | None
+    space: LabelSpace
+    classes: tuple[str, ...] = ()
+    """What the data set calls its classes."""
+
+
+def read_samples(
+    data: str | Path,
+    spec: ModelSpec,
+    *,
+    limit: int = 200,
+    suite: str | Suite | None = None,
+    labels: Labels = None,
+    convention: str | None = None,
+) -> Samples:
+    """Up to `limit` pictures, spread over the classes.
+
+    Args:
+        data: a text for `open_dataset`; or a folder of pictures, or an `.npz` file, without labels.
+        spec: the model's, which knows the outputs and the size.
+        limit: the most pictures to read.
+        suite: whose way of making pictures ready to use; none if None, as in a run on a list of conditions.
+        labels: as for `evaluate`.
+        convention: as for `evaluate`.
+    """
+    if limit < 1:
+        raise OptionError(f"limit must be a whole number from 1, got {limit}")
+    asked = get_suite(suite) if isinstance(suite, str) else suite
+    unlabeled = _unlabeled(Path(data), limit)
+    if unlabeled is not None:
+        pictures = [spec.preprocessing.fit(picture[None])[0] for picture in unlabeled]
+        return Samples(_stacked(pictures, data, spec), None, LabelSpace(spec.classes))
+    dataset = open_dataset(str(data))
+    dataset = dataset.spread_out(0) if limit < len(dataset) else dataset
+    prepare, scale = (asked.prepare, asked.scale) if asked else ((), "mnist" if _grey(spec) else "auto")
+    setup = Setup(dataset, min(limit, len(dataset)), prepare, scale, 0, asked)
+    space = space_of(spec, setup, labels, convention)
+    pictures, right = _ready(setup, spec)
+    return Samples(_stacked(pictures, data, spec), np.array(right, np.int64), space, dataset.classes)
+
+
+def _grey(spec: ModelSpec) -> bool:
+    return spec.preprocessing.channels == 1
+
+
+def _ready(setup: Setup, spec: ModelSpec) -> tuple[list[Bytes], list[int]]:
+    """The pictures that can be read, as the model would see them, and their labels."""
+    pictures, labels = [], []
+    problem: BeaufortError | None = None
+    for place in range(setup.count):
+        try:
+            sample = setup.dataset[place]
+        except BeaufortError as error:
+            problem = error
+            continue
+        pictures.append(spec.preprocessing.fit(setup.image(sample)[None])[0])
+        labels.append(sample.label)
+    if not pictures:
+        raise problem or ImageFileError(f"{setup.dataset.name} has no picture")
+    return pictures, labels
+
+
+def _stacked(pictures: list[Bytes], data: str | Path, spec: ModelSpec) -> Bytes:
+    if len({picture.shape for picture in pictures}) > 1:
+        raise ImageFileError(
+            f"pictures must be of one size for a model without an input size, got several in {data}; load "
+            f"{spec.name} with input_size="
+        )
+    return np.stack(pictures)
+
+
+def _unlabeled(path: Path, limit: int) -> list[Bytes] | None:
+    """Pictures of a folder or an array that have no labels; None if this is something else."""
+    if path.is_dir() and not any(one.is_dir() or one.suffix == ".csv" for one in path.iterdir()):
+        files = sorted(one for one in path.iterdir() if is_picture_name(one.name))
+        return [decode_file(files[place]) for place in _even(len(files), limit)] or None
+    if path.suffix != ".npz" or not path.is_file():
+        return None
+    arrays = in_npz(path)
+    if set(arrays) != {"images"}:
+        return None
+    pixels, count = pixels_in(arrays["images"])
+    return [pixels.read(int(place)) for place in _even(count, limit)]
+
+
+def _even(count: int, limit: int) -> NDArray[np.int64]:
+    return np.unique(np.linspace(0, count - 1, min(count, limit)).round().astype(np.int64))

@@ -1,0 +1,37 @@
+"""Label spaces: what a data set's classes are, and which outputs of a model count as each.
+
+```python
+from beaufort.labels import LabelSpace
+space = LabelSpace(count=1000, outputs=((281, 282), (207,)))  # many outputs to one class, one to another
+logits_of_two_classes = space.apply(logits_of_a_thousand)
+```
+"""
+
+from __future__ import annotations
+
+from beaufort.labels._errors import LabelError
+from beaufort.labels._known import class_ids, class_lists, class_names, same_name
+from beaufort.labels.find import IDENTITY, Grouping, find_space, read_grouping
+from beaufort.labels.sides import DataLabels, Outputs
+from beaufort.labels.space import CONVENTIONS, LabelSpace, check_convention
+from beaufort.labels.truths import NO_LABEL, Truths, read_truths
+
+__all__ = [
+    "CONVENTIONS",
+    "IDENTITY",
+    "NO_LABEL",
+    "DataLabels",
+    "Grouping",
+    "LabelError",
+    "LabelSpace",
+    "Outputs",
+    "Truths",
+    "check_convention",
+    "class_ids",
+    "class_lists",
+    "class_names",
+    "find_space",
+    "read_grouping",
+    "read_truths",
+    "same_name",
+]

@@ -1,0 +1,82 @@
+"""Well-known class lists, and when two names mean the same class."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from functools import cache
+from importlib.resources import files
+
+from beaufort.registry import Registry
+
+__all__ = ["class_ids", "class_lists", "class_names", "same_name"]
+
+IMAGENET = "imagenet-1k"
+
+class_lists: Registry[tuple[str, ...]] = Registry("label space with names")
+"""The class names of label spaces in the order of their labels; ImageNet's are in a file of the package."""
+
+class_lists.register(
+    "cifar-10",
+    ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"),
+)
+class_lists.register("mnist", tuple("0123456789"))
+class_lists.register(IMAGENET, ())
+
+_WNID = re.compile(r"n\d{8}")
+_SHARED = {"n02012849": "crane", "n03126707": "crane", "n02113186": "Cardigan", "n02963159": "cardigan"}
+"""What a class is called elsewhere, where the file has another name to tell two classes apart."""
+_SHARED |= {"n03710721": "maillot"}
+
+
+@cache
+def _imagenet() -> tuple[tuple[str, str], ...]:
+    text = (files("beaufort.labels") / "data" / f"{IMAGENET}.txt").read_text(encoding="utf-8")
+    pairs = (line.partition(" ") for line in text.splitlines())
+    return tuple((wnid, name) for wnid, _, name in pairs)
+
+
+def class_names(label_space: str) -> tuple[str, ...]:
+    """The name of every class, no two the same.
+
+    >>> class_names("imagenet-1k")[:2]
+    ('tench', 'goldfish')
+    """
+    return class_lists[label_space] or tuple(name for _, name in _imagenet())
+
+
+def class_ids(label_space: str) -> tuple[str, ...]:
+    """What identifies every class: WordNet ids for ImageNet, names elsewhere.
+
+    >>> class_ids("imagenet-1k")[0]
+    'n01440764'
+    """
+    return class_lists[label_space] or tuple(wnid for wnid, _ in _imagenet())
+
+
+@cache
+def _by_name() -> dict[str, str]:
+    """WordNet ids by plain name, for the names that only one class has."""
+    named = [(wnid, _plain(name)) for wnid, name in _imagenet()]
+    named += [(wnid, _plain(name)) for wnid, name in _SHARED.items()]
+    counts = Counter(name for _, name in named)
+    return {name: wnid for wnid, name in named if counts[name] == 1}
+
+
+def same_name(name: str) -> str:
+    """One text for all that a class may be called: its WordNet id for classes of ImageNet, else a plain name.
+
+    Case, underscores, hyphens and spaces do not matter; of synonyms after commas, the first counts.
+
+    >>> same_name("Great_white_shark"), same_name("tench, Tinca tinca"), same_name("My  Class")
+    ('n01484850', 'n01440764', 'my class')
+    """
+    plain = _plain(name)
+    if _WNID.fullmatch(plain):
+        return plain
+    known = _by_name()
+    return known.get(plain) or known.get(_plain(name.partition(",")[0])) or plain
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[\s_-]+", " ", name).strip().casefold()

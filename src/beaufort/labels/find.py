@@ -1,0 +1,231 @@
+"""How the labels of a data set and the outputs of a model come together.
+
+Numbers that someone chose are numbers of outputs. Numbers that are only places of names in a sorted list
+(class folders) are not: there the names decide, if both sides have some. What cannot be decided is refused.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from beaufort.labels._errors import LabelError
+from beaufort.labels._known import IMAGENET, same_name
+from beaufort.labels.sides import DataLabels, Outputs
+from beaufort.labels.space import LabelSpace, check_convention
+
+__all__ = ["IDENTITY", "Grouping", "find_space", "read_grouping"]
+
+IDENTITY = "identity"
+"""The name of the space in which labels are numbers of outputs."""
+
+Grouping = Mapping[str, Sequence[int | str]]
+"""Outputs by class, each a number or a name."""
+
+_WAYS_OUT = f"or pass --labels {IDENTITY} to insist that labels are numbers of outputs"
+
+
+def find_space(
+    data: DataLabels,
+    outputs: Outputs,
+    *,
+    labels: str | Path | Grouping | LabelSpace | None = None,
+    convention: str | None = None,
+) -> LabelSpace:
+    """The space in which a model answers for a data set; a `LabelError` with a way out if there is none.
+
+    Args:
+        data: the data set's side.
+        outputs: the model's side.
+        labels: `identity`; outputs by class, or a JSON file of them; a space; or None, to be found by names.
+        convention: `restricted` if None.
+    """
+    found = _space(data, outputs, labels)
+    if convention is not None:
+        check_convention(convention)
+        fewer = outputs.count is not None and len(data.classes) < outputs.count
+        if found.identity and convention == "restricted" and fewer:
+            raise LabelError(
+                f"convention 'restricted' needs to know which outputs of {outputs.model} are classes of "
+                f"{data.name}, got labels that are numbers of outputs; give them with --labels FILE.json"
+            )
+        found = LabelSpace(found.count, found.outputs, convention)
+    if found.identity and outputs.count is not None and int(data.used.max(initial=0)) >= outputs.count:
+        raise LabelError(
+            f"labels must be below {outputs.count}, the number of outputs of {outputs.model}, got labels up "
+            f"to {int(data.used.max())} in {data.name}; use a model of these classes"
+        )
+    return found
+
+
+def _space(
+    data: DataLabels, outputs: Outputs, labels: str | Path | Grouping | LabelSpace | None
+) -> LabelSpace:
+    if isinstance(labels, LabelSpace):
+        if labels.count not in (None, outputs.count):
+            raise LabelError(
+                f"the label space is one of {labels.count} outputs, and {outputs.model} has {outputs.count}"
+            )
+        return labels
+    if labels == IDENTITY:
+        return LabelSpace(outputs.count)
+    if labels is not None:
+        grouping = labels if isinstance(labels, Mapping) else read_grouping(labels)
+        return _grouped(data, outputs, grouping)
+    if outputs.count is None:
+        return LabelSpace()
+    return _by_names(data, outputs) if data.by_name else _by_numbers(data, outputs)
+
+
+# Labels that are places of names
+
+
+def _by_names(data: DataLabels, outputs: Outputs) -> LabelSpace:
+    assert outputs.count is not None
+    used = data.used.tolist()
+    if (numbers := data.numbers) is not None and not outputs.numbered:
+        return _by_numbered_names(data, outputs, numbers)
+    names = outputs.sure_names() or outputs.possible_names(data.classes[label] for label in used)
+    if names is None:
+        if len(data.classes) == outputs.count:
+            return LabelSpace(outputs.count)
+        raise _unnamed(data, outputs)
+    places = _matches(data, names)
+    lost = [data.classes[label] for label in used if label not in places]
+    if lost:
+        use = "WNIDs or class names" if outputs.known == IMAGENET else "the names of the model's classes"
+        raise LabelError(
+            f"{len(lost)} of {len(used)} classes of {data.name} match no class of {outputs.known!r} (first: "
+            f"{lost[0]!r}); use {use}, pass --classes FILE with a name for each output, {_WAYS_OUT}"
+        )
+    return _singles(outputs.count, len(data.classes), places)
+
+
+def _by_numbered_names(data: DataLabels, outputs: Outputs, numbers: tuple[int, ...]) -> LabelSpace:
+    """Folders called by numbers: those of outputs, unless that is not the order that sorted names have."""
+    assert outputs.count is not None
+    if max(numbers) < outputs.count and len(set(numbers)) == len(numbers):
+        in_order = numbers == tuple(range(outputs.count))
+        if in_order or len(numbers) < outputs.count:
+            return _singles(outputs.count, len(numbers), dict(enumerate(numbers)))
+    raise LabelError(
+        f"classes of {data.name} are called by numbers ({', '.join(data.classes[:4])} …) that are not those "
+        f"of the {outputs.count} outputs of {outputs.model} in the same order; pass --classes FILE with the "
+        f"name of each output, {_WAYS_OUT} in that sorted order"
+    )
+
+
+# Labels that are numbers
+
+
+def _by_numbers(data: DataLabels, outputs: Outputs) -> LabelSpace:
+    """Numbers of outputs, unless the names of both sides say otherwise."""
+    assert outputs.count is not None
+    identity = LabelSpace(outputs.count)
+    used = data.used.tolist()
+    named = [label for label in used if data.named(label)]
+    if not named:
+        return identity
+    names = outputs.sure_names() or outputs.possible_names(data.classes[label] for label in named)
+    places = {} if names is None else _matches(data, names)
+    agree = [label for label in named if places.get(label) == label]
+    differ = [label for label in named if places.get(label, label) != label]
+    if not differ and (agree or len(data.classes) >= outputs.count):
+        return identity
+    if differ and all(label in places for label in used):
+        return _singles(outputs.count, len(data.classes), places)
+    if differ:
+        label = differ[0]
+        raise LabelError(
+            f"{data.name} has {data.classes[label]!r} as class {label}, and in {outputs.known!r} that is "
+            f"class {places[label]}; other names match nothing: make them alike, {_WAYS_OUT}"
+        )
+    if len(named) < len(data.classes):
+        return identity  # a list with gaps has the numbers of a larger one
+    raise _unnamed(data, outputs)
+
+
+def _unnamed(data: DataLabels, outputs: Outputs) -> LabelError:
+    return LabelError(
+        f"{data.name} has {len(data.classes)} classes (first: {data.classes[0]!r}), {outputs.model} has "
+        f"{outputs.count} outputs, and nothing says which of them belong together; pass --classes FILE with "
+        f"a name for each output, {_WAYS_OUT}"
+    )
+
+
+# Outputs by class
+
+
+def _grouped(data: DataLabels, outputs: Outputs, grouping: Grouping) -> LabelSpace:
+    if outputs.count is None:
+        raise LabelError(
+            f"a label space needs the number of outputs of {outputs.model}; load it with classes="
+        )
+    wanted = [one for some in grouping.values() for one in some if isinstance(one, str)]
+    names = outputs.sure_names() or outputs.possible_names(wanted) or []
+    places = _places(names)
+    lost = [one for one in wanted if same_name(one) not in places]
+    if lost:
+        raise LabelError(
+            f"{len(lost)} outputs of the label space are none of {outputs.known!r} (first: {lost[0]!r}); use "
+            "numbers or names of outputs, or pass --classes FILE with a name for each output"
+        )
+    rows = {
+        same_name(name): tuple(places[same_name(one)] if isinstance(one, str) else one for one in some)
+        for name, some in grouping.items()
+    }
+    missing = [
+        data.classes[label] for label in data.used.tolist() if same_name(data.classes[label]) not in rows
+    ]
+    if missing:
+        raise LabelError(
+            f"{len(missing)} classes of {data.name} are not in the label space (first: {missing[0]!r}); it "
+            "must have every class by its name, with an empty list for one that the model cannot answer"
+        )
+    found = tuple(rows.get(same_name(name), ()) for name in data.classes)
+    return LabelSpace(outputs.count, found)
+
+
+def read_grouping(path: str | Path) -> Grouping:
+    """Outputs by class from a JSON file: `{"dog": ["n02085620", 152], "cat": [281, 282]}`."""
+    form = f"{IDENTITY!r}, or a JSON file with a list of outputs for each class"
+    try:
+        found = json.loads(Path(path).read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise LabelError(f"labels must be {form}, got {str(path)!r:.80} ({error})") from None
+    good = isinstance(found, dict) and all(
+        isinstance(some, list) and all(type(one) in (int, str) for one in some) for some in found.values()
+    )
+    if not good or not found:
+        raise LabelError(f"labels must be {form}; {path} is something else")
+    return {str(name): tuple(some) for name, some in found.items()}
+
+
+# Names
+
+
+def _places(names: Sequence[set[str]]) -> dict[str, int]:
+    """Outputs by name, for the names that only one of them has."""
+    found: dict[str, int] = {}
+    shared: set[str] = set()
+    for place, some in enumerate(names):
+        for name in some:
+            if found.setdefault(name, place) != place:
+                shared.add(name)
+    return {name: place for name, place in found.items() if name not in shared}
+
+
+def _matches(data: DataLabels, names: Sequence[set[str]]) -> dict[int, int]:
+    """The output of each label whose name is that of an output, and of no other label's."""
+    places = _places(names)
+    found = {
+        label: places[same_name(name)] for label, name in enumerate(data.classes) if same_name(name) in places
+    }
+    taken = Counter(found.values())
+    return {label: place for label, place in found.items() if taken[place] == 1}
+
+
+def _singles(count: int, classes: int, places: Mapping[int, int]) -> LabelSpace:
+    return LabelSpace(count, tuple((places[label],) if label in places else () for label in range(classes)))
