@@ -192,15 +192,18 @@ def test_names_cannot_steer_the_terminal(tmp_path: Path) -> None:
     done = beaufort("run", "--model", "\x1b[2Jx.onnx", "--suite", "\x1b[31m", "--data", "d", cwd=tmp_path)
     assert done.returncode == 2
     assert "\x1b" not in done.stderr
-    assert "\\x1b[2J" in done.stderr
+    assert "\\x1b[31m" in done.stderr  # the suite is looked at first
+    done = beaufort("check", "\x1b[2Jx.onnx", "--data", "d", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "\x1b" not in done.stderr
 
 
 def test_a_terminal_that_knows_few_characters(tmp_path: Path) -> None:
     environment = {**ENVIRONMENT, "PYTHONIOENCODING": "latin-1"}
-    words = ["run", "--model", "\u2603.onnx", "--suite", "x", "--data", "d"]
+    words = ["run", "--model", "x.onnx", "--suite", "\u2603", "--data", "d"]
     done = beaufort(*words, cwd=tmp_path, env=environment)
     assert (done.returncode, "Traceback" in done.stderr) == (2, False)
-    assert "\\u2603.onnx" in done.stderr
+    assert "\\u2603" in done.stderr
 
 
 def test_names_that_are_no_unicode(tmp_path: Path) -> None:
