@@ -11,7 +11,7 @@ demo: $(VENV)/core  ## a small classifier on all of MNIST-C: its table, and its 
 	$(BIN)/beaufort demo --output demo
 
 test: lint types  ## what CI runs: lint, types, tests
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto
 
 lint: $(VENV)/dev
 	$(BIN)/ruff check

@@ -243,9 +243,9 @@ def test_an_engine_that_is_none() -> None:
 def test_transform_works_where_the_images_are(device: str, image_ids: list[int | str] | None) -> None:
     images = np.stack([picture(40, 48, variant=i) for i in range(5)])
     step = Corrupt(["gaussian_noise", "contrast", "frost", "pixelate"], range(1, 6), seed=2)
-    ours = step(to_tensor(images, device), image_ids)
+    ours = step(to_tensor(images, device), image_id=image_ids)
     assert ours.device.type == device
-    assert np.array_equal(to_array(ours), step(images, image_ids))
+    assert np.array_equal(to_array(ours), step(images, image_id=image_ids))
 
 
 @pytest.mark.gpu

