@@ -203,7 +203,7 @@ def test_names_are_text(kind: str, make: SimpleNamespace) -> None:
         assert EVIL not in text
     if kind == "csv":
         found = {row["model"] for row in csv.DictReader(io.StringIO(text, newline=""))}
-        assert found == {EVIL, 'a "b" | c\nd', "'=1+1", "'---"}  # a spreadsheet must not take them for formulas
+        assert found == {EVIL, 'a "b" | c\nd', "'=1+1", "'---"}  # no formulas for a spreadsheet
     if kind == "json":
         assert {one["config"]["model"] for one in json.loads(text)["models"]} == set(names)
     if kind == "card":
