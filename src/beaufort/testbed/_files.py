@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from beaufort.errors import OptionError
-from beaufort.files import write_bytes
+from beaufort.files import write_output
 
 __all__ = ["write_file"]
 
@@ -17,7 +17,7 @@ def write_file(path: Path | str, content: bytes) -> Path:
         raise OptionError(f"output must be a file, got the folder {target}")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        write_bytes(target, content)
+        write_output(target, content)
     except OSError as error:
         raise OptionError(f"{target} cannot be written ({error.strerror or error})") from None
     return target
