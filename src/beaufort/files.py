@@ -19,6 +19,8 @@ from pathlib import Path
 from typing import BinaryIO
 from zlib import crc32
 
+from beaufort.errors import OptionError
+
 __all__ = [
     "draft",
     "is_in_use",
@@ -88,8 +90,13 @@ def write_bytes(path: Path, content: bytes) -> None:
 
 def write_output(path: Path, content: bytes) -> None:
     """Put a file that somebody named into place, and delete what killed processes left beside it."""
+    if path.is_dir():
+        raise OptionError(f"output must be a file, got the folder {path}")
     remove_leftovers(path.parent)
-    write_bytes(path, content)
+    try:
+        write_bytes(path, content)
+    except OSError as error:
+        raise OptionError(f"{path} cannot be written ({error.strerror or error})") from None
 
 
 def put_in_place(passing: Path, path: Path) -> None:

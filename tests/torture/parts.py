@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -52,19 +53,20 @@ def kills_at_every_step(task: Task) -> Iterator[Row]:
 
 def kills_at_random(task: Task) -> Iterator[Row]:
     """Each command killed at any time."""
-    count = task.some(40)
+    count = task.some(25)
     return _killing(task, "at random", lambda bench, row: bench.at_random(row, count, seed=task.seed))
 
 
 def _killing(task: Task, when: str, kill: Callable[[Bench, Row], None]) -> Iterator[Row]:
-    def one(name: str) -> Row:
+    def one(name: str, left: int) -> Row:
+        now = time.monotonic()
+        row = Row(f"`{name}` killed {when}, then resumed", now + (task.until - now) * min(1, _AT_ONCE / left))
         with Bench(name, task.folder / f"{name} {when}") as bench:
-            row = task.row(f"`{name}` killed {when}, then resumed")
             kill(bench, row)
-            return row.end()
+        return row.end()
 
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        yield from pool.map(one, COMMANDS)
+        yield from pool.map(one, COMMANDS, range(len(COMMANDS), 0, -1))
 
 
 def bits_of_made_stores(task: Task) -> Iterator[Row]:

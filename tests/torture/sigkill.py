@@ -64,9 +64,7 @@ class Bench:
 
     def close(self) -> None:
         """Let the process go."""
-        assert self._server.stdin
-        self._server.stdin.close()
-        self._server.wait()
+        self._server.communicate()
 
     def __enter__(self) -> Bench:
         return self

@@ -70,10 +70,7 @@ def write_report(
             f"the page of {len(scores.models)} models would have {len(content) / 1e6:.1f} MB, and "
             f"{MOST_BYTES / 1e6:.0f} is the most; name fewer with --model, or leave out the pictures"
         )
-    try:
-        write_output(target, content)
-    except OSError as error:
-        raise OptionError(f"{target} cannot be written ({error.strerror or error})") from None
+    write_output(target, content)
     return target
 
 
