@@ -193,7 +193,8 @@ class Disk:
         except StoreError:
             raise
         except Exception as error:
-            raise StoreError(f"{path} cannot be written to {self.location}: {error}") from error
+            reason = getattr(error, "strerror", None) or error  # without the passing name of a draft
+            raise StoreError(f"{path} cannot be written to {self.location}: {reason}") from error
 
     def remove(self, path: str) -> None:
         """Delete a file; that it is gone already is fine."""
