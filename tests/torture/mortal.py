@@ -8,6 +8,7 @@ writing, write, force to the disk, rename, delete, make a folder) it kills itsel
 from __future__ import annotations
 
 import builtins
+import contextlib
 import importlib
 import io
 import json
@@ -18,13 +19,22 @@ import traceback
 from pathlib import Path
 from typing import Any
 
+import numba
+from typer.testing import CliRunner
+
+from beaufort.cli._app import app, main
+from beaufort.evaluation import run
+
 __all__ = ["ENVIRONMENT"]
 
 ENVIRONMENT = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "NO_COLOR": "1", "COLUMNS": "200"}
 BLOCK = 16
 """Images in a block of a run: small, so that there are blocks to be put together."""
 
-_IMPORTS = ("cli", "evaluation", "evaluation.run", "jobs", "models.onnx", "report", "results", "store")
+_IMPORTS = (
+    *(f"beaufort.{name}" for name in ("evaluation.run", "jobs", "models.onnx", "report", "results", "store")),
+    *("duckdb", "onnxruntime", "pyarrow.parquet", "PIL.PngImagePlugin"),
+)
 _EVENTS = ("os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.link", "os.symlink", "os.truncate")
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 
@@ -92,9 +102,6 @@ class Writer(io.BufferedWriter):
 
 def carry_out(arguments: list[str], folder: str, step: int, output: str) -> None:
     """Carry out a command in this process, and end."""
-    from beaufort.cli import main
-    from beaufort.evaluation import run
-
     run.BLOCK = BLOCK  # type: ignore[misc]
     descriptor = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     for stream in (1, 2):
@@ -114,12 +121,20 @@ def carry_out(arguments: list[str], folder: str, step: int, output: str) -> None
     os._exit(code)  # libraries that were loaded before the fork must not be unloaded in its copies
 
 
+def _warm_up() -> None:
+    """Do once what every child would have to do again: imports, and what Numba makes ready."""
+    for name in _IMPORTS:
+        importlib.import_module(name)
+    for name in ("pandas", "pydantic"):  # imported by libraries of ours, where they are installed
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
+    numba.njit(lambda x: x)(1)
+    CliRunner().invoke(app, ["--version"])
+
+
 def serve() -> None:
     """Carry out what is asked for on stdin, in lines of JSON; tell each child's number, and how it ended."""
-    for name in _IMPORTS:
-        importlib.import_module(f"beaufort.{name}")
-    for name in ("duckdb", "onnxruntime", "pyarrow.parquet", "PIL.PngImagePlugin"):
-        importlib.import_module(name)
+    _warm_up()
     answers = os.fdopen(os.dup(1), "w")
     print(len(list(Path("/proc/self/task").iterdir())), file=answers, flush=True)
     for line in sys.stdin:
