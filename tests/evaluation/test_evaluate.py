@@ -42,6 +42,14 @@ def toy(name: str = "toy", version: str = "1", gain: float = 1.0, calls: list[in
     return as_model(answer, name=name, classes=CLASSES, version=version)
 
 
+def first_toy() -> Model:
+    return toy()
+
+
+def other_toy() -> Model:
+    return toy("other", "2", 0.5)
+
+
 SUITE = Suite(
     name="small", version=1, dataset="toys", scale="cifar", corruptions=("fog", "contrast"), severities=(1, 4)
 )
@@ -260,17 +268,19 @@ def test_ctrl_c(tmp_path: Path) -> None:
 CHILD = """
 import sys
 sys.path.insert(0, sys.argv[2])
-import beaufort.evaluation.run as run
-run.BLOCK = 16
+from beaufort.evaluation import evaluate, schedule
+schedule.BLOCK = 16
 import test_evaluate as t
-run.evaluate([t.toy()], t.SUITE, t.dataset(8), "memory://warm")
+processes = int(sys.argv[3]) or None
+evaluate([t.toy()], t.SUITE, t.dataset(8), "memory://warm")
 print("ready", flush=True)
-run.evaluate([t.toy(), t.toy("other", "2", 0.5)], t.SUITE, t.dataset(160), sys.argv[1], batch_size=8)
+models = ["python:test_evaluate:first_toy", "python:test_evaluate:other_toy"]
+evaluate(models, t.SUITE, t.dataset(160), sys.argv[1], batch_size=8, processes=processes)
 """
 
 
 def test_two_processes_fill_one_store(tmp_path: Path) -> None:
-    command = [sys.executable, "-c", CHILD, str(tmp_path / "both"), str(Path(__file__).parent)]
+    command = [sys.executable, "-c", CHILD, str(tmp_path / "both"), str(Path(__file__).parent), "0"]
     children = [
         subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) for _ in range(3)
     ]
@@ -283,29 +293,34 @@ def test_two_processes_fill_one_store(tmp_path: Path) -> None:
     assert rows(store) == rows(FileStore(tmp_path / "one"))
 
 
-def test_kill_it_at_any_moment(tmp_path: Path) -> None:
+@pytest.mark.parametrize("processes", [0, 2])
+def test_kill_it_at_any_moment(tmp_path: Path, processes: int) -> None:
     """Many kills at random times; then the store equals that of an undisturbed run, row for row."""
     environment = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    kills = KILLS if processes == 0 else max(4, KILLS // 5)  # workers take seconds to start
 
-    def start(store: str) -> subprocess.Popen[bytes]:
+    def start(store: str, processes: int = processes) -> subprocess.Popen[bytes]:
         command = [sys.executable, "-c", CHILD, str(tmp_path / store), str(Path(__file__).parent)]
-        child = subprocess.Popen(command, stdout=subprocess.PIPE, env=environment)
+        child = subprocess.Popen([*command, str(processes)], stdout=subprocess.PIPE, env=environment)
         assert child.stdout
         assert child.stdout.readline() == b"ready\n"
         child.stdout.close()
         return child
 
-    child = start("undisturbed")
+    assert start("undisturbed", 0).wait() == 0
+    child = start("timed")
     begin = time.perf_counter()
     assert child.wait() == 0
     whole_run = time.perf_counter() - begin
     undisturbed = FileStore(tmp_path / "undisturbed")
+    assert rows(FileStore(tmp_path / "timed")) == rows(undisturbed)
     store = FileStore(tmp_path / "killed")
     rng = random.Random(1)
     partial = 0
-    for _ in range(KILLS):
+    earliest = 0.0 if processes == 0 else 0.4 * whole_run
+    for _ in range(kills):
         child = start("killed")
-        time.sleep(rng.uniform(0.0, 0.6 * whole_run))  # half of it is there already: a run is shorter
+        time.sleep(rng.uniform(earliest, earliest + 0.6 * whole_run))  # half is there already: it is shorter
         child.send_signal(signal.SIGKILL)
         child.wait()
         pieces = store.pieces()
@@ -313,9 +328,54 @@ def test_kill_it_at_any_moment(tmp_path: Path) -> None:
         partial += len(pieces) > 0 and len(whole) < 10
         for piece in rng.sample(whole, len(whole) // 2):  # so that there is something to do again
             (tmp_path / "killed" / piece.path).unlink()
-    assert partial >= KILLS // 6
+    assert partial >= kills // 6
     assert start("killed").wait() == 0
     assert rows(store) == rows(undisturbed)
     store.collect()
     assert not store.verify()
     assert len(store.pieces()) == 10
+
+
+def test_masked_classes_and_probabilities(tmp_path: Path) -> None:
+    """Logits of -inf are answers; probabilities are taken, and told once."""
+
+    def masked(images: np.ndarray) -> np.ndarray:
+        logits = toy()(images)
+        logits[:, 3:] = -np.inf
+        return logits
+
+    def softmax(images: np.ndarray) -> np.ndarray:
+        e = np.exp(toy()(images))
+        return e / e.sum(axis=1, keepdims=True)
+
+    models = [
+        as_model(masked, classes=CLASSES, version="m"),
+        as_model(softmax, classes=CLASSES, version="s"),
+        toy(),
+    ]
+    found = evaluate(models, SUITE, dataset(), tmp_path)
+    (note,) = found.notes
+    assert note.startswith("the answers of softmax look like probabilities")
+    assert "accuracies right" in note
+    by_name = {(result.model, result.condition): result.correct for result in found.results}
+    assert by_name["softmax", "toys"] == by_name["toy", "toys"]
+    assert {top for row in store_rows(tmp_path, "masked") for top in row["top"][:3]} <= {0, 1, 2}
+
+
+def store_rows(folder: Path, name: str) -> list[dict[str, list[int]]]:
+    store = FileStore(folder)
+    cells = [cell for cell in store.cells().values() if cell.model["name"] == name]
+    return [row for cell in cells for row in store.read(cell).to_pylist()]
+
+
+def test_a_store_that_vanishes_is_told(tmp_path: Path) -> None:
+    def vanish(progress: Progress) -> None:
+        if progress.done < progress.total:
+            return
+        while not (paths := list((tmp_path / "store" / "predictions").rglob("*.parquet"))):
+            time.sleep(0.01)  # they are written behind the run
+        for path in paths:
+            path.unlink()
+
+    with pytest.raises(StoreError):
+        evaluate([toy()], SUITE, dataset(), tmp_path / "store", progress=vanish)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -49,9 +51,32 @@ def test_tensors_are_answered_as_arrays_are(device: str) -> None:
     tensor = torch.from_numpy(images).to(device)
     for options in ({}, {"max_batch": 3}, {"input_size": 24, "resize": 24}):
         model = as_model(torch.nn.Sequential(*layers), device=device, **options)
-        later = model.submit(tensor)
-        assert np.allclose(later(), model(images), atol=1e-5)
-        assert np.array_equal(model(tensor), later())
+        assert np.allclose(model(tensor), model(images), atol=1e-5)
+        assert model.takes(tensor) == ("resize" not in options)
+        assert not model.takes(images)
+        if model.takes(tensor):
+            assert np.array_equal(model.answer(tensor).cpu().numpy(), model(tensor))
         assert model(tensor[:0]).shape == (0, 5)
     arrays_only = as_model(lambda shown: shown.reshape(len(shown), -1)[:, :4].astype(np.float32), classes=4)
     assert np.array_equal(arrays_only(tensor), arrays_only(images))
+
+
+def test_a_compiled_module_is_compiled_for_one_number_of_images() -> None:
+    """Fewer images are filled up, and the classes are counted without it."""
+    torch.manual_seed(0)
+    plain = torch.nn.Sequential(torch.nn.AdaptiveAvgPool2d(3), torch.nn.Flatten(), torch.nn.Linear(27, 5))
+    sizes: list[int] = []
+
+    def backend(graph: Any, inputs: list[Any]) -> Any:
+        sizes.extend(len(one) for one in inputs if one.ndim == 4)
+        return graph.forward
+
+    compiled = torch.compile(plain, backend=backend, dynamic=False)
+    model = as_model(compiled, name="compiled", device="cpu")
+    assert model.spec.classes == 5
+    assert not sizes
+    images = np.stack([picture(32, 32, variant=i) for i in range(7)])
+    for count in (7, 3, 7, 1):
+        found = model(torch.from_numpy(images[:count]))
+        assert np.allclose(found, as_model(plain, name="plain", device="cpu")(images[:count]), atol=1e-5)
+    assert sizes == [7]

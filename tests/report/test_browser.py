@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -19,21 +18,10 @@ from beaufort.results import Scores
 from beaufort.suites import get_suite
 
 pytest.importorskip("playwright", reason="playwright is not installed; the extra dev has it")
-from playwright.sync_api import Browser, Page, sync_playwright
-
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium here; apt-get install chromium")
+from playwright.sync_api import Page
 
 SMOOTH_MS = 200
 """What a person may wait for after pressing a key."""
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        found = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield found
-        found.close()
 
 
 @pytest.fixture(scope="module")
@@ -51,32 +39,6 @@ def large_file(tmp_path_factory: pytest.TempPathFactory, make: SimpleNamespace) 
 
 
 Opener = Callable[..., Page]
-
-
-@pytest.fixture
-def show(browser: Browser) -> Iterator[Opener]:
-    """Open a page; at the end nothing may have gone wrong, and nothing been asked of any network."""
-    wrong: list[str] = []
-    contexts = []
-
-    def opened(path: Path, **options: Any) -> Page:
-        context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **options})
-        contexts.append(context)
-        page = context.new_page()
-        page.on("console", lambda message: wrong.append(f"{message.type}: {message.text}"))
-        page.on("pageerror", lambda error: wrong.append(str(error)))
-        page.on("dialog", lambda dialog: wrong.append(f"dialog: {dialog.message}"))
-        page.on(
-            "request",
-            lambda asked: None if asked.url.startswith(("file:", "data:")) else wrong.append(asked.url),
-        )
-        page.goto(path.as_uri())
-        return page
-
-    yield opened
-    for context in contexts:
-        context.close()
-    assert not wrong
 
 
 def texts(page: Page, selector: str) -> list[str]:

@@ -33,6 +33,12 @@ def run(
     ] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Only the first so many images.")] = None,
     jobs: Annotated[int | None, typer.Option(min=1, help="Threads that decode and corrupt.")] = None,
+    processes: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="Worker processes, one thread each: as many as cores for models on the CPU."
+        ),
+    ] = None,
     batch_size: Annotated[str, typer.Option(help="Images a model sees at once; auto goes by size.")] = "auto",
     device: Annotated[str | None, typer.Option(help="Where models run: auto, cpu, cuda or cuda:1.")] = None,
     seed: Seed = 0,
@@ -58,16 +64,18 @@ def run(
     Answers that the store has are not asked for again: after a kill, or with one more model, only what is
     missing is done. Images that cannot be read are told at the end, with exit code 1.
 
+    `--processes 8` shares the work among eight processes, which load the models themselves.
+
     With `--precision 1` the images come in a random order, and the run ends when the suite's headline
     numbers have intervals narrower than ± 1 point: often a small part of the images.
     """
-    from beaufort.evaluation import evaluate, plan
-    from beaufort.models import load_model, parse_options
+    from beaufort.evaluation import LazyModel, evaluate, plan
+    from beaufort.models import parse_options
 
     given = parse_options(options or [])
     if device is not None:
         given["device"] = device
-    models = [load_model(text, **given) for text in model]
+    models = [LazyModel(text, given) for text in model]
     if dry_run:
         _show_plan(plan(models, suite, data, store, limit=limit, seed=seed, strict=strict), as_json)
         return
@@ -79,6 +87,7 @@ def run(
             store,
             limit=limit,
             jobs=jobs,
+            processes=processes,
             batch_size=_batch_size(batch_size),
             seed=seed,
             keep_logits=keep_logits,

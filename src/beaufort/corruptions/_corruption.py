@@ -88,6 +88,8 @@ class Recipe:
     """The severity that stands for none."""
     bulk: int
     """About how many bytes are at hand for each value of the image while it is worked on."""
+    tensors: bool = True
+    """Whether draw and render work on torch tensors, too."""
 
     def level(self, severity: int) -> Any:
         return self.levels[severity - 1 if len(self.levels) > 1 else 0]
@@ -151,6 +153,11 @@ class Corruption:
         """Whether two seeds give two results."""
         return any(recipe.draw for recipe in self.recipes.values())
 
+    @property
+    def tensors(self) -> bool:
+        """Whether it works on torch tensors where they are, at every scale; else the CPU engine does it."""
+        return all(recipe.tensors for recipe in self.recipes.values())
+
     def at(
         self,
         *scales: str,
@@ -159,13 +166,14 @@ class Corruption:
         published: int = 1,
         bulk: int | None = None,
         smooth: type | None = None,
+        tensors: bool = True,
     ) -> Callable[[R], R]:
         """Add the recipe for more scales; used as a decorator on its render."""
 
         def add(render: R) -> R:
             for scale in scales:
                 self.recipes[scale] = Recipe(
-                    tuple(levels), draw, render, published, bulk or (4 if draw else 1), smooth
+                    tuple(levels), draw, render, published, bulk or (4 if draw else 1), tensors, smooth
                 )
             return render
 
@@ -197,8 +205,9 @@ class Corruption:
             stream: `keyed`, or `reference` for the draws of NumPy's legacy generator seeded with
                 `seed`, one image of the batch after the other.
             jobs: threads of the CPU engine to use on a batch.
-            engine: `cpu` or `torch`; `auto` is torch for tensors on a CUDA device and the CPU engine for
-                all else, which is faster where both can work. The reference stream is the CPU engine's.
+            engine: `cpu` or `torch`; `auto` is torch for tensors on a CUDA device, if the recipe can do
+                tensors, and the CPU engine for all else, which is faster where both can work. The reference
+                stream is the CPU engine's.
         """
         batch = open_batch(images)
         color = batch.color
@@ -224,7 +233,11 @@ class Corruption:
         if stream == "reference":
             return batch.close(self._run_reference(_host(color), recipe, params, Reference(seed)))
         key = Key.of(_whole(seed), self.name, self.version, level)
-        if engine == "torch" or (engine == "auto" and is_tensor(color) and color.is_cuda):
+        if engine == "torch" and not recipe.tensors:
+            raise OptionError(
+                f"{self.name} is declared with tensors=False, so engine must be 'auto' or 'cpu', got 'torch'"
+            )
+        if engine == "torch" or (engine == "auto" and is_tensor(color) and color.is_cuda and recipe.tensors):
             return batch.close(run_tensors(color, recipe, params, key, words))
         return batch.close(self._run_keyed(_host(color), recipe, params, key, words, jobs))
 
@@ -376,6 +389,7 @@ def corruption(
     version: int = 1,
     graded: bool = True,
     smooth: type | None = None,
+    tensors: bool = True,
 ) -> Callable[[Render], Corruption]:
     """Register a render as the corruption of its name.
 
@@ -389,12 +403,16 @@ def corruption(
         smooth: a subclass of the constants, without fields of its own. Away from the published sizes the
             render gets its constants as this class, where its own geometry would jump from one size to
             the next.
+        tensors: whether draw and render work on torch tensors, too; give False if they are for arrays only,
+            and images on a GPU go through the CPU engine.
     """
 
     def register(render: Render) -> Corruption:
         made = Corruption(render.__name__, group, version, render.__doc__ or "", graded=graded)
         for scale, constants in levels.items():
-            made.at(scale, levels=constants, draw=draw, published=published, smooth=smooth)(render)
+            made.at(scale, levels=constants, draw=draw, published=published, smooth=smooth, tensors=tensors)(
+                render
+            )
         corruptions.register(made.name, made)
         return made
 

@@ -2,8 +2,27 @@
 
 from __future__ import annotations
 
+from beaufort.evaluation.backends import DeviceError
+from beaufort.evaluation.cost import cost
+from beaufort.evaluation.engines import WorkerError
+from beaufort.evaluation.lazy import LazyModel
 from beaufort.evaluation.plan import Plan, Setup, Work
 from beaufort.evaluation.precision import Stop
-from beaufort.evaluation.run import Evaluation, Progress, Result, cost, evaluate, plan
+from beaufort.evaluation.run import Evaluation, Result, evaluate, plan
+from beaufort.evaluation.schedule import Progress
 
-__all__ = ["Evaluation", "Plan", "Progress", "Result", "Setup", "Stop", "Work", "cost", "evaluate", "plan"]
+__all__ = [
+    "DeviceError",
+    "Evaluation",
+    "LazyModel",
+    "Plan",
+    "Progress",
+    "Result",
+    "Setup",
+    "Stop",
+    "Work",
+    "WorkerError",
+    "cost",
+    "evaluate",
+    "plan",
+]

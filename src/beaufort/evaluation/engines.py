@@ -1,214 +1,222 @@
-"""Where images are corrupted: on threads of the processor, or on the device that the models run on.
-
-Both make batches a little before they are asked for. On a device the clean images of a block are copied once;
-they are corrupted there on a stream of their own, beside the model that looks at the batch before.
-"""
+"""Where units of work are done: in this process, or in several that are started for it."""
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
-from typing import Any, Protocol
+import contextlib
+import enum
+import os
+import pickle
+import signal
+import traceback
+from collections.abc import Generator, Iterable, Iterator
+from dataclasses import replace
+from multiprocessing import connection, get_context
+from multiprocessing.process import BaseProcess
+from types import TracebackType
+from typing import Any, Protocol, Self
 
-import numpy as np
+from beaufort.errors import BeaufortError, OptionError
+from beaufort.evaluation.work import Job, Message, Unit, work
 
-from beaufort.arrays import Bytes, Images, is_tensor
-from beaufort.conditions import Condition
-from beaufort.errors import BeaufortError
-from beaufort.evaluation.plan import Range, Setup
-from beaufort.models import Model
-from beaufort.models.network import Network
-from beaufort.models.spec import Logits
+__all__ = ["Engine", "Local", "Processes", "WorkerError"]
 
-__all__ = ["Batch", "Device", "Engine", "Threads", "ask", "choose_engine"]
+_THREADS = (
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "VECLIB_MAXIMUM_THREADS",
+    "NUMEXPR_NUM_THREADS",
+    "NUMBA_NUM_THREADS",
+)
+"""What libraries read when they are imported."""
+
+_PATIENCE_S = 5.0
 
 
-@dataclass(frozen=True)
-class Batch:
-    """Images of one range under one condition that are shown together."""
-
-    condition: Condition
-    span: Range
-    rows: tuple[int, ...]
-    """Places in the data set."""
-    last: bool
-    """Whether it is the last of its span."""
+class WorkerError(BeaufortError, RuntimeError):
+    """A worker process that ended before its work was done."""
 
 
 class Engine(Protocol):
-    """Corrupts the batches of a block."""
+    """Does units of work."""
 
-    notes: list[str]
-    """What a reader of the results should know."""
-    values: int
-    """Of a batch, when its size is left to us."""
-    lag: int
-    """How many answers are asked for before the first is waited for."""
-    blocks_ahead: int
-    """How many blocks are decoded before their turn; none where that would take threads from corrupting."""
+    def __enter__(self) -> Self: ...
 
-    def shown(
-        self, pool: ThreadPoolExecutor, batches: Iterator[Batch], images: dict[int, Bytes]
-    ) -> Iterator[tuple[Batch, Images]]:
-        """The batches with their corrupted images."""
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
+    ) -> None: ...
 
-    def used(self, condition: Condition) -> str:
-        """What corrupts the images of a condition."""
+    def work(self, units: Iterable[Unit]) -> Generator[Message]:
+        """Do the units, in any order, and tell of each batch and each part that is done."""
 
 
-def choose_engine(models: Sequence[Model], setup: Setup, jobs: int) -> Engine:
-    """The CUDA device of the first model that takes images there, else threads."""
-    for model in models:
-        if isinstance(model, Network) and model.on_device and model.device.startswith("cuda"):
-            return Device(setup, model.device)
-    return Threads(setup, jobs)
+class Local:
+    """The process that asks."""
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def work(self, units: Iterable[Unit]) -> Generator[Message]:
+        return work(self._job, units)
 
 
-def ask(model: Model, images: Images) -> Callable[[], Logits]:
-    """Show images to a model; what comes back waits for its logits."""
-    if isinstance(model, Network):
-        return model.submit(images)
-    answer = model(images.cpu().numpy() if is_tensor(images) else images)
-    return lambda: answer
+class Processes:
+    """Worker processes with one thread each for every library, which load the models themselves.
 
+    A worker asks for a unit whenever it wants one, and sends back what is to be stored: only this process
+    writes. If one dies, or this process is interrupted, all end.
+    """
 
-class Threads:
-    """Arrays, corrupted by the CPU engine."""
+    def __init__(self, job: Job, count: int) -> None:
+        for model in job.models:
+            model.check_pickle()
+        alone = tuple(model.for_one_thread() for model in job.models)
+        try:
+            self._job = pickle.dumps(replace(job, models=alone, jobs=1))
+        except Exception as error:  # an object may refuse in its own way
+            raise OptionError(
+                "with several processes, the data set must be one that can be pickled, got one that cannot "
+                f"({type(error).__name__}: {error}); give it as text, or use one process"
+            ) from None
+        self._count = count
+        self._workers: dict[Any, BaseProcess] = {}
+        """By our end of the pipe."""
+        self._informed: set[Any] = set()
+        """Those that have the job."""
 
-    values = 16 * 224 * 224 * 3
-    lag = 0
-    blocks_ahead = 0
-
-    def __init__(self, setup: Setup, jobs: int) -> None:
-        self.notes: list[str] = []
-        self._setup = setup
-        self._jobs = jobs
-
-    def shown(
-        self, pool: ThreadPoolExecutor, batches: Iterator[Batch], images: dict[int, Bytes]
-    ) -> Iterator[tuple[Batch, Images]]:
-        waiting: deque[tuple[Batch, Future[Bytes]]] = deque()
-        for batch in batches:
-            waiting.append((batch, pool.submit(_corrupted, self._setup, batch, images)))
-            if len(waiting) > self._jobs + 1:
-                first, shown = waiting.popleft()
-                yield first, shown.result()
-        while waiting:
-            first, shown = waiting.popleft()
-            yield first, shown.result()
-
-    def used(self, condition: Condition) -> str:  # noqa: ARG002
-        return "cpu"
-
-
-class Device:
-    """Tensors, corrupted on a device by the torch engine; by the CPU engine where that one cannot."""
-
-    values = 256 * 224 * 224 * 3
-    lag = 2
-    blocks_ahead = 1
-
-    def __init__(self, setup: Setup, device: str) -> None:
-        import torch
-
-        self.notes: list[str] = []
-        self._setup = setup
-        self._device = torch.device(device)
-        self._stream: Any = None
-        if self._device.type == "cuda":
-            self._stream = torch.cuda.Stream(self._device)  # type: ignore[no-untyped-call]
-        self._unable: dict[str, str] = {}
-
-    def shown(
-        self,
-        pool: ThreadPoolExecutor,  # noqa: ARG002
-        batches: Iterator[Batch],
-        images: dict[int, Bytes],
-    ) -> Iterator[tuple[Batch, Images]]:
-        import torch
-
-        waiting: deque[tuple[Batch, Images, Any]] = deque()
-        with torch.cuda.stream(self._stream):
-            clean = _Clean(images, self._device)
-        for batch in batches:
-            with torch.cuda.stream(self._stream):
-                made = self._corrupted(batch, clean, images)
-                waiting.append((batch, made, self._stream and self._stream.record_event()))
-            if len(waiting) > self.lag:
-                yield self._handed_over(*waiting.popleft())
-        while waiting:
-            yield self._handed_over(*waiting.popleft())
-
-    def used(self, condition: Condition) -> str:
-        import torch
-
-        if condition.corruption in self._unable:
-            return "cpu"
-        named = f": {torch.cuda.get_device_name(self._device)}" if self._stream else ""
-        return f"{self._device.type}{named}"
-
-    def _handed_over(self, batch: Batch, shown: Images, made: Any) -> tuple[Batch, Images]:
-        """Let the stream of the model wait until the images are made, and not be freed before it is done."""
-        if made is not None:
-            import torch
-
-            here = torch.cuda.current_stream(self._device)
-            here.wait_event(made)
-            shown.record_stream(here)
-        return batch, shown
-
-    def _corrupted(self, batch: Batch, clean: _Clean, images: dict[int, Bytes]) -> Images:
-        name = batch.condition.corruption
-        if batch.rows and name not in self._unable:
-            try:
-                some = clean[batch.rows].movedim(-1, 1)
-                return _applied(self._setup, batch, some).movedim(1, -1)
-            except BeaufortError:
-                raise
-            except Exception as error:  # a recipe of anyone's may hold code for arrays only
-                self._unable[str(name)] = told = (
-                    f"{type(error).__name__}: {' '.join(str(error).split()):.200}"
+    def __enter__(self) -> Self:
+        context = get_context("spawn")
+        with _one_thread_each():
+            for number in range(self._count):
+                ours, theirs = context.Pipe()
+                process = context.Process(
+                    target=_serve, args=(theirs,), daemon=True, name=f"beaufort worker {number + 1}"
                 )
-                self.notes.append(f"{name} is made by the CPU engine; it does not run on the device ({told})")
-        import torch
+                process.start()
+                theirs.close()  # so that the end of the process is the end of the pipe
+                self._workers[ours] = process
+        return self
 
-        return torch.from_numpy(_corrupted(self._setup, batch, images)).to(self._device)
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for ours, process in self._workers.items():
+            if kind is not None:
+                process.terminate()
+            ours.close()  # one that is idle ends by itself
+        for process in self._workers.values():
+            process.join(_PATIENCE_S)
+            if process.is_alive():
+                process.kill()
+                process.join()
+        self._workers.clear()
+
+    def work(self, units: Iterable[Unit]) -> Generator[Message]:
+        rest = iter(units)
+        busy = set(self._workers)
+        for ours in busy:
+            self._send(ours, b"" if ours in self._informed else self._job)
+        self._informed |= busy
+        while busy:
+            for ours in connection.wait(busy):
+                match self._receive(ours):
+                    case _Signal.WANTS_UNIT:
+                        self._send(ours, pickle.dumps(next(rest, None)))
+                    case _Signal.DONE:
+                        busy.discard(ours)
+                    case BaseException() as error:
+                        raise error
+                    case message:
+                        yield message
+
+    def _send(self, ours: Any, content: bytes) -> None:
+        try:
+            ours.send_bytes(content)
+        except OSError:
+            raise self._dead(ours) from None
+
+    def _receive(self, ours: Any) -> Any:
+        try:
+            return ours.recv()
+        except (EOFError, OSError):
+            raise self._dead(ours) from None
+
+    def _dead(self, ours: Any) -> WorkerError:
+        process = self._workers[ours]
+        process.join(_PATIENCE_S)
+        code = process.exitcode
+        how = f"by the signal {signal.Signals(-code).name}" if code and code < 0 else f"with exit code {code}"
+        return WorkerError(
+            f"a worker process ended {how} before its work was done. What was stored stays; the same run "
+            "again does the rest. If memory ran out, use fewer processes; a script must start a run under "
+            "`if __name__ == '__main__':`"
+        )
 
 
-class _Clean:
-    """The images of a block on the device, those of one shape together."""
+class _Signal(enum.Enum):
+    """What a worker says beside messages."""
 
-    def __init__(self, images: dict[int, Bytes], device: Any) -> None:
-        from beaufort.ops.torch import upload
-
-        shapes: dict[tuple[int, ...], list[int]] = {}
-        for place, image in images.items():
-            shapes.setdefault(image.shape, []).append(place)
-        self._at = {place: i for places in shapes.values() for i, place in enumerate(places)}
-        self._whole: dict[int, Images] = {}
-        for places in shapes.values():
-            tensor = upload(np.stack([images[place] for place in places]), device)
-            self._whole.update(dict.fromkeys(places, tensor))
-
-    def __getitem__(self, places: tuple[int, ...]) -> Images:
-        whole = self._whole[places[0]]
-        first, last = self._at[places[0]], self._at[places[-1]]
-        if last - first == len(places) - 1:
-            return whole[first : last + 1]
-        from beaufort.ops.torch import upload
-
-        return whole[upload(np.array([self._at[place] for place in places]), whole.device)]
+    WANTS_UNIT = enum.auto()
+    DONE = enum.auto()
 
 
-def _corrupted(setup: Setup, batch: Batch, images: dict[int, Bytes]) -> Bytes:
-    if not batch.rows:
-        return np.empty((0, 0, 0, 0), np.uint8)
-    shown: Bytes = _applied(setup, batch, np.stack([images[row] for row in batch.rows]))
-    return shown
+@contextlib.contextmanager
+def _one_thread_each() -> Iterator[None]:
+    """Let processes that are started meanwhile use one thread in each library."""
+    before = {name: os.environ.get(name) for name in _THREADS}
+    os.environ.update(dict.fromkeys(_THREADS, "1"))
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
 
 
-def _applied(setup: Setup, batch: Batch, clean: Images) -> Images:
-    ids = [setup.dataset.ids[row] for row in batch.rows]
-    return batch.condition.apply(clean, ids=ids, seed=setup.seed, scale=setup.scale)
+def _serve(theirs: Any) -> None:
+    """What a worker does: units of the job that it is sent first, until nobody is there any more."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # who started it ends it
+    import cv2
+
+    cv2.setNumThreads(1)
+    job = None
+    with contextlib.suppress(EOFError, ConnectionError):
+        while True:
+            packed = theirs.recv_bytes()
+            try:
+                job = job or pickle.loads(packed)
+                for message in work(job, _units(theirs)):
+                    theirs.send(message)
+            except (EOFError, ConnectionError):
+                raise
+            except Exception as error:
+                theirs.send(_portable(error))
+            theirs.send(_Signal.DONE)
+
+
+def _units(theirs: Any) -> Iterator[Unit]:
+    while True:
+        theirs.send(_Signal.WANTS_UNIT)
+        unit = pickle.loads(theirs.recv_bytes())
+        if unit is None:
+            return
+        yield unit
+
+
+def _portable(error: Exception) -> Exception:
+    """An error that can be sent, with its traceback unless it speaks for itself."""
+    if not isinstance(error, BeaufortError):
+        error.add_note("in a worker process:\n" + traceback.format_exc())
+    try:
+        pickle.loads(pickle.dumps(error))
+    except Exception:  # an error of anyone's may refuse in its own way
+        return WorkerError(f"{type(error).__name__}: {error}")
+    return error

@@ -3,25 +3,41 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
-
-import numpy as np
-from PIL import Image
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from threading import Lock
+from typing import Any, Generic, TypeVar
 
 from beaufort.arrays import Bytes
 from beaufort.conditions import Condition
 from beaufort.corruptions import SCALES
 from beaufort.datasets import Dataset, Sample
 from beaufort.errors import OptionError
-from beaufort.models import Model
-from beaufort.store import Cell, FileStore
-from beaufort.suites import Step, Suite
+from beaufort.evaluation.lazy import LazyModel
+from beaufort.store import Cell, Listing, Store
+from beaufort.suites import Pictures, Step, Suite
 
 __all__ = ["Plan", "Setup", "Work", "make_plan"]
 
 Range = tuple[int, int]
+Facts = dict[str, Any]
+T = TypeVar("T")
+
+
+class Once(Generic[T]):
+    """A value that is made by the first thread that asks for it."""
+
+    def __init__(self, make: Callable[[], T]) -> None:
+        self._make = make
+        self._made: list[T] = []
+        self._lock = Lock()
+
+    def __call__(self) -> T:
+        with self._lock:
+            if not self._made:
+                self._made.append(self._make())
+            return self._made[0]
 
 
 @dataclass(frozen=True)
@@ -55,25 +71,29 @@ class Setup:
 
     def image(self, sample: Sample) -> Bytes:
         """A picture made ready, `(h, w, c)`."""
-        pixels = sample.image
-        if pixels.shape[-1] == 1 and not self.grey:
-            pixels = np.repeat(pixels, 3, axis=-1)
-        if not self.prepare:
-            return pixels
-        picture = Image.fromarray(pixels if pixels.shape[-1] == 3 else pixels[..., 0])
-        for step in self.prepare:
-            picture = step.apply(picture)
-        return np.ascontiguousarray(np.asarray(picture)).reshape(picture.height, picture.width, -1)
+        return self.pictures.ready(sample.image)
+
+    @property
+    def pictures(self) -> Pictures:
+        """The pictures of the data set, made ready."""
+        return Pictures(self.dataset, self.prepare, self.grey)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Work:
     """One cell and the ranges of images that have no answer in the store yet."""
 
-    model: Model
+    model: LazyModel
     condition: Condition
-    cell: Cell
+    facts: tuple[Facts, Once[Facts], Facts]
+    """Of the model, the data and the condition; those of the data are computed when they are needed."""
     gaps: tuple[Range, ...]
+
+    @cached_property
+    def cell(self) -> Cell:
+        """What the store knows it by."""
+        model, data, condition = self.facts
+        return Cell(model, data(), condition)
 
     @property
     def images(self) -> int:
@@ -87,6 +107,8 @@ class Plan:
 
     setup: Setup
     works: tuple[Work, ...]
+    listing: Listing
+    """What the store had when it was looked at."""
 
     @property
     def images(self) -> int:
@@ -100,7 +122,7 @@ class Plan:
 
 
 def make_plan(
-    models: Sequence[Model], conditions: Sequence[Condition], setup: Setup, store: FileStore
+    models: Sequence[LazyModel], conditions: Sequence[Condition], setup: Setup, store: Store
 ) -> Plan:
     """What there is to do; the store is looked at, nothing is run."""
     names = [model.spec.name for model in models]
@@ -108,20 +130,22 @@ def make_plan(
         raise OptionError(f"two models are called {sorted(twice)[0]!r}; give one of them another name")
     for model in models:
         _check_classes(model, setup)
-    data = setup.data
     facts = _condition_facts(conditions, setup)
-    listing = store.listing()
-    works = []
     abouts = [_model_facts(model) for model in models]
     _check_different(abouts)
+    listing = store.listing()
+    data = Once(lambda: setup.data)
+    works = []
     for model, about in zip(models, abouts, strict=True):
         for condition, fact in zip(conditions, facts, strict=True):
-            cell = Cell(about, data, fact)
-            works.append(Work(model, condition, cell, tuple(store.missing(cell, setup.count, listing))))
-    return Plan(setup, tuple(works))
+            work = Work(model, condition, (about, data, fact), ((0, setup.count),))
+            if listing:  # where nothing can be stored, nobody waits until all data are read for their digest
+                work = replace(work, gaps=tuple(store.missing(work.cell, setup.count, listing)))
+            works.append(work)
+    return Plan(setup, tuple(works), listing)
 
 
-def _check_classes(model: Model, setup: Setup) -> None:
+def _check_classes(model: LazyModel, setup: Setup) -> None:
     classes, highest = model.spec.classes, int(setup.dataset.labels[: setup.count].max(initial=0))
     if classes is not None and highest >= classes:
         raise OptionError(
@@ -130,7 +154,7 @@ def _check_classes(model: Model, setup: Setup) -> None:
         )
 
 
-def _model_facts(model: Model) -> dict[str, Any]:
+def _model_facts(model: LazyModel) -> dict[str, Any]:
     spec = model.spec
     facts = {"name": spec.name, "digest": spec.digest, "preprocessing": spec.preprocessing.to_dict()}
     if not spec.reusable:  # nobody can say whether it is the model of an earlier run

@@ -16,7 +16,7 @@ from beaufort.errors import OptionError
 from beaufort.evaluation.plan import Plan
 from beaufort.results import Results, Setting, Source, score
 from beaufort.stats import looks
-from beaufort.store import Cell, FileStore
+from beaufort.store import Cell, Store
 
 __all__ = ["Stop", "run_until"]
 
@@ -47,7 +47,7 @@ class Stop:
 
 def run_until(
     plan: Plan,
-    store: FileStore,
+    store: Store,
     precision: float,
     baseline: str | None,
     show: Callable[[int, int], None],
@@ -75,7 +75,7 @@ def run_until(
     return stop
 
 
-def _look(plan: Plan, store: FileStore, precision: float, baseline: str | None, count: int) -> Stop:
+def _look(plan: Plan, store: Store, precision: float, baseline: str | None, count: int) -> Stop:
     results = _results(plan, store, count)
     scores = score(results, baseline=baseline, resamples=100)  # calibration is not looked at
     wanted = set(scores.suite.metrics) & set(scores.models[0].metrics) or {scores.headline}
@@ -86,13 +86,13 @@ def _look(plan: Plan, store: FileStore, precision: float, baseline: str | None, 
     return Stop(count, plan.setup.count, precision, half_widths)
 
 
-def _results(plan: Plan, store: FileStore, count: int) -> Results:
+def _results(plan: Plan, store: Store, count: int) -> Results:
     setup = plan.setup
     assert setup.suite is not None
     cells: dict[str, dict[Condition, Cell]] = {}
     for work in plan.works:
         cells.setdefault(work.model.spec.name, {})[work.condition] = work.cell
-    setting = Setting(str(setup.data["digest"]), setup.dataset.order, setup.seed)
+    setting = Setting(str(plan.works[0].cell.data["digest"]), setup.dataset.order, setup.seed)
     sources = dict.fromkeys(cells, Source(store, store.listing()))
     dataset = setup.dataset
     return Results(setup.suite, setting, dataset.name, dataset.classes, cells, {}, sources, limit=count)

@@ -15,7 +15,7 @@ from beaufort.models import _efficientnet_lite0  # noqa: F401  registers its ent
 from beaufort.models._class_names import class_names
 from beaufort.models._errors import ModelError, ModelFileError
 from beaufort.models._lazy import prepare_torchvision
-from beaufort.models.load import Adapter, adapters, load_model, model_names, models
+from beaufort.models.load import Adapter, adapter_of, adapters, load_model, model_names, models
 from beaufort.models.network import Network
 from beaufort.models.options import parse_options
 from beaufort.models.preprocessing import IMAGENET_MEAN, IMAGENET_STD, Preprocessing
@@ -34,6 +34,7 @@ __all__ = [
     "ModelSpec",
     "Network",
     "Preprocessing",
+    "adapter_of",
     "adapters",
     "as_model",
     "class_names",

@@ -1,24 +1,33 @@
-"""Images that are on the model's device already: prepared there, and answered without waiting."""
+"""Images that are on the model's device already: prepared there, and answers fetched without waiting."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from beaufort.models._lazy import require
+from beaufort.models._lazy import installed, require
 from beaufort.models.preprocessing import Preprocessing
-from beaufort.models.spec import Logits
 
 __all__ = ["fetched", "prepared"]
 
 _LUMA = (19595, 38470, 7471)  # Pillow's, in 1/65536
 
 
-def prepared(images: Any, preprocessing: Preprocessing) -> Any:
-    """What `preprocessing` makes of uint8 tensors `(n, h, w, c)` of the network's size, on their device."""
+def prepared(images: Any, preprocessing: Preprocessing, *, channels_last: bool = False) -> Any:
+    """What `preprocessing` makes of uint8 tensors `(n, h, w, c)` of the network's size, on their device.
+
+    The values are those of `Preprocessing.apply`, to the last bit.
+
+    Args:
+        images: the tensors.
+        preprocessing: what to do.
+        channels_last: how the layout NCHW lies in memory.
+    """
     torch = require("torch", "torch", what="torch models")
     channels = preprocessing.channels
     if images.shape[-1] == 1 and channels == 3:
@@ -28,37 +37,61 @@ def prepared(images: Any, preprocessing: Preprocessing) -> Any:
         images = ((red + green + blue + 0x8000) >> 16).to(torch.uint8)
     if preprocessing.order == "BGR":
         images = images.flip(-1)
+    first = preprocessing.layout == "NCHW"
     if preprocessing.dtype != "uint8":
-        images = images.float()
-        if preprocessing.value_range == "0..1":
-            images = images / _vector((255.0,), images.device)  # a number would be inverted first
-        if preprocessing.mean:
-            images = images - _vector(preprocessing.mean, images.device)
-        if preprocessing.std:
-            images = images / _vector(preprocessing.std, images.device)
-        images = images.to(getattr(torch, preprocessing.dtype))
-    return (images.movedim(-1, 1) if preprocessing.layout == "NCHW" else images).contiguous()
+        table = _table(preprocessing, images.device)
+        if images.is_cuda and _has_kernels():
+            return _in_one_pass(images.contiguous(), table, first, channels_last)
+        images = table.flatten()[images.int() + 256 * torch.arange(channels, device=images.device)]
+    layout = torch.channels_last if first and channels_last else torch.contiguous_format
+    return (images.movedim(-1, 1) if first else images).contiguous(memory_format=layout)
+
+
+def _in_one_pass(images: Any, table: Any, first: bool, channels_last: bool) -> Any:
+    torch = require("torch", "torch", what="torch models")
+    from beaufort.models._prepare_kernels import look_up
+
+    planes = first and not channels_last
+    n, height, width, channels = images.shape
+    shape = (n, channels, height, width) if planes else images.shape
+    out = torch.empty(shape, dtype=table.dtype, device=images.device)
+    with torch.cuda.device(images.device):
+        look_up(images, table, out, planes=planes)
+    return out.movedim(-1, 1) if first and channels_last else out
+
+
+@lru_cache(maxsize=1)
+def _has_kernels() -> bool:
+    return os.environ.get("BEAUFORT_KERNELS") != "0" and installed("triton")
 
 
 @lru_cache(maxsize=64)
-def _vector(values: tuple[float, ...], device: Any) -> Any:
+def _table(preprocessing: Preprocessing, device: Any) -> Any:
+    """What each of the 256 values becomes in each channel, `(channels, 256)`."""
     torch = require("torch", "torch", what="torch models")
-    return torch.tensor(values, dtype=torch.float32, device=device)
+    values = np.arange(256, dtype=np.float32)[None].repeat(preprocessing.channels, axis=0)
+    if preprocessing.value_range == "0..1":
+        values /= np.float32(255)
+    if preprocessing.mean:
+        values -= np.array(preprocessing.mean, np.float32)[:, None]
+    if preprocessing.std:
+        values /= np.array(preprocessing.std, np.float32)[:, None]
+    return torch.from_numpy(values.astype(preprocessing.dtype)).to(device)
 
 
-def fetched(logits: Any) -> Callable[[], Logits]:
-    """Begin to copy logits to the host; what comes back waits for them."""
+def fetched(tensor: Any) -> Callable[[], NDArray[Any]]:
+    """Begin to copy a tensor to the host; what comes back waits for it."""
     torch = require("torch", "torch", what="torch models")
-    if not logits.is_cuda:
-        return lambda: np.asarray(logits.cpu().numpy(), np.float32)
-    host = torch.empty(logits.shape, dtype=torch.float32, pin_memory=True)
-    host.copy_(logits, non_blocking=True)
+    if not tensor.is_cuda:
+        return lambda: np.asarray(tensor.cpu().numpy())
+    host = torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=True)
+    host.copy_(tensor, non_blocking=True)
     done = torch.cuda.Event()
-    done.record(torch.cuda.current_stream(logits.device))
+    done.record(torch.cuda.current_stream(tensor.device))
 
-    def wait() -> Logits:
+    def wait() -> NDArray[Any]:
         done.synchronize()
-        answer: Logits = host.numpy()
+        answer: NDArray[Any] = host.numpy()
         return answer
 
     return wait

@@ -19,7 +19,7 @@ from beaufort.models.options import check_names
 from beaufort.models.spec import Model
 from beaufort.registry import Registry, unknown
 
-__all__ = ["Adapter", "adapters", "load_model", "model_names", "models"]
+__all__ = ["Adapter", "adapter_of", "adapters", "load_model", "model_names", "models"]
 
 
 @dataclass(frozen=True)
@@ -166,6 +166,11 @@ def load_model(text: str, **options: Any) -> Model:
         if kind == "python":
             raise  # what a program of the user's meets is the user's
         raise ModelFileError(f"{text!r:.200} cannot be opened ({error.strerror or error})") from error
+
+
+def adapter_of(text: str) -> Adapter:
+    """What `load_model` loads a text with."""
+    return adapters[_split(text)[0]]
 
 
 def model_names() -> dict[str, str]:

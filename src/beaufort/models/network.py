@@ -34,6 +34,8 @@ class Network:
     """The most images the network takes at once; more are run in turns."""
     on_device: Callable[[Any], Any] | None = None
     """As `forward`, from tensors to tensors on its device; None where a network takes arrays only."""
+    channels_last: bool = False
+    """How tensors for `on_device` are laid out in memory."""
 
     def __post_init__(self) -> None:
         if self.max_batch is not None:
@@ -42,7 +44,10 @@ class Network:
     def __call__(self, images: Images) -> Logits:
         """Float32 logits `(n, classes)` of uint8 images `(n, h, w, 1 or 3)`, an array or a torch tensor."""
         if is_tensor(images):
-            return self.submit(images)()
+            if self.takes(images):
+                answer: Logits = self.answer(images).cpu().numpy()
+                return answer
+            images = images.cpu().numpy()
         step = self.max_batch or max(1, len(images))
         parts = [self._run(images[start : start + step]) for start in range(0, len(images), step)]
         if parts:
@@ -50,24 +55,26 @@ class Network:
         self.spec.preprocessing.apply(images)  # says what is wrong with them
         return np.empty((0, self.spec.classes or 0), np.float32)
 
-    def submit(self, images: Images) -> Callable[[], Logits]:
-        """Begin with some images; what comes back waits for the logits.
-
-        Tensors on the network's device stay there, unless they must be resized, which only Pillow does; all
-        else is done at once.
-        """
+    def takes(self, images: Images) -> bool:
+        """Whether `answer` can do with these images: tensors that need no resize, which only Pillow does."""
         fits = self.spec.preprocessing.size in (None, tuple(images.shape[1:3])) and len(images) > 0
-        if not (is_tensor(images) and fits) or self.on_device is None:
-            answer = self(images.cpu().numpy() if is_tensor(images) else images)
-            return lambda: answer
-        from beaufort.models._tensors import fetched, prepared
+        return self.on_device is not None and is_tensor(images) and fits
 
+    def answer(self, images: Any) -> Any:
+        """Float32 logits, on the network's device, of tensors that are there; the host does not wait."""
+        import torch
+
+        from beaufort.models._tensors import prepared
+
+        assert self.on_device is not None
         step = self.max_batch or max(1, len(images))
-        parts = [images[start : start + step] for start in range(0, len(images), step)]
-        coming = [fetched(self.on_device(prepared(part, self.spec.preprocessing))) for part in parts]
-        return lambda: np.concatenate(
-            [self._checked(wait(), len(part)) for wait, part in zip(coming, parts, strict=True)]
-        )
+        answers = []
+        for start in range(0, len(images), step):
+            part = images[start : start + step]
+            batch = prepared(part, self.spec.preprocessing, channels_last=self.channels_last)
+            answers.append(self.on_device(batch))
+            self._check(tuple(answers[-1].shape), "float32", len(part))
+        return answers[0] if len(answers) == 1 else torch.cat(answers)
 
     def with_preprocessing(self, preprocessing: Preprocessing) -> Network:
         """The same network behind another preprocessing, with a digest of its own."""
@@ -85,14 +92,17 @@ class Network:
         return self._checked(np.asarray(self.forward(self.spec.preprocessing.apply(images))), len(images))
 
     def _checked(self, answer: NDArray[Any], count: int) -> Logits:
-        if answer.ndim != 2 or len(answer) != count or answer.dtype.kind not in "fiu":
-            raise ModelError(
-                f"{self.spec.name} answered {count} images with an array {answer.dtype} "
-                f"{answer.shape}; logits ({count}, classes) are expected"
-            )
-        if self.spec.classes not in (None, answer.shape[1]):
-            raise ModelError(
-                f"{self.spec.name} gave {answer.shape[1]} logits an image and is said to have "
-                f"{self.spec.classes} classes; load it with classes={answer.shape[1]} if that is right"
-            )
+        self._check(answer.shape, str(answer.dtype), count)
         return np.ascontiguousarray(answer, np.float32)
+
+    def _check(self, shape: tuple[int, ...], dtype: str, count: int) -> None:
+        if len(shape) != 2 or shape[0] != count or not dtype.startswith(("float", "int", "uint")):
+            raise ModelError(
+                f"{self.spec.name} answered {count} images with an array {dtype} "
+                f"{shape}; logits ({count}, classes) are expected"
+            )
+        if self.spec.classes not in (None, shape[1]):
+            raise ModelError(
+                f"{self.spec.name} gave {shape[1]} logits an image and is said to have "
+                f"{self.spec.classes} classes; load it with classes={shape[1]} if that is right"
+            )

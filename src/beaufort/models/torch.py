@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -130,7 +131,8 @@ def from_module(
         device: `cpu`, `cuda`, `cuda:1`, `mps`, or `auto`.
         threads: of torch, in the whole process; left alone if not given.
         max_batch: the most images to run at once.
-        fixed_batch: the only number of images that it takes; fewer are filled up.
+        fixed_batch: the only number of images that it takes; fewer are filled up. A module that
+            `torch.compile` made is filled up too, so that it is compiled once.
         exported: whether it is an exported program, which knows no modes.
         channels_last: lay images out with channels last.
         tf32: let a GPU multiply with 10 bits of precision.
@@ -145,9 +147,8 @@ def from_module(
     if not exported:
         module.eval()
     module.to(where)
-    layout = torch.channels_last if channels_last else torch.contiguous_format
     if channels_last:
-        module.to(memory_format=layout)
+        module.to(memory_format=torch.channels_last)
     spec = ModelSpec(
         name=name,
         source=source,
@@ -159,23 +160,50 @@ def from_module(
         details={**(details or {}), **({"tf32": True} if tf32 else {})} or None,
     )
 
+    filled = _Filled(fixed_batch, compiled=hasattr(module, "_orig_mod"))
+
     def answer(batch: Any) -> Any:
         count = len(batch)
-        if fixed_batch and count < fixed_batch:
-            batch = torch.cat([batch, batch.new_zeros((fixed_batch - count, *batch.shape[1:]))])
+        batch = filled(batch)  # outside of inference mode: its tensors are another kind to the compiler
+        if channels_last:
+            batch = batch.contiguous(memory_format=torch.channels_last)
         steady = torch.backends.cudnn.flags(
             enabled=True, benchmark=False, deterministic=True, allow_tf32=tf32
         )
         with torch.inference_mode(), steady:
-            if channels_last:
-                batch = batch.contiguous(memory_format=layout)
             return _logits((run or module)(batch))[:count]
 
     def forward(batch: NDArray[Any]) -> Logits:
         found: Logits = answer(torch.from_numpy(batch).to(where)).cpu().numpy()
         return found
 
-    return Network(spec, forward, where, max_batch, answer).counted()
+    network = Network(spec, forward, where, max_batch, answer, channels_last)
+    if count is None and hasattr(module, "_orig_mod") and run is None:
+        # A compiled module would be compiled for one image; what it was compiled from has as many classes.
+        plain = from_module(module._orig_mod, name=name, source=source, base=preprocessing, device=where)
+        return replace(network, spec=replace(spec, classes=plain.spec.classes))
+    return network.counted()
+
+
+class _Filled:
+    """Fills batches up with zeros where another number of images would be an error, or another compilation.
+
+    A compiled module is compiled once for each number of images. So a batch that is smaller than one before
+    it, as the last of a data set, is filled up to that one's size.
+    """
+
+    def __init__(self, fixed: int | None, *, compiled: bool) -> None:
+        self._size = fixed or 0
+        self._compiled = compiled
+
+    def __call__(self, batch: Any) -> Any:
+        if self._compiled:
+            self._size = max(self._size, len(batch))
+        missing = self._size - len(batch)
+        if missing <= 0:
+            return batch
+        filler = batch.new_zeros((missing, *batch.shape[1:]))
+        return require("torch", "torch", what="torch models").cat([batch, filler])
 
 
 def choose_device(device: str) -> str:

@@ -12,7 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from beaufort.conditions import Condition
-from beaufort.store import Cell, FileStore, Listing, StoreError
+from beaufort.store import Cell, Listing, Store, StoreError, correct
 
 __all__ = ["Answers", "read_answers"]
 
@@ -49,12 +49,12 @@ class Answers:
     @cached_property
     def correct(self) -> NDArray[np.bool_]:
         """Whether the most probable class is the true one, `(conditions, images)`."""
-        return np.equal(self.top[..., 0], self.labels)
+        return correct(self.top, self.labels)
 
     @cached_property
     def correct5(self) -> NDArray[np.bool_]:
         """Whether the true class is among the five most probable."""
-        return np.asarray(np.equal(self.top, self.labels[:, None]).any(axis=-1))
+        return correct(self.top, self.labels, among=5)
 
     @cached_property
     def rows(self) -> dict[str | None, list[int]]:
@@ -87,7 +87,7 @@ class Answers:
 
 
 def read_answers(
-    store: FileStore, listing: Listing, cells: Mapping[Condition, Cell], limit: int | None = None
+    store: Store, listing: Listing, cells: Mapping[Condition, Cell], limit: int | None = None
 ) -> Answers:
     """The answers of one model's cells, those to images that all of them have, of the first `limit`."""
     tables = [store.read(cell, listing, _COLUMNS) for cell in cells.values()]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from beaufort.errors import OptionError
@@ -51,6 +51,8 @@ class Check:
     upper: bool
     """Whether the limit is one from above."""
     rule: str = RULES[0]
+    form: Linear | None = field(default=None, repr=False, compare=False)
+    """What each image adds to the estimate, if it is a mean over images."""
 
     @property
     def answer(self) -> Answer:
@@ -65,16 +67,20 @@ class Check:
 
     @property
     def images_needed(self) -> int | None:
-        """About how many images would decide it if the value stayed as it is; None if no number would.
+        """About how many images would decide it if they are like these; None if no number would.
 
-        The interval shrinks with the square root of the number of images.
+        Where what each image adds is not at hand, the interval is taken to shrink with the square root of
+        their number.
         """
         one = self.estimate
+        if self.form is not None:
+            needed = self.form.images_to_decide(self.limit, one.level)
+            return None if needed is None else max(one.n + 1, math.ceil(needed / 10) * 10)
         distance = abs(one.value - self.limit)
         width = one.high - one.value if one.value < self.limit else one.value - one.low
-        if not distance or (needed := one.n * (width / distance) ** 2) > _MOST:
+        if not distance or (about := one.n * (width / distance) ** 2) > _MOST:
             return None
-        return max(one.n + 1, math.ceil(needed / 10) * 10)
+        return max(one.n + 1, math.ceil(about / 10) * 10)
 
 
 @dataclass(frozen=True)
@@ -223,7 +229,7 @@ def _drop(scores: Scores, metric: str, new: str, old: str, max_drop: float, rule
     title = metrics[metric].title
     points = f"{100 * max_drop:g} point{'' if max_drop == 0.01 else 's'}"
     demand = f"{title} at most {points} worse than the older model's"
-    return Check("drop", demand, form.estimate(scores.level), max_drop, upper=True, rule=rule)
+    return Check("drop", demand, form.estimate(scores.level), max_drop, upper=True, rule=rule, form=form)
 
 
 def _value(model: ModelScores, metric: str, limit: float) -> Check:

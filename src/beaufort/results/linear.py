@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from beaufort.stats import Estimate, mean_interval, mean_p_value
+from beaufort.stats import Estimate, images_to_decide, mean_interval, mean_p_value
 
 __all__ = ["Linear"]
 
@@ -74,6 +74,13 @@ class Linear:
         """Of the hypothesis that the number is zero."""
         low, high = self.bounds
         return mean_p_value(self.values, low=low, high=high) if low < 0 < high else 1.0
+
+    def images_to_decide(self, limit: float, level: float) -> int | None:
+        """How many images, or clusters, like these put `limit` outside of the interval; None if no number."""
+        low, high = self.bounds
+        if not low < high:
+            return None
+        return images_to_decide(self.values, limit=limit, low=low, high=high, level=level)
 
     def __sub__(self, other: Linear) -> Linear:
         return self._combined(other, lambda a, b: a - b)

@@ -22,7 +22,7 @@ from beaufort.results._match import (
     suite_of,
 )
 from beaufort.results.answers import Answers, read_answers
-from beaufort.store import Cell, FileStore, Listing, flat_origins
+from beaufort.store import Cell, FileStore, Listing, Store, flat_origins
 from beaufort.suites import Suite
 
 __all__ = ["Results", "ResultsError", "Setting", "Source", "open_results"]
@@ -35,7 +35,7 @@ _ROOM = 2 << 30
 class Source(NamedTuple):
     """A store, and its files as they were when it was looked at."""
 
-    store: FileStore
+    store: Store
     listing: Listing
 
 

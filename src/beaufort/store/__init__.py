@@ -9,7 +9,16 @@ from beaufort.store.export import to_bytes, to_json
 from beaufort.store.files import FileStore
 from beaufort.store.findings import TO_SET_ASIDE, FaultyFileError, Finding, Kind, StoreError
 from beaufort.store.pieces import Listing, Piece
-from beaufort.store.predictions import PredictionsError, Summary, predictions, summarize, unanswered
+from beaufort.store.predictions import (
+    PredictionsError,
+    Summary,
+    predictions,
+    summarize,
+    table_of,
+    unanswered,
+)
+from beaufort.store.protocol import Store
+from beaufort.store.scores import Scores, correct, join_scores, score_logits, score_tensor, unpack
 from beaufort.store.sql import connect, query
 
 __all__ = [
@@ -23,14 +32,22 @@ __all__ = [
     "Merged",
     "Piece",
     "PredictionsError",
+    "Scores",
+    "Store",
     "StoreError",
     "Summary",
     "connect",
+    "correct",
     "flat_origins",
+    "join_scores",
     "predictions",
     "query",
+    "score_logits",
+    "score_tensor",
     "summarize",
+    "table_of",
     "to_bytes",
     "to_json",
     "unanswered",
+    "unpack",
 ]

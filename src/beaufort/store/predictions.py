@@ -10,11 +10,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from beaufort.errors import BeaufortError
+from beaufort.store.scores import Scores, correct, score_logits
 
-__all__ = ["PredictionsError", "Summary", "predictions", "summarize", "unanswered"]
-
-TOP = 5
-"""How many classes are kept of each answer."""
+__all__ = ["PredictionsError", "Summary", "predictions", "summarize", "table_of", "unanswered"]
 
 Summary = dict[str, float]
 """Sums over rows, so that summaries of parts add up."""
@@ -35,45 +33,40 @@ def predictions(
 
     Columns: `id`; `label`; `top`, the five most probable classes (fewer if there are fewer), and `p`, their
     probabilities; `p_label`, the probability of the true class; `nll`, `brier` and `entropy` (nats) of the
-    whole distribution; `logits` if they are to be kept. A label that is not among the outputs has
-    probability 0, and so an infinite `nll`.
+    whole distribution; `logits` if they are to be kept. A logit of -inf stands for a class that cannot be. A
+    label of such a class, or of none of the outputs, has probability 0, and so an infinite `nll`.
     """
     logits = np.asarray(logits, np.float32)
     truth = np.asarray(labels, np.int64)
     if logits.ndim != 2 or not len(ids) == len(truth) == len(logits):
         raise PredictionsError(
-            f"{len(ids)} ids, {len(truth)} labels and logits of shape {logits.shape} came; "
-            "they must be as many, and logits (images, classes)"
+            "ids, labels and logits must be as many, and logits of shape (images, classes), got "
+            f"{len(ids)} ids, {len(truth)} labels and logits of shape {logits.shape}"
         )
-    if not np.isfinite(logits).all():
-        bad = np.flatnonzero(~np.isfinite(logits).all(axis=1))
+    return table_of(ids, truth, score_logits(logits, truth), logits if keep_logits else None)
+
+
+def table_of(
+    ids: Sequence[str], labels: NDArray[Any], scores: Scores, logits: NDArray[np.float32] | None = None
+) -> pa.Table:
+    """The table of answers that are scored already."""
+    if not scores.usable.all():
+        bad = np.flatnonzero(~scores.usable)
         raise PredictionsError(
-            f"{len(bad)} images have logits that are not finite, the first is {ids[bad[0]]}"
+            "logits must be numbers, or -inf for classes that cannot be, with at least one number an image; "
+            f"those of {len(bad)} images are not finite, the first is {ids[bad[0]]}"
         )
-    wide = logits.astype(np.float64)
-    log_p = wide - wide.max(axis=1, keepdims=True)
-    log_p -= np.log(np.exp(log_p).sum(axis=1, keepdims=True))
-    p = np.exp(log_p)
-    classes = logits.shape[1]
-    count = min(TOP, classes)
-    # By logit, then by class number: ties are broken the same way everywhere.
-    top = np.argsort(-logits, axis=1, kind="stable")[:, :count]
-    rows = np.arange(len(logits))
-    known = (truth >= 0) & (truth < classes)
-    at = np.where(known, truth, 0)
-    log_label = np.where(known, log_p[rows, at], -np.inf)
-    p_label = np.exp(log_label)
     columns = {
         "id": pa.array([str(i) for i in ids], pa.string()),
-        "label": pa.array(truth.astype(np.int32)),
-        "top": _lists(top.astype(np.int32)),
-        "p": _lists(np.take_along_axis(p, top, axis=1).astype(np.float32)),
-        "p_label": pa.array(p_label.astype(np.float32)),
-        "nll": pa.array((-log_label).astype(np.float32)),
-        "brier": pa.array(((p**2).sum(axis=1) - 2 * p_label + 1).astype(np.float32)),
-        "entropy": pa.array(-(p * log_p).sum(axis=1).astype(np.float32)),
+        "label": pa.array(labels.astype(np.int32)),
+        "top": _lists(scores.top),
+        "p": _lists(scores.p),
+        "p_label": pa.array(scores.p_label),
+        "nll": pa.array(scores.nll),
+        "brier": pa.array(scores.brier),
+        "entropy": pa.array(scores.entropy),
     }
-    if keep_logits:
+    if logits is not None:
         columns["logits"] = _lists(logits)
     return pa.table(columns)
 
@@ -98,13 +91,12 @@ def summarize(table: pa.Table) -> Summary:
     shares: Any = table["p"].combine_chunks()
     width = top.type.list_size
     classes = np.asarray(top.flatten()).reshape(len(table), width)
-    label = np.asarray(table["label"])[:, None]
-    hits = classes == label
+    label = np.asarray(table["label"])
     return {
         "rows": float(len(table)),
         "unread": float(unread),
-        "correct": float(hits[:, :1].sum()),
-        "correct5": float(hits.any(axis=1).sum()),
+        "correct": float(correct(classes, label).sum()),
+        "correct5": float(correct(classes, label, among=5).sum()),
         "nll": float(np.asarray(table["nll"], dtype=np.float64).sum()),
         "brier": float(np.asarray(table["brier"], dtype=np.float64).sum()),
         "entropy": float(np.asarray(table["entropy"], dtype=np.float64).sum()),

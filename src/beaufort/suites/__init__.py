@@ -6,6 +6,7 @@ The published ones are files of the package, one a suite; one of your own is a f
 from __future__ import annotations
 
 from beaufort.suites._mistakes import Mistake, SuiteError
+from beaufort.suites._pictures import Pictures
 from beaufort.suites._read import SUITE_NAMES, get_suite, parse_suite, read_suite
 from beaufort.suites._step import Step
 from beaufort.suites._suite import METRICS, Suite
@@ -14,6 +15,7 @@ __all__ = [
     "METRICS",
     "SUITE_NAMES",
     "Mistake",
+    "Pictures",
     "Step",
     "Suite",
     "SuiteError",

@@ -1,9 +1,10 @@
-"""Contracts that every corruption and every model keeps, for your own ones too.
+"""Contracts that every corruption, every model and every store keeps, for your own ones too.
 
 ```python
-from beaufort.testing import check_corruption, check_model
+from beaufort.testing import check_corruption, check_model, check_store
 check_corruption(my_corruption)
 assert not check_model(my_model)
+check_store(make_my_store)
 ```
 """
 
@@ -11,12 +12,15 @@ from __future__ import annotations
 
 from beaufort.testing._contracts import CORRUPTION_CONTRACTS, ContractError, check_corruption
 from beaufort.testing._models import MODEL_CONTRACTS, Finding, check_model
+from beaufort.testing._stores import STORE_CONTRACTS, check_store
 
 __all__ = [
     "CORRUPTION_CONTRACTS",
     "MODEL_CONTRACTS",
+    "STORE_CONTRACTS",
     "ContractError",
     "Finding",
     "check_corruption",
     "check_model",
+    "check_store",
 ]

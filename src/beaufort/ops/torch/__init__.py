@@ -8,7 +8,7 @@ batch it is in: no sum whose order could change with it decides a pixel.
 from __future__ import annotations
 
 from beaufort.ops.cpu.codec import read_texture, resize
-from beaufort.ops.torch._device import upload
+from beaufort.ops.torch._device import upload, use_kernels
 from beaufort.ops.torch.blur import defocus, gaussian, motion, smooth, zoom_average
 from beaufort.ops.torch.codec import jpeg
 from beaufort.ops.torch.digits import outline, strokes
@@ -92,6 +92,7 @@ __all__ = [
     "swap_sweeps",
     "to_bytes",
     "upload",
+    "use_kernels",
     "water_drops",
     "zoom_average",
 ]

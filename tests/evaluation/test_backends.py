@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,9 @@ from PIL import Image
 
 from beaufort.corruptions import corruptions
 from beaufort.datasets import Dataset, open_dataset
-from beaufort.evaluation import Evaluation, evaluate
-from beaufort.evaluation import run as running
-from beaufort.evaluation.engines import Device, Threads, choose_engine
+from beaufort.errors import OptionError
+from beaufort.evaluation import DeviceError, Evaluation, evaluate, schedule, work
+from beaufort.evaluation.backends import Device, Threads, choose_backend
 from beaufort.evaluation.plan import Setup
 from beaufort.models import Model, as_model
 from beaufort.store import FileStore
@@ -62,8 +63,8 @@ def on(
 
     models = [network(device), as_model(brightness, classes=5, version="1")]
     with monkeypatch.context() as patch:
-        patch.setattr(running, "choose_engine", choose)
-        patch.setattr(running, "BLOCK", 8)
+        patch.setattr(work, "choose_backend", choose)
+        patch.setattr(schedule, "BLOCK", 8)
         return evaluate(models, suite, data, folder, keep_logits=True, batch_size=4)
 
 
@@ -84,29 +85,71 @@ def test_answers_are_those_of_threads(
             assert np.allclose(ours, theirs, atol=1e-3)
 
 
-def test_what_the_device_cannot_do_is_done_by_the_cpu_engine_and_told(
+def test_a_recipe_for_arrays_only_is_made_by_the_cpu_engine_and_told(
     data: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fog = type(corruptions["fog"])
-    plain = fog.__call__
+    fog = corruptions["fog"]
+    recipes = {scale: replace(recipe, tensors=False) for scale, recipe in fog.recipes.items()}
+    on("cpu", data, tmp_path / "tensors", monkeypatch)
+    monkeypatch.setattr(fog, "recipes", recipes)
+    found = on("cpu", data, tmp_path / "arrays", monkeypatch)
+    assert found.notes == ("fog is made by the CPU engine: its recipe is for arrays only",)
+    assert all(result.images == 30 for result in found.results)
+    stores = FileStore(tmp_path / "tensors"), FileStore(tmp_path / "arrays")
+    for cell in stores[0].cells().values():
+        assert stores[0].read(cell)["top"].to_pylist() == stores[1].read(cell)["top"].to_pylist()
+    engines = {
+        cell.condition["corruption"]: origin["engine"]
+        for _, cell, _, gathered in stores[1].summaries()
+        for origin in gathered["of"]
+    }
+    assert (engines["fog"], engines["contrast"]) == ("cpu", "cpu")  # the device is the processor here
+    with pytest.raises(OptionError, match="tensors=False"):
+        fog(np.zeros((32, 32, 3), np.uint8), 1, engine="torch")
 
-    def arrays_only(self: Any, images: Any, *args: Any, **options: Any) -> Any:
+
+@pytest.mark.parametrize(
+    ("error", "says"),
+    [
+        (
+            RuntimeError("a kernel's bug"),
+            r"the device failed: toys\d*/fog@1 on \d+ images \(RuntimeError: a kernel",
+        ),
+        (torch.OutOfMemoryError("no more"), "ran out of memory: .*smaller batch size"),
+    ],
+)
+def test_a_failure_of_the_device_is_an_error(
+    error: Exception, says: str, data: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kind = type(corruptions["fog"])
+    plain = kind.__call__
+
+    def failing(self: Any, images: Any, *args: Any, **options: Any) -> Any:
         if self.name == "fog" and not isinstance(images, np.ndarray):
-            raise TypeError("fog is for arrays")
+            raise error
         return plain(self, images, *args, **options)
 
-    monkeypatch.setattr(fog, "__call__", arrays_only)
-    found = on("cpu", data, tmp_path, monkeypatch)
-    (note,) = found.notes
-    assert "fog is made by the CPU engine" in note
-    assert "fog is for arrays" in note
-    assert all(result.images == 30 for result in found.results)
+    monkeypatch.setattr(kind, "__call__", failing)
+    with pytest.raises(DeviceError, match=says):
+        on("cpu", data, tmp_path, monkeypatch)
+
+
+def test_a_model_that_takes_too_much_memory_is_an_error(
+    data: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_: Any) -> Any:
+        raise torch.OutOfMemoryError("no more")
+
+    model = replace(network("cpu"), on_device=full)
+    monkeypatch.setattr(work, "choose_backend", lambda _models, setup, _jobs: Device(setup, "cpu"))
+    with pytest.raises(DeviceError, match=r"ran out of memory: toy on \d+ images; give a smaller batch size"):
+        evaluate([model], SUITE, data, tmp_path)
 
 
 def test_the_device_of_a_model_is_taken_if_it_is_a_gpu(data: Dataset) -> None:
     setup = Setup(data, 3, (), "cifar", 0)
-    assert isinstance(choose_engine([network("cpu")], setup, 2), Threads)
+    assert isinstance(choose_backend([network("cpu")], setup, 2), Threads)
     assert Threads(setup, 2).used(SUITE.conditions("toys")[1]) == "cpu"
     if torch.cuda.is_available():
-        engine = choose_engine([network("cuda")], setup, 2)
+        engine = choose_backend([network("cuda")], setup, 2)
         assert engine.used(SUITE.conditions("toys")[1]).startswith("cuda: NVIDIA")

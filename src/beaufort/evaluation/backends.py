@@ -1,0 +1,286 @@
+"""What makes the pixels that models see: threads of the processor, or the device that the models run on.
+
+Both make batches a little before they are asked for. On a device the clean images of a batch are copied once
+for all conditions. They are corrupted there on a stream of their own, while the model looks at the batch
+before.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor, Future
+from typing import Any, Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from beaufort.arrays import Bytes, Images, is_tensor
+from beaufort.conditions import Condition
+from beaufort.corruptions import corruptions
+from beaufort.errors import BeaufortError
+from beaufort.evaluation.blocks import HELD, Batch, Block, divisor_of_block, power_of_two
+from beaufort.evaluation.plan import Setup
+from beaufort.models import Model
+from beaufort.models.network import Network
+from beaufort.store import Scores, score_logits, score_tensor, unpack
+
+__all__ = ["Answer", "Backend", "Device", "DeviceError", "Threads", "ask", "choose_backend"]
+
+_IN_FLIGHT = 1 << 28
+"""Bytes of corrupted images that wait for a model, at most, or one batch."""
+
+_TURN_S = 0.0005
+"""How long a thread may keep the one that feeds a device waiting for the interpreter."""
+
+Answer = tuple[Scores, NDArray[np.float32] | None]
+"""What is kept of the answers to a batch, and the logits if they are wanted."""
+
+
+class DeviceError(BeaufortError, RuntimeError):
+    """Something that a device could not do."""
+
+
+class Backend(Protocol):
+    """Corrupts the batches of a block."""
+
+    lag: int
+    """Answers asked for before the first is waited for."""
+    ahead: bool
+    """Whether the next block is decoded before its turn, beside the work on this one."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def batch_size(self, image_bytes: int) -> int:
+        """Images a batch, where nobody has said."""
+
+    def shown(self, pool: Executor, batches: Iterator[Batch]) -> Iterator[tuple[Batch, Images]]:
+        """The batches with their corrupted images."""
+
+    def used(self, condition: Condition) -> str:
+        """What corrupts the images of a condition."""
+
+    def notes(self, conditions: Sequence[Condition]) -> Iterator[str]:
+        """What a reader of the results should know, before anything is done."""
+
+
+def choose_backend(models: Sequence[Model], setup: Setup, jobs: int) -> Backend:
+    """The CUDA device of the first model that takes images there, else threads."""
+    for model in models:
+        if isinstance(model, Network) and model.on_device and model.device.startswith("cuda"):
+            return Device(setup, model.device)
+    return Threads(setup, jobs)
+
+
+def ask(
+    model: Model, images: Images, labels: NDArray[np.int64], *, keep_logits: bool
+) -> Callable[[], Answer]:
+    """Show images to a model; what comes back waits for the answer.
+
+    A network that takes tensors answers them on its device, where the answers are scored, too, and nobody
+    waits; all else is done at once.
+    """
+    if isinstance(model, Network) and model.takes(images):
+        from beaufort.models._tensors import fetched
+        from beaufort.ops.torch import upload
+
+        with _told(f"{model.spec.name} on {len(images)} images", only_memory=True):
+            found = model.answer(images)
+            scores = fetched(score_tensor(found, upload(labels, found.device)))
+            kept = fetched(found) if keep_logits else None
+        return lambda: (unpack(scores()), None if kept is None else kept())
+    logits = np.asarray(model(images.cpu().numpy() if is_tensor(images) else images), np.float32)
+    answer = score_logits(logits, labels), logits if keep_logits else None
+    return lambda: answer
+
+
+class Threads:
+    """Arrays, corrupted by the CPU engine."""
+
+    lag = 0
+    ahead = False  # all threads corrupt
+
+    def __init__(self, setup: Setup, jobs: int) -> None:
+        self._setup = setup
+        self._jobs = jobs
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    @staticmethod
+    def batch_size(image_bytes: int) -> int:
+        return power_of_two(16 * 224 * 224 * 3 // image_bytes)
+
+    def shown(self, pool: Executor, batches: Iterator[Batch]) -> Iterator[tuple[Batch, Images]]:
+        waiting: deque[tuple[Batch, Future[Bytes]]] = deque()
+        size = 0
+        for batch in batches:
+            waiting.append((batch, pool.submit(_on_host, self._setup, batch)))
+            size += batch.size
+            while len(waiting) > self._jobs + 1 or (size > _IN_FLIGHT and waiting):
+                first, shown = waiting.popleft()
+                size -= first.size
+                yield first, shown.result()
+        while waiting:
+            first, shown = waiting.popleft()
+            yield first, shown.result()
+
+    def used(self, condition: Condition) -> str:  # noqa: ARG002
+        return "cpu"
+
+    def notes(self, conditions: Sequence[Condition]) -> Iterator[str]:  # noqa: ARG002
+        yield from ()
+
+
+class Device:
+    """Tensors, corrupted on a device; by the CPU engine where a recipe is for arrays only."""
+
+    lag = 2
+    ahead = True
+
+    def __init__(self, setup: Setup, device: str) -> None:
+        import torch
+
+        self._setup = setup
+        self._device = torch.device(device)
+        self._stream: Any = None
+        if self._device.type == "cuda":
+            self._stream = torch.cuda.Stream(self._device)  # type: ignore[no-untyped-call]
+
+    def __enter__(self) -> Self:
+        self._interval = sys.getswitchinterval()
+        sys.setswitchinterval(_TURN_S)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        sys.setswitchinterval(self._interval)
+
+    @staticmethod
+    def batch_size(image_bytes: int) -> int:
+        return divisor_of_block(256 * 224 * 224 * 3 // image_bytes)
+
+    def shown(self, pool: Executor, batches: Iterator[Batch]) -> Iterator[tuple[Batch, Images]]:
+        import torch
+
+        waiting: deque[tuple[Batch, Images, Any]] = deque()
+        clean: _Clean | None = None
+        for batch in batches:
+            if clean is None or clean.block is not batch.block:
+                clean = _Clean(batch.block, pool, self._device)
+            with torch.cuda.stream(self._stream):
+                made = self._corrupted(batch, clean)
+                waiting.append((batch, made, self._stream and self._stream.record_event()))
+            if len(waiting) > self.lag:
+                yield self._handed_over(*waiting.popleft())
+        while waiting:
+            yield self._handed_over(*waiting.popleft())
+
+    def used(self, condition: Condition) -> str:
+        import torch
+
+        if not _takes_tensors(condition):
+            return "cpu"
+        named = f": {torch.cuda.get_device_name(self._device)}" if self._stream else ""
+        return f"{self._device.type}{named}"
+
+    def notes(self, conditions: Sequence[Condition]) -> Iterator[str]:
+        for name in dict.fromkeys(c.corruption for c in conditions if not _takes_tensors(c)):
+            yield f"{name} is made by the CPU engine: its recipe is for arrays only"
+
+    def _handed_over(self, batch: Batch, shown: Images, made: Any) -> tuple[Batch, Images]:
+        """Let the stream of the model wait until the images are made, and not be freed before it is done."""
+        if made is not None:
+            import torch
+
+            here = torch.cuda.current_stream(self._device)
+            here.wait_event(made)
+            shown.record_stream(here)
+        return batch, shown
+
+    def _corrupted(self, batch: Batch, clean: _Clean) -> Images:
+        if not batch.rows:
+            return np.empty((0, 0, 0, 0), np.uint8)
+        with _told(f"{batch.condition} on {len(batch.rows)} images"):
+            if _takes_tensors(batch.condition):
+                some = clean.tensor(batch).movedim(-1, 1)
+                return _applied(self._setup, batch, some).movedim(1, -1)
+            from beaufort.ops.torch import upload
+
+            return upload(_applied(self._setup, batch, clean.array(batch)), self._device)
+
+
+class _Clean:
+    """The images of a block on the device, batch by batch, as far as `HELD` bytes go."""
+
+    def __init__(self, block: Block, pool: Executor, device: Any) -> None:
+        self.block, self._pool, self._device = block, pool, device
+        self._held: dict[tuple[int, ...], Images] = {}
+        self._room = HELD
+
+    def array(self, batch: Batch, out: Bytes | None = None) -> Bytes:
+        if all(map(self.block.holds, batch.rows)):  # the pool may be busy with the next block
+            return np.stack([self.block.image(row) for row in batch.rows], out=out)
+        return np.stack(list(self._pool.map(self.block.image, batch.rows)), out=out)
+
+    def tensor(self, batch: Batch) -> Images:
+        import torch
+
+        if batch.rows in self._held:
+            return self._held[batch.rows]
+        shape = (len(batch.rows), *batch.group.shape)
+        host = torch.empty(shape, dtype=torch.uint8, pin_memory=self._device.type == "cuda")
+        self.array(batch, host.numpy())
+        tensor = host.to(self._device, non_blocking=True)
+        if batch.size <= self._room:
+            self._room -= batch.size
+            self._held[batch.rows] = tensor
+        return tensor
+
+
+def _takes_tensors(condition: Condition) -> bool:
+    return condition.corruption is None or corruptions[condition.corruption].tensors
+
+
+@contextlib.contextmanager
+def _told(what: str, *, only_memory: bool = False) -> Iterator[None]:
+    """Say what failed on the device, and what to do."""
+    import torch
+
+    try:
+        yield
+    except BeaufortError:
+        raise
+    except torch.OutOfMemoryError as error:
+        raise DeviceError(
+            f"the device ran out of memory: {what}; give a smaller batch size ({_line(error)})"
+        ) from error
+    except Exception as error:
+        if only_memory:
+            raise
+        raise DeviceError(
+            f"the device failed: {what} ({type(error).__name__}: {_line(error)}); a corruption of your own "
+            "whose code is for arrays only is declared with tensors=False"
+        ) from error
+
+
+def _line(error: Exception) -> str:
+    return " ".join(str(error).split())[:200]
+
+
+def _on_host(setup: Setup, batch: Batch) -> Bytes:
+    if not batch.rows:
+        return np.empty((0, 0, 0, 0), np.uint8)
+    shown: Bytes = _applied(setup, batch, np.stack([batch.block.image(row) for row in batch.rows]))
+    return shown
+
+
+def _applied(setup: Setup, batch: Batch, clean: Images) -> Images:
+    ids = [setup.dataset.ids[row] for row in batch.rows]
+    return batch.condition.apply(clean, ids=ids, seed=setup.seed, scale=setup.scale)

@@ -1,0 +1,223 @@
+"""The images of a block, and the batches that they are shown in.
+
+Blocks start at multiples of `BLOCK` images, and batches at the start of a block, whatever was done before: a
+model that rounds differently in batches of another size still gives the same answers after a restart.
+
+A block is decoded once for all conditions, as far as `HELD` bytes go. Images beyond that are decoded again
+whenever they are needed: large photos take more time, never more memory.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor
+from contextlib import nullcontext
+from dataclasses import dataclass
+from threading import Lock, Semaphore
+from typing import NamedTuple
+
+from beaufort.arrays import Bytes
+from beaufort.conditions import Condition
+from beaufort.datasets import Problem
+from beaufort.datasets.decoders import Decoders
+from beaufort.errors import ImageFileError
+from beaufort.evaluation.plan import Range, Setup
+
+__all__ = ["BLOCK", "HELD", "Batch", "Block", "Group", "Groups", "Part", "divisor_of_block", "power_of_two"]
+
+BLOCK = 1000
+"""Images a block: one file of the store for each cell."""
+
+HELD = 1 << 30
+"""Bytes of decoded images that a block holds at most."""
+
+_AT_ONCE = 8
+"""Images that a thread decodes before it looks for more."""
+
+_TURNS = Semaphore(6)
+"""Threads that decode where processes do, until those are there: more would only wait for each other."""
+
+Shape = tuple[int, ...]
+_Decoded = tuple[Shape, Bytes | None] | Problem
+
+
+class Part(NamedTuple):
+    """One condition on images of a block, for the models that have no answers to them."""
+
+    condition: Condition
+    span: Range
+    works: tuple[tuple[int, int], ...]
+    """For each model its number in the plan's list of works, and its number among the job's models."""
+
+
+class Group(NamedTuple):
+    """Images that are shown together."""
+
+    rows: tuple[int, ...]
+    """Places in the data set."""
+    shape: Shape
+    """Of each image."""
+    last: bool
+    """Whether it is the last of its span."""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """A group of images under a condition."""
+
+    part: Part
+    block: Block
+    group: Group
+
+    @property
+    def condition(self) -> Condition:
+        """What is done to the images."""
+        return self.part.condition
+
+    @property
+    def rows(self) -> tuple[int, ...]:
+        """Places in the data set."""
+        return self.group.rows
+
+    @property
+    def size(self) -> int:
+        """In bytes."""
+        return len(self.group.rows) * math.prod(self.group.shape)
+
+
+class Block:
+    """Images that are decoded and made ready by the threads of a pool, from the first on."""
+
+    def __init__(self, setup: Setup, span: Range, pool: Executor, decoders: Decoders | None = None) -> None:
+        self.span = span
+        self._pictures = setup.pictures
+        self._decoders = decoders
+        self._room = HELD
+        self._lock = Lock()
+        self._groups: dict[Range, Groups] = {}
+        starts = range(span[0], span[1], _AT_ONCE)
+        self._coming = [
+            pool.submit(self._decode_some, range(start, min(start + _AT_ONCE, span[1]))) for start in starts
+        ]
+
+    def shape(self, place: int) -> Shape | None:
+        """The shape of an image; None if it cannot be read."""
+        found = self._decoded(place)
+        return None if isinstance(found, Problem) else found[0]
+
+    def image(self, place: int) -> Bytes:
+        """An image that can be read, `(h, w, c)`."""
+        found = self._decoded(place)
+        assert not isinstance(found, Problem)
+        return self._again(place) if found[1] is None else found[1]
+
+    def holds(self, place: int) -> bool:
+        """Whether an image is in memory."""
+        found = self._decoded(place)
+        return not isinstance(found, Problem) and found[1] is not None
+
+    def problems(self) -> Iterator[Problem]:
+        """What cannot be read."""
+        for coming in self._coming:
+            yield from (found for found in coming.result() if isinstance(found, Problem))
+
+    def groups(self, span: Range, size_for: Callable[[int], int]) -> Groups:
+        """The images of a span in groups for batches, the same for every condition.
+
+        Args:
+            span: which images.
+            size_for: images a batch, by the bytes of an image; the same for all spans.
+        """
+        if span not in self._groups:
+            self._groups[span] = Groups(self, span, size_for)
+        return self._groups[span]
+
+    def decoded_to(self, place: int) -> bool:
+        """Whether the images up to a place are decoded."""
+        return all(coming.done() for coming in self._coming[: (place - self.span[0]) // _AT_ONCE + 1])
+
+    def _decoded(self, place: int) -> _Decoded:
+        number, within = divmod(place - self.span[0], _AT_ONCE)
+        return self._coming[number].result()[within]
+
+    def _decode_some(self, places: range) -> list[_Decoded]:
+        found = None if self._decoders is None else self._decoders.decode(places)
+        if found is not None:
+            both = zip(places, found, strict=True)
+            return [self._kept(self._pictures(p) if image is None else image) for p, image in both]
+        with nullcontext() if self._decoders is None else _TURNS:
+            return [self._kept(self._pictures(place)) for place in places]
+
+    def _again(self, place: int) -> Bytes:
+        image = self._pictures(place)
+        if isinstance(image, Problem):
+            raise ImageFileError(f"{image.id} could be read before, and now cannot: {image.message}")
+        return image
+
+    def _kept(self, image: Bytes | Problem) -> _Decoded:
+        if isinstance(image, Problem):
+            return image
+        with self._lock:
+            held = image.nbytes <= self._room
+            self._room -= image.nbytes if held else 0
+        return image.shape, image if held else None
+
+
+class Groups:
+    """The images of a span, those of one shape that follow each other together; at least one group."""
+
+    def __init__(self, block: Block, span: Range, size_for: Callable[[int], int]) -> None:
+        self._block, self._span = block, span
+        self._found: list[Group] = []
+        self._coming = self._split(size_for)
+
+    def __getitem__(self, number: int) -> Group:
+        """A group, when its images are decoded."""
+        while len(self._found) <= number:
+            self._found.append(next(self._coming))
+        return self._found[number]
+
+    def ready(self, number: int) -> bool:
+        """Whether it is likely that nobody has to wait for a group."""
+        if number < len(self._found) or not self._found or self._found[-1].last:
+            return True
+        rows = self._found[-1].rows
+        return self._block.decoded_to(min(rows[-1] + len(rows), self._span[1] - 1))
+
+    def _split(self, size_for: Callable[[int], int]) -> Iterator[Group]:
+        rows: list[int] = []
+        before: Shape = ()
+        most = 0
+        for place in range(*self._span):
+            shape = self._block.shape(place)
+            if shape is None:
+                continue
+            if rows and shape != before:
+                yield Group(tuple(rows), before, False)
+                rows = []
+            if not rows:
+                before, most = shape, size_for(math.prod(shape))
+            rows.append(place)
+            if len(rows) == most and place < self._span[1] - 1:
+                yield Group(tuple(rows), before, False)
+                rows = []
+        yield Group(tuple(rows), before, True)  # without rows, if no image behind a full group can be read
+
+
+def power_of_two(most: int) -> int:
+    """The largest up to some number, from 1 to 512.
+
+    >>> power_of_two(100)
+    64
+    """
+    return 1 << max(0, min(9, most.bit_length() - 1))
+
+
+def divisor_of_block(most: int) -> int:
+    """The largest number that a block is a multiple of, up to some number, from 1 to 500.
+
+    >>> divisor_of_block(256)
+    250
+    """
+    return max(n for n in range(1, BLOCK // 2 + 1) if BLOCK % n == 0 and n <= max(1, most))

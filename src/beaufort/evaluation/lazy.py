@@ -1,0 +1,75 @@
+"""Models that are loaded where they run, when they are first needed."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Mapping
+from typing import Any
+
+from beaufort.errors import OptionError
+from beaufort.models import Model, ModelSpec, adapter_of, load_model
+
+__all__ = ["LazyModel"]
+
+
+class LazyModel:
+    """A model by its text, loaded when it is first asked for; another process loads it again from its text.
+
+    >>> model = LazyModel("demo:digits")
+    >>> model.spec.classes
+    10
+    """
+
+    def __init__(self, text: str, options: Mapping[str, Any] | None = None) -> None:
+        self.text: str | None = text
+        self.options = dict(options or {})
+        self._model: Model | None = None
+        self._spec: ModelSpec | None = None
+
+    @classmethod
+    def of(cls, model: str | Model | LazyModel) -> LazyModel:
+        """A model that may be there already."""
+        if isinstance(model, LazyModel):
+            return model
+        lazy = cls(model if isinstance(model, str) else "")
+        if not isinstance(model, str):
+            lazy.text, lazy._model = None, model
+        return lazy
+
+    @property
+    def spec(self) -> ModelSpec:
+        """What it is; known also after it was let go."""
+        if self._spec is None:
+            self._spec = self.load().spec
+        return self._spec
+
+    def load(self) -> Model:
+        """The model itself."""
+        if self._model is None:
+            assert self.text is not None
+            self._model = load_model(self.text, **self.options)
+        return self._model
+
+    def let_go(self) -> None:
+        """Free what was loaded; it is loaded again if need be. A model that came as an object stays."""
+        if self.text is not None:
+            self._model = None
+
+    def for_one_thread(self) -> LazyModel:
+        """The same model, told to use one thread where it can be told."""
+        if self.text is None or "threads" in self.options or "threads" not in adapter_of(self.text).options:
+            return self
+        return LazyModel(self.text, {**self.options, "threads": 1})
+
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) if self.text is None else {**vars(self), "_model": None}
+
+    def check_pickle(self) -> None:
+        """Say whether another process can have it."""
+        try:
+            pickle.dumps(self)
+        except Exception as error:  # an object may refuse in its own way
+            raise OptionError(
+                "with several processes, models must be given as text ('python:package.module:factory'), or "
+                f"be objects that can be pickled; {self.spec.name} cannot ({type(error).__name__}: {error})"
+            ) from None

@@ -1,0 +1,127 @@
+"""A run under way: what is missing goes to an engine in units, and what comes back goes to the store."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any
+
+from beaufort.conditions import Condition
+from beaufort.datasets import Problem
+from beaufort.evaluation.blocks import BLOCK, Part
+from beaufort.evaluation.engines import Engine
+from beaufort.evaluation.keep import Keeper
+from beaufort.evaluation.lazy import LazyModel
+from beaufort.evaluation.plan import Facts, Plan, Range
+from beaufort.evaluation.work import Answered, Made, Message, Note, Unit
+
+__all__ = ["Progress", "Run", "inside"]
+
+_UNITS_A_PROCESS = 4
+"""At least so many, if conditions allow: who is done early takes more of them."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a run is."""
+
+    done: int
+    total: int
+    """Answers, over all models and conditions."""
+    model: str
+    condition: str
+    accuracy: float | None
+    """Of this model under this condition, so far."""
+
+
+class Run:
+    """A run under way: units go to an engine, and what comes back goes to the store."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        engine: Engine,
+        keeper: Keeper,
+        models: Sequence[LazyModel],
+        origin: dict[str, Any],
+        processes: int,
+        progress: Callable[[Progress], None] | None,
+        record: Callable[[], tuple[Facts, Facts]] | None,
+    ) -> None:
+        self.plan = plan
+        self.engine = engine
+        self.keeper = keeper
+        self.numbers = {model: number for number, model in enumerate(models)}
+        self.origin = origin
+        self.processes = processes
+        self.progress = progress
+        self.record = record
+        self.problems: set[Problem] = set()
+        self.notes: dict[str, None] = {}
+        self.done = 0
+        self.right: dict[int, tuple[int, int]] = {}
+
+    def show(self, first: int, behind: int) -> None:
+        """Show the images from the first to the one before `behind`, and have the answers stored."""
+        with closing(self.engine.work(list(self.units(first, behind)))) as messages:
+            for message in messages:
+                self.take(message)
+        self.keeper.flush()
+
+    def take(self, message: Message) -> None:
+        match message:
+            case Made(work, start, table, backend):
+                if self.record is not None:  # not sooner: the digest in it would delay the first batch
+                    self.keeper.record(self.record)
+                self.keeper.write(work, start, table, {**self.origin, "engine": backend})
+            case Answered():
+                self.count(message)
+            case Note(text):
+                self.notes[text] = None
+            case Problem():
+                self.problems.add(message)
+
+    def units(self, first: int, behind: int) -> Iterator[Unit]:
+        """A block each; where blocks are few, processes share the conditions of one."""
+        edges = range(first - first % BLOCK, behind, BLOCK)
+        spans = [(max(edge, first), min(edge + BLOCK, behind)) for edge in edges]
+        blocks = [(span, parts) for span in spans if (parts := self.parts(*span))]
+        wanted = _UNITS_A_PROCESS * self.processes if self.processes > 1 else 1
+        shares = math.ceil(wanted / max(1, len(blocks)))
+        for span, parts in blocks:
+            step = math.ceil(len(parts) / shares)
+            for start in range(0, len(parts), step):
+                yield Unit(span, tuple(parts[start : start + step]))
+
+    def parts(self, start: int, stop: int) -> list[Part]:
+        """What is missing of a block, for all models together where they lack the same."""
+        wanted: dict[tuple[Condition, Range], list[tuple[int, int]]] = {}
+        for number, work in enumerate(self.plan.works):
+            for span in inside(work.gaps, start, stop):
+                wanted.setdefault((work.condition, span), []).append((number, self.numbers[work.model]))
+        return [Part(condition, span, tuple(works)) for (condition, span), works in wanted.items()]
+
+    def count(self, answered: Answered) -> None:
+        self.done += answered.images
+        if self.progress is None:
+            return
+        right, seen = self.right.get(answered.work, (0, 0))
+        right, seen = self.right[answered.work] = right + answered.correct, seen + answered.images
+        work = self.plan.works[answered.work]
+        name, condition = work.model.spec.name, str(work.condition)
+        self.progress(Progress(self.done, self.plan.images, name, condition, right / seen))
+
+    def sorted_problems(self) -> tuple[Problem, ...]:
+        """Each once, in the order of the data set."""
+        if not self.problems:
+            return ()
+        place = {id: place for place, id in enumerate(self.plan.setup.dataset.ids)}
+        return tuple(sorted(self.problems, key=lambda problem: place[problem.id]))
+
+
+def inside(gaps: Sequence[Range], start: int, stop: float) -> list[Range]:
+    """The parts of some ranges that lie in another."""
+    clipped = ((max(a, start), int(min(b, stop))) for a, b in gaps)
+    return [(a, b) for a, b in clipped if a < b]

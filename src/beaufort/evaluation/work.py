@@ -1,0 +1,241 @@
+"""A unit of work: models under some conditions on a span of images, as a value that another process can do.
+
+`work` is the one function that does it, wherever that is. It gives back what to store; who asked for it keeps
+the store, the plan and the progress.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from PIL import Image
+
+from beaufort.arrays import Images
+from beaufort.conditions import Condition
+from beaufort.datasets import Problem
+from beaufort.datasets.decoders import Decoders
+from beaufort.evaluation.backends import Answer, Backend, ask, choose_backend
+from beaufort.evaluation.blocks import Batch, Block, Part
+from beaufort.evaluation.lazy import LazyModel
+from beaufort.evaluation.plan import Range, Setup
+from beaufort.models import Model
+from beaufort.store import Scores, correct, join_scores, score_logits, table_of, unanswered
+
+__all__ = ["Answered", "Job", "Made", "Message", "Note", "Unit", "work"]
+
+
+@dataclass(frozen=True)
+class Job:
+    """What all units of a run share."""
+
+    setup: Setup
+    models: tuple[LazyModel, ...]
+    conditions: tuple[Condition, ...]
+    jobs: int
+    """Threads that decode and corrupt, in each process."""
+    batch_size: int | None
+    """Images that a model sees at once; by their size if None."""
+    keep_logits: bool
+
+
+@dataclass(frozen=True)
+class Unit:
+    """Work on one block of images, which are decoded once."""
+
+    span: Range
+    parts: tuple[Part, ...]
+
+
+class Answered(NamedTuple):
+    """A batch that was answered."""
+
+    work: int
+    images: int
+    correct: int
+
+
+class Made(NamedTuple):
+    """Answers to store: those of a work to the images from `start` on."""
+
+    work: int
+    start: int
+    table: pa.Table
+    backend: str
+    """What corrupted the images."""
+
+
+class Note(NamedTuple):
+    """What a reader of the results should know."""
+
+    text: str
+
+
+Message = Answered | Made | Note | Problem
+
+
+def work(job: Job, units: Iterable[Unit]) -> Generator[Message]:
+    """Do some units, one after the other, and tell of every batch and every part that is done."""
+    with ThreadPoolExecutor(job.jobs) as pool, _memory_kept(2 * job.jobs):
+        try:
+            yield from _Working(job, pool).units(units)
+        except BaseException:
+            pool.shutdown(wait=True, cancel_futures=True)
+            raise
+
+
+@contextmanager
+def _memory_kept(blocks: int) -> Iterator[None]:
+    """Let Pillow keep the memory of pictures for the next ones: to give it back and get it anew takes longer.
+
+    A block has 16 MB at most.
+    """
+    allocator: Any = Image.core  # type: ignore[attr-defined]
+    before = allocator.get_blocks_max()
+    allocator.set_blocks_max(max(before, blocks))
+    try:
+        yield
+    finally:
+        allocator.set_blocks_max(before)
+
+
+class _Working:
+    """What does the units of a job in this process; models are loaded for the first one."""
+
+    def __init__(self, job: Job, pool: Executor) -> None:
+        self.job = job
+        self.setup = job.setup
+        self.pool = pool
+        self.models: tuple[Model, ...] = ()
+        self.decoders: Decoders | None = None
+        self.told: set[str] = set()
+
+    def units(self, units: Iterable[Unit]) -> Iterator[Message]:
+        rest = iter(units)
+        first = next(rest, None)
+        if first is None:
+            return
+        self.models = tuple(model.load() for model in self.job.models)
+        with choose_backend(self.models, self.setup, self.job.jobs) as backend:
+            yield from map(Note, backend.notes(self.job.conditions))
+            decoders = Decoders(self.setup.pictures, self.setup.count, self.job.jobs)
+            with decoders if backend.ahead else nullcontext() as self.decoders:
+                yield from self.answers(backend, itertools.chain([first], rest))
+
+    def answers(self, backend: Backend, units: Iterable[Unit]) -> Iterator[Message]:
+        answers: dict[tuple[int, Range], list[Answer]] = {}
+        for number, batch, wait in self.asked(backend, units):
+            if batch.rows:
+                answer = wait()
+                answers.setdefault((number, batch.part.span), []).append(answer)
+                right = correct(answer[0].top, self.setup.dataset.labels[list(batch.rows)])
+                yield Answered(number, len(batch.rows), int(right.sum()))
+            if batch.group.last:
+                scores, table = self.table(batch, answers.pop((number, batch.part.span), []))
+                yield from self.doubts(batch.part, number, scores)
+                yield Made(number, batch.part.span[0], table, backend.used(batch.condition))
+                yield from batch.block.problems()
+
+    def asked(
+        self, backend: Backend, units: Iterable[Unit]
+    ) -> Iterator[tuple[int, Batch, Callable[[], Answer]]]:
+        """Every batch for every work that wants it, with what waits for its answer."""
+        waiting: deque[tuple[int, Batch, Callable[[], Answer]]] = deque()
+        for batch, shown in backend.shown(self.pool, self.batches(backend, units)):
+            labels = self.setup.dataset.labels[list(batch.rows)]
+            for number, model in batch.part.works:
+                wait = self.ask(self.models[model], shown, labels) if batch.rows else _nothing
+                waiting.append((number, batch, wait))
+                if len(waiting) > backend.lag:
+                    yield waiting.popleft()
+        yield from waiting
+
+    def batches(self, backend: Backend, units: Iterable[Unit]) -> Iterator[Batch]:
+        """The batches of all units, whose blocks are decoded a little before their turn."""
+        size = self.job.batch_size
+        block: Block | None = None
+        for unit, then in _with_next(units) if backend.ahead else ((unit, None) for unit in units):
+            if block is None or block.span != unit.span:
+                block = Block(self.setup, unit.span, self.pool, self.decoders)
+            its = block
+            if then is not None and then.span != unit.span:
+                block = Block(self.setup, then.span, self.pool, self.decoders)
+            in_order = not backend.ahead
+            yield from _batches(unit, its, lambda n: size or backend.batch_size(n), in_order=in_order)
+
+    def ask(self, model: Model, shown: Images, labels: NDArray[np.int64]) -> Callable[[], Answer]:
+        return ask(model, shown, labels, keep_logits=self.job.keep_logits)
+
+    def table(self, batch: Batch, answers: list[Answer]) -> tuple[Scores, pa.Table]:
+        """The answers to a part, of which this is the last batch, with empty rows for images without one."""
+        dataset, span = self.setup.dataset, batch.part.span
+        lost = [place for place in range(*span) if batch.block.shape(place) is None]
+        read = np.setdiff1d(np.arange(*span), lost)
+        if answers:
+            scores = join_scores([scores for scores, _ in answers])
+            kept = [logits for _, logits in answers if logits is not None]
+        else:
+            scores, kept = _NO_SCORES, [np.empty((0, 1), np.float32)] if self.job.keep_logits else []
+        ids = [dataset.ids[place] for place in read]
+        table = table_of(ids, dataset.labels[read], scores, np.concatenate(kept) if kept else None)
+        if lost:
+            empty = unanswered([dataset.ids[i] for i in lost], dataset.labels[lost], table.schema)
+            order = np.argsort([*read, *lost], kind="stable")
+            table = pa.concat_tables([table, empty]).take(order)
+        return scores, table
+
+    def doubts(self, part: Part, number: int, scores: Scores) -> Iterator[Note]:
+        """Say once of a model that it seems to give probabilities."""
+        name = next(self.models[model].spec.name for work, model in part.works if work == number)
+        if name not in self.told and len(scores.shares) and scores.shares.all() and scores.top.shape[1] > 1:
+            self.told.add(name)
+            yield Note(
+                f"the answers of {name} look like probabilities: none is below 0, and each row sums to 1. "
+                "They are taken for logits, which makes p, nll, brier and entropy wrong and leaves "
+                "accuracies right; give what comes before the softmax, or the logarithms"
+            )
+
+
+def _batches(unit: Unit, block: Block, size_for: Callable[[int], int], *, in_order: bool) -> Iterator[Batch]:
+    """The batches of a unit, part by part; unless in order, others begin while those of one are decoded."""
+    begun: deque[tuple[Part, int]] = deque()
+
+    def rest(part: Part, number: int) -> Iterator[Batch]:
+        groups = block.groups(part.span, size_for)
+        while number == 0 or not groups[number - 1].last:
+            yield Batch(part, block, groups[number])
+            number += 1
+            if not in_order and not groups.ready(number):
+                begun.append((part, number))
+                return
+
+    for part in unit.parts:
+        yield from rest(part, 0)
+        while begun and block.groups(begun[0][0].span, size_for).ready(begun[0][1]):
+            yield from rest(*begun.popleft())
+    while begun:
+        yield from rest(*begun.popleft())
+
+
+def _with_next(units: Iterable[Unit]) -> Iterator[tuple[Unit, Unit | None]]:
+    rest = iter(units)
+    unit = next(rest, None)
+    while unit is not None:
+        then = next(rest, None)
+        yield unit, then
+        unit = then
+
+
+_NO_SCORES = score_logits(np.empty((0, 1), np.float32), np.empty(0, np.int64))
+
+
+def _nothing() -> Answer:
+    return _NO_SCORES, None

@@ -1,0 +1,158 @@
+"""Blocks hold a stated number of bytes, and batches are the same whatever they hold."""
+
+from __future__ import annotations
+
+import time
+import weakref
+from collections.abc import Iterator
+from pathlib import Path
+from threading import Lock
+
+import numpy as np
+import pytest
+
+from beaufort.arrays import Bytes
+from beaufort.conditions import Condition
+from beaufort.datasets import Dataset
+from beaufort.evaluation import Setup, backends, blocks, evaluate, schedule, work
+from beaufort.evaluation.backends import Device, Threads
+from beaufort.evaluation.blocks import BLOCK, HELD, divisor_of_block
+from beaufort.models import Model, as_model
+from beaufort.store import FileStore
+from beaufort.testing._contracts import picture
+
+SIDE = 64
+IMAGE = SIDE * SIDE * 3
+CLASSES = 3
+
+
+class Counting:
+    """Pictures that know how many bytes of them are alive."""
+
+    def __init__(self) -> None:
+        self.alive = self.most = self.reads = 0
+        self._lock = Lock()
+
+    def read(self, index: int) -> Bytes:
+        image = picture(SIDE, SIDE, variant=index).copy()
+        with self._lock:
+            self.reads += 1
+            self.alive += image.nbytes
+            self.most = max(self.most, self.alive)
+        weakref.finalize(image, self._gone, image.nbytes)
+        return image
+
+    def _gone(self, size: int) -> None:
+        with self._lock:
+            self.alive -= size
+
+    def contents(self, count: int) -> Iterator[object]:
+        return iter(())
+
+
+def dataset(pixels: Counting, count: int = 120) -> Dataset:
+    return Dataset(
+        "toys", tuple("abc"), [f"toys/{i}" for i in range(count)], np.arange(count) % CLASSES, pixels
+    )
+
+
+def model(calls: list[int]) -> Model:
+    def answer(images: np.ndarray) -> np.ndarray:
+        calls.append(len(images))
+        return images.reshape(len(images), -1)[:, :CLASSES].astype(np.float32)
+
+    return as_model(answer, name="toy", classes=CLASSES, version="1")
+
+
+CONDITIONS = [Condition.parse(text) for text in ("toys", "toys/contrast@2", "toys/fog@3")]
+
+
+@pytest.mark.parametrize("device", [None, "cpu"])
+def test_bytes_bound_a_block_and_change_nothing(
+    device: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if device is not None:
+        pytest.importorskip("torch", reason="torch is not installed")
+        monkeypatch.setattr(work, "choose_backend", lambda _models, setup, _jobs: Device(setup, device))
+    monkeypatch.setattr(schedule, "BLOCK", 60)
+    found = {}
+    for held in (HELD, 10 * IMAGE, 0):
+        monkeypatch.setattr(blocks, "HELD", held)
+        monkeypatch.setattr(backends, "HELD", held)
+        pixels, calls = Counting(), list[int]()
+        store = FileStore(tmp_path / str(held))
+        evaluate([model(calls)], CONDITIONS, dataset(pixels), store, jobs=2, batch_size=4)
+        rows = {key: store.read(cell).to_pylist() for key, cell in sorted(store.cells().items())}
+        found[held] = calls, rows
+        # What a block holds (two of them beside a device), what threads decode, and batches under way.
+        in_flight = (2 + 4 * 4) * IMAGE
+        assert pixels.most <= 2 * held + in_flight
+        again = held < 60 * IMAGE
+        assert (pixels.reads > 2 * 120) == again
+    assert found[HELD] == found[10 * IMAGE] == found[0]
+
+
+def test_batches_under_way_are_bounded_by_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blocks, "HELD", 0)
+    monkeypatch.setattr(backends, "_IN_FLIGHT", 10 * IMAGE)
+    pixels = Counting()
+    evaluate([model([])], CONDITIONS, dataset(pixels), tmp_path, jobs=12, batch_size=5)
+    assert pixels.most <= (10 + 5 + 5 + 12) * IMAGE
+
+
+def test_a_device_does_not_wait_for_pictures_it_can_do_without(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While the second batch is decoded, the first one is shown under all conditions."""
+    pytest.importorskip("torch", reason="torch is not installed")
+    calls: list[int] = []
+    waited: list[bool] = []
+
+    class Late(Counting):
+        def read(self, index: int) -> Bytes:
+            until = time.monotonic() + 5
+            while index >= 8 and len(calls) < len(CONDITIONS) - 1 and time.monotonic() < until:
+                time.sleep(0.01)
+            waited.append(time.monotonic() >= until)
+            return super().read(index)
+
+    monkeypatch.setattr(work, "choose_backend", lambda _models, setup, _jobs: Device(setup, "cpu"))
+    store, other = FileStore(tmp_path / "late"), FileStore(tmp_path / "plain")
+    monkeypatch.setattr(Device, "lag", 0)
+    evaluate([model(calls)], CONDITIONS, dataset(Late(), 20), store, batch_size=8, jobs=2)
+    assert not any(waited)
+    assert sorted(calls) == sorted(3 * [8, 8, 4])
+    evaluate([model([])], CONDITIONS, dataset(Counting(), 20), other, batch_size=8)
+    for cell in other.cells().values():
+        assert store.read(cell).equals(other.read(cell))
+
+
+def test_the_stated_bound() -> None:
+    """1,000 photos of 12 megapixels would be 36 GB."""
+    assert HELD == 2**30
+    assert BLOCK == 1000
+
+
+def test_automatic_batches_of_a_device_leave_no_smaller_one() -> None:
+    for most in range(1, 1200):
+        size = divisor_of_block(most)
+        assert BLOCK % size == 0
+        assert size <= max(1, most)
+    assert Device.batch_size(224 * 224 * 3) == 250
+    assert Device.batch_size(28 * 28) == 500
+    assert Threads.batch_size(224 * 224 * 3) == 16
+    assert Threads.batch_size(4000 * 3000 * 3) == Device.batch_size(12000 * 9000 * 3) == 1
+
+
+def test_where_blocks_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At multiples of a block, also after a run with another limit."""
+    monkeypatch.setattr(schedule, "BLOCK", 50)
+    calls: list[int] = []
+    evaluate([model(calls)], CONDITIONS[:1], dataset(Counting()), tmp_path, limit=60, batch_size=16)
+    evaluate([model(calls)], CONDITIONS[:1], dataset(Counting()), tmp_path, batch_size=16)
+    assert calls == [16, 16, 16, 2, 10, 16, 16, 8, 16, 4]
+
+
+def test_setup_has_pictures_made_ready() -> None:
+    setup = Setup(dataset(Counting()), 3, (), "cifar", 0)
+    assert np.array_equal(setup.pictures(1), picture(SIDE, SIDE, variant=1))

@@ -1,0 +1,233 @@
+"""Worker processes: the rows of one process, errors as there, and nothing left behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from multiprocessing import active_children
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from beaufort.datasets import Dataset, from_arrays, open_dataset
+from beaufort.errors import ImageFileError, OptionError, UnknownNameError
+from beaufort.evaluation import LazyModel, Progress, WorkerError, evaluate, plan, schedule
+from beaufort.models import Model, ModelError, as_model
+from beaufort.store import FileStore
+from beaufort.suites import Suite
+from beaufort.testing._contracts import picture
+
+CLASSES = 5
+SUITE = Suite(
+    name="small", version=1, dataset="toys", scale="cifar", corruptions=("fog", "contrast"), severities=(1, 4)
+)
+
+
+@pytest.fixture(autouse=True)
+def _importable(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Workers find the models of this file."""
+    monkeypatch.syspath_prepend(str(Path(__file__).parent))
+    monkeypatch.setattr(schedule, "BLOCK", 16)
+
+
+def dataset(count: int = 40) -> Dataset:
+    images = np.stack([picture(32, 32, variant=i) for i in range(count)])
+    return from_arrays("toys", images, np.arange(count) % CLASSES)
+
+
+def brightness(images: np.ndarray) -> np.ndarray:
+    return images.reshape(len(images), -1)[:, :CLASSES].astype(np.float32)
+
+
+def model() -> Model:
+    return as_model(brightness, name="bright", classes=CLASSES, version="1")
+
+
+def broken() -> Model:
+    return as_model(lambda images: images, name="broken", classes=CLASSES, version="1")
+
+
+def suicidal() -> Model:
+    def answer(images: np.ndarray) -> np.ndarray:
+        os.kill(os.getpid(), signal.SIGKILL)
+        return images
+
+    return as_model(answer, name="suicidal", classes=CLASSES, version="1")
+
+
+def slow() -> Model:
+    def answer(images: np.ndarray) -> np.ndarray:
+        time.sleep(0.2)
+        return brightness(images)
+
+    return as_model(answer, name="slow", classes=CLASSES, version="1")
+
+
+def rows(store: FileStore) -> dict[str, list[dict[str, object]]]:
+    return {key: store.read(cell).to_pylist() for key, cell in sorted(store.cells().items())}
+
+
+def test_the_rows_of_one_process(tmp_path: Path) -> None:
+    seen: list[Progress] = []
+    models = ["python:test_processes:model", "demo:digits"]
+    one = evaluate(models, SUITE, dataset(), tmp_path / "one", batch_size=8)
+    two = evaluate(
+        models, SUITE, dataset(), tmp_path / "two", batch_size=8, processes=2, progress=seen.append
+    )
+    assert one.results == two.results
+    assert rows(FileStore(tmp_path / "one")) == rows(FileStore(tmp_path / "two"))
+    assert [progress.done for progress in seen] == sorted(progress.done for progress in seen)
+    assert seen[-1].done == seen[-1].total == 2 * 5 * 40
+    again = evaluate(models, SUITE, dataset(), tmp_path / "two", processes=2)
+    assert all(result.reused for result in again.results)
+    assert not active_children()
+
+
+def test_a_model_object_that_can_be_pickled(tmp_path: Path) -> None:
+    found = evaluate([model()], SUITE, dataset(), "memory://processes", processes=1)
+    assert all(result.images == 40 for result in found.results)
+
+
+def test_a_model_object_that_cannot_be_pickled(tmp_path: Path) -> None:
+    with pytest.raises(OptionError, match=r"must be given as text.*slow cannot"):
+        evaluate([slow()], SUITE, dataset(), tmp_path, processes=2)
+    with pytest.raises(OptionError, match="processes must be a whole number from 1, got 0"):
+        evaluate([model()], SUITE, dataset(), tmp_path, processes=0)
+
+
+def test_an_error_is_that_of_one_process(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match="broken answered"):
+        evaluate(["python:test_processes:broken"], SUITE, dataset(), tmp_path, processes=2)
+    for i in range(20):
+        file = tmp_path / "data" / f"class{i % 5}" / f"{i:02}.png"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(picture(32, 32, variant=i)).save(file)
+    bad = tmp_path / "data" / "class1" / "06.png"
+    bad.write_bytes(bad.read_bytes()[:100])
+    models = ["python:test_processes:model"]
+    with pytest.raises(ImageFileError):
+        evaluate(
+            models, SUITE, open_dataset(str(tmp_path / "data"), strict=True), tmp_path / "a", processes=2
+        )
+    found = evaluate(models, SUITE, str(tmp_path / "data"), tmp_path / "b", processes=2)
+    assert [problem.id for problem in found.problems] == ["class1/06.png"]
+    assert all((result.images, result.unread) == (19, 1) for result in found.results)
+    assert not active_children()
+
+
+def test_a_worker_that_dies_is_told(tmp_path: Path) -> None:
+    with pytest.raises(WorkerError, match="ended by the signal SIGKILL before its work was done"):
+        evaluate(["python:test_processes:suicidal"], SUITE, dataset(), tmp_path, processes=2)
+    assert not active_children()
+
+
+def test_a_worker_that_is_killed(tmp_path: Path) -> None:
+    """What was stored stays, and the rest is done later."""
+    batches = 0
+
+    def kill(progress: Progress) -> None:
+        nonlocal batches
+        batches += 1
+        if batches == 12:
+            active_children()[0].kill()
+
+    models = ["python:test_processes:slow"]
+    with pytest.raises(WorkerError, match="SIGKILL"):
+        evaluate(models, SUITE, dataset(), tmp_path / "a", batch_size=8, processes=2, progress=kill)
+    assert not active_children()
+    store = FileStore(tmp_path / "a")
+    assert store.pieces()
+    assert not store.verify()
+    evaluate(models, SUITE, dataset(), tmp_path / "a", batch_size=8, processes=2)
+    evaluate(["python:test_processes:slow"], SUITE, dataset(), tmp_path / "b", batch_size=8)
+    assert rows(store) == rows(FileStore(tmp_path / "b"))
+
+
+INTERRUPTED = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from beaufort.evaluation import evaluate, schedule
+schedule.BLOCK = 16
+import test_processes as t
+def seen(progress):
+    print("answer", flush=True)
+models = ["python:test_processes:slow"]
+evaluate(models, t.SUITE, t.dataset(), sys.argv[2], batch_size=8, processes=2, progress=seen)
+"""
+
+
+def test_ctrl_c_is_clean(tmp_path: Path) -> None:
+    """One KeyboardInterrupt, of the process that was started; no worker stays, no draft does."""
+    command = [sys.executable, "-c", INTERRUPTED, str(Path(__file__).parent), str(tmp_path / "store")]
+    child = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    assert child.stdout
+    for _ in range(10):
+        assert child.stdout.readline() == "answer\n"
+    os.killpg(child.pid, signal.SIGINT)  # as a terminal does: to all of them
+    _, errors = child.communicate(timeout=60)
+    assert child.returncode != 0
+    assert errors.count("Traceback") == 1
+    assert errors.rstrip().endswith("KeyboardInterrupt")
+    until = time.monotonic() + 10
+    while _lives(child.pid):
+        assert time.monotonic() < until
+        time.sleep(0.1)
+    assert not FileStore(tmp_path / "store").verify()
+
+
+def _lives(group: int) -> bool:
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def test_libraries_use_one_thread_in_a_worker(tmp_path: Path) -> None:
+    before = os.environ.get("NUMBA_NUM_THREADS")
+    found = evaluate([LazyModel("python:test_processes:threads")], SUITE, dataset(), tmp_path, processes=1)
+    assert len(found.results) == 5
+    assert os.environ.get("NUMBA_NUM_THREADS") == before
+
+
+def threads() -> Model:
+    def answer(images: np.ndarray) -> np.ndarray:
+        import cv2
+
+        assert cv2.getNumThreads() == 1
+        for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"):
+            assert os.environ[name] == "1"
+        return brightness(images)
+
+    return as_model(answer, name="threads", classes=CLASSES, version="1")
+
+
+def test_models_are_loaded_when_they_are_needed(tmp_path: Path) -> None:
+    lazy = LazyModel("python:test_processes:never")
+    with pytest.raises(OptionError, match="no image to evaluate on"):
+        plan([lazy], SUITE, dataset(), tmp_path, limit=0)
+    with pytest.raises(UnknownNameError, match="nosuch"):
+        plan([lazy], "nosuch", dataset(), tmp_path)
+    with pytest.raises(AssertionError, match="nobody needs it"):
+        plan([lazy], SUITE, dataset(), tmp_path)
+    one = LazyModel("demo:digits", {"name": "one"}).for_one_thread()
+    assert one.options == {"name": "one", "threads": 1}
+    assert LazyModel("https://host/classify").for_one_thread().options == {}
+
+
+def never() -> Model:
+    raise AssertionError("nobody needs it")
+
+
+def test_threads_of_the_parent_end() -> None:
+    before = threading.active_count()
+    evaluate([model()], SUITE, dataset(), "memory://ends", processes=1)
+    assert threading.active_count() <= before
