@@ -39,6 +39,8 @@ class Command:
     look: Callable[[Path], Seen]
     store: str | None = None
     """The store in the folder that must be without a fault after it was tidied up."""
+    steps: bool = True
+    """Whether its steps can be counted; else it is killed at random only."""
 
     def given(self, folder: Path) -> list[str]:
         """The arguments for one folder."""
@@ -170,5 +172,12 @@ COMMANDS: dict[str, Command] = {
         files_in,
     ),
     "run": Command(_for_run, (*_RUN, "--store", "{}/store", "--jobs", "1"), rows_in("store"), "store"),
+    "run --processes 2": Command(
+        _for_run,
+        (*_RUN, "--store", "{}/store", "--processes", "2"),
+        rows_in("store"),
+        "store",
+        steps=False,  # its workers write too: they are not watched, and outlive the kill for a moment
+    ),
 }
 """Those with few steps first."""

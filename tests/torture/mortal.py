@@ -23,7 +23,7 @@ import numba
 from typer.testing import CliRunner
 
 from beaufort.cli._app import app, main
-from beaufort.evaluation import run
+from beaufort.evaluation import schedule
 
 __all__ = ["ENVIRONMENT"]
 
@@ -102,7 +102,7 @@ class Writer(io.BufferedWriter):
 
 def carry_out(arguments: list[str], folder: str, step: int, output: str) -> None:
     """Carry out a command in this process, and end."""
-    run.BLOCK = BLOCK  # type: ignore[misc]
+    schedule.BLOCK = BLOCK  # type: ignore[misc]
     descriptor = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     for stream in (1, 2):
         os.dup2(descriptor, stream)

@@ -48,16 +48,19 @@ class Task:
 def kills_at_every_step(task: Task) -> Iterator[Row]:
     """Each command killed before each of its steps; with a smaller share, before some of them."""
     stride = max(1, round(1 / task.share))
-    return _killing(task, "at a step", lambda bench, row: bench.every_step(row, stride=stride))
+    names = [name for name, command in COMMANDS.items() if command.steps]
+    return _killing(task, "at a step", names, lambda bench, row: bench.every_step(row, stride=stride))
 
 
 def kills_at_random(task: Task) -> Iterator[Row]:
     """Each command killed at any time."""
     count = task.some(25)
-    return _killing(task, "at random", lambda bench, row: bench.at_random(row, count, seed=task.seed))
+    return _killing(
+        task, "at random", list(COMMANDS), lambda bench, row: bench.at_random(row, count, seed=task.seed)
+    )
 
 
-def _killing(task: Task, when: str, kill: Callable[[Bench, Row], None]) -> Iterator[Row]:
+def _killing(task: Task, when: str, names: list[str], kill: Callable[[Bench, Row], None]) -> Iterator[Row]:
     def one(name: str, left: int) -> Row:
         now = time.monotonic()
         row = Row(f"`{name}` killed {when}, then resumed", now + (task.until - now) * min(1, _AT_ONCE / left))
@@ -66,7 +69,7 @@ def _killing(task: Task, when: str, kill: Callable[[Bench, Row], None]) -> Itera
         return row.end()
 
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        yield from pool.map(one, COMMANDS, range(len(COMMANDS), 0, -1))
+        yield from pool.map(one, names, range(len(names), 0, -1))
 
 
 def bits_of_made_stores(task: Task) -> Iterator[Row]:

@@ -124,7 +124,7 @@ def export(
     output: Annotated[Path, typer.Argument(help="A file that ends in .csv, .parquet or .json.")],
     sql: Annotated[
         str, typer.Option(help="Which rows; a question as for `beaufort query`.")
-    ] = "select * from cells",
+    ] = "select * from cells order by model, condition, fingerprint",
     unsafe: Unsafe = False,
 ) -> None:
     """Write the answer to a question into one file: the summary of all cells if nothing else is asked.
