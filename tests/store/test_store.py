@@ -165,7 +165,7 @@ def test_a_full_disk_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.M
 
 def test_a_read_only_store_is_told(tmp_path: Path) -> None:
     (tmp_path / "store").write_text("a file, not a folder")
-    with pytest.raises(StoreError, match="cannot be written"):
+    with pytest.raises(StoreError, match="must be a folder"):
         FileStore(tmp_path / "store").write(cell(), 0, answers(0, 20))
 
 
