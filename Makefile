@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test lint types docs bench kill kernels clean
+.PHONY: demo test lint types docs bench kill torture kernels clean
 
 demo: $(VENV)/core  ## a small classifier on all of MNIST-C: its table, and its report in demo/
 	$(BIN)/beaufort demo --output demo
@@ -33,11 +33,14 @@ bench: $(VENV)/core  ## how fast the corruptions are, beside imagecorruptions, a
 kill: $(VENV)/dev  ## two hundred kills of a run, at random times
 	BEAUFORT_KILLS=200 $(BIN)/python -m pytest tests/evaluation -k kill
 
+torture: $(VENV)/dev  ## kills, damage, hostile files and services, crowds, in twenty minutes: docs/reliability.md
+	$(BIN)/python -m tests.torture --output torture.md
+
 kernels: $(VENV)/dev  ## every Triton kernel in Triton's interpreter, without a GPU; takes minutes
 	TRITON_INTERPRET=1 BEAUFORT_KERNELS=1 $(BIN)/python -m pytest -n auto tests/ops -k kernel
 
 clean:
-	rm -rf $(VENV) .venv-bench demo site docs/assets/gallery docs/assets/gallery-mnist
+	rm -rf $(VENV) .venv-bench demo site torture.md docs/assets/gallery docs/assets/gallery-mnist
 
 $(VENV)/python:
 	$(PYTHON) -m venv $(VENV)

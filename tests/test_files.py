@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from beaufort import files as files_module
-from beaufort.files import draft, is_leftover, put_in_place, remove_leftover, write_bytes
+from beaufort.errors import OptionError
+from beaufort.files import draft, is_leftover, put_in_place, remove_leftover, write_bytes, write_output
 
 
 def test_a_file_appears_with_its_folders(tmp_path: Path) -> None:
@@ -116,3 +117,22 @@ def test_a_file_system_that_cannot_sync_folders(
     else:
         with pytest.raises(OSError, match="Input/output"):
             write_bytes(tmp_path / "a", b"content")
+
+
+def test_an_output_takes_away_what_killed_processes_left(tmp_path: Path) -> None:
+    left = tmp_path / f".beaufort-{files_module._HOST}-{2**22 + 1}-{'0' * 8}-0.part"
+    left.write_bytes(b"half")
+    write_output(tmp_path / "page.html", b"whole")
+    assert [path.name for path in tmp_path.iterdir()] == ["page.html"]
+
+
+def test_an_output_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OptionError, match=r"page\.html cannot be written \(No space left on device\)"):
+        write_output(tmp_path / "page.html", b"whole")
+    with pytest.raises(OptionError, match="output must be a file, got the folder"):
+        write_output(tmp_path, b"whole")
+    assert not list(tmp_path.iterdir())

@@ -19,6 +19,8 @@ from pathlib import Path
 from typing import BinaryIO
 from zlib import crc32
 
+from beaufort.errors import OptionError
+
 __all__ = [
     "draft",
     "is_in_use",
@@ -28,6 +30,7 @@ __all__ = [
     "remove_leftovers",
     "sync_folder",
     "write_bytes",
+    "write_output",
 ]
 
 
@@ -85,6 +88,17 @@ def write_bytes(path: Path, content: bytes) -> None:
         file.write(content)
 
 
+def write_output(path: Path, content: bytes) -> None:
+    """Put a file that somebody named into place, and delete what killed processes left beside it."""
+    if path.is_dir():
+        raise OptionError(f"output must be a file, got the folder {path}")
+    remove_leftovers(path.parent)
+    try:
+        write_bytes(path, content)
+    except OSError as error:
+        raise OptionError(f"{path} cannot be written ({error.strerror or error})") from None
+
+
 def put_in_place(passing: Path, path: Path) -> None:
     """Give a file that is complete its real name; both are on the disk when this returns."""
     with passing.open("rb") as file:
@@ -133,7 +147,7 @@ def remove_leftover(path: Path) -> bool:
 
 def remove_leftovers(folder: Path) -> None:
     """Delete every draft directly in a folder that a process left behind."""
-    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+    with contextlib.suppress(OSError):  # they are in nobody's way
         for path in list(folder.iterdir()):
             remove_leftover(path)
 

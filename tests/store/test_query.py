@@ -9,7 +9,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
+from beaufort.cli._app import app
 from beaufort.store import FileStore, StoreError, connect, predictions, query, to_bytes
 from tests.torture.stores import answers, cell
 
@@ -147,6 +149,9 @@ sys.modules["duckdb"] = None
 sys.path.insert(0, sys.argv[2])
 import beaufort
 from beaufort.errors import MissingExtraError
+from typer.testing import CliRunner
+
+from beaufort.cli._app import app
 from beaufort.store import FileStore, query
 from tests.torture.stores import answers, cell
 store = FileStore(sys.argv[1])
@@ -166,3 +171,16 @@ except MissingExtraError as error:
         check=True,
     )
     assert done.stdout == "questions in SQL need DuckDB: pip install duckdb\n"
+
+
+def test_an_export_has_a_fixed_order(tmp_path: Path) -> None:
+    store = FileStore(tmp_path / "store")
+    for name in ("b", "c", "a"):
+        for severity in (3, 1, 2):
+            store.write(cell(name, severity=severity), 0, answers(0, 5))
+    done = CliRunner().invoke(app, ["store", "export", store.location, str(tmp_path / "cells.json")])
+    assert done.exit_code == 0, done.output
+    rows = json.loads((tmp_path / "cells.json").read_text())
+    names = [(row["model"], row["condition"]) for row in rows]
+    assert names == sorted(names)
+    assert len(names) == 9

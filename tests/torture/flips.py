@@ -43,13 +43,25 @@ def flipped(path: Path, bit: int) -> bytes:
 
 
 def flip_bits(
-    root: Path, questions: dict[str, Question], each: int, *, seed: int = 0, pattern: str = "*"
+    root: Path,
+    questions: dict[str, Question],
+    each: int,
+    *,
+    seed: int = 0,
+    pattern: str = "*",
+    heal: Callable[[], object] | None = None,
+    goes_on: Callable[[], bool] = lambda: True,
 ) -> Flips:
-    """Flip `each` bits of every file of a store, one at a time, and ask every question each time."""
+    """Flip `each` bits of every file of a store, one at a time, and ask every question each time.
+
+    With `heal`, which fills the store again, every answer must then be right, and nothing be at fault.
+    """
     store, rng, found = FileStore(root), random.Random(seed), Flips()
     right = {name: ask(store) for name, ask in questions.items()}
     for path in sorted(path for path in root.rglob(pattern) if path.is_file()):
         for bit in _places(path, each, rng):
+            if not goes_on() or found.wrong:
+                return found
             before, state = flipped(path, bit), path.stat()
             found.tried += 1
             what = f"{path.relative_to(root)} bit {bit}"
@@ -57,6 +69,10 @@ def flip_bits(
                 found.unseen.append(what)
             for name, ask in questions.items():
                 _ask(found, f"{name}, {what}", path, lambda ask=ask: ask(store), right[name])
+            if heal is not None:
+                heal()
+                if any(ask(store) != right[name] for name, ask in questions.items()) or store.verify():
+                    found.wrong.append(f"{what}: not healed")
             path.write_bytes(before)
             os.utime(path, ns=(state.st_atime_ns, state.st_mtime_ns))
     return found

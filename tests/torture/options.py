@@ -11,7 +11,7 @@ import numpy as np
 from beaufort.errors import BeaufortError
 from beaufort.models import adapters, load_model
 from beaufort.models.options import Changes
-from torture.service import Outcome
+from tests.torture.service import Outcome
 
 __all__ = ["VALUES", "load_with"]
 

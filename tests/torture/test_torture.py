@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent.parent))  # for the package torture
-
-from torture import files, options, service
+from tests.torture import files, options, service
 
 
 @pytest.fixture(autouse=True)

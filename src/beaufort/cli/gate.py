@@ -132,12 +132,12 @@ def _summary_file() -> Path:
 
 
 def _write(verdict: Verdict, junit: Path | None, summary: Path | None) -> None:
-    from beaufort.files import write_bytes
+    from beaufort.files import write_output
     from beaufort.report.verdict import verdict_junit, verdict_markdown
 
     try:
         if junit is not None:
-            write_bytes(junit, verdict_junit(verdict))
+            write_output(junit, verdict_junit(verdict))
         if summary is not None:
             with summary.open("a", encoding="utf-8") as file:
                 file.write(verdict_markdown(verdict))

@@ -124,7 +124,7 @@ def export(
     output: Annotated[Path, typer.Argument(help="A file that ends in .csv, .parquet or .json.")],
     sql: Annotated[
         str, typer.Option(help="Which rows; a question as for `beaufort query`.")
-    ] = "select * from cells",
+    ] = "select * from cells order by model, condition, fingerprint",
     unsafe: Unsafe = False,
 ) -> None:
     """Write the answer to a question into one file: the summary of all cells if nothing else is asked.
@@ -132,14 +132,14 @@ def export(
     `beaufort store export results summary.csv`
     """
     from beaufort.errors import OptionError
-    from beaufort.files import write_bytes
+    from beaufort.files import write_output
     from beaufort.store import FileStore, to_bytes
     from beaufort.store import query as ask
 
     if output.suffix not in (".csv", ".parquet", ".json"):
         raise OptionError(f"the output must end in .csv, .parquet or .json, got {output}")
     answer = ask(FileStore(store), sql, unsafe=unsafe)
-    write_bytes(output, to_bytes(answer, output.suffix))
+    write_output(output, to_bytes(answer, output.suffix))
     typer.echo(f"{answer.num_rows} rows written to {printable(output)}")
 
 

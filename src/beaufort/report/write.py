@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from beaufort.errors import OptionError, UnknownNameError
-from beaufort.files import write_bytes
+from beaufort.files import write_output
 from beaufort.registry import unknown
 from beaufort.report.card import to_card
 from beaufort.report.examples import Examples
@@ -70,10 +70,7 @@ def write_report(
             f"the page of {len(scores.models)} models would have {len(content) / 1e6:.1f} MB, and "
             f"{MOST_BYTES / 1e6:.0f} is the most; name fewer with --model, or leave out the pictures"
         )
-    try:
-        write_bytes(target, content)
-    except OSError as error:
-        raise OptionError(f"{target} cannot be written ({error.strerror or error})") from None
+    write_output(target, content)
     return target
 
 

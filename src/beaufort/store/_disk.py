@@ -54,11 +54,20 @@ class Disk:
         """Whether there is a file or folder."""
         return bool(os.path.lexists(self.full(path)) if self.local else self._fs.exists(self.full(path)))
 
+    def is_folder(self, path: str) -> bool:
+        """Whether there is a folder; a link that leads nowhere is none."""
+        return Path(self.full(path)).is_dir() if self.local else self.exists(path)
+
     def is_empty(self) -> bool:
         """Whether the folder is not there, or has nothing in it."""
+        self._check_root()
         if self.local:
             return not Path(self._root).exists() or not any(Path(self._root).iterdir())
         return not self._fs.exists(self._root) or not self._fs.ls(self._root)
+
+    def _check_root(self) -> None:
+        if self.local and os.path.lexists(self._root) and not Path(self._root).is_dir():
+            raise StoreError(f"a store must be a folder, got the file or broken link {self.location}")
 
     # Reading
 
@@ -176,6 +185,7 @@ class Disk:
             if not self.local:
                 self._fs.pipe_file(self.full(path), content)
                 return
+            self._check_root()
             if self._written and not Path(self._root).is_dir():
                 raise StoreError(f"{path} was not kept: the store {self.location} was removed meanwhile")
             write_bytes(Path(self.full(path)), content)
@@ -183,7 +193,8 @@ class Disk:
         except StoreError:
             raise
         except Exception as error:
-            raise StoreError(f"{path} cannot be written to {self.location}: {error}") from error
+            reason = getattr(error, "strerror", None) or error  # without the passing name of a draft
+            raise StoreError(f"{path} cannot be written to {self.location}: {reason}") from error
 
     def remove(self, path: str) -> None:
         """Delete a file; that it is gone already is fine."""

@@ -62,7 +62,13 @@ class FileStore:
 
     def check_exists(self) -> None:
         """Raise an error if there is no store: a mistyped name must not pass for an empty one."""
-        if not any(self.disk.exists(folder) for folder in (PREDICTIONS, RUNS)):
+        there = [folder for folder in (PREDICTIONS, RUNS) if self.disk.exists(folder)]
+        if broken := [folder for folder in there if not self.disk.is_folder(folder)]:
+            raise StoreError(
+                f"{' and '.join(broken)} of {self.location} must be a folder, got a file or a link that "
+                "leads nowhere; is a disk not mounted?"
+            )
+        if not there:
             raise StoreError(
                 f"{self.location} is not a store: it has no folder {PREDICTIONS!r}; check the name, or "
                 f"make one with `beaufort run --store {self.location}`"

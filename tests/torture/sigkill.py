@@ -1,0 +1,195 @@
+"""SIGKILL for every command that writes: at each step that the disk can see, and at random times.
+
+After a kill nothing that was there is gone, nothing is half there, and no row is read twice. Then the same
+command, undisturbed, gives what it would have given without the kill.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from beaufort.files import is_leftover
+from beaufort.store import FileStore
+from tests.torture.commands import COMMANDS, Command, Seen
+from tests.torture.mortal import ENVIRONMENT
+from tests.torture.table import Row
+
+__all__ = ["Bench"]
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+LONGEST_S = 120
+
+
+class Bench:
+    """A command to be killed again and again, from the same beginning."""
+
+    def __init__(self, name: str, folder: Path) -> None:
+        self.name, self.folder = name, folder
+        self.command: Command = COMMANDS[name]
+        self.output = folder / "said"
+        shutil.rmtree(folder, ignore_errors=True)
+        (folder / "begin").mkdir(parents=True)
+        self.command.prepare(folder / "begin")
+        self._server = subprocess.Popen(
+            [sys.executable, "-m", "tests.torture.mortal"],
+            cwd=ROOT,
+            env=os.environ | ENVIRONMENT | {"BEAUFORT_CACHE": str(folder / "cache")},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self.threads = self._answer()
+        self.work = folder / "work"
+        self._begin()
+        self.before = self.command.look(self.work)
+        self.seconds = 0.0
+        for _ in range(2):  # the second time kernels are compiled
+            self._begin()
+            begin = time.monotonic()
+            if wrong := self._ends_well(self._run()):
+                raise AssertionError(f"{name} without a kill: {wrong}")
+            self.seconds = time.monotonic() - begin
+        self.after = self.command.look(self.work)
+
+    def close(self) -> None:
+        """Let the process go."""
+        self._server.communicate()
+
+    def __enter__(self) -> Bench:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # Killing
+
+    def every_step(self, row: Row, *, stride: int = 1, first: int = 1) -> None:
+        """Kill the command before its first step, its second, and so on, until it ends by itself."""
+        step = first
+        while row.goes_on():
+            self._begin()
+            code = self._run(step=step)
+            if code != -signal.SIGKILL:
+                if wrong := self._ends_well(code):
+                    row.uncaught(f"{self.name}, not killed: {wrong}")
+                return
+            at = (self.folder / "said.step").read_text().replace(str(self.work), "")
+            row.count += 1
+            self._judge(row, f"{self.name} --step {step} ({at})")
+            step += stride
+
+    def at_random(self, row: Row, count: int, *, seed: int) -> None:
+        """Kill the command up to three times in a row, each at any moment."""
+        for number in range(count):
+            if not row.goes_on():
+                return
+            rng = random.Random(f"{seed}/{self.name}/{number}")
+            self._begin()
+            for _ in range(rng.randint(1, 3)):
+                if self._run(after=rng.uniform(0, self.seconds)) == -signal.SIGKILL:
+                    row.count += 1
+                else:  # it was quicker than it was at first
+                    self.seconds *= 0.9
+                self._whole(row, f"{self.name} --seed {seed}, {number}")
+            self._resumed(row, f"{self.name} --seed {seed}, {number}")
+
+    def _begin(self) -> None:
+        shutil.rmtree(self.work, ignore_errors=True)
+        shutil.copytree(self.folder / "begin", self.work)
+
+    def _run(self, *, step: int = 0, after: float | None = None) -> int:
+        arguments = self.command.given(self.work)
+        asked = {"arguments": arguments, "folder": f"{self.work}/", "step": step, "output": str(self.output)}
+        assert self._server.stdin
+        self._server.stdin.write(json.dumps(asked) + "\n")
+        self._server.stdin.flush()
+        child = self._answer()
+        timer = threading.Timer(LONGEST_S if after is None else after, _kill, (child,))
+        timer.start()
+        code = self._answer()
+        timer.cancel()
+        return code
+
+    def _answer(self) -> int:
+        assert self._server.stdout
+        return int(self._server.stdout.readline())
+
+    # Judging
+
+    def _judge(self, row: Row, told: str) -> None:
+        self._whole(row, told)
+        self._resumed(row, told)
+
+    def _whole(self, row: Row, told: str) -> None:
+        """What was there is there, or what comes in its place; nothing else is."""
+        with self._caught(row, f"{told}, after the kill"):
+            seen = self.command.look(self.work)
+            things = seen.things
+            lost = [
+                key for key, was in self.before.things.items() if things.get(key) not in self._may(key, was)
+            ]
+            lost = [key for key in lost if key in self.after.things or key in things]
+            odd = [
+                key for key in things.keys() - self.before.things.keys() if things[key] not in self._may(key)
+            ]
+            self._count(row, f"{told}, after the kill", [*lost, *odd], seen)
+
+    def _may(self, key: object, *others: object) -> tuple[object, ...]:
+        """What a thing may be: as it was, or as it will be."""
+        return (*others, self.after.things[key]) if key in self.after.things else others
+
+    def _resumed(self, row: Row, told: str) -> None:
+        """The same command again gives what it gives without a kill."""
+        told = f"{told}, then again"
+        if wrong := self._ends_well(self._run()):
+            row.uncaught(f"{told}: {wrong}")
+            return
+        with self._caught(row, told):
+            seen = self.command.look(self.work)
+            keys = seen.things.keys() | self.after.things.keys()
+            self._count(row, told, [k for k in keys if seen.things.get(k) != self.after.things.get(k)], seen)
+            if self.command.store is not None:
+                self._tidied(row, told)
+            elif left := [path.name for path in self.work.rglob(".*") if is_leftover(path.name)]:
+                row.loss(f"{told}: {left} is left")
+
+    def _tidied(self, row: Row, told: str) -> None:
+        store = FileStore(self.work / str(self.command.store))
+        store.collect()
+        if faults := store.verify():
+            row.loss(f"{told}, tidied up: {faults}")
+        if self.command.look(self.work).things != self.after.things:
+            row.loss(f"{told}, tidied up: other rows")
+
+    def _count(self, row: Row, told: str, wrong: list[object], seen: Seen) -> None:
+        if wrong:
+            row.loss(f"{told}: {len(wrong)} are missing or wrong, as {wrong[0]}")
+        if seen.doubles:
+            row.double(f"{told}: {seen.doubles} too many")
+
+    @contextlib.contextmanager
+    def _caught(self, row: Row, told: str) -> Iterator[None]:
+        try:
+            yield
+        except Exception as error:
+            row.uncaught(f"{told}: {type(error).__name__}: {error}")
+
+    def _ends_well(self, code: int) -> str:
+        said = self.output.read_text(errors="replace")
+        return "" if code == 0 and "Traceback" not in said else f"exit code {code}: {said[-1500:]}"
+
+
+def _kill(process: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(process, signal.SIGKILL)
