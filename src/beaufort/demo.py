@@ -91,7 +91,7 @@ def run_demo(
     store = folder / "results"
     say(f"showing {sample.data} to {sample.model} under every condition of {sample.suite}")
     evaluate([sample.model], sample.suite, sample.data, store, progress=progress)
-    say("resampling images for the intervals, drawing the page")
+    say("working out the intervals, drawing the page")
     scores = score(open_results(str(store), suite=sample.suite))
     examples = examples_of_data(scores, sample.data)
     report = write_report(scores, folder / "report.html", examples=examples)
