@@ -231,7 +231,13 @@ def many(tmp_path: Path) -> Path:
 
 def stop_midway(arguments: list[str], out: Path, number: signal.Signals) -> subprocess.CompletedProcess[str]:
     """Start a command, send it a signal when some of its outputs are there."""
-    process = subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        arguments,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a background job ignores it
+    )
     deadline = time.monotonic() + 60
     while len(list(out.rglob("*.png"))) < 10:
         assert process.poll() is None

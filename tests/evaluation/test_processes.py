@@ -166,7 +166,12 @@ def test_ctrl_c_is_clean(tmp_path: Path) -> None:
     """One KeyboardInterrupt, of the process that was started; no worker stays, no draft does."""
     command = [sys.executable, "-c", INTERRUPTED, str(Path(__file__).parent), str(tmp_path / "store")]
     child = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a background job ignores it
     )
     assert child.stdout
     for _ in range(10):

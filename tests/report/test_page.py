@@ -19,7 +19,6 @@ from beaufort.report.classes import find_worst_classes
 from beaufort.report.curves import baseline_errors, mean_curves
 from beaufort.report.headline import about, headline
 from beaufort.report.made import _command, made, without_folders
-from beaufort.report.tidy import to_csv
 from beaufort.results import Scores
 from beaufort.suites import get_suite
 
@@ -265,8 +264,3 @@ def test_secrets_of_old_records_are_not_shown() -> None:
     assert _command(words) == "beaufort run --model http://h/c --set token=… --store=s3://b".replace(
         "token=…", "'token=…'"
     )
-
-
-def test_names_are_no_formulas(scores: Scores) -> None:
-    model = replace(scores.models[0], model="=HYPERLINK(1)")
-    assert "\n'=HYPERLINK(1)," in to_csv(replace(scores, models=(model,)))
