@@ -236,7 +236,7 @@ def stop_midway(arguments: list[str], out: Path, number: signal.Signals) -> subp
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a background job ignores it
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509  a background job ignores it
     )
     deadline = time.monotonic() + 60
     while len(list(out.rglob("*.png"))) < 10:
