@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from beaufort.store import (
+    AnswerScores,
     PredictionsError,
-    Scores,
     correct,
     join_scores,
     predictions,
@@ -93,7 +93,7 @@ def test_what_looks_like_probabilities() -> None:
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
 
 
-def same(host: Scores, device: Scores) -> None:
+def same(host: AnswerScores, device: AnswerScores) -> None:
     assert np.array_equal(host.usable, device.usable)
     rows = host.usable  # of the others, nothing is said
     assert np.array_equal(host.top[rows], device.top[rows])

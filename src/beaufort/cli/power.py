@@ -12,7 +12,7 @@ from beaufort.cli._options import ClusterBy, Json, ResultSeed, column
 from beaufort.errors import OptionError
 
 if TYPE_CHECKING:
-    from beaufort.results import Plan, Spread
+    from beaufort.results import ImagePlan, Spread
     from beaufort.suites import Suite
 
 __all__ = ["power"]
@@ -127,7 +127,7 @@ def _share(percent: float | None) -> float | None:
     return None if percent is None else percent / 100
 
 
-def _told(plan: Plan, spread: Spread, suite: Suite) -> str:
+def _told(plan: ImagePlan, spread: Spread, suite: Suite) -> str:
     from beaufort.metrics import metrics
 
     title = metrics[plan.metric].title
@@ -163,7 +163,7 @@ def _points(share: float) -> str:
     return f"{100 * share:g} point{'s' * (round(100 * share, 9) != 1)}"
 
 
-def _as_dict(plan: Plan, spread: Spread, suite: Suite) -> dict[str, object]:
+def _as_dict(plan: ImagePlan, spread: Spread, suite: Suite) -> dict[str, object]:
     return {
         "suite": str(suite),
         **vars(plan),

@@ -26,7 +26,7 @@ from beaufort.evaluation.plan import Setup
 from beaufort.labels import LabelSpace
 from beaufort.models import Model
 from beaufort.models.network import Network
-from beaufort.store import Scores, look_like_shares, score_logits, score_tensor, unpack
+from beaufort.store import AnswerScores, look_like_shares, score_logits, score_tensor, unpack
 
 __all__ = ["Answer", "Backend", "Device", "DeviceError", "Threads", "ask", "choose_backend"]
 
@@ -36,7 +36,7 @@ _IN_FLIGHT = 1 << 28
 _TURN_S = 0.0005
 """How long a thread may keep the one that feeds a device waiting for the interpreter."""
 
-Answer = tuple[Scores, NDArray[np.float32] | None]
+Answer = tuple[AnswerScores, NDArray[np.float32] | None]
 """What is kept of the answers to a batch, and the logits if they are wanted."""
 
 
@@ -107,7 +107,7 @@ def ask(
     return lambda: (answer, logits if keep_logits else None)
 
 
-def _with_shares(scores: Scores, shares: NDArray[np.bool_] | None) -> Scores:
+def _with_shares(scores: AnswerScores, shares: NDArray[np.bool_] | None) -> AnswerScores:
     """Whether answers look like probabilities is asked of all outputs, not of those that are classes."""
     return scores if shares is None else scores._replace(shares=shares)
 

@@ -77,7 +77,7 @@ def run_until(
 
 def _look(plan: Plan, store: Store, precision: float, baseline: str | None, count: int) -> Stop:
     results = _results(plan, store, count)
-    scores = score(results, baseline=baseline, resamples=100)  # calibration is not looked at
+    scores = score(results, baseline=baseline, calibration=False)
     wanted = set(scores.suite.metrics) & set(scores.models[0].metrics) or {scores.headline}
     half_widths = {
         one.model: {name: value.half_width for name, value in one.metrics.items() if name in wanted}

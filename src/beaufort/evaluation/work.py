@@ -28,7 +28,7 @@ from beaufort.evaluation.lazy import LazyModel
 from beaufort.evaluation.plan import Range, Setup
 from beaufort.labels import NO_LABEL, LabelSpace
 from beaufort.models import Model
-from beaufort.store import Scores, correct, join_scores, score_logits, table_of, unanswered
+from beaufort.store import AnswerScores, correct, join_scores, score_logits, table_of, unanswered
 
 __all__ = ["Answered", "Job", "Made", "Message", "Note", "Unit", "work"]
 
@@ -182,7 +182,7 @@ class _Working:
         keep = self.job.keep_logits
         return ask(self.models[model], shown, truth, self.job.spaces[model], keep_logits=keep)
 
-    def table(self, batch: Batch, answers: list[Answer], model: int) -> tuple[Scores, pa.Table]:
+    def table(self, batch: Batch, answers: list[Answer], model: int) -> tuple[AnswerScores, pa.Table]:
         """The answers to a part, of which this is the last batch, with empty rows for images without one."""
         dataset, span = self.setup.dataset, batch.part.span
         lost = [place for place in range(*span) if batch.block.shape(place) is None]
@@ -203,7 +203,7 @@ class _Working:
             table = pa.concat_tables([table, empty]).take(order)
         return scores, table
 
-    def doubts(self, model: int, scores: Scores) -> Iterator[Note]:
+    def doubts(self, model: int, scores: AnswerScores) -> Iterator[Note]:
         """Say once of a model that it seems to give probabilities."""
         name = self.models[model].spec.name
         if name not in self.told and len(scores.shares) and scores.shares.all() and scores.top.shape[1] > 1:

@@ -14,7 +14,7 @@ from beaufort.results.join import join_results
 from beaufort.results.linear import Linear
 from beaufort.results.open import Results, ResultsError, Setting, Source, open_results
 from beaufort.results.pairs import Difference, Pairs
-from beaufort.results.power import Plan, plan_images
+from beaufort.results.power import ImagePlan, plan_images
 from beaufort.results.scores import ModelScores, Scores, score
 from beaufort.results.seeds import Seeds, SeedSpread
 from beaufort.results.spread import Spread, spread_of_accuracies, spread_of_results
@@ -31,10 +31,10 @@ __all__ = [
     "ConditionTest",
     "Difference",
     "GroupScores",
+    "ImagePlan",
     "Linear",
     "ModelScores",
     "Pairs",
-    "Plan",
     "Reference",
     "Results",
     "ResultsError",

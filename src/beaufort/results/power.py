@@ -10,14 +10,22 @@ from statistics import NormalDist
 from beaufort.errors import OptionError
 from beaufort.results.spread import ALIKE, DIFFER, Spread, spread_of_accuracies, spread_of_results
 
-__all__ = ["ALIKE", "DIFFER", "Plan", "Spread", "plan_images", "spread_of_accuracies", "spread_of_results"]
+__all__ = [
+    "ALIKE",
+    "DIFFER",
+    "ImagePlan",
+    "Spread",
+    "plan_images",
+    "spread_of_accuracies",
+    "spread_of_results",
+]
 
 _MOST = 10**9
 """More images than this are nobody's plan."""
 
 
 @dataclass(frozen=True)
-class Plan:
+class ImagePlan:
     """How many images, or clusters of them, are needed; None if a billion would not do."""
 
     metric: str
@@ -32,7 +40,7 @@ class Plan:
 
 def plan_images(
     spread: Spread, *, drop: float, max_drop: float = 0.01, probability: float = 0.8, level: float = 0.95
-) -> Plan:
+) -> ImagePlan:
     """How many images let a gate with `max_drop` give the right answer with some probability.
 
     Args:
@@ -52,7 +60,7 @@ def plan_images(
     ends = NormalDist().inv_cdf((1 + level) / 2), NormalDist().inv_cdf(probability)
     fails = _needed(spread.deviation(drop), drop - max_drop, drop - low, *ends)
     passes = _needed(spread.deviation(0.0), max_drop, high, *ends) if max_drop else None
-    return Plan(spread.metric, drop, max_drop, probability, fails, passes)
+    return ImagePlan(spread.metric, drop, max_drop, probability, fails, passes)
 
 
 def _needed(deviation: float, distance: float, worst: float, z: float, luck: float) -> int | None:

@@ -153,7 +153,8 @@ def score(
         notes = (*notes, *_missing(divisor, results.suite, columns))
     maker = _Maker(results, columns, divisor, units, groups, calibration, resamples, seed, level)
     forms = {name: maker.metrics(name, errors[name]) for name in names}
-    made = {name: maker.scores(name, answers[name], errors[name], forms[name]) for name in names}
+    under = {name: maker.each_form(name, errors[name], "error") for name in names}
+    made = {name: maker.scores(name, answers[name], errors[name], forms[name], under[name]) for name in names}
     pairs = Pairs(forms, level)
     headline = next(iter(forms[names[0]]))
     ranking = rank(
@@ -170,7 +171,7 @@ def score(
         tuple(ranking),
         pairs,
         spread_over_seeds(forms, seeds or {}, level),
-        {name: maker.each_form(name, errors[name], "error") for name in names},
+        under,
         count,
         count if units is None else units.count,
         level,
@@ -278,7 +279,15 @@ class _Maker:
             found = [self.united(form).estimate(self.level) for form in forms]
         return dict(zip(answers.conditions, found, strict=True))
 
-    def scores(self, name: str, answers: Answers, errors: Errors, forms: Mapping[str, Linear]) -> ModelScores:
+    def scores(
+        self,
+        name: str,
+        answers: Answers,
+        errors: Errors,
+        forms: Mapping[str, Linear],
+        under: Mapping[str, Linear],
+    ) -> ModelScores:
+        """The numbers of a model, from what each image adds to its metrics and to its errors."""
         accuracies = self.shares(answers, answers.correct)
         clean = next((value for condition, value in accuracies.items() if condition.clean), None)
         cell = next(iter(self.results.cells[name].values()))
@@ -290,7 +299,7 @@ class _Maker:
             unread=answers.unread,
             clean=clean,
             metrics={metric: form.estimate(self.level) for metric, form in forms.items()},
-            corruptions=self.each(name, errors, "error"),
+            corruptions={corruption: form.estimate(self.level) for corruption, form in under.items()},
             ce=self.each(name, errors, "ce"),
             relative_ce=self.each(name, errors, "relative_ce"),
             conditions=accuracies,

@@ -21,7 +21,7 @@ from beaufort.store.predictions import (
 )
 from beaufort.store.protocol import Store
 from beaufort.store.scores import (
-    Scores,
+    AnswerScores,
     correct,
     join_scores,
     look_like_shares,
@@ -33,6 +33,7 @@ from beaufort.store.sql import connect, query
 
 __all__ = [
     "TO_SET_ASIDE",
+    "AnswerScores",
     "Cell",
     "FaultyFileError",
     "FileStore",
@@ -42,7 +43,6 @@ __all__ = [
     "Merged",
     "Piece",
     "PredictionsError",
-    "Scores",
     "Store",
     "StoreError",
     "Summary",

@@ -10,7 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from beaufort.errors import BeaufortError
-from beaufort.store.scores import Scores, correct, score_logits
+from beaufort.store.scores import AnswerScores, correct, score_logits
 
 __all__ = [
     "PredictionsError",
@@ -61,7 +61,7 @@ def predictions(
 def table_of(
     ids: Sequence[str],
     labels: NDArray[Any],
-    scores: Scores,
+    scores: AnswerScores,
     logits: NDArray[np.float32] | None = None,
     truth: NDArray[Any] | None = None,
 ) -> pa.Table:

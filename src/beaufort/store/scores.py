@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 __all__ = [
     "TOP",
-    "Scores",
+    "AnswerScores",
     "correct",
     "join_scores",
     "look_like_shares",
@@ -43,7 +43,7 @@ _MOST_CLASSES = 1 << 15
 _COLUMNS = ("p_label", "nll", "brier", "entropy", "usable", "shares")
 
 
-class Scores(NamedTuple):
+class AnswerScores(NamedTuple):
     """What is kept of some images' answers, one row an image."""
 
     top: NDArray[np.int32]
@@ -92,12 +92,12 @@ def look_like_shares(logits: Any) -> Any:
     return (logits.amin(dim=1) >= 0) & ((logits.double().sum(dim=1) - 1).abs() < _SUM_TOLERANCE)
 
 
-def join_scores(parts: Sequence[Scores]) -> Scores:
+def join_scores(parts: Sequence[AnswerScores]) -> AnswerScores:
     """The scores of several batches as one."""
-    return parts[0] if len(parts) == 1 else Scores(*map(np.concatenate, zip(*parts, strict=True)))
+    return parts[0] if len(parts) == 1 else AnswerScores(*map(np.concatenate, zip(*parts, strict=True)))
 
 
-def score_logits(logits: NDArray[np.float32], labels: NDArray[Any]) -> Scores:
+def score_logits(logits: NDArray[np.float32], labels: NDArray[Any]) -> AnswerScores:
     """The scores of float32 logits `(images, classes)` beside the true classes, in either form of `correct`.
 
     A set of classes that are right counts as one class, whose probability is the sum of theirs.
@@ -107,7 +107,7 @@ def score_logits(logits: NDArray[np.float32], labels: NDArray[Any]) -> Scores:
     return join_scores([_score(logits[span], labels[span]) for span in spans])
 
 
-def _score(logits: NDArray[np.float32], labels: NDArray[Any]) -> Scores:
+def _score(logits: NDArray[np.float32], labels: NDArray[Any]) -> AnswerScores:
     highest = logits.max(axis=1, initial=-np.inf)
     usable = np.isfinite(highest)
     if not usable.all():
@@ -134,7 +134,7 @@ def _score(logits: NDArray[np.float32], labels: NDArray[Any]) -> Scores:
     np.maximum(wide, _LOWEST, out=wide)
     brier = squares - 2 * p_label + 1
     entropy = log_total - np.einsum("ij,ij->i", exps, wide) / total
-    return Scores(
+    return AnswerScores(
         top,
         (np.take_along_axis(exps, top, axis=1) / total[:, None]).astype(np.float32),
         p_label.astype(np.float32),
@@ -217,10 +217,10 @@ def _best_of_tensor(logits: Any, count: int) -> Any:
     return torch.topk(ordered * 2**32 + behind, count, dim=1).indices
 
 
-def unpack(packed: NDArray[np.float32]) -> Scores:
+def unpack(packed: NDArray[np.float32]) -> AnswerScores:
     """What `score_tensor` packed."""
     count = (packed.shape[1] - len(_COLUMNS)) // 2
     top = np.ascontiguousarray(packed[:, :count]).view(np.int32)
     p = np.ascontiguousarray(packed[:, count : 2 * count])
     p_label, nll, brier, entropy, usable, shares = np.ascontiguousarray(packed[:, 2 * count :].T)
-    return Scores(top, p, p_label, nll, brier, entropy, usable > 0, shares > 0)
+    return AnswerScores(top, p, p_label, nll, brier, entropy, usable > 0, shares > 0)
