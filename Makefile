@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test lint types docs bench kill torture kernels clean
+.PHONY: demo test lint types docs bench torture kernels clean
 
 demo: $(VENV)/core  ## a small classifier on all of MNIST-C: its table, and its report in demo/
 	$(BIN)/beaufort demo --output demo
@@ -29,9 +29,6 @@ docs: $(VENV)/docs  ## the documentation, in site/, with pictures made by the co
 bench: $(VENV)/core  ## how fast the corruptions are, beside imagecorruptions, and the intervals
 	$(BIN)/python benchmarks/corruptions.py --json benchmarks/corruptions.json
 	$(BIN)/python benchmarks/intervals.py speed
-
-kill: $(VENV)/dev  ## two hundred kills of a run, at random times
-	BEAUFORT_KILLS=200 $(BIN)/python -m pytest tests/evaluation -k kill
 
 torture: $(VENV)/dev  ## kills, damage, hostile files and services, crowds, in twenty minutes: docs/reliability.md
 	$(BIN)/python -m tests.torture --output torture.md
