@@ -294,6 +294,11 @@ def test_two_processes_fill_one_store(tmp_path: Path) -> None:
     assert rows(store) == rows(FileStore(tmp_path / "one"))
 
 
+def names(folder: Path) -> set[str]:
+    """The finished files of answers in a store's folder."""
+    return {path.name for path in folder.rglob("*.parquet")}
+
+
 @pytest.mark.parametrize("processes", [0, 2])
 def test_kill_it_at_any_moment(tmp_path: Path, processes: int) -> None:
     """Many kills at random times; then the store equals that of an undisturbed run, row for row."""
@@ -318,10 +323,14 @@ def test_kill_it_at_any_moment(tmp_path: Path, processes: int) -> None:
     store = FileStore(tmp_path / "killed")
     rng = random.Random(1)
     partial = 0
-    earliest = 0.0 if processes == 0 else 0.4 * whole_run
-    for _ in range(kills):
+    for kill in range(kills):
+        before = names(tmp_path / "killed")
         child = start("killed")
-        time.sleep(rng.uniform(earliest, earliest + 0.6 * whole_run))  # half is there already: it is shorter
+        if kill % 2:  # at a random time, which may be before the first file or after the last
+            time.sleep(rng.uniform(0, 0.6 * whole_run))
+        else:  # while files are being written, however slow the machine is
+            while child.poll() is None and names(tmp_path / "killed") == before:
+                time.sleep(0.002)
         child.send_signal(signal.SIGKILL)
         child.wait()
         pieces = store.pieces()
