@@ -25,8 +25,9 @@ import numpy as np
 import torch
 from PIL import Image
 
-from beaufort import corruptions, evaluate, get_corruption_names
+from beaufort import evaluate, get_corruption_names
 from beaufort.conditions import Condition
+from beaufort.corruptions import corruptions
 from beaufort.datasets import Dataset, from_arrays, open_dataset
 from beaufort.models import as_model
 from beaufort.suites import get_suite

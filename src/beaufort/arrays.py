@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from beaufort.errors import ImageTypeError, ImageValueError
 
-__all__ = ["MIN_SIDE", "Batch", "Bytes", "Field", "Images", "is_tensor", "open_batch"]
+__all__ = ["MIN_SIDE", "Bytes", "CallerImages", "Field", "Images", "is_tensor", "open_images"]
 
 Bytes: TypeAlias = NDArray[np.uint8]
 """A batch of images, `(n, h, w, c)`, in the memory of the processor."""
@@ -41,7 +41,7 @@ TENSORS = "a uint8 tensor (c, h, w) or (n, c, h, w) with 1, 3 or 4 channels"
 
 
 @dataclass(frozen=True)
-class Batch:
+class CallerImages:
     """Images in the inside shape, and the way back to what the caller gave."""
 
     color: Images
@@ -56,10 +56,10 @@ class Batch:
         return self._restore(color)
 
 
-def open_batch(image: Any) -> Batch:
+def open_images(image: Any) -> CallerImages:
     """Look at whatever the caller has as a batch.
 
-    >>> open_batch(np.zeros((32, 48), np.uint8)).color.shape
+    >>> open_images(np.zeros((32, 48), np.uint8)).color.shape
     (1, 32, 48, 1)
     """
     if isinstance(image, np.ndarray):
@@ -71,7 +71,7 @@ def open_batch(image: Any) -> Batch:
     raise ImageTypeError(f"an image of type {type(image).__name__} came; accepted is {ACCEPTED}")
 
 
-def _open_array(image: NDArray[Any]) -> Batch:
+def _open_array(image: NDArray[Any]) -> CallerImages:
     if image.dtype != np.uint8:
         hint = " (multiply a [0, 1] image by 255, round and cast)" if image.dtype.kind == "f" else ""
         raise ImageTypeError(f"an array of dtype {image.dtype} came; accepted is {ACCEPTED}{hint}")
@@ -93,7 +93,7 @@ def _open_array(image: NDArray[Any]) -> Batch:
     return _split(whole, lambda out: out.reshape(shape))
 
 
-def _open_pil(image: Any) -> Batch:
+def _open_pil(image: Any) -> CallerImages:
     from PIL import Image
 
     if image.mode not in ("L", "LA", "RGB", "RGBA"):
@@ -113,7 +113,7 @@ def is_tensor(image: Any) -> bool:
     return torch is not None and isinstance(image, torch.Tensor)
 
 
-def _open_tensor(image: Any) -> Batch:
+def _open_tensor(image: Any) -> CallerImages:
     torch = sys.modules["torch"]
     if image.dtype != torch.uint8:
         raise ImageTypeError(
@@ -137,11 +137,11 @@ def _open_tensor(image: Any) -> Batch:
     return _split(whole if image.ndim == 4 else whole[None], restore)
 
 
-def _split(whole: Images, restore: Callable[[Images], Any]) -> Batch:
+def _split(whole: Images, restore: Callable[[Images], Any]) -> CallerImages:
     channels = whole.shape[-1]
     if channels in (1, 3):
-        return Batch(_contiguous(whole), None, restore)
-    return Batch(_contiguous(whole[..., :-1]), whole[..., -1:], restore)
+        return CallerImages(_contiguous(whole), None, restore)
+    return CallerImages(_contiguous(whole[..., :-1]), whole[..., -1:], restore)
 
 
 def _contiguous(images: Images) -> Images:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from beaufort._samples import find_images, map_leaves
-from beaufort.arrays import Images, is_tensor, open_batch
+from beaufort.arrays import Images, is_tensor, open_images
 from beaufort.corruptions import corruptions, expand_names
 from beaufort.errors import OptionError
 from beaufort.ops import ops_of
@@ -100,7 +100,7 @@ class Corrupt:
         return replace(self, seed=int.from_bytes(digest, "little"))
 
     def _image(self, image: Any, image_id: Id | Sequence[Id] | None) -> Any:
-        batch = open_batch(image)
+        batch = open_images(image)
         color = batch.color
         if is_tensor(color) and not color.is_cuda:
             color = color.cpu().numpy()

@@ -22,13 +22,13 @@ from beaufort.conditions import Condition
 from beaufort.corruptions import corruptions
 from beaufort.errors import BeaufortError
 from beaufort.evaluation.blocks import HELD, Batch, Block, divisor_of_block, power_of_two
-from beaufort.evaluation.plan import Setup
+from beaufort.evaluation.planning import Setup
 from beaufort.labels import LabelSpace
 from beaufort.models import Model
 from beaufort.models.network import Network
 from beaufort.store import AnswerScores, look_like_shares, score_logits, score_tensor, unpack
 
-__all__ = ["Answer", "Backend", "Device", "DeviceError", "Threads", "ask", "choose_backend"]
+__all__ = ["Backend", "BatchAnswer", "Device", "DeviceError", "Threads", "ask", "choose_backend"]
 
 _IN_FLIGHT = 1 << 28
 """Bytes of corrupted images that wait for a model, at most, or one batch."""
@@ -36,7 +36,7 @@ _IN_FLIGHT = 1 << 28
 _TURN_S = 0.0005
 """How long a thread may keep the one that feeds a device waiting for the interpreter."""
 
-Answer = tuple[AnswerScores, NDArray[np.float32] | None]
+BatchAnswer = tuple[AnswerScores, NDArray[np.float32] | None]
 """What is kept of the answers to a batch, and the logits if they are wanted."""
 
 
@@ -79,7 +79,7 @@ def choose_backend(models: Sequence[Model], setup: Setup, jobs: int) -> Backend:
 
 def ask(
     model: Model, images: Images, truth: NDArray[np.int64], space: LabelSpace, *, keep_logits: bool
-) -> Callable[[], Answer]:
+) -> Callable[[], BatchAnswer]:
     """Show images to a model; what comes back waits for the answer, scored in a label space.
 
     A network that takes tensors answers them on its device, where the answers are scored, too, and nobody
@@ -113,7 +113,7 @@ def _with_shares(scores: AnswerScores, shares: NDArray[np.bool_] | None) -> Answ
 
 
 class Threads:
-    """Arrays, corrupted by the CPU engine."""
+    """Arrays, corrupted by the CPU backend."""
 
     lag = 0
     ahead = False  # all threads corrupt
@@ -154,7 +154,7 @@ class Threads:
 
 
 class Device:
-    """Tensors, corrupted on a device; by the CPU engine where a recipe is for arrays only."""
+    """Tensors, corrupted on a device; by the CPU backend where a recipe is for arrays only."""
 
     lag = 2
     ahead = True
@@ -206,7 +206,7 @@ class Device:
 
     def notes(self, conditions: Sequence[Condition]) -> Iterator[str]:
         for name in dict.fromkeys(c.corruption for c in conditions if not _takes_tensors(c)):
-            yield f"{name} is made by the CPU engine: its recipe is for arrays only"
+            yield f"{name} is made by the CPU backend: its recipe is for arrays only"
 
     def _handed_over(self, batch: Batch, shown: Images, made: Any) -> tuple[Batch, Images]:
         """Let the stream of the model wait until the images are made, and not be freed before it is done."""

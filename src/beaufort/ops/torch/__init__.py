@@ -1,6 +1,6 @@
 """The torch backend: plain tensor code on any device, and Triton kernels where the device is a CUDA GPU.
 
-Its numbers are those of the CPU engine, and so are its pixels, but for the last bit of some sums;
+Its numbers are those of the CPU backend, and so are its pixels, but for the last bit of some sums;
 `tests/ops/test_torch.py` says how far each corruption may be off. An image's pixels do not depend on the
 batch it is in: no sum whose order could change with it decides a pixel.
 """

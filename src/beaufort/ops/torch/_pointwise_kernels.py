@@ -1,6 +1,6 @@
 """Maps of one value or one pixel as Triton kernels: a program maps a run of values of one image.
 
-Rounding is that of the CPU engine: products are fused with sums where its compiler fuses them, by name.
+Rounding is that of the CPU backend: products are fused with sums where its compiler fuses them, by name.
 """
 
 from __future__ import annotations

@@ -7,8 +7,8 @@ import time
 import numpy as np
 
 from beaufort.evaluation.backends import Threads
-from beaufort.evaluation.lazy import LazyModel
-from beaufort.evaluation.plan import Plan
+from beaufort.evaluation.lazy_models import LazyModel
+from beaufort.evaluation.planning import Plan
 
 __all__ = ["cost"]
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from beaufort.errors import OptionError
+from beaufort.image_sets.outcome import Failure
 from beaufort.images import is_folder, is_picture_name
-from beaufort.jobs.report import Problem
 
 __all__ = ["Folder", "check_apart", "picture_folders"]
 
@@ -24,7 +24,7 @@ class Folder:
     relative: PurePosixPath
     pictures: tuple[str, ...] = ()
     ignored: int = 0
-    problem: Problem | None = None
+    failure: Failure | None = None
 
 
 def check_apart(source: Path, output: Path) -> None:
@@ -57,8 +57,8 @@ def picture_folders(source: Path, output: Path) -> Iterator[Folder]:
                 continue
             folder, below = _look(source / relative, relative)
         except OSError as error:
-            problem = Problem(relative.as_posix(), f"the folder cannot be read ({error.strerror or error})")
-            yield Folder(relative, problem=problem)
+            failure = Failure(relative.as_posix(), f"the folder cannot be read ({error.strerror or error})")
+            yield Folder(relative, failure=failure)
             continue
         waiting += [(relative / name, above | {here}) for name in sorted(below, reverse=True)]
         yield folder

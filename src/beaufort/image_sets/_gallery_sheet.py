@@ -5,7 +5,7 @@ from __future__ import annotations
 from PIL import Image, ImageDraw, ImageFont
 
 from beaufort.corruptions import SEVERITIES
-from beaufort.jobs._rows import Exhibit, Row
+from beaufort.image_sets._exhibit import Exhibit, ExhibitRow
 
 __all__ = ["sheet"]
 
@@ -41,7 +41,7 @@ def _head(draw: ImageDraw.ImageDraw, exhibit: Exhibit) -> None:
         )
 
 
-def _row(canvas: Image.Image, top: int, row: Row, exhibit: Exhibit) -> None:
+def _row(canvas: Image.Image, top: int, row: ExhibitRow, exhibit: Exhibit) -> None:
     draw = ImageDraw.Draw(canvas)
     middle = top + _TILE / 2
     name = row.name.replace("_", " ")

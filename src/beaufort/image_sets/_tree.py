@@ -20,12 +20,12 @@ from beaufort.arrays import MIN_SIDE
 from beaufort.corruptions import corruptions
 from beaufort.errors import AssetError, BeaufortError, OptionError
 from beaufort.files import is_leftover, remove_leftover, write_bytes
+from beaufort.image_sets._names import Variant
+from beaufort.image_sets._pool import run_bounded
+from beaufort.image_sets._walk import picture_folders
+from beaufort.image_sets._write_errors import stop_reason
+from beaufort.image_sets.outcome import Failure, Outcome, Progress
 from beaufort.images import Format, encode, pixel_count
-from beaufort.jobs._disk import stop_reason
-from beaufort.jobs._names import Cell
-from beaufort.jobs._pool import run_bounded
-from beaufort.jobs._walk import picture_folders
-from beaufort.jobs.report import Problem, Progress, Report
 
 __all__ = ["TreeJob", "run_tree"]
 
@@ -40,7 +40,7 @@ class TreeJob:
     source: Path
     """A folder, or one picture."""
     output: Path
-    cells: Sequence[Cell]
+    variants: Sequence[Variant]
     read: Callable[[Path], Image.Image]
     """A source file → the picture that is corrupted."""
     target: Callable[[str], tuple[str, Format]]
@@ -60,21 +60,21 @@ class _Task:
     picture: PurePosixPath
     """Relative to the source; the picture's identity."""
     kind: Format
-    outputs: tuple[tuple[Cell, Path], ...]
+    outputs: tuple[tuple[Variant, Path], ...]
 
 
 @dataclass(frozen=True)
-class _Outcome:
+class _TaskOutcome:
     dealt_with: int
     done: int = 0
     skipped: int = 0
     ignored: int = 0
-    problems: tuple[Problem, ...] = ()
+    failures: tuple[Failure, ...] = ()
 
 
-def run_tree(job: TreeJob, *, jobs: int, progress: Progress | None = None) -> Report:
+def run_tree(job: TreeJob, *, jobs: int, progress: Progress | None = None) -> Outcome:
     """Make what is missing of a tree."""
-    return _Run(job, jobs, progress).report()
+    return _Run(job, jobs, progress).outcome()
 
 
 class _Run:
@@ -88,19 +88,19 @@ class _Run:
         self.stopped: str | None = None
         self.unavailable: dict[str, str] = {}
         self.large = Lock()
-        self.total = self.count() * len(job.cells) if progress else 0
+        self.total = self.count() * len(job.variants) if progress else 0
         self.dealt_with = self.done = self.skipped = self.ignored = 0
-        self.problems: list[Problem] = []
+        self.failures: list[Failure] = []
 
-    def report(self) -> Report:
+    def outcome(self) -> Outcome:
         run_bounded(self.make, self.tasks(), self.collect, jobs=self.jobs, stop=self.stop)
-        missing = [Problem(name, message) for name, message in self.unavailable.items()]
-        if not (self.dealt_with or self.problems or self.stopped):
+        missing = [Failure(name, message) for name, message in self.unavailable.items()]
+        if not (self.dealt_with or self.failures or self.stopped):
             missing.append(
-                Problem(".", "no picture was found; files are looked at whose names end as pictures' do")
+                Failure(".", "no picture was found; files are looked at whose names end as pictures' do")
             )
-        problems = tuple(sorted([*self.problems, *missing]))
-        return Report(self.done, self.skipped, problems, self.ignored, self.stopped)
+        failures = tuple(sorted([*self.failures, *missing]))
+        return Outcome(self.done, self.skipped, failures, self.ignored, self.stopped)
 
     # In the caller's thread: what there is to do, and what came of it.
 
@@ -108,12 +108,12 @@ class _Run:
         found = sum(len(folder.pictures) for folder in picture_folders(self.job.source, self.job.output))
         return found if self.job.limit is None else min(found, self.job.limit)
 
-    def collect(self, outcome: _Outcome) -> None:
+    def collect(self, outcome: _TaskOutcome) -> None:
         self.dealt_with += outcome.dealt_with
         self.done += outcome.done
         self.skipped += outcome.skipped
         self.ignored += outcome.ignored
-        self.problems += outcome.problems
+        self.failures += outcome.failures
         if self.progress is not None and outcome.dealt_with:
             self.progress(self.dealt_with, self.total)
 
@@ -126,7 +126,7 @@ class _Run:
             if left is not None:
                 left -= len(pictures)
             self.collect(
-                _Outcome(0, ignored=folder.ignored, problems=(folder.problem,) if folder.problem else ())
+                _TaskOutcome(0, ignored=folder.ignored, failures=(folder.failure,) if folder.failure else ())
             )
             for task in self.folder_tasks(root, folder.relative, pictures):
                 yield from _by_corruption(task) if alone else [task]
@@ -137,10 +137,11 @@ class _Run:
         if not pictures:
             return
         folders = {
-            cell: self.job.output / cell.name / str(cell.severity) / relative for cell in self.job.cells
+            variant: self.job.output / variant.name / str(variant.severity) / relative
+            for variant in self.job.variants
         }
         try:
-            present = {cell: self.present(folder) for cell, folder in folders.items()}
+            present = {variant: self.present(folder) for variant, folder in folders.items()}
         except (OSError, RuntimeError, BeaufortError) as error:  # a link that leads to itself is the second
             self.refuse(relative, len(pictures), f"its outputs cannot be written ({_reason(error)})")
             return
@@ -154,15 +155,17 @@ class _Run:
                     f"its outputs would be called {target}, as those of {first}; rename it",
                 )
                 continue
-            missing = tuple((cell, folders[cell] / target) for cell in folders if target not in present[cell])
+            missing = tuple(
+                (variant, folders[variant] / target) for variant in folders if target not in present[variant]
+            )
             skipped = len(folders) - len(missing)
-            self.collect(_Outcome(skipped, skipped=skipped))
+            self.collect(_TaskOutcome(skipped, skipped=skipped))
             if missing:
                 yield _Task(root / relative / name, relative / name, kind, missing)
 
     def refuse(self, path: PurePosixPath, pictures: int, message: str) -> None:
-        problem = Problem(path.as_posix(), message)
-        self.collect(_Outcome(pictures * len(self.job.cells), problems=(problem,)))
+        failure = Failure(path.as_posix(), message)
+        self.collect(_TaskOutcome(pictures * len(self.job.variants), failures=(failure,)))
 
     def present(self, folder: Path) -> set[str]:
         """The names in an output folder; drafts of killed runs are deleted on the way."""
@@ -180,43 +183,49 @@ class _Run:
 
     # In the worker threads.
 
-    def make(self, task: _Task) -> _Outcome:
-        """Decode a picture and make its outputs; a problem with it is part of the outcome."""
+    def make(self, task: _Task) -> _TaskOutcome:
+        """Decode a picture and make its outputs; a failure with it is part of the outcome."""
         with self.large if pixel_count(task.path) > _LARGE else nullcontext():
             return self.make_all(task)
 
-    def make_all(self, task: _Task) -> _Outcome:
+    def make_all(self, task: _Task) -> _TaskOutcome:
         path = task.picture.as_posix()
         try:
             image = self.job.read(task.path)
         except (BeaufortError, OSError) as error:
-            return _Outcome(len(task.outputs), problems=(Problem(path, _reason(error)),))
+            return _TaskOutcome(len(task.outputs), failures=(Failure(path, _reason(error)),))
         if min(image.size) < MIN_SIDE:
             size = f"{image.height} × {image.width}"
             message = (
                 f"the picture has {size} pixels; both sides must be at least {MIN_SIDE}: enlarge it first"
             )
-            return _Outcome(len(task.outputs), problems=(Problem(path, message),))
+            return _TaskOutcome(len(task.outputs), failures=(Failure(path, message),))
         done = 0
-        failed: dict[str, list[Cell]] = {}
-        for cell, target in task.outputs:
+        failed: dict[str, list[Variant]] = {}
+        for variant, target in task.outputs:
             try:
-                done += self.make_one(image, task, cell, target)
+                done += self.make_one(image, task, variant, target)
             except (BeaufortError, OSError, MemoryError) as error:
-                failed.setdefault(_reason(error), []).append(cell)
-        problems = tuple(Problem(path, f"{_listed(cells)}: {reason}") for reason, cells in failed.items())
-        return _Outcome(len(task.outputs), done, problems=problems)
+                failed.setdefault(_reason(error), []).append(variant)
+        failures = tuple(
+            Failure(path, f"{_listed(variants)}: {reason}") for reason, variants in failed.items()
+        )
+        return _TaskOutcome(len(task.outputs), done, failures=failures)
 
-    def make_one(self, image: Image.Image, task: _Task, cell: Cell, target: Path) -> bool:
+    def make_one(self, image: Image.Image, task: _Task, variant: Variant, target: Path) -> bool:
         """Write one output; False if the job is stopping, or the corruption's assets are not to be had."""
-        if self.stop.is_set() or cell.name in self.unavailable:
+        if self.stop.is_set() or variant.name in self.unavailable:
             return False
         try:
-            result = corruptions[cell.name](
-                image, cell.severity, ids=[_identity(task.picture)], seed=self.job.seed, scale=self.job.scale
+            result = corruptions[variant.name](
+                image,
+                variant.severity,
+                ids=[_identity(task.picture)],
+                seed=self.job.seed,
+                scale=self.job.scale,
             )
         except AssetError as error:
-            self.unavailable[cell.name] = str(error)
+            self.unavailable[variant.name] = str(error)
             return False
         content = encode(result, task.kind, self.job.quality)
         try:
@@ -242,9 +251,9 @@ def _identity(picture: PurePosixPath) -> str:
     return os.fsencode(picture.as_posix()).decode("utf-8", "backslashreplace")
 
 
-def _listed(cells: Sequence[Cell]) -> str:
-    first = f"{cells[0].name} at severity {cells[0].severity}"
-    return first if len(cells) == 1 else f"{first} and {len(cells) - 1} more"
+def _listed(variants: Sequence[Variant]) -> str:
+    first = f"{variants[0].name} at severity {variants[0].severity}"
+    return first if len(variants) == 1 else f"{first} and {len(variants) - 1} more"
 
 
 def _reason(error: BaseException) -> str:

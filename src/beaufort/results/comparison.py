@@ -92,7 +92,7 @@ def compare(
         seeds=seeds,
         level=level,
     )
-    stored = [scores.reference.name] if scores.reference and scores.reference.stored else []
+    stored = [scores.baseline.name] if scores.baseline and scores.baseline.stored else []
     answers = SharedAnswers(results, names, also=stored)
     correct = {name: one.correct for name, one in answers.items()}
     units = None if clusters is None else Clusters.of(answers[names[0]].ids, clusters)

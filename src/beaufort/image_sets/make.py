@@ -18,6 +18,13 @@ from PIL import Image
 
 from beaufort.corruptions import SEVERITIES, get_corruption_names
 from beaufort.errors import OptionError
+from beaufort.image_sets._make_arrays import IDENTITY, make_cifar, make_mnist
+from beaufort.image_sets._names import corruption_names, variants, worker_count
+from beaufort.image_sets._request import Request
+from beaufort.image_sets._settings import claim_folder
+from beaufort.image_sets._tree import TreeJob, run_tree
+from beaufort.image_sets._walk import check_apart
+from beaufort.image_sets.outcome import Outcome, Progress
 from beaufort.images import (
     FORMATS,
     Format,
@@ -27,13 +34,6 @@ from beaufort.images import (
     resize_exactly,
     resize_short_side,
 )
-from beaufort.jobs._make_arrays import IDENTITY, make_cifar, make_mnist
-from beaufort.jobs._names import cells, corruption_names, worker_count
-from beaufort.jobs._request import Request
-from beaufort.jobs._settings import claim_folder
-from beaufort.jobs._tree import TreeJob, run_tree
-from beaufort.jobs._walk import check_apart
-from beaufort.jobs.report import Progress, Report
 from beaufort.registry import Registry
 
 __all__ = ["DATASETS", "make_dataset"]
@@ -42,17 +42,17 @@ _QUALITY = 85
 
 
 @dataclass(frozen=True)
-class Dataset:
+class PublishedSet:
     """How one of the published data sets is made."""
 
     corruptions: tuple[str, ...]
     """The published ones."""
     extra: tuple[str, ...]
     """All, with those that were published as code only."""
-    make: Callable[[Request], Report]
+    make: Callable[[Request], Outcome]
 
 
-DATASETS: Registry[Dataset] = Registry("data set that can be made")
+DATASETS: Registry[PublishedSet] = Registry("data set that can be made")
 """What `make_dataset` makes, by name."""
 
 
@@ -67,7 +67,7 @@ def make_dataset(
     limit: int | None = None,
     jobs: int | None = None,
     progress: Progress | None = None,
-) -> Report:
+) -> Outcome:
     """Make a published data set from its clean pictures, in its published layout.
 
     What is there already is skipped; a file has its name only when it is complete.
@@ -112,21 +112,21 @@ def _chosen(names: Iterable[str], published: tuple[str, ...]) -> tuple[str, ...]
     return (*plain, *(corruption_names(others) if others or not plain else ()))
 
 
-def _imagenet(request: Request) -> Report:
+def _imagenet(request: Request) -> Outcome:
     return _tree(request, "imagenet", _read_imagenet)
 
 
-def _tiny(request: Request) -> Report:
+def _tiny(request: Request) -> Outcome:
     return _tree(request, "tiny", _read_tiny)
 
 
-def _tree(request: Request, scale: str, read: Callable[[Path], Image.Image]) -> Report:
-    made = cells(request.names, SEVERITIES, scale)
+def _tree(request: Request, scale: str, read: Callable[[Path], Image.Image]) -> Outcome:
+    made = variants(request.names, SEVERITIES, scale)
     if not request.source.is_dir():
         raise OptionError(f"the source {request.source} is a file; name the folder of the clean data set")
     check_apart(request.source, request.output)
     if full := claim_folder(request.output, request.settings(), request.names):
-        return Report(stopped=full)
+        return Outcome(stopped=full)
     job = TreeJob(
         request.source,
         request.output,
@@ -163,11 +163,11 @@ def _register() -> None:
     photos = tuple(get_corruption_names("all"))
     digits = (IDENTITY, *get_corruption_names("mnist-c"))
     DATASETS.register(
-        "mnist-c", Dataset(digits, (IDENTITY, *get_corruption_names("mnist-c-all")), make_mnist)
+        "mnist-c", PublishedSet(digits, (IDENTITY, *get_corruption_names("mnist-c-all")), make_mnist)
     )
-    DATASETS.register("cifar10-c", Dataset(photos, photos, make_cifar))
-    DATASETS.register("tiny-imagenet-c", Dataset(photos, photos, _tiny))
-    DATASETS.register("imagenet-c", Dataset(photos, photos, _imagenet))
+    DATASETS.register("cifar10-c", PublishedSet(photos, photos, make_cifar))
+    DATASETS.register("tiny-imagenet-c", PublishedSet(photos, photos, _tiny))
+    DATASETS.register("imagenet-c", PublishedSet(photos, photos, _imagenet))
 
 
 _register()

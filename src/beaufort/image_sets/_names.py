@@ -9,10 +9,10 @@ from typing import NamedTuple
 from beaufort.corruptions import corruptions, expand_names
 from beaufort.errors import OptionError
 
-__all__ = ["Cell", "cells", "corruption_names", "worker_count"]
+__all__ = ["Variant", "corruption_names", "variants", "worker_count"]
 
 
-class Cell(NamedTuple):
+class Variant(NamedTuple):
     """One corruption at one severity."""
 
     name: str
@@ -31,11 +31,11 @@ def corruption_names(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def cells(names: Iterable[str], severities: Sequence[int], scale: str) -> tuple[Cell, ...]:
+def variants(names: Iterable[str], severities: Sequence[int], scale: str) -> tuple[Variant, ...]:
     """Every named corruption at every severity; an error if the scale or a severity does not suit."""
     if not severities:
         raise OptionError("no severity was given; give some of 1 to 5")
-    chosen = tuple(Cell(name, severity) for name in names for severity in dict.fromkeys(severities))
+    chosen = tuple(Variant(name, severity) for name in names for severity in dict.fromkeys(severities))
     for name, severity in chosen:
         corruptions[name].params(severity, scale)
     return chosen

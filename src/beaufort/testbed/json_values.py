@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from beaufort.testbed.bands import band, coefficient_intervals
-from beaufort.testbed.correlate import Correlation
+from beaufort.testbed.correlation import Correlation
 from beaufort.testbed.effective import COVERS, EffectiveRobustness, accuracy_intervals
 from beaufort.testbed.fit import RESAMPLES, SEED, Baseline, Interval, Knee, Line
 from beaufort.testbed.grid import Grid

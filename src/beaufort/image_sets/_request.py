@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from beaufort.jobs.report import Progress
+from beaufort.image_sets.outcome import Progress
 
 __all__ = ["Request"]
 

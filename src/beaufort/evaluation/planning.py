@@ -18,7 +18,7 @@ from beaufort.conditions import Condition
 from beaufort.corruptions import SCALES
 from beaufort.datasets import Dataset, Sample, iterate
 from beaufort.errors import ImageFileError, OptionError
-from beaufort.evaluation.lazy import LazyModel
+from beaufort.evaluation.lazy_models import LazyModel
 from beaufort.labels import DataLabels, Grouping, LabelSpace, Outputs, Truths, find_space
 from beaufort.models import ModelSpec
 from beaufort.store import Cell, Listing, Store

@@ -10,7 +10,7 @@ from typing import Any
 from beaufort.corruptions import corruptions
 from beaufort.errors import OptionError
 from beaufort.files import remove_leftovers, write_bytes
-from beaufort.jobs._disk import stop_reason
+from beaufort.image_sets._write_errors import stop_reason
 
 __all__ = ["NOTE", "claim_folder"]
 

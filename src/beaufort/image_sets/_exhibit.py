@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from PIL import Image
 
-__all__ = ["Exhibit", "Row"]
+__all__ = ["Exhibit", "ExhibitRow"]
 
 
 @dataclass(frozen=True)
-class Row:
+class ExhibitRow:
     """One corruption."""
 
     name: str
@@ -40,7 +40,7 @@ class Exhibit:
     """A picture and everything that was made of it."""
 
     clean: Image.Image
-    rows: tuple[Row, ...]
+    rows: tuple[ExhibitRow, ...]
     origin: str
     """The picture's file name, or `painted`."""
     scale: str
@@ -53,9 +53,9 @@ class Exhibit:
         return max(self.clean.size) < 100
 
     @property
-    def groups(self) -> dict[str, list[Row]]:
+    def groups(self) -> dict[str, list[ExhibitRow]]:
         """Rows by group, in the order in which the groups come up."""
-        found: dict[str, list[Row]] = {}
+        found: dict[str, list[ExhibitRow]] = {}
         for row in self.rows:
             found.setdefault(row.group, []).append(row)
         return found

@@ -10,6 +10,12 @@ from PIL import Image
 from beaufort.corruptions import SEVERITIES, Corruption, corruptions
 from beaufort.errors import AssetError, OptionError
 from beaufort.files import remove_leftovers, write_bytes
+from beaufort.image_sets._exhibit import Exhibit, ExhibitRow
+from beaufort.image_sets._gallery_page import page
+from beaufort.image_sets._gallery_sheet import sheet
+from beaufort.image_sets._names import corruption_names
+from beaufort.image_sets._scene import paint_digit, paint_scene
+from beaufort.image_sets.outcome import Failure, Outcome, Progress
 from beaufort.images import (
     FORMATS,
     center_crop,
@@ -18,12 +24,6 @@ from beaufort.images import (
     read_image,
     resize_short_side,
 )
-from beaufort.jobs._gallery_page import page
-from beaufort.jobs._gallery_sheet import sheet
-from beaufort.jobs._names import corruption_names
-from beaufort.jobs._rows import Exhibit, Row
-from beaufort.jobs._scene import paint_digit, paint_scene
-from beaufort.jobs.report import Problem, Progress, Report
 
 __all__ = ["make_gallery"]
 
@@ -37,7 +37,7 @@ def make_gallery(
     subset: str = "all",
     seed: int = 0,
     progress: Progress | None = None,
-) -> Report:
+) -> Outcome:
     """Write `output/gallery.png` and `output/gallery.html`: every corruption of a subset at every severity.
 
     A gallery that is there already is replaced.
@@ -54,19 +54,19 @@ def make_gallery(
     digits = any("imagenet" not in corruptions[name].recipes for name in names)
     scale = "mnist" if digits else "imagenet"
     clean = _clean(image, digits)
-    rows, problems = [], []
+    rows, failures = [], []
     for number, name in enumerate(names, 1):
         try:
             rows.append(_row(corruptions[name], clean, scale, seed))
         except AssetError as error:
-            problems.append(Problem(name, str(error)))
+            failures.append(Failure(name, str(error)))
         if progress:
             progress(number, len(names))
     exhibit = Exhibit(
         clean, tuple(rows), "painted" if image is None else Path(image).name, scale, seed, subset
     )
     done = _write(Path(output), exhibit) if rows else 0
-    return Report(done, problems=tuple(problems))
+    return Outcome(done, failures=tuple(failures))
 
 
 def _write(output: Path, exhibit: Exhibit) -> int:
@@ -91,10 +91,10 @@ def _clean(image: Path | str | None, digits: bool) -> Image.Image:
     return center_crop(resize_short_side(opened.convert("RGB"), 256), _PHOTO)
 
 
-def _row(corruption: Corruption, clean: Image.Image, scale: str, seed: int) -> Row:
+def _row(corruption: Corruption, clean: Image.Image, scale: str, seed: int) -> ExhibitRow:
     recipe = corruption.recipes[scale]
     severities: Sequence[int] = SEVERITIES if len(recipe.levels) > 1 else (recipe.published,)
-    return Row(
+    return ExhibitRow(
         corruption.name,
         corruption.group,
         recipe.render.__doc__ or "",

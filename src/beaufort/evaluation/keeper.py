@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import pyarrow as pa
 
-from beaufort.evaluation.plan import Facts, Work
+from beaufort.evaluation.planning import Facts, Work
 from beaufort.store import Cell, Listing, Piece, Store, StoreError, correct, labeled, truth_of
 
 __all__ = ["Counts", "Keeper"]

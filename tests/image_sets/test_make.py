@@ -13,9 +13,10 @@ from PIL import Image
 
 import beaufort
 from beaufort import files as draft_files
+from beaufort.corruptions import corruptions
 from beaufort.errors import ImageFileError, OptionError, UnknownNameError
+from beaufort.image_sets import DATASETS, Outcome, make_dataset
 from beaufort.images import resize_short_side
-from beaufort.jobs import DATASETS, Report, make_dataset
 
 RNG = np.random.default_rng(8)
 SHARED = Path(os.environ.get("BEAUFORT_SHARED", Path(__file__).parents[3] / "shared"))
@@ -55,7 +56,7 @@ def cifar(tmp_path: Path) -> Path:
 def test_mnist_c_has_the_layout_of_zenodo(mnist: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     names = ["identity", "brightness", "stripe"]
-    assert make_dataset("mnist-c", mnist, out, names=names) == Report(done=12)
+    assert make_dataset("mnist-c", mnist, out, names=names) == Outcome(done=12)
     found = {path.relative_to(out).as_posix() for path in out.rglob("*.npy")}
     files = [f"{split}_{part}.npy" for split in ("train", "test") for part in ("images", "labels")]
     assert found == {f"{name}/{file}" for name in names for file in files}
@@ -63,7 +64,7 @@ def test_mnist_c_has_the_layout_of_zenodo(mnist: Path, tmp_path: Path) -> None:
     assert (bright.dtype, bright.shape) == (np.uint8, (5, 28, 28, 1))
     labels = np.load(out / "brightness/train_labels.npy")
     assert (labels.dtype, labels.tolist()) == (np.int64, list(range(7)))
-    np.testing.assert_array_equal(bright, beaufort.corruptions["brightness"](clean, scale="mnist"))
+    np.testing.assert_array_equal(bright, corruptions["brightness"](clean, scale="mnist"))
 
 
 def test_mnist_c_identifies_pictures_by_split_and_number(mnist: Path, tmp_path: Path) -> None:
@@ -84,7 +85,9 @@ def test_mnist_c_makes_the_published_corruptions(mnist: Path, tmp_path: Path) ->
 
 def test_cifar10_c_has_the_published_layout(cifar: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    assert make_dataset("cifar10-c", cifar, out, names=["brightness", "shot_noise"], jobs=2) == Report(done=3)
+    assert make_dataset("cifar10-c", cifar, out, names=["brightness", "shot_noise"], jobs=2) == Outcome(
+        done=3
+    )
     assert sorted(path.name for path in out.iterdir()) == [
         "beaufort.json",
         "brightness.npy",
@@ -110,7 +113,7 @@ def test_files_are_those_of_numpy(cifar: Path, tmp_path: Path) -> None:
 
 def test_chunks_change_nothing(cifar: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     make_dataset("cifar10-c", cifar, tmp_path / "whole", names=["shot_noise"])
-    monkeypatch.setattr("beaufort.jobs._make_arrays._CHUNK", 4)
+    monkeypatch.setattr("beaufort.image_sets._make_arrays._CHUNK", 4)
     seen: list[tuple[int, int]] = []
     make_dataset(
         "cifar10-c", cifar, tmp_path / "cut", names=["shot_noise"], progress=lambda *at: seen.append(at)
@@ -126,7 +129,7 @@ def test_arrays_are_made_once_and_limits_do_not_mix(cifar: Path, tmp_path: Path)
     make_dataset("cifar10-c", cifar, out, names=["brightness"], limit=2)
     assert np.load(out / "brightness.npy").shape[0] == 10
     again = make_dataset("cifar10-c", cifar, out, names=["brightness", "contrast"], limit=2)
-    assert again == Report(done=1, skipped=2)
+    assert again == Outcome(done=1, skipped=2)
     for options in ({}, {"limit": 3}, {"limit": 2, "seed": 1}):
         with pytest.raises(OptionError, match="was made with"):
             make_dataset("cifar10-c", cifar, out, **options)
@@ -148,7 +151,7 @@ def test_a_full_disk_leaves_no_half_array(
     (out / f".beaufort-{draft_files._HOST}-{os.getpid()}-{'0' * 8}-3.part").write_bytes(
         b"left by a killed run"
     )
-    assert make_dataset("cifar10-c", cifar, out, names=["brightness", "contrast"]) == Report(done=3)
+    assert make_dataset("cifar10-c", cifar, out, names=["brightness", "contrast"]) == Outcome(done=3)
     assert not list(out.glob(".*"))
 
 
@@ -166,7 +169,7 @@ def test_imagenet_c_is_cropped_corrupted_and_saved_as_published(tmp_path: Path) 
     picture(source / "n01/grey.JPEG", (260, 400), "L")
     picture(source / "n02/b.png", (100, 90))
     report = make_dataset("imagenet-c", source, out, names=["brightness"])
-    assert report == Report(done=15)
+    assert report == Outcome(done=15)
     made = opened(out / "brightness/3/n01/a.JPEG")
     assert (made.format, made.mode, made.size) == ("JPEG", "RGB", (224, 224))
     assert opened(out / "brightness/5/n01/grey.JPEG").mode == "RGB"
@@ -186,7 +189,7 @@ def test_tiny_imagenet_c_is_64_by_64(tmp_path: Path) -> None:
     out = tmp_path / "out"
     assert make_dataset("tiny-imagenet-c", tmp_path / "val", out, names=["contrast"], limit=2).done == 10
     assert opened(out / "contrast/2/n01/b.JPEG").size == (64, 64)
-    assert make_dataset("tiny-imagenet-c", tmp_path / "val", out, names=["contrast"]) == Report(5, 10)
+    assert make_dataset("tiny-imagenet-c", tmp_path / "val", out, names=["contrast"]) == Outcome(5, 10)
 
 
 def test_what_cannot_be_made_is_told(mnist: Path, cifar: Path, tmp_path: Path) -> None:

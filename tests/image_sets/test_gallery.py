@@ -11,9 +11,10 @@ import pytest
 from PIL import Image
 
 import beaufort
+from beaufort.corruptions import corruptions
 from beaufort.errors import AssetError, UnknownNameError
-from beaufort.jobs import Report, make_gallery
-from beaufort.jobs._scene import paint_digit, paint_scene
+from beaufort.image_sets import Outcome, make_gallery
+from beaufort.image_sets._scene import paint_digit, paint_scene
 
 VOID = {"meta", "img"}
 
@@ -52,7 +53,7 @@ class Page(HTMLParser):
 
 
 def test_every_corruption_of_a_subset_at_every_severity(tmp_path: Path) -> None:
-    assert make_gallery(tmp_path / "out", subset="noise") == Report(done=2)
+    assert make_gallery(tmp_path / "out", subset="noise") == Outcome(done=2)
     page = Page((tmp_path / "out/gallery.html").read_text(encoding="utf-8"))
     names = beaufort.get_corruption_names("noise")
     assert [found for found in page.ids if not found.startswith("group-")] == names
@@ -67,13 +68,13 @@ def test_every_corruption_of_a_subset_at_every_severity(tmp_path: Path) -> None:
 def test_the_page_says_what_a_corruption_does(tmp_path: Path) -> None:
     make_gallery(tmp_path, subset="contrast")
     text = (tmp_path / "gallery.html").read_text(encoding="utf-8")
-    assert beaufort.corruptions["contrast"].summary in text
+    assert corruptions["contrast"].summary in text
     assert "http" not in text
 
 
 def test_digits_are_painted_for_mnist(tmp_path: Path) -> None:
     report = make_gallery(tmp_path, subset="mnist-c")
-    assert report == Report(done=2)
+    assert report == Outcome(done=2)
     page = Page((tmp_path / "gallery.html").read_text(encoding="utf-8"))
     assert page.images[0]["width"] == "28"
     assert "canny_edges" in page.ids
@@ -93,10 +94,10 @@ def test_a_corruption_without_its_assets_is_told(tmp_path: Path, monkeypatch: py
     def draw(*_: object) -> None:
         raise AssetError("frost/frost1.png could not be had")
 
-    recipes = beaufort.corruptions["frost"].recipes
+    recipes = corruptions["frost"].recipes
     monkeypatch.setitem(recipes, "imagenet", replace(recipes["imagenet"], draw=draw))
     report = make_gallery(tmp_path, subset="weather")
-    assert [problem.path for problem in report.problems] == ["frost"]
+    assert [failure.path for failure in report.failures] == ["frost"]
     assert Page((tmp_path / "gallery.html").read_text(encoding="utf-8")).ids[1:] == [
         "snow",
         "fog",

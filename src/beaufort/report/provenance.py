@@ -13,7 +13,7 @@ from beaufort.report._text import counted
 from beaufort.results import Scores
 from beaufort.sanitize import command_without_secrets, without_secrets
 
-__all__ = ["Fact", "last_time", "made", "without_folders"]
+__all__ = ["Fact", "last_time", "provenance_facts", "without_folders"]
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _SHOWN = 6
@@ -27,7 +27,7 @@ class Fact(NamedTuple):
     values: tuple[str, ...]
 
 
-def made(scores: Scores) -> list[Fact]:
+def provenance_facts(scores: Scores) -> list[Fact]:
     """Versions, seeds, digests, commands, machines and times, in a fixed order."""
     results = scores.results
     setting, origins = results.setting, results.origins
@@ -64,10 +64,10 @@ def made(scores: Scores) -> list[Fact]:
 
 
 def _baseline(scores: Scores) -> tuple[str, ...]:
-    reference = scores.reference
-    if reference is None:
+    baseline = scores.baseline
+    if baseline is None:
         return ("none",)
-    return (f"{reference.name}: {reference.title}", reference.source)
+    return (f"{baseline.name}: {baseline.title}", baseline.source)
 
 
 def _intervals(scores: Scores) -> tuple[str, ...]:

@@ -25,7 +25,7 @@ about several trainings have the name of their recipe as `model` and `seeds_` be
 ALL = "*"
 """Stands in `corruption` for all of them together."""
 
-Row = tuple[str, str, str, str, str, float, float | None, float | None, int, str]
+CsvRow = tuple[str, str, str, str, str, float, float | None, float | None, int, str]
 
 
 def to_csv(scores: Scores) -> str:
@@ -48,7 +48,7 @@ def _convention(scores: Scores, model: str) -> str:
     return "all" if space.identity else space.convention
 
 
-def _rows(model: ModelScores) -> Iterator[Row]:
+def _rows(model: ModelScores) -> Iterator[CsvRow]:
     for name, estimate in model.metrics.items():
         yield _row(model.model, None, None, None, name, estimate)
     for metric, by_name in (
@@ -79,7 +79,7 @@ def _rows(model: ModelScores) -> Iterator[Row]:
         yield _row(model.model, None, ALL, None, "worst_group_accuracy", worst.worst, worst.worst_name)
 
 
-def _seed_rows(seeds: Seeds) -> Iterator[Row]:
+def _seed_rows(seeds: Seeds) -> Iterator[CsvRow]:
     for name, one in seeds.metrics.items():
         row = _row(seeds.name, None, None, None, f"seeds_{name}", one.mean)
         yield row
@@ -95,7 +95,7 @@ def _row(
     metric: str,
     estimate: Estimate,
     group: str = "",
-) -> Row:
+) -> CsvRow:
     return (
         model,
         "" if condition is None else str(condition),

@@ -19,12 +19,12 @@ from beaufort.arrays import Bytes
 from beaufort.corruptions import SEVERITIES, corruptions
 from beaufort.errors import AssetError, ImageFileError, OptionError
 from beaufort.files import draft, remove_leftovers
+from beaufort.image_sets._names import variants
+from beaufort.image_sets._request import Request
+from beaufort.image_sets._settings import claim_folder
+from beaufort.image_sets._write_errors import stop_reason
+from beaufort.image_sets.outcome import Failure, Outcome, Progress
 from beaufort.images import Labeled, read_cifar, read_idx
-from beaufort.jobs._disk import stop_reason
-from beaufort.jobs._names import cells
-from beaufort.jobs._request import Request
-from beaufort.jobs._settings import claim_folder
-from beaufort.jobs.report import Problem, Progress, Report
 
 __all__ = ["IDENTITY", "make_cifar", "make_mnist"]
 
@@ -47,12 +47,12 @@ class _Array:
     chunks: Callable[[], Iterator[NDArray[Any]]]
 
 
-def make_mnist(request: Request) -> Report:
+def make_mnist(request: Request) -> Outcome:
     """`output/<corruption>/{train,test}_{images,labels}.npy` at the published severities."""
     _check_mnist_names(request.names)
     splits = {split: found.first(request.limit) for split, found in _read_mnist(request.source).items()}
     if full := claim_folder(request.output, request.settings(limit=request.limit), request.names):
-        return Report(stopped=full)
+        return Outcome(stopped=full)
     arrays = []
     for name in request.names:
         for split, found in splits.items():
@@ -65,12 +65,12 @@ def make_mnist(request: Request) -> Report:
     return _write_all(arrays, request.progress)
 
 
-def make_cifar(request: Request) -> Report:
+def make_cifar(request: Request) -> Outcome:
     """`output/<corruption>.npy`, all pictures at severity 1, then at 2 and so on; `output/labels.npy`."""
-    cells(request.names, SEVERITIES, "cifar")
+    variants(request.names, SEVERITIES, "cifar")
     test = read_cifar(request.source).first(request.limit)
     if full := claim_folder(request.output, request.settings(limit=request.limit), request.names):
-        return Report(stopped=full)
+        return Outcome(stopped=full)
     shape = (len(SEVERITIES) * len(test.images), *test.images.shape[1:])
     arrays = [_labels(request.output / "labels.npy", np.tile(test.labels, len(SEVERITIES)))]
     for name in request.names:
@@ -149,7 +149,7 @@ def _slices(count: int) -> Iterator[slice]:
     return (slice(start, min(start + _CHUNK, count)) for start in range(0, count, _CHUNK))
 
 
-def _write_all(arrays: Sequence[_Array], progress: Progress | None) -> Report:
+def _write_all(arrays: Sequence[_Array], progress: Progress | None) -> Outcome:
     """Write each array that is missing; progress is counted in rows."""
     for folder in {array.path.parent for array in arrays}:
         remove_leftovers(folder)
@@ -168,11 +168,11 @@ def _write_all(arrays: Sequence[_Array], progress: Progress | None) -> Report:
                 unavailable[array.corruption or ""] = str(error)
             except OSError as error:
                 if reason := stop_reason(array.path, error):
-                    return Report(done, skipped, _problems(unavailable), stopped=reason)
+                    return Outcome(done, skipped, _failures(unavailable), stopped=reason)
                 raise OptionError(f"{array.path} cannot be written ({error.strerror or error})") from None
         before += array.shape[0]
         tell(before, total)
-    return Report(done, skipped, _problems(unavailable))
+    return Outcome(done, skipped, _failures(unavailable))
 
 
 def _write(array: _Array, tell: Callable[[int], None]) -> None:
@@ -187,5 +187,5 @@ def _write(array: _Array, tell: Callable[[int], None]) -> None:
             tell(rows := rows + len(chunk))
 
 
-def _problems(unavailable: Mapping[str, str]) -> tuple[Problem, ...]:
-    return tuple(Problem(name, message) for name, message in sorted(unavailable.items()))
+def _failures(unavailable: Mapping[str, str]) -> tuple[Failure, ...]:
+    return tuple(Failure(name, message) for name, message in sorted(unavailable.items()))

@@ -1,4 +1,4 @@
-"""What came of a job."""
+"""What a command that makes images did: files written, and what failed."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
-__all__ = ["Problem", "Progress", "Report"]
+__all__ = ["Failure", "Outcome", "Progress"]
 
 Progress: TypeAlias = Callable[[int, int], None]
-"""Called from the thread that started the job, with how many outputs are dealt with, and of how many."""
+"""Called in the caller's thread with the number of outputs dealt with, and their total."""
 
 
-class Problem(NamedTuple):
-    """Something that could not be done, while the rest was."""
+class Failure(NamedTuple):
+    """An output that could not be made, while others were."""
 
     path: str
     """A file or folder relative to the source, or the corruption that could not be made at all."""
@@ -21,24 +21,24 @@ class Problem(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Report:
-    """What a job did."""
+class Outcome:
+    """What was done."""
 
     done: int = 0
     """Files written."""
     skipped: int = 0
     """Files that were there already."""
-    problems: tuple[Problem, ...] = ()
-    """What could not be done, sorted by path."""
+    failures: tuple[Failure, ...] = ()
+    """Outputs that could not be made, sorted by path."""
     ignored: int = 0
     """Files of the source that are not called like pictures."""
     stopped: str | None = None
-    """Why the job ended early; None if it did not."""
+    """Why it ended early; None if it did not."""
 
     @property
     def ok(self) -> bool:
         """Whether everything that was asked for is there now."""
-        return not self.problems and self.stopped is None
+        return not self.failures and self.stopped is None
 
     def as_dict(self) -> dict[str, Any]:
         """The same as plain values, for JSON."""
@@ -46,6 +46,6 @@ class Report:
             "done": self.done,
             "skipped": self.skipped,
             "ignored": self.ignored,
-            "problems": [problem._asdict() for problem in self.problems],
+            "failures": [failure._asdict() for failure in self.failures],
             "stopped": self.stopped,
         }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from beaufort.metrics import metrics
 from beaufort.report._text import counted, metric_title
-from beaufort.report.tables import WIDE, Cell, Table
+from beaufort.report.tables import WIDE, Table, TableCell
 from beaufort.results import GroupScores, Scores, Seeds
 
 __all__ = ["group_table", "seeds_table"]
@@ -25,7 +25,7 @@ def group_table(scores: Scores) -> Table | None:
         f"Accuracy in percent in {counted(len(first.accuracies), 'group')} of images, the mean over all "
         f"conditions; all intervals of a model hold together with {100 * scores.level:g} %; {unit}."
     )
-    rows: list[tuple[Cell, ...]]
+    rows: list[tuple[TableCell, ...]]
     if len(found) <= WIDE:
         header = ("Group", *found)
         rows = [(head, *(column[i] for column in columns.values())) for i, head in enumerate(heads)]
@@ -36,7 +36,7 @@ def group_table(scores: Scores) -> Table | None:
     return Table(caption, header, tuple(rows), ("",) * len(header))
 
 
-def _column(groups: GroupScores) -> list[Cell]:
+def _column(groups: GroupScores) -> list[TableCell]:
     return [groups.worst, *groups.accuracies.values()]
 
 
@@ -53,11 +53,11 @@ def seeds_table(scores: Scores) -> Table | None:
     return Table(caption, header, tuple(rows), ("",) * len(header))
 
 
-def _seed_rows(scores: Scores, seeds: Seeds) -> list[tuple[Cell, ...]]:
+def _seed_rows(scores: Scores, seeds: Seeds) -> list[tuple[TableCell, ...]]:
     return [
         (
             seeds.name,
-            f"{metric_title(name, scores.reference)}{_SIGNS.get(metrics[name].better or '', '')}",
+            f"{metric_title(name, scores.baseline)}{_SIGNS.get(metrics[name].better or '', '')}",
             spread.mean,
             f"{100 * spread.deviation:.2f}",
             f"{100 * spread.lowest:.1f} to {100 * spread.highest:.1f}",

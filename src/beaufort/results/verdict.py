@@ -16,7 +16,7 @@ from beaufort.results.open import Results
 from beaufort.results.scores import ModelScores, Scores, score
 from beaufort.stats import Estimate
 
-__all__ = ["RULES", "Answer", "Check", "Verdict", "drop_form", "find_metric", "gate"]
+__all__ = ["RULES", "Check", "Decision", "Verdict", "drop_form", "find_metric", "gate"]
 
 RULES = ("noninferiority", "significance")
 """`noninferiority` asks whether a drop larger than allowed is ruled out; `significance` fails only if the
@@ -26,7 +26,7 @@ _MOST = 10**9
 """More images than this are nobody's advice."""
 
 
-class Answer(StrEnum):
+class Decision(StrEnum):
     """What a gate says."""
 
     PASSED = "passed"
@@ -55,15 +55,15 @@ class Check:
     """What each image adds to the estimate, if it is a mean over images."""
 
     @property
-    def answer(self) -> Answer:
+    def decision(self) -> Decision:
         one = self.estimate
         if self.rule == "significance":
-            return Answer.FAILED if one.value > self.limit and one.low > 0 else Answer.PASSED
+            return Decision.FAILED if one.value > self.limit and one.low > 0 else Decision.PASSED
         if (one.high <= self.limit) if self.upper else (one.low >= self.limit):
-            return Answer.PASSED
+            return Decision.PASSED
         if (one.low > self.limit) if self.upper else (one.high < self.limit):
-            return Answer.FAILED
-        return Answer.UNDECIDED
+            return Decision.FAILED
+        return Decision.UNDECIDED
 
     @property
     def images_needed(self) -> int | None:
@@ -91,8 +91,8 @@ class Verdict:
     metric: str
     value: Estimate
     """The metric of the model."""
-    baseline: str | None
-    baseline_value: Estimate | None
+    reference: str | None
+    reference_value: Estimate | None
     """The metric of the older model, on the same images."""
     checks: tuple[Check, ...]
     images: int
@@ -102,15 +102,17 @@ class Verdict:
     """Why the metric is not the suite's first one, if that cannot be had."""
 
     @property
-    def answer(self) -> Answer:
+    def decision(self) -> Decision:
         """Failed if any check is; else undecided if any check is; else passed."""
-        answers = [check.answer for check in self.checks]
-        return next((one for one in (Answer.FAILED, Answer.UNDECIDED) if one in answers), Answer.PASSED)
+        decisions = [check.decision for check in self.checks]
+        return next(
+            (one for one in (Decision.FAILED, Decision.UNDECIDED) if one in decisions), Decision.PASSED
+        )
 
     @property
     def ok(self) -> bool:
         """Whether it passed."""
-        return self.answer is Answer.PASSED
+        return self.decision is Decision.PASSED
 
     @property
     def drop(self) -> Estimate | None:
@@ -120,7 +122,7 @@ class Verdict:
 
 def gate(
     results: Results,
-    baseline: Results | None = None,
+    reference: Results | None = None,
     *,
     max_drop: float = 0.01,
     rule: str = RULES[0],
@@ -128,7 +130,7 @@ def gate(
     require: float | None = None,
     min_clean: float | None = None,
     min_worst: float | None = None,
-    reference: str | None = None,
+    baseline: str | None = None,
     clusters: Mapping[str, str] | None = None,
     level: float = 0.95,
 ) -> Verdict:
@@ -136,7 +138,7 @@ def gate(
 
     Args:
         results: the new model's.
-        baseline: the older model's: same suite, same data, same seed, or a `ResultsError` says what differs;
+        reference: the older model's: same suite, same data, same seed, or a `ResultsError` says what differs;
             without one, at least one limit is needed.
         max_drop: how much worse than the older one it may be, as a share: 0.01 is one point.
         rule: one of `RULES`, for the drop.
@@ -144,21 +146,21 @@ def gate(
         require: what the metric must be at most (mCE) or at least (accuracy).
         min_clean: least accuracy on clean images.
         min_worst: least accuracy under the worst corruption, the mean over its severities.
-        reference: what mCE divides by, as for `score`.
+        baseline: what mCE divides by, as for `score`.
         clusters: images that are not independent, as for `score`.
         level: of all intervals.
     """
     limits = {"require": require, "min_clean": min_clean, "min_worst": min_worst}
-    _check_arguments(results, baseline, max_drop, rule, limits)
-    joined = results if baseline is None else join_results([results, baseline])
+    _check_arguments(results, reference, max_drop, rule, limits)
+    joined = results if reference is None else join_results([results, reference])
     new, old = joined.models if len(joined.models) == 2 else (joined.models[0],) * 2
     scores = score(
-        joined, baseline=reference, models=[new, old], clusters=clusters, level=level, calibration=False
+        joined, baseline=baseline, models=[new, old], clusters=clusters, level=level, calibration=False
     )
     by_name = {one.model: one for one in scores.models}
     name = find_metric(scores, metric)
     checks = []
-    if baseline is not None:
+    if reference is not None:
         checks.append(_drop(scores, name, new, old, max_drop, rule))
     if require is not None:
         checks.append(_value(by_name[new], name, require))
@@ -166,8 +168,8 @@ def gate(
         checks.append(_clean(by_name[new], min_clean))
     if min_worst is not None:
         checks.append(_worst(by_name[new], scores, min_worst, level))
-    value = None if baseline is None else by_name[old].metrics[name]
-    called = None if baseline is None else baseline.models[0]
+    value = None if reference is None else by_name[old].metrics[name]
+    called = None if reference is None else reference.models[0]
     fallback = metric is None and name != scores.suite.metrics[0]
     return Verdict(
         results.models[0],
@@ -184,12 +186,12 @@ def gate(
 
 def _check_arguments(
     results: Results,
-    baseline: Results | None,
+    reference: Results | None,
     max_drop: float,
     rule: str,
     limits: Mapping[str, float | None],
 ) -> None:
-    for part in (results, baseline):
+    for part in (results, reference):
         if part is not None and len(part.models) != 1:
             raise OptionError(
                 f"a gate compares one model with one, got {len(part.models)}: {', '.join(part.models)}"
@@ -203,9 +205,9 @@ def _check_arguments(
         if limit is not None and not (0 <= limit <= most and math.isfinite(limit)):
             allowed = "a number from 0" if name == "require" else "a share from 0 to 1"
             raise OptionError(f"{name} must be {allowed}, got {limit!r}")
-    if baseline is None and all(limit is None for limit in limits.values()):
+    if reference is None and all(limit is None for limit in limits.values()):
         raise OptionError(
-            "a gate needs an older model or a limit: give baseline, require, min_clean or min_worst"
+            "a gate needs an older model or a limit: give reference, require, min_clean or min_worst"
         )
 
 

@@ -7,8 +7,8 @@ from html import escape
 
 from PIL import Image
 
+from beaufort.image_sets._exhibit import Exhibit, ExhibitRow
 from beaufort.images import FORMATS, encode
-from beaufort.jobs._rows import Exhibit, Row
 
 __all__ = ["page"]
 
@@ -97,12 +97,12 @@ def _told(exhibit: Exhibit) -> str:
     return escape(told)
 
 
-def _group(group: str, rows: list[Row], exhibit: Exhibit) -> str:
+def _group(group: str, rows: list[ExhibitRow], exhibit: Exhibit) -> str:
     articles = "\n".join(_article(row, exhibit) for row in rows)
     return f'<section>\n<h2 id="group-{escape(group)}">{escape(group)}</h2>\n{articles}\n</section>'
 
 
-def _article(row: Row, exhibit: Exhibit) -> str:
+def _article(row: ExhibitRow, exhibit: Exhibit) -> str:
     name = escape(row.name)
     figures = [_figure(exhibit.clean, "clean", f"the clean picture, before {_words(row)}")]
     for severity, picture in row.pictures.items():
@@ -129,7 +129,7 @@ def _figure(picture: Image.Image, caption: str, alt: str, *, marked: bool = Fals
     )
 
 
-def _constants(row: Row) -> str:
+def _constants(row: ExhibitRow) -> str:
     listed = "".join(
         f"<dt>{severity}</dt><dd>{escape(constants)}</dd>"
         for severity, constants in row.constants.items()
@@ -138,7 +138,7 @@ def _constants(row: Row) -> str:
     return f"\n<details><summary>Constants by severity</summary><dl>{listed}</dl></details>" if listed else ""
 
 
-def _words(row: Row) -> str:
+def _words(row: ExhibitRow) -> str:
     return escape(row.name.replace("_", " "))
 
 

@@ -15,10 +15,11 @@ from PIL import Image
 
 import beaufort
 from beaufort import files
+from beaufort.corruptions import corruptions
 from beaufort.errors import AssetError, OptionError, UnknownNameError
-from beaufort.jobs import Report, corrupt_tree
-from beaufort.jobs import _walk as walk_module
-from beaufort.jobs._pool import run_bounded
+from beaufort.image_sets import Outcome, corrupt_tree
+from beaufort.image_sets import _walk as walk_module
+from beaufort.image_sets._pool import run_bounded
 
 FAST = {"names": ["brightness", "gaussian_noise"], "severities": [1, 4]}
 
@@ -35,14 +36,14 @@ def opened(path: Path) -> Image.Image:
         return image
 
 
-def messages(report: Report) -> dict[str, str]:
-    return dict(report.problems)
+def messages(report: Outcome) -> dict[str, str]:
+    return dict(report.failures)
 
 
 def test_outputs_lie_where_imagenet_c_has_them(tree: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     report = corrupt_tree(tree, out, **FAST)
-    assert report == Report(done=20, ignored=1)
+    assert report == Outcome(done=20, ignored=1)
     names = {"cat/a.png", "cat/b.jpg", "cat/deep/c.JPEG", "dog/a.png", "dog/d.png"}
     expected = {f"{c}/{s}/{name}" for c in FAST["names"] for s in (1, 4) for name in names}
     assert set(contents(out)) == expected | {"beaufort.json"}
@@ -58,7 +59,7 @@ def test_pixels_are_those_of_the_corruption_with_the_path_as_identity(tree: Path
 
 def test_a_single_file_has_its_name_as_identity(tree: Path, tmp_path: Path) -> None:
     report = corrupt_tree(tree / "cat/a.png", tmp_path / "out", **FAST)
-    assert report == Report(done=4)
+    assert report == Outcome(done=4)
     made = np.asarray(opened(tmp_path / "out/gaussian_noise/1/a.png"))
     clean = np.asarray(opened(tree / "cat/a.png"))
     np.testing.assert_array_equal(made, beaufort.corrupt(clean, 1, "gaussian_noise", image_id="a.png"))
@@ -80,7 +81,7 @@ def test_a_second_run_makes_only_what_is_missing(tree: Path, tmp_path: Path) -> 
     (out / "brightness/4/dog/a.png").unlink()
     kept = out / "brightness/1/dog/a.png"
     kept.write_bytes(b"mine")
-    assert corrupt_tree(tree, out, **FAST) == Report(done=1, skipped=19, ignored=1)
+    assert corrupt_tree(tree, out, **FAST) == Outcome(done=1, skipped=19, ignored=1)
     assert contents(out) == before | {"brightness/1/dog/a.png": b"mine"}
     assert corrupt_tree(tree, out, names=["contrast"], severities=[2]).done == 5
 
@@ -170,7 +171,7 @@ def test_bad_files_are_told_and_the_rest_is_done(tree: Path, tmp_path: Path) -> 
     assert len(contents(tmp_path / "out")) == 21
     (tree / "cut.png").write_bytes(content)
     again = corrupt_tree(tree, tmp_path / "out", **FAST)
-    assert (again.done, again.skipped, len(again.problems)) == (4, 20, 5)
+    assert (again.done, again.skipped, len(again.failures)) == (4, 20, 5)
 
 
 def test_unreadable_folders_are_told(tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -204,7 +205,7 @@ def test_keep_writes_what_came(
 ) -> None:
     (tmp_path / "in").mkdir()
     image.save(tmp_path / "in" / name)
-    assert corrupt_tree(tmp_path / "in", tmp_path / "out", names=["contrast"], severities=[1]) == Report(
+    assert corrupt_tree(tmp_path / "in", tmp_path / "out", names=["contrast"], severities=[1]) == Outcome(
         done=1
     )
     made = opened(tmp_path / "out/contrast/1" / expected[0])
@@ -247,10 +248,10 @@ def test_links_are_read_and_never_written_through(tree: Path, tmp_path: Path) ->
     (tree / "back").symlink_to(out)
     report = corrupt_tree(tree, out, names=["brightness", "contrast"], severities=[1])
     assert [path.name for path in elsewhere.iterdir()] == ["x.png"]
-    assert all("leads out of" in problem.message for problem in report.problems)
-    assert report.problems
+    assert all("leads out of" in failure.message for failure in report.failures)
+    assert report.failures
     (out / "brightness/1").unlink()
-    assert corrupt_tree(tree, out, names=["brightness", "contrast"], severities=[1]) == Report(
+    assert corrupt_tree(tree, out, names=["brightness", "contrast"], severities=[1]) == Outcome(
         done=12, ignored=1
     )
 
@@ -275,7 +276,7 @@ def test_a_full_disk_stops_the_job(
     assert report.stopped is not None
     assert "No space left" in report.stopped
     assert not report.ok
-    assert report.problems == ()
+    assert report.failures == ()
     assert len(calls) == after + 1
     assert not [name for name in contents(out) if name.endswith(".part")]
     monkeypatch.undo()
@@ -301,7 +302,7 @@ def test_a_corruption_without_its_assets_is_told_once(
     def draw(*_: object) -> None:
         raise AssetError("frost/frost1.png could not be had")
 
-    recipes = beaufort.corruptions["frost"].recipes
+    recipes = corruptions["frost"].recipes
     monkeypatch.setitem(recipes, "cifar", replace(recipes["cifar"], draw=draw))
     report = corrupt_tree(tree, tmp_path / "out", names=["frost", "contrast"], scale="cifar", jobs=1)
     assert report.done == 25
@@ -321,7 +322,7 @@ def test_odd_names_are_identities_too(tmp_path: Path) -> None:
     Image.new("RGB", (20, 20), "red").save(tmp_path / "in" / "plain.png")
     odd = os.fsencode(tmp_path / "in") + b"/caf\xe9 \n.png"
     os.rename(tmp_path / "in" / "plain.png", odd)  # noqa: PTH104
-    assert corrupt_tree(tmp_path / "in", tmp_path / "out", **FAST) == Report(done=4)
+    assert corrupt_tree(tmp_path / "in", tmp_path / "out", **FAST) == Outcome(done=4)
 
 
 def test_the_stream_of_tasks_is_taken_as_needed() -> None:

@@ -10,12 +10,12 @@ from PIL import Image
 
 from beaufort.corruptions import SEVERITIES
 from beaufort.errors import OptionError
+from beaufort.image_sets._names import corruption_names, variants, worker_count
+from beaufort.image_sets._settings import claim_folder
+from beaufort.image_sets._tree import TreeJob, run_tree
+from beaufort.image_sets._walk import check_apart
+from beaufort.image_sets.outcome import Outcome, Progress
 from beaufort.images import FORMATS, Format, flatten, format_of, read_image
-from beaufort.jobs._names import cells, corruption_names, worker_count
-from beaufort.jobs._settings import claim_folder
-from beaufort.jobs._tree import TreeJob, run_tree
-from beaufort.jobs._walk import check_apart
-from beaufort.jobs.report import Progress, Report
 
 __all__ = ["OUTPUT_FORMATS", "corrupt_tree"]
 
@@ -34,12 +34,12 @@ def corrupt_tree(
     quality: int = 85,
     jobs: int | None = None,
     progress: Progress | None = None,
-) -> Report:
+) -> Outcome:
     """Write `output/<corruption>/<severity>/<path in source>` for every picture of the source.
 
     A picture's identity is its path in the source, so the pixels depend on nothing but the picture, that
     path, the seed and the scale. Outputs that are there already are skipped: a job that was interrupted
-    goes on where it was. A picture that cannot be read is a problem in the report, and the rest is done.
+    goes on where it was. A picture that cannot be read is a failure in the outcome, and the rest is done.
 
     Args:
         source: a picture, or a folder that is searched with all folders below it.
@@ -57,13 +57,13 @@ def corrupt_tree(
     """
     source, output = Path(source), Path(output)
     chosen = corruption_names(names)
-    made = cells(chosen, severities, scale)
+    made = variants(chosen, severities, scale)
     workers = worker_count(jobs)
     _check(file_format, quality, seed)
     check_apart(source, output)
     settings = {"command": "corrupt", "seed": seed, "scale": scale, "format": file_format, "quality": quality}
     if full := claim_folder(output, settings, chosen):
-        return Report(stopped=full)
+        return Outcome(stopped=full)
     job = TreeJob(
         source,
         output,
