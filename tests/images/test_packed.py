@@ -98,7 +98,7 @@ def test_pickles_are_not_opened(tmp_path: Path) -> None:
 
 
 def test_what_is_not_cifar_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ImageFileError, match="accepted are the binary version"):
+    with pytest.raises(ImageFileError, match="give the binary version"):
         read_cifar(tmp_path)
     (tmp_path / "test_batch.bin").write_bytes(b"x" * 3072)
     with pytest.raises(ImageFileError, match="3073"):

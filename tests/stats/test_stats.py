@@ -50,7 +50,7 @@ def test_binomial_cdf_as_scipy(counts: tuple[int, int], p: float) -> None:
 
 @pytest.mark.parametrize(("hits", "n"), [(-1, 5), (6, 5), (0, 0)])
 def test_counts_that_cannot_be(hits: int, n: int) -> None:
-    with pytest.raises(OptionError, match=f"{hits} of {n} came"):
+    with pytest.raises(OptionError, match=f"got hits={hits} and n={n}"):
         clopper_pearson(hits, n)
 
 

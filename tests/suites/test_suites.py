@@ -107,7 +107,7 @@ def test_names_and_versions() -> None:
     suite = get_suite("imagenet-c")
     assert str(suite) == "imagenet-c@1"
     assert get_suite(str(suite)) is suite
-    with pytest.raises(UnknownNameError, match="'imagenet-c@2' is not a suite of this Beaufort, which has"):
+    with pytest.raises(UnknownNameError, match="unknown suite 'imagenet-c@2'; this version of Beaufort has"):
         get_suite("imagenet-c@2")
     for wrong in ("imagenetc", "imagenet-c@", "imagenet-c@x", "imagenet-c@1@1", ""):
         with pytest.raises(UnknownNameError, match="One of your own is a file"):
@@ -142,7 +142,7 @@ def test_a_suite_made_in_python_is_held_to_the_same() -> None:
             severities=(1, 6),
         )
     assert str(caught.value).splitlines() == [
-        "suite 'mine': severities: 6 is not a severity; accepted are whole numbers from 1 to 5",
+        "suite 'mine': severities: severity must be an integer from 1 to 5, got 6",
         "suite 'mine': corruptions: stripe has no constants for the scale 'cifar'; it has them for mnist, "
         "and the scale 'relative' fits any size",
     ]

@@ -76,10 +76,9 @@ def key_of(where: Where) -> str:
 
 
 def _miss(kind: str, name: object, known: Iterable[str]) -> str:
-    """The answer to a wrong name, also to one that is no text or that is endless."""
+    """The message for a wrong name, also if it is not a string or very long."""
     if not isinstance(name, str):
-        article = "an" if kind[0] in "aeiou" else "a"
-        return f"{_shown(name)} is not {article} {kind}; known are {', '.join(known)}"
+        return f"unknown {kind} {_shown(name)}; known are {', '.join(known)}"
     return unknown(kind, name if len(name) <= _LONGEST else f"{name[:_LONGEST]}…", dict.fromkeys(known))
 
 
@@ -104,19 +103,19 @@ def _name(value: object) -> Found:
         quotes = "; put a number in quotes" if _whole(value) or isinstance(value, float) else ""
         yield (
             (),
-            "a name must have letters, digits, '-', '_' and '.' only, a letter or a digit first, got "
+            "must have letters, digits, '-', '_' and '.' only, a letter or a digit first, got "
             f"{_shown(value)}{quotes}",
         )
 
 
 def _version(value: object) -> Found:
     if not (isinstance(value, int) and not isinstance(value, bool) and value >= 1):
-        yield (), f"version must be a positive integer, got {_shown(value)}"
+        yield (), f"must be a positive integer, got {_shown(value)}"
 
 
 def _title(value: object) -> Found:
     if not (printable(value) and value):
-        yield (), f"title must be one line of text, got {_shown(value)}"
+        yield (), f"must be one line of text, got {_shown(value)}"
 
 
 def _prose(value: object) -> Found:
@@ -186,7 +185,7 @@ def _prepare(value: object) -> Found:
 
 def _baseline(value: object) -> Found:
     if not (value is None or (isinstance(value, str) and _BASELINE.fullmatch(value))):
-        yield (), f"baseline must be a model's name, such as alexnet, or null, got {_shown(value)}"
+        yield (), f"must be a model's name, such as alexnet, or null, got {_shown(value)}"
 
 
 def _metrics(value: object) -> Found:
