@@ -161,7 +161,7 @@ class Corrupt:
     def _on_device(
         self, color: Images, ids: Sequence[Id], groups: Mapping[tuple[str, int | None], list[int]]
     ) -> Images:
-        from beaufort.ops.torch import upload
+        from beaufort.ops.device import upload
 
         out = color.clone()
         for (name, severity), places in groups.items():

@@ -83,7 +83,7 @@ class _Ids:
     @cached_property
     def there(self) -> Field:
         """On the device, an int64 tensor of the same bits."""
-        from beaufort.ops.torch import upload
+        from beaufort.ops.device import upload
 
         if self._words is None:
             return torch_ops().content_ids(self._color)

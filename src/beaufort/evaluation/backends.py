@@ -87,7 +87,7 @@ def ask(
     """
     if isinstance(model, Network) and model.takes(images):
         from beaufort.models._tensors import fetched
-        from beaufort.ops.torch import upload
+        from beaufort.ops.device import upload
 
         with _told(f"{model.spec.name} on {len(images)} images", only_memory=True):
             found = model.answer(images)
@@ -225,7 +225,7 @@ class Device:
             if _takes_tensors(batch.condition):
                 some = clean.tensor(batch).movedim(-1, 1)
                 return _applied(self._setup, batch, some).movedim(1, -1)
-            from beaufort.ops.torch import upload
+            from beaufort.ops.device import upload
 
             return upload(_applied(self._setup, batch, clean.array(batch)), self._device)
 
