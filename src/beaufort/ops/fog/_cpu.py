@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from beaufort.arrays import Bytes, Field
+from beaufort.arrays import Array, Bytes
 from beaufort.ops._numba import fused, inlined, kernel, to_byte
 from beaufort.ops.fog._plasma_rows import plasma_rows
 from beaufort.rng import Undrawn
@@ -102,7 +102,7 @@ def _plasma(noise, side, decay, out):
                 target[x] = (row[x] - low) * scale
 
 
-def plasma(noise: Field | Undrawn, side: int, decay: float, height: int, width: int) -> Field:
+def plasma(noise: Array | Undrawn, side: int, decay: float, height: int, width: int) -> Array:
     """Diamond-square fractals of `side` = 2^k, scaled to [0, 1] and cropped, float32.
 
     `noise` holds side² - 1 numbers of (-1, 1) an image: for each level the squares, the diamonds
@@ -145,7 +145,7 @@ def _haze(images, fields, amount, nearest, out):
                 target[x] = to_byte(f32(source[x]) * gain + thick[x], nearest)
 
 
-def haze(images: Bytes, fields: Field, amount: float, *, nearest: bool = False) -> Bytes:
+def haze(images: Bytes, fields: Array, amount: float, *, nearest: bool = False) -> Bytes:
     """(x + a·P)·M / (M + a) with P in [0, 1] and M the largest value of the image."""
     out = np.empty_like(images)
     _haze(images, fields, f32(amount), nearest, out)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from beaufort.arrays import Field
+from beaufort.arrays import Array
 from beaufort.ops._numba import fused, inlined, kernel
 from beaufort.ops.philox._cpu import philox_block
 from beaufort.rng import Key
@@ -185,7 +185,7 @@ def _plasma_rows(side, amplitudes, k0, k1, field, id_word, out):
 
 def plasma_rows(
     key: Key, ids: NDArray[np.uint64], field: int, side: int, decay: float, height: int, width: int
-) -> Field:
+) -> Array:
     """As `weather.plasma` of the numbers `philox_uniform(key, ids, field, (side² - 1,), -1, 1)`."""
     amplitudes = [f32(10000)]
     while 2 ** len(amplitudes) < side:

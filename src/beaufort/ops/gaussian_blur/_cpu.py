@@ -8,7 +8,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from beaufort.arrays import Bytes, Field
+from beaufort.arrays import Array, Bytes
 from beaufort.ops._borders import border_index
 from beaufort.ops._numba import exact_kernel, inlined, kernel, to_byte
 
@@ -205,7 +205,7 @@ WIDE = 128
 """Radius, in pixels, from which smoothing goes by waves instead of taps."""
 
 
-def smooth(fields: Field, sigma: float, *, truncate: float = 4.0, border: str = "nearest") -> Field:
+def smooth(fields: Array, sigma: float, *, truncate: float = 4.0, border: str = "nearest") -> Array:
     """Gaussian smoothing of float fields `(n, h, w)`; the dtype is kept."""
     if sigma == 0:
         return fields

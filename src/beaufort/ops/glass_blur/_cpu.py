@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from beaufort.arrays import Bytes, Field
+from beaufort.arrays import Array, Bytes
 from beaufort.ops._numba import kernel
 
 __all__ = ["copy_sweeps", "swap_sweeps"]
@@ -42,7 +42,7 @@ def _copy_sweeps(images, offsets, distance, out):
                 target[x, 0] = u8(packed[x])
 
 
-def copy_sweeps(images: Bytes, offsets: Field, distance: int) -> Bytes:
+def copy_sweeps(images: Bytes, offsets: Array, distance: int) -> Bytes:
     """Sweep over the pixels from the last to the first, each taking the value of one near it.
 
     `offsets` is `(n, sweeps, h - 2d, w - 2d, 2)`: column and row offset in the order of the visits.
@@ -71,7 +71,7 @@ def _swap_sweeps(images, gates, offsets, distance, out):
                             out[i, other_y, other_x, c] = value
 
 
-def swap_sweeps(images: Bytes, gates: Field, offsets: Field, distance: int) -> Bytes:
+def swap_sweeps(images: Bytes, gates: Array, offsets: Array, distance: int) -> Bytes:
     """As `copy_sweeps`, but a true swap, and only where the gate is open."""
     out = np.empty_like(images)
     _swap_sweeps(images, gates, offsets, distance, out)

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from beaufort.arrays import Bytes, Field
+from beaufort.arrays import Array, Bytes
 from beaufort.ops._numba import kernel, to_byte
 
 __all__ = ["strokes"]
@@ -44,7 +44,7 @@ def _strokes(images, segments, counts, unit, dash, out):
                     out[i, y, x, c] = to_byte(canvas[y, x], True)
 
 
-def strokes(images: Bytes, segments: Field, counts: Field, *, unit: float = 1.0, dash: float = 0.0) -> Bytes:
+def strokes(images: Bytes, segments: Array, counts: Array, *, unit: float = 1.0, dash: float = 0.0) -> Bytes:
     """Draw segments (x0, y0, x1, y1) in white, softly: 1 + ln(1 - d/2.3) at vertical distance d.
 
     `segments` is `(n, most, 4)`, `counts` says how many each image has; `unit` is the width of a

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from beaufort.arrays import Field, Images
+from beaufort.arrays import Array, Images
 
 __all__ = ["MotionBlurOps"]
 
@@ -12,5 +12,5 @@ __all__ = ["MotionBlurOps"]
 class MotionBlurOps(Protocol):
     """Motion along a straight line."""
 
-    def motion(self, images: Images, radius: float, sigma: float, angles_deg: Field) -> Images:
+    def motion(self, images: Images, radius: float, sigma: float, angles_deg: Array) -> Images:
         """One-sided motion blur: half a Gaussian that starts at the pixel and runs along the angle."""

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from beaufort.arrays import Bytes, Field
+from beaufort.arrays import Array, Bytes
 from beaufort.ops._numba import kernel, to_byte
 
 __all__ = ["motion"]
@@ -54,7 +54,7 @@ def _motion(images, weights, down, right, reach, out):
                 target[x] = to_byte(total[x], False)
 
 
-def motion(images: Bytes, radius: float, sigma: float, angles_deg: Field) -> Bytes:
+def motion(images: Bytes, radius: float, sigma: float, angles_deg: Array) -> Bytes:
     """One-sided motion blur: half a Gaussian that starts at the pixel and runs along the angle.
 
     The 8-bit result is cut off after a Q16 rounding, as in ImageMagick: a value within 1/514 below

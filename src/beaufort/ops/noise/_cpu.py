@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from beaufort.arrays import Bytes, Field
+from beaufort.arrays import Array, Bytes
 from beaufort.ops._numba import kernel, to_byte
 
 __all__ = ["add_field", "add_noise", "excess", "multiply_noise", "replace"]
@@ -18,7 +18,7 @@ def _add_noise(images, noise, sigma, nearest, out):
         out[i] = to_byte(f32(images[i]) + noise[i] * sigma, nearest)
 
 
-def add_noise(images: Bytes, noise: Field, sigma: float, *, nearest: bool = False) -> Bytes:
+def add_noise(images: Bytes, noise: Array, sigma: float, *, nearest: bool = False) -> Bytes:
     """x + σ·n, σ in units of the whole range."""
     out = np.empty_like(images)
     _add_noise(images.ravel(), noise.ravel(), f32(sigma * 255), nearest, out.ravel())
@@ -32,7 +32,7 @@ def _multiply_noise(images, noise, sigma, nearest, out):
         out[i] = to_byte(value + value * noise[i] * sigma, nearest)
 
 
-def multiply_noise(images: Bytes, noise: Field, sigma: float, *, nearest: bool = False) -> Bytes:
+def multiply_noise(images: Bytes, noise: Array, sigma: float, *, nearest: bool = False) -> Bytes:
     """x + x·σ·n."""
     out = np.empty_like(images)
     _multiply_noise(images.ravel(), noise.ravel(), f32(sigma), nearest, out.ravel())
@@ -46,7 +46,7 @@ def _replace(images, hits, out):
         out[i] = images[i] if hit == 0 else (u8(255) if hit == 2 else u8(0))
 
 
-def replace(images: Bytes, hits: Field) -> Bytes:
+def replace(images: Bytes, hits: Array) -> Bytes:
     """Keep the value where the hit is 0; black where it is 1, white where it is 2."""
     out = np.empty_like(images)
     _replace(images.ravel(), hits.ravel(), out.ravel())
@@ -63,13 +63,13 @@ def _add_field(images, field, nearest, out):
                     out[i, y, x, c] = to_byte(f32(images[i, y, x, c]) + field[i, y, x], nearest)
 
 
-def add_field(images: Bytes, field: Field, *, nearest: bool = False) -> Bytes:
+def add_field(images: Bytes, field: Array, *, nearest: bool = False) -> Bytes:
     """x + f, one field value (0…255) a pixel, the same for all channels."""
     out = np.empty_like(images)
     _add_field(images, field, nearest, out)
     return out
 
 
-def excess(counts: Field, rate: float, images: Bytes) -> Field:
+def excess(counts: Array, rate: float, images: Bytes) -> Array:
     """By how much counts / rate is more than x / 255, float32."""
     return (counts / rate - images / 255).astype(np.float32)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from beaufort.arrays import Field, Images
+from beaufort.arrays import Array, Field, Images
 
 if TYPE_CHECKING:
     from beaufort.rng import Key
@@ -18,7 +18,7 @@ class PhiloxOps(Protocol):
     """Random fields from a counter-based generator: the same numbers on every backend."""
 
     def content_ids(self, images: Images) -> Field:
-        """Ids made of the pixels themselves, for images that came without one."""
+        """Ids made of the pixels themselves, for images without one."""
 
     def philox_bernoulli(
         self, key: Key, ids: Field, field: int, shape: tuple[int, ...], probability: float
@@ -37,7 +37,7 @@ class PhiloxOps(Protocol):
         field: int,
         shape: tuple[int, ...],
         low: int,
-        high: int | Field,
+        high: int | Array,
         dtype: type = np.int32,
     ) -> Field:
         """Whole numbers in [low, high), `high` for all images or for each."""

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from beaufort.arrays import Bytes, Field
+from beaufort.arrays import Array, Bytes
 from beaufort.ops._numba import inlined, kernel
 from beaufort.rng import Key
 
@@ -224,7 +224,7 @@ def _hash_bytes(images, out):
         out[i] = total * u64(0xBF58476D1CE4E5B9) & u64(0x7FFFFFFFFFFFFFFF)
 
 
-def _buffer(shape: tuple[int, ...], ids: NDArray[np.uint64], dtype: Any) -> tuple[Field, int]:
+def _buffer(shape: tuple[int, ...], ids: NDArray[np.uint64], dtype: Any) -> tuple[Array, int]:
     """Room for one field an image, end to end.
 
     Fields are filled in order by whole blocks, so that up to three words reach into the next field,
@@ -234,11 +234,11 @@ def _buffer(shape: tuple[int, ...], ids: NDArray[np.uint64], dtype: Any) -> tupl
     return np.empty(len(ids) * size + 3, dtype), size
 
 
-def _shaped(out: Field, ids: NDArray[np.uint64], shape: tuple[int, ...]) -> Field:
+def _shaped(out: Array, ids: NDArray[np.uint64], shape: tuple[int, ...]) -> Array:
     return out[: len(out) - 3].reshape(len(ids), *shape)
 
 
-def philox_words(key: Key, ids: NDArray[np.uint64], field: int, shape: tuple[int, ...]) -> Field:
+def philox_words(key: Key, ids: NDArray[np.uint64], field: int, shape: tuple[int, ...]) -> Array:
     """The raw 32-bit words of a field."""
     out, size = _buffer(shape, ids, np.uint32)
     _fill_words(out, size, *key, field, ids)
@@ -247,7 +247,7 @@ def philox_words(key: Key, ids: NDArray[np.uint64], field: int, shape: tuple[int
 
 def philox_normal(
     key: Key, ids: NDArray[np.uint64], field: int, shape: tuple[int, ...], dtype: type = np.float32
-) -> Field:
+) -> Array:
     """Standard normal float32 numbers."""
     out, size = _buffer(shape, ids, np.float32)
     _fill_normal(out, size, *key, field, ids)
@@ -262,7 +262,7 @@ def philox_uniform(
     low: float,
     high: float,
     dtype: type = np.float32,
-) -> Field:
+) -> Array:
     """Float32 numbers in [low, high), in steps of 2⁻²⁴ of the range."""
     out, size = _buffer(shape, ids, np.float32)
     _fill_uniform(out, size, *key, field, ids, f32(low), high - low)
@@ -271,7 +271,7 @@ def philox_uniform(
 
 def philox_bernoulli(
     key: Key, ids: NDArray[np.uint64], field: int, shape: tuple[int, ...], probability: float
-) -> Field:
+) -> Array:
     """True with the given probability, to 2⁻³²."""
     out, size = _buffer(shape, ids, np.bool_)
     _fill_bernoulli(out, size, *key, field, ids, u32(min(round(probability * 2**32), 2**32 - 1)))
@@ -280,7 +280,7 @@ def philox_bernoulli(
 
 def philox_impulses(
     key: Key, ids: NDArray[np.uint64], field: int, shape: tuple[int, ...], share: float
-) -> Field:
+) -> Array:
     """With probability `share` a 1 or a 2, by one word; else 0."""
     out, size = _buffer(shape, ids, np.uint8)
     _fill_impulses(out, size, *key, field, ids, u32(min(round(share * 2**32), 2**32 - 1)))
@@ -293,9 +293,9 @@ def philox_integers(
     field: int,
     shape: tuple[int, ...],
     low: int,
-    high: int | Field,
+    high: int | Array,
     dtype: type = np.int32,
-) -> Field:
+) -> Array:
     """Whole numbers in [low, high), `high` for all images or for each."""
     out, size = _buffer(shape, ids, dtype)
     _fill_integers(
@@ -304,7 +304,7 @@ def philox_integers(
     return _shaped(out, ids, shape)
 
 
-def philox_poisson(key: Key, ids: NDArray[np.uint64], field: int, images: Bytes, rate: float) -> Field:
+def philox_poisson(key: Key, ids: NDArray[np.uint64], field: int, images: Bytes, rate: float) -> Array:
     """Poisson counts with means rate × value / 255, exact to 2⁻¹⁶ of a column's share."""
     tables, column_bits = poisson_tables(rate)
     words = philox_words(key, ids, field, images.shape[1:])
@@ -365,7 +365,7 @@ def _split_columns(shares, tables):
 
 
 def content_ids(images: Bytes) -> NDArray[np.uint64]:
-    """Ids made of the pixels themselves, for images that came without one."""
+    """Ids made of the pixels themselves, for images without one."""
     out = np.empty(len(images), np.uint64)
     _hash_bytes(images.reshape(len(images), math.prod(images.shape[1:])), out)
     return out

@@ -81,7 +81,7 @@ def philox_normal(
 
 
 def _normal_pair(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
-    """Box-Muller with the polynomials of the CPU engine, rounded where it rounds."""
+    """Box-Muller with the polynomials of the CPU backend, rounded where it rounds."""
     x = (a >> 8).float() + 0.5
     bits = x.view(torch.int32)
     exponent = ((bits >> 23) - (127 + 24)).float()
@@ -193,7 +193,7 @@ _PLACE, _MIX, _SPREAD = (
 
 
 def content_ids(images: Tensor) -> Tensor:
-    """Ids made of the pixels themselves, for images that came without one: those of the CPU engine."""
+    """Ids made of the pixels themselves, for images without one: those of the CPU backend."""
     rows = images.reshape(len(images), math.prod(images.shape[1:]))
     size = rows.shape[1]
     whole = size // 8

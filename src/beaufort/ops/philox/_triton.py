@@ -1,6 +1,6 @@
 """Philox and its fields as Triton kernels: a program fills a run of blocks of one image.
 
-Rounding is that of the CPU engine: products are fused with sums where its compiler fuses them, by name.
+Rounding is that of the CPU backend: products are fused with sums where its compiler fuses them, by name.
 """
 
 from __future__ import annotations

@@ -95,11 +95,6 @@ def pixel_cells(images: Bytes, rows: int, columns: int) -> Bytes:
     """Average into rows × columns cells and show each cell flat, as PIL's BOX filter does."""
     out = np.empty_like(images)
     down, across = cell_table(images.shape[1], rows), cell_table(images.shape[2], columns)
-    most = max(down[0][:, 1].max(), across[0][:, 1].max())
-    if most > MOST_PIXELS:
-        raise ImageValueError(
-            f"cells of {most} pixels came; at most {MOST_PIXELS} are accepted: shrink the image first"
-        )
     _pixel_cells(images, *down, *across, _short_means(), out)
     return out
 
@@ -138,6 +133,11 @@ def cell_table(size: int, cells: int) -> tuple[NDArray[np.int64], NDArray[np.int
         end = min(int(middle + scale / 2 + 0.5), size)
         inside = [x for x in range(first, end) if -0.5 < (x - middle + 0.5) * (1 / scale) <= 0.5]
         table[cell] = inside[0], len(inside)
+    most = int(table[:, 1].max())
+    if most > MOST_PIXELS:
+        raise ImageValueError(
+            f"a cell must be at most {MOST_PIXELS} pixels wide and high, got {most}; shrink the image first"
+        )
     return table, ((np.arange(size) + 0.5) * (cells / size)).astype(np.int64)
 
 

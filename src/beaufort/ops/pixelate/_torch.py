@@ -8,9 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from beaufort.errors import ImageValueError
 from beaufort.ops.device import constant, use_kernels
-from beaufort.ops.pixelate._cpu import MOST_PIXELS, cell_areas, cell_table
+from beaufort.ops.pixelate._cpu import cell_areas, cell_table
 
 __all__ = ["pixel_cells", "soft_cells"]
 
@@ -58,11 +57,6 @@ def _means(images: Tensor, cells: Tensor, axis: int) -> Tensor:
 def _cell_table(size: int, cells: int, device: torch.device) -> tuple[Tensor, Tensor]:
     """First pixel, number of pixels and weight of a pixel (in 2⁻²²) of each cell; each pixel's cell."""
     table, shown = cell_table(size, cells)
-    most = int(table[:, 1].max())
-    if most > MOST_PIXELS:
-        raise ImageValueError(
-            f"cells of {most} pixels came; at most {MOST_PIXELS} are accepted: shrink the image first"
-        )
     weights = [round((1 << 22) / int(count)) for count in table[:, 1]]
     full = np.column_stack([table, weights]).astype(np.int32)
     return torch.from_numpy(full).to(device), torch.from_numpy(shown.astype(np.int32)).to(device)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from beaufort.arrays import Bytes, Field
+from beaufort.arrays import Array, Bytes
 from beaufort.ops._numba import kernel, to_byte
 from beaufort.ops.zoom_blur import Ends
 from beaufort.ops.zoom_blur._cpu import zoom_positions
@@ -31,7 +31,7 @@ def _flakes(normals, mean, spread, threshold, rows, row_share, columns, column_s
 
 
 def flakes(
-    normals: Field, mean: float, spread: float, factor: float, threshold: float, *, like: Ends | None = None
+    normals: Array, mean: float, spread: float, factor: float, threshold: float, *, like: Ends | None = None
 ) -> Bytes:
     """A layer of grains `(n, h, w, 1)`: normal noise zoomed into the middle, only the brightest left."""
     down, across = (zoom_positions(size, factor, like) for size in normals.shape[1:])

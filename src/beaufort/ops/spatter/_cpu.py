@@ -5,7 +5,7 @@ from __future__ import annotations
 import cv2
 import numpy as np
 
-from beaufort.arrays import Bytes, Field
+from beaufort.arrays import Array, Bytes
 from beaufort.ops._numba import kernel, to_byte
 from beaufort.ops.gaussian_blur._cpu import smooth
 
@@ -34,8 +34,8 @@ def _trim(masks, least):
 
 
 def mud_spots(
-    normals: Field, mean: float, spread: float, sigma: float, threshold: float, rim: float
-) -> Field:
+    normals: Array, mean: float, spread: float, sigma: float, threshold: float, rim: float
+) -> Array:
     """How much mud covers each pixel, 0 or 0.8 to 1, float32: noise above a threshold, rounded off."""
     spots = np.empty(normals.shape, np.float32)
     _spots(smooth(normals, sigma).ravel(), mean, spread, threshold, spots.ravel())
@@ -58,8 +58,8 @@ def _shine(water, relief, strength, out):
 
 
 def water_drops(
-    normals: Field, mean: float, spread: float, sigma: float, threshold: float, strength: float
-) -> Field:
+    normals: Array, mean: float, spread: float, sigma: float, threshold: float, strength: float
+) -> Array:
     """How much light each pixel of water adds, float32: drops with a bright and a dark rim."""
     layers = np.empty(normals.shape, np.uint8)
     _liquid(smooth(normals, sigma).ravel(), mean, spread, threshold, layers.ravel())
@@ -98,7 +98,7 @@ def _paint(images, masks, color, cover, nearest, out):
 
 
 def paint(
-    images: Bytes, masks: Field, color: tuple[float, ...], *, cover: bool, nearest: bool = False
+    images: Bytes, masks: Array, color: tuple[float, ...], *, cover: bool, nearest: bool = False
 ) -> Bytes:
     """x + m·color, or x·(1 - m) + m·color where the paint is to `cover`; color in 0…255."""
     out = np.empty_like(images)

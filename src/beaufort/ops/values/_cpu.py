@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from beaufort.arrays import Bytes, Field
+from beaufort.arrays import Array, Bytes
 from beaufort.ops._numba import kernel, to_byte
 
 __all__ = ["look_up", "mix", "pick", "to_bytes"]
@@ -35,7 +35,7 @@ def _take(table, at, out):
         out[i] = table[min(at[i], last)]
 
 
-def look_up(values: Field, table: Bytes) -> Bytes:
+def look_up(values: Array, table: Bytes) -> Bytes:
     """The table's entry for each whole number, and its last entry for all beyond."""
     out = np.empty(values.shape, u8)
     _take(table, values.ravel(), out.ravel())
@@ -50,6 +50,6 @@ def mix(images: Sequence[Bytes], weights: Sequence[float]) -> Bytes:
     return (total >> 8).astype(np.uint8)
 
 
-def pick(fields: Field, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> Field:
+def pick(fields: Array, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> Array:
     """Some rows and columns of every field `(n, h, w, …)`, by their numbers."""
     return np.ascontiguousarray(fields[:, rows][:, :, columns])

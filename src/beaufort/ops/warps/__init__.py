@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
-from beaufort.arrays import Field, Images
+from beaufort.arrays import Array, Field, Images
 
 __all__ = ["WarpsOps"]
 
@@ -15,7 +12,7 @@ __all__ = ["WarpsOps"]
 class WarpsOps(Protocol):
     """Pixels taken from elsewhere: affine maps, displacements, shifts."""
 
-    def affine(self, images: Images, matrices: Field, *, border: str) -> Field:
+    def affine(self, images: Images, matrices: Array, *, border: str) -> Field:
         """Float32 bilinear samples (0…255): pixel (x, y) comes from matrix · (x, y, 1)."""
 
     def displace(self, images: Field, right: Field, down: Field, *, nearest: bool = False) -> Images:
@@ -24,5 +21,5 @@ class WarpsOps(Protocol):
     def displace_zero(self, images: Field, right: Field, down: Field) -> Images:
         """As `displace`, but black wherever the sample lies outside; rounded."""
 
-    def shift(self, images: Images, moves: NDArray[np.int64]) -> Images:
+    def shift(self, images: Images, moves: Array) -> Images:
         """Each image moved by whole pixels: sampled at (x + right, y + down), `(n, 2)`; black outside."""

@@ -7,7 +7,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from beaufort.arrays import Bytes, Field
+from beaufort.arrays import Array, Bytes
 from beaufort.ops._borders import border_index
 from beaufort.ops._numba import inlined, kernel, to_byte
 
@@ -76,7 +76,7 @@ def _affine_zero(images, matrices, out):
                     out[i, y, x, c] = value
 
 
-def affine(images: Bytes, matrices: Field, *, border: str) -> Field:
+def affine(images: Bytes, matrices: Array, *, border: str) -> Array:
     """Float32 bilinear samples (0…255): pixel (x, y) comes from matrix · (x, y, 1).
 
     Outside stands the image mirrored (`mirror`), or black (`zero`), which samples across the edge blend in.
@@ -126,7 +126,7 @@ def _displace(images, right, down, rows, columns, margin, nearest, out):
                 target[x] = to_byte(moved[x], nearest)
 
 
-def displace(images: Field, right: Field, down: Field, *, nearest: bool = False) -> Bytes:
+def displace(images: Array, right: Array, down: Array, *, nearest: bool = False) -> Bytes:
     """Bilinear samples of float images at (x + right, y + down); outside, the image mirrored."""
     height, width = images.shape[1:3]
     margin = 2 * max(height, width)
@@ -156,14 +156,14 @@ def _displace_zero(images, right, down, out):
                     out[i, y, x, c] = to_byte(_mix(a, b, d, e, s, t), True)
 
 
-def displace_zero(images: Field, right: Field, down: Field) -> Bytes:
+def displace_zero(images: Array, right: Array, down: Array) -> Bytes:
     """As `displace`, but black wherever the sample lies outside; rounded."""
     out = np.empty(images.shape, np.uint8)
     _displace_zero(images, right, down, out)
     return out
 
 
-def shift(images: Bytes, moves: NDArray[np.int64]) -> Bytes:
+def shift(images: Bytes, moves: Array) -> Bytes:
     """Each image moved by whole pixels: sampled at (x + right, y + down), `(n, 2)`; black outside."""
     height, width = images.shape[1:3]
     reach = int(np.abs(moves).max(initial=0))
