@@ -116,13 +116,11 @@ def _read_mnist(source: Path) -> dict[str, Labeled]:
         if images is not None and labels is not None:
             splits[split] = _pair(images, labels)
         elif images is not None or labels is not None:
-            raise ImageFileError(
-                f"{source} has {images or labels} without its partner; images and labels are both needed"
-            )
+            raise ImageFileError(f"{source} must contain both images and labels, got only {images or labels}")
     if "test" not in splits:
         raise ImageFileError(
-            f"{source} has no t10k-images-idx3-ubyte and t10k-labels-idx1-ubyte, gzipped or not; "
-            "name the folder with MNIST's four files"
+            f"{source} must contain t10k-images-idx3-ubyte and t10k-labels-idx1-ubyte, gzipped or not; "
+            "give the folder with MNIST's four files"
         )
     return splits
 
@@ -136,7 +134,8 @@ def _pair(images: Path, labels: Path) -> Labeled:
     pixels, numbers = read_idx(images), read_idx(labels)
     if pixels.shape[1:] != (28, 28) or numbers.shape != pixels.shape[:1]:
         raise ImageFileError(
-            f"{images} holds {pixels.shape} and {labels} {numbers.shape}; MNIST's are (n, 28, 28) and (n,)"
+            f"{images} and {labels} must have shapes (n, 28, 28) and (n,), got {pixels.shape} and "
+            f"{numbers.shape}"
         )
     return Labeled(pixels[..., None], numbers)
 

@@ -87,9 +87,9 @@ def make_dataset(
     """
     dataset = DATASETS[name]
     if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 1):
-        raise OptionError(f"the limit {limit!r} came; accepted is a whole number from 1")
+        raise OptionError(f"limit must be a positive integer, got {limit!r}")
     if not Path(source).exists():
-        raise OptionError(f"the source {source} does not exist; name the folder of the clean data set")
+        raise OptionError(f"source {source} does not exist; give the folder of the clean data set")
     published = dataset.extra if extra else dataset.corruptions
     request = Request(
         dataset=name,
@@ -123,7 +123,7 @@ def _tiny(request: Request) -> Outcome:
 def _tree(request: Request, scale: str, read: Callable[[Path], Image.Image]) -> Outcome:
     made = variants(request.names, SEVERITIES, scale)
     if not request.source.is_dir():
-        raise OptionError(f"the source {request.source} is a file; name the folder of the clean data set")
+        raise OptionError(f"source must be the folder of the clean data set, got the file {request.source}")
     check_apart(request.source, request.output)
     if full := claim_folder(request.output, request.settings(), request.names):
         return Outcome(stopped=full)
