@@ -9,7 +9,7 @@ from beaufort.report._text import base_name, counted, metric_title, units, words
 from beaufort.results import Scores
 from beaufort.stats import Estimate
 
-__all__ = ["WIDE", "Cell", "Table", "baseline_words", "corruption_table", "headline_table"]
+__all__ = ["WIDE", "Cell", "Table", "baseline_words", "corruption_table", "error_of", "headline_table"]
 
 WIDE = 6
 """Models up to which the table of corruptions has one column each; beyond, models are its rows."""
@@ -52,7 +52,7 @@ def corruption_table(scores: Scores) -> Table:
     """The error under each corruption, the mean over severities: models as columns, or as rows if many."""
     caption = f"Error in percent under each corruption, the mean over severities; n = {scores.images:,}."
     names = list(scores.suite.corruptions)
-    clean = {model.model: _error(model.clean) for model in scores.models}
+    clean = {model.model: error_of(model.clean) for model in scores.models}
     with_clean = any(clean.values())
     rows: list[tuple[Cell, ...]]
     if len(scores.models) <= WIDE:
@@ -83,7 +83,8 @@ def baseline_words(scores: Scores) -> str:
     return f"Baseline: {base_name(scores.reference)} (`{scores.reference.name}`), as published."
 
 
-def _error(accuracy: Estimate | None) -> Estimate | None:
+def error_of(accuracy: Estimate | None) -> Estimate | None:
+    """The share of wrong answers where an accuracy is the share of right ones."""
     if accuracy is None:
         return None
     return Estimate(1 - accuracy.value, 1 - accuracy.high, 1 - accuracy.low, accuracy.n, level=accuracy.level)
