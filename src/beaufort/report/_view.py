@@ -149,8 +149,8 @@ def heatmap(scores: Scores) -> dict[str, Any]:
 
 
 def _errors(model: ModelScores) -> list[Estimate]:
-    clean = error_of(model.clean)
-    return [*([] if clean is None else [clean]), *model.corruptions.values()]
+    clean = [] if model.clean is None else [error_of(model.clean)]
+    return [*clean, *model.corruptions.values()]
 
 
 def base_title(scores: Scores) -> str:

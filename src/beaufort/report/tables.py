@@ -52,7 +52,7 @@ def corruption_table(scores: Scores) -> Table:
     """The error under each corruption, the mean over severities: models as columns, or as rows if many."""
     caption = f"Error in percent under each corruption, the mean over severities; n = {scores.images:,}."
     names = list(scores.suite.corruptions)
-    clean = {model.model: error_of(model.clean) for model in scores.models}
+    clean = {model.model: None if model.clean is None else error_of(model.clean) for model in scores.models}
     with_clean = any(clean.values())
     rows: list[tuple[Cell, ...]]
     if len(scores.models) <= WIDE:
@@ -83,10 +83,8 @@ def baseline_words(scores: Scores) -> str:
     return f"Baseline: {base_name(scores.reference)} (`{scores.reference.name}`), as published."
 
 
-def error_of(accuracy: Estimate | None) -> Estimate | None:
-    """The share of wrong answers where an accuracy is the share of right ones."""
-    if accuracy is None:
-        return None
+def error_of(accuracy: Estimate) -> Estimate:
+    """The share of wrong answers where an accuracy is the share of right ones, and the other way around."""
     return Estimate(1 - accuracy.value, 1 - accuracy.high, 1 - accuracy.low, accuracy.n, level=accuracy.level)
 
 
