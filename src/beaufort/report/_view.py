@@ -7,7 +7,7 @@ from typing import Any
 from beaufort.metrics import metrics
 from beaufort.report._text import base_name, counted, metric_title, shown, words
 from beaufort.report.headline import Headline
-from beaufort.report.parts import group_table, seeds_table
+from beaufort.report.optional_tables import group_table, seeds_table
 from beaufort.report.tables import Table, error_of
 from beaufort.results import ModelScores, Scores
 from beaufort.stats import Estimate
@@ -23,7 +23,7 @@ def navigation(scores: Scores) -> dict[str, str]:
     titles = {"ranking": "Ranking" if len(scores.models) > 1 else "Numbers", "heatmap": "Heat map"}
     if scores.suite.severities != "published":
         titles["curves"] = "Curves"
-    titles |= {"bars": "CE" if scores.reference else "Errors", "calibration": "Calibration"}
+    titles |= {"bars": "CE" if scores.baseline else "Errors", "calibration": "Calibration"}
     if any(model.groups for model in scores.models) or scores.seeds:
         titles["parts"] = _parts_title(scores)
     return titles | {
@@ -72,7 +72,7 @@ def ranking(scores: Scores) -> dict[str, Any]:
     return {
         "words": _ranking_words(scores),
         "heads": [
-            {"title": metric_title(name, scores.reference), "better": metrics[name].better}
+            {"title": metric_title(name, scores.baseline), "better": metrics[name].better}
             for name in scores.models[0].metrics
         ],
         "low": low,
@@ -155,4 +155,4 @@ def _errors(model: ModelScores) -> list[Estimate]:
 
 def base_title(scores: Scores) -> str:
     """The baseline's short name; empty without one."""
-    return "" if scores.reference is None else base_name(scores.reference)
+    return "" if scores.baseline is None else base_name(scores.baseline)

@@ -13,7 +13,7 @@ from beaufort.report._text import counted, default_title, units
 from beaufort.report.classes import find_worst_classes
 from beaufort.report.examples import MISTAKES, Examples
 from beaufort.report.headline import about, headline
-from beaufort.report.made import made
+from beaufort.report.provenance import provenance_facts
 from beaufort.report.tables import baseline_words
 from beaufort.results import Scores
 
@@ -53,7 +53,7 @@ def to_html(scores: Scores, *, examples: Examples | None = None, title: str | No
         first=first,
         gauge=_view.gauge(scores, first),
         base=_view.base_title(scores),
-        dotted=scores.reference is not None and not scores.reference.stored,
+        dotted=scores.baseline is not None and not scores.baseline.stored,
         about=f"{about(scores)} {baseline_words(scores).replace('`', '')}",
         level=f"{100 * scores.level:g}",
         units=units(scores),
@@ -70,5 +70,5 @@ def to_html(scores: Scores, *, examples: Examples | None = None, title: str | No
         examples=examples,
         most_mistakes=MISTAKES,
         worst_note=worst.note,
-        facts=made(scores),
+        facts=provenance_facts(scores),
     )

@@ -150,7 +150,7 @@ def _printed_mean(row: Mapping[str, float], names: Sequence[str]) -> float | Non
 
 def _caption(scores: Scores, measure: str, intervals: bool, published: bool) -> str:
     what = {"error": "Error", "accuracy": "Accuracy", "ce": "CE"}[measure]
-    over = f", relative to {base_name(scores.reference)}" if measure == "ce" and scores.reference else ""
+    over = f", relative to {base_name(scores.baseline)}" if measure == "ce" and scores.baseline else ""
     severities = "" if scores.suite.severities == "published" else ", the mean over severities"
     parts = [
         f"{scores.suite.title} ({scores.suite}), {counted(scores.images, 'image')} of "

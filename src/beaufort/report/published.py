@@ -9,7 +9,7 @@ import numpy as np
 from beaufort.errors import OptionError
 from beaufort.metrics import get_baseline, published_table
 from beaufort.report._text import base_name
-from beaufort.results import Reference, Scores
+from beaufort.results import ResultBaseline, Scores
 from beaufort.suites import get_suite
 
 __all__ = ["published_errors", "published_source"]
@@ -36,7 +36,7 @@ def published_errors(scores: Scores, measure: str) -> dict[str, Mapping[str, flo
             raise OptionError(
                 f"published results of {suite.name} are accuracies, got measure 'ce'; use error or accuracy"
             )
-        if scores.reference is None or not scores.reference.name.startswith(_CLASSES[suite.name]):
+        if scores.baseline is None or not scores.baseline.name.startswith(_CLASSES[suite.name]):
             raise OptionError(
                 f"published results of {suite.name} are relative to {_CLASSES[suite.name]}, got another "
                 f"baseline; use --baseline {_CLASSES[suite.name]}, or the measure error"
@@ -51,7 +51,7 @@ def published_errors(scores: Scores, measure: str) -> dict[str, Mapping[str, flo
     found = baseline.select(suite.corruptions, severities)
     errors = {name: float(np.mean(np.asarray(values, np.float64))) for name, values in found.items()}
     clean = {} if baseline.clean is None else {"clean": baseline.clean}
-    named = base_name(Reference(baseline.name, baseline.title, baseline.source, errors=errors))
+    named = base_name(ResultBaseline(baseline.name, baseline.title, baseline.source, errors=errors))
     return {named: {**clean, **errors}}
 
 
