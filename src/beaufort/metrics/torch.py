@@ -2,7 +2,7 @@
 
 Each keeps sums, so that parts add up to the whole: `update` adds a batch of logits, `compute` gives the value
 over all images seen so far, `merge_state` adds what another metric of its class has seen. With
-`torch.distributed`, `compute` adds up the sums of all processes; all must call it, and all get the same value.
+`torch.distributed`, `compute` adds up the sums of all processes; all must call it and get the same value.
 """
 
 from __future__ import annotations
