@@ -134,7 +134,7 @@ def seconds(work: Callable[[], Any], repeats: int) -> float:
 
 
 def check(photos: np.ndarray) -> dict[str, Any]:
-    """Every corruption and severity beside the CPU engine, and each image alone beside itself in a batch."""
+    """Every corruption and severity beside the CPU backend, and each image alone beside itself in a batch."""
     print("\n| corruption | equal | within 1 level | largest mean difference | alone as in a batch |")
     print("|---|---:|---:|---:|---|")
     found = {}

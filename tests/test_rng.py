@@ -10,7 +10,7 @@ from scipy import stats
 
 from beaufort.errors import OptionError
 from beaufort.ops import cpu_ops
-from beaufort.ops.cpu.philox import philox_block
+from beaufort.ops.philox._cpu import philox_block
 from beaufort.rng import Key, Keyed, ReferenceStream, id_words
 
 OPS = cpu_ops()

@@ -11,22 +11,38 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from beaufort.errors import ImageTypeError, ImageValueError
 
-__all__ = ["MIN_SIDE", "Bytes", "CallerImages", "Field", "Images", "is_tensor", "open_images"]
+if TYPE_CHECKING:
+    from torch import Tensor
+
+__all__ = [
+    "MIN_SIDE",
+    "Array",
+    "Bytes",
+    "CallerImages",
+    "Field",
+    "Images",
+    "is_tensor",
+    "on_host",
+    "open_images",
+]
+
+Array: TypeAlias = NDArray[Any]
+"""Numbers in the memory of the processor, whatever the backend."""
 
 Bytes: TypeAlias = NDArray[np.uint8]
 """A batch of images, `(n, h, w, c)`, in main memory."""
 
-Images: TypeAlias = Any
+Images: TypeAlias = "Bytes | Tensor"
 """A batch of images of the backend at work: `Bytes`, or a uint8 torch tensor `(n, h, w, c)`."""
 
-Field: TypeAlias = Any
+Field: TypeAlias = "Array | Tensor"
 """A batch of random or computed fields, one an image, an array or a tensor as the images are; shape
 and dtype are said where it is made."""
 
@@ -103,13 +119,18 @@ def _open_pil(image: Any) -> CallerImages:
     pixels = np.asarray(image)
     whole = pixels[None, :, :, None] if pixels.ndim == 2 else pixels[None]
     _check_size(whole.shape[1], whole.shape[2])
-    return _split(whole, lambda out: Image.fromarray(out.reshape(pixels.shape)))
+    return _split(whole, lambda out: Image.fromarray(np.asarray(out).reshape(pixels.shape)))
 
 
-def is_tensor(image: Any) -> bool:
+def is_tensor(image: Any) -> TypeGuard[Tensor]:
     """Whether it is a torch tensor; nobody can have one without having imported torch."""
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(image, torch.Tensor)
+
+
+def on_host(images: Images) -> Bytes:
+    """The images in the memory of the processor."""
+    return images.cpu().numpy() if is_tensor(images) else cast("Bytes", images)
 
 
 def _open_tensor(image: Any) -> CallerImages:
@@ -153,7 +174,8 @@ def _join(color: Images, alpha: Images) -> Images:
     torch = sys.modules["torch"]
     if isinstance(color, np.ndarray):
         color = torch.from_numpy(color).to(alpha.device)
-    return torch.cat([color, alpha], dim=-1)
+    joined: Tensor = torch.cat([color, alpha], dim=-1)
+    return joined
 
 
 def _check_size(height: int, width: int) -> None:

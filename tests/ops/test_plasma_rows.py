@@ -11,7 +11,7 @@ import pytest
 from beaufort import rng
 from beaufort.corruptions import corruptions
 from beaufort.ops import cpu_ops
-from beaufort.ops.cpu._plasma_rows import plasma_rows
+from beaufort.ops.fog._plasma_rows import plasma_rows
 from beaufort.rng import Key
 
 OPS = cpu_ops()

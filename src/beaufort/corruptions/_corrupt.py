@@ -31,7 +31,7 @@ def corrupt(
         corruption_name: one of `get_corruption_names("all")` or `get_corruption_names("mnist-c-all")`.
         corruption_number: instead of the name, its place (0 to 18) in `get_corruption_names("all")`.
         scale: which published constants to use; see `Corruption.__call__`.
-        seed: any whole number.
+        seed: any integer.
         image_id: what identifies the image, a number or a text. Without, its own pixels do.
         stream: `keyed` or `reference`; see `Corruption.__call__`.
 
@@ -49,7 +49,7 @@ def _by_number(number: int) -> str:
     names = SUBSETS["all"]
     if isinstance(number, bool) or number not in range(len(names)):
         raise OptionError(
-            f"corruption_number {number!r} came and no corruption_name; give a name, or a number from 0 "
-            f"({names[0]}) to {len(names) - 1} ({names[-1]})"
+            f"corruption_number must be an integer from 0 ({names[0]}) to {len(names) - 1} ({names[-1]}) "
+            f"when there is no corruption_name, got {number!r}"
         )
     return names[number]

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from beaufort.arrays import Bytes, Images, is_tensor, open_images
+from beaufort.arrays import Bytes, Images, is_tensor, on_host, open_images
 from beaufort.corruptions._notice import FAR, notice_size
 from beaufort.corruptions._sizes import (
     SCALES,
@@ -62,10 +62,10 @@ SCALE_NAMES = ("auto", "relative", *SCALES)
 SEVERITIES = (1, 2, 3, 4, 5)
 
 _PHOTOS = tuple(scale for scale in SCALES if scale != "mnist")
-"""The scales for photos; their recipes differ in constants only, so that there is a way between them."""
+"""The scales for photos. Their recipes differ in constants only, which can be interpolated."""
 
 _PIECE = 602_112
-"""How many bytes are worked on at a time: four 224×224×3 images, or one with a number drawn a value."""
+"""Bytes of images worked on at a time: four 224×224×3 images, or one with a number drawn for each value."""
 
 BACKENDS = ("auto", "cpu", "torch")
 
@@ -85,9 +85,9 @@ class Recipe:
     render: Render
     """`(images, params, drawn, ops) -> images`; without `drawn` if nothing is random."""
     published: int
-    """The severity that stands for none."""
+    """Severity used when none is given."""
     bulk: int
-    """About how many bytes are at hand for each value of the image while it is worked on."""
+    """Bytes of working memory for each value of the image, roughly."""
     tensors: bool = True
     """Whether draw and render work on torch tensors, too."""
 
@@ -191,14 +191,14 @@ class Corruption:
         jobs: int = 1,
         backend: str = "auto",
     ) -> Any:
-        """Corrupt one image or a batch; what comes back has the kind, shape, dtype and device that came.
+        """Corrupt one image or a batch; the result has the kind, shape, dtype and device of the input.
 
         Args:
             images: uint8 NumPy `(h, w)`, `(h, w, 1|3|4)`, `(n, h, w, 1|3|4)`, a uint8 torch tensor
                 `(1|3|4, h, w)` or `(n, 1|3|4, h, w)` on any device, or a PIL image.
             severity: 1 to 5. None is 1, or at scale `mnist` the published severity.
             ids: one identity an image, a number or a text. Without, an image's own pixels identify it.
-            seed: any whole number.
+            seed: any integer.
             scale: `imagenet`, `inception`, `tiny`, `cifar`, `mnist`, or `auto` (the published constants at
                 their sizes, by the short side, and a continuous way between them), or `relative`
                 (constants in pixels grow with the short side).
@@ -224,14 +224,14 @@ class Corruption:
                 f"ids must be a list with one id for each of {len(color)} images, got {ids!r:.60}"
             )
         if not _is_whole(jobs) or jobs < 1:
-            raise OptionError(f"jobs={jobs!r} came; accepted is a whole number of threads, 1 or more")
+            raise OptionError(f"jobs must be an integer of at least 1, got {jobs!r}")
         if stream not in STREAMS:
-            raise OptionError(f"the stream {stream!r} came; accepted are {' and '.join(STREAMS)}")
+            raise OptionError(f"stream must be one of {', '.join(STREAMS)}, got {stream!r}")
         if backend not in BACKENDS:
-            raise OptionError(f"the backend {backend!r} came; accepted are {', '.join(BACKENDS)}")
+            raise OptionError(f"backend must be one of {', '.join(BACKENDS)}, got {backend!r}")
         words = None if ids is None else id_words(ids)
         if stream == "reference":
-            return batch.close(self._run_reference(_host(color), recipe, params, ReferenceStream(seed)))
+            return batch.close(self._run_reference(on_host(color), recipe, params, ReferenceStream(seed)))
         key = Key.of(_whole(seed), self.name, self.version, level)
         if backend == "torch" and not recipe.tensors:
             raise OptionError(
@@ -241,7 +241,7 @@ class Corruption:
             backend == "auto" and is_tensor(color) and color.is_cuda and recipe.tensors
         ):
             return batch.close(run_tensors(color, recipe, params, key, words))
-        return batch.close(self._run_keyed(_host(color), recipe, params, key, words, jobs))
+        return batch.close(self._run_keyed(on_host(color), recipe, params, key, words, jobs))
 
     def params(self, severity: int | None = None, scale: str = "imagenet", side: int | None = None) -> Any:
         """The constants at a severity and scale, for an image whose short side is `side`.
@@ -265,7 +265,7 @@ class Corruption:
             channels: 1 for a grey image; `auto` takes `mnist` for those only.
         """
         if severity is not None and (not _is_whole(severity) or severity not in SEVERITIES):
-            raise OptionError(f"the severity {severity!r} came; accepted is a whole number from 1 to 5")
+            raise OptionError(f"severity must be an integer from 1 to 5, got {severity!r}")
         if scale not in SCALE_NAMES:
             raise OptionError(f"scale must be one of {', '.join(SCALE_NAMES)}, got {scale!r}")
         level = None if severity is None else int(severity)
@@ -356,12 +356,8 @@ class Corruption:
         return out
 
 
-def _host(color: Images) -> Bytes:
-    return color if isinstance(color, np.ndarray) else color.cpu().numpy()
-
-
 def _content_ids(color: Bytes, recipe: Recipe, ops: Ops) -> NDArray[np.uint64]:
-    return np.zeros(len(color), np.uint64) if recipe.draw is None else ops.content_ids(color)
+    return np.zeros(len(color), np.uint64) if recipe.draw is None else np.asarray(ops.content_ids(color))
 
 
 def _is_whole(value: object) -> bool:
@@ -370,7 +366,7 @@ def _is_whole(value: object) -> bool:
 
 def _whole(seed: int) -> int:
     if not _is_whole(seed):
-        raise OptionError(f"the seed {seed!r} came; accepted is a whole number")
+        raise OptionError(f"seed must be an integer, got {seed!r}")
     return int(seed)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 from beaufort.errors import OptionError, UnknownNameError
 from beaufort.files import write_output
@@ -15,9 +16,10 @@ from beaufort.report.harness import to_json
 from beaufort.report.latex import to_latex
 from beaufort.report.markdown import to_markdown
 from beaufort.report.page import to_html
+from beaufort.report.paper_text import to_table
 from beaufort.results import Scores
 
-__all__ = ["FORMATS", "MOST_BYTES", "check_output", "to_text", "write_report"]
+__all__ = ["FORMATS", "MOST_BYTES", "check_output", "to_text", "write_report", "write_table"]
 
 FORMATS: Mapping[str, Callable[[Scores], str]] = {
     "html": to_html,
@@ -71,6 +73,19 @@ def write_report(
             f"{len(scores.models)} models; choose fewer with --model, or leave out the pictures"
         )
     write_output(target, content)
+    return target
+
+
+def write_table(
+    scores: Scores,
+    path: Path | str,
+    *,
+    format: str = "latex",  # noqa: A002  the option's name
+    **options: Any,
+) -> Path:
+    """Write a table for a paper, whole or not at all; the options are those of `to_table`."""
+    target = check_output(path)
+    write_output(target, to_table(scores, format, **options).encode())
     return target
 
 
