@@ -1,4 +1,4 @@
-"""Doctests of the API reference as code: they stand in the text of a docstring, without a section of their own."""
+"""Doctests of the API reference as code: in a docstring they stand in the text, without a section."""
 
 from __future__ import annotations
 
