@@ -20,7 +20,7 @@ SOURCE = Path(beaufort.__file__).parent
 LAYERS = (
     ("sanitize",),
     ("errors",),
-    ("registry", "arrays", "files"),
+    ("registry", "arrays", "files", "_pickles"),
     ("labels",),
     ("_samples",),
     ("metrics", "stats"),

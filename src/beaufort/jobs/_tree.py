@@ -20,11 +20,11 @@ from beaufort.arrays import MIN_SIDE
 from beaufort.corruptions import corruptions
 from beaufort.errors import AssetError, BeaufortError, OptionError
 from beaufort.files import is_leftover, remove_leftover, write_bytes
-from beaufort.images import Format, encode, pixel_count
+from beaufort.images import Format, encode
 from beaufort.jobs._disk import stop_reason
 from beaufort.jobs._names import Cell
+from beaufort.jobs._pictures import Pictures
 from beaufort.jobs._pool import run_bounded
-from beaufort.jobs._walk import picture_folders
 from beaufort.jobs.report import Problem, Progress, Report
 
 __all__ = ["TreeJob", "run_tree"]
@@ -37,12 +37,9 @@ _LARGE = 16_000_000
 class TreeJob:
     """What is to be made of which pictures, and how."""
 
-    source: Path
-    """A folder, or one picture."""
+    pictures: Pictures
     output: Path
     cells: Sequence[Cell]
-    read: Callable[[Path], Image.Image]
-    """A source file → the picture that is corrupted."""
     target: Callable[[str], tuple[str, Format]]
     """A source's name → the output's name and format."""
     seed: int = 0
@@ -56,9 +53,8 @@ class TreeJob:
 class _Task:
     """A picture and the outputs of it that are missing."""
 
-    path: Path
     picture: PurePosixPath
-    """Relative to the source; the picture's identity."""
+    """Its path below a corruption and severity."""
     kind: Format
     outputs: tuple[tuple[Cell, Path], ...]
 
@@ -105,7 +101,7 @@ class _Run:
     # In the caller's thread: what there is to do, and what came of it.
 
     def count(self) -> int:
-        found = sum(len(folder.pictures) for folder in picture_folders(self.job.source, self.job.output))
+        found = sum(len(folder.pictures) for folder in self.job.pictures.folders())
         return found if self.job.limit is None else min(found, self.job.limit)
 
     def collect(self, outcome: _Outcome) -> None:
@@ -119,21 +115,19 @@ class _Run:
 
     def tasks(self) -> Iterator[_Task]:
         left = self.job.limit
-        alone = not self.job.source.is_dir()
-        root = self.job.source.parent if alone else self.job.source
-        for folder in picture_folders(self.job.source, self.job.output):
+        for folder in self.job.pictures.folders():
             pictures = folder.pictures[:left]
             if left is not None:
                 left -= len(pictures)
             self.collect(
                 _Outcome(0, ignored=folder.ignored, problems=(folder.problem,) if folder.problem else ())
             )
-            for task in self.folder_tasks(root, folder.relative, pictures):
-                yield from _by_corruption(task) if alone else [task]
+            for task in self.folder_tasks(folder.relative, pictures):
+                yield from _by_corruption(task) if self.job.pictures.alone else [task]
             if left == 0:
                 return
 
-    def folder_tasks(self, root: Path, relative: PurePosixPath, pictures: Sequence[str]) -> Iterator[_Task]:
+    def folder_tasks(self, relative: PurePosixPath, pictures: Sequence[str]) -> Iterator[_Task]:
         if not pictures:
             return
         folders = {
@@ -158,7 +152,7 @@ class _Run:
             skipped = len(folders) - len(missing)
             self.collect(_Outcome(skipped, skipped=skipped))
             if missing:
-                yield _Task(root / relative / name, relative / name, kind, missing)
+                yield _Task(relative / name, kind, missing)
 
     def refuse(self, path: PurePosixPath, pictures: int, message: str) -> None:
         problem = Problem(path.as_posix(), message)
@@ -182,13 +176,13 @@ class _Run:
 
     def make(self, task: _Task) -> _Outcome:
         """Decode a picture and make its outputs; a problem with it is part of the outcome."""
-        with self.large if pixel_count(task.path) > _LARGE else nullcontext():
+        with self.large if self.job.pictures.size(task.picture) > _LARGE else nullcontext():
             return self.make_all(task)
 
     def make_all(self, task: _Task) -> _Outcome:
         path = task.picture.as_posix()
         try:
-            image = self.job.read(task.path)
+            image = self.job.pictures.read(task.picture)
         except (BeaufortError, OSError) as error:
             return _Outcome(len(task.outputs), problems=(Problem(path, _reason(error)),))
         if min(image.size) < MIN_SIDE:
@@ -212,8 +206,9 @@ class _Run:
         if self.stop.is_set() or cell.name in self.unavailable:
             return False
         try:
+            identity = self.job.pictures.identity(task.picture)
             result = corruptions[cell.name](
-                image, cell.severity, ids=[_identity(task.picture)], seed=self.job.seed, scale=self.job.scale
+                image, cell.severity, ids=[identity], seed=self.job.seed, scale=self.job.scale
             )
         except AssetError as error:
             self.unavailable[cell.name] = str(error)
@@ -234,12 +229,7 @@ class _Run:
 def _by_corruption(task: _Task) -> Iterator[_Task]:
     """A task for each corruption, so that one picture can keep several threads busy."""
     for _, outputs in groupby(task.outputs, key=lambda output: output[0].name):
-        yield _Task(task.path, task.picture, task.kind, tuple(outputs))
-
-
-def _identity(picture: PurePosixPath) -> str:
-    """The path as text that can be hashed, whatever bytes the file system allows in a name."""
-    return os.fsencode(picture.as_posix()).decode("utf-8", "backslashreplace")
+        yield _Task(task.picture, task.kind, tuple(outputs))
 
 
 def _listed(cells: Sequence[Cell]) -> str:

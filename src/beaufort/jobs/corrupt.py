@@ -12,6 +12,7 @@ from beaufort.corruptions import SEVERITIES
 from beaufort.errors import OptionError
 from beaufort.images import FORMATS, Format, flatten, format_of, read_image
 from beaufort.jobs._names import cells, corruption_names, worker_count
+from beaufort.jobs._pictures import TreePictures
 from beaufort.jobs._settings import claim_folder
 from beaufort.jobs._tree import TreeJob, run_tree
 from beaufort.jobs._walk import check_apart
@@ -65,10 +66,9 @@ def corrupt_tree(
     if full := claim_folder(output, settings, chosen):
         return Report(stopped=full)
     job = TreeJob(
-        source,
+        TreePictures(source, output, partial(_read, file_format=file_format)),
         output,
         made,
-        partial(_read, file_format=file_format),
         partial(_target, file_format=file_format),
         seed=seed,
         scale=scale,

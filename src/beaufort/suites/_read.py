@@ -20,6 +20,7 @@ SUITE_NAMES = (
     "imagenet-c-validation",
     "tiny-imagenet-c",
     "cifar10-c",
+    "cifar100-c",
     "mnist-c",
     "mnist-c-extra",
 )
