@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import importlib.util
 import json
 import pkgutil
 import subprocess
@@ -37,7 +38,7 @@ LAYERS = (
     ("results",),
     ("evaluation",),
     ("transforms", "compat", "testing"),
-    ("jobs",),
+    ("image_sets",),
     ("report",),
     ("testbed",),
     ("demo",),
@@ -90,7 +91,7 @@ def test_every_part_has_a_layer() -> None:
 
 @pytest.mark.parametrize("name", modules())
 def test_all_is_sorted_and_true(name: str) -> None:
-    if name.endswith("_kernels"):
+    if name.endswith(("_kernels", "_triton", "_tiles")):
         pytest.importorskip("triton", reason="Triton is not installed")
     module = importlib.import_module(name)
     public = getattr(module, "__all__", None)
@@ -101,13 +102,44 @@ def test_all_is_sorted_and_true(name: str) -> None:
     assert not missing
 
 
+def importable() -> list[str]:
+    """Every module that can be imported here: Triton kernels only where Triton is."""
+    triton = importlib.util.find_spec("triton") is not None
+    return [name for name in modules() if triton or not name.endswith("_kernels")]
+
+
+def test_no_module_is_shadowed() -> None:
+    """`import beaufort.a.b as c` and `beaufort.a.b` are the module, never something else of that name."""
+    shadowed = []
+    for name in importable():
+        module = importlib.import_module(name)
+        parent, _, own = name.rpartition(".")
+        if parent and getattr(sys.modules[parent], own, module) is not module:
+            shadowed.append(name)
+    assert not shadowed
+
+
+def test_one_class_name_is_one_class() -> None:
+    """A public class has a name of its own; what a corruption's file keeps to itself is not public."""
+    homes: dict[str, set[str]] = {}
+    for name in importable():
+        module = importlib.import_module(name)
+        recipe = name.startswith("beaufort.corruptions.")
+        public = module.__all__ if recipe and hasattr(module, "__all__") else () if recipe else vars(module)
+        for entry in public:
+            value = getattr(module, entry)
+            if isinstance(value, type) and value.__module__ == name and not entry.startswith("_"):
+                homes.setdefault(entry, set()).add(name)
+    twice = {entry: sorted(names) for entry, names in homes.items() if len(names) > 1}
+    assert not twice
+
+
 def test_public_names() -> None:
     assert beaufort.__all__ == [
         "BeaufortError",
         "Corruption",
         "__version__",
         "corrupt",
-        "corruptions",
         "evaluate",
         "get_corruption_names",
     ]

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from beaufort.arrays import open_batch
+from beaufort.arrays import open_images
 from beaufort.corruptions import SCALES, SEVERITIES, corruptions
 from beaufort.errors import OptionError
 from beaufort.rng import Id
@@ -105,7 +105,7 @@ class Condition:
         if self.corruption is None:
             return images
         if self.severity is None:
-            height, width, channels = open_batch(images).color.shape[1:]
+            height, width, channels = open_images(images).color.shape[1:]
             self.facts(scale=scale, side=min(height, width), channels=channels)
         return corruptions[self.corruption](images, self.severity, ids=ids, seed=seed, scale=scale, jobs=jobs)
 

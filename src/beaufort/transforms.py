@@ -6,16 +6,19 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from beaufort._samples import find_images, map_leaves
-from beaufort.arrays import Images, is_tensor, open_batch
+from beaufort.arrays import Images, is_tensor, on_host, open_images
 from beaufort.corruptions import corruptions, expand_names
 from beaufort.errors import OptionError
 from beaufort.ops import ops_of
 from beaufort.rng import Id, id_words
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 __all__ = ["Corrupt"]
 
@@ -100,10 +103,10 @@ class Corrupt:
         return replace(self, seed=int.from_bytes(digest, "little"))
 
     def _image(self, image: Any, image_id: Id | Sequence[Id] | None) -> Any:
-        batch = open_batch(image)
+        batch = open_images(image)
         color = batch.color
         if is_tensor(color) and not color.is_cuda:
-            color = color.cpu().numpy()
+            color = on_host(color)
         if len(color) == 0:
             return batch.close(color)
         if image_id is None:
@@ -159,9 +162,9 @@ class Corrupt:
         return out
 
     def _on_device(
-        self, color: Images, ids: Sequence[Id], groups: Mapping[tuple[str, int | None], list[int]]
+        self, color: Tensor, ids: Sequence[Id], groups: Mapping[tuple[str, int | None], list[int]]
     ) -> Images:
-        from beaufort.ops.torch import upload
+        from beaufort.ops.device import upload
 
         out = color.clone()
         for (name, severity), places in groups.items():

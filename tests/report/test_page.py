@@ -14,11 +14,11 @@ import pytest
 
 from beaufort.errors import OptionError
 from beaufort.report import examples_of_data, examples_of_pictures, to_html, write_report
-from beaufort.report.breaking import breaking_points
+from beaufort.report.breaking_severities import breaking_points
 from beaufort.report.classes import find_worst_classes
 from beaufort.report.curves import baseline_errors, mean_curves
 from beaufort.report.headline import about, headline
-from beaufort.report.made import _command, made, without_folders
+from beaufort.report.provenance import _command, provenance_facts, without_folders
 from beaufort.results import Scores
 from beaufort.suites import get_suite
 
@@ -163,7 +163,7 @@ def test_no_folder_of_anybody_is_shown(scores: Scores) -> None:
     page = to_html(scores)
     assert "/home/someone" not in page
     assert "/srv" not in page
-    facts = {fact.name: fact.values for fact in made(scores)}
+    facts = {fact.name: fact.values for fact in provenance_facts(scores)}
     assert facts["Commands"] == ("beaufort run --data photos --store=out",)
     assert facts["Models left out"] == ("unfinished lacks 9 conditions",)
     assert facts["Answers made"] == ("2026-01-02 03:04 UTC",)

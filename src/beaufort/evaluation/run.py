@@ -20,9 +20,9 @@ from beaufort.conditions import Condition
 from beaufort.datasets import Dataset, Problem, open_dataset
 from beaufort.errors import OptionError
 from beaufort.evaluation.engines import Engine, Local, Processes
-from beaufort.evaluation.keep import Counts, Keeper
-from beaufort.evaluation.lazy import LazyModel
-from beaufort.evaluation.plan import Labels, Plan, Setup, Work, make_plan
+from beaufort.evaluation.keeper import Counts, Keeper
+from beaufort.evaluation.lazy_models import LazyModel
+from beaufort.evaluation.planning import Labels, Plan, Setup, Work, make_plan
 from beaufort.evaluation.precision import Stop, run_until
 from beaufort.evaluation.provenance import provenance
 from beaufort.evaluation.schedule import Progress, Run, inside

@@ -13,7 +13,7 @@ from beaufort.datasets import kind_of, open_dataset
 from beaufort.datasets._decode import decode_file
 from beaufort.datasets._npy import in_npz, pixels_in
 from beaufort.errors import BeaufortError, ImageFileError, OptionError
-from beaufort.evaluation.plan import Labels, Setup, space_of
+from beaufort.evaluation.planning import Labels, Setup, space_of
 from beaufort.images import is_picture_name
 from beaufort.labels import LabelSpace
 from beaufort.models import ModelSpec

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from beaufort.errors import OptionError
 from beaufort.models._digest import declared
 from beaufort.models._errors import ModelError
-from beaufort.models._http_client import Answer, Client, NoAnswerError
+from beaufort.models._http_client import Client, NoAnswerError, Reply
 from beaufort.models.network import Network
 from beaufort.models.options import Changes, changed, class_list, whole_number
 from beaufort.models.python import AS_THEY_ARE
@@ -181,7 +181,7 @@ class Service:
         an_image = _BYTES_AN_IMAGE if self.classes is None else self.classes * _BYTES_A_LOGIT
         return _BYTES_BESIDES + count * an_image
 
-    def _refusal(self, answer: Answer) -> str:
+    def _refusal(self, answer: Reply) -> str:
         """What a status says; an error if the next attempt would meet it too."""
         said = self._harmless(answer.content[:_EXCERPT].decode("utf-8", "replace").strip())
         told = f"status {answer.status}" + (f", {said}" if said else "")
@@ -189,7 +189,7 @@ class Service:
             raise ModelError(f"{self.shown} refused the request: {told}")
         return told
 
-    def _values(self, answer: Answer, most: int) -> dict[str, Any]:
+    def _values(self, answer: Reply, most: int) -> dict[str, Any]:
         if not answer.whole:
             raise ModelError(f"{self.shown} must answer with at most {most:,} bytes, and sent more")
         if answer.headers.get("content-encoding", "identity") != "identity":

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from beaufort.arrays import Bytes, Images, is_tensor
+from beaufort.arrays import Bytes, Images, is_tensor, on_host
 from beaufort.models._errors import ModelError
 from beaufort.models.options import whole_number
 from beaufort.models.preprocessing import Preprocessing
@@ -43,11 +43,10 @@ class Network:
 
     def __call__(self, images: Images) -> Logits:
         """Float32 logits `(n, classes)` of uint8 images `(n, h, w, 1 or 3)`, an array or a torch tensor."""
-        if is_tensor(images):
-            if self.takes(images):
-                answer: Logits = self.answer(images).cpu().numpy()
-                return answer
-            images = images.cpu().numpy()
+        if is_tensor(images) and self.takes(images):
+            answer: Logits = self.answer(images).cpu().numpy()
+            return answer
+        images = on_host(images)
         step = self.max_batch or max(1, len(images))
         parts = [self._run(images[start : start + step]) for start in range(0, len(images), step)]
         if parts:

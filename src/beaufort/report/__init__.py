@@ -6,13 +6,13 @@ One module a figure makes its numbers; `data/*.js` only draws them.
 from __future__ import annotations
 
 from beaufort.report.card import to_card
+from beaufort.report.csv_table import to_csv
 from beaufort.report.examples import Examples, examples_of_data
 from beaufort.report.harness import to_json
 from beaufort.report.latex import to_latex
 from beaufort.report.markdown import to_markdown
 from beaufort.report.page import to_html
 from beaufort.report.pictures import examples_of_pictures
-from beaufort.report.tidy import to_csv
 from beaufort.report.write import FORMATS, to_text, write_report
 
 __all__ = [

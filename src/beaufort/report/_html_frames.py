@@ -17,8 +17,8 @@ def curves(scores: Scores) -> str:
     if scores.suite.severities == "published":
         return ""
     base = (
-        f" The dotted line is {escape(base_name(scores.reference))}."
-        if scores.reference and not scores.reference.stored
+        f" The dotted line is {escape(base_name(scores.baseline))}."
+        if scores.baseline and not scores.baseline.stored
         else ""
     )
     others = " Grey lines are the other models." if len(scores.models) > 1 else ""
@@ -30,10 +30,10 @@ as a band; n = {counted(scores.images, "image")} a point.{base}{others}</p>
 
 def bars(scores: Scores) -> str:
     """A frame for the errors by corruption."""
-    if scores.reference is None:
+    if scores.baseline is None:
         title, lead = "Errors by corruption", "The mean over severities, with its interval."
     else:
-        base = escape(base_name(scores.reference))
+        base = escape(base_name(scores.baseline))
         title = f"Against {base}"
         lead = (
             f"CE: errors under a corruption, as a share of {base}'s. The line at 100 % is {base}; "

@@ -9,7 +9,7 @@ from beaufort.metrics import metrics
 from beaufort.report._html_parts import parts_title
 from beaufort.report._text import base_name, shown, units
 from beaufort.report.headline import Headline, Tile, about
-from beaufort.report.made import Fact
+from beaufort.report.provenance import Fact
 from beaufort.report.tables import baseline_words
 from beaufort.results import Scores
 
@@ -52,7 +52,7 @@ def _tile(tile: Tile) -> str:
 
 
 def _base(scores: Scores) -> str:
-    return base_name(scores.reference) if scores.reference else ""
+    return base_name(scores.baseline) if scores.baseline else ""
 
 
 def _gauge_top(scores: Scores) -> float:
@@ -87,7 +87,7 @@ def navigation(scores: Scores) -> str:
     titles = {"ranking": "Ranking" if len(scores.models) > 1 else "Numbers", "heatmap": "Heat map"}
     if scores.suite.severities != "published":
         titles["curves"] = "Curves"
-    titles |= {"bars": "CE" if scores.reference else "Errors", "calibration": "Calibration"}
+    titles |= {"bars": "CE" if scores.baseline else "Errors", "calibration": "Calibration"}
     if any(model.groups for model in scores.models) or scores.seeds:
         titles["parts"] = parts_title(scores)
     titles |= {

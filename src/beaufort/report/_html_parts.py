@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from html import escape
 
-from beaufort.report.parts import group_table, seeds_table
-from beaufort.report.tables import Cell, Table
+from beaufort.report.optional_tables import group_table, seeds_table
+from beaufort.report.tables import Table, TableCell
 from beaufort.results import Scores
 from beaufort.stats import Estimate
 
@@ -41,7 +41,7 @@ def _table(table: Table) -> str:
 """
 
 
-def _cell(cell: Cell) -> str:
+def _cell(cell: TableCell) -> str:
     if not isinstance(cell, Estimate):
         return f"<td>{'–' if cell is None else escape(cell)}</td>"
     bounds = "" if cell.exact else f" <small>[{100 * cell.low:.1f}, {100 * cell.high:.1f}]</small>"

@@ -21,7 +21,7 @@ def ranking(scores: Scores) -> str:
     named = list(scores.models[0].metrics)
     low = min(model.headline.low for model in scores.models)
     high = max(model.headline.high for model in scores.models)
-    heads = [_sorter(metric_title(name, scores.reference), metrics[name].better) for name in named]
+    heads = [_sorter(metric_title(name, scores.baseline), metrics[name].better) for name in named]
     letters = sorted({letter for one in scores.ranking for letter in one.groups}, key=lambda x: (len(x), x))
     ranked = {one.name: one for one in scores.ranking}
     rows = []

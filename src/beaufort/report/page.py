@@ -19,7 +19,7 @@ from beaufort.report.classes import find_worst_classes
 from beaufort.report.examples import Examples
 from beaufort.report.frame import as_script, bundle, content_policy, page_file
 from beaufort.report.headline import headline
-from beaufort.report.made import made
+from beaufort.report.provenance import provenance_facts
 from beaufort.results import Scores
 
 __all__ = ["to_html"]
@@ -57,7 +57,7 @@ def to_html(scores: Scores, *, examples: Examples | None = None, title: str | No
         "examples": strips(examples),
         "mistakes": mistakes(scores, examples),
         "classes": classes(worst),
-        "made": foot(made(scores)),
+        "made": foot(provenance_facts(scores)),
     }
     for name in parts.keys() - {"policy", "style", "script", "data"}:
         parts[name] = parts[name].replace(" %", "\u00a0%").replace("n = ", "n\u00a0=\u00a0")

@@ -13,8 +13,8 @@ from beaufort.arrays import Bytes
 from beaufort.corruptions import SCALES
 from beaufort.datasets import Dataset, open_dataset
 from beaufort.errors import OptionError
+from beaufort.image_sets._scene import paint_digit, paint_scene
 from beaufort.images import center_crop, flatten, is_picture_name, read_image, resize_short_side
-from beaufort.jobs._scene import paint_digit, paint_scene
 from beaufort.labels import LabelSpace, class_names
 from beaufort.models import Model, load_model
 from beaufort.report._text import counted, spoken

@@ -9,12 +9,12 @@ from beaufort.errors import OptionError, UnknownNameError
 from beaufort.files import write_output
 from beaufort.registry import unknown
 from beaufort.report.card import to_card
+from beaufort.report.csv_table import to_csv
 from beaufort.report.examples import Examples
 from beaufort.report.harness import to_json
 from beaufort.report.latex import to_latex
 from beaufort.report.markdown import to_markdown
 from beaufort.report.page import to_html
-from beaufort.report.tidy import to_csv
 from beaufort.results import Scores
 
 __all__ = ["FORMATS", "MOST_BYTES", "check_output", "to_text", "write_report"]

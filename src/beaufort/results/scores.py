@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from beaufort.conditions import Condition
 from beaufort.metrics import metrics
 from beaufort.results.answers import Answers
-from beaufort.results.baseline import Reference, find_reference
+from beaufort.results.baseline import ResultBaseline, find_baseline
 from beaufort.results.calibration import Calibration, calibrate
 from beaufort.results.clusters import Clusters
 from beaufort.results.groups import GroupScores, group_scores
@@ -79,7 +79,7 @@ class Scores:
     """All numbers of some models on one suite."""
 
     results: Results
-    reference: Reference | None
+    baseline: ResultBaseline | None
     models: tuple[ModelScores, ...]
     """In the order of the ranking."""
     ranking: tuple[Ranked, ...]
@@ -140,16 +140,16 @@ def score(
         level: of all intervals.
     """
     names = list(dict.fromkeys(results.models if models is None else models))
-    reference, notes = find_reference(results, baseline)
-    stored = [reference.name] if reference and reference.stored else []
+    divided_by, notes = find_baseline(results, baseline)
+    stored = [divided_by.name] if divided_by and divided_by.stored else []
     columns = columns_of(results.suite)
     answers = SharedAnswers(results, list(dict.fromkeys([*names, *stored])))
     ids = next(iter(answers.values())).ids
     units = None if clusters is None else Clusters.of(ids, clusters)
     errors = {name: _errors(one, columns) for name, one in answers.items()}
     divisor = None
-    if reference is not None:
-        divisor = find_divisor(reference, columns, errors[stored[0]] if stored else None)
+    if divided_by is not None:
+        divisor = find_divisor(divided_by, columns, errors[stored[0]] if stored else None)
         notes = (*notes, *_missing(divisor, results.suite, columns))
     maker = _Maker(results, columns, divisor, units, groups, calibration, resamples, seed, level)
     forms = {name: maker.metrics(name, errors[name]) for name in names}
@@ -166,7 +166,7 @@ def score(
     count = len(ids)
     return Scores(
         results,
-        reference,
+        divided_by,
         tuple(made[one.name] for one in ranking),
         tuple(ranking),
         pairs,

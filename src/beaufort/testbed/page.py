@@ -17,11 +17,11 @@ from beaufort.testbed._drawing import Drawing
 from beaufort.testbed._files import write_file
 from beaufort.testbed._page_data import page_data
 from beaufort.testbed.bands import coefficient_intervals
-from beaufort.testbed.correlate import natural_shifts
+from beaufort.testbed.correlation import natural_shifts
 from beaufort.testbed.figures import legend, scatter_panel
 from beaufort.testbed.fit import Knee, Line, fit_shift
 from beaufort.testbed.grid import Grid
-from beaufort.testbed.looks import title
+from beaufort.testbed.legend import title
 from beaufort.testbed.scores import Score
 
 __all__ = ["to_page", "write_page"]
