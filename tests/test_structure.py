@@ -21,7 +21,7 @@ SOURCE = Path(beaufort.__file__).parent
 LAYERS = (
     ("sanitize",),
     ("errors",),
-    ("registry", "arrays", "files", "_pickles"),
+    ("registry", "arrays", "files", "_pickles", "plugins"),
     ("labels",),
     ("_samples",),
     ("metrics", "stats"),
