@@ -7,6 +7,7 @@ import importlib
 import importlib.util
 import json
 import pkgutil
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -21,7 +22,7 @@ SOURCE = Path(beaufort.__file__).parent
 LAYERS = (
     ("sanitize",),
     ("errors",),
-    ("registry", "arrays", "files", "_pickles", "plugins"),
+    ("registry", "arrays", "files", "_pickles", "pages", "plugins"),
     ("labels",),
     ("_samples",),
     ("metrics", "stats"),
@@ -169,6 +170,43 @@ def test_importing_is_cheap() -> None:
             "pyarrow",
             "duckdb",
             "onnxruntime",
+            "jinja2",
         } & set(loaded)
         runs.append(seconds)
     assert min(runs) < 0.3
+
+
+WITHOUT_JINJA = """
+import sys
+sys.modules["jinja2"] = sys.modules["markupsafe"] = None
+import numpy as np
+import beaufort, beaufort.evaluation, beaufort.image_sets, beaufort.report, beaufort.results, beaufort.testbed
+print(beaufort.corrupt(np.zeros((64, 64, 3), np.uint8), 1, "contrast").shape)
+"""
+
+
+def test_only_pages_need_jinja() -> None:
+    child = subprocess.run([sys.executable, "-c", WITHOUT_JINJA], capture_output=True, text=True, check=True)
+    assert child.stdout == "(64, 64, 3)\n"
+
+
+def test_templates_escape_what_they_are_given() -> None:
+    """Style, script and data of the base template are ours or made safe; so is the drawing of the testbed."""
+    marked = {
+        (path.parts[-3], line.strip())
+        for path in SOURCE.rglob("templates/*.html")
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if "safe" in line or "autoescape" in line
+    }
+    assert marked == {
+        ("pages", "<style>{{ style|safe }}</style>"),
+        ("pages", '<script type="application/json" id="data">{{ data|safe }}</script>'),
+        ("pages", "<script>{{ script|safe }}</script>"),
+        ("testbed", '<div class="without-script">{{ figure|safe }}</div>'),
+    }
+
+
+def test_html_is_in_templates_alone() -> None:
+    tag = re.compile(r"</?(html|body|div|p|table|td|span|section|article|h[1-6])[ >]")
+    made = [str(path) for path in SOURCE.rglob("*.py") if tag.search(path.read_text(encoding="utf-8"))]
+    assert not made

@@ -53,7 +53,7 @@ def read_samples(
         convention: as for `evaluate`.
     """
     if limit < 1:
-        raise OptionError(f"limit must be a whole number from 1, got {limit}")
+        raise OptionError(f"limit must be a positive integer, got {limit}")
     asked = get_suite(suite) if isinstance(suite, str) else suite
     unlabeled = _unlabeled(Path(data), limit)
     if unlabeled is not None:

@@ -79,11 +79,11 @@ def corrupt_tree(
 
 def _check(file_format: str, quality: int, seed: int) -> None:
     if file_format not in OUTPUT_FORMATS:
-        raise OptionError(f"the format {file_format!r} came; accepted are {', '.join(OUTPUT_FORMATS)}")
+        raise OptionError(f"file_format must be one of {', '.join(OUTPUT_FORMATS)}, got {file_format!r}")
     if isinstance(quality, bool) or quality not in range(1, 101):
-        raise OptionError(f"the quality {quality!r} came; accepted is a whole number from 1 to 100")
+        raise OptionError(f"quality must be an integer from 1 to 100, got {quality!r}")
     if isinstance(seed, bool) or not isinstance(seed, int):
-        raise OptionError(f"the seed {seed!r} came; accepted is a whole number")
+        raise OptionError(f"seed must be an integer, got {seed!r}")
 
 
 def _kind(name: str, file_format: str) -> Format:

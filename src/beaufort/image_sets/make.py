@@ -89,7 +89,7 @@ def make_dataset(
     """
     dataset = DATASETS[name]
     if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 1):
-        raise OptionError(f"the limit {limit!r} came; accepted is a whole number from 1")
+        raise OptionError(f"limit must be a positive integer, got {limit!r}")
     published = dataset.extra if extra else dataset.corruptions
     request = Request(
         dataset=name,

@@ -36,8 +36,8 @@ def read_idx(path: Path) -> NDArray[np.uint8]:
     shape = tuple(int.from_bytes(content[4 + 4 * i : 8 + 4 * i], "big") for i in range(axes))
     if 0 in shape or len(content) != start + math.prod(shape):
         raise ImageFileError(
-            f"{path} announces {' × '.join(map(str, shape))} values and holds "
-            f"{max(0, len(content) - start)}; it is cut short or damaged: fetch it again"
+            f"{path} is cut short or damaged: its header says {' × '.join(map(str, shape))} values, got "
+            f"{max(0, len(content) - start)}; fetch it again"
         )
     return np.frombuffer(content, np.uint8, offset=start).reshape(shape)
 
@@ -54,7 +54,5 @@ def read_packed(path: Path) -> bytearray:
     except (OSError, EOFError, zlib.error) as error:
         raise ImageFileError(f"{path} cannot be read ({error})") from None
     if len(content) > _MOST_BYTES:
-        raise ImageFileError(
-            f"{path} must hold at most {_MOST_BYTES:,} bytes, unpacked; files of this kind do"
-        )
+        raise ImageFileError(f"{path} must have at most {_MOST_BYTES:,} bytes, uncompressed")
     return content

@@ -12,11 +12,13 @@ from beaufort.report.harness import to_json
 from beaufort.report.latex import to_latex
 from beaufort.report.markdown import to_markdown
 from beaufort.report.page import to_html
+from beaufort.report.paper_text import TABLE_FORMATS, to_table
 from beaufort.report.pictures import examples_of_pictures
-from beaufort.report.write import FORMATS, to_text, write_report
+from beaufort.report.write import FORMATS, to_text, write_report, write_table
 
 __all__ = [
     "FORMATS",
+    "TABLE_FORMATS",
     "Examples",
     "examples_of_data",
     "examples_of_pictures",
@@ -26,6 +28,8 @@ __all__ = [
     "to_json",
     "to_latex",
     "to_markdown",
+    "to_table",
     "to_text",
     "write_report",
+    "write_table",
 ]

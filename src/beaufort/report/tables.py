@@ -9,7 +9,7 @@ from beaufort.report._text import base_name, counted, metric_title, units, words
 from beaufort.results import Scores
 from beaufort.stats import Estimate
 
-__all__ = ["WIDE", "Table", "TableCell", "baseline_words", "corruption_table", "headline_table"]
+__all__ = ["WIDE", "Table", "TableCell", "baseline_words", "corruption_table", "error_of", "headline_table"]
 
 WIDE = 6
 """Models up to which the table of corruptions has one column each; beyond, models are its rows."""
@@ -52,7 +52,7 @@ def corruption_table(scores: Scores) -> Table:
     """The error under each corruption, the mean over severities: models as columns, or as rows if many."""
     caption = f"Error in percent under each corruption, the mean over severities; n = {scores.images:,}."
     names = list(scores.suite.corruptions)
-    clean = {model.model: _error(model.clean) for model in scores.models}
+    clean = {model.model: None if model.clean is None else error_of(model.clean) for model in scores.models}
     with_clean = any(clean.values())
     rows: list[tuple[TableCell, ...]]
     if len(scores.models) <= WIDE:
@@ -83,9 +83,8 @@ def baseline_words(scores: Scores) -> str:
     return f"Baseline: {base_name(scores.baseline)} (`{scores.baseline.name}`), as published."
 
 
-def _error(accuracy: Estimate | None) -> Estimate | None:
-    if accuracy is None:
-        return None
+def error_of(accuracy: Estimate) -> Estimate:
+    """The share of wrong answers where an accuracy is the share of right ones, and the other way around."""
     return Estimate(1 - accuracy.value, 1 - accuracy.high, 1 - accuracy.low, accuracy.n, level=accuracy.level)
 
 

@@ -90,6 +90,8 @@ class Scores:
     """Models that are trainings of one recipe with different seeds, if some were named."""
     errors: Mapping[str, Mapping[str, Linear]]
     """By model and corruption, what each image adds to the error."""
+    ratios: Mapping[str, Mapping[str, Linear]]
+    """By model and corruption, what each image adds to CE; empty for each model without a baseline."""
     images: int
     clusters: int
     """Units that intervals are over: clusters of images, or the images themselves."""
@@ -154,7 +156,11 @@ def score(
     maker = _Maker(results, columns, divisor, units, groups, calibration, resamples, seed, level)
     forms = {name: maker.metrics(name, errors[name]) for name in names}
     under = {name: maker.each_form(name, errors[name], "error") for name in names}
-    made = {name: maker.scores(name, answers[name], errors[name], forms[name], under[name]) for name in names}
+    ratios = {name: maker.each_form(name, errors[name], "ce") for name in names}
+    made = {
+        name: maker.scores(name, answers[name], errors[name], forms[name], under[name], ratios[name])
+        for name in names
+    }
     pairs = Pairs(forms, level)
     headline = next(iter(forms[names[0]]))
     ranking = rank(
@@ -172,6 +178,7 @@ def score(
         pairs,
         spread_over_seeds(forms, seeds or {}, level),
         under,
+        ratios,
         count,
         count if units is None else units.count,
         level,
@@ -286,8 +293,9 @@ class _Maker:
         errors: Errors,
         forms: Mapping[str, Linear],
         under: Mapping[str, Linear],
+        ratios: Mapping[str, Linear],
     ) -> ModelScores:
-        """The numbers of a model, from what each image adds to its metrics and to its errors."""
+        """The numbers of a model, from what each image adds to its metrics, its errors and its CE."""
         accuracies = self.shares(answers, answers.correct)
         clean = next((value for condition, value in accuracies.items() if condition.clean), None)
         cell = next(iter(self.results.cells[name].values()))
@@ -300,7 +308,7 @@ class _Maker:
             clean=clean,
             metrics={metric: form.estimate(self.level) for metric, form in forms.items()},
             corruptions={corruption: form.estimate(self.level) for corruption, form in under.items()},
-            ce=self.each(name, errors, "ce"),
+            ce={corruption: form.estimate(self.level) for corruption, form in ratios.items()},
             relative_ce=self.each(name, errors, "relative_ce"),
             conditions=accuracies,
             top5=self.shares(answers, answers.correct5),

@@ -1,4 +1,4 @@
-"""What all pages share: files of style and script, and a policy that lets nothing in from outside."""
+"""Style and scripts of pages, and a policy that lets nothing in from outside."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from hashlib import sha256
 from importlib.resources import files
 from typing import Any
 
-__all__ = ["as_script", "bundle", "content_policy", "page_file"]
+__all__ = ["as_script", "asset", "bundle", "content_policy"]
 
 
 @cache
-def page_file(name: str, package: str = "beaufort.report") -> str:
-    """The text of a file in a package's folder `data`."""
-    return (files(package) / "data" / name).read_text(encoding="utf-8")
+def asset(name: str) -> str:
+    """The text of a style or script: `report/charts.js` is the file `charts.js` in the data of the report."""
+    part, _, file = name.partition("/")
+    return (files("beaufort") / part / "data" / file).read_text(encoding="utf-8")
 
 
 def bundle(*scripts: str) -> str:
@@ -25,10 +26,11 @@ def bundle(*scripts: str) -> str:
 
 
 def content_policy(script: str) -> str:
-    """Nothing from anywhere else, and no script but this one."""
+    """Nothing from anywhere else, and no script but this one; none at all if it is empty."""
     digest = b64encode(sha256(script.encode()).digest()).decode()
+    source = f"'sha256-{digest}'" if script else "'none'"
     return (
-        f"default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'sha256-{digest}'; "
+        f"default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src {source}; "
         "base-uri 'none'; form-action 'none'"
     )
 
