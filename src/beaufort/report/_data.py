@@ -6,7 +6,7 @@ from typing import Any
 
 from beaufort.corruptions import corruptions
 from beaufort.metrics import metrics
-from beaufort.report._text import base_name, class_name, metric_title, words
+from beaufort.report._text import class_name, words
 from beaufort.report.breaking_severities import breaking_points
 from beaufort.report.classes import WorstClasses
 from beaufort.report.curves import baseline_errors, mean_curves
@@ -36,10 +36,10 @@ def page_data(scores: Scores, worst: WorstClasses, examples: Examples | None) ->
         "clean": suite.clean,
         "headline": scores.headline,
         "metrics": [
-            {"name": name, "title": metric_title(name, baseline), "better": metrics[name].better}
+            {"name": name, "title": scores.metric_title(name), "better": metrics[name].better}
             for name in scores.models[0].metrics
         ],
-        "baseline": None if baseline is None else base_name(baseline),
+        "baseline": None if baseline is None else baseline.short_name,
         "baselineErrors": [_rounded(row) for row in baseline_errors(scores).values()],
         "bins": BINS,
         "models": [_model(scores, one, curves.get(one.model, []), worst, used) for one in scores.models],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from beaufort.metrics import metrics
-from beaufort.report._text import base_name, counted, metric_title, shown, words
+from beaufort.report._text import counted, shown, words
 from beaufort.report.headline import Headline
 from beaufort.report.optional_tables import group_table, seeds_table
 from beaufort.report.tables import Table, error_of
@@ -72,7 +72,7 @@ def ranking(scores: Scores) -> dict[str, Any]:
     return {
         "words": _ranking_words(scores),
         "heads": [
-            {"title": metric_title(name, scores.baseline), "better": metrics[name].better}
+            {"title": scores.metric_title(name), "better": metrics[name].better}
             for name in scores.models[0].metrics
         ],
         "low": low,
@@ -155,4 +155,4 @@ def _errors(model: ModelScores) -> list[Estimate]:
 
 def base_title(scores: Scores) -> str:
     """The baseline's short name; empty without one."""
-    return "" if scores.baseline is None else base_name(scores.baseline)
+    return "" if scores.baseline is None else scores.baseline.short_name

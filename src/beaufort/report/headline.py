@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from beaufort.metrics import metrics
-from beaufort.report._text import base_name, counted, metric_title, ordinal, percent, shown, spoken, words
+from beaufort.report._text import counted, ordinal, percent, shown, spoken, words
 from beaufort.results import ModelScores, Scores
 from beaufort.stats import Estimate
 
@@ -46,7 +46,7 @@ def headline(scores: Scores, model: ModelScores) -> Headline:
     return Headline(
         model.model,
         sentence,
-        metric_title(name, scores.baseline),
+        scores.metric_title(name),
         model.headline,
         meaning,
         _standing(scores, model),
@@ -73,7 +73,7 @@ def _strengths(count: int) -> str:
 
 def _mce(scores: Scores, model: ModelScores) -> tuple[str, str]:
     assert scores.baseline is not None
-    value, base = model.metrics["mce"], base_name(scores.baseline)
+    value, base = model.metrics["mce"], scores.baseline.short_name
     if value.exact:
         return f"{base} is the model that the others are measured against.", "100 % by definition."
     return (
@@ -85,7 +85,7 @@ def _mce(scores: Scores, model: ModelScores) -> tuple[str, str]:
 
 def _relative_mce(scores: Scores, model: ModelScores) -> tuple[str, str]:
     assert scores.baseline is not None
-    value, base = model.metrics["relative_mce"], base_name(scores.baseline)
+    value, base = model.metrics["relative_mce"], scores.baseline.short_name
     if value.exact:
         return f"{base} is the model that the others are measured against.", "100 % by definition."
     return (
