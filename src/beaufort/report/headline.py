@@ -147,8 +147,8 @@ def _standing(scores: Scores, model: ModelScores) -> str:
     if not ties:
         return f"{said}, told apart from every other by more than chance."
     if len(ties) > 3:
-        return f"{said}; {counted(len(ties), 'other')} cannot be told apart from it."
-    return f"{said}; {spoken(ties)} cannot be told apart from it."
+        return f"{said}; {counted(len(ties), 'other')} cannot be told apart from it with these images."
+    return f"{said}; {spoken(ties)} cannot be told apart from it with these images."
 
 
 def _tiles(scores: Scores, model: ModelScores) -> list[Tile]:
@@ -159,9 +159,9 @@ def _tiles(scores: Scores, model: ModelScores) -> list[Tile]:
         tiles.append(_tile("Accuracy under damage", model.metrics["mean_accuracy"]))
     errors = sorted(model.corruptions.items(), key=lambda item: item[1].value)
     if len(errors) > 1 and errors[-1][1].value > errors[-2][1].value:
-        tiles.append(_tile(f"Most errors: {words(errors[-1][0])}", errors[-1][1]))
+        tiles.append(_tile(f"Most errors measured: {words(errors[-1][0])}", errors[-1][1]))
     if len(errors) > 1 and errors[0][1].value < errors[1][1].value:
-        tiles.append(_tile(f"Fewest errors: {words(errors[0][0])}", errors[0][1]))
+        tiles.append(_tile(f"Fewest errors measured: {words(errors[0][0])}", errors[0][1]))
     if model.calibration:
         last = list(model.calibration)[-1]
         at = {"clean": "on clean images", "corrupted": "under damage"}.get(last, f"at severity {last}")
