@@ -109,7 +109,7 @@ def run(
             seed=seed,
             keep_logits=keep_logits,
             strict=strict,
-            precision=None if precision is None else precision / 100,
+            precision=precision,
             progress=progress,
         )
     _show(evaluation, as_json)
@@ -181,7 +181,7 @@ def _stopped(stop: Stop) -> str:
     end = "stopped" if stop.met else "ran out of images"
     return (
         f"{end} after {stop.images} of {stop.of} images: the widest headline interval is "
-        f"± {100 * stop.widest:.2f} points, asked for were ± {100 * stop.precision:g}"
+        f"± {100 * stop.widest:.2f} points, asked for were ± {stop.precision:g}"
     )
 
 

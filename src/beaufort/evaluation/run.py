@@ -11,14 +11,17 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from beaufort.conditions import Condition
 from beaufort.datasets import Dataset, Problem, open_dataset
 from beaufort.errors import OptionError
+from beaufort.evaluation._memory import memory_store
+from beaufort.evaluation._notebook import evaluation_frame, evaluation_html
+from beaufort.evaluation._results import common_outputs, plan_results, stored_in
 from beaufort.evaluation.engines import Engine, Local, Processes
 from beaufort.evaluation.keeper import Counts, Keeper
 from beaufort.evaluation.lazy_models import LazyModel
@@ -29,8 +32,12 @@ from beaufort.evaluation.schedule import Progress, Run, inside
 from beaufort.evaluation.work import Job
 from beaufort.labels import Truths, read_truths
 from beaufort.models import Model
+from beaufort.results import Results, Scores, score
 from beaufort.store import FileStore, Store
 from beaufort.suites import Step, Suite, get_suite
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["Evaluation", "Result", "evaluate", "plan"]
 
@@ -69,6 +76,23 @@ class Evaluation:
     """Where a run with a precision ended."""
     notes: tuple[str, ...] = ()
     """What else a reader should know: corruptions that the device cannot make, say."""
+    store: Store | None = field(default=None, repr=False, compare=False)
+    """Where the answers are; in memory if no store was named."""
+    answers: Results | None = field(default=None, repr=False, compare=False)
+    """Which answers they are, for `scores`; None without a suite."""
+
+    def scores(self, **options: Any) -> Scores:
+        """The suite's numbers with their intervals; the options are those of `beaufort.results.score`."""
+        if self.answers is None or self.store is None:
+            raise OptionError("scores need a suite: it says which numbers are wanted; evaluate with one")
+        return score(stored_in(self.answers, self.store), **options)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """A data frame with a row for each model and condition; `scores().to_pandas()` has every number."""
+        return evaluation_frame(self)
+
+    def _repr_html_(self) -> str:
+        return evaluation_html(self)
 
 
 def plan(
@@ -131,7 +155,7 @@ def evaluate(
     models: Sequence[str | Model | LazyModel],
     suite: str | Suite | Sequence[Condition],
     data: str | Path | Dataset,
-    store: str | Path | Store,
+    store: str | Path | Store | None = None,
     *,
     limit: int | None = None,
     first: int | None = None,
@@ -154,7 +178,8 @@ def evaluate(
         models: models, or texts for `load_model`.
         suite: a suite, its name or file, or a list of conditions.
         data: a data set, or a text for `open_dataset`.
-        store: a folder or URL that keeps the answers, or any `Store`.
+        store: a folder or URL that keeps the answers, or any `Store`; in memory, for as long as the
+            result is kept, if None.
         limit: only so many images, spread over the classes: they take turns, and which of a class's images
             come is seeded with `seed`.
         first: only the first so many images of the data set.
@@ -170,14 +195,14 @@ def evaluate(
         seed: of everything that is random.
         keep_logits: keep all logits, not only the five best classes.
         strict: stop at the first image that cannot be read, instead of telling of it at the end.
-        precision: stop when every headline interval is narrower than ± this share (0.01: one point); the
-            images then come in a random order, seeded with `seed`.
+        precision: stop when every headline interval is narrower than ± so many points (1.0: ± 1 %), as
+            `--precision`; the images then come in a random order, seeded with `seed`.
         baseline: what mCE divides by when a precision is asked for; the suite's own if None.
         progress: called after every batch.
     """
     if processes is not None and processes < 1:
         raise OptionError(f"processes must be a positive integer, got {processes!r}")
-    kept = _store(store)
+    kept = memory_store() if store is None else _store(store)
     if precision is not None:
         data = data if isinstance(data, Dataset) else open_dataset(str(data), strict=strict)
         data = data if data.order is not None else data.shuffled(seed)
@@ -225,7 +250,9 @@ def evaluate(
         counts = keeper.counts(planned.setup.count if stop is None else stop.images)
     results = (_result(work, each, stop) for work, each in zip(planned.works, counts, strict=True))
     notes = (*_chosen(planned.setup), *run.notes, *keeper.notes)
-    return Evaluation(tuple(results), run.sorted_problems(), stop, notes)
+    shown = planned.setup.count if stop is None else stop.images
+    answers = None if planned.setup.suite is None else plan_results(planned, shown, (origin,))
+    return Evaluation(tuple(results), run.sorted_problems(), stop, notes, kept, answers)
 
 
 def _chosen(setup: Setup) -> Iterator[str]:
@@ -252,9 +279,8 @@ def _record(planned: Plan, suite: Suite, origin: dict[str, Any]) -> tuple[dict[s
         facts["data"] = {key: value for key, value in facts["data"].items() if key != "labels"}
         facts["labels"] = {key: scored[key] for key in ("convention", "truths") if key in scored}
     notes: dict[str, Any] = {"images": setup.count, "classes": list(setup.dataset.classes)}
-    outputs = {work.model.spec.classes for work in planned.works}
-    if len(outputs) == 1 and None not in outputs:  # models that choose from different classes say nothing
-        notes["outputs"] = outputs.pop()
+    if (outputs := common_outputs(planned)) is not None:
+        notes["outputs"] = outputs
     return facts, {**notes, **origin}
 
 

@@ -14,14 +14,17 @@ from beaufort.report.markdown import to_markdown
 from beaufort.report.page import to_html
 from beaufort.report.paper_text import TABLE_FORMATS, to_table
 from beaufort.report.pictures import examples_of_pictures
+from beaufort.report.single_figure import Figure, figure
 from beaufort.report.write import FORMATS, to_text, write_report, write_table
 
 __all__ = [
     "FORMATS",
     "TABLE_FORMATS",
     "Examples",
+    "Figure",
     "examples_of_data",
     "examples_of_pictures",
+    "figure",
     "to_card",
     "to_csv",
     "to_html",

@@ -12,7 +12,7 @@ from beaufort.pages.assets import as_script, asset, bundle, content_policy
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-__all__ = ["render"]
+__all__ = ["render", "render_fragment", "render_table"]
 
 
 def render(
@@ -44,6 +44,18 @@ def render(
             **values,
         )
     )
+
+
+def render_table(
+    caption: str, header: Sequence[str], rows: Sequence[Sequence[str]], notes: Sequence[str] = ()
+) -> str:
+    """A table as a piece of HTML for a notebook, which has a style of its own."""
+    return render_fragment("pages/table.html", caption=caption, header=header, rows=rows, notes=notes)
+
+
+def render_fragment(template: str, **values: Any) -> str:
+    """A piece of HTML that is no page."""
+    return _environment().get_template(template).render(**values)
 
 
 @cache
