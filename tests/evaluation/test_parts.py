@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import zipfile
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,11 +14,12 @@ import pytest
 from PIL import Image
 from typer.testing import CliRunner
 
-from beaufort import evaluate
+from beaufort import corrupt, evaluate
 from beaufort.cli._app import app
 from beaufort.conditions import Condition
 from beaufort.datasets import from_arrays
 from beaufort.errors import ImageFileError, OptionError
+from beaufort.images import center_crop, resize_short_side
 from beaufort.models import as_model
 from beaufort.report import to_text_of_several
 from beaufort.results import open_parts, open_results, score, shift_scores
@@ -392,3 +395,70 @@ def test_shifts_of_other_kinds_in_a_suite(tmp_path: Path) -> None:
     assert "test-spite" in text
     kept = [cell.condition_name for cell in FileStore(tmp_path / "kept").cells().values()]
     assert Condition.parse("toys/test-shade@30") in {Condition.parse(name) for name in kept}
+
+
+# The real thing: CIFAR-10's test images for a model of ImageNet, and ImageNet photos on a disk
+
+REAL = """
+name: small-and-large
+version: 1
+parts:
+  - dataset: cifar10-test
+    scale: cifar
+    corruptions: [contrast]
+    severities: [1, 5]
+    convention: restricted
+    labels:
+      airplane: [404, 895]
+      automobile: [436, 511, 609, 627, 656, 661, 751, 817]
+      bird: [7, 8, 10, 11, 13, 14, 15, 16, 17, 18, 19, 20]
+      cat: [281, 282, 283, 284, 285]
+      deer: [351, 352, 353]
+      dog: [151, 153, 207, 208, 235, 245, 254, 263]
+      frog: [30, 31, 32]
+      horse: [339]
+      ship: [484, 510, 554, 625, 628, 724, 780, 814, 914]
+      truck: [555, 569, 675, 717, 864, 867]
+  - dataset: imagenet-photos
+    scale: imagenet
+    corruptions: [brightness]
+    severities: [1, 5]
+    labels: imagenet-1k
+    prepare: [resize 256, crop 224]
+"""
+
+
+def test_cifar_and_imagenet_in_one_run(shared: Path, tmp_path: Path) -> None:
+    network = shared / "data" / "imagenet_models" / "mobilenet_v1_0.25_128.onnx"
+    grid = np.asarray(Image.open(shared / "data" / "cifar10_test" / "cifar10_test_grid_100x100.png"))
+    tiles = grid.reshape(100, 32, 100, 32, 3).transpose(0, 2, 1, 3, 4).reshape(-1, 32, 32, 3)[:60]
+    lines = (shared / "data" / "cifar10_test" / "labels.csv").read_text().splitlines()[1:61]
+    names = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
+    cifar = from_arrays(
+        "cifar10-test", tiles, labels=np.array([int(line.split(",")[1]) for line in lines]), classes=names
+    )
+    photos = tmp_path / "photos"
+    with zipfile.ZipFile(shared / "data" / "imagenet_val_1k" / "images_0.zip") as archive:
+        rows = (shared / "data" / "imagenet_val_1k" / "labels.csv").read_text().splitlines()[1:41]
+        for row in rows:
+            file, _, _, wnid = row.split(",")[:4]
+            photo = Image.open(io.BytesIO(archive.read(file))).convert("RGB")
+            small = center_crop(resize_short_side(photo, 256), 224)
+            for severity in (1, 5):
+                bright = corrupt(np.asarray(small), severity=severity, corruption_name="brightness")
+                path = photos / "brightness" / str(severity) / wnid / file
+                path.parent.mkdir(parents=True, exist_ok=True)
+                Image.fromarray(bright).save(path, quality=85)
+    suite = parse_suite(REAL)
+    data = {"cifar10-test": cifar, "imagenet-photos": f"imagenet-c:{photos}"}
+    found = evaluate([f"onnx:{network}"], suite, data, tmp_path / "kept")
+    accuracy = {result.condition: result.accuracy for result in found.results}
+    assert accuracy["imagenet-photos/brightness@1"] > accuracy["imagenet-photos/brightness@5"] > 0.05
+    assert accuracy["cifar10-test"] > 0.1  # chance, at 32 × 32
+    words = {result.condition: result.labels for result in found.results}
+    assert words["cifar10-test"].startswith("10 classes, from 57 of 1,000 outputs")
+    assert words["imagenet-photos/brightness@5"].startswith("40 classes, from 40 of 1,000 outputs")
+    scores = [score(part, calibration=False) for part in open_parts(tmp_path / "kept")]
+    text = to_text_of_several(scores, "md")
+    assert "| cifar10-test, contrast | mobilenet" in text
+    assert "| imagenet-photos, brightness | mobilenet" in text
