@@ -7,9 +7,11 @@ from beaufort.datasets import (  # noqa: F401
     _mnist_files,
     arrays,
     folder,
+    frames,
     huggingface,
     labels_csv,
     mnist,
+    natural,
     published,
     shards,
 )

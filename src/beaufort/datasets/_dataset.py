@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from beaufort.arrays import Bytes
 from beaufort.datasets._digest import Content, digest_of
 from beaufort.errors import BeaufortError, ImageFileError, OptionError
+from beaufort.labels import Truths
 
 __all__ = ["MOST_CLASSES", "Dataset", "Pixels", "Problem", "Sample", "Walk", "iterate", "numbered"]
 
@@ -70,6 +71,8 @@ class Dataset:
     """Whether labels are places of class names in their sorted order, not numbers that someone chose."""
     spread: bool = False
     """Whether the order takes turns among the classes."""
+    truths: Truths | None = None
+    """Sets of classes of which any is right, where a sample has more than one label."""
 
     def __post_init__(self) -> None:
         if len(self.ids) != len(self.labels):

@@ -117,7 +117,8 @@ def _groups_of(
         dataset = of_classes(dataset, label_maps[suite.classes])
     dataset = dataset if name is None else replace(dataset, name=name)
     dataset, count = _limited(dataset, choice)
-    setup = Setup(dataset, count, suite.prepare, suite.scale, choice.seed, suite, choice.truths)
+    truths = dataset.truths if choice.truths is None else choice.truths
+    setup = Setup(dataset, count, suite.prepare, suite.scale, choice.seed, suite, truths)
     yield setup, suite.conditions(dataset.name)
 
 

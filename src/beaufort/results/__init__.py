@@ -8,6 +8,7 @@ from beaufort.results.baseline import Reference, find_reference
 from beaufort.results.calibration import Calibration
 from beaufort.results.columns import read_column
 from beaufort.results.compare import CalibrationDifference, Comparison, ConditionTest, compare
+from beaufort.results.frames import PmScore, pm_scores
 from beaufort.results.gate import RULES, Answer, Check, Verdict, gate, worst_answer
 from beaufort.results.groups import GroupScores
 from beaufort.results.join import join_results, pair_parts
@@ -36,6 +37,7 @@ __all__ = [
     "Linear",
     "ModelScores",
     "Pairs",
+    "PmScore",
     "Reference",
     "Results",
     "ResultsError",
@@ -59,6 +61,7 @@ __all__ = [
     "order_of",
     "pair_parts",
     "plan_images",
+    "pm_scores",
     "read_column",
     "score",
     "shift_scores",

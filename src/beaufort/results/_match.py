@@ -11,7 +11,7 @@ from beaufort.conditions import Condition
 from beaufort.corruptions import SCALES, corruptions
 from beaufort.errors import BeaufortError
 from beaufort.store import Cell, FileStore
-from beaufort.suites import SUITE_NAMES, Suite, SuiteError, get_suite
+from beaufort.suites import SHIFT_SUITE_NAMES, SUITE_NAMES, Suite, SuiteError, get_suite
 
 __all__ = [
     "ResultsError",
@@ -76,12 +76,12 @@ def find_suite(
         return given
     if given is not None:
         recorded = {suite.name: suite for suite, _ in runs}
-        return recorded[given] if given in recorded and given not in SUITE_NAMES else get_suite(given)
+        own = given in recorded and given not in (*SUITE_NAMES, *SHIFT_SUITE_NAMES)
+        return recorded[given] if own else get_suite(given)
     if runs:
         return runs[-1][0]
     # A store without records of its runs: the largest published suite that some model has the whole of.
-    whole = [suite for suite in map(get_suite, SUITE_NAMES) if not suite.parts]
-    for suite in sorted(whole, key=lambda suite: -len(suite.conditions())):
+    for suite in sorted(map(get_suite, SUITE_NAMES), key=lambda suite: -len(suite.conditions())):
         matching = [cell for cell in cells.values() if prepared_as(suite, cell)]
         wanted = conditions_by_key(suite)
         for setting in _settings(matching):
