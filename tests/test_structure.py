@@ -22,7 +22,7 @@ SOURCE = Path(beaufort.__file__).parent
 LAYERS = (
     ("sanitize",),
     ("errors",),
-    ("registry", "arrays", "files", "pages"),
+    ("registry", "arrays", "files", "_pickles", "pages", "plugins"),
     ("labels",),
     ("_samples",),
     ("metrics", "stats"),
@@ -33,6 +33,7 @@ LAYERS = (
     ("datasets",),
     ("ops",),
     ("corruptions",),
+    ("shifts",),
     ("conditions",),
     ("suites",),
     ("store",),

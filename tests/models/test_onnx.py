@@ -13,8 +13,9 @@ from models_nets import onnx_linear
 from numpy.typing import NDArray
 from PIL import Image
 
+from beaufort.datasets import iterate, open_dataset
 from beaufort.errors import BeaufortError, MissingExtraError
-from beaufort.images import center_crop, read_cifar, resize_short_side
+from beaufort.images import center_crop, resize_short_side
 from beaufort.models import ModelFileError, load_model
 
 onnxruntime = pytest.importorskip("onnxruntime")
@@ -138,7 +139,7 @@ def test_a_real_mobilenet(shared: Path) -> None:
 def test_a_real_fixed_batch(shared: Path) -> None:
     data = shared / "data"
     try:
-        cifar = read_cifar(data / "cifar10_test").first(200)
+        cifar = open_dataset(data / "cifar10_test", limit=200)
     except BeaufortError as error:
         pytest.skip(str(error))
     model = load_model(
@@ -148,5 +149,7 @@ def test_a_real_fixed_batch(shared: Path) -> None:
         threads=1,
     )
     assert (model.spec.input_size, model.spec.classes) == ((32, 32), 10)
-    accuracy = float((model(cifar.images).argmax(axis=1) == cifar.labels).mean())
+    accuracy = float(
+        (model(np.stack([one.image for one in iterate(cifar)])).argmax(axis=1) == cifar.labels).mean()
+    )
     assert 0.6 < accuracy < 0.8, accuracy
