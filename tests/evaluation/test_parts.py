@@ -203,11 +203,11 @@ def test_the_command_line_on_three_data_sets() -> None:
     assert [part["dataset"] for part in compared["parts"]] == list(DATA)
 
     limits = ["--store", "kept", "--max-drop", "100", "--junit", "gate.xml"]
-    told = invoke("gate", "one", "--baseline", "two", *limits)
+    told = invoke("gate", "one", "--reference", "two", *limits)
     assert "gate, all data sets: passed" in told
     assert Path("gate.xml").read_text().count("<testcase") == 3
     verdict = json.loads(invoke("gate", "one", "--require", "99", "--store", "kept", "--json", code=1))
-    assert verdict["answer"] == "failed"
+    assert verdict["decision"] == "failed"
     assert len(verdict["parts"]) == 3
 
 
@@ -280,7 +280,7 @@ def test_clean_images_beside_stored_pictures(tmp_path: Path) -> None:
 
 def test_mistakes_with_stored_pictures(tmp_path: Path) -> None:
     root = cifar10_c(tmp_path / "CIFAR-10-C", only=("fog",))
-    with pytest.raises(OptionError, match=r"gaussian_noise\.npy is not there; .* has fog, labels"):
+    with pytest.raises(OptionError, match=r"gaussian_noise\.npy does not exist; .* has fog, labels"):
         evaluate([mean_net()], "cifar10-c", f"cifar10-c:{root}", tmp_path / "kept")
     with pytest.raises(OptionError, match=r"which would be corrupted again; give cifar10-c:"):
         evaluate([mean_net()], "cifar10-c", f"cifar10-c:{root}#fog@3", tmp_path / "kept")
