@@ -11,7 +11,7 @@ from beaufort.datasets import Dataset, open_dataset
 from beaufort.datasets.stored import StoredSet, check_same_images, corrupted_part, stored_set
 from beaufort.datasets.subset import of_classes
 from beaufort.errors import OptionError
-from beaufort.evaluation.plan import Setup
+from beaufort.evaluation.planning import Setup
 from beaufort.labels import Truths, label_maps
 from beaufort.suites import Suite
 
