@@ -203,7 +203,7 @@ def test_the_command_line_on_three_data_sets() -> None:
     assert [part["dataset"] for part in compared["parts"]] == list(DATA)
 
     limits = ["--store", "kept", "--max-drop", "100", "--junit", "gate.xml"]
-    told = invoke("gate", "one", "--baseline", "two", *limits)
+    told = invoke("gate", "one", "--reference", "two", *limits)
     assert "gate, all data sets: passed" in told
     assert Path("gate.xml").read_text().count("<testcase") == 3
     verdict = json.loads(invoke("gate", "one", "--require", "99", "--store", "kept", "--json", code=1))
@@ -276,8 +276,9 @@ def test_published_cifar10_c_in_one_command(tmp_path: Path) -> None:
     expected = (fog.argmax(axis=1) == np.arange(20) % 10).mean()
     by_name = {result.condition: result.accuracy for result in found.results}
     assert by_name["CIFAR-10-C/fog@3"] == expected  # the pixels on the disk, and no fog on top
+    assert len(found.answers) == 1
     scores = score(open_results(tmp_path / "kept"))
-    assert scores.suite.name == "cifar10-c"
+    assert scores.suite.name == found.scores(calibration=False).suite.name == "cifar10-c"
     assert scores.models[0].clean is None
     assert scores.models[0].metrics["mean_accuracy"].value == pytest.approx(np.mean(list(by_name.values())))
     again = evaluate([mean_net()], "cifar10-c", str(root), tmp_path / "kept")  # the kind is found out
@@ -300,7 +301,7 @@ def test_clean_images_beside_stored_pictures(tmp_path: Path) -> None:
 
 def test_mistakes_with_stored_pictures(tmp_path: Path) -> None:
     root = cifar10_c(tmp_path / "CIFAR-10-C", only=("fog",))
-    with pytest.raises(OptionError, match=r"gaussian_noise\.npy is not there; .* has fog, labels"):
+    with pytest.raises(OptionError, match=r"gaussian_noise\.npy does not exist; .* has fog, labels"):
         evaluate([mean_net()], "cifar10-c", f"cifar10-c:{root}", tmp_path / "kept")
     with pytest.raises(OptionError, match=r"which would be corrupted again; give cifar10-c:"):
         evaluate([mean_net()], "cifar10-c", f"cifar10-c:{root}#fog@3", tmp_path / "kept")

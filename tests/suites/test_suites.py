@@ -133,6 +133,14 @@ def test_order_of_conditions() -> None:
     assert digits[:2] == [Condition("my-digits"), Condition("my-digits", "shot_noise")]
 
 
+@pytest.mark.parametrize("suite_name", SUITE_NAMES)
+def test_every_published_name_is_lost_by_a_change(suite_name: str) -> None:
+    changed = replace(
+        get_suite(suite_name), corruptions=("contrast",), baseline=None, metrics=("mean_accuracy",)
+    )
+    assert changed.name == f"{suite_name}-changed"
+
+
 def test_a_changed_suite_loses_the_published_name() -> None:
     suite = get_suite("cifar10-c")
     changed = replace(suite, corruptions=("fog",))
@@ -183,13 +191,13 @@ def test_parts_read_back(tmp_path: Path) -> None:
     ("old", "new", "told"),
     [
         ("version: 2", "version: 2\nscale: cifar", "4: scale: 'scale' is not a key beside 'parts'"),
-        ("fog", "fgo", "7: corruptions: 'fgo' is not a corruption"),
+        ("fog", "fgo", "7: corruptions: unknown corruption 'fgo'"),
         ("counterpart: photos", "counterpart: photo", "13: counterpart: 'photo' is not another part"),
         ("counterpart: photos", "counterpart: sketches", "13: counterpart: 'sketches' is not another part"),
         ("dataset: sketches", "dataset: photos", "10: name: 'photos' is the name of another part"),
         ("    severities: [1, 3]\n", "", "'severities' is missing"),
-        ("convention: all", "convention: some", "12: convention: 'some' is not a convention"),
-        ("labels: imagenet-a", "labels: imagenet-b", "11: labels: 'imagenet-b' is not a label space"),
+        ("convention: all", "convention: some", "12: convention: unknown convention 'some'"),
+        ("labels: imagenet-a", "labels: imagenet-b", "11: labels: unknown label space 'imagenet-b'"),
         ("[1, 2]", "[1.5]", "labels: the outputs of 'cat' must be a list of numbers or names"),
         ("- dataset: sketches", "- sketches: yes", "'dataset' is missing"),
         ("convention: all", "metrics: [mce]", "mce divides by the errors of a baseline"),

@@ -245,10 +245,10 @@ def evaluate(
 
 
 def _answers(planned: Plan, shown: int | None, origin: dict[str, Any]) -> Iterator[Results]:
-    for place, setup in enumerate(planned.setups):
-        if setup.suite is not None:
-            works = [work for work in planned.works if work.place == place]
-            yield plan_results(works, setup.count if shown is None else shown, (origin,))
+    """One for each data set of the suite; a stored one has a setup for each condition."""
+    for setup in {id(setup.suite): setup for setup in planned.setups if setup.suite is not None}.values():
+        works = [work for work in planned.works if work.setup.suite is setup.suite]
+        yield plan_results(works, setup.count if shown is None else shown, (origin,))
 
 
 def _chosen(setup: Setup) -> Iterator[str]:
