@@ -13,7 +13,7 @@ import numba
 import numpy as np
 from numba.extending import intrinsic
 
-__all__ = ["FAST", "exact_kernel", "fused", "inlined", "kernel", "to_byte"]
+__all__ = ["FAST", "exact_kernel", "fused", "inlined", "kernel", "put_together", "take_apart", "to_byte"]
 
 i32, f32 = np.int32, np.float32
 
@@ -60,3 +60,17 @@ def to_byte(value, nearest):
     if nearest:
         value = np.rint(value)
     return np.uint8(i32(value))
+
+
+@inlined
+def take_apart(pixels, red, green, blue):
+    """The three colors of a row of pixels, each in a row of its own, where loops vectorize."""
+    for x in range(pixels.size // 3):
+        red[x], green[x], blue[x] = pixels[3 * x], pixels[3 * x + 1], pixels[3 * x + 2]
+
+
+@inlined
+def put_together(red, green, blue, pixels):
+    """Undo `take_apart`."""
+    for x in range(pixels.size // 3):
+        pixels[3 * x], pixels[3 * x + 1], pixels[3 * x + 2] = red[x], green[x], blue[x]

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from beaufort.arrays import Bytes
-from beaufort.ops._numba import inlined, kernel, to_byte
+from beaufort.ops._numba import kernel, put_together, take_apart, to_byte
 from beaufort.ops.values._cpu import look_up
 
 __all__ = ["brighten", "brighter", "lower_contrast", "saturate_colors"]
@@ -54,25 +54,13 @@ _PIXELS = 512
 """Pixels whose three colors are taken apart, worked on in vectors, and put together again."""
 
 
-@inlined
-def _take_apart(pixels, red, green, blue):
-    for x in range(pixels.size // 3):
-        red[x], green[x], blue[x] = pixels[3 * x], pixels[3 * x + 1], pixels[3 * x + 2]
-
-
-@inlined
-def _put_together(red, green, blue, pixels):
-    for x in range(pixels.size // 3):
-        pixels[3 * x], pixels[3 * x + 1], pixels[3 * x + 2] = red[x], green[x], blue[x]
-
-
 @kernel
 def _brighten(images, ratio, black, out):
     source, target = images.reshape(images.size), out.reshape(images.size)
     red, green, blue = np.zeros((3, _PIXELS), np.uint8)
     value, gain = np.empty(_PIXELS, np.uint8), np.empty(_PIXELS, np.float32)
     for start in range(0, images.size, 3 * _PIXELS):
-        _take_apart(source[start : start + 3 * _PIXELS], red, green, blue)
+        take_apart(source[start : start + 3 * _PIXELS], red, green, blue)
         for x in range(_PIXELS):
             value[x] = max(red[x], green[x], blue[x])
         for x in range(_PIXELS):
@@ -82,7 +70,7 @@ def _brighten(images, ratio, black, out):
             red[x] = u8(i32(f32(red[x]) * gain[x] + lift))
             green[x] = u8(i32(f32(green[x]) * gain[x] + lift))
             blue[x] = u8(i32(f32(blue[x]) * gain[x] + lift))
-        _put_together(red, green, blue, target[start : start + 3 * _PIXELS])
+        put_together(red, green, blue, target[start : start + 3 * _PIXELS])
 
 
 def brighten(images: Bytes, amount: float) -> Bytes:
@@ -114,7 +102,7 @@ def _saturate(images, gain, lift, out):
     reds, greens, blues = np.zeros((3, _PIXELS), np.uint8)
     grey_share = min(max(lift, f32(0)), f32(1))
     for start in range(0, images.size, 3 * _PIXELS):
-        _take_apart(source[start : start + 3 * _PIXELS], reds, greens, blues)
+        take_apart(source[start : start + 3 * _PIXELS], reds, greens, blues)
         for x in range(_PIXELS):
             red, green, blue = f32(reds[x]), f32(greens[x]), f32(blues[x])
             value = max(red, green, blue)
@@ -126,7 +114,7 @@ def _saturate(images, gain, lift, out):
             reds[x] = to_byte(value - (value - red) * ratio if colored else value, False)
             greens[x] = to_byte(value - (value - green) * ratio if colored else grey, False)
             blues[x] = to_byte(value - (value - blue) * ratio if colored else grey, False)
-        _put_together(reds, greens, blues, target[start : start + 3 * _PIXELS])
+        put_together(reds, greens, blues, target[start : start + 3 * _PIXELS])
 
 
 def saturate_colors(images: Bytes, gain: float, lift: float) -> Bytes:

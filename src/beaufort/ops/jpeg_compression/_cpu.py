@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from beaufort.arrays import Bytes
-from beaufort.ops._numba import inlined, kernel
+from beaufort.ops._numba import inlined, kernel, take_apart
 
 __all__ = ["jpeg", "quantization_steps"]
 
@@ -177,16 +177,15 @@ def _to_planes(image, luma, blue, red):
     height, width = image.shape[:2]
     wide = 2 * blue.shape[1]
     blues, reds = np.zeros(wide, np.uint16), np.zeros(wide, np.uint16)
-    apart = np.empty((3, width), np.uint8)
+    red_bytes, green_bytes, blue_bytes = np.empty((3, width), np.uint8)
     for y in range(height):
         pixels, target = image[y].reshape(3 * width), luma[y]
+        take_apart(pixels, red_bytes, green_bytes, blue_bytes)
         for x in range(width):
-            apart[0, x], apart[1, x], apart[2, x] = pixels[3 * x], pixels[3 * x + 1], pixels[3 * x + 2]
-        for x in range(width):
-            r, g, b = i32(apart[0, x]), i32(apart[1, x]), i32(apart[2, x])
+            r, g, b = i32(red_bytes[x]), i32(green_bytes[x]), i32(blue_bytes[x])
             target[x] = u8(i32(19595 * r + 38470 * g + 7471 * b + 32768) >> 16)
         for x in range(width):
-            r, g, b = i32(apart[0, x]), i32(apart[1, x]), i32(apart[2, x])
+            r, g, b = i32(red_bytes[x]), i32(green_bytes[x]), i32(blue_bytes[x])
             blues[x] += u16(i32(-11059 * r - 21709 * g + 32768 * b + 8421375) >> 16)
             reds[x] += u16(i32(32768 * r - 27439 * g - 5329 * b + 8421375) >> 16)
         if y % 2 == 0 and y < height - 1:
