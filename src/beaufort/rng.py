@@ -5,7 +5,7 @@ A corruption asks a `Random` for the fields it needs, in a fixed order. Two thin
 * `Keyed` (the default stream): Philox-4x32-10, a counter-based generator. Its key comes from
   `(seed, corruption, version, severity)`; its counter holds the image's id, the number of the field
   and the position in it. A value depends on these and on nothing else.
-* `Reference`: NumPy's legacy generator, drawn in the order of the published implementations, so
+* `ReferenceStream`: NumPy's legacy generator, drawn in the order of the published implementations, so
   that published pixels come out.
 """
 
@@ -26,7 +26,7 @@ from beaufort.errors import OptionError
 if TYPE_CHECKING:
     from beaufort.ops import Ops
 
-__all__ = ["STREAMS", "HostRandom", "Id", "Key", "Keyed", "Random", "Reference", "Undrawn", "id_words"]
+__all__ = ["STREAMS", "HostRandom", "Id", "Key", "Keyed", "Random", "ReferenceStream", "Undrawn", "id_words"]
 
 Id = int | str
 """What identifies an image: a number or a name (a path in a data set, say)."""
@@ -86,9 +86,7 @@ def _id_word(image_id: Id) -> int:
         return image_id
     if isinstance(image_id, int | np.integer) and not isinstance(image_id, bool) and 0 <= image_id < _TEXT_ID:
         return int(image_id)
-    raise OptionError(
-        f"the image id {image_id!r} came; an id is a text or a whole number from 0 to 2**63 - 1"
-    )
+    raise OptionError(f"an image id must be a string or an integer from 0 to 2**63 - 1, got {image_id!r}")
 
 
 class Undrawn(NamedTuple):
@@ -204,7 +202,7 @@ class Keyed:
         return self._ops.philox_poisson(self._key, self._ids, next(self._fields), images, rate)
 
 
-class Reference:
+class ReferenceStream:
     """NumPy's legacy stream, frozen across its versions; one image at a time."""
 
     def __init__(self, seed: int) -> None:
@@ -212,11 +210,11 @@ class Reference:
             self._state = np.random.RandomState(seed)
         except (ValueError, TypeError):
             raise OptionError(
-                f"the seed {seed!r} came; the reference stream takes a whole number from 0 to 2**32 - 1"
+                f"seed must be an integer from 0 to 2**32 - 1 for the reference stream, got {seed!r}"
             ) from None
 
     @property
-    def host(self) -> Reference:
+    def host(self) -> ReferenceStream:
         return self
 
     def normal(self, shape: tuple[int, ...], dtype: type = np.float32) -> Array:

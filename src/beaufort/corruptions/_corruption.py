@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from beaufort.arrays import Bytes, Images, is_tensor, on_host, open_batch
+from beaufort.arrays import Bytes, Images, is_tensor, on_host, open_images
 from beaufort.corruptions._notice import FAR, notice_size
 from beaufort.corruptions._sizes import (
     SCALES,
@@ -38,7 +38,7 @@ from beaufort.corruptions._threads import in_threads
 from beaufort.errors import OptionError
 from beaufort.ops import Ops, cpu_ops
 from beaufort.registry import Registry
-from beaufort.rng import STREAMS, Id, Key, Keyed, Random, Reference, id_words
+from beaufort.rng import STREAMS, Id, Key, Keyed, Random, ReferenceStream, id_words
 
 __all__ = [
     "SCALES",
@@ -67,7 +67,7 @@ _PHOTOS = tuple(scale for scale in SCALES if scale != "mnist")
 _PIECE = 602_112
 """Bytes of images worked on at a time: four 224×224×3 images, or one with a number drawn for each value."""
 
-ENGINES = ("auto", "cpu", "torch")
+BACKENDS = ("auto", "cpu", "torch")
 
 Draw = Callable[[Random, Images, Any], Any]
 Render = Callable[..., Images]
@@ -155,7 +155,7 @@ class Corruption:
 
     @property
     def tensors(self) -> bool:
-        """Whether it works on torch tensors where they are, at every scale; else the CPU engine does it."""
+        """Whether it works on torch tensors where they are, at every scale; else the CPU backend does it."""
         return all(recipe.tensors for recipe in self.recipes.values())
 
     def at(
@@ -189,7 +189,7 @@ class Corruption:
         scale: str = "auto",
         stream: str = "keyed",
         jobs: int = 1,
-        engine: str = "auto",
+        backend: str = "auto",
     ) -> Any:
         """Corrupt one image or a batch; the result has the kind, shape, dtype and device of the input.
 
@@ -204,12 +204,12 @@ class Corruption:
                 (constants in pixels grow with the short side).
             stream: `keyed`, or `reference` for the draws of NumPy's legacy generator seeded with
                 `seed`, one image of the batch after the other.
-            jobs: threads of the CPU engine to use on a batch.
-            engine: `cpu` or `torch`; `auto` is torch for tensors on a CUDA device, if the recipe can do
-                tensors, and the CPU engine for all else, which is faster where both can work. The reference
-                stream is the CPU engine's.
+            jobs: threads of the CPU backend to use on a batch.
+            backend: `cpu` or `torch`; `auto` is torch for tensors on a CUDA device, if the recipe can do
+                tensors, and the CPU backend for all else, which is faster where both can work. The reference
+                stream is the CPU backend's.
         """
-        batch = open_batch(images)
+        batch = open_images(images)
         color = batch.color
         height, width, channels = color.shape[1:]
         side = min(height, width)
@@ -227,17 +227,19 @@ class Corruption:
             raise OptionError(f"jobs must be an integer of at least 1, got {jobs!r}")
         if stream not in STREAMS:
             raise OptionError(f"stream must be one of {', '.join(STREAMS)}, got {stream!r}")
-        if engine not in ENGINES:
-            raise OptionError(f"engine must be one of {', '.join(ENGINES)}, got {engine!r}")
+        if backend not in BACKENDS:
+            raise OptionError(f"backend must be one of {', '.join(BACKENDS)}, got {backend!r}")
         words = None if ids is None else id_words(ids)
         if stream == "reference":
-            return batch.close(self._run_reference(on_host(color), recipe, params, Reference(seed)))
+            return batch.close(self._run_reference(on_host(color), recipe, params, ReferenceStream(seed)))
         key = Key.of(_whole(seed), self.name, self.version, level)
-        if engine == "torch" and not recipe.tensors:
+        if backend == "torch" and not recipe.tensors:
             raise OptionError(
-                f"{self.name} is declared with tensors=False, so engine must be 'auto' or 'cpu', got 'torch'"
+                f"{self.name} is declared with tensors=False, so backend must be 'auto' or 'cpu', got 'torch'"
             )
-        if engine == "torch" or (engine == "auto" and is_tensor(color) and color.is_cuda and recipe.tensors):
+        if backend == "torch" or (
+            backend == "auto" and is_tensor(color) and color.is_cuda and recipe.tensors
+        ):
             return batch.close(run_tensors(color, recipe, params, key, words))
         return batch.close(self._run_keyed(on_host(color), recipe, params, key, words, jobs))
 
@@ -324,7 +326,7 @@ class Corruption:
         fitted = between(low.params, SCALES[below], high.params, SCALES[above], side)
         return near._replace(recipe=replace(near.recipe, fitted=side), params=fitted)
 
-    def _run_reference(self, color: Bytes, recipe: Recipe, params: Any, random: Reference) -> Bytes:
+    def _run_reference(self, color: Bytes, recipe: Recipe, params: Any, random: ReferenceStream) -> Bytes:
         out = np.empty_like(color)
         for i in range(len(color)):
             out[i : i + 1] = recipe.run(color[i : i + 1], params, lambda: random, cpu_ops())
@@ -400,7 +402,7 @@ def corruption(
             render gets its constants as this class, where its own geometry would jump from one size to
             the next.
         tensors: whether draw and render work on torch tensors, too; give False if they are for arrays only,
-            and images on a GPU go through the CPU engine.
+            and images on a GPU go through the CPU backend.
     """
 
     def register(render: Render) -> Corruption:

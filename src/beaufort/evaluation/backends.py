@@ -22,16 +22,26 @@ from beaufort.conditions import Condition
 from beaufort.corruptions import corruptions
 from beaufort.errors import BeaufortError
 from beaufort.evaluation.blocks import HELD, Batch, Block, divisor_of_block, power_of_two
-from beaufort.evaluation.plan import Setup
+from beaufort.evaluation.planning import Setup
 from beaufort.labels import LabelSpace
 from beaufort.models import Model
 from beaufort.models.network import Network
+from beaufort.shifts import ModelShift
 from beaufort.store import AnswerScores, look_like_shares, score_logits, score_tensor, unpack
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["Answer", "Backend", "Device", "DeviceError", "Threads", "ask", "choose_backend"]
+__all__ = [
+    "Backend",
+    "BatchAnswer",
+    "Device",
+    "DeviceError",
+    "Threads",
+    "ask",
+    "ask_changed",
+    "choose_backend",
+]
 
 _IN_FLIGHT = 1 << 28
 """Bytes of corrupted images that wait for a model, at most, or one batch."""
@@ -41,7 +51,7 @@ _TURN_S = 0.0005
 
 _Kind = TypeVar("_Kind")  # arrays or tensors: what came comes back
 
-Answer = tuple[AnswerScores, NDArray[np.float32] | None]
+BatchAnswer = tuple[AnswerScores, NDArray[np.float32] | None]
 """What is kept of the answers to a batch, and the logits if they are wanted."""
 
 
@@ -84,7 +94,7 @@ def choose_backend(models: Sequence[Model], setup: Setup, jobs: int) -> Backend:
 
 def ask(
     model: Model, images: Images, truth: NDArray[np.int64], space: LabelSpace, *, keep_logits: bool
-) -> Callable[[], Answer]:
+) -> Callable[[], BatchAnswer]:
     """Show images to a model; what comes back waits for the answer, scored in a label space.
 
     A network that takes tensors answers them on its device, where the answers are scored, too, and nobody
@@ -107,9 +117,35 @@ def ask(
         logits = found.float().cpu().numpy()  # sets of labels are scored by the host
     else:
         logits = np.asarray(model(on_host(images)), np.float32)
+    answer = _scored(logits, truth, space, keep_logits=keep_logits)
+    return lambda: answer
+
+
+def ask_changed(
+    model: Model,
+    images: Images,
+    batch: Batch,
+    setup: Setup,
+    truth: NDArray[np.int64],
+    space: LabelSpace,
+    *,
+    keep_logits: bool,
+) -> Callable[[], BatchAnswer]:
+    """As `ask`, under a condition whose images are changed for the model."""
+    shift = batch.condition.shift
+    assert isinstance(shift, ModelShift)
+    ids = [setup.dataset.ids[row] for row in batch.rows]
+    found = shift.answer(model, images, ids=ids, truth=truth, space=space, seed=setup.seed)
+    answer = _scored(np.asarray(found, np.float32), truth, space, keep_logits=keep_logits)
+    return lambda: answer
+
+
+def _scored(
+    logits: NDArray[np.float32], truth: NDArray[np.int64], space: LabelSpace, *, keep_logits: bool
+) -> BatchAnswer:
     scored = score_logits(space.apply(logits), truth)
     answer = _with_shares(scored, None if space.identity else look_like_shares(logits))
-    return lambda: (answer, logits if keep_logits else None)
+    return answer, logits if keep_logits else None
 
 
 def _with_shares(scores: AnswerScores, shares: NDArray[np.bool_] | None) -> AnswerScores:
@@ -118,7 +154,7 @@ def _with_shares(scores: AnswerScores, shares: NDArray[np.bool_] | None) -> Answ
 
 
 class Threads:
-    """Arrays, corrupted by the CPU engine."""
+    """Arrays, corrupted by the CPU backend."""
 
     lag = 0
     ahead = False  # all threads corrupt
@@ -159,7 +195,7 @@ class Threads:
 
 
 class Device:
-    """Tensors, corrupted on a device; by the CPU engine where a recipe is for arrays only."""
+    """Tensors, corrupted on a device; by the CPU backend where a recipe is for arrays only."""
 
     lag = 2
     ahead = True
@@ -211,7 +247,7 @@ class Device:
 
     def notes(self, conditions: Sequence[Condition]) -> Iterator[str]:
         for name in dict.fromkeys(c.corruption for c in conditions if not _takes_tensors(c)):
-            yield f"{name} is made by the CPU engine: its recipe is for arrays only"
+            yield f"{name} is made by the CPU backend: its recipe is for arrays only"
 
     def _handed_over(self, batch: Batch, shown: Any, made: Any) -> tuple[Batch, Images]:
         """Let the stream of the model wait until the images are made, and not be freed before it is done."""
@@ -264,7 +300,9 @@ class _Clean:
 
 
 def _takes_tensors(condition: Condition) -> bool:
-    return condition.corruption is None or corruptions[condition.corruption].tensors
+    if condition.corruption is not None and condition.corruption in corruptions:
+        return corruptions[condition.corruption].tensors
+    return condition.clean or condition.needs_model
 
 
 @contextlib.contextmanager
@@ -300,6 +338,8 @@ def _on_host(setup: Setup, batch: Batch) -> Bytes:
 
 
 def _applied(setup: Setup, batch: Batch, clean: _Kind) -> _Kind:
+    if setup.stored or batch.condition.needs_model:
+        return clean  # they are that already, or are changed when the model is asked
     ids = [setup.dataset.ids[row] for row in batch.rows]
     made: _Kind = batch.condition.apply(clean, ids=ids, seed=setup.seed, scale=setup.scale)
     return made
