@@ -35,7 +35,8 @@ def quantization_steps(quality: int) -> NDArray[np.int32]:
     quality = min(max(quality, 1), 100)
     scale = 5000 // quality if quality < 50 else 200 - 2 * quality
     tables = np.array([[int(word) for word in text.split()] for text in (_LUMA, _CHROMA)])
-    return np.clip((tables * scale + 50) // 100, 1, 255).astype(np.int32)
+    steps: NDArray[np.int32] = np.clip((tables * scale + 50) // 100, 1, 255).astype(np.int32)
+    return steps
 
 
 _BLOCKS = 112
