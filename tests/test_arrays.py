@@ -20,9 +20,9 @@ CASES = [
     ([[1, 2], [3, 4]], ImageTypeError, "list"),
     ("photo.jpg", ImageTypeError, "str"),
     (None, ImageTypeError, "NoneType"),
-    (Image.new("P", (20, 20)), ImageTypeError, "mode P"),
+    (Image.new("P", (20, 20)), ImageTypeError, "mode L, LA, RGB or RGBA, got P"),
     (Image.new("CMYK", (20, 20)), ImageTypeError, "convert"),
-    (Image.new("I;16", (20, 20)), ImageTypeError, "mode I;16"),
+    (Image.new("I;16", (20, 20)), ImageTypeError, "mode L, LA, RGB or RGBA, got I;16"),
     (Image.new("RGB", (20, 9)), ImageValueError, "9×20"),
 ]
 

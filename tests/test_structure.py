@@ -22,7 +22,7 @@ SOURCE = Path(beaufort.__file__).parent
 LAYERS = (
     ("sanitize",),
     ("errors",),
-    ("registry", "arrays", "files", "pages"),
+    ("registry", "arrays", "files", "_pickles", "pages", "plugins"),
     ("labels",),
     ("_samples",),
     ("metrics", "stats"),

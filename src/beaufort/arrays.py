@@ -37,7 +37,7 @@ Array: TypeAlias = NDArray[Any]
 """Numbers in the memory of the processor, whatever the backend."""
 
 Bytes: TypeAlias = NDArray[np.uint8]
-"""A batch of images, `(n, h, w, c)`, in the memory of the processor."""
+"""A batch of images, `(n, h, w, c)`, in main memory."""
 
 Images: TypeAlias = "Bytes | Tensor"
 """A batch of images of the backend at work: `Bytes`, or a uint8 torch tensor `(n, h, w, c)`."""
@@ -66,14 +66,14 @@ class CallerImages:
     _restore: Callable[[Images], Any]
 
     def close(self, color: Images) -> Any:
-        """Give `color` the kind, device and shape the caller came with, and its alpha back."""
+        """Give `color` the type, device and shape of the caller's image, and its alpha channel back."""
         if self.alpha is not None:
             color = _join(color, self.alpha)
         return self._restore(color)
 
 
 def open_images(image: Any) -> CallerImages:
-    """Look at whatever the caller has as a batch.
+    """Take the caller's image or images as a batch.
 
     >>> open_images(np.zeros((32, 48), np.uint8)).color.shape
     (1, 32, 48, 1)
@@ -84,13 +84,13 @@ def open_images(image: Any) -> CallerImages:
         return _open_tensor(image)
     if type(image).__module__.partition(".")[0] == "PIL" and hasattr(image, "mode"):
         return _open_pil(image)
-    raise ImageTypeError(f"an image of type {type(image).__name__} came; accepted is {ACCEPTED}")
+    raise ImageTypeError(f"an image must be {ACCEPTED}, got {type(image).__name__}")
 
 
 def _open_array(image: NDArray[Any]) -> CallerImages:
     if image.dtype != np.uint8:
         hint = " (multiply a [0, 1] image by 255, round and cast)" if image.dtype.kind == "f" else ""
-        raise ImageTypeError(f"an array of dtype {image.dtype} came; accepted is {ACCEPTED}{hint}")
+        raise ImageTypeError(f"an array must be {ACCEPTED}, got dtype {image.dtype}{hint}")
     shape = image.shape
     if image.ndim == 2:
         whole = image[None, :, :, None]
@@ -99,11 +99,11 @@ def _open_array(image: NDArray[Any]) -> CallerImages:
     elif image.ndim == 4:
         whole = image
     else:
-        raise ImageValueError(f"an array of shape {shape} came; accepted is {ACCEPTED}")
+        raise ImageValueError(f"an array must be {ACCEPTED}, got shape {shape}")
     if whole.shape[-1] not in (1, 3, 4):
         raise ImageValueError(
-            f"an array of shape {shape} came, with {whole.shape[-1]} channels; accepted is {ACCEPTED}. "
-            "A batch of grey images needs its channel axis: images[..., None]"
+            f"an array must be {ACCEPTED}, got shape {shape}, with {whole.shape[-1]} channels. A batch "
+            " of grey images needs its channel axis: images[..., None]"
         )
     _check_size(whole.shape[1], whole.shape[2])
     return _split(whole, lambda out: out.reshape(shape))
@@ -114,8 +114,7 @@ def _open_pil(image: Any) -> CallerImages:
 
     if image.mode not in ("L", "LA", "RGB", "RGBA"):
         raise ImageTypeError(
-            f"a PIL image of mode {image.mode} came; accepted are L, LA, RGB and RGBA: "
-            "image.convert('RGB') makes one"
+            f"a PIL image must have the mode L, LA, RGB or RGBA, got {image.mode}; use image.convert('RGB')"
         )
     pixels = np.asarray(image)
     whole = pixels[None, :, :, None] if pixels.ndim == 2 else pixels[None]
@@ -138,15 +137,15 @@ def _open_tensor(image: Any) -> CallerImages:
     torch = sys.modules["torch"]
     if image.dtype != torch.uint8:
         raise ImageTypeError(
-            f"a tensor of dtype {image.dtype} came; accepted is {TENSORS}. Corrupt before scaling and "
-            "normalizing; (image * 255).round().to(torch.uint8) makes one of values in [0, 1]"
+            f"a tensor must be {TENSORS}, got dtype {image.dtype}; corrupt before scaling and normalizing, "
+            "or convert values in [0, 1] with (image * 255).round().to(torch.uint8)"
         )
     shape = tuple(image.shape)
     if image.ndim not in (3, 4) or shape[-3] not in (1, 3, 4):
         hint = (
             "; image.movedim(-1, -3) puts the channels there" if image.ndim and shape[-1] in (1, 3, 4) else ""
         )
-        raise ImageValueError(f"a tensor of shape {shape} came; accepted is {TENSORS}{hint}")
+        raise ImageValueError(f"a tensor must be {TENSORS}, got shape {shape}{hint}")
     _check_size(*shape[-2:])
     whole = image.detach().as_subclass(torch.Tensor).movedim(-3, -1)
 
@@ -182,6 +181,5 @@ def _join(color: Images, alpha: Images) -> Images:
 def _check_size(height: int, width: int) -> None:
     if min(height, width) < MIN_SIDE:
         raise ImageValueError(
-            f"an image of {height}×{width} pixels came; both sides must have at least {MIN_SIDE}: "
-            "enlarge it first"
+            f"an image must be at least {MIN_SIDE}×{MIN_SIDE} pixels, got {height}×{width}; enlarge it first"
         )

@@ -59,7 +59,7 @@ class DemoRow(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Demo:
-    """What came of it."""
+    """The result of a demo."""
 
     sample: DemoSetup
     scores: Scores
@@ -84,7 +84,7 @@ def run_demo(
         progress: called after every batch.
     """
     if name not in DEMOS:
-        raise OptionError(f"the demo {name!r} came; accepted are {' and '.join(DEMOS)}")
+        raise OptionError(f"name must be {' or '.join(map(repr, DEMOS))}, got {name!r}")
     sample, folder = DEMOS[name], Path(output)
     say = tell or (lambda _: None)
     say(f"getting {', '.join(sample.files)}")

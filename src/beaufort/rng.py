@@ -86,9 +86,7 @@ def _id_word(image_id: Id) -> int:
         return image_id
     if isinstance(image_id, int | np.integer) and not isinstance(image_id, bool) and 0 <= image_id < _TEXT_ID:
         return int(image_id)
-    raise OptionError(
-        f"the image id {image_id!r} came; an id is a text or a whole number from 0 to 2**63 - 1"
-    )
+    raise OptionError(f"an image id must be a string or an integer from 0 to 2**63 - 1, got {image_id!r}")
 
 
 class Undrawn(NamedTuple):
@@ -212,7 +210,7 @@ class ReferenceStream:
             self._state = np.random.RandomState(seed)
         except (ValueError, TypeError):
             raise OptionError(
-                f"the seed {seed!r} came; the reference stream takes a whole number from 0 to 2**32 - 1"
+                f"seed must be an integer from 0 to 2**32 - 1 for the reference stream, got {seed!r}"
             ) from None
 
     @property

@@ -25,7 +25,7 @@ __all__ = ["Corrupt"]
 
 @dataclass(frozen=True)
 class Corrupt:
-    """A callable that corrupts images; what comes back has the kind, shape, dtype and device that came.
+    """A callable that corrupts images and keeps their type, shape, dtype and device.
 
     It takes what torchvision's transforms v2 take: an image, several arguments such as an image and its
     label, or a tuple, list or dict of them. Images are corrupted, everything else comes back as it is.
@@ -57,12 +57,12 @@ class Corrupt:
             object.__setattr__(self, "name", tuple(self.name))
         object.__setattr__(self, "severity", _frozen(self.severity))
         if isinstance(self.seed, bool) or not isinstance(self.seed, int | np.integer):
-            raise OptionError(f"seed must be a whole number, got {self.seed!r}")
+            raise OptionError(f"seed must be an integer, got {self.seed!r}")
         object.__setattr__(self, "seed", int(self.seed))
         if not isinstance(self.p, int | float) or not 0 <= self.p <= 1:
             raise OptionError(f"p must be a share from 0 to 1, got {self.p!r}")
         if not (self._names and self._severities):
-            raise OptionError("name and severity must name at least one each, got an empty list")
+            raise OptionError("name and severity must not be empty lists")
         for name in self._names:
             for severity in self._severities:
                 corruptions[name].params(severity, self.scale)  # says what is wrong with either
@@ -81,7 +81,7 @@ class Corrupt:
                 Without, its own pixels do.
         """
         if not inputs:
-            raise OptionError("an image must be given, got nothing")
+            raise OptionError("expected an image, got no arguments")
         sample = inputs[0] if len(inputs) == 1 else inputs
         if not isinstance(sample, tuple | list | Mapping):
             return self._image(sample, image_id)
@@ -96,7 +96,7 @@ class Corrupt:
         (True, False)
         """
         if isinstance(epoch, bool) or not isinstance(epoch, int | np.integer) or epoch < 0:
-            raise OptionError(f"epoch must be a whole number from 0, got {epoch!r}")
+            raise OptionError(f"epoch must be a non-negative integer, got {epoch!r}")
         if epoch == 0:
             return self
         digest = hashlib.blake2b(f"beaufort|epoch|{self.seed}|{epoch}".encode(), digest_size=8).digest()
@@ -134,7 +134,7 @@ class Corrupt:
     @cached_property
     def _names(self) -> tuple[str, ...]:
         given = self.name if isinstance(self.name, tuple) else (self.name,)
-        return expand_names(given, kind="corruption or a list of them")
+        return expand_names(given, kind="corruption")
 
     @cached_property
     def _severities(self) -> tuple[int | None, ...]:

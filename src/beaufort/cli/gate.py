@@ -125,9 +125,7 @@ def _share(percent: float | None) -> float | None:
 
 def _summary_file() -> Path:
     if not (name := os.environ.get(_SUMMARY)):
-        raise OptionError(
-            f"--github-summary must have a file in ${_SUMMARY}, got none; GitHub Actions sets it"
-        )
+        raise OptionError(f"--github-summary needs a file in ${_SUMMARY}, which GitHub Actions sets")
     return Path(name)
 
 

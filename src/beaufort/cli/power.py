@@ -73,7 +73,7 @@ def power(
 
     if accuracy is not None:
         if result is not None or reference is not None or store is not None or cluster_by is not None:
-            raise OptionError("--accuracy is stated instead of a store: leave out one of the two")
+            raise OptionError("--accuracy must not be given together with a store: it replaces one")
         if suite is None:
             raise OptionError("--accuracy needs --suite: the conditions that a drop is a mean over")
         asked = get_suite(suite)

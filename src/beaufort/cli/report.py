@@ -98,7 +98,9 @@ def report(
     known = FORMATS if table is None else TABLE_FORMATS
     kind = format or ("md" if table and output is None else _kind(output))
     if kind not in known:
-        raise OptionError(f"format must be {', '.join(known)}{' for a table' * bool(table)}, got {kind!r}")
+        raise OptionError(
+            f"--format must be one of {', '.join(known)}{' for a table' * bool(table)}, got {kind!r}"
+        )
     _check(kind, data, pictures, ask)
     target = Path("report.html") if output is None and kind == "html" else output
     if target is not None:
@@ -162,19 +164,20 @@ def _kind(output: Path | None) -> str:
     kind = _ENDINGS.get(output.suffix.lower())
     if kind is None:
         raise OptionError(
-            f"the output {output} came without --format, and its ending says none; accepted endings are "
-            f"{', '.join(_ENDINGS)}"
+            f"the output must end in {', '.join(_ENDINGS)}, or --format must be given, got {output}"
         )
     return kind
 
 
 def _check(kind: str, data: str | None, pictures: str | None, ask: list[str] | None) -> None:
     if data and pictures:
-        raise OptionError("--data and --pictures came; --data shows test images, --pictures others: give one")
+        raise OptionError("--data (test images) and --pictures (other images) must not both be given")
     if ask and not pictures:
-        raise OptionError("--ask came without --pictures; it says whom to ask about those")
+        raise OptionError("--ask needs --pictures")
     if kind != "html" and (data or pictures):
-        raise OptionError(f"the format {kind} shows no pictures; leave out --data and --pictures")
+        raise OptionError(
+            f"--data and --pictures must not be given for the format {kind}, which shows no pictures"
+        )
 
 
 def _examples(

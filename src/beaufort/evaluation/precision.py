@@ -70,7 +70,7 @@ def run_until(
             "1 asks for ± 1 %"
         )
     if plan.setup.suite is None:
-        raise OptionError("precision needs a suite: it says which numbers are to be precise")
+        raise OptionError("precision needs a suite, whose metrics are to be that precise")
     shown = 0
     for count in looks(plan.setup.count):
         show(shown, count)

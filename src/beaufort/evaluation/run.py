@@ -67,7 +67,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What came of a run."""
+    """The result of a run."""
 
     results: tuple[Result, ...]
     problems: tuple[Problem, ...]
@@ -111,7 +111,7 @@ def plan(
 ) -> Plan:
     """What `evaluate` would do with the same arguments."""
     if not models:
-        raise OptionError("no model came; give at least one")
+        raise OptionError("models must not be empty")
     if isinstance(suite, str):
         suite = get_suite(suite)
     dataset = data if isinstance(data, Dataset) else open_dataset(str(data), strict=strict)
@@ -127,12 +127,12 @@ def plan(
 def _limited(dataset: Dataset, limit: int | None, first: int | None, seed: int) -> tuple[Dataset, int]:
     """The data set in the order in which its images are shown, and how many of them are."""
     if limit is not None and first is not None:
-        raise OptionError(f"only one of limit and first can be given, got {limit} and {first}")
+        raise OptionError(f"limit and first must not both be given, got {limit} and {first}")
     wanted = first if limit is None else limit
     count = len(dataset) if wanted is None else min(wanted, len(dataset))
     if count < 1:
         raise OptionError(
-            f"there is no image to evaluate on: {dataset.name} has {len(dataset)}, the limit is {wanted}"
+            f"expected at least one image, got {len(dataset)} in {dataset.name} with a limit of {wanted}"
         )
     if limit is not None and dataset.order is None and count < len(dataset):
         dataset = dataset.spread_out(seed)
@@ -201,7 +201,7 @@ def evaluate(
         progress: called after every batch.
     """
     if processes is not None and processes < 1:
-        raise OptionError(f"processes must be a whole number from 1, got {processes!r}")
+        raise OptionError(f"processes must be a positive integer, got {processes!r}")
     kept = memory_store() if store is None else _store(store)
     if precision is not None:
         data = data if isinstance(data, Dataset) else open_dataset(str(data), strict=strict)

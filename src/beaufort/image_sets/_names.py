@@ -27,14 +27,16 @@ def corruption_names(names: Iterable[str]) -> tuple[str, ...]:
     """
     found = dict.fromkeys(expand_names(names, kind="corruption or subset"))
     if not found:
-        raise OptionError("no corruption was named; name some, or a subset such as 'common'")
+        raise OptionError(
+            "expected at least one corruption, got none; give names, or a subset such as 'common'"
+        )
     return tuple(found)
 
 
 def variants(names: Iterable[str], severities: Sequence[int], scale: str) -> tuple[Variant, ...]:
     """Every named corruption at every severity; an error if the scale or a severity does not suit."""
     if not severities:
-        raise OptionError("no severity was given; give some of 1 to 5")
+        raise OptionError("expected at least one severity from 1 to 5, got none")
     chosen = tuple(Variant(name, severity) for name in names for severity in dict.fromkeys(severities))
     for name, severity in chosen:
         corruptions[name].params(severity, scale)
@@ -46,5 +48,5 @@ def worker_count(jobs: int | None) -> int:
     if jobs is None:
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if isinstance(jobs, bool) or not isinstance(jobs, int) or jobs < 1:
-        raise OptionError(f"jobs {jobs!r} came; accepted is a whole number from 1")
+        raise OptionError(f"jobs must be a positive integer, got {jobs!r}")
     return jobs

@@ -27,7 +27,7 @@ def claim_folder(output: Path, settings: Mapping[str, Any], names: Iterable[str]
     from beaufort import __version__
 
     if output.exists() and not output.is_dir():
-        raise OptionError(f"the output {output} is a file; name a folder, one that exists or a new one")
+        raise OptionError(f"output must be a folder, got the file {output}")
     remove_leftovers(output)
     versions = {name: corruptions[name].version for name in names if name in corruptions}
     before = _read(output / NOTE)
@@ -47,11 +47,11 @@ def _read(path: Path) -> dict[str, Any]:
     except (FileNotFoundError, NotADirectoryError):
         return {}
     except (OSError, ValueError, RecursionError) as error:
-        raise OptionError(f"{path} cannot be read ({error}); it says what the folder was made with") from None
+        raise OptionError(f"{path}, which says how the folder was made, cannot be read ({error})") from None
     if not isinstance(note, dict) or not all(
         isinstance(note.get(part, {}), dict) for part in ("settings", "corruptions")
     ):
-        raise OptionError(f"{path} is not a note of Beaufort's; use another output folder")
+        raise OptionError(f"{path} was not written by Beaufort; use another output folder")
     return note
 
 

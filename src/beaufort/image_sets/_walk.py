@@ -30,13 +30,13 @@ class Folder:
 def check_apart(source: Path, output: Path) -> None:
     """Refuse an output that lies in the source: its pictures would be taken for sources."""
     if not source.exists():
-        raise OptionError(f"the source {source} does not exist; name a picture or a folder of pictures")
+        raise OptionError(f"source {source} does not exist; give a picture or a folder of pictures")
     try:
         inside = source.is_dir() and output.resolve().is_relative_to(source.resolve())
     except (OSError, RuntimeError, ValueError) as error:  # a link that leads to itself, a NUL in the name
         raise OptionError(f"the output {output} cannot be written to ({error}); use another folder") from None
     if inside:
-        raise OptionError(f"the output {output} lies in the source {source}; use a folder outside of it")
+        raise OptionError(f"output must lie outside of the source {source}, got {output}")
 
 
 def picture_folders(source: Path, output: Path) -> Iterator[Folder]:

@@ -11,6 +11,7 @@ from PIL import Image
 from beaufort.corruptions import SEVERITIES
 from beaufort.errors import OptionError
 from beaufort.image_sets._names import corruption_names, variants, worker_count
+from beaufort.image_sets._pictures import TreePictureSource
 from beaufort.image_sets._settings import claim_folder
 from beaufort.image_sets._tree import TreeJob, run_tree
 from beaufort.image_sets._walk import check_apart
@@ -65,10 +66,9 @@ def corrupt_tree(
     if full := claim_folder(output, settings, chosen):
         return Outcome(stopped=full)
     job = TreeJob(
-        source,
+        TreePictureSource(source, output, partial(_read, file_format=file_format)),
         output,
         made,
-        partial(_read, file_format=file_format),
         partial(_target, file_format=file_format),
         seed=seed,
         scale=scale,
@@ -79,11 +79,11 @@ def corrupt_tree(
 
 def _check(file_format: str, quality: int, seed: int) -> None:
     if file_format not in OUTPUT_FORMATS:
-        raise OptionError(f"the format {file_format!r} came; accepted are {', '.join(OUTPUT_FORMATS)}")
+        raise OptionError(f"file_format must be one of {', '.join(OUTPUT_FORMATS)}, got {file_format!r}")
     if isinstance(quality, bool) or quality not in range(1, 101):
-        raise OptionError(f"the quality {quality!r} came; accepted is a whole number from 1 to 100")
+        raise OptionError(f"quality must be an integer from 1 to 100, got {quality!r}")
     if isinstance(seed, bool) or not isinstance(seed, int):
-        raise OptionError(f"the seed {seed!r} came; accepted is a whole number")
+        raise OptionError(f"seed must be an integer, got {seed!r}")
 
 
 def _kind(name: str, file_format: str) -> Format:

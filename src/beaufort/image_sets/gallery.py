@@ -71,7 +71,7 @@ def make_gallery(
 
 def _write(output: Path, exhibit: Exhibit) -> int:
     if output.exists() and not output.is_dir():
-        raise OptionError(f"the output {output} is a file; name a folder, one that exists or a new one")
+        raise OptionError(f"output must be a folder, got the file {output}")
     remove_leftovers(output)
     files = {"gallery.png": encode(sheet(exhibit), FORMATS["png"]), "gallery.html": page(exhibit).encode()}
     for name, content in files.items():

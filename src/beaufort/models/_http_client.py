@@ -22,7 +22,7 @@ __all__ = ["Client", "NoAnswerError", "Reply"]
 
 
 class NoAnswerError(Exception):
-    """No answer came, or not all of one; the next request may do better."""
+    """The service sent no answer, or only a part of one; the request may be tried again."""
 
 
 @dataclass(frozen=True)

@@ -97,11 +97,11 @@ class Network:
     def _check(self, shape: tuple[int, ...], dtype: str, count: int) -> None:
         if len(shape) != 2 or shape[0] != count or not dtype.startswith(("float", "int", "uint")):
             raise ModelError(
-                f"{self.spec.name} answered {count} images with an array {dtype} "
-                f"{shape}; logits ({count}, classes) are expected"
+                f"{self.spec.name} must return logits of shape ({count}, classes), got {dtype} of shape "
+                f"{shape}"
             )
         if self.spec.classes not in (None, shape[1]):
             raise ModelError(
-                f"{self.spec.name} gave {shape[1]} logits an image and is said to have "
-                f"{self.spec.classes} classes; load it with classes={shape[1]} if that is right"
+                f"{self.spec.name} must return {self.spec.classes} logits per image, its number of classes, "
+                f"got {shape[1]}; load it with classes={shape[1]} if that is right"
             )

@@ -133,8 +133,8 @@ def _check_same(scores: Scores, dataset: Dataset) -> None:
     wanted = scores.results.setting.data
     if (digest := dataset.digest()) != wanted:
         raise OptionError(
-            f"the data {dataset.name} ({digest[:12]}) came, and the answers are to {scores.results.dataset} "
-            f"({wanted[:12]}); give the data set of the run, or show other pictures with --pictures"
+            f"data must be the data set of the run, {scores.results.dataset} ({wanted[:12]}), got "
+            f"{dataset.name} ({digest[:12]}); show other pictures with --pictures"
         )
 
 

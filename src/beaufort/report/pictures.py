@@ -91,8 +91,7 @@ def _find(scores: Scores, pictures: str | Dataset) -> tuple[list[_Picture], tupl
     dataset = pictures if isinstance(pictures, Dataset) else open_dataset(pictures)
     if dataset.digest() == scores.results.setting.data:
         raise OptionError(
-            f"{dataset.name} is the data that the models were tested on; --data shows test images, "
-            "--pictures is for others"
+            f"pictures must not be the test images, got {dataset.name}; use --data to show those"
         )
     samples = list(_samples(dataset))
     return samples, dataset.classes, f"{counted(len(samples), 'picture')} of {dataset.name}"

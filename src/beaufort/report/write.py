@@ -69,8 +69,8 @@ def write_report(
     content = to_text(scores, format, examples=examples, title=title).encode()
     if format == "html" and len(content) >= MOST_BYTES:
         raise OptionError(
-            f"the page of {len(scores.models)} models would have {len(content) / 1e6:.1f} MB, and "
-            f"{MOST_BYTES / 1e6:.0f} is the most; name fewer with --model, or leave out the pictures"
+            f"the page must have at most {MOST_BYTES / 1e6:.0f} MB, got {len(content) / 1e6:.1f} MB for "
+            f"{len(scores.models)} models; choose fewer with --model, or leave out the pictures"
         )
     write_output(target, content)
     return target
@@ -93,7 +93,5 @@ def check_output(path: Path | str) -> Path:
     """A path that a report can have."""
     target = Path(path)
     if target.is_dir():
-        raise OptionError(
-            f"the output {target} is a folder; name a file, for example {target / 'report.html'}"
-        )
+        raise OptionError(f"output must be a file, such as {target / 'report.html'}, got a folder")
     return target

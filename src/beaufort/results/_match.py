@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from beaufort.conditions import Condition
-from beaufort.corruptions import SCALES
+from beaufort.corruptions import SCALES, corruptions
 from beaufort.errors import BeaufortError
 from beaufort.store import Cell, FileStore
 from beaufort.suites import SUITE_NAMES, Suite, SuiteError, get_suite
@@ -17,6 +17,7 @@ __all__ = [
     "ResultsError",
     "Scored",
     "cells_by_model",
+    "check_registered",
     "conditions_by_key",
     "find_setting",
     "find_suite",
@@ -63,6 +64,18 @@ def suite_of(run: Mapping[str, Any]) -> Suite | None:
         return Suite.from_dict(run["suite"])
     except (SuiteError, KeyError, TypeError, AttributeError):
         return None
+
+
+def check_registered(store: FileStore, given: str | Suite | None, runs: Sequence[Mapping[str, Any]]) -> None:
+    """An error if the suite that is asked for has corruptions of a package that is not imported here."""
+    suites = [run["suite"] for run in runs if isinstance(run.get("suite"), Mapping)]
+    meant = suites[-1:] if given is None else [suite for suite in suites if suite.get("name") == given]
+    names = [name for suite in meant for name in suite.get("corruptions", ()) if isinstance(name, str)]
+    if absent := sorted({name for name in names if name not in corruptions}):
+        raise ResultsError(
+            f"the corruptions of {store.location} must be registered, and {', '.join(absent)} are not; name "
+            "the module that has them with --import, or install the package that offers it"
+        )
 
 
 def find_suite(

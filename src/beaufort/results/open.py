@@ -16,6 +16,7 @@ from beaufort.results._match import (
     ResultsError,
     ResultSetting,
     cells_by_model,
+    check_registered,
     conditions_by_key,
     find_setting,
     find_suite,
@@ -161,7 +162,9 @@ def open_results(
         raise ResultsError(
             f"{kept.location} holds no answers; `beaufort run --store {kept.location}` makes some"
         )
-    runs = [(asked, run) for run in kept.runs() if (asked := suite_of(run))]
+    recorded = kept.runs()
+    check_registered(kept, suite, recorded)
+    runs = [(asked, run) for run in recorded if (asked := suite_of(run))]
     asked = find_suite(kept, suite, runs, cells)
     matching = [cell for cell in cells.values() if prepared_as(asked, cell)]
     run = next((run for other, run in reversed(runs) if other.digest == asked.digest), None)

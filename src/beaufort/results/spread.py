@@ -89,7 +89,7 @@ def spread_of_results(
     if reference is None:
         return _spread_of_one(results, metric, baseline, clusters, differ, alike)
     if differ is not None or alike is not None:
-        raise OptionError("differ and alike must be left out if there are two models: they are measured")
+        raise OptionError("differ and alike must not be given for two models, as they are measured")
     joined = join_results([results, reference])
     if len(joined.models) != 2:
         raise ResultsError(

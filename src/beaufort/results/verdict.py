@@ -199,16 +199,14 @@ def _check_arguments(
     if rule not in RULES:
         raise OptionError(f"rule must be one of {', '.join(RULES)}, got {rule!r}")
     if not 0 <= max_drop < math.inf:
-        raise OptionError(f"max_drop must be a number from 0, got {max_drop!r}")
+        raise OptionError(f"max_drop must be a non-negative number, got {max_drop!r}")
     for name, limit in limits.items():
         most = math.inf if name == "require" else 1
         if limit is not None and not (0 <= limit <= most and math.isfinite(limit)):
-            allowed = "a number from 0" if name == "require" else "a share from 0 to 1"
+            allowed = "a non-negative number" if name == "require" else "a share from 0 to 1"
             raise OptionError(f"{name} must be {allowed}, got {limit!r}")
     if reference is None and all(limit is None for limit in limits.values()):
-        raise OptionError(
-            "a gate needs an older model or a limit: give reference, require, min_clean or min_worst"
-        )
+        raise OptionError("a gate needs at least one of reference, require, min_clean and min_worst")
 
 
 def find_metric(scores: Scores, metric: str | None) -> str:

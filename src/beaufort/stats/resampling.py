@@ -104,7 +104,7 @@ def resample(values: ArrayLike, *, resamples: int = RESAMPLES, seed: int = 0) ->
     columns = _columns(values)
     columns = np.hstack([columns, np.ones((len(columns), 1))], dtype=np.float32)  # the last sums the weights
     if isinstance(resamples, bool) or not isinstance(resamples, int) or resamples < 1:
-        raise OptionError(f"resamples must be a whole number from 1, got {resamples!r}")
+        raise OptionError(f"resamples must be a positive integer, got {resamples!r}")
     n = len(columns)
     step = max(1, min(resamples, _CHUNK // (n + 1)))
     weights = np.empty((step, n + 1), np.float32)

@@ -22,7 +22,7 @@ __all__ = ["Merged", "collect", "merge", "verify"]
 
 
 class Merged(NamedTuple):
-    """What came of taking in another store."""
+    """The result of merging another store."""
 
     copied: list[Piece]
     left: list[Finding]

@@ -81,7 +81,7 @@ def check_model(
         classes: what the classes are called, if that is known.
     """
     if labels is not None and (images is None or np.shape(labels) != (len(images),)):
-        raise OptionError(f"labels of shape {np.shape(labels)} came; one for each image is expected")
+        raise OptionError(f"labels must have one entry per image, got shape {np.shape(labels)}")
     shown = _drawn(model.spec) if images is None else images
     few = shown[:8]
     try:
@@ -236,9 +236,7 @@ def same_in_any_order(trial: _Trial) -> list[ModelFinding]:
     if far <= trial.tolerance:
         return []
     told = f"in reversed order the images get logits that differ by up to {far:.3g}"
-    return [
-        ModelFinding("order", "problem", told, "return a row for each image, in the order in which they came")
-    ]
+    return [ModelFinding("order", "problem", told, "return a row for each image, in the order of the images")]
 
 
 def leaves_input_alone(trial: _Trial) -> list[ModelFinding]:
