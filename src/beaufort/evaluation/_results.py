@@ -2,32 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from beaufort.conditions import Condition
-from beaufort.evaluation.planning import Plan
+from beaufort.evaluation.planning import Work
 from beaufort.results import ListedStore, Results, ResultSetting, Scored, order_of
 from beaufort.store import Cell, Store
 
 __all__ = ["common_outputs", "plan_results", "stored_in"]
 
 
-def plan_results(plan: Plan, count: int, origins: tuple[Mapping[str, Any], ...] = ()) -> Results:
-    """Which answers the models of a plan with a suite gave to its first `count` images; see `stored_in`."""
-    setup = plan.setup
-    assert setup.suite is not None
+def plan_results(works: Sequence[Work], count: int, origins: tuple[Mapping[str, Any], ...] = ()) -> Results:
+    """Which answers models gave to the first `count` images of one data set of a suite; see `stored_in`."""
+    setup = works[0].setup
+    suite = setup.suite
+    assert suite is not None
+    if suite.clean and not any(work.condition.clean for work in works):
+        suite = suite.without_clean()
     cells: dict[str, dict[Condition, Cell]] = {}
-    for work in plan.works:
+    for work in works:
         cells.setdefault(work.model.spec.name, {})[work.condition] = work.cell
     scored = Scored.of(
-        {key: value for work in plan.works for key, value in work.cell.data.get("labels", {}).items()}
+        {key: value for work in works for key, value in work.cell.data.get("labels", {}).items()}
     )
-    setting = ResultSetting(str(plan.works[0].cell.data["digest"]), order_of(setup.data), setup.seed, scored)
+    setting = ResultSetting(str(works[0].cell.data["digest"]), order_of(setup.data), setup.seed, scored)
     dataset = setup.dataset
     return Results(
-        setup.suite,
+        suite,
         setting,
         dataset.name,
         dataset.classes,
@@ -36,7 +39,8 @@ def plan_results(plan: Plan, count: int, origins: tuple[Mapping[str, Any], ...] 
         {},
         tuple(map(dict, origins)),
         limit=count,
-        outputs=common_outputs(plan),
+        outputs=common_outputs(works),
+        stored=setup.stored is not None,
     )
 
 
@@ -45,7 +49,7 @@ def stored_in(results: Results, store: Store) -> Results:
     return replace(results, sources=dict.fromkeys(results.cells, ListedStore(store, store.listing())))
 
 
-def common_outputs(plan: Plan) -> int | None:
+def common_outputs(works: Sequence[Work]) -> int | None:
     """How many outputs the models have; None if that is not known, or not the same for all."""
-    outputs = {work.model.spec.classes for work in plan.works}
+    outputs = {work.model.spec.classes for work in works}
     return outputs.pop() if len(outputs) == 1 else None

@@ -82,7 +82,7 @@ def run_until(
 
 
 def _look(plan: Plan, store: Store, precision: float, baseline: str | None, count: int) -> Stop:
-    results = stored_in(plan_results(plan, count), store)
+    results = stored_in(plan_results(plan.works, count), store)
     scores = score(results, baseline=baseline, calibration=False)
     wanted = set(scores.suite.metrics) & set(scores.models[0].metrics) or {scores.headline}
     half_widths = {

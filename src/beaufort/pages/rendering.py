@@ -21,6 +21,7 @@ def render(
     styles: Sequence[str] = (),
     scripts: Sequence[str] = (),
     data: Mapping[str, Any] | None = None,
+    framed: Sequence[str] = (),
     **values: Any,
 ) -> str:
     """The text of a page whose template extends `pages/base.html`; equal input gives equal bytes.
@@ -30,6 +31,7 @@ def render(
         styles: names of assets that follow the style all pages share.
         scripts: names of assets, in their order.
         data: what the scripts read.
+        framed: scripts of pages that are framed in this one, which has none: its policy covers them.
         values: what the template shows; all of it is escaped.
     """
     script = bundle(*map(asset, scripts)) if scripts else ""
@@ -37,7 +39,7 @@ def render(
         _environment()
         .get_template(template)
         .render(
-            policy=content_policy(script),
+            policy=content_policy(bundle(*map(asset, framed)) if framed else script),
             style="".join(map(asset, ("pages/base.css", *styles))),
             script=script,
             data=None if data is None else as_script(data),

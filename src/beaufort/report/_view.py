@@ -171,7 +171,7 @@ def _heatmap(scores: Scores) -> dict[str, Any]:
     """The errors of all models, which can be read without scripts."""
     several, published = len(scores.models) > 1, scores.suite.severities == "published"
     heads: list[dict[str, Any]] = [{"title": "clean", "column": None}] if scores.models[0].clean else []
-    heads += [{"title": words(name), "column": i} for i, name in enumerate(scores.suite.corruptions)]
+    heads += [{"title": words(name), "column": i} for i, name in enumerate(scores.suite.families)]
     title = "All models, the mean over severities" if several else "The mean over severities"
     if published:
         title = "All models" if several else "All corruptions"

@@ -8,6 +8,7 @@ from __future__ import annotations
 from beaufort.suites._mistakes import Mistake, SuiteError
 from beaufort.suites._pictures import Pictures
 from beaufort.suites._read import (
+    SHIFT_SUITE_NAMES,
     SUITE_NAMES,
     get_suite,
     own_suites,
@@ -20,6 +21,7 @@ from beaufort.suites._suite import METRICS, Suite
 
 __all__ = [
     "METRICS",
+    "SHIFT_SUITE_NAMES",
     "SUITE_NAMES",
     "Mistake",
     "Pictures",
