@@ -236,10 +236,10 @@ def test_a_page_is_whole_or_absent(scores: Scores, tmp_path: Path, monkeypatch: 
     target = tmp_path / "new" / "report.html"
     target.parent.mkdir()
     target.write_text("old")
-    with pytest.raises(OptionError, match="is a folder"):
+    with pytest.raises(OptionError, match="output must be a file, such as"):
         write_report(scores, target.parent)
     monkeypatch.setattr("beaufort.report.write.MOST_BYTES", 1000)
-    with pytest.raises(OptionError, match="name fewer with --model"):
+    with pytest.raises(OptionError, match="choose fewer models with --model"):
         write_report(scores, target)
     assert target.read_text() == "old"
     monkeypatch.undo()
