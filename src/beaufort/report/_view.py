@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from beaufort.metrics import metrics
-from beaufort.report._text import counted, shown, words
+from beaufort.report._text import counted, shown, units, words
 from beaufort.report.curves import baseline_errors
 from beaufort.report.differences import MOST_COMPARED
 from beaufort.report.headline import Headline
@@ -198,6 +198,8 @@ def figures(scores: Scores) -> dict[str, Any]:
     severities = scores.suite.severities
     return {
         "several": len(scores.models) > 1,
+        "level": f"{100 * scores.level:g}",
+        "units": units(scores),
         "images": counted(scores.images, "image"),
         "severities": () if severities == "published" else severities,
         "base": "" if scores.baseline is None else scores.baseline.short_name,
