@@ -32,6 +32,7 @@ LAYERS = (
     ("ops",),
     ("corruptions",),
     ("shifts",),
+    ("attacks",),
     ("conditions",),
     ("suites",),
     ("store",),

@@ -61,6 +61,11 @@ class PGD:
         if self.step == 0:
             object.__setattr__(self, "step", 2.5 / self.steps)
 
+    @property
+    def passes(self) -> int:
+        """A gradient for each step, and three answers."""
+        return 3 * self.steps + 3
+
     def facts(self) -> dict[str, Any]:
         """All settings."""
         told = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "name"}

@@ -9,17 +9,22 @@ import numpy as np
 from beaufort.evaluation.backends import Threads
 from beaufort.evaluation.lazy import LazyModel
 from beaufort.evaluation.plan import Plan
+from beaufort.shifts import Demanding
 
 __all__ = ["cost"]
 
 
 def cost(planned: Plan) -> float:
-    """About how many seconds the rest of a plan takes here: one batch of each model, timed."""
+    """About how many seconds the rest of a plan takes here: one batch of each model, timed.
+
+    Attacks count with all of their steps; where a model is fooled soon, it takes less.
+    """
     setup = planned.setup
     todo: dict[LazyModel, int] = {}
     for work in planned.works:
         if work.gaps:
-            todo[work.model] = todo.get(work.model, 0) + work.images
+            passes = shift.passes if isinstance(shift := work.condition.shift, Demanding) else 1
+            todo[work.model] = todo.get(work.model, 0) + passes * work.images
     if not todo:
         return 0.0
     first = setup.first_image()

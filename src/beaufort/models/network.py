@@ -91,25 +91,24 @@ class Network:
 
     def logits_of_pixels(self, pixels: Any) -> Any:
         """Float32 logits of values in 0..1, with gradients; normalization is part of the network here."""
-        from beaufort.models._tensors import prepared_pixels
-
         assert self.differentiable is not None
-        found = self.differentiable(prepared_pixels(pixels, self.spec.preprocessing))
-        self._check(tuple(found.shape), "float32", len(pixels))
-        return found
+        return self._in_turns(self.differentiable, pixels)
 
     def answer_pixels(self, pixels: Any) -> Any:
         """Float32 logits of values in 0..1, on the device; of unchanged ones those that a call gives."""
+        assert self.on_device is not None
+        return self._in_turns(self.on_device, pixels)
+
+    def _in_turns(self, run: Callable[[Any], Any], pixels: Any) -> Any:
         import torch
 
         from beaufort.models._tensors import prepared_pixels
 
-        assert self.on_device is not None
         step = self.max_batch or max(1, len(pixels))
         answers = []
         for start in range(0, len(pixels), step):
             part = prepared_pixels(pixels[start : start + step], self.spec.preprocessing)
-            answers.append(self.on_device(part))
+            answers.append(run(part))
             self._check(tuple(answers[-1].shape), "float32", len(part))
         return answers[0] if len(answers) == 1 else torch.cat(answers)
 
