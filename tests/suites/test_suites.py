@@ -88,6 +88,80 @@ def test_order_of_conditions() -> None:
     assert digits[:2] == [Condition("my-digits"), Condition("my-digits", "shot_noise")]
 
 
+def test_a_changed_suite_loses_the_published_name() -> None:
+    suite = get_suite("cifar10-c")
+    changed = replace(suite, corruptions=("fog",))
+    assert str(changed) == "cifar10-c-changed@1"
+    assert changed.title == "CIFAR-10-C, the 15 corruptions of the benchmark, changed"
+    assert Suite.from_dict(changed.as_dict()) == changed
+    assert replace(suite, notes="Read twice.").name == "cifar10-c"  # words are no part of what is measured
+    assert replace(suite, dataset="my-images").name == "cifar10-c-changed"
+    assert Suite.from_dict({**suite.as_dict(), "severities": [1]}).name == "cifar10-c-changed"
+    without = suite.without_clean()
+    assert (str(without), without.clean, len(without.conditions())) == ("cifar10-c@1", False, 75)
+
+
+PARTS = """
+name: mine
+version: 2
+parts:
+  - dataset: photos
+    scale: cifar
+    corruptions: [fog]
+    severities: [1, 3]
+    labels: {cat: [1, 2], dog: [n02085620]}
+  - dataset: sketches
+    labels: imagenet-a
+    convention: all
+    counterpart: photos
+"""
+
+
+def test_parts_read_back(tmp_path: Path) -> None:
+    suite = parse_suite(PARTS)
+    assert [str(part) for part in suite.parts] == ["photos@2", "sketches@2"]
+    assert [str(one) for one in suite.conditions()] == ["photos", "photos/fog@1", "photos/fog@3", "sketches"]
+    assert suite.part("photos").grouping == {"cat": (1, 2), "dog": ("n02085620",)}
+    grouping = suite.part("sketches").grouping
+    assert isinstance(grouping, dict)
+    assert len(grouping) == 200
+    path = tmp_path / "mine.yaml"
+    path.write_text(yaml.safe_dump(suite.as_dict()))
+    assert read_suite(path) == suite
+    assert pickle.loads(pickle.dumps(suite)) == suite
+    words = PARTS.replace("version: 2", "version: 2\nnotes: a")
+    assert parse_suite(words).digest == suite.digest
+    assert parse_suite(PARTS.replace("[1, 3]", "[1, 4]")).digest != suite.digest
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("version: 2", "version: 2\nscale: cifar", "4: scale: 'scale' is not a key beside 'parts'"),
+        ("fog", "fgo", "7: corruptions: 'fgo' is not a corruption"),
+        ("counterpart: photos", "counterpart: photo", "13: counterpart: 'photo' is not another part"),
+        ("counterpart: photos", "counterpart: sketches", "13: counterpart: 'sketches' is not another part"),
+        ("dataset: sketches", "dataset: photos", "10: name: 'photos' is the name of another part"),
+        ("    severities: [1, 3]\n", "", "'severities' is missing"),
+        ("convention: all", "convention: some", "12: convention: 'some' is not a convention"),
+        ("labels: imagenet-a", "labels: imagenet-b", "11: labels: 'imagenet-b' is not a label space"),
+        ("[1, 2]", "[1.5]", "labels: the outputs of 'cat' must be a list of numbers or names"),
+        ("- dataset: sketches", "- sketches: yes", "'dataset' is missing"),
+        ("convention: all", "metrics: [mce]", "mce divides by the errors of a baseline"),
+        ("convention: all", "clean: false", "nothing is left to show"),
+        (
+            "convention: all",
+            "shifts: [fog@3]",
+            "shifts: 'fog@3' is a corruption; write it",
+        ),
+    ],
+)
+def test_mistakes_in_parts(old: str, new: str, told: str) -> None:
+    with pytest.raises(SuiteError) as caught:
+        parse_suite(PARTS.replace(old, new, 1))
+    assert told in str(caught.value)
+
+
 def test_order_does_not_follow_the_file() -> None:
     suite = replace(get_suite("cifar10-c"), severities=(5, 1), clean=False, corruptions=("fog",))
     assert [str(one) for one in suite.conditions()] == ["cifar10-test/fog@1", "cifar10-test/fog@5"]

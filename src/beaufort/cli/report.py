@@ -78,9 +78,9 @@ def report(
     The page is one file that needs no other and no network. `--labels`, `--convention` and `--truths` score
     stored answers anew, if the run kept their logits.
     """
-    from beaufort.report import FORMATS, to_text, write_report
-    from beaufort.report.write import check_output
-    from beaufort.results import open_results, score
+    from beaufort.report import FORMATS, to_text, to_text_of_several, write_report
+    from beaufort.report.write import check_output, write_text
+    from beaufort.results import open_parts, score
 
     kind = format or _kind(output)
     if kind not in FORMATS:
@@ -89,30 +89,48 @@ def report(
     target = Path("report.html") if output is None and kind == "html" else output
     if target is not None:
         check_output(target)
-    results = open_results(store, suite=suite, seed=seed, labels=labels, convention=convention, truths=truths)
-    wanted = _wanted(results, model)
-    scores = score(
-        results,
-        baseline=baseline,
-        models=wanted,
-        clusters=column(cluster_by),
-        groups=column(group_by),
-        seeds=seed_models(seeds),
-        resamples=resamples,
-        seed=draw,
-    )
-    for name, lacks in sorted(results.incomplete.items()) if wanted is None else ():
-        typer.echo(
-            f"note: {printable(name)} is left out: it lacks {lacks} conditions of {printable(results.suite)}",
-            err=True,
+    parts = open_parts(store, suite=suite, seed=seed, labels=labels, convention=convention, truths=truths)
+    clusters = column(cluster_by)
+    made = []
+    for results in parts:
+        wanted = _wanted(results, model)
+        made.append(
+            score(
+                results,
+                baseline=baseline,
+                models=wanted,
+                clusters=clusters,
+                groups=column(group_by),
+                seeds=seed_models(seeds),
+                resamples=resamples,
+                seed=draw,
+            )
         )
+        for name, lacks in sorted(results.incomplete.items()) if wanted is None else ():
+            typer.echo(
+                f"note: {printable(name)} is left out: it lacks {lacks} conditions of "
+                f"{printable(results.suite)}",
+                err=True,
+            )
+    scores = made[0]
+    if len(made) > 1 and (data or pictures):
+        raise OptionError("--data and --pictures are for a suite of one data set; leave them out")
     examples = _examples(scores, data, pictures, ask or [], draw)
+    text: str | None
+    if len(made) > 1 or scores.suite.shifts:
+        text = to_text_of_several(made, kind, title=title, clusters=clusters)
+    else:
+        text = to_text(scores, kind) if target is None else None
     if target is None:
-        typer.echo(printable(to_text(scores, kind), keep="\n\t"), nl=False)
+        assert text is not None
+        typer.echo(printable(text, keep="\n\t"), nl=False)
         return
-    write_report(scores, target, format=kind, examples=examples, title=title)
+    if text is not None:
+        write_text(text, target, kind)
+    else:
+        write_report(scores, target, format=kind, examples=examples, title=title)
     size = target.stat().st_size
-    count = len(scores.models)
+    count = len({model.model for one in made for model in one.models})
     typer.echo(f"{printable(target)}: {count} model{'s' * (count != 1)}, {size / 1e6:.2f} MB")
 
 

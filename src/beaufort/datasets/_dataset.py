@@ -146,6 +146,18 @@ class Dataset:
             return self.made_from.digest(fresh=fresh)
         return digest_of(self.classes, self.ids, self.labels, self.pixels.contents(len(self)), fresh=fresh)
 
+    def labels_digest(self) -> str:
+        """A sha256 of which samples there are and what they show, whatever their pictures look like."""
+        if self.made_from is not None:
+            return self.made_from.labels_digest()
+        return digest_of(self.classes, self.ids, self.labels, ())
+
+    def pictures_digest(self) -> str:
+        """A sha256 of the pictures alone."""
+        if self.made_from is not None:
+            return self.made_from.pictures_digest()
+        return digest_of((), (), np.empty(0, np.int64), self.pixels.contents(len(self)))
+
 
 @dataclass(frozen=True)
 class _Shuffled:

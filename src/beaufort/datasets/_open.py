@@ -13,7 +13,7 @@ from beaufort.datasets._reader import Reader, readers
 from beaufort.errors import BeaufortError, ImageFileError, OptionError
 from beaufort.labels import class_names
 
-__all__ = ["open_dataset"]
+__all__ = ["named", "open_dataset", "parse_spec"]
 
 _TRIED = ("mnist", "csv", "npz", "npy", "hf", "mnist-c", "cifar10-c", "imagenet-c", "wds")
 """What has marks of its own, in the order in which it is looked for; a folder of classes has none."""
@@ -48,24 +48,31 @@ def _from_catalog(name: str) -> Dataset:
     return replace(found, classes=class_names(entry.label_space)) if entry.label_space else found
 
 
-def _from_path(spec: str) -> Dataset:
+def parse_spec(spec: str) -> tuple[Reader | None, str, str]:
+    """What a text stands for: the reader, where it is, and the part; no reader if it is a name or nothing."""
     kind, colon, rest = spec.partition(":")
     if colon and kind in readers:
-        return _named(readers[kind], *_split(rest))
+        return readers[kind], *_split(rest)
     location, part = _split(spec)
-    if not _exists(location) and not ("{" in location and location.endswith(".tar")):
+    if spec in entries or not (_exists(location) or ("{" in location and location.endswith(".tar"))):
+        return None, location, part
+    return _reader_of(Path(location)), location, part
+
+
+def _from_path(spec: str) -> Dataset:
+    reader, location, part = parse_spec(spec)
+    if reader is None:
         near = get_close_matches(spec, _opening(), n=1)
         hint = f"did you mean {near[0]!r}?" if near else f"{_names()}; kinds are {', '.join(readers)}"
         raise OptionError(f"{spec!r} is not a data set: no such file or folder, and no such name; {hint}")
-    return _named(_reader_of(Path(location)), location, part)
+    return replace(reader.open(location, part), name=named(reader, location, part))
 
 
-def _named(reader: Reader, location: str, part: str) -> Dataset:
-    """Open it, with a name that can stand in a condition and be a file's: `imagenet-c-fog-3`."""
-    found = reader.open(location, part)
+def named(reader: Reader, location: str, part: str) -> str:
+    """A name that can stand in a condition and be a file's: `imagenet-c-fog-3`."""
     stem = Path(location).resolve().name.partition(".tar")[0] if _exists(location) else location
     name = re.sub(r"[^A-Za-z0-9._]+", "-", f"{stem}-{part}" if part else stem).strip("-._")
-    return replace(found, name=name or reader.kind)
+    return name or reader.kind
 
 
 def _split(text: str) -> tuple[str, str]:

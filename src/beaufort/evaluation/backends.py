@@ -325,7 +325,7 @@ def _on_host(setup: Setup, batch: Batch) -> Bytes:
 
 
 def _applied(setup: Setup, batch: Batch, clean: Images) -> Images:
-    if batch.condition.needs_model:
-        return clean  # it is changed when the model is asked
+    if setup.stored or batch.condition.needs_model:
+        return clean  # they are that already, or are changed when the model is asked
     ids = [setup.dataset.ids[row] for row in batch.rows]
     return batch.condition.apply(clean, ids=ids, seed=setup.seed, scale=setup.scale)

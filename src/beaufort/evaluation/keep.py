@@ -89,7 +89,7 @@ class Keeper:
         while len(self._waiting) > most or (self._waiting and self._waiting[0].done()):
             self._waiting.popleft().result()
 
-    def counts(self, count: int) -> list[Counts]:
+    def counts(self, first: int | None = None) -> list[Counts]:
         """What the first so many images of each work add up to; the pieces of a cell are put together."""
         self.flush()
         listing = self._store.listing()
@@ -97,8 +97,9 @@ class Keeper:
         if scattered:
             list(self._pool.map(lambda cell: self._gather(cell, listing), scattered))
             listing = self._store.listing()
+        numbered = list(enumerate(self._works))
         return list(
-            self._pool.map(lambda number: self._count(number, count, listing), range(len(self._works)))
+            self._pool.map(lambda one: self._count(one[0], first or one[1].setup.count, listing), numbered)
         )
 
     def _write(self, number: int, start: int, table: pa.Table, provenance: Mapping[str, Any]) -> None:

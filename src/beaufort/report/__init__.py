@@ -12,6 +12,7 @@ from beaufort.report.latex import to_latex
 from beaufort.report.markdown import to_markdown
 from beaufort.report.page import to_html
 from beaufort.report.pictures import examples_of_pictures
+from beaufort.report.several import shift_table, to_text_of_several
 from beaufort.report.tidy import to_csv
 from beaufort.report.write import FORMATS, to_text, write_report
 
@@ -20,6 +21,7 @@ __all__ = [
     "Examples",
     "examples_of_data",
     "examples_of_pictures",
+    "shift_table",
     "to_card",
     "to_csv",
     "to_html",
@@ -27,5 +29,6 @@ __all__ = [
     "to_latex",
     "to_markdown",
     "to_text",
+    "to_text_of_several",
     "write_report",
 ]

@@ -87,7 +87,7 @@ def heatmap(scores: Scores) -> str:
     with_clean = scores.models[0].clean is not None
     heads = [
         *(["clean"] if with_clean else []),
-        *(name.replace("_", " ") for name in scores.suite.corruptions),
+        *(name.replace("_", " ") for name in scores.suite.families),
     ]
     rows = "".join(
         f'<tr data-m="{i}"><th scope="row">{_pick(i, model, several)}</th>'

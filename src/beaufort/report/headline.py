@@ -57,7 +57,7 @@ def headline(scores: Scores, model: ModelScores) -> Headline:
 def about(scores: Scores) -> str:
     """What was shown to the models, in words."""
     suite = scores.suite
-    ways = counted(len(suite.corruptions), "kind of damage", "kinds of damage")
+    ways = counted(len(suite.families), "kind of damage", "kinds of damage")
     levels = "one strength" if suite.severities == "published" else _strengths(len(suite.severities))
     versions = len(suite.conditions())
     clean = "each as it is and under" if suite.clean else "each under"
@@ -100,7 +100,7 @@ def _share(value: Estimate) -> str:
 
 
 def _kinds(scores: Scores) -> str:
-    return f"{counted(len(scores.suite.corruptions), 'kind', 'kinds')} of damage"
+    return f"{counted(len(scores.suite.families), 'kind', 'kinds')} of damage"
 
 
 def _undecided(value: Estimate) -> str:
@@ -111,7 +111,7 @@ def _undecided(value: Estimate) -> str:
 
 
 def _mean_accuracy(scores: Scores, model: ModelScores) -> tuple[str, str]:
-    value, kinds = model.metrics["mean_accuracy"], counted(len(scores.suite.corruptions), "kind", "kinds")
+    value, kinds = model.metrics["mean_accuracy"], counted(len(scores.suite.families), "kind", "kinds")
     if scores.suite.clean_in_mean:
         return (
             f"{model.model} names {percent(value.value)} of the pictures correctly, damaged ones and clean.",

@@ -22,7 +22,7 @@ from beaufort.report.headline import headline
 from beaufort.report.made import made
 from beaufort.results import Scores
 
-__all__ = ["to_html"]
+__all__ = ["page_policy", "to_html"]
 
 _SCRIPTS = ("base.js", "tables.js", "charts.js", "calibration.js", "pictures.js", "theme.js", "page.js")
 
@@ -36,7 +36,7 @@ def to_html(scores: Scores, *, examples: Examples | None = None, title: str | No
         title: of the page; made of the models and the suite if None.
     """
     worst = find_worst_classes(scores)
-    script = bundle(*map(page_file, _SCRIPTS))
+    script = _script()
     named = default_title(scores) if title is None else title
     first = headline(scores, scores.models[0])
     parts = {
@@ -62,3 +62,12 @@ def to_html(scores: Scores, *, examples: Examples | None = None, title: str | No
     for name in parts.keys() - {"policy", "style", "script", "data"}:
         parts[name] = parts[name].replace(" %", "\u00a0%").replace("n = ", "n\u00a0=\u00a0")
     return Template(page_file("page.html")).substitute(parts)
+
+
+def _script() -> str:
+    return bundle(*map(page_file, _SCRIPTS))
+
+
+def page_policy() -> str:
+    """What a page may load: nothing but itself; a page that holds others has the same policy."""
+    return content_policy(_script())

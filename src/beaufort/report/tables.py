@@ -51,7 +51,7 @@ def headline_table(scores: Scores) -> Table:
 def corruption_table(scores: Scores) -> Table:
     """The error under each corruption, the mean over severities: models as columns, or as rows if many."""
     caption = f"Error in percent under each corruption, the mean over severities; n = {scores.images:,}."
-    names = list(scores.suite.corruptions)
+    names = list(scores.suite.families)
     clean = {model.model: _error(model.clean) for model in scores.models}
     with_clean = any(clean.values())
     rows: list[tuple[Cell, ...]]

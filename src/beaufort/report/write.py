@@ -17,7 +17,7 @@ from beaufort.report.page import to_html
 from beaufort.report.tidy import to_csv
 from beaufort.results import Scores
 
-__all__ = ["FORMATS", "MOST_BYTES", "check_output", "to_text", "write_report"]
+__all__ = ["FORMATS", "MOST_BYTES", "check_output", "to_text", "write_report", "write_text"]
 
 FORMATS: Mapping[str, Callable[[Scores], str]] = {
     "html": to_html,
@@ -63,12 +63,17 @@ def write_report(
         examples: pictures for the page, from `examples_of_data` or `examples_of_pictures`.
         title: of the page.
     """
+    return write_text(to_text(scores, format, examples=examples, title=title), path, format)
+
+
+def write_text(text: str, path: Path | str, format: str = "html") -> Path:  # noqa: A002  the option's name
+    """Write the text of a report, whole or not at all; a page that is too large is refused."""
     target = check_output(path)
-    content = to_text(scores, format, examples=examples, title=title).encode()
+    content = text.encode()
     if format == "html" and len(content) >= MOST_BYTES:
         raise OptionError(
-            f"the page of {len(scores.models)} models would have {len(content) / 1e6:.1f} MB, and "
-            f"{MOST_BYTES / 1e6:.0f} is the most; name fewer with --model, or leave out the pictures"
+            f"a page must have less than {MOST_BYTES / 1e6:.0f} MB, got {len(content) / 1e6:.1f} MB; name "
+            "fewer models with --model, or leave out the pictures"
         )
     write_output(target, content)
     return target

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -16,7 +16,7 @@ from beaufort.results.open import Results
 from beaufort.results.scores import ModelScores, Scores, score
 from beaufort.stats import Estimate
 
-__all__ = ["RULES", "Answer", "Check", "Verdict", "drop_form", "find_metric", "gate"]
+__all__ = ["RULES", "Answer", "Check", "Verdict", "drop_form", "find_metric", "gate", "worst_answer"]
 
 RULES = ("noninferiority", "significance")
 """`noninferiority` asks whether a drop larger than allowed is ruled out; `significance` fails only if the
@@ -100,6 +100,8 @@ class Verdict:
     """Units that intervals are over: clusters of images, or the images themselves."""
     notes: tuple[str, ...] = ()
     """Why the metric is not the suite's first one, if that cannot be had."""
+    dataset: str = ""
+    """What the images are of."""
 
     @property
     def answer(self) -> Answer:
@@ -179,7 +181,14 @@ def gate(
         scores.images,
         scores.clusters,
         scores.notes if fallback else (),
+        results.dataset,
     )
+
+
+def worst_answer(verdicts: Sequence[Verdict]) -> Answer:
+    """What a gate says over several data sets: failed if one is; else undecided if one is; else passed."""
+    answers = [verdict.answer for verdict in verdicts]
+    return next((one for one in (Answer.FAILED, Answer.UNDECIDED) if one in answers), Answer.PASSED)
 
 
 def _check_arguments(
@@ -246,6 +255,8 @@ def _clean(model: ModelScores, limit: float) -> Check:
 
 def _worst(model: ModelScores, scores: Scores, limit: float, level: float) -> Check:
     """The least accuracy over corruptions; the intervals hold together, so their least ends bound it."""
+    if not model.corruptions:
+        raise OptionError(f"min_worst needs shifted images, and {scores.suite} has none; leave it out")
     errors = scores.corruption_errors(model.model, 1 - (1 - level) / len(model.corruptions))
     name, worst = max(errors.items(), key=lambda item: item[1].value)
     low = 1 - max(one.high for one in errors.values())
