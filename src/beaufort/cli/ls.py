@@ -65,7 +65,7 @@ def list_suites(as_json: Json = False) -> None:
 
 def _suite_cells(suite: Suite) -> tuple[str, ...]:
     levels = suite.severities if suite.severities == "published" else str(len(suite.severities))
-    size = f"{len(suite.corruptions)} × {levels}"
+    size = f"{len(suite.corruptions)} × {levels}" if suite.corruptions else f"{len(suite.shifts)} attacks"
     headline = ", ".join(suite.metrics)
     return suite.name, str(suite.version), size, suite.scale, suite.baseline or "none", headline
 

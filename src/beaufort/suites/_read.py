@@ -22,6 +22,7 @@ SUITE_NAMES = (
     "cifar10-c",
     "mnist-c",
     "mnist-c-extra",
+    "testbed-pgd",
 )
 """The suites that are files of the package, `data/<name>.yaml`."""
 

@@ -45,6 +45,7 @@ _DIGESTS = {
     "cifar10-c@1": "1bec8b14a6ea93edce65cba244ab3f6518f8f5926b83017d6ddbaedc55a768b8",
     "mnist-c@1": "a87ae482bc757a53eb646b98d8c5328bc98e1eb119c08145632edf9f78274fbb",
     "mnist-c-extra@1": "8aa4cbcf63592adb581b120dc725ba0afab04383df00a7d5b9303f7db2b9a6e0",
+    "testbed-pgd@1": "1825359a63ca054a851444c38ce72bfe20eb5696d179e6ca5fc64ae26e7ab1da",
 }
 """Of the published suites: one that says something else under such a name is another suite."""
 
