@@ -1,8 +1,8 @@
 """Write the label maps of natural shifts, `src/beaufort/labels/data/maps`, from published class lists.
 
 `python tools/make_label_maps.py FOLDER`, with `imagenet_testbed/class_subsets.json` and
-`imagenet_d/category_to_imagenet_ids.json` in the folder. What is written are facts: which of ImageNet's classes
-count as each class of a data set.
+`imagenet_d/category_to_imagenet_ids.json` in the folder. What is written are facts: which of ImageNet's
+classes count as each class of a data set.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ Rows = list[tuple[str, list[int]]]
 
 
 def main() -> None:
+    """Write the maps."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("folder", type=Path)
     folder = parser.parse_args().folder

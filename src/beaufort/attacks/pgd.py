@@ -99,7 +99,7 @@ class PGD:
 
     def _random(self, pixels: Any, words: NDArray[np.uint64], seed: int) -> Any:
         """Numbers in [-1, 1) that depend on the image's id and the seed; the same for every epsilon."""
-        from beaufort.ops.torch import upload
+        from beaufort.ops.device import upload
 
         key = Key.of(seed, self.name, self.version, 0)
         ids = upload(words.view(np.int64), pixels.device)

@@ -120,7 +120,7 @@ def run(
             seed=seed,
             keep_logits=keep_logits,
             strict=strict,
-            precision=None if precision is None else precision / 100,
+            precision=precision,
             progress=progress,
         )
     _show(evaluation, as_json)
@@ -130,7 +130,7 @@ def _batch_size(text: str) -> int | None:
     if text == "auto":
         return None
     if not text.isdecimal() or int(text) < 1:
-        raise OptionError(f"the batch size {text!r} came; accepted are auto and whole numbers from 1")
+        raise OptionError(f"--batch-size must be auto or a positive integer, got {text!r}")
     return int(text)
 
 
@@ -199,7 +199,7 @@ def _stopped(stop: Stop) -> str:
     end = "stopped" if stop.met else "ran out of images"
     return (
         f"{end} after {stop.images} of {stop.of} images: the widest headline interval is "
-        f"± {100 * stop.widest:.2f} points, asked for were ± {100 * stop.precision:g}"
+        f"± {100 * stop.widest:.2f} points, asked for were ± {stop.precision:g}"
     )
 
 

@@ -4,18 +4,30 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from difflib import get_close_matches
 from pathlib import Path
 
 from beaufort.catalog import entries, pull
 from beaufort.datasets._dataset import Dataset
 from beaufort.datasets._reader import Reader, readers
+from beaufort.datasets._unknown import NAMES, unknown_kind, unknown_name
 from beaufort.errors import BeaufortError, ImageFileError, OptionError
 from beaufort.labels import class_names
 
-__all__ = ["named", "open_dataset", "parse_spec"]
+__all__ = ["kind_of", "named", "open_dataset", "parse_spec"]
 
-_TRIED = ("mnist", "csv", "npz", "npy", "hf", "mnist-c", "cifar10-c", "imagenet-c", "wds")
+_TRIED = (
+    "mnist",
+    "cifar",
+    "csv",
+    "imagenet-val",
+    "npz",
+    "npy",
+    "hf",
+    "mnist-c",
+    "cifar10-c",
+    "imagenet-c",
+    "wds",
+)
 """What has marks of its own, in the order in which it is looked for; a folder of classes has none."""
 
 
@@ -38,10 +50,29 @@ def open_dataset(spec: str | Path, *, strict: bool = False, limit: int | None = 
     return replace(found, strict=strict).first(limit)
 
 
+def kind_of(spec: str | Path) -> str | None:
+    """The kind that `open_dataset` would take a text for; None if it would refuse it.
+
+    >>> kind_of("mnist-test"), kind_of("folder:pets"), kind_of("nowhere")
+    ('mnist', 'folder', None)
+    """
+    text = str(spec)
+    if text in entries:
+        return entries[text].opens_as.partition("#")[0] or None
+    kind, colon, _ = text.partition(":")
+    if colon and kind in readers:
+        return kind
+    try:
+        found = _find_reader(Path(_split(text)[0]))
+    except (BeaufortError, OSError, ValueError):
+        return None
+    return found and found.kind
+
+
 def _from_catalog(name: str) -> Dataset:
     entry = entries[name]
     if not entry.opens_as:
-        raise OptionError(f"{name!r} is in the catalog and is not a data set; {_names()}")
+        raise OptionError(f"{name!r} must be a data set, and is another entry of the catalog; {NAMES}")
     folder = pull(name)[0].parent
     kind, _, part = entry.opens_as.partition("#")
     found = replace(readers[kind].open(str(folder), part), name=name)
@@ -56,15 +87,16 @@ def parse_spec(spec: str) -> tuple[Reader | None, str, str]:
     location, part = _split(spec)
     if spec in entries or not (_exists(location) or ("{" in location and location.endswith(".tar"))):
         return None, location, part
-    return _reader_of(Path(location)), location, part
+    found = _find_reader(Path(location))
+    if found is None:
+        raise OptionError(unknown_kind(Path(location)))
+    return found, location, part
 
 
 def _from_path(spec: str) -> Dataset:
     reader, location, part = parse_spec(spec)
     if reader is None:
-        near = get_close_matches(spec, _opening(), n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"{_names()}; kinds are {', '.join(readers)}"
-        raise OptionError(f"{spec!r} is not a data set: no such file or folder, and no such name; {hint}")
+        raise OptionError(unknown_name(spec, _opening()))
     return replace(reader.open(location, part), name=named(reader, location, part))
 
 
@@ -91,19 +123,15 @@ def _exists(location: str) -> bool:
         return False
 
 
-def _reader_of(path: Path) -> Reader:
-    if "{" in path.name:
+def _find_reader(path: Path) -> Reader | None:
+    """The first kind that knows the path, or many tars by one name; None if none does."""
+    if "{" in path.name and path.name.endswith(".tar"):
         return readers["wds"]
-    for kind in dict.fromkeys([*_TRIED, *(kind for kind in readers if kind != "folder"), "folder"]):
-        if readers[kind].detect(path):
-            return readers[kind]
-    sought = "; ".join(f"{reader.kind}: {reader.looks_like}" for reader in readers.values())
-    raise OptionError(f"{path} is not a data set of a kind that is known. Looked for were {sought}")
+    if not _exists(str(path)):
+        return None
+    order = dict.fromkeys([*_TRIED, *(kind for kind in readers if kind != "folder"), "folder"])
+    return next((readers[kind] for kind in order if readers[kind].detect(path)), None)
 
 
 def _opening() -> list[str]:
     return [entry.name for entry in entries.values() if entry.opens_as]
-
-
-def _names() -> str:
-    return f"names are {', '.join(_opening())}"

@@ -11,7 +11,7 @@ from beaufort.datasets import Dataset, open_dataset
 from beaufort.datasets.stored import StoredSet, check_same_images, corrupted_part, stored_set
 from beaufort.datasets.subset import of_classes
 from beaufort.errors import OptionError
-from beaufort.evaluation.plan import Setup
+from beaufort.evaluation.planning import Setup
 from beaufort.labels import Truths, label_maps
 from beaufort.suites import Suite
 
@@ -117,7 +117,8 @@ def _groups_of(
         dataset = of_classes(dataset, label_maps[suite.classes])
     dataset = dataset if name is None else replace(dataset, name=name)
     dataset, count = _limited(dataset, choice)
-    setup = Setup(dataset, count, suite.prepare, suite.scale, choice.seed, suite, choice.truths)
+    truths = dataset.truths if choice.truths is None else choice.truths
+    setup = Setup(dataset, count, suite.prepare, suite.scale, choice.seed, suite, truths)
     yield setup, suite.conditions(dataset.name)
 
 

@@ -11,27 +11,34 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from beaufort.conditions import Condition
 from beaufort.datasets import Problem
 from beaufort.errors import OptionError
+from beaufort.evaluation._memory import memory_store
+from beaufort.evaluation._notebook import evaluation_frame, evaluation_html
+from beaufort.evaluation._results import common_outputs, plan_results, stored_in
 from beaufort.evaluation.engines import Engine, Local, Processes
 from beaufort.evaluation.groups import Choice, Data, Source, find_groups
-from beaufort.evaluation.keep import Counts, Keeper
-from beaufort.evaluation.lazy import LazyModel
-from beaufort.evaluation.plan import Labels, Plan, Setup, Work, make_plan
+from beaufort.evaluation.keeper import Counts, Keeper
+from beaufort.evaluation.lazy_models import LazyModel
+from beaufort.evaluation.planning import Labels, Plan, Setup, Work, make_plan
 from beaufort.evaluation.precision import Stop, run_until
 from beaufort.evaluation.provenance import provenance
 from beaufort.evaluation.schedule import Progress, Run, inside
 from beaufort.evaluation.work import Job
 from beaufort.labels import Truths, read_truths
 from beaufort.models import Model
+from beaufort.results import Results, Scores, score
 from beaufort.store import FileStore, Store
 from beaufort.suites import Suite, get_suite
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["Evaluation", "Result", "evaluate", "plan"]
 
@@ -61,7 +68,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What came of a run."""
+    """The result of a run."""
 
     results: tuple[Result, ...]
     problems: tuple[Problem, ...]
@@ -70,6 +77,30 @@ class Evaluation:
     """Where a run with a precision ended."""
     notes: tuple[str, ...] = ()
     """What else a reader should know: corruptions that the device cannot make, say."""
+    store: Store | None = field(default=None, repr=False, compare=False)
+    """Where the answers are; in memory if no store was named."""
+    answers: tuple[Results, ...] = field(default=(), repr=False, compare=False)
+    """Which answers they are, for each data set of the suite; none without a suite."""
+
+    def scores(self, **options: Any) -> Scores:
+        """The suite's numbers with their intervals; the options are those of `beaufort.results.score`."""
+        found = self.part_scores(**options)
+        if len(found) > 1:
+            raise OptionError(f"scores() is for a suite of one data set, got {len(found)}; use part_scores()")
+        return found[0]
+
+    def part_scores(self, **options: Any) -> tuple[Scores, ...]:
+        """As `scores`, for each data set of a suite of several."""
+        if not self.answers or self.store is None:
+            raise OptionError("scores need a suite: it says which numbers are wanted; evaluate with one")
+        return tuple(score(stored_in(one, self.store), **options) for one in self.answers)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """A data frame with a row for each model and condition; `scores().to_pandas()` has every number."""
+        return evaluation_frame(self)
+
+    def _repr_html_(self) -> str:
+        return evaluation_html(self)
 
 
 def plan(
@@ -90,7 +121,7 @@ def plan(
 ) -> Plan:
     """What `evaluate` would do with the same arguments; `shuffled` is what it does with a precision."""
     if not models:
-        raise OptionError("no model came; give at least one")
+        raise OptionError("models must not be empty")
     if isinstance(suite, str):
         suite = get_suite(suite)
     named = suite if isinstance(suite, Suite) else None
@@ -111,7 +142,7 @@ def evaluate(
     models: Sequence[str | Model | LazyModel],
     suite: str | Suite | Sequence[Condition],
     data: Data,
-    store: str | Path | Store,
+    store: str | Path | Store | None = None,
     *,
     clean: Source | None = None,
     limit: int | None = None,
@@ -136,7 +167,8 @@ def evaluate(
         suite: a suite, its name or file, or a list of conditions.
         data: a data set, or a text for `open_dataset`; for a suite of several, one for each of its data sets
             by name. A published C-set as a whole, `cifar10-c:FOLDER`, is shown as it is stored.
-        store: a folder or URL that keeps the answers, or any `Store`.
+        store: a folder or URL that keeps the answers, or any `Store`; in memory, for as long as the
+            result is kept, if None.
         clean: the clean images that stored pictures were made from, if a suite's clean condition is wanted.
         limit: only so many images, spread over the classes: they take turns, and which of a class's images
             come is seeded with `seed`.
@@ -153,14 +185,14 @@ def evaluate(
         seed: of everything that is random.
         keep_logits: keep all logits, not only the five best classes.
         strict: stop at the first image that cannot be read, instead of telling of it at the end.
-        precision: stop when every headline interval is narrower than ± this share (0.01: one point); the
-            images then come in a random order, seeded with `seed`.
+        precision: stop when every headline interval is narrower than ± so many points (1.0: ± 1 %), as
+            `--precision`; the images then come in a random order, seeded with `seed`.
         baseline: what mCE divides by when a precision is asked for; the suite's own if None.
         progress: called after every batch.
     """
     if processes is not None and processes < 1:
-        raise OptionError(f"processes must be a whole number from 1, got {processes!r}")
-    kept = _store(store)
+        raise OptionError(f"processes must be a positive integer, got {processes!r}")
+    kept = memory_store() if store is None else _store(store)
     planned = plan(
         models,
         suite,
@@ -208,7 +240,15 @@ def evaluate(
     results = (_result(work, each, stop) for work, each in zip(planned.works, counts, strict=True))
     chosen = dict.fromkeys(note for setup in planned.setups for note in _chosen(setup))
     notes = (*chosen, *_no_clean(planned), *run.notes, *keeper.notes)
-    return Evaluation(tuple(results), run.sorted_problems(), stop, notes)
+    answers = tuple(_answers(planned, None if stop is None else stop.images, origin))
+    return Evaluation(tuple(results), run.sorted_problems(), stop, notes, kept, answers)
+
+
+def _answers(planned: Plan, shown: int | None, origin: dict[str, Any]) -> Iterator[Results]:
+    for place, setup in enumerate(planned.setups):
+        if setup.suite is not None:
+            works = [work for work in planned.works if work.place == place]
+            yield plan_results(works, setup.count if shown is None else shown, (origin,))
 
 
 def _chosen(setup: Setup) -> Iterator[str]:
@@ -257,9 +297,8 @@ def _record_of(works: Sequence[Work]) -> tuple[dict[str, Any], dict[str, Any]]:
     if setup.stored:
         facts["stored"] = {work.condition.done: work.cell.condition["stored"] for work in works}
     notes: dict[str, Any] = {"images": setup.count, "classes": list(setup.dataset.classes)}
-    outputs = {work.model.spec.classes for work in works}
-    if len(outputs) == 1 and None not in outputs:  # models that choose from different classes say nothing
-        notes["outputs"] = outputs.pop()
+    if (outputs := common_outputs(works)) is not None:
+        notes["outputs"] = outputs
     return facts, notes
 
 

@@ -5,18 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from html import escape
-from string import Template
 from typing import Any
 
 from beaufort.errors import UnknownNameError
+from beaufort.pages import render
 from beaufort.registry import unknown
 from beaufort.report._text import counted, words
-from beaufort.report.frame import page_file
 from beaufort.report.latex import latex_table
 from beaufort.report.markdown import escape_markdown, markdown_table
-from beaufort.report.page import page_policy, to_html
-from beaufort.report.tables import Cell, Table
+from beaufort.report.page import SCRIPTS, STYLES, to_html
+from beaufort.report.tables import Table, TableCell
 from beaufort.report.write import FORMATS, to_text
 from beaufort.results import Scores, ShiftScore, shift_scores
 from beaufort.stats import Estimate
@@ -69,7 +67,7 @@ def shift_table(rows: Sequence[ShiftScore], scores: Sequence[Scores]) -> Table:
         "stands beside its clean counterpart on the same classes."
     )
     header = ("Data set", "Model", "Compared with", "Clean accuracy", "Accuracy", "Lost", "Labels")
-    cells: list[tuple[Cell, ...]] = [
+    cells: list[tuple[TableCell, ...]] = [
         (_called(row), row.model, row.counterpart or "–", row.clean, row.accuracy, row.drop, row.labels)
         for row in rows
     ]
@@ -93,30 +91,27 @@ def _page(scores: Sequence[Scores], rows: Sequence[ShiftScore], named: str) -> s
     """One file: the table, and under it the page of every data set whose images were changed."""
     table = shift_table(rows, scores)
     marked = [one for one in scores if one.suite.corruptions and not one.suite.shifts]
-    frames = "\n".join(
-        f'<section><h2>{escape(one.suite.title)}</h2>\n<iframe title="{escape(one.suite.title)}" '
-        f'srcdoc="{escape(to_html(one, title=one.suite.title))}"></iframe></section>'
-        for one in marked
+    pages = {one.suite.title: to_html(one, title=one.suite.title) for one in marked}
+    return render(
+        "report/several.html",
+        styles=STYLES,
+        framed=SCRIPTS,
+        title=named,
+        eyebrow=counted(len(scores), "data set"),
+        navigation={"shifts": "Data sets", **({"pages": "Pages"} if pages else {})},
+        table=table,
+        rows=[[_cell(cell) for cell in row] for row in table.rows],
+        notes=list(dict.fromkeys(_notes(scores))),
+        pages=pages,
     )
-    notes = "".join(f"<li>{escape(note)}</li>" for note in dict.fromkeys(_notes(scores)))
-    parts = {
-        "title": escape(named),
-        "policy": escape(page_policy()),
-        "style": page_file("page.css"),
-        "caption": escape(table.caption),
-        "head": "".join(f'<th scope="col">{escape(name)}</th>' for name in table.header),
-        "rows": "\n".join(f"<tr>{''.join(map(_html_cell, row))}</tr>" for row in table.rows),
-        "notes": f"<ul>{notes}</ul>" if notes else "",
-        "frames": frames,
-    }
-    return Template(page_file("several.html")).substitute(parts)
+
+
+def _cell(cell: TableCell) -> tuple[str, str]:
+    """What a cell says, and the ends of its interval."""
+    if isinstance(cell, Estimate):
+        return f"{100 * cell.value:.1f}", f"[{100 * cell.low:.1f}, {100 * cell.high:.1f}]"
+    return "–" if cell is None else cell, ""
 
 
 def _notes(scores: Sequence[Scores]) -> list[str]:
     return [f"{one.suite.name}: {note}" for one in scores for note in one.notes]
-
-
-def _html_cell(cell: Cell) -> str:
-    if isinstance(cell, Estimate):
-        return f"<td>{100 * cell.value:.1f} <small>[{100 * cell.low:.1f}, {100 * cell.high:.1f}]</small></td>"
-    return f"<td>{'–' if cell is None else escape(cell)}</td>"

@@ -11,13 +11,14 @@ from beaufort.conditions import Condition
 from beaufort.corruptions import SCALES, corruptions
 from beaufort.errors import BeaufortError
 from beaufort.store import Cell, FileStore
-from beaufort.suites import SUITE_NAMES, Suite, SuiteError, get_suite
+from beaufort.suites import SHIFT_SUITE_NAMES, SUITE_NAMES, Suite, SuiteError, get_suite
 
 __all__ = [
+    "ResultSetting",
     "ResultsError",
     "Scored",
-    "Setting",
     "cells_by_model",
+    "check_registered",
     "conditions_by_key",
     "find_setting",
     "find_suite",
@@ -46,7 +47,7 @@ class Scored(NamedTuple):
         return cls(str(facts.get("convention") or ""), str(facts.get("truths") or ""))
 
 
-class Setting(NamedTuple):
+class ResultSetting(NamedTuple):
     """What answers must share to be compared."""
 
     data: str
@@ -66,6 +67,18 @@ def suite_of(run: Mapping[str, Any]) -> Suite | None:
         return None
 
 
+def check_registered(store: FileStore, given: str | Suite | None, runs: Sequence[Mapping[str, Any]]) -> None:
+    """An error if the suite that is asked for has corruptions of a package that is not imported here."""
+    suites = [run["suite"] for run in runs if isinstance(run.get("suite"), Mapping)]
+    meant = suites[-1:] if given is None else [suite for suite in suites if suite.get("name") == given]
+    names = [name for suite in meant for name in suite.get("corruptions", ()) if isinstance(name, str)]
+    if absent := sorted({name for name in names if name not in corruptions}):
+        raise ResultsError(
+            f"the corruptions of {store.location} must be registered, and {', '.join(absent)} are not; name "
+            "the module that has them with --import, or install the package that offers it"
+        )
+
+
 def find_suite(
     store: FileStore,
     given: str | Suite | None,
@@ -76,12 +89,12 @@ def find_suite(
         return given
     if given is not None:
         recorded = {suite.name: suite for suite, _ in runs}
-        return recorded[given] if given in recorded and given not in SUITE_NAMES else get_suite(given)
+        own = given in recorded and given not in (*SUITE_NAMES, *SHIFT_SUITE_NAMES)
+        return recorded[given] if own else get_suite(given)
     if runs:
         return runs[-1][0]
     # A store without records of its runs: the largest published suite that some model has the whole of.
-    whole = [suite for suite in map(get_suite, SUITE_NAMES) if not suite.parts]
-    for suite in sorted(whole, key=lambda suite: -len(suite.conditions())):
+    for suite in sorted(map(get_suite, SUITE_NAMES), key=lambda suite: -len(suite.conditions())):
         matching = [cell for cell in cells.values() if prepared_as(suite, cell)]
         wanted = conditions_by_key(suite)
         for setting in _settings(matching):
@@ -110,7 +123,7 @@ def scored_as(cell: Cell) -> Scored:
     return Scored.of(cell.data.get("labels") or {})
 
 
-def _settings(cells: Sequence[Cell]) -> list[Setting]:
+def _settings(cells: Sequence[Cell]) -> list[ResultSetting]:
     """Every setting there is. A model whose outputs all are classes has answers under either convention."""
     data: dict[tuple[str, int | str | None], dict[Scored, None]] = {}
     for cell in cells:
@@ -122,7 +135,7 @@ def _settings(cells: Sequence[Cell]) -> list[Setting]:
     for one, ways in data.items():
         under = {way.truths for way in ways if way.convention}
         chosen = [way for way in ways if way.convention or way.truths not in under]
-        found += [Setting(*one, seed, way) for way in chosen for seed in seeds or [None]]
+        found += [ResultSetting(*one, seed, way) for way in chosen for seed in seeds or [None]]
     return found
 
 
@@ -133,7 +146,7 @@ def find_setting(
     run: Mapping[str, Any] | None,
     seed: int | None,
     scored: Scored | None = None,
-) -> Setting:
+) -> ResultSetting:
     """The setting that is meant: the last run's, or the only one there is.
 
     `scored` is how answers are to be scored; other answers will do if none are scored so.
@@ -207,7 +220,7 @@ def _key(facts: Mapping[str, Any], *, exact: bool) -> str:
 
 
 def cells_by_model(
-    cells: Sequence[Cell], setting: Setting, conditions: Mapping[str, Condition]
+    cells: Sequence[Cell], setting: ResultSetting, conditions: Mapping[str, Condition]
 ) -> dict[str, dict[Condition, Cell]]:
     """Cells of a setting by model and condition, in the suite's order."""
     exact = "params" in next(iter(conditions), "")

@@ -32,6 +32,7 @@ _LABEL_SPACES = {
     "imagenet-c": "imagenet-1k",
     "imagenet-c-validation": "imagenet-1k",
     "cifar10-c": "cifar-10",
+    "cifar100-c": "cifar-100",
     "mnist-c": "mnist",
     "mnist-c-extra": "mnist",
 }
@@ -48,6 +49,23 @@ _DIGESTS = {
     "testbed-pgd@1": "1825359a63ca054a851444c38ce72bfe20eb5696d179e6ca5fc64ae26e7ab1da",
 }
 """Of the published suites: one that says something else under such a name is another suite."""
+
+_SHIFT_DIGESTS = {
+    "imagenetv2-matched-frequency@1": "c9a70959ebb306562f3a5b00b1a2950d3afcbde15c2e1cf577659e4071d83ebb",
+    "imagenetv2-threshold-0.7@1": "74ad3b473e43b2c98872e95c4e66b9e243203123a10d44d0a5446dbb884e5212",
+    "imagenetv2-top-images@1": "736c37613bbe7f214308e8a94cbf563edb715e984253e5061ac40cb94afffa82",
+    "imagenet-a@1": "8c6e9513633220f0397bb04c300f4ffbda96b9a9e7ab2fe72be35119e472373a",
+    "imagenet-r@1": "81acd78838b3dfa6375e48d3f37a1bbdd8ba5c886887ce73b709ef770bf82912",
+    "imagenet-sketch@1": "31b8a0d6c43667433c34369cc165002d564d7c145af4c945060d72c6b1c91dfa",
+    "objectnet@1": "28600580cbcdddba61f3b9f8e3288269234921b74a1e5ea1ad183d621b13898b",
+    "objectnet-2020@1": "a34dfd1ecce2ff903604dea460723558e0b15fafdb805c8353ec6bf0400adac6",
+    "imagenet-d@1": "8077f58dcc84e1f5ab6fb3348f4ca7d079f71dd693881ec1762f2f209545ba80",
+    "imagenet-d-113@1": "a0dc09584b1aa5fe86c3a8592ea87773a8cfe68991d18aef39389f0eeb746ec4",
+    "vid-robust@1": "dd9f1efce538aaf3d0faf8d6588c3a11c028ea23c961e585c610e0eeab3d1e38",
+    "ytbb-robust@1": "f4ef473b5ad02b195198f3321e95e982eb585f6500fff591c6d1114b35085cb9",
+    "stylized-imagenet@1": "59ba9e9761479a588a44accbbfe5400c1b24a6f7b620419cb71ecbf8ab90321f",
+}
+"""The same of suites with parts; a part may be called like one of them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,25 +115,22 @@ class Suite:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "title", self.title or self.name)
-        if found := list(self._mistakes()):
+        if found := list(_mistakes_in(self.as_dict())):
             mistakes = [Mistake(None, key_of(where), text) for where, text in found]
             raise SuiteError(f"suite {self.name!r:.60}", mistakes)
-        if self.digest != _DIGESTS.get(str(self), self.digest):
+        published = _SHIFT_DIGESTS if self.parts else _DIGESTS
+        if self.digest != published.get(str(self), self.digest):
             object.__setattr__(self, "title", f"{self.title}, changed")
             object.__setattr__(self, "name", f"{self.name}-changed")
-
-    def _mistakes(self) -> Iterable[tuple[Where, str]]:
-        values = self.as_dict()
-        alone = not self.parts and not self.corruptions and not self.severities
-        return find_mistakes_of_one(values, needed(values, part=True)) if alone else find_mistakes(values)
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Suite:
         """The suite of what `as_dict`, or a file, says; a `SuiteError` if it has mistakes."""
-        if found := list(find_mistakes(values)):
+        if found := list(_mistakes_in(values)):
             raise SuiteError("suite", [Mistake(None, key_of(where), text) for where, text in found])
         if "parts" in values:
-            parts = tuple(cls._of_one(part_values(values, part)) for part in values["parts"])
+            each = [part_values(values, part) for part in values["parts"]]
+            parts = tuple(cls._of_one(part)._called(part["name"], part.get("title", "")) for part in each)
             return cls(**{**values, "parts": parts})
         return cls._of_one(values)
 
@@ -166,10 +181,13 @@ class Suite:
     def without_clean(self) -> Suite:
         """The same without clean images, for stored pictures that come without; it keeps its name."""
         metrics = tuple(name for name in self.metrics if name != "relative_mce") or ("mean_accuracy",)
-        made = replace(self, clean=False, metrics=metrics)
-        object.__setattr__(made, "name", self.name)
-        object.__setattr__(made, "title", self.title)
-        return made
+        return replace(self, clean=False, metrics=metrics)._called(self.name, self.title)
+
+    def _called(self, name: str, title: str) -> Self:
+        """The same under a name that may be a published suite's."""
+        object.__setattr__(self, "name", name)
+        object.__setattr__(self, "title", title or name)
+        return self
 
     @property
     def label_space(self) -> str | None:
@@ -228,6 +246,13 @@ class Suite:
         """The sha256 of the facts as JSON, keys sorted, without spaces."""
         text = json.dumps(self.facts(), sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _mistakes_in(values: Mapping[str, Any]) -> Iterable[tuple[Where, str]]:
+    """As `find_mistakes`, which files are held to; a suite made in Python may show its clean images alone."""
+    if "parts" in values:
+        return find_mistakes(values)
+    return find_mistakes_of_one(values, needed(values, part=True))
 
 
 def _without(values: Mapping[str, Any], key: str) -> dict[str, Any]:
