@@ -98,6 +98,7 @@ _SUITES = {
     "latest": "imagenet-c",
     "robustbench-imagenet": "imagenet-c",
     "robustbench-cifar10": "cifar10-c",
+    "robustbench-cifar100": "cifar100-c",
 }
 """What a grid is about that can be made from clean images."""
 
