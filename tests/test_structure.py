@@ -34,6 +34,7 @@ LAYERS = (
     ("ops",),
     ("corruptions",),
     ("shifts",),
+    ("attacks",),
     ("conditions",),
     ("suites",),
     ("store",),

@@ -47,6 +47,7 @@ _DIGESTS = {
     "cifar100-c@1": "c425bf91e55344217966696b0c3025e918463c4869fb7db3544c283a76d8e6d9",
     "mnist-c@1": "a87ae482bc757a53eb646b98d8c5328bc98e1eb119c08145632edf9f78274fbb",
     "mnist-c-extra@1": "8aa4cbcf63592adb581b120dc725ba0afab04383df00a7d5b9303f7db2b9a6e0",
+    "testbed-pgd@1": "1825359a63ca054a851444c38ce72bfe20eb5696d179e6ca5fc64ae26e7ab1da",
 }
 """Of the published suites: one that says something else under such a name is another suite."""
 
