@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from beaufort.conditions import Condition
 from beaufort.errors import OptionError
+from beaufort.evaluation.answers import answers_of
 from beaufort.evaluation.plan import Plan
-from beaufort.results import Results, Scored, Setting, Source, order_of, score
+from beaufort.results import score
 from beaufort.stats import looks
-from beaufort.store import Cell, Store
+from beaufort.store import Store
 
 __all__ = ["Stop", "run_until"]
 
@@ -76,7 +76,8 @@ def run_until(
 
 
 def _look(plan: Plan, store: Store, precision: float, baseline: str | None, count: int) -> Stop:
-    results = _results(plan, store, count)
+    results = answers_of(plan, store, count)
+    assert results is not None
     scores = score(results, baseline=baseline, calibration=False)
     wanted = set(scores.suite.metrics) & set(scores.models[0].metrics) or {scores.headline}
     half_widths = {
@@ -84,18 +85,3 @@ def _look(plan: Plan, store: Store, precision: float, baseline: str | None, coun
         for one in scores.models
     }
     return Stop(count, plan.setup.count, precision, half_widths)
-
-
-def _results(plan: Plan, store: Store, count: int) -> Results:
-    setup = plan.setup
-    assert setup.suite is not None
-    cells: dict[str, dict[Condition, Cell]] = {}
-    for work in plan.works:
-        cells.setdefault(work.model.spec.name, {})[work.condition] = work.cell
-    scored = Scored.of(
-        {key: value for work in plan.works for key, value in work.cell.data.get("labels", {}).items()}
-    )
-    setting = Setting(str(plan.works[0].cell.data["digest"]), order_of(setup.data), setup.seed, scored)
-    sources = dict.fromkeys(cells, Source(store, store.listing()))
-    dataset = setup.dataset
-    return Results(setup.suite, setting, dataset.name, dataset.classes, cells, {}, sources, limit=count)

@@ -10,27 +10,30 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from beaufort.conditions import Condition
-from beaufort.datasets import Dataset, Problem, open_dataset
+from beaufort.datasets import Dataset, Problem
 from beaufort.errors import OptionError
+from beaufort.evaluation.answers import answers_of
+from beaufort.evaluation.arguments import Conditions, Data, Models, find_dataset, find_models, find_suite
 from beaufort.evaluation.engines import Engine, Local, Processes
 from beaufort.evaluation.keep import Counts, Keeper
-from beaufort.evaluation.lazy import LazyModel
+from beaufort.evaluation.notes import notes_on
 from beaufort.evaluation.plan import Labels, Plan, Setup, Work, make_plan
 from beaufort.evaluation.precision import Stop, run_until
+from beaufort.evaluation.preflight import Needs
 from beaufort.evaluation.provenance import provenance
 from beaufort.evaluation.schedule import Progress, Run, inside
 from beaufort.evaluation.work import Job
 from beaufort.labels import Truths, read_truths
-from beaufort.models import Model
+from beaufort.results import Results
 from beaufort.store import FileStore, Store
-from beaufort.suites import Step, Suite, get_suite
+from beaufort.suites import Suite
 
 __all__ = ["Evaluation", "Result", "evaluate", "plan"]
 
@@ -64,40 +67,81 @@ class Evaluation:
 
     results: tuple[Result, ...]
     problems: tuple[Problem, ...]
-    """Images that could not be read."""
+    """Images that could not be read, in this run or in one whose answers are reused."""
     stop: Stop | None = None
     """Where a run with a precision ended."""
     notes: tuple[str, ...] = ()
     """What else a reader should know: corruptions that the device cannot make, say."""
+    answers: Results | None = field(default=None, repr=False, compare=False)
+    """What `beaufort.results.score` makes numbers of; None if the conditions are of no suite."""
 
 
 def plan(
-    models: Sequence[str | Model | LazyModel],
-    suite: str | Suite | Sequence[Condition],
-    data: str | Path | Dataset,
+    models: Models,
+    suite: Conditions,
+    data: Data,
     store: str | Path | Store,
     *,
     limit: int | None = None,
     first: int | None = None,
+    prepare: str | None = None,
     labels: Labels = None,
     convention: str | None = None,
     truths: str | Path | Truths | None = None,
     seed: int = 0,
+    keep_logits: bool = False,
     strict: bool = False,
+    precision: float | None = None,
 ) -> Plan:
-    """What `evaluate` would do with the same arguments."""
-    if not models:
-        raise OptionError("no model came; give at least one")
-    if isinstance(suite, str):
-        suite = get_suite(suite)
-    dataset = data if isinstance(data, Dataset) else open_dataset(str(data), strict=strict)
-    conditions, prepare, scale = _conditions(suite, dataset)
+    """What `evaluate` would do with the same arguments; what that needs is looked for, and fetched."""
+    found = _prepared(find_suite(suite), prepare)
+    lazy = find_models(models)
+    needs = Needs()
+    dataset = needs.get("the data", lambda: find_dataset(data, strict=strict))
+    setup = (
+        None
+        if dataset is None
+        else _setup(found, dataset, limit, first, truths, seed, shuffled=precision is not None)
+    )
+    for model in lazy:  # after all that could be a slip of the pen: some take minutes to load
+        needs.get(f"the model {model.text}", lambda model=model: model.spec)  # type: ignore[misc]
+    if setup is None or needs.missing:
+        needs.files(found.corruptions if isinstance(found, Suite) else [one.corruption for one in found])
+        needs.check()
+    assert setup is not None
+    conditions = found.conditions(setup.dataset.name) if isinstance(found, Suite) else found
+    kept = _store(store)
+    planned = make_plan(lazy, conditions, setup, kept, labels, convention)
+    needs.files(work.condition.corruption for work in planned.works if work.gaps)
+    needs.room(planned, kept, keep_logits=keep_logits)
+    needs.check()
+    return planned
+
+
+def _prepared(suite: Suite | list[Condition], prepare: str | None) -> Suite | list[Condition]:
+    """The suite, or the same for pictures that are left as they are."""
+    if prepare not in (None, "none"):
+        raise OptionError(f"prepare must be 'none', or not be given, got {prepare!r:.60}")
+    return suite.unprepared() if prepare == "none" and isinstance(suite, Suite) else suite
+
+
+def _setup(
+    suite: Suite | list[Condition],
+    dataset: Dataset,
+    limit: int | None,
+    first: int | None,
+    truths: str | Path | Truths | None,
+    seed: int,
+    *,
+    shuffled: bool,
+) -> Setup:
+    if shuffled and dataset.order is None:
+        dataset = dataset.shuffled(seed)
     dataset, count = _limited(dataset, limit, first, seed)
-    named = suite if isinstance(suite, Suite) else None
     sets = read_truths(truths) if isinstance(truths, str | os.PathLike) else truths
-    setup = Setup(dataset, count, prepare, scale, seed, named, sets)
-    lazy = [LazyModel.of(model) for model in models]
-    return make_plan(lazy, conditions, setup, _store(store), labels, convention)
+    if isinstance(suite, Suite):
+        return Setup(dataset, count, suite.prepare, suite.scale, seed, suite, sets)
+    return Setup(dataset, count, (), "auto", seed, None, sets)
 
 
 def _limited(dataset: Dataset, limit: int | None, first: int | None, seed: int) -> tuple[Dataset, int]:
@@ -119,22 +163,15 @@ def _store(store: str | Path | Store) -> Store:
     return FileStore(store) if isinstance(store, str | os.PathLike) else store
 
 
-def _conditions(
-    suite: Suite | Sequence[Condition], dataset: Dataset
-) -> tuple[list[Condition], tuple[Step, ...], str]:
-    if isinstance(suite, Suite):
-        return suite.conditions(dataset.name), suite.prepare, suite.scale
-    return list(suite), (), "auto"
-
-
 def evaluate(
-    models: Sequence[str | Model | LazyModel],
-    suite: str | Suite | Sequence[Condition],
-    data: str | Path | Dataset,
+    models: Models,
+    suite: Conditions,
+    data: Data,
     store: str | Path | Store,
     *,
     limit: int | None = None,
     first: int | None = None,
+    prepare: str | None = None,
     labels: Labels = None,
     convention: str | None = None,
     truths: str | Path | Truths | None = None,
@@ -151,13 +188,18 @@ def evaluate(
     """Show every image under every condition to every model, and keep the answers; skip what is kept.
 
     Args:
-        models: models, or texts for `load_model`.
-        suite: a suite, its name or file, or a list of conditions.
-        data: a data set, or a text for `open_dataset`.
+        models: one model or a list of them: texts for `load_model`, `Model`s, torch modules, or functions
+            from uint8 images `(n, h, w, c)` to logits.
+        suite: a suite, its name or file; a list of conditions; or a list of names of corruptions, each of
+            which then comes at all five severities, beside the clean images.
+        data: a text for `open_dataset`, a `Dataset`, `(images, labels)` as arrays or tensors, or a torch
+            `Dataset` or `DataLoader`, whose items are shown in their own order. Images are uint8, or floats
+            from 0 to 1.
         store: a folder or URL that keeps the answers, or any `Store`.
         limit: only so many images, spread over the classes: they take turns, and which of a class's images
             come is seeded with `seed`.
         first: only the first so many images of the data set.
+        prepare: `none` leaves pictures as they are, where the suite would bring them to size.
         labels: `identity` where labels are numbers of outputs; outputs by class, or a JSON file of them. If
             None, names decide where both sides have some; what cannot be decided is refused.
         convention: `restricted` (only outputs that belong to the data set's classes compete) or `all`; the
@@ -178,9 +220,6 @@ def evaluate(
     if processes is not None and processes < 1:
         raise OptionError(f"processes must be a whole number from 1, got {processes!r}")
     kept = _store(store)
-    if precision is not None:
-        data = data if isinstance(data, Dataset) else open_dataset(str(data), strict=strict)
-        data = data if data.order is not None else data.shuffled(seed)
     planned = plan(
         models,
         suite,
@@ -188,11 +227,14 @@ def evaluate(
         kept,
         limit=limit,
         first=first,
+        prepare=prepare,
         labels=labels,
         convention=convention,
         truths=truths,
         seed=seed,
+        keep_logits=keep_logits,
         strict=strict,
+        precision=precision,
     )
     origin = provenance()
     spaces = {work.model: work.space for work in planned.works if work.gaps}
@@ -222,19 +264,12 @@ def evaluate(
             stop = run_until(planned, kept, precision, baseline, run.show)
         if record is not None:
             keeper.record(record, needed=planned.images > 0)  # also if there was nothing to do
-        counts = keeper.counts(planned.setup.count if stop is None else stop.images)
+        shown = planned.setup.count if stop is None else stop.images
+        counts = keeper.counts(shown)
     results = (_result(work, each, stop) for work, each in zip(planned.works, counts, strict=True))
-    notes = (*_chosen(planned.setup), *run.notes, *keeper.notes)
-    return Evaluation(tuple(results), run.sorted_problems(), stop, notes)
-
-
-def _chosen(setup: Setup) -> Iterator[str]:
-    """Which images were taken, if not all."""
-    if setup.dataset.spread:
-        yield (
-            f"{setup.count:,} of {len(setup.dataset):,} images, taken from the classes in turns, with the "
-            f"seed {setup.dataset.order}; `first` (--first) takes the first ones instead"
-        )
+    problems = run.sorted_problems(keeper.unread)
+    notes = (*notes_on(planned.setup), *run.notes, *keeper.notes)
+    return Evaluation(tuple(results), problems, stop, notes, answers_of(planned, kept, shown))
 
 
 def _record(planned: Plan, suite: Suite, origin: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:

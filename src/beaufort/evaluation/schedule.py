@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +21,10 @@ __all__ = ["Progress", "Run", "inside"]
 
 _UNITS_A_PROCESS = 4
 """At least so many, if conditions allow: who is done early takes more of them."""
+
+_READ_NOW = (
+    "it can be read now, but could not when it was evaluated, and has no answer; a new store asks for one"
+)
 
 
 @dataclass(frozen=True)
@@ -114,12 +118,22 @@ class Run:
         accuracy = right / seen if seen else None
         self.progress(Progress(self.done, self.plan.images, name, condition, accuracy))
 
-    def sorted_problems(self) -> tuple[Problem, ...]:
-        """Each once, in the order of the data set."""
-        if not self.problems:
+    def sorted_problems(self, unread: Collection[str] = ()) -> tuple[Problem, ...]:
+        """Each image once, in the order of the data set.
+
+        Args:
+            unread: ids of images that an earlier run could not read; they are looked at again to say why.
+        """
+        if not self.problems and not unread:
             return ()
-        place = {id: place for place, id in enumerate(self.plan.setup.dataset.ids)}
-        return tuple(sorted(self.problems, key=lambda problem: place[problem.id]))
+        setup = self.plan.setup
+        place = {id: place for place, id in enumerate(setup.dataset.ids)}
+        found = {problem.id: problem for problem in self.problems}
+        for id in unread:
+            if id not in found:
+                again = setup.pictures(place[id])
+                found[id] = again if isinstance(again, Problem) else Problem(id, _READ_NOW)
+        return tuple(sorted(found.values(), key=lambda problem: place[problem.id]))
 
 
 def inside(gaps: Sequence[Range], start: int, stop: float) -> list[Range]:

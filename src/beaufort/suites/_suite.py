@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from beaufort.conditions import Condition
@@ -26,6 +26,8 @@ _LABEL_SPACES = {
     "mnist-c-extra": "mnist",
 }
 """What published suites are about; not among their facts, which stay what they were."""
+
+_UNPREPARED = "-unprepared"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,7 +103,21 @@ class Suite:
     @property
     def label_space(self) -> str | None:
         """The classes that a published suite is about; None if nobody says."""
-        return _LABEL_SPACES.get(self.name)
+        return _LABEL_SPACES.get(self.name.removesuffix(_UNPREPARED))
+
+    def unprepared(self) -> Suite:
+        """The same for pictures that are left as they are, under a name of its own.
+
+        Pixels differ where a picture would have been brought to size, so these are not the published numbers.
+
+        >>> from beaufort.suites import get_suite
+        >>> str(get_suite("imagenet-c").unprepared())
+        'imagenet-c-unprepared@1'
+        """
+        if not self.prepare:
+            return self
+        title = f"{self.title}; pictures as they are"
+        return replace(self, name=f"{self.name}{_UNPREPARED}", title=title, prepare=())
 
     def as_dict(self) -> dict[str, Any]:
         """What a file of this suite says, ready for JSON or YAML."""

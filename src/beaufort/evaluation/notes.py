@@ -1,0 +1,57 @@
+"""What a reader of results should know about the images that were shown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from beaufort.errors import BeaufortError
+from beaufort.evaluation.plan import Setup
+
+__all__ = ["notes_on"]
+
+_LOOKED_AT = 9
+"""Pictures whose size is looked at."""
+
+
+def notes_on(setup: Setup) -> Iterator[str]:
+    """Which images were taken, if not all, what was left out, and what is done to small ones."""
+    dataset = setup.dataset
+    if dataset.spread:
+        yield (
+            f"{setup.count:,} of {len(dataset):,} images, taken from the classes in turns, with the seed "
+            f"{dataset.order}; `first` (--first) takes the first ones instead"
+        )
+    if dataset.problems:
+        first = dataset.problems[0]
+        many = "1 file" if len(dataset.problems) == 1 else f"{len(dataset.problems):,} files"
+        yield f"{many} of {dataset.name} left out, the first: {first.id}: {first.message}"
+    yield from _enlarged(setup)
+
+
+def _enlarged(setup: Setup) -> Iterator[str]:
+    """A note if every picture that is looked at is smaller than the first step makes it."""
+    if not setup.prepare or setup.prepare[0].action == "crop":
+        return
+    sizes = list(_sizes(setup))
+    side = setup.prepare[0].side
+    if not sizes or max(min(size) for size in sizes) >= side:
+        return
+    shown = ", ".join(f"{width} × {height}" for height, width in dict.fromkeys(sizes[:3]))
+    name = setup.suite.name if setup.suite else "the preparation"
+    yield (
+        f"pictures are enlarged before they are corrupted: {name} makes their short side {side} pixels "
+        f"({', '.join(map(str, setup.prepare))}), and all that were looked at are smaller ({shown}). If they "
+        "are made ready already, `prepare='none'` (--prepare none) takes them as they are"
+    )
+
+
+def _sizes(setup: Setup) -> Iterator[tuple[int, int]]:
+    """Height and width of a few pictures, evenly spread; those that cannot be read are passed over."""
+    for place in np.unique(np.linspace(0, setup.count - 1, _LOOKED_AT).astype(int)):
+        try:
+            height, width = setup.dataset[int(place)].image.shape[:2]
+        except BeaufortError:
+            continue
+        yield height, width
