@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from beaufort.cli._console import printable, table
+from beaufort.cli._evaluation import answers_bar
 from beaufort.cli._options import Json
-from beaufort.cli.run import answers_bar
 
 if TYPE_CHECKING:
     from beaufort.demo import Demo

@@ -99,7 +99,7 @@ class Verdict:
     clusters: int
     """Units that intervals are over: clusters of images, or the images themselves."""
     notes: tuple[str, ...] = ()
-    """Why the metric is not the suite's first one, if that cannot be had."""
+    """Which of several models of one name is meant; why the metric is not the suite's first one."""
 
     @property
     def answer(self) -> Answer:
@@ -178,7 +178,7 @@ def gate(
         tuple(checks),
         scores.images,
         scores.clusters,
-        scores.notes if fallback else (),
+        scores.notes if fallback else joined.notes,
     )
 
 

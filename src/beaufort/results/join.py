@@ -46,6 +46,7 @@ def join_results(parts: Sequence[Results]) -> Results:
         tuple(origins.values()),
         outputs=next((part.outputs for part in parts if part.outputs), None),
         rescored=rescored,
+        notes=tuple(dict.fromkeys(note for part in parts for note in part.notes)),
     )
 
 

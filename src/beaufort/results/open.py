@@ -22,6 +22,7 @@ from beaufort.results._match import (
     prepared_as,
     suite_of,
 )
+from beaufort.results._namesakes import Namesakes
 from beaufort.results.answers import Answers, read_answers
 from beaufort.results.rescore import Rescoring, Wanted, stored_space
 from beaufort.store import Cell, FileStore, Listing, Store, flat_origins
@@ -65,6 +66,8 @@ class Results:
     """How many outputs the models have; None if the store does not say."""
     rescored: Mapping[str, Rescoring] = field(default_factory=dict)
     """Models whose answers are scored anew from their logits, and how."""
+    notes: tuple[str, ...] = ()
+    """What a reader must know: models that share a name, and which of them is meant."""
 
     def space(self, model: str) -> LabelSpace:
         """The label space in which a model's answers are scored."""
@@ -147,7 +150,7 @@ def open_results(
     Args:
         store: a store, its folder or URL.
         suite: a suite, its name or file; the one of the store's last run if None.
-        models: only these.
+        models: only these; a name that several models have means the newest of them.
         seed: of the corruptions; the one of the last run if None.
         labels: another label space, as for `evaluate`; answers are scored anew, from logits that were kept.
         convention: `restricted` or `all`, likewise.
@@ -168,7 +171,10 @@ def open_results(
     setting = find_setting(kept, asked, matching, run, seed, wanted.scored(matching))
     conditions = conditions_by_key(asked)
     found = cells_by_model(matching, setting, conditions)
+    namesakes = Namesakes(kept, listing, {name: row.values() for name, row in found.items()})
+    notes = tuple(namesakes.notes(models))
     if models is not None:
+        models = [namesakes.newest(name) or name for name in models]
         for name in models:
             if name not in found:
                 raise ResultsError(unknown(f"model of {kept.location}", name, dict.fromkeys(found)))
@@ -198,6 +204,7 @@ def open_results(
         origins,
         outputs=outputs if isinstance(outputs, int) else None,
         rescored=rescored,
+        notes=notes,
     )
 
 

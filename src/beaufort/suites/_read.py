@@ -22,6 +22,7 @@ SUITE_NAMES = (
     "cifar10-c",
     "mnist-c",
     "mnist-c-extra",
+    "photos",
 )
 """The suites that are files of the package, `data/<name>.yaml`."""
 
