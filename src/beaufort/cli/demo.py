@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from beaufort.cli._console import printable, table
+from beaufort.cli._console import counted, printable, table
 from beaufort.cli._evaluation import answers_bar
 from beaufort.cli._options import Json
 
@@ -66,7 +66,7 @@ def _told(made: Demo) -> str:
     lines = [
         table([head, *rows]),
         "",
-        f"{made.scores.suite}, {one.images} images: {'; '.join(numbers)}",
+        f"{made.scores.suite}, {counted(one.images, 'image')}: {'; '.join(numbers)}",
         *([f"baseline: {reference.title} ({reference.source})"] if reference else []),
         *([sample.note] if sample.note else []),
         "",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from beaufort.cli._console import printable, progress_bar
+from beaufort.cli._console import counted, printable, progress_bar
 from beaufort.cli._options import (
     Baseline,
     ClusterBy,
@@ -103,7 +103,8 @@ def report(
     )
     for name, lacks in sorted(results.incomplete.items()) if wanted is None else ():
         typer.echo(
-            f"note: {printable(name)} is left out: it lacks {lacks} conditions of {printable(results.suite)}",
+            f"note: {printable(name)} is left out: it lacks {counted(lacks, 'condition')} of "
+            f"{printable(results.suite)}",
             err=True,
         )
     examples = _examples(scores, data, pictures, ask or [], draw)
@@ -112,8 +113,7 @@ def report(
         return
     write_report(scores, target, format=kind, examples=examples, title=title)
     size = target.stat().st_size
-    count = len(scores.models)
-    typer.echo(f"{printable(target)}: {count} model{'s' * (count != 1)}, {size / 1e6:.2f} MB")
+    typer.echo(f"{printable(target)}: {counted(len(scores.models), 'model')}, {size / 1e6:.2f} MB")
 
 
 def _wanted(results: Results, names: list[str] | None) -> list[str] | None:
@@ -121,7 +121,8 @@ def _wanted(results: Results, names: list[str] | None) -> list[str] | None:
         if name in results.incomplete:
             lacks = results.incomplete[name]
             raise OptionError(
-                f"{name} lacks {lacks} conditions of {results.suite}; `beaufort run` makes them"
+                f"{name} lacks {counted(lacks, 'condition')} of {results.suite}; `beaufort run` makes what "
+                "is missing"
             )
     return list(dict.fromkeys(names)) if names else None
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from beaufort.errors import BeaufortError
 from beaufort.evaluation.plan import Setup
+from beaufort.words import counted
 
 __all__ = ["notes_on"]
 
@@ -25,7 +26,7 @@ def notes_on(setup: Setup) -> Iterator[str]:
         )
     if dataset.problems:
         first = dataset.problems[0]
-        many = "1 file" if len(dataset.problems) == 1 else f"{len(dataset.problems):,} files"
+        many = counted(len(dataset.problems), "file")
         yield f"{many} of {dataset.name} left out, the first: {first.id}: {first.message}"
     yield from _enlarged(setup)
 

@@ -165,7 +165,10 @@ def make_plan(
     """What there is to do; the store is looked at, nothing is run."""
     names = [model.spec.name for model in models]
     if twice := {name for name in names if names.count(name) > 1}:
-        raise OptionError(f"two models are called {sorted(twice)[0]!r}; give one of them another name")
+        raise OptionError(
+            f"two models are called {sorted(twice)[0]!r}; give one of them another name, with "
+            "`as_model(…, name='other')` in Python"
+        )
     spaces = [space_of(model.spec, setup, labels, convention) for model in models]
     facts = _condition_facts(conditions, setup)
     abouts = [_model_facts(model) for model in models]
