@@ -303,6 +303,13 @@ def test_no_room_on_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not Path("kept").exists()
 
 
+def test_a_store_that_cannot_be_written_to(folder: Path) -> None:
+    (folder / "file").touch()
+    code, _, errors = run(*TOY[:-1], "file/kept", *FOG)
+    assert code == 2
+    assert "- a place for the store file/kept: " in errors
+
+
 def test_files_are_carried_to_a_machine_without_a_network(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, frost: None
 ) -> None:

@@ -29,6 +29,7 @@ DIGESTS = {
     "cifar10-c@1": "1bec8b14a6ea93edce65cba244ab3f6518f8f5926b83017d6ddbaedc55a768b8",
     "mnist-c@1": "a87ae482bc757a53eb646b98d8c5328bc98e1eb119c08145632edf9f78274fbb",
     "mnist-c-extra@1": "8aa4cbcf63592adb581b120dc725ba0afab04383df00a7d5b9303f7db2b9a6e0",
+    "photos@1": "a74127f11896e28f0a72f8f1e11bd4f293d8b6b4796a8071c2aa486c8a2646a1",
 }
 
 # name: list of corruptions, its data set, its scale, conditions with the clean one, baseline, metrics
@@ -49,7 +50,16 @@ FACTS = {
 }
 
 
-@pytest.mark.parametrize("suite_name", SUITE_NAMES)
+def test_photos_of_ones_own() -> None:
+    """Nobody published it: every size, every class, no baseline, and nothing of a picture is cut off."""
+    suite = get_suite("photos")
+    assert list(suite.corruptions) == get_corruption_names("common")
+    assert (suite.scale, suite.baseline, suite.metrics) == ("relative", None, ("mean_accuracy",))
+    assert (suite.label_space, [str(step) for step in suite.prepare]) == (None, ["resize 256"])
+    assert len(suite.conditions("mine")) == 76
+
+
+@pytest.mark.parametrize("suite_name", [name for name in SUITE_NAMES if name != "photos"])
 def test_as_published(suite_name: str) -> None:
     suite = get_suite(suite_name)
     subset, dataset, scale, count, baseline, metrics = FACTS[suite_name]

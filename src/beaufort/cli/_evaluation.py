@@ -75,7 +75,8 @@ def _show_numbers(evaluation: Evaluation, scores: Scores) -> None:
         f"{scores.suite} on {printable(scores.results.dataset)}: {counted(scores.images, 'image')}, {kept}; "
         f"{100 * scores.level:g} % intervals\n"
     )
-    typer.echo(table([_head(scores), *map(_row, scores.models)]))
+    rows = [_head(scores), *map(_row, scores.models)]
+    typer.echo(table(rows if any(row[-1] for row in rows[1:]) else [row[:-1] for row in rows]))
     typer.echo()
     for note in scores.notes:
         typer.echo(f"note: {note}", err=True)

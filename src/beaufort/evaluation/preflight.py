@@ -6,6 +6,7 @@ weights, packages, room on the disk. A run that cannot end well does not begin.
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -59,12 +60,15 @@ class Needs:
                 self.get(f"{entry}, which the corruption {name} needs", lambda entry=entry: pull(entry))  # type: ignore[misc]
 
     def room(self, planned: Plan, store: Store, *, keep_logits: bool) -> None:
-        """See whether the answers that are still to come fit on the disk."""
-        if not isinstance(store, FileStore) or not store.disk.local:
+        """See whether the answers that are still to come can be written, and fit on the disk."""
+        if not isinstance(store, FileStore) or not store.disk.local or not planned.images:
             return
         place = Path(store.disk.full(""))
         while not place.exists() and place != place.parent:
             place = place.parent
+        if not place.is_dir() or not os.access(place, os.W_OK | os.X_OK):
+            self.missing.append((f"a place for the store {store.location}", f"{place} cannot be written to"))
+            return
         needed = sum(
             work.images * (_ROW_BYTES + keep_logits * _LOGIT_BYTES * (work.model.spec.classes or 0))
             for work in planned.works
