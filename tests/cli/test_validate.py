@@ -64,8 +64,8 @@ def test_mistakes(good: Path, bad: Path) -> None:
     code, out, errors = run("validate", bad, good)
     assert (code, errors) == (1, "")
     assert out.splitlines() == [
-        f"{bad}:5: corruptions: 'sonw' is not a corruption; did you mean 'snow'?",
-        f"{bad}:6: severities: 6 is not a severity; accepted are whole numbers from 1 to 5",
+        f"{bad}:5: corruptions: unknown corruption 'sonw'; did you mean 'snow'?",
+        f"{bad}:6: severities: severity must be an integer from 1 to 5, got 6",
         "ok: mine 3, 5 conditions",
     ]
 
@@ -86,7 +86,7 @@ def test_json(good: Path, bad: Path) -> None:
     assert second["mistakes"][0] == {
         "line": 5,
         "key": "corruptions",
-        "message": "'sonw' is not a corruption; did you mean 'snow'?",
+        "message": "unknown corruption 'sonw'; did you mean 'snow'?",
     }
 
 
@@ -95,7 +95,7 @@ def test_no_such_file(good: Path, tmp_path: Path) -> None:
     assert (code, out) == (2, "ok: mine 3, 5 conditions\n")
     assert (
         errors
-        == f"beaufort: the suite {tmp_path / 'no.yaml'} does not exist; name a YAML file, such as my.yaml\n"
+        == f"beaufort: the suite {tmp_path / 'no.yaml'} does not exist; give a YAML file, such as my.yaml\n"
     )
     assert run("validate")[0] == 2
 

@@ -76,7 +76,7 @@ def test_what_is_no_model(tmp_path: Path, models: Any, says: str) -> None:
 
 
 def test_two_modules_of_one_class_are_told_how_to_be_named(tmp_path: Path) -> None:
-    with pytest.raises(OptionError, match=r"two models are called 'mean'; .*as_model\(…, name="):
+    with pytest.raises(OptionError, match=r"different names, got 'mean' twice; .*as_model\(…, name="):
         evaluate([mean, mean], ["fog"], (IMAGES, LABELS), tmp_path)
 
 
@@ -109,9 +109,9 @@ def test_conditions(tmp_path: Path) -> None:
         ([], "suite must be .* got an empty list"),
         (3, "suite must be .* got an object of type int"),
         (["fog", 3], r"got a list of 2 \(str, int\)"),
-        (["fogg"], "'fogg' is not a corruption; did you mean 'fog'"),
+        (["fogg"], "unknown corruption 'fogg'; did you mean 'fog'"),
         (["fog@3"], "a corruption must be given by its name alone, as 'fog', got 'fog@3'"),
-        ("fogg", "'fogg' is not a suite"),
+        ("fogg", "unknown suite 'fogg'"),
     ],
 )
 def test_what_is_no_suite(tmp_path: Path, suite: Any, says: str) -> None:
@@ -127,7 +127,7 @@ def test_suites_of_corruptions_have_names_that_say_what_is_in_them() -> None:
     long = [suite_of_corruptions(names, [severity]).name for severity in (1, 2)]
     assert long[0].startswith("5-corruptions-")
     assert long[0] != long[1]
-    with pytest.raises(BeaufortError, match="6 is not a severity"):
+    with pytest.raises(BeaufortError, match="severity must be an integer from 1 to 5, got 6"):
         suite_of_corruptions(["fog"], [6])
 
 
@@ -260,5 +260,5 @@ def test_what_is_no_data(tmp_path: Path, data: Any, says: str) -> None:
 
 
 def test_a_long_text_is_no_data(tmp_path: Path) -> None:
-    with pytest.raises(BeaufortError, match="is not a data set"):
+    with pytest.raises(BeaufortError, match="data must be a path that exists"):
         evaluate(MODEL, ["fog"], "x" * 5000, tmp_path)

@@ -15,8 +15,9 @@ import pytest
 import yaml
 from PIL import Image
 
-from beaufort import corruptions, get_corruption_names
+from beaufort import get_corruption_names
 from beaufort.conditions import Condition
+from beaufort.corruptions import corruptions
 from beaufort.errors import OptionError, UnknownNameError
 from beaufort.images import center_crop, resize_exactly, resize_short_side
 from beaufort.suites import SUITE_NAMES, Step, Suite, SuiteError, get_suite, parse_suite, read_suite
@@ -27,6 +28,7 @@ DIGESTS = {
     "imagenet-c-validation@1": "249c4cd2fec08a7c7255a3b0f48faf7cc0821c90d48c9b8726f72dc120c34e0b",
     "tiny-imagenet-c@1": "1c9bc1a6a3149f6d59bd8dffcb6ce1c0590c228487f4bc169a1d9e6e516c461f",
     "cifar10-c@1": "1bec8b14a6ea93edce65cba244ab3f6518f8f5926b83017d6ddbaedc55a768b8",
+    "cifar100-c@1": "c425bf91e55344217966696b0c3025e918463c4869fb7db3544c283a76d8e6d9",
     "mnist-c@1": "a87ae482bc757a53eb646b98d8c5328bc98e1eb119c08145632edf9f78274fbb",
     "mnist-c-extra@1": "8aa4cbcf63592adb581b120dc725ba0afab04383df00a7d5b9303f7db2b9a6e0",
     "photos@1": "a74127f11896e28f0a72f8f1e11bd4f293d8b6b4796a8071c2aa486c8a2646a1",
@@ -45,6 +47,7 @@ FACTS = {
     ),
     "tiny-imagenet-c": ("common", "tiny-imagenet-val", "tiny", 76, None, ("mean_accuracy",)),
     "cifar10-c": ("common", "cifar10-test", "cifar", 76, None, ("mean_accuracy",)),
+    "cifar100-c": ("common", "cifar100-test", "cifar", 76, None, ("mean_accuracy",)),
     "mnist-c": ("mnist-c", "mnist-test", "mnist", 16, "conv1", ("mean_accuracy", "relative_mce")),
     "mnist-c-extra": ("mnist-c-extra", "mnist-test", "mnist", 17, None, ("mean_accuracy",)),
 }
@@ -116,7 +119,7 @@ def test_names_and_versions() -> None:
     suite = get_suite("imagenet-c")
     assert str(suite) == "imagenet-c@1"
     assert get_suite(str(suite)) is suite
-    with pytest.raises(UnknownNameError, match="'imagenet-c@2' is not a suite of this Beaufort, which has"):
+    with pytest.raises(UnknownNameError, match="unknown suite 'imagenet-c@2'; this version of Beaufort has"):
         get_suite("imagenet-c@2")
     for wrong in ("imagenetc", "imagenet-c@", "imagenet-c@x", "imagenet-c@1@1", ""):
         with pytest.raises(UnknownNameError, match="One of your own is a file"):
@@ -151,7 +154,7 @@ def test_a_suite_made_in_python_is_held_to_the_same() -> None:
             severities=(1, 6),
         )
     assert str(caught.value).splitlines() == [
-        "suite 'mine': severities: 6 is not a severity; accepted are whole numbers from 1 to 5",
+        "suite 'mine': severities: severity must be an integer from 1 to 5, got 6",
         "suite 'mine': corruptions: stripe has no constants for the scale 'cifar'; it has them for mnist, "
         "and the scale 'relative' fits any size",
     ]

@@ -121,8 +121,8 @@ def test_a_grid_without_natural_shifts(small: Path) -> None:
     ("arguments", "says"),
     [
         (("fit", "--y", "imagenet2"), "did you mean 'imagenetv2'"),
-        (("fit", "--grid", "papers"), "is not a grid"),
-        (("fit", "--y", "imagenetv2", "--scale", "log"), "is not a scale"),
+        (("fit", "--grid", "papers"), "unknown grid"),
+        (("fit", "--y", "imagenetv2", "--scale", "log"), "unknown scale"),
         (("fit", "--y", "imagenetv2", "--knee", "no"), "knee must be auto, none or a percentage"),
         (
             ("fit", "--y", "imagenetv2", "--fit-on", "resnet50"),

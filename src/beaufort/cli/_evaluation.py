@@ -85,7 +85,7 @@ def _show_numbers(evaluation: Evaluation, scores: Scores) -> None:
 def _head(scores: Scores) -> tuple[str, ...]:
     from beaufort.report._text import metric_title
 
-    names = [metric_title(name, scores.reference) for name in scores.models[0].metrics]
+    names = [metric_title(name, scores.baseline) for name in scores.models[0].metrics]
     return ("model", *names, *(["clean accuracy"] if scores.models[0].clean else []), "most errors under")
 
 

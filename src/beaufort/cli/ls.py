@@ -53,9 +53,9 @@ def list_suites(as_json: Json = False) -> None:
 
     `beaufort ls suites --json`
     """
-    from beaufort.suites import SUITE_NAMES, get_suite
+    from beaufort.suites import SUITE_NAMES, get_suite, own_suites
 
-    found = [get_suite(name) for name in SUITE_NAMES]
+    found = [get_suite(name) for name in (*SUITE_NAMES, *own_suites)]
     if as_json:
         typer.echo(json.dumps([suite.as_dict() for suite in found], indent=2))
     else:

@@ -4,18 +4,30 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from difflib import get_close_matches
 from pathlib import Path
 
 from beaufort.catalog import entries, pull
 from beaufort.datasets._dataset import Dataset
 from beaufort.datasets._reader import Reader, readers
+from beaufort.datasets._unknown import NAMES, unknown_kind, unknown_name
 from beaufort.errors import BeaufortError, ImageFileError, OptionError
 from beaufort.labels import class_names
 
-__all__ = ["open_dataset"]
+__all__ = ["kind_of", "open_dataset"]
 
-_TRIED = ("mnist", "csv", "npz", "npy", "hf", "mnist-c", "cifar10-c", "imagenet-c", "wds")
+_TRIED = (
+    "mnist",
+    "cifar",
+    "csv",
+    "imagenet-val",
+    "npz",
+    "npy",
+    "hf",
+    "mnist-c",
+    "cifar10-c",
+    "imagenet-c",
+    "wds",
+)
 """What has marks of its own, in the order in which it is looked for; a folder of classes has none."""
 
 
@@ -38,10 +50,29 @@ def open_dataset(spec: str | Path, *, strict: bool = False, limit: int | None = 
     return replace(found, strict=strict).first(limit)
 
 
+def kind_of(spec: str | Path) -> str | None:
+    """The kind that `open_dataset` would take a text for; None if it would refuse it.
+
+    >>> kind_of("mnist-test"), kind_of("folder:pets"), kind_of("nowhere")
+    ('mnist', 'folder', None)
+    """
+    text = str(spec)
+    if text in entries:
+        return entries[text].opens_as.partition("#")[0] or None
+    kind, colon, _ = text.partition(":")
+    if colon and kind in readers:
+        return kind
+    try:
+        found = _find_reader(Path(_split(text)[0]))
+    except (BeaufortError, OSError, ValueError):
+        return None
+    return found and found.kind
+
+
 def _from_catalog(name: str) -> Dataset:
     entry = entries[name]
     if not entry.opens_as:
-        raise OptionError(f"{name!r} is in the catalog and is not a data set; {_names()}")
+        raise OptionError(f"{name!r} must be a data set, and is another entry of the catalog; {NAMES}")
     folder = pull(name)[0].parent
     kind, _, part = entry.opens_as.partition("#")
     found = replace(readers[kind].open(str(folder), part), name=name)
@@ -53,11 +84,11 @@ def _from_path(spec: str) -> Dataset:
     if colon and kind in readers:
         return _named(readers[kind], *_split(rest))
     location, part = _split(spec)
-    if not _exists(location) and not ("{" in location and location.endswith(".tar")):
-        near = get_close_matches(spec, _opening(), n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"{_names()}; kinds are {', '.join(readers)}"
-        raise OptionError(f"{spec!r} is not a data set: no such file or folder, and no such name; {hint}")
-    return _named(_reader_of(Path(location)), location, part)
+    path = Path(location)
+    found = _find_reader(path)
+    if found is None:
+        raise OptionError(unknown_kind(path) if _exists(location) else unknown_name(spec, _opening()))
+    return _named(found, location, part)
 
 
 def _named(reader: Reader, location: str, part: str) -> Dataset:
@@ -84,19 +115,15 @@ def _exists(location: str) -> bool:
         return False
 
 
-def _reader_of(path: Path) -> Reader:
-    if "{" in path.name:
+def _find_reader(path: Path) -> Reader | None:
+    """The first kind that knows the path, or many tars by one name; None if none does."""
+    if "{" in path.name and path.name.endswith(".tar"):
         return readers["wds"]
-    for kind in dict.fromkeys([*_TRIED, *(kind for kind in readers if kind != "folder"), "folder"]):
-        if readers[kind].detect(path):
-            return readers[kind]
-    sought = "; ".join(f"{reader.kind}: {reader.looks_like}" for reader in readers.values())
-    raise OptionError(f"{path} is not a data set of a kind that is known. Looked for were {sought}")
+    if not _exists(str(path)):
+        return None
+    order = dict.fromkeys([*_TRIED, *(kind for kind in readers if kind != "folder"), "folder"])
+    return next((readers[kind] for kind in order if readers[kind].detect(path)), None)
 
 
 def _opening() -> list[str]:
     return [entry.name for entry in entries.values() if entry.opens_as]
-
-
-def _names() -> str:
-    return f"names are {', '.join(_opening())}"

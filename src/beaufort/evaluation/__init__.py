@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from beaufort.evaluation.backends import DeviceError
-from beaufort.evaluation.cost import cost
+from beaufort.evaluation.costs import cost
 from beaufort.evaluation.engines import WorkerError
-from beaufort.evaluation.lazy import LazyModel
+from beaufort.evaluation.lazy_models import LazyModel
 from beaufort.evaluation.notes import notes_on
-from beaufort.evaluation.plan import Plan, Setup, Work
+from beaufort.evaluation.planning import Plan, Setup, Work
 from beaufort.evaluation.precision import Stop
 from beaufort.evaluation.preflight import NotReadyError
 from beaufort.evaluation.run import Evaluation, Result, evaluate, plan

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from beaufort.conditions import Condition
-from beaufort.evaluation.plan import Plan
-from beaufort.results import Results, Scored, Setting, Source, order_of
+from beaufort.evaluation.planning import Plan
+from beaufort.results import ListedStore, Results, ResultSetting, Scored, order_of
 from beaufort.store import Cell, Store
 
 __all__ = ["answers_of"]
@@ -21,7 +21,7 @@ def answers_of(plan: Plan, store: Store, count: int) -> Results | None:
     scored = Scored.of(
         {key: value for work in plan.works for key, value in work.cell.data.get("labels", {}).items()}
     )
-    setting = Setting(str(plan.works[0].cell.data["digest"]), order_of(setup.data), setup.seed, scored)
-    sources = dict.fromkeys(cells, Source(store, store.listing()))
+    setting = ResultSetting(str(plan.works[0].cell.data["digest"]), order_of(setup.data), setup.seed, scored)
+    sources = dict.fromkeys(cells, ListedStore(store, store.listing()))
     dataset = setup.dataset
     return Results(setup.suite, setting, dataset.name, dataset.classes, cells, {}, sources, limit=count)

@@ -12,10 +12,10 @@ from beaufort.conditions import Condition
 from beaufort.corruptions import members_of
 from beaufort.datasets import Dataset, open_dataset
 from beaufort.errors import OptionError
-from beaufort.evaluation.lazy import LazyModel
+from beaufort.evaluation.lazy_models import LazyModel
 from beaufort.evaluation.objects import dataset_of_items, dataset_of_pair
 from beaufort.models import Model, as_model
-from beaufort.suites import SUITE_NAMES, Suite, get_suite, suite_of_corruptions
+from beaufort.suites import SUITE_NAMES, Suite, get_suite, own_suites, suite_of_corruptions
 
 __all__ = ["Conditions", "Data", "Models", "find_dataset", "find_models", "find_suite"]
 
@@ -70,7 +70,7 @@ def find_suite(suite: Conditions) -> Suite | list[Condition]:
     """A suite, or a list of conditions that are of none."""
     if isinstance(suite, Suite):
         return suite
-    if isinstance(suite, str) and members_of(suite) and suite not in SUITE_NAMES:
+    if isinstance(suite, str) and members_of(suite) and suite not in (*SUITE_NAMES, *own_suites):
         return suite_of_corruptions([suite])
     if isinstance(suite, str | Path):
         return get_suite(suite)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from beaufort.errors import BeaufortError
-from beaufort.evaluation.plan import Setup
+from beaufort.evaluation.planning import Setup
 from beaufort.words import counted
 
 __all__ = ["notes_on"]

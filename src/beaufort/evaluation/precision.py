@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from beaufort.errors import OptionError
 from beaufort.evaluation.answers import answers_of
-from beaufort.evaluation.plan import Plan
+from beaufort.evaluation.planning import Plan
 from beaufort.results import score
 from beaufort.stats import looks
 from beaufort.store import Store
@@ -62,9 +62,9 @@ def run_until(
         show: shows the images from a first to behind a last.
     """
     if not precision > 0:
-        raise OptionError(f"precision must be a number above 0, got {precision!r}")
+        raise OptionError(f"precision must be positive, got {precision!r}")
     if plan.setup.suite is None:
-        raise OptionError("precision needs a suite: it says which numbers are to be precise")
+        raise OptionError("precision needs a suite, whose metrics are to be that precise")
     shown = 0
     for count in looks(plan.setup.count):
         show(shown, count)

@@ -16,7 +16,7 @@ from typing import TypeVar
 from beaufort.catalog import entries, pull
 from beaufort.corruptions import corruptions
 from beaufort.errors import AssetError, BeaufortError, MissingExtraError
-from beaufort.evaluation.plan import Plan
+from beaufort.evaluation.planning import Plan
 from beaufort.models import ModelFileError
 from beaufort.store import FileStore, Store
 

@@ -22,9 +22,9 @@ from beaufort.errors import OptionError
 from beaufort.evaluation.answers import answers_of
 from beaufort.evaluation.arguments import Conditions, Data, Models, find_dataset, find_models, find_suite
 from beaufort.evaluation.engines import Engine, Local, Processes
-from beaufort.evaluation.keep import Counts, Keeper
+from beaufort.evaluation.keeper import Counts, Keeper
 from beaufort.evaluation.notes import notes_on
-from beaufort.evaluation.plan import Labels, Plan, Setup, Work, make_plan
+from beaufort.evaluation.planning import Labels, Plan, Setup, Work, make_plan
 from beaufort.evaluation.precision import Stop, run_until
 from beaufort.evaluation.preflight import Needs
 from beaufort.evaluation.provenance import provenance
@@ -63,7 +63,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What came of a run."""
+    """The result of a run."""
 
     results: tuple[Result, ...]
     problems: tuple[Problem, ...]
@@ -147,12 +147,12 @@ def _setup(
 def _limited(dataset: Dataset, limit: int | None, first: int | None, seed: int) -> tuple[Dataset, int]:
     """The data set in the order in which its images are shown, and how many of them are."""
     if limit is not None and first is not None:
-        raise OptionError(f"only one of limit and first can be given, got {limit} and {first}")
+        raise OptionError(f"limit and first must not both be given, got {limit} and {first}")
     wanted = first if limit is None else limit
     count = len(dataset) if wanted is None else min(wanted, len(dataset))
     if count < 1:
         raise OptionError(
-            f"there is no image to evaluate on: {dataset.name} has {len(dataset)}, the limit is {wanted}"
+            f"expected at least one image, got {len(dataset)} in {dataset.name} with a limit of {wanted}"
         )
     if limit is not None and dataset.order is None and count < len(dataset):
         dataset = dataset.spread_out(seed)
@@ -218,7 +218,7 @@ def evaluate(
         progress: called after every batch.
     """
     if processes is not None and processes < 1:
-        raise OptionError(f"processes must be a whole number from 1, got {processes!r}")
+        raise OptionError(f"processes must be a positive integer, got {processes!r}")
     kept = _store(store)
     planned = plan(
         models,

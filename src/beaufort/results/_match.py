@@ -7,16 +7,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from beaufort.conditions import Condition
-from beaufort.corruptions import SCALES
+from beaufort.corruptions import SCALES, corruptions
 from beaufort.errors import BeaufortError
 from beaufort.store import Cell, FileStore
 from beaufort.suites import SUITE_NAMES, Suite, SuiteError, get_suite
 
 __all__ = [
+    "ResultSetting",
     "ResultsError",
     "Scored",
-    "Setting",
     "cells_by_model",
+    "check_registered",
     "conditions_by_key",
     "find_setting",
     "find_suite",
@@ -45,7 +46,7 @@ class Scored(NamedTuple):
         return cls(str(facts.get("convention") or ""), str(facts.get("truths") or ""))
 
 
-class Setting(NamedTuple):
+class ResultSetting(NamedTuple):
     """What answers must share to be compared."""
 
     data: str
@@ -63,6 +64,18 @@ def suite_of(run: Mapping[str, Any]) -> Suite | None:
         return Suite.from_dict(run["suite"])
     except (SuiteError, KeyError, TypeError, AttributeError):
         return None
+
+
+def check_registered(store: FileStore, given: str | Suite | None, runs: Sequence[Mapping[str, Any]]) -> None:
+    """An error if the suite that is asked for has corruptions of a package that is not imported here."""
+    suites = [run["suite"] for run in runs if isinstance(run.get("suite"), Mapping)]
+    meant = suites[-1:] if given is None else [suite for suite in suites if suite.get("name") == given]
+    names = [name for suite in meant for name in suite.get("corruptions", ()) if isinstance(name, str)]
+    if absent := sorted({name for name in names if name not in corruptions}):
+        raise ResultsError(
+            f"the corruptions of {store.location} must be registered, and {', '.join(absent)} are not; name "
+            "the module that has them with --import, or install the package that offers it"
+        )
 
 
 def find_suite(
@@ -108,7 +121,7 @@ def scored_as(cell: Cell) -> Scored:
     return Scored.of(cell.data.get("labels") or {})
 
 
-def _settings(cells: Sequence[Cell]) -> list[Setting]:
+def _settings(cells: Sequence[Cell]) -> list[ResultSetting]:
     """Every setting there is. A model whose outputs all are classes has answers under either convention."""
     data: dict[tuple[str, int | str | None], dict[Scored, None]] = {}
     for cell in cells:
@@ -120,7 +133,7 @@ def _settings(cells: Sequence[Cell]) -> list[Setting]:
     for one, ways in data.items():
         under = {way.truths for way in ways if way.convention}
         chosen = [way for way in ways if way.convention or way.truths not in under]
-        found += [Setting(*one, seed, way) for way in chosen for seed in seeds or [None]]
+        found += [ResultSetting(*one, seed, way) for way in chosen for seed in seeds or [None]]
     return found
 
 
@@ -131,7 +144,7 @@ def find_setting(
     run: Mapping[str, Any] | None,
     seed: int | None,
     scored: Scored | None = None,
-) -> Setting:
+) -> ResultSetting:
     """The setting that is meant: the last run's, or the only one there is.
 
     `scored` is how answers are to be scored; other answers will do if none are scored so.
@@ -188,7 +201,7 @@ def _key(facts: Mapping[str, Any], *, exact: bool) -> str:
 
 
 def cells_by_model(
-    cells: Sequence[Cell], setting: Setting, conditions: Mapping[str, Condition]
+    cells: Sequence[Cell], setting: ResultSetting, conditions: Mapping[str, Condition]
 ) -> dict[str, dict[Condition, Cell]]:
     """Cells of a setting by model and condition, in the suite's order."""
     exact = "params" in next(iter(conditions), "")

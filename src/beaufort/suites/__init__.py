@@ -8,7 +8,14 @@ from __future__ import annotations
 from beaufort.suites._corruptions import suite_of_corruptions
 from beaufort.suites._mistakes import Mistake, SuiteError
 from beaufort.suites._pictures import Pictures
-from beaufort.suites._read import SUITE_NAMES, get_suite, parse_suite, read_suite
+from beaufort.suites._read import (
+    SUITE_NAMES,
+    get_suite,
+    own_suites,
+    parse_suite,
+    read_suite,
+    register_suite,
+)
 from beaufort.suites._step import Step
 from beaufort.suites._suite import METRICS, Suite
 
@@ -21,7 +28,9 @@ __all__ = [
     "Suite",
     "SuiteError",
     "get_suite",
+    "own_suites",
     "parse_suite",
     "read_suite",
+    "register_suite",
     "suite_of_corruptions",
 ]

@@ -22,6 +22,7 @@ _LABEL_SPACES = {
     "imagenet-c": "imagenet-1k",
     "imagenet-c-validation": "imagenet-1k",
     "cifar10-c": "cifar-10",
+    "cifar100-c": "cifar-100",
     "mnist-c": "mnist",
     "mnist-c-extra": "mnist",
 }
