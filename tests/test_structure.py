@@ -33,6 +33,7 @@ LAYERS = (
     ("datasets",),
     ("ops",),
     ("corruptions",),
+    ("shifts",),
     ("conditions",),
     ("suites",),
     ("store",),

@@ -109,7 +109,8 @@ def test_pictures_as_they_are_have_answers_of_their_own(folder: Path) -> None:
     )
     mine = (*TOY, "--suite", "mine.yaml", "--json")
     prepared, left = (json.loads(run(*mine, *more)[1]) for more in ((), ("--prepare", "none")))
-    assert (prepared["suite"], left["suite"]) == ("mine@1", "mine-unprepared@1")
+    named = [one["scores"][0]["suite"] for one in (prepared, left)]
+    assert named == ["mine@1", "mine-unprepared@1"]
     assert not {one["fingerprint"] for one in prepared["results"]} & {
         one["fingerprint"] for one in left["results"]
     }
@@ -146,7 +147,7 @@ def test_the_headline_is_that_of_the_report() -> None:
     told = json.loads(run(*TOY, *FOG, "--json")[1])
     result = CliRunner().invoke(app, ["report", "kept", "--format", "json"])
     (found,) = [one for key, one in json.loads(result.stdout)["results"].items() if "/" not in key]
-    assert told["metrics"]["toy"]["mean_accuracy"]["low"] == pytest.approx(found["acc_low,none"])
+    assert told["scores"][0]["metrics"]["toy"]["mean_accuracy"]["low"] == pytest.approx(found["acc_low,none"])
 
 
 def test_a_log_gets_a_line_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -268,7 +269,7 @@ def test_what_is_missing_is_told_at_once_and_before_the_first_image() -> None:
     code, _, errors = run(*TOY, "--corruption", "fog,frost", "--severity", "1")
     assert code == 2
     assert "the run cannot begin, because 1 thing that it needs is missing" in errors
-    assert "- frost, which the corruption frost needs: frost/frost1.png could not be had" in errors
+    assert "- frost, which the corruption frost needs: frost/frost1.png" in errors
     assert "`beaufort data pull frost` fetches the files" in errors
     assert "beaufort data pull frost --to FOLDER" in errors
     assert not Path("kept").exists()

@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from beaufort.cli import app
-from beaufort.suites import SUITE_NAMES, get_suite
+from beaufort.suites import SHIFT_SUITE_NAMES, SUITE_NAMES, get_suite
 
 RUNNER = CliRunner()
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
@@ -107,9 +107,9 @@ def test_ls_suites() -> None:
     assert lines[0] == ["name", "version", "corruptions × severities", "scale", "baseline", "headline"]
     assert lines[1] == ["imagenet-c", "1", "15 × 5", "imagenet", "alexnet", "mce, relative_mce"]
     assert lines[5] == ["mnist-c", "1", "15 × published", "mnist", "conv1", "mean_accuracy, relative_mce"]
-    assert [line[0] for line in lines[1:]] == list(SUITE_NAMES)
+    assert [line[0] for line in lines[1:]] == [*SUITE_NAMES, *SHIFT_SUITE_NAMES]
 
 
 def test_ls_suites_json() -> None:
     found = json.loads(run("ls", "suites", "--json")[1])
-    assert found == [get_suite(name).as_dict() for name in SUITE_NAMES]
+    assert found == [get_suite(name).as_dict() for name in (*SUITE_NAMES, *SHIFT_SUITE_NAMES)]

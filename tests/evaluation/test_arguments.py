@@ -13,7 +13,6 @@ from beaufort.conditions import Condition
 from beaufort.datasets import from_arrays
 from beaufort.errors import BeaufortError, OptionError
 from beaufort.models import as_model
-from beaufort.results import score
 from beaufort.suites import get_suite, suite_of_corruptions
 from beaufort.testing._contracts import picture
 
@@ -88,8 +87,7 @@ def test_names_of_corruptions(tmp_path: Path) -> None:
     named = [result.condition for result in found.results]
     assert named[:3] == ["data", "data/fog@1", "data/fog@2"]
     assert len(named) == 1 + 4 * 5
-    assert found.answers is not None
-    assert score(found.answers, calibration=False).models[0].metrics["mean_accuracy"].n == 8
+    assert found.scores(calibration=False).models[0].metrics["mean_accuracy"].n == 8
     one = evaluate(MODEL, "fog", (IMAGES, LABELS), tmp_path)
     assert [result.fingerprint for result in one.results] == [r.fingerprint for r in found.results[:6]]
     assert all(result.reused for result in one.results)
@@ -100,7 +98,7 @@ def test_conditions(tmp_path: Path) -> None:
     for asked in (fog, [fog], (fog,)):
         found = evaluate(MODEL, asked, (IMAGES, LABELS), tmp_path)
         assert [result.condition for result in found.results] == ["data/fog@3"]
-        assert found.answers is None
+        assert not found.answers
 
 
 @pytest.mark.parametrize(
@@ -250,7 +248,7 @@ def test_an_item_that_cannot_be_read_is_a_problem(tmp_path: Path) -> None:
         (((IMAGES / 255 - 0.5) / 0.2, LABELS), "a normalization belongs to the model"),
         (Pairs([]), "data must have at least one item"),
         (Pairs([IMAGES[0]]), r"an item of the data must be \(image, label\).*got ndarray as item 0"),
-        ({"a": 1}, "data must be a path"),
+        ({"a": 1}, "data must be one data set, .*got a"),
         (None, "data must be a path .*got an object of type NoneType"),
     ],
 )

@@ -18,6 +18,7 @@ from beaufort.cli import (
     corrupt,
     data,
     demo,
+    frames,
     gallery,
     gate,
     ls,
@@ -151,6 +152,7 @@ app.command()(gallery.gallery)
 app.command()(run.run)
 app.command()(compare.compare)
 app.command()(gate.gate)
+app.command()(frames.frames)
 app.command()(power.power)
 app.command()(validate.validate)
 app.command()(check.check)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -29,17 +29,19 @@ def answers_bar() -> Iterator[Callable[[Progress], None]]:
         yield lambda at: show(at.done, at.total, f"{at.model} {at.condition} {at.accuracy or 0:.1%}")
 
 
-def show_evaluation(evaluation: Evaluation, store: str, data: str, *, as_json: bool) -> None:
+def show_evaluation(
+    evaluation: Evaluation, store: str, data: str | Mapping[str, str], *, as_json: bool
+) -> None:
     """Tell what came of a run, and end with 1 if it had problems."""
-    from beaufort.results import score
-
-    assert evaluation.answers is not None  # conditions that the command line knows are of a suite
-    scores = score(evaluation.answers, calibration=False)
+    parts = evaluation.part_scores(calibration=False)
     if as_json:
-        typer.echo(json.dumps(_as_dict(evaluation, scores), indent=2))
+        typer.echo(json.dumps(_as_dict(evaluation, parts), indent=2))
     else:
-        _show_numbers(evaluation, scores)
-        tell_labels({result.model: result.labels for result in evaluation.results})
+        for scores in parts:
+            _show_numbers(evaluation, scores)
+        datasets = [result.condition.partition("/")[0] for result in evaluation.results]
+        both = zip(evaluation.results, datasets, strict=True)
+        tell_labels({(result.model, dataset): result.labels for result, dataset in both})
         if left_out := max(result.unlabeled for result in evaluation.results):
             typer.echo(f"{counted(left_out, 'image')} without a label left out")
         if evaluation.stop:
@@ -59,17 +61,24 @@ def show_evaluation(evaluation: Evaluation, store: str, data: str, *, as_json: b
         raise typer.Exit(1)
 
 
-def tell_labels(words: Mapping[str, str]) -> None:
-    """What counts as which class, by model."""
+def tell_labels(words: Mapping[tuple[str, str], str]) -> None:
+    """What counts as which class, by model and data set."""
+    several = len({dataset for _, dataset in words}) > 1
     for said in dict.fromkeys(words.values()):
-        models = [printable(model) for model, one in words.items() if one == said]
-        typer.echo(f"{', '.join(models)}: {said}")
+        told = [
+            f"{printable(model)} on {dataset}" if several else printable(model)
+            for (model, dataset), one in words.items()
+            if one == said
+        ]
+        typer.echo(f"{', '.join(told)}: {said}")
 
 
 def _show_numbers(evaluation: Evaluation, scores: Scores) -> None:
     """The headline numbers of each model, with intervals."""
-    reused = sum(result.reused for result in evaluation.results)
-    cells = counted(len(evaluation.results), "condition" if len(scores.models) == 1 else "cell")
+    keys = {cell.fingerprint for row in scores.results.cells.values() for cell in row.values()}
+    results = [result for result in evaluation.results if result.fingerprint in keys]
+    reused = sum(result.reused for result in results)
+    cells = counted(len(results), "condition" if len(scores.models) == 1 else "cell")
     kept = f"{cells}, {reused:,} of them stored before" if reused else cells
     typer.echo(
         f"{scores.suite} on {printable(scores.results.dataset)}: {counted(scores.images, 'image')}, {kept}; "
@@ -83,9 +92,7 @@ def _show_numbers(evaluation: Evaluation, scores: Scores) -> None:
 
 
 def _head(scores: Scores) -> tuple[str, ...]:
-    from beaufort.report._text import metric_title
-
-    names = [metric_title(name, scores.baseline) for name in scores.models[0].metrics]
+    names = [scores.metric_title(name) for name in scores.models[0].metrics]
     return ("model", *names, *(["clean accuracy"] if scores.models[0].clean else []), "most errors under")
 
 
@@ -104,11 +111,12 @@ def _worst(one: ModelScores) -> str:
     return f"{name}: {error:.1%}"
 
 
-def _next(evaluation: Evaluation, store: str, data: str) -> str:
+def _next(evaluation: Evaluation, store: str, data: str | Mapping[str, str]) -> str:
     """What to do with the answers, as commands."""
     place = _quoted(without_secrets(store))
     models = list(dict.fromkeys(result.model for result in evaluation.results))
-    steps = [f"beaufort report {place} --data {_quoted(without_secrets(data))} -o report.html"]
+    shown = f" --data {_quoted(without_secrets(data))}" if isinstance(data, str) else ""
+    steps = [f"beaufort report {place}{shown} -o report.html"]
     if len(models) > 1:
         steps.append(f"beaufort compare {' '.join(map(_quoted, models))} --store {place}")
     steps.append(f"beaufort store ls {place}    (every condition)")
@@ -121,15 +129,22 @@ def _quoted(text: str) -> str:
     return shlex.quote(text)
 
 
-def _as_dict(evaluation: Evaluation, scores: Scores) -> dict[str, Any]:
+def _as_dict(evaluation: Evaluation, parts: Sequence[Scores]) -> dict[str, Any]:
     facts: dict[str, Any] = {
-        "suite": str(scores.suite),
-        "metrics": {
-            one.model: {name: vars(value) for name, value in one.metrics.items()} for one in scores.models
-        },
+        "scores": [
+            {
+                "suite": str(scores.suite),
+                "data": scores.results.dataset,
+                "metrics": {
+                    one.model: {name: vars(value) for name, value in one.metrics.items()}
+                    for one in scores.models
+                },
+            }
+            for scores in parts
+        ],
         "results": [{**vars(result), "accuracy": result.accuracy} for result in evaluation.results],
         "problems": [problem._asdict() for problem in evaluation.problems],
-        "notes": [*evaluation.notes, *scores.notes],
+        "notes": [*evaluation.notes, *(note for scores in parts for note in scores.notes)],
     }
     stop = evaluation.stop
     return facts if stop is None else {**facts, "stop": {**vars(stop), "met": stop.met}}
@@ -139,5 +154,5 @@ def _stopped(stop: Stop) -> str:
     end = "stopped" if stop.met else "ran out of images"
     return (
         f"{end} after {stop.images} of {stop.of} images: the widest headline interval is "
-        f"± {100 * stop.widest:.2f} points, asked for were ± {100 * stop.precision:g}"
+        f"± {100 * stop.widest:.2f} points, asked for were ± {stop.precision:g}"
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -28,6 +29,7 @@ __all__ = [
     "comma_list",
     "complete_corruptions",
     "complete_suites",
+    "data_by_name",
     "seed_models",
     "severity_list",
 ]
@@ -104,6 +106,26 @@ def comma_list(text: str) -> list[str]:
     ['fog', 'snow']
     """
     return [part.strip() for part in text.split(",") if part.strip()]
+
+
+_NAMED = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)=(.+)")
+
+
+def data_by_name(texts: list[str]) -> str | dict[str, str]:
+    """One data set, or several by name.
+
+    >>> data_by_name(["a=photos", "b=cifar10-c:folder"])
+    {'a': 'photos', 'b': 'cifar10-c:folder'}
+    """
+    if len(texts) == 1 and (Path(texts[0]).exists() or not _NAMED.fullmatch(texts[0])):
+        return texts[0]
+    found: dict[str, str] = {}
+    for text in texts:
+        match = _NAMED.fullmatch(text)
+        if match is None or match[1] in found:
+            raise OptionError(f"several data sets must be given as NAME=PATH, each once, got {text!r}")
+        found[match[1]] = match[2]
+    return found
 
 
 def severity_list(text: str) -> list[int]:

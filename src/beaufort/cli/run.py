@@ -19,6 +19,7 @@ from beaufort.cli._options import (
     comma_list,
     complete_corruptions,
     complete_suites,
+    data_by_name,
     severity_list,
 )
 from beaufort.errors import OptionError
@@ -34,7 +35,13 @@ def run(
     model: Annotated[
         list[str], typer.Option(help="As `beaufort ls models` shows; give it again for more models.")
     ],
-    data: Annotated[str, typer.Option(help="A path, kind:path, or a name of `beaufort ls datasets`.")],
+    data: Annotated[
+        list[str],
+        typer.Option(
+            help="A path, kind:path, or a name of `beaufort ls datasets`; for a suite of several data sets "
+            "NAME=PATH, once for each."
+        ),
+    ],
     *,
     suite: Annotated[
         str | None,
@@ -57,6 +64,10 @@ def run(
         typer.Option(
             metavar="none", help="none: take pictures as they are, instead of bringing them to size."
         ),
+    ] = None,
+    clean: Annotated[
+        str | None,
+        typer.Option(help="The clean images that stored pictures, as cifar10-c:PATH, are made from."),
     ] = None,
     store: Annotated[str, typer.Option(help="Folder or URL that keeps the answers.")] = "results",
     options: Annotated[
@@ -125,11 +136,13 @@ def run(
     given.update(
         {key: value for key, value in (("device", device), ("classes", classes)) if value is not None}
     )
+    given_data = data_by_name(data)
     asked: dict[str, Any] = {
         "models": [LazyModel(text, given) for text in model],
         "suite": _suite(suite, corruption, severity),
-        "data": data,
+        "data": given_data,
         "store": store,
+        "clean": clean,
         "limit": limit,
         "first": first,
         "prepare": prepare,
@@ -139,10 +152,9 @@ def run(
         "seed": seed,
         "keep_logits": keep_logits,
         "strict": strict,
-        "precision": None if precision is None else precision / 100,
     }
     if dry_run:
-        _show_plan(plan(**asked), as_json)
+        _show_plan(plan(**asked, shuffled=precision is not None), as_json)
         return
     with answers_bar() as progress:
         evaluation = evaluate(
@@ -150,9 +162,10 @@ def run(
             jobs=jobs,
             processes=processes,
             batch_size=_batch_size(batch_size),
+            precision=precision,
             progress=progress,
         )
-    show_evaluation(evaluation, store, data, as_json=as_json)
+    show_evaluation(evaluation, store, given_data, as_json=as_json)
 
 
 def _suite(suite: str | None, corruption: str | None, severity: str | None) -> str | Suite:
@@ -187,14 +200,15 @@ def _show_plan(plan: Plan, as_json: bool) -> None:
     from beaufort.evaluation import cost, notes_on
 
     seconds = cost(plan)
+    images = sum({work.condition.dataset: work.setup.count for work in plan.works}.values())
     facts = {
         "cells": len(plan.works),
         "stored": plan.reused,
-        "images": plan.setup.count,
+        "images": images,
         "answers": plan.images,
         "seconds": round(seconds, 1),
         "labels": {work.model.spec.name: str(work.space) for work in plan.works},
-        "notes": list(notes_on(plan.setup)),
+        "notes": list(notes_on(plan)),
     }
     if as_json:
         typer.echo(json.dumps(facts, indent=2))
@@ -203,9 +217,9 @@ def _show_plan(plan: Plan, as_json: bool) -> None:
     conditions = {str(work.condition) for work in plan.works}
     typer.echo(
         f"{counted(len(models), 'model')} × {counted(len(conditions), 'condition')} × "
-        f"{counted(plan.setup.count, 'image')}: {counted(len(plan.works), 'cell')}, {plan.reused:,} of them "
+        f"{counted(images, 'image')}: {counted(len(plan.works), 'cell')}, {plan.reused:,} of them "
         f"stored. {counted(plan.images, 'answer')} to go, about {duration(seconds)} on this machine."
     )
-    tell_labels({work.model.spec.name: str(work.space) for work in plan.works})
-    for note in notes_on(plan.setup):
+    tell_labels({(work.model.spec.name, work.condition.dataset): str(work.space) for work in plan.works})
+    for note in notes_on(plan):
         typer.echo(f"note: {printable(note)}", err=True)

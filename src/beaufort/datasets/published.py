@@ -26,10 +26,11 @@ _SEVERITIES = 5
     "folders corruption/severity/class with pictures",
     lambda path: any(_folders(path / sub / severity) for sub in _folders(path) for severity in "12345"),
 )
+@reader("tiny-imagenet-c", "the same", lambda path: False)  # noqa: ARG005
 def open_imagenet_c(location: str, part: str) -> Dataset:
     """One corruption at one severity; ids are `class/file`."""
     name, severity = corruption_and_severity("imagenet-c", location, part)
-    cell = Path(location) / name / str(severity)
+    cell = _cell(Path(location), name, severity)
     if not cell.is_dir():
         raise OptionError(
             f"{cell} does not exist; {location} has {', '.join(_folders(Path(location))) or 'no folders'}"
@@ -89,6 +90,15 @@ def open_mnist_c(location: str, part: str) -> Dataset:
     return Dataset(
         f"{Path(location).name}#{part}", numbered(labels, at_least=10), RowIds(split, count), labels, pixels
     )
+
+
+def _cell(root: Path, name: str, severity: int) -> Path:
+    """The folder of a corruption and severity, also where the published groups (`noise`) are folders, too."""
+    cell = root / name / str(severity)
+    if cell.is_dir():
+        return cell
+    grouped = [root / group / name / str(severity) for group in _folders(root)]
+    return next((folder for folder in grouped if folder.is_dir()), cell)
 
 
 def _folders(path: Path) -> list[str]:

@@ -17,14 +17,12 @@ from beaufort.evaluation.objects import dataset_of_items, dataset_of_pair
 from beaufort.models import Model, as_model
 from beaufort.suites import SUITE_NAMES, Suite, get_suite, own_suites, suite_of_corruptions
 
-__all__ = ["Conditions", "Data", "Models", "find_dataset", "find_models", "find_suite"]
+__all__ = ["Conditions", "Models", "find_dataset", "find_models", "find_suite"]
 
 Models: TypeAlias = Any
 """A model, or a list of them: texts for `load_model`, `Model`s, torch modules, functions."""
 Conditions: TypeAlias = str | Path | Suite | Condition | Sequence[Condition] | Sequence[str]
 """A suite, its name or file; a list of conditions, or of names of corruptions."""
-Data: TypeAlias = Any
-"""A `Dataset`, a text for `open_dataset`, `(images, labels)`, a torch `Dataset` or `DataLoader`."""
 
 _MODEL = (
     "a model must be a text as in `beaufort ls models`, a Model, a torch module, or a function from uint8 "
@@ -66,8 +64,26 @@ def _model(model: Any) -> LazyModel:
     return LazyModel.of(as_model(model))
 
 
-def find_suite(suite: Conditions) -> Suite | list[Condition]:
-    """A suite, or a list of conditions that are of none."""
+def find_suite(suite: Conditions, prepare: str | None = None) -> Suite | list[Condition]:
+    """A suite, or a list of conditions that are of none.
+
+    Args:
+        suite: as `evaluate` takes it.
+        prepare: `none` for the same with pictures that are left as they are.
+    """
+    found = _suite(suite)
+    if prepare is None:
+        return found
+    if prepare != "none":
+        raise OptionError(f"prepare must be 'none', or not be given, got {prepare!r:.60}")
+    if not isinstance(found, Suite):
+        return found
+    if found.parts:
+        raise OptionError(f"prepare must not be given with a suite of several data sets, got it with {found}")
+    return found.unprepared()
+
+
+def _suite(suite: Conditions) -> Suite | list[Condition]:
     if isinstance(suite, Suite):
         return suite
     if isinstance(suite, str) and members_of(suite) and suite not in (*SUITE_NAMES, *own_suites):
@@ -84,7 +100,7 @@ def find_suite(suite: Conditions) -> Suite | list[Condition]:
     raise OptionError(f"{_SUITE}; got {_described(suite)}")
 
 
-def find_dataset(data: Data, *, strict: bool = False) -> Dataset:
+def find_dataset(data: Any, *, strict: bool = False) -> Dataset:
     """The data set that is meant."""
     if isinstance(data, Dataset):
         return data

@@ -53,8 +53,8 @@ class Keeper:
         self._recorded: Future[None] | None = None
         self.notes: list[str] = []
         """What could not be done to the store and changes no result."""
-        self.unread: set[str] = set()
-        """Ids of images without an answer, as far as `counts` had to read them from the store."""
+        self.unread: set[tuple[int, str]] = set()
+        """Images without an answer, by setup and id, as far as `counts` had to read them from the store."""
 
     def __enter__(self) -> Self:
         return self
@@ -91,7 +91,7 @@ class Keeper:
         while len(self._waiting) > most or (self._waiting and self._waiting[0].done()):
             self._waiting.popleft().result()
 
-    def counts(self, count: int) -> list[Counts]:
+    def counts(self, first: int | None = None) -> list[Counts]:
         """What the first so many images of each work add up to; the pieces of a cell are put together."""
         self.flush()
         listing = self._store.listing()
@@ -99,8 +99,9 @@ class Keeper:
         if scattered:
             list(self._pool.map(lambda cell: self._gather(cell, listing), scattered))
             listing = self._store.listing()
+        numbered = list(enumerate(self._works))
         return list(
-            self._pool.map(lambda number: self._count(number, count, listing), range(len(self._works)))
+            self._pool.map(lambda one: self._count(one[0], first or one[1].setup.count, listing), numbered)
         )
 
     def _write(self, number: int, start: int, table: pa.Table, provenance: Mapping[str, Any]) -> None:
@@ -140,7 +141,8 @@ class Keeper:
                 "same command makes what is missing"
             )
         with self._lock:
-            self.unread.update(map(str, table.filter(table["top"].is_null())["id"].to_pylist()))
+            lost = table.filter(table["top"].is_null())["id"].to_pylist()
+            self.unread.update((work.place, str(id)) for id in lost)
         return _counts(table)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from beaufort.errors import BeaufortError
-from beaufort.evaluation.planning import Setup
+from beaufort.evaluation.planning import Plan, Setup
 from beaufort.words import counted
 
 __all__ = ["notes_on"]
@@ -16,8 +16,13 @@ _LOOKED_AT = 9
 """Pictures whose size is looked at."""
 
 
-def notes_on(setup: Setup) -> Iterator[str]:
+def notes_on(plan: Plan) -> tuple[str, ...]:
     """Which images were taken, if not all, what was left out, and what is done to small ones."""
+    notes = (note for setup in plan.setups for note in _notes(setup))
+    return tuple(dict.fromkeys([*notes, *_no_clean(plan)]))
+
+
+def _notes(setup: Setup) -> Iterator[str]:
     dataset = setup.dataset
     if dataset.spread:
         yield (
@@ -56,3 +61,14 @@ def _sizes(setup: Setup) -> Iterator[tuple[int, int]]:
         except BeaufortError:
             continue
         yield height, width
+
+
+def _no_clean(planned: Plan) -> Iterator[str]:
+    """That clean images of the suite were not there."""
+    suite = planned.suite
+    if suite is None or suite.parts or not suite.clean or any(work.condition.clean for work in planned.works):
+        return
+    yield (
+        "the stored pictures come without clean ones, so there is no clean accuracy; `clean` (--clean) gives "
+        f"those of {suite.dataset}"
+    )

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from beaufort.catalog import entries, pull
+from beaufort.conditions import Condition
 from beaufort.corruptions import corruptions
 from beaufort.errors import AssetError, BeaufortError, MissingExtraError
 from beaufort.evaluation.planning import Plan
@@ -53,9 +54,9 @@ class Needs:
             self.wanted.update({one.name: None for one in entries.values() if asset and asset in one.files})
             return None
 
-    def files(self, names: Iterable[str | None]) -> None:
+    def files(self, conditions: Iterable[Condition]) -> None:
         """Fetch what corruptions need."""
-        for name in dict.fromkeys(names):
+        for name in dict.fromkeys(condition.corruption for condition in conditions):
             for entry in () if name is None else corruptions[name].files:
                 self.get(f"{entry}, which the corruption {name} needs", lambda entry=entry: pull(entry))  # type: ignore[misc]
 

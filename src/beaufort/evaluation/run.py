@@ -10,30 +10,35 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from beaufort.conditions import Condition
-from beaufort.datasets import Dataset, Problem
+from beaufort.datasets import Problem
 from beaufort.errors import OptionError
-from beaufort.evaluation.answers import answers_of
-from beaufort.evaluation.arguments import Conditions, Data, Models, find_dataset, find_models, find_suite
+from beaufort.evaluation._memory import memory_store
+from beaufort.evaluation._notebook import evaluation_frame, evaluation_html
+from beaufort.evaluation._results import common_outputs, plan_results, stored_in
+from beaufort.evaluation.arguments import Conditions, Models, find_models, find_suite
 from beaufort.evaluation.engines import Engine, Local, Processes
+from beaufort.evaluation.groups import Choice, Data, Source, find_groups
 from beaufort.evaluation.keeper import Counts, Keeper
 from beaufort.evaluation.notes import notes_on
-from beaufort.evaluation.planning import Labels, Plan, Setup, Work, make_plan
+from beaufort.evaluation.planning import Labels, Plan, Work, make_plan
 from beaufort.evaluation.precision import Stop, run_until
 from beaufort.evaluation.preflight import Needs
 from beaufort.evaluation.provenance import provenance
 from beaufort.evaluation.schedule import Progress, Run, inside
 from beaufort.evaluation.work import Job
 from beaufort.labels import Truths, read_truths
-from beaufort.results import Results
+from beaufort.results import Results, Scores, score
 from beaufort.store import FileStore, Store
 from beaufort.suites import Suite
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["Evaluation", "Result", "evaluate", "plan"]
 
@@ -72,8 +77,30 @@ class Evaluation:
     """Where a run with a precision ended."""
     notes: tuple[str, ...] = ()
     """What else a reader should know: corruptions that the device cannot make, say."""
-    answers: Results | None = field(default=None, repr=False, compare=False)
-    """What `beaufort.results.score` makes numbers of; None if the conditions are of no suite."""
+    store: Store | None = field(default=None, repr=False, compare=False)
+    """Where the answers are; in memory if no store was named."""
+    answers: tuple[Results, ...] = field(default=(), repr=False, compare=False)
+    """Which answers they are, for each data set of the suite; none without a suite."""
+
+    def scores(self, **options: Any) -> Scores:
+        """The suite's numbers with their intervals; the options are those of `beaufort.results.score`."""
+        found = self.part_scores(**options)
+        if len(found) > 1:
+            raise OptionError(f"scores() is for a suite of one data set, got {len(found)}; use part_scores()")
+        return found[0]
+
+    def part_scores(self, **options: Any) -> tuple[Scores, ...]:
+        """As `scores`, for each data set of a suite of several."""
+        if not self.answers or self.store is None:
+            raise OptionError("scores need a suite: it says which numbers are wanted; evaluate with one")
+        return tuple(score(stored_in(one, self.store), **options) for one in self.answers)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """A data frame with a row for each model and condition; `scores().to_pandas()` has every number."""
+        return evaluation_frame(self)
+
+    def _repr_html_(self) -> str:
+        return evaluation_html(self)
 
 
 def plan(
@@ -82,6 +109,7 @@ def plan(
     data: Data,
     store: str | Path | Store,
     *,
+    clean: Source | None = None,
     limit: int | None = None,
     first: int | None = None,
     prepare: str | None = None,
@@ -91,72 +119,34 @@ def plan(
     seed: int = 0,
     keep_logits: bool = False,
     strict: bool = False,
-    precision: float | None = None,
+    shuffled: bool = False,
 ) -> Plan:
-    """What `evaluate` would do with the same arguments; what that needs is looked for, and fetched."""
-    found = _prepared(find_suite(suite), prepare)
+    """What `evaluate` would do with the same arguments; `shuffled` is what it does with a precision.
+
+    What a run needs is looked for, and fetched from the catalog; a `NotReadyError` tells of all that is
+    missing.
+    """
+    found = find_suite(suite, prepare)
+    named = found if isinstance(found, Suite) else None
+    if labels is not None and named is not None and named.parts:
+        raise OptionError(f"labels must be said in the suite, part by part: {named} has several data sets")
     lazy = find_models(models)
+    sets = read_truths(truths) if isinstance(truths, str | os.PathLike) else truths
+    choice = Choice(limit, first, seed, strict, shuffled, sets)
     needs = Needs()
-    dataset = needs.get("the data", lambda: find_dataset(data, strict=strict))
-    setup = (
-        None
-        if dataset is None
-        else _setup(found, dataset, limit, first, truths, seed, shuffled=precision is not None)
-    )
+    groups = needs.get("the data", lambda: find_groups(found, data, clean, choice))
     for model in lazy:  # after all that could be a slip of the pen: some take minutes to load
         needs.get(f"the model {model.text}", lambda model=model: model.spec)  # type: ignore[misc]
-    if setup is None or needs.missing:
-        needs.files(found.corruptions if isinstance(found, Suite) else [one.corruption for one in found])
+    if groups is None or needs.missing:
+        needs.files(found.conditions() if isinstance(found, Suite) else found)
         needs.check()
-    assert setup is not None
-    conditions = found.conditions(setup.dataset.name) if isinstance(found, Suite) else found
+    assert groups is not None
     kept = _store(store)
-    planned = make_plan(lazy, conditions, setup, kept, labels, convention)
-    needs.files(work.condition.corruption for work in planned.works if work.gaps)
+    planned = make_plan(lazy, groups, kept, labels, convention, named)
+    needs.files(work.condition for work in planned.works if work.gaps and not work.setup.stored)
     needs.room(planned, kept, keep_logits=keep_logits)
     needs.check()
     return planned
-
-
-def _prepared(suite: Suite | list[Condition], prepare: str | None) -> Suite | list[Condition]:
-    """The suite, or the same for pictures that are left as they are."""
-    if prepare not in (None, "none"):
-        raise OptionError(f"prepare must be 'none', or not be given, got {prepare!r:.60}")
-    return suite.unprepared() if prepare == "none" and isinstance(suite, Suite) else suite
-
-
-def _setup(
-    suite: Suite | list[Condition],
-    dataset: Dataset,
-    limit: int | None,
-    first: int | None,
-    truths: str | Path | Truths | None,
-    seed: int,
-    *,
-    shuffled: bool,
-) -> Setup:
-    if shuffled and dataset.order is None:
-        dataset = dataset.shuffled(seed)
-    dataset, count = _limited(dataset, limit, first, seed)
-    sets = read_truths(truths) if isinstance(truths, str | os.PathLike) else truths
-    if isinstance(suite, Suite):
-        return Setup(dataset, count, suite.prepare, suite.scale, seed, suite, sets)
-    return Setup(dataset, count, (), "auto", seed, None, sets)
-
-
-def _limited(dataset: Dataset, limit: int | None, first: int | None, seed: int) -> tuple[Dataset, int]:
-    """The data set in the order in which its images are shown, and how many of them are."""
-    if limit is not None and first is not None:
-        raise OptionError(f"limit and first must not both be given, got {limit} and {first}")
-    wanted = first if limit is None else limit
-    count = len(dataset) if wanted is None else min(wanted, len(dataset))
-    if count < 1:
-        raise OptionError(
-            f"expected at least one image, got {len(dataset)} in {dataset.name} with a limit of {wanted}"
-        )
-    if limit is not None and dataset.order is None and count < len(dataset):
-        dataset = dataset.spread_out(seed)
-    return dataset, count
 
 
 def _store(store: str | Path | Store) -> Store:
@@ -167,8 +157,9 @@ def evaluate(
     models: Models,
     suite: Conditions,
     data: Data,
-    store: str | Path | Store,
+    store: str | Path | Store | None = None,
     *,
+    clean: Source | None = None,
     limit: int | None = None,
     first: int | None = None,
     prepare: str | None = None,
@@ -193,9 +184,12 @@ def evaluate(
         suite: a suite, its name or file; a list of conditions; or a list of names of corruptions, each of
             which then comes at all five severities, beside the clean images.
         data: a text for `open_dataset`, a `Dataset`, `(images, labels)` as arrays or tensors, or a torch
-            `Dataset` or `DataLoader`, whose items are shown in their own order. Images are uint8, or floats
-            from 0 to 1.
-        store: a folder or URL that keeps the answers, or any `Store`.
+            `Dataset` or `DataLoader`, whose items are shown in their own order; images are uint8, or floats
+            from 0 to 1. For a suite of several, one for each of its data sets by name. A published C-set as
+            a whole, `cifar10-c:FOLDER`, is shown as it is stored.
+        store: a folder or URL that keeps the answers, or any `Store`; in memory, for as long as the
+            result is kept, if None.
+        clean: the clean images that stored pictures were made from, if a suite's clean condition is wanted.
         limit: only so many images, spread over the classes: they take turns, and which of a class's images
             come is seeded with `seed`.
         first: only the first so many images of the data set.
@@ -212,19 +206,20 @@ def evaluate(
         seed: of everything that is random.
         keep_logits: keep all logits, not only the five best classes.
         strict: stop at the first image that cannot be read, instead of telling of it at the end.
-        precision: stop when every headline interval is narrower than ± this share (0.01: one point); the
-            images then come in a random order, seeded with `seed`.
+        precision: stop when every headline interval is narrower than ± so many points (1.0: ± 1 %), as
+            `--precision`; the images then come in a random order, seeded with `seed`.
         baseline: what mCE divides by when a precision is asked for; the suite's own if None.
         progress: called after every batch.
     """
     if processes is not None and processes < 1:
         raise OptionError(f"processes must be a positive integer, got {processes!r}")
-    kept = _store(store)
+    kept = memory_store() if store is None else _store(store)
     planned = plan(
         models,
         suite,
         data,
         kept,
+        clean=clean,
         limit=limit,
         first=first,
         prepare=prepare,
@@ -234,15 +229,17 @@ def evaluate(
         seed=seed,
         keep_logits=keep_logits,
         strict=strict,
-        precision=precision,
+        shuffled=precision is not None,
     )
+    if precision is not None and len(planned.setups) > 1:
+        raise OptionError("precision must be asked for on one data set, got several; leave it out")
     origin = provenance()
-    spaces = {work.model: work.space for work in planned.works if work.gaps}
-    todo = list(spaces)
+    todo = list(dict.fromkeys(work.model for work in planned.works if work.gaps))
+    spaces = {(work.place, work.model): work.space for work in planned.works}
     job = Job(
-        planned.setup,
+        planned.setups,
         tuple(todo),
-        tuple(spaces.values()),
+        tuple(tuple(spaces[place, model] for model in todo) for place in range(len(planned.setups))),
         tuple(dict.fromkeys(work.condition for work in planned.works if work.gaps)),
         jobs or max(1, (os.cpu_count() or 2) - 1),
         batch_size,
@@ -253,44 +250,60 @@ def evaluate(
             model.let_go()
     engine: Engine = Local(job) if processes is None or not todo else Processes(job, processes)
     with engine, Keeper(kept, planned.works, planned.listing) as keeper:
-        record = (
-            None if planned.setup.suite is None else partial(_record, planned, planned.setup.suite, origin)
-        )
+        record = None if planned.suite is None else partial(_record, planned, planned.suite, origin)
         run = Run(planned, engine, keeper, todo, origin, processes or 1, progress, record)
         stop = None
         if precision is None:
-            run.show(0, planned.setup.count)
+            run.show()
         else:
             stop = run_until(planned, kept, precision, baseline, run.show)
         if record is not None:
             keeper.record(record, needed=planned.images > 0)  # also if there was nothing to do
-        shown = planned.setup.count if stop is None else stop.images
-        counts = keeper.counts(shown)
+        counts = keeper.counts(None if stop is None else stop.images)
     results = (_result(work, each, stop) for work, each in zip(planned.works, counts, strict=True))
     problems = run.sorted_problems(keeper.unread)
-    notes = (*notes_on(planned.setup), *run.notes, *keeper.notes)
-    return Evaluation(tuple(results), problems, stop, notes, answers_of(planned, kept, shown))
+    notes = (*notes_on(planned), *run.notes, *keeper.notes)
+    answers = tuple(_answers(planned, None if stop is None else stop.images, origin))
+    return Evaluation(tuple(results), problems, stop, notes, kept, answers)
+
+
+def _answers(planned: Plan, shown: int | None, origin: dict[str, Any]) -> Iterator[Results]:
+    """The answers to each data set; stored pictures are one, though every condition has images of its own."""
+    suites = {id(setup.suite): setup for setup in planned.setups if setup.suite is not None}
+    for setup in suites.values():
+        works = [work for work in planned.works if work.setup.suite is setup.suite]
+        yield plan_results(works, setup.count if shown is None else shown, (origin,))
 
 
 def _record(planned: Plan, suite: Suite, origin: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """What a run is asked for, and what else a reader of its results wants to know."""
-    setup = planned.setup
     models = {work.cell.model["name"]: work.cell.model for work in planned.works}
-    facts: dict[str, Any] = {
-        "suite": suite.as_dict(),
-        "data": planned.works[0].cell.data,
-        "seed": setup.seed,
-        "models": list(models.values()),
+    facts: dict[str, Any] = {"suite": suite.as_dict()}
+    asked = {"seed": planned.setup.seed, "models": list(models.values())}
+    if not suite.parts:
+        some, notes = _record_of(planned.works)
+        return {**facts, **some, **asked}, {**notes, **origin}
+    each = [_record_of([work for work in planned.works if work.setup.suite is part]) for part in suite.parts]
+    return {**facts, "parts": [some for some, _ in each], **asked}, {
+        "shown": [notes for _, notes in each],
+        **origin,
     }
-    scored = {key: value for work in planned.works for key, value in work.cell.data.get("labels", {}).items()}
+
+
+def _record_of(works: Sequence[Work]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The same for works on the same images."""
+    setup = works[0].setup
+    facts: dict[str, Any] = {"data": works[0].cell.data}
+    scored = {key: value for work in works for key, value in work.cell.data.get("labels", {}).items()}
     if scored:
         facts["data"] = {key: value for key, value in facts["data"].items() if key != "labels"}
         facts["labels"] = {key: scored[key] for key in ("convention", "truths") if key in scored}
+    if setup.stored:
+        facts["stored"] = {work.condition.done: work.cell.condition["stored"] for work in works}
     notes: dict[str, Any] = {"images": setup.count, "classes": list(setup.dataset.classes)}
-    outputs = {work.model.spec.classes for work in planned.works}
-    if len(outputs) == 1 and None not in outputs:  # models that choose from different classes say nothing
-        notes["outputs"] = outputs.pop()
-    return facts, {**notes, **origin}
+    if (outputs := common_outputs(works)) is not None:
+        notes["outputs"] = outputs
+    return facts, notes
 
 
 def _result(work: Work, counts: Counts, stop: Stop | None) -> Result:

@@ -9,6 +9,7 @@ from beaufort.suites._corruptions import suite_of_corruptions
 from beaufort.suites._mistakes import Mistake, SuiteError
 from beaufort.suites._pictures import Pictures
 from beaufort.suites._read import (
+    SHIFT_SUITE_NAMES,
     SUITE_NAMES,
     get_suite,
     own_suites,
@@ -21,6 +22,7 @@ from beaufort.suites._suite import METRICS, Suite
 
 __all__ = [
     "METRICS",
+    "SHIFT_SUITE_NAMES",
     "SUITE_NAMES",
     "Mistake",
     "Pictures",
