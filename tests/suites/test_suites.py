@@ -41,6 +41,7 @@ DIGESTS = {
     "mnist-c@1": "a87ae482bc757a53eb646b98d8c5328bc98e1eb119c08145632edf9f78274fbb",
     "mnist-c-extra@1": "8aa4cbcf63592adb581b120dc725ba0afab04383df00a7d5b9303f7db2b9a6e0",
     "testbed-pgd@1": "1825359a63ca054a851444c38ce72bfe20eb5696d179e6ca5fc64ae26e7ab1da",
+    "photos@1": "a74127f11896e28f0a72f8f1e11bd4f293d8b6b4796a8071c2aa486c8a2646a1",
 }
 
 SHIFT_DIGESTS = {
@@ -76,6 +77,15 @@ FACTS = {
     "mnist-c": ("mnist-c", "mnist-test", "mnist", 16, "conv1", ("mean_accuracy", "relative_mce")),
     "mnist-c-extra": ("mnist-c-extra", "mnist-test", "mnist", 17, None, ("mean_accuracy",)),
 }
+
+
+def test_photos_of_ones_own() -> None:
+    """Nobody published it: every size, every class, no baseline, and nothing of a picture is cut off."""
+    suite = get_suite("photos")
+    assert list(suite.corruptions) == get_corruption_names("common")
+    assert (suite.scale, suite.baseline, suite.metrics) == ("relative", None, ("mean_accuracy",))
+    assert (suite.label_space, [str(step) for step in suite.prepare]) == (None, ["resize 256"])
+    assert len(suite.conditions("mine")) == 76
 
 
 @pytest.mark.parametrize("suite_name", FACTS)
