@@ -84,7 +84,7 @@ def test_failures_are_told_at_the_end(source: Path, tmp_path: Path) -> None:
     (source / "notes.txt").touch()
     code, out, errors = run("corrupt", source, tmp_path / "out", *FAST)
     assert code == 1
-    assert out.endswith("1 other files left alone, 1 failure\n")
+    assert out.endswith("1 other file left alone, 1 failure\n")
     assert errors == "failed: empty.png: the file is empty (0 bytes)\n"
 
 
