@@ -163,7 +163,7 @@ def test_commands_are_taken_as_written(page: Path) -> None:
     "line", ["run --modell x --suite s --data d", "frobnicate", "ls suites --nope", "compare"]
 )
 def test_a_wrong_command_is_found(line: str) -> None:
-    with pytest.raises(Exception, match="(?i)no such|missing"):
+    with pytest.raises(Exception, match=r"(?i)no such|missing"):
         parse(line.split())
 
 
