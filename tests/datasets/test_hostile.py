@@ -157,7 +157,7 @@ def test_pictures_of_arrays_have_the_limits_of_files(tmp_path: Path) -> None:
     np.savez_compressed(
         tmp_path / "a.npz", images=np.zeros((1, MAX_SIDE + 1, 1), np.uint8), labels=np.zeros(1, np.int64)
     )
-    with pytest.raises(ImageFileError, match="in a row or column"):
+    with pytest.raises(ImageFileError, match="on a side"):
         open_dataset(tmp_path / "a.npz")
 
 

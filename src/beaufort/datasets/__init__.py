@@ -8,10 +8,12 @@ from beaufort.datasets import (  # noqa: F401
     arrays,
     cifar,
     folder,
+    frames,
     huggingface,
     imagenet_val,
     labels_csv,
     mnist,
+    natural,
     published,
     shards,
 )

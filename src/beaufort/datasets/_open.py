@@ -13,7 +13,7 @@ from beaufort.datasets._unknown import NAMES, unknown_kind, unknown_name
 from beaufort.errors import BeaufortError, ImageFileError, OptionError
 from beaufort.labels import class_names
 
-__all__ = ["kind_of", "open_dataset"]
+__all__ = ["kind_of", "named", "open_dataset", "parse_spec"]
 
 _TRIED = (
     "mnist",
@@ -79,24 +79,32 @@ def _from_catalog(name: str) -> Dataset:
     return replace(found, classes=class_names(entry.label_space)) if entry.label_space else found
 
 
-def _from_path(spec: str) -> Dataset:
+def parse_spec(spec: str) -> tuple[Reader | None, str, str]:
+    """What a text stands for: the reader, where it is, and the part; no reader if it is a name or nothing."""
     kind, colon, rest = spec.partition(":")
     if colon and kind in readers:
-        return _named(readers[kind], *_split(rest))
+        return readers[kind], *_split(rest)
     location, part = _split(spec)
-    path = Path(location)
-    found = _find_reader(path)
+    if spec in entries or not (_exists(location) or ("{" in location and location.endswith(".tar"))):
+        return None, location, part
+    found = _find_reader(Path(location))
     if found is None:
-        raise OptionError(unknown_kind(path) if _exists(location) else unknown_name(spec, _opening()))
-    return _named(found, location, part)
+        raise OptionError(unknown_kind(Path(location)))
+    return found, location, part
 
 
-def _named(reader: Reader, location: str, part: str) -> Dataset:
-    """Open it, with a name that can stand in a condition and be a file's: `imagenet-c-fog-3`."""
-    found = reader.open(location, part)
+def _from_path(spec: str) -> Dataset:
+    reader, location, part = parse_spec(spec)
+    if reader is None:
+        raise OptionError(unknown_name(spec, _opening()))
+    return replace(reader.open(location, part), name=named(reader, location, part))
+
+
+def named(reader: Reader, location: str, part: str) -> str:
+    """A name that can stand in a condition and be a file's: `imagenet-c-fog-3`."""
     stem = Path(location).resolve().name.partition(".tar")[0] if _exists(location) else location
     name = re.sub(r"[^A-Za-z0-9._]+", "-", f"{stem}-{part}" if part else stem).strip("-._")
-    return replace(found, name=name or reader.kind)
+    return name or reader.kind
 
 
 def _split(text: str) -> tuple[str, str]:

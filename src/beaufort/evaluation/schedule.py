@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +21,10 @@ __all__ = ["Progress", "Run", "inside"]
 
 _UNITS_A_PROCESS = 4
 """At least so many, if conditions allow: who is done early takes more of them."""
+
+_READ_NOW = (
+    "it can be read now, but could not when it was evaluated, and has no answer; a new store asks for one"
+)
 
 
 @dataclass(frozen=True)
@@ -63,9 +67,12 @@ class Run:
         self.done = 0
         self.right: dict[int, tuple[int, int]] = {}
 
-    def show(self, first: int, behind: int) -> None:
+    def show(self, first: int = 0, behind: int | None = None) -> None:
         """Show the images from the first to the one before `behind`, and have the answers stored."""
-        with closing(self.engine.work(list(self.units(first, behind)))) as messages:
+        setups = self.plan.setups
+        ends = [setup.count if behind is None else behind for setup in setups]
+        units = [unit for place, end in enumerate(ends) for unit in self.units(place, first, end)]
+        with closing(self.engine.work(units)) as messages:
             for message in messages:
                 self.take(message)
         self.keeper.flush()
@@ -83,22 +90,24 @@ class Run:
             case Problem():
                 self.problems.add(message)
 
-    def units(self, first: int, behind: int) -> Iterator[Unit]:
+    def units(self, setup: int, first: int, behind: int) -> Iterator[Unit]:
         """A block each; where blocks are few, processes share the conditions of one."""
         edges = range(first - first % BLOCK, behind, BLOCK)
         spans = [(max(edge, first), min(edge + BLOCK, behind)) for edge in edges]
-        blocks = [(span, parts) for span in spans if (parts := self.parts(*span))]
+        blocks = [(span, parts) for span in spans if (parts := self.parts(setup, *span))]
         wanted = _UNITS_A_PROCESS * self.processes if self.processes > 1 else 1
         shares = math.ceil(wanted / max(1, len(blocks)))
         for span, parts in blocks:
             step = math.ceil(len(parts) / shares)
             for start in range(0, len(parts), step):
-                yield Unit(span, tuple(parts[start : start + step]))
+                yield Unit(span, tuple(parts[start : start + step]), setup)
 
-    def parts(self, start: int, stop: int) -> list[UnitPart]:
+    def parts(self, setup: int, start: int, stop: int) -> list[UnitPart]:
         """What is missing of a block, for all models together where they lack the same."""
         wanted: dict[tuple[Condition, Range], list[tuple[int, int]]] = {}
         for number, work in enumerate(self.plan.works):
+            if work.place != setup:
+                continue
             for span in inside(work.gaps, start, stop):
                 wanted.setdefault((work.condition, span), []).append((number, self.numbers[work.model]))
         return [UnitPart(condition, span, tuple(works)) for (condition, span), works in wanted.items()]
@@ -114,12 +123,26 @@ class Run:
         accuracy = right / seen if seen else None
         self.progress(Progress(self.done, self.plan.images, name, condition, accuracy))
 
-    def sorted_problems(self) -> tuple[Problem, ...]:
-        """Each once, in the order of the data set."""
-        if not self.problems:
+    def sorted_problems(self, unread: Collection[tuple[int, str]] = ()) -> tuple[Problem, ...]:
+        """Each once, in the order of the data set.
+
+        Args:
+            unread: setups and ids of images that an earlier run could not read; they are looked at again to
+                say why.
+        """
+        found = set(self.problems)
+        told = {problem.id for problem in found}
+        for number in {number for number, id in unread if id not in told}:
+            setup = self.plan.setups[number]
+            rows = {id: row for row, id in enumerate(setup.dataset.ids)}
+            for id in (id for other, id in unread if other == number and id not in told):
+                again = setup.pictures(rows[id])
+                found.add(again if isinstance(again, Problem) else Problem(id, _READ_NOW))
+        if not found:
             return ()
-        place = {id: place for place, id in enumerate(self.plan.setup.dataset.ids)}
-        return tuple(sorted(self.problems, key=lambda problem: place[problem.id]))
+        ids = dict.fromkeys(id for setup in self.plan.setups for id in setup.dataset.ids)
+        place = {id: place for place, id in enumerate(ids)}
+        return tuple(sorted(found, key=lambda problem: place[problem.id]))
 
 
 def inside(gaps: Sequence[Range], start: int, stop: float) -> list[Range]:

@@ -5,9 +5,11 @@ The published ones are files of the package, one a suite; one of your own is a f
 
 from __future__ import annotations
 
+from beaufort.suites._corruptions import suite_of_corruptions
 from beaufort.suites._mistakes import Mistake, SuiteError
 from beaufort.suites._pictures import Pictures
 from beaufort.suites._read import (
+    SHIFT_SUITE_NAMES,
     SUITE_NAMES,
     get_suite,
     own_suites,
@@ -20,6 +22,7 @@ from beaufort.suites._suite import METRICS, Suite
 
 __all__ = [
     "METRICS",
+    "SHIFT_SUITE_NAMES",
     "SUITE_NAMES",
     "Mistake",
     "Pictures",
@@ -31,4 +34,5 @@ __all__ = [
     "parse_suite",
     "read_suite",
     "register_suite",
+    "suite_of_corruptions",
 ]
