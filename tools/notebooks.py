@@ -67,12 +67,14 @@ def run_cell(text: str, namespace: dict[str, Any]) -> tuple[str, Any]:
 
 
 def shell(command: str) -> None:
-    """Print what a command prints; as in Jupyter, its exit code is not an error."""
+    """Print what a command prints; one that cannot be carried out is an error, a gate that fails is not."""
     ours = re.sub(r"^beaufort\b", lambda _: f'"{sys.executable}" -m beaufort', command)
     done = subprocess.run(
         ours, shell=True, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False
     )
     print(done.stdout, end="")
+    if done.returncode == 2:
+        raise RuntimeError(f"{command}: {done.stdout[-500:]}")
 
 
 def _output(printed: str, shown: Any) -> Iterator[str]:
