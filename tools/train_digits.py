@@ -67,7 +67,8 @@ def train(images: Tensor, labels: Tensor, seed: int) -> nn.Sequential:
     """A network after all epochs; there is no other one to choose from."""
     torch.manual_seed(seed)
     torch.use_deterministic_algorithms(True)
-    model = network().to(memory_format=torch.channels_last)
+    model = network()
+    model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     optimizer = torch.optim.AdamW(model.parameters(), lr=PEAK_RATE, weight_decay=WEIGHT_DECAY)
     steps = len(images) // BATCH
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, PEAK_RATE, total_steps=EPOCHS * steps)
@@ -76,12 +77,13 @@ def train(images: Tensor, labels: Tensor, seed: int) -> nn.Sequential:
         for batch in torch.randperm(len(images))[: steps * BATCH].view(steps, BATCH):
             loss = nn.functional.cross_entropy(model(images[batch].float() / 255), labels[batch])
             optimizer.zero_grad()
-            loss.backward()
+            loss.backward()  # type: ignore[no-untyped-call]
             optimizer.step()
             schedule.step()
             losses.append(loss.item())
         print(f"epoch {epoch + 1} of {EPOCHS}: loss {np.mean(losses):.4f}", flush=True)
-    return model.eval()
+    model.eval()
+    return model
 
 
 def as_onnx(model: nn.Sequential) -> bytes:
@@ -123,7 +125,7 @@ def right(model: nn.Sequential, images: Tensor, labels: Tensor) -> int:
     with torch.no_grad():
         return sum(
             int((model(some.float() / 255).argmax(1) == theirs).sum())
-            for some, theirs in zip(images.split(500), labels.split(500), strict=True)
+            for some, theirs in zip(torch.split(images, 500), torch.split(labels, 500), strict=True)
         )
 
 
