@@ -220,9 +220,15 @@ def _key(facts: Mapping[str, Any], *, exact: bool) -> str:
 
 
 def cells_by_model(
-    cells: Sequence[Cell], setting: ResultSetting, conditions: Mapping[str, Condition]
+    cells: Sequence[Cell],
+    setting: ResultSetting,
+    conditions: Mapping[str, Condition],
+    dataset: str | None = None,
 ) -> dict[str, dict[Condition, Cell]]:
-    """Cells of a setting by model and condition, in the suite's order."""
+    """Cells of a setting by model and condition, in the suite's order.
+
+    Conditions are those of `dataset`; of what the cells call it if None.
+    """
     exact = "params" in next(iter(conditions), "")
     found: dict[tuple[str, str], dict[Condition, list[Cell]]] = {}
     for cell in cells:
@@ -235,7 +241,7 @@ def cells_by_model(
         condition = conditions.get(_key(cell.condition, exact=exact))
         if condition is not None:
             named = str(cell.model["name"]), _weights(cell)
-            real = replace(condition, dataset=str(cell.data["name"]))
+            real = replace(condition, dataset=dataset or str(cell.data["name"]))
             found.setdefault(named, {}).setdefault(real, []).append(cell)
     chosen = {named: _one_way(row, setting.scored) for named, row in found.items()}
     places = {condition.done: place for place, condition in enumerate(conditions.values())}
