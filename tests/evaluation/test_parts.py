@@ -207,7 +207,7 @@ def test_the_command_line_on_three_data_sets() -> None:
     assert "gate, all data sets: passed" in told
     assert Path("gate.xml").read_text().count("<testcase") == 3
     verdict = json.loads(invoke("gate", "one", "--require", "99", "--store", "kept", "--json", code=1))
-    assert verdict["answer"] == "failed"
+    assert verdict["decision"] == "failed"
     assert len(verdict["parts"]) == 3
 
 

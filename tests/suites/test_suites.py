@@ -40,6 +40,8 @@ DIGESTS = {
     "cifar100-c@1": "c425bf91e55344217966696b0c3025e918463c4869fb7db3544c283a76d8e6d9",
     "mnist-c@1": "a87ae482bc757a53eb646b98d8c5328bc98e1eb119c08145632edf9f78274fbb",
     "mnist-c-extra@1": "8aa4cbcf63592adb581b120dc725ba0afab04383df00a7d5b9303f7db2b9a6e0",
+    "testbed-pgd@1": "1825359a63ca054a851444c38ce72bfe20eb5696d179e6ca5fc64ae26e7ab1da",
+    "photos@1": "a74127f11896e28f0a72f8f1e11bd4f293d8b6b4796a8071c2aa486c8a2646a1",
 }
 
 SHIFT_DIGESTS = {
@@ -77,7 +79,16 @@ FACTS = {
 }
 
 
-@pytest.mark.parametrize("suite_name", SUITE_NAMES)
+def test_photos_of_ones_own() -> None:
+    """Nobody published it: every size, every class, no baseline, and nothing of a picture is cut off."""
+    suite = get_suite("photos")
+    assert list(suite.corruptions) == get_corruption_names("common")
+    assert (suite.scale, suite.baseline, suite.metrics) == ("relative", None, ("mean_accuracy",))
+    assert (suite.label_space, [str(step) for step in suite.prepare]) == (None, ["resize 256"])
+    assert len(suite.conditions("mine")) == 76
+
+
+@pytest.mark.parametrize("suite_name", FACTS)
 def test_as_published(suite_name: str) -> None:
     suite = get_suite(suite_name)
     subset, dataset, scale, count, baseline, metrics = FACTS[suite_name]
@@ -89,6 +100,18 @@ def test_as_published(suite_name: str) -> None:
     assert suite.citation
     for condition in suite.conditions():
         condition.facts(scale=suite.scale)
+
+
+def test_the_testbeds_attacks() -> None:
+    suite = get_suite("testbed-pgd")
+    assert (suite.corruptions, suite.prepare, suite.label_space) == ((), (), "imagenet-1k")
+    assert [str(condition) for condition in suite.conditions()] == [
+        "imagenet-val",
+        "imagenet-val/testbed-pgd-linf@0.5/255",
+        "imagenet-val/testbed-pgd-linf@2/255",
+        "imagenet-val/testbed-pgd-l2@0.1",
+        "imagenet-val/testbed-pgd-l2@0.5",
+    ]
 
 
 def test_every_file_is_named_and_every_name_has_a_file() -> None:

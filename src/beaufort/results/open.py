@@ -23,6 +23,7 @@ from beaufort.results._match import (
     prepared_as,
     suite_of,
 )
+from beaufort.results._namesakes import Namesakes
 from beaufort.results.answers import Answers, read_answers
 from beaufort.results.rescore import Rescoring, Wanted, stored_space
 from beaufort.store import Cell, FileStore, Listing, Store, flat_origins
@@ -78,6 +79,8 @@ class Results:
     """Whether the pictures lay corrupted on a disk."""
     part_of: str = ""
     """The title of the suite of several data sets that this is one of; empty if it stands alone."""
+    notes: tuple[str, ...] = ()
+    """What a reader must know: models that share a name, and which of them is meant."""
 
     def space(self, model: str) -> LabelSpace:
         """The label space in which a model's answers are scored."""
@@ -160,7 +163,7 @@ def open_results(
     Args:
         store: a store, its folder or URL.
         suite: a suite, its name or file; the one of the store's last run if None.
-        models: only these.
+        models: only these; a name that several models have means the newest of them.
         seed: of the corruptions; the one of the last run if None.
         labels: another label space, as for `evaluate`; answers are scored anew, from logits that were kept.
         convention: `restricted` or `all`, likewise.
@@ -249,7 +252,10 @@ class _Opener:
         setting = find_setting(kept, asked, matching, run, self.seed, wanted.scored(matching))
         conditions = conditions_by_key(asked, stored)
         found = cells_by_model(matching, setting, conditions, asked.name if part_of else None)
+        namesakes = Namesakes(kept, listing, {name: row.values() for name, row in found.items()})
+        notes = tuple(namesakes.notes(models))
         if models is not None:
+            models = [namesakes.newest(name) or name for name in models]
             for name in models:
                 if name not in found:
                     raise ResultsError(unknown(f"model of {kept.location}", name, dict.fromkeys(found)))
@@ -281,6 +287,7 @@ class _Opener:
             rescored=rescored,
             stored=stored is not None,
             part_of=part_of.title if part_of else "",
+            notes=notes,
         )
 
 

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from beaufort.arrays import Array, Bytes
 from beaufort.ops._borders import border_index
-from beaufort.ops._numba import inlined, kernel, mix4, to_byte
+from beaufort.ops._numba import inlined, kernel, to_byte
+from beaufort.ops._vectors import mix4
 
 __all__ = ["affine", "displace", "displace_zero", "shift"]
 
