@@ -37,9 +37,11 @@ LAYERS = (
     ("results",),
     ("evaluation",),
     ("transforms", "compat", "testing"),
+    ("training",),
     ("jobs",),
     ("report",),
     ("testbed",),
+    ("reproduce",),
     ("demo",),
     ("cli", "__main__"),
 )

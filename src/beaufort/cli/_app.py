@@ -28,6 +28,7 @@ from beaufort.cli import (
     run,
     store,
     testbed,
+    train,
     validate,
 )
 from beaufort.errors import BeaufortError
@@ -120,6 +121,7 @@ app.command()(validate.validate)
 app.command()(check.check)
 app.command()(report.report)
 app.command()(place.place)
+app.command()(train.train)
 app.command()(store.query)
 app.add_typer(ls.app, name="ls")
 app.add_typer(data.app, name="data")
