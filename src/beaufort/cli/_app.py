@@ -25,6 +25,7 @@ from beaufort.cli import (
     place,
     power,
     report,
+    reproduce,
     run,
     store,
     testbed,
@@ -122,6 +123,7 @@ app.command()(check.check)
 app.command()(report.report)
 app.command()(place.place)
 app.command()(train.train)
+app.command()(reproduce.reproduce)
 app.command()(store.query)
 app.add_typer(ls.app, name="ls")
 app.add_typer(data.app, name="data")
