@@ -31,6 +31,7 @@ LAYERS = (
     ("datasets",),
     ("ops",),
     ("corruptions",),
+    ("shifts",),
     ("conditions",),
     ("suites",),
     ("store",),

@@ -22,7 +22,7 @@ from beaufort.arrays import Images
 from beaufort.conditions import Condition
 from beaufort.datasets import Problem
 from beaufort.datasets.decoders import Decoders
-from beaufort.evaluation.backends import Answer, Backend, ask, choose_backend
+from beaufort.evaluation.backends import Answer, Backend, ask, ask_changed, choose_backend
 from beaufort.evaluation.blocks import Batch, Block, Part
 from beaufort.evaluation.lazy import LazyModel
 from beaufort.evaluation.plan import Range, Setup
@@ -179,8 +179,11 @@ class _Working:
 
     def ask(self, model: int, shown: Images, batch: Batch) -> Callable[[], Answer]:
         truth = self.truths[model][list(batch.rows)]
-        keep = self.job.keep_logits
-        return ask(self.models[model], shown, truth, self.job.spaces[model], keep_logits=keep)
+        space, keep = self.job.spaces[model], self.job.keep_logits
+        if batch.condition.needs_model:
+            one = self.models[model]
+            return ask_changed(one, shown, batch, self.setup, truth, space, keep_logits=keep)
+        return ask(self.models[model], shown, truth, space, keep_logits=keep)
 
     def table(self, batch: Batch, answers: list[Answer], model: int) -> tuple[AnswerScores, pa.Table]:
         """The answers to a part, of which this is the last batch, with empty rows for images without one."""

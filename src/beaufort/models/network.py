@@ -36,6 +36,8 @@ class Network:
     """As `forward`, from tensors to tensors on its device; None where a network takes arrays only."""
     channels_last: bool = False
     """How tensors for `on_device` are laid out in memory."""
+    differentiable: Callable[[Any], Any] | None = None
+    """As `on_device`, with gradients; None where a network has none."""
 
     def __post_init__(self) -> None:
         if self.max_batch is not None:
@@ -73,6 +75,41 @@ class Network:
             part = images[start : start + step]
             batch = prepared(part, self.spec.preprocessing, channels_last=self.channels_last)
             answers.append(self.on_device(batch))
+            self._check(tuple(answers[-1].shape), "float32", len(part))
+        return answers[0] if len(answers) == 1 else torch.cat(answers)
+
+    def pixels(self, images: Images) -> Any:
+        """Values in 0..1, a float32 tensor `(n, c, h, w)` of the network's size and channels, on its device.
+
+        They are what `logits_of_pixels` and `answer_pixels` take, and what an attack may change. Images are
+        uint8 `(n, h, w, 1 or 3)`, as for a call.
+        """
+        from beaufort.models._tensors import as_pixels
+
+        host = images.cpu().numpy() if is_tensor(images) else images
+        return as_pixels(self.spec.preprocessing.fit(host), self.device)
+
+    def logits_of_pixels(self, pixels: Any) -> Any:
+        """Float32 logits of values in 0..1, with gradients; normalization is part of the network here."""
+        from beaufort.models._tensors import prepared_pixels
+
+        assert self.differentiable is not None
+        found = self.differentiable(prepared_pixels(pixels, self.spec.preprocessing))
+        self._check(tuple(found.shape), "float32", len(pixels))
+        return found
+
+    def answer_pixels(self, pixels: Any) -> Any:
+        """Float32 logits of values in 0..1, on the device; of unchanged ones those that a call gives."""
+        import torch
+
+        from beaufort.models._tensors import prepared_pixels
+
+        assert self.on_device is not None
+        step = self.max_batch or max(1, len(pixels))
+        answers = []
+        for start in range(0, len(pixels), step):
+            part = prepared_pixels(pixels[start : start + step], self.spec.preprocessing)
+            answers.append(self.on_device(part))
             self._check(tuple(answers[-1].shape), "float32", len(part))
         return answers[0] if len(answers) == 1 else torch.cat(answers)
 
