@@ -48,7 +48,9 @@ def test_a_seed_decides_the_weights(patches, quick, tmp_path):
 
 @pytest.mark.parametrize("intervention", INTERVENTIONS)
 def test_stopped_anywhere_it_makes_the_same_bits(patches, quick, tmp_path, intervention):
-    recipe = replace(quick, intervention=intervention, intervention_options=INTERVENTIONS[intervention], epochs=2)
+    recipe = replace(
+        quick, intervention=intervention, intervention_options=INTERVENTIONS[intervention], epochs=2
+    )
     whole = train(recipe, patches.first(160), output=tmp_path / "whole", device="cpu")
     steps = 0
     for _ in range(20):  # each call makes one step and stops
@@ -66,7 +68,7 @@ def test_stopped_anywhere_it_makes_the_same_bits(patches, quick, tmp_path, inter
 
 
 def test_killed_between_checkpoints_it_goes_on_from_the_last(patches, quick, tmp_path):
-    class Killed(Exception):
+    class Killed(Exception):  # noqa: N818
         pass
 
     def kill(at):
@@ -138,7 +140,9 @@ def test_any_source_will_do(quick, tmp_path, monkeypatch):
     from beaufort.training import Decoded, open_source
 
     rng = np.random.default_rng(1)
-    np.savez(tmp_path / "a.npz", images=rng.integers(0, 255, (64, 28, 28, 1), np.uint8), labels=np.arange(64) % 10)
+    np.savez(
+        tmp_path / "a.npz", images=rng.integers(0, 255, (64, 28, 28, 1), np.uint8), labels=np.arange(64) % 10
+    )
     dataset = open_dataset(str(tmp_path / "a.npz"))
     held = open_source(dataset)
     train(replace(quick, epochs=1), held, output=tmp_path / "held", device="cpu")

@@ -46,7 +46,9 @@ SMALL = {
 def test_networks_with_a_loss_of_their_own_learn(name, patches, quick, tmp_path):
     from dataclasses import replace
 
-    recipe = replace(quick, architecture=name, architecture_options=SMALL[name], epochs=4, batch=80, rate=0.01)
+    recipe = replace(
+        quick, architecture=name, architecture_options=SMALL[name], epochs=4, batch=80, rate=0.01
+    )
     made = train(recipe, patches.first(160), output=tmp_path, device="cpu")
     assert made.facts["losses"][-1] < made.facts["losses"][0]
     assert made.facts["onnx"].startswith("none: ")
@@ -94,14 +96,13 @@ def test_shifts_move_whole_images():
 
 def published(shared, **options):
     states = [
-        read_tensors(shared / "data" / "mnist_models" / "abs" / f"ABS_{digit}.net")
-        for digit in range(10)
+        read_tensors(shared / "data" / "mnist_models" / "abs" / f"ABS_{digit}.net") for digit in range(10)
     ]
     return synthesis.from_published(states, **options)
 
 
 def test_abs_with_its_published_weights(shared):
-    """Our layers and our inference give the authors' classifier: it recognizes digits, and synthesizes them."""
+    """Our layers and our inference give the authors' classifier: it recognizes and synthesizes digits."""
     from beaufort.datasets import open_dataset
 
     test = open_dataset(f"mnist:{shared / 'data' / 'mnist'}#test")

@@ -64,7 +64,7 @@ def test_the_command(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(0)
     np.savez("a.npz", images=rng.integers(0, 255, (64, 28, 28, 1), np.uint8), labels=np.arange(64) % 10)
-    small = "architecture_options={\"first\": 2, \"second\": 3, \"hidden\": 4}"
+    small = 'architecture_options={"first": 2, "second": 3, "hidden": 4}'
     command = ["train", "conv1", "--data", "a.npz", "--set", "epochs=1", "--set", small, "--device", "cpu"]
     done = CliRunner().invoke(app, [*command, "--json"])
     assert done.exit_code == 0, done.output

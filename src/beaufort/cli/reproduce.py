@@ -19,7 +19,10 @@ def reproduce(
     study: Annotated[str, typer.Argument(help="mnist-c.")],
     *,
     only: Annotated[
-        str, typer.Option(help="Parts, separated by commas: fig2, fig3, fig4, selection, pessimal, gallery, page.")
+        str,
+        typer.Option(
+            help="Parts, separated by commas: fig2, fig3, fig4, selection, pessimal, gallery, page."
+        ),
     ] = "",
     data: Annotated[
         list[str] | None,

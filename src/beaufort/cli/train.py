@@ -42,8 +42,8 @@ def train(
 
     `beaufort train conv1 --data mnist:FOLDER#train`
 
-    What it makes is evaluated by name at once: `beaufort run --model trained:conv1-seed0 …`. Names are those of
-    folders in `trained`, or in the folder that BEAUFORT_TRAINED names.
+    What it makes is evaluated by name at once: `beaufort run --model trained:conv1-seed0 …`. Names are those
+    of folders in `trained`, or in the folder that BEAUFORT_TRAINED names.
     """
     from beaufort.training import get_recipe, recipe_names
     from beaufort.training import train as train_recipe

@@ -22,8 +22,8 @@ class Unit:
     file: str
     """What is there when it is done, below the output folder."""
     call: str
-    """`module:function`, called with the output folder, the deadline and `options`; it gives False if it stopped
-    at the deadline."""
+    """`module:function`, called with the output folder, the deadline and `options`; it gives False if it
+    stopped at the deadline."""
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def run(self, folder: Path, deadline: float | None) -> bool:

@@ -64,7 +64,9 @@ def read_state(path: Path, model: nn.Module, optimizer: Any) -> tuple[dict[str, 
         facts = json.loads(about["facts"])
         plain = json.loads(about["optimizer"])
     except (KeyError, ValueError):
-        raise TrainingFileError(f"{path} is not a checkpoint of a training; delete it to start anew") from None
+        raise TrainingFileError(
+            f"{path} is not a checkpoint of a training; delete it to start anew"
+        ) from None
     state: dict[int, dict[str, Any]] = {}
     for key, value in tensors.items():
         if key.startswith("optimizer."):

@@ -139,7 +139,9 @@ def open_source(spec: str | Dataset, *, limit: int | None = None) -> Source:
     with ThreadPoolExecutor(_THREADS) as pool:
         images = list(pool.map(lambda place: _picture(dataset, place, shape), range(len(dataset))))
     labels = torch.from_numpy(np.array(dataset.labels))
-    return InMemory(dataset.name, dataset.classes, torch.from_numpy(np.stack(images)), labels, dataset.digest())
+    return InMemory(
+        dataset.name, dataset.classes, torch.from_numpy(np.stack(images)), labels, dataset.digest()
+    )
 
 
 def _picture(dataset: Dataset, place: int, shape: tuple[int, int, int]) -> NDArray[np.uint8]:

@@ -42,7 +42,7 @@ def export_onnx(model: nn.Module, path: Path, shape: tuple[int, int, int]) -> st
 
 
 def onnx_of(model: nn.Module, shape: tuple[int, int, int]) -> bytes:
-    """The file of a network that takes values in 0..1; `NotImplementedError` if a layer has no counterpart."""
+    """The file of a network of values in 0..1; `NotImplementedError` if a layer has no counterpart."""
     try:
         graph = _Tracer().trace(model)
     except Exception as error:  # a network may do in Python what it likes

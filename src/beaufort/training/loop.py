@@ -80,25 +80,20 @@ def train(
         output: a folder, for the weights (safetensors), the facts (JSON) and an ONNX file.
         seed: another one gives another training of the same recipe.
         device: `cpu`, `cuda`, `cuda:1`; `auto` takes a GPU if there is one.
-        limit: only the first so many images of the data.
+        limit: only the first so many images of data that is named.
         progress: called at least once an epoch.
         save_every_s: seconds between checkpoints.
         deadline: a time of `time.monotonic()` at which to save and stop.
     """
     recipe = get_recipe(recipe) if isinstance(recipe, str) else recipe
-    source = open_source(recipe.data if data is None else data, limit=limit) if not _is_source(data) else data
-    assert not isinstance(source, str)
-    assert source is not None
+    named = recipe.data if data is None else data
+    source = open_source(named, limit=limit) if isinstance(named, str) else named
     torch = require("torch", "torch", what="trainings")
     where = str(torch.empty(0, device=choose_device(device)).device)
     folder = Path(output)
     devices = [where] if where.startswith("cuda") else []
     with torch.random.fork_rng(devices=devices):  # the caller's own generator is left alone
         return _Run(recipe, source, folder, seed, where, progress, save_every_s, deadline).run()
-
-
-def _is_source(data: object) -> bool:
-    return hasattr(data, "read") and hasattr(data, "shape")
 
 
 class _Run:
@@ -132,6 +127,7 @@ class _Run:
         self.per_epoch = max(1, len(source) // recipe.batch)
         self.steps = recipe.epochs * self.per_epoch
         self.step = 0
+        self.total: Tensor = self.torch.zeros((), device=device)
         self.losses: list[float] = []
         self.seconds = 0.0
         self.cpu_seconds = 0.0
@@ -180,15 +176,15 @@ class _Run:
         while self.step < self.steps:
             epoch, done = divmod(self.step, self.per_epoch)
             order = _order(self.seed, epoch, len(self.source))[: self.per_epoch * batch]
-            total = self.torch.zeros((), device=self.device)
-            self._total = total
+            if done == 0:
+                self.total = self.torch.zeros((), device=self.device)
             for start in range(done * batch // blocks * blocks, len(order), blocks):
                 block = self.source.read(order[start : start + blocks], self.device)
                 images = self.intervention.prepare(block, epoch)
                 for at in range(max(0, done * batch - start), len(block.places), batch):
                     yield images[at : at + batch], block.labels[at : at + batch]
                 self._tell(epoch)
-            self.losses.append(float(total) / max(1, self.per_epoch - done))
+            self.losses.append(float(self.total) / self.per_epoch)
 
     def _one_step(self, images: Tensor, labels: Tensor) -> None:
         torch = self.torch
@@ -201,7 +197,7 @@ class _Run:
         self.optimizer.zero_grad(set_to_none=True)
         loss.backward()
         self.optimizer.step()
-        self._total += loss.detach()
+        self.total += loss.detach()
         self.step += 1
 
     def _tell(self, epoch: int) -> None:
@@ -214,6 +210,7 @@ class _Run:
             **self.identity,
             "step": self.step,
             "losses": self.losses,
+            "total": float(self.total),
             "seconds": self.seconds,
             "cpu_seconds": self.cpu_seconds,
         }
@@ -226,6 +223,7 @@ class _Run:
         self._check_identity(facts, STATE)
         self.intervention.restore(extra)
         self.step, self.losses = facts["step"], facts["losses"]
+        self.total += facts["total"]
         self.seconds, self.cpu_seconds = facts["seconds"], facts["cpu_seconds"]
 
     def _check_identity(self, facts: dict[str, Any], file: str) -> None:

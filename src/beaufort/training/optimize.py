@@ -1,5 +1,7 @@
-"""Optimizers and learning rates of a recipe. A rate is a function of the step alone, so that a resumed training
-needs to remember nothing about it."""
+"""Optimizers and learning rates of a recipe.
+
+A rate is a function of the step alone, so that a resumed training needs to remember nothing about it.
+"""
 
 from __future__ import annotations
 

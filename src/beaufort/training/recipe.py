@@ -51,8 +51,8 @@ class Recipe:
     """Of SGD."""
     weight_decay: float = 0.0
     schedule: str = "constant"
-    """`constant`; `cosine`, down to 0; `one-cycle`, up for 30 % of the steps and down to 0; `steps`, a tenth at
-    each share of `milestones`."""
+    """`constant`; `cosine`, down to 0; `one-cycle`, up for 30 % of the steps and down to 0; `steps`, a tenth
+    at each share of `milestones`."""
     milestones: tuple[float, ...] = ()
     """Shares of the training, for the schedule `steps`."""
     intervention: str = "plain"
@@ -72,9 +72,7 @@ class Recipe:
             ("precision", PRECISIONS),
         ):
             if getattr(self, name) not in accepted:
-                raise OptionError(
-                    f"{name} must be one of {', '.join(accepted)}, got {getattr(self, name)!r}"
-                )
+                raise OptionError(f"{name} must be one of {', '.join(accepted)}, got {getattr(self, name)!r}")
         for name in ("epochs", "batch", "block"):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:

@@ -61,7 +61,9 @@ def read_facts(folder: Path) -> dict[str, Any]:
     except (OSError, ValueError) as error:
         raise TrainingFileError(f"{path} cannot be read as JSON ({error})") from None
     if not isinstance(facts, dict) or not {"recipe", "seed", "classes", "shape"} <= facts.keys():
-        raise TrainingFileError(f"{path} must have recipe, seed, classes and shape; it was not made by a training")
+        raise TrainingFileError(
+            f"{path} must have recipe, seed, classes and shape; it was not made by a training"
+        )
     return facts
 
 

@@ -113,4 +113,6 @@ def read_answers(path: Path) -> Answers:
             conditions = tuple(about.pop("conditions"))
             return Answers(conditions, file["predicted"], file["labels"], about)
     except (OSError, ValueError, KeyError) as error:
-        raise ImageFileError(f"{path} cannot be read as answers ({error}); delete it to make it anew") from None
+        raise ImageFileError(
+            f"{path} cannot be read as answers ({error}); delete it to make it anew"
+        ) from None

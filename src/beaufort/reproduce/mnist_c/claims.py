@@ -64,7 +64,9 @@ def _about_conv1(fig2: Table, fig3: Table) -> list[Claim]:
 
 def _above_100(title: str, entry: Entry) -> Claim:
     holds = True if entry.low > 1 else False if entry.high < 1 else None
-    return Claim(f"{title} loses more to the corruptions than Conv1: relative mCE above 100", _told(entry), holds)
+    return Claim(
+        f"{title} loses more to the corruptions than Conv1: relative mCE above 100", _told(entry), holds
+    )
 
 
 def _collapses(fig3: Table) -> list[Claim]:
@@ -85,7 +87,9 @@ def _collapses(fig3: Table) -> list[Claim]:
 
 def _about_tuning(results: Results, fig4: Table) -> list[Claim]:
     found = []
-    single = {name: row["single"] for name, row in fig4.rows.items() if "single" in row and name != "mean_acc"}
+    single = {
+        name: row["single"] for name, row in fig4.rows.items() if "single" in row and name != "mean_acc"
+    }
     if single:
         below = [f"{name} {_told(entry)}" for name, entry in single.items() if entry.value < 0.985]
         found.append(
@@ -101,8 +105,8 @@ def _about_tuning(results: Results, fig4: Table) -> list[Claim]:
         told = "; ".join(f"{column} {_told(entry)}" for column, entry in means.items())
         found.append(
             Claim(
-                "over all corruptions, training on all but the tested one helps little (90.4 to 91.7 in the paper), "
-                "training on all a lot (98.0)",
+                "over all corruptions, training on all but the tested one helps little (90.4 to 91.7 in the "
+                "paper), training on all a lot (98.0)",
                 told,
                 gain < whole / 2,
             )
@@ -126,8 +130,10 @@ def spearman(first: list[float], second: list[float]) -> float:
     return float(round(np.corrcoef(a, b)[0, 1], 12))
 
 
-def _ranks(values: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
-    unique, where, counts = np.unique(values, return_inverse=True, return_counts=True)
+def _ranks(
+    values: np.ndarray[tuple[int, ...], np.dtype[np.float64]],
+) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+    _, where, counts = np.unique(values, return_inverse=True, return_counts=True)
     last = np.cumsum(counts)
     ranks: np.ndarray[tuple[int, ...], np.dtype[np.float64]] = (last - (counts - 1) / 2)[where]
     return ranks

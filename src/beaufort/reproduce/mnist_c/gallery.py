@@ -18,7 +18,7 @@ _LINE = _TILE + 16
 
 
 def error_gallery(title: str, answers: Answers, settings: Settings) -> bytes:
-    """A PNG: a row a condition, the first digits that are wrong, under each what it is and what was answered."""
+    """A PNG: a row a condition, the first digits that are wrong, under each its label and the answer."""
     digits = test_digits(settings)
     names = [name for name in (CLEAN, *settings.benchmark) if name in answers.conditions]
     width = _NAMES + _COLUMNS * (_TILE + _GAP) + _GAP

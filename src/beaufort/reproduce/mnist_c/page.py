@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from html import escape
 from pathlib import Path
@@ -14,6 +14,7 @@ import numpy as np
 
 from beaufort.errors import BeaufortError, OptionError
 from beaufort.files import write_bytes
+from beaufort.reproduce.mnist_c.answers import Answers
 from beaufort.reproduce.mnist_c.claims import Claim, claims
 from beaufort.reproduce.mnist_c.pessimal import rank_one_share, read_pessimal
 from beaufort.reproduce.mnist_c.selection import draw_selection, matrix_csv, selection
@@ -36,8 +37,8 @@ EXPLANATIONS = "explanations.yaml"
 """Texts by `table/row/column`, with * for any, that say why a number differs from the paper's."""
 
 _RULE = (
-    "A number is marked if the paper's lies outside the 95 % intervals of all our trainings: it is then more than "
-    "chance in the digits and, as far as our trainings show, in the training. The paper has one training of each."
+    "A number is marked if the paper's lies outside the 95 % intervals of all our trainings: it is then more "
+    "than chance in the digits and, as far as our trainings show, in the training. The paper has one of each."
 )
 
 
@@ -54,7 +55,9 @@ def write_all(folder: Path, settings: Settings) -> Iterator[Path]:
     found = claims(results, by_name["fig2"], by_name["fig3"], by_name["fig4"])
     figures: dict[str, bytes] = {}
     if (chosen := selection(results)) is not None:
-        yield _write(folder / "transfer.csv", matrix_csv(chosen.names, "trained on", 100 * chosen.accuracy, 2))
+        yield _write(
+            folder / "transfer.csv", matrix_csv(chosen.names, "trained on", 100 * chosen.accuracy, 2)
+        )
         yield _write(folder / "failures.csv", matrix_csv(chosen.names, "wrong under", chosen.failures, 3))
         figures["selection.svg"] = draw_selection(chosen).svg().encode()
     figures |= _galleries(results)
@@ -94,12 +97,16 @@ def _pessimal(folder: Path) -> tuple[bytes, str] | None:
     lines = []
     for matrix, about in found:
         accuracy = about["accuracy"]
-        told = ", ".join(f"{name} {100 * accuracy[name]:.2f}" for name in ("clean", "white", "published", "ours") if name in accuracy)
-        lines.append(
-            f"seed {about['seed']}: accuracy of Conv1 in percent {told}; {100 * rank_one_share(matrix):.2f} % of the "
-            "matrix's energy lies in one direction"
+        told = ", ".join(
+            f"{name} {100 * accuracy[name]:.2f}"
+            for name in ("clean", "white", "published", "ours")
+            if name in accuracy
         )
-    return file.getvalue(), "; ".join(lines)
+        lines.append(
+            f"Accuracy of Conv1 (seed {about['seed']}) in percent: {told}. "
+            f"{100 * rank_one_share(matrix):.2f} % of our matrix's energy lies in one direction."
+        )
+    return file.getvalue(), " ".join(lines)
 
 
 def _facts(folder: Path, results: Results) -> dict[str, str]:
@@ -109,11 +116,17 @@ def _facts(folder: Path, results: Results) -> dict[str, str]:
     return {
         "hardware": ", ".join(sorted({one.facts["device"] for one in every})),
         "torch": ", ".join(sorted({one.facts["torch"] for one in every})),
-        "seeds": ", ".join(f"{MODELS[name]} {len(some)}" for name, some in results.models.items() if name in MODELS),
-        "trainings": f"{sum(map(len, results.models.values()))} models, {sum(map(len, results.tuned.values()))} tunings",
+        "seeds": ", ".join(
+            f"{MODELS[name]} {len(some)}" for name, some in results.models.items() if name in MODELS
+        ),
+        "trainings": f"{_count(results.models)} models, {_count(results.tuned)} tunings",
         "time": f"{sum(run['seconds'] for run in runs) / 60:.1f} minutes in {len(runs)} runs of the command",
         "command": "beaufort reproduce mnist-c --device cuda --jobs 8",
     }
+
+
+def _count(answers: Mapping[str, Sequence[Answers]]) -> int:
+    return sum(map(len, answers.values()))
 
 
 def _explanations(folder: Path) -> dict[str, str]:
@@ -172,7 +185,10 @@ def _markdown(
     lines += [f"| {one.statement} | {one.measured} | {one.verdict} |" for one in found]
     for table in tables:
         lines += ["", f"## {table.title} ({table.name})", ""]
-        lines += [f"| {table.corner} | {' | '.join(table.columns)} |", "|---" * (len(table.columns) + 1) + "|"]
+        lines += [
+            f"| {table.corner} | {' | '.join(table.columns)} |",
+            "|---" * (len(table.columns) + 1) + "|",
+        ]
         lines += [
             f"| {row} | {' | '.join(_cell(cells.get(column)) for column in table.columns)} |"
             for row, cells in table.rows.items()
@@ -212,7 +228,9 @@ def _html(
 ) -> str:
     parts = ["<h1>MNIST-C, reproduced</h1>"]
     if results.settings.rehearse:
-        parts.append("<p><b>A rehearsal with few digits and tiny trainings: its numbers mean nothing.</b></p>")
+        parts.append(
+            "<p><b>A rehearsal with few digits and tiny trainings: its numbers mean nothing.</b></p>"
+        )
     parts.append(_list(f"{key}: {value}" for key, value in facts.items()))
     parts.append(f"<p>Each cell: our value, its 95 % interval over digits, the paper's. {escape(_RULE)}</p>")
     rows = [(one.statement, one.measured, one.verdict) for one in found]

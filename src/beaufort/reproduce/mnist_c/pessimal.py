@@ -1,7 +1,7 @@
 """Pessimal noise: the covariance of normal noise that hurts a network most, learned by gradient ascent.
 
-The paper and its notebook: noise `z·A` on a tile of 14×14, scaled to the norm 10.63 / 4, repeated four times. A
-starts as the identity and climbs Conv1's training loss by SGD with the step 1000 in batches of 100, for 135
+The paper and its notebook: noise `z·A` on a tile of 14×14, scaled to the norm 10.63 / 4, repeated four times.
+A starts as the identity and climbs Conv1's training loss by SGD with the step 1000 in batches of 100, for 135
 epochs; the step is a tenth from the 45th and a thousandth from the 90th on.
 """
 
@@ -26,7 +26,7 @@ from beaufort.reproduce.mnist_c.answers import test_digits
 from beaufort.reproduce.mnist_c.settings import CLEAN, Settings
 from beaufort.training import Source
 
-__all__ = ["damage", "learn_pessimal_noise", "read_pessimal", "rank_one_share"]
+__all__ = ["damage", "learn_pessimal_noise", "rank_one_share", "read_pessimal"]
 
 _NORM = 10.63 / 4
 _SIDE = 14
@@ -73,7 +73,7 @@ def _noisy(images: Tensor, noise: Tensor) -> Tensor:
 
 
 def damage(model: nn.Module, matrix: NDArray[np.float32], settings: Settings, seed: int) -> dict[str, float]:
-    """The network's accuracy on clean digits, under this matrix, the published one, and white noise of the norm."""
+    """Accuracy on clean digits, under this matrix, the published one, and white noise of the same norm."""
     digits = test_digits(settings)
     device = digits.labels.device
     images = digits.images[CLEAN].float() / 255

@@ -47,7 +47,10 @@ def selection(results: Results) -> Selection | None:
     before = 1 - wrong.mean(axis=1)
     after = np.array(
         [
-            [np.mean([one.row(tested).mean() for one in results.tuned[f"single-{trained}"]]) for tested in names]
+            [
+                np.mean([one.row(tested).mean() for one in results.tuned[f"single-{trained}"]])
+                for tested in names
+            ]
             for trained in names
         ]
     )
@@ -114,7 +117,9 @@ def draw_selection(chosen: Selection) -> Drawing:
     return drawing
 
 
-def _square(drawing: Drawing, left: float, chosen: Selection, values: Matrix, title: str, most: float) -> None:
+def _square(
+    drawing: Drawing, left: float, chosen: Selection, values: Matrix, title: str, most: float
+) -> None:
     for place, name in enumerate(chosen.names):
         bold, label = name in chosen.benchmark, name.replace("_", " ")
         middle = _TOP + _CELL * place + 11

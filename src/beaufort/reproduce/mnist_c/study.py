@@ -35,7 +35,9 @@ def run_study(
     start = time.monotonic()
     for part in only:
         if part not in (*PARTS, "page"):
-            raise OptionError(f"only must name parts of mnist-c ({', '.join((*PARTS, 'page'))}), got {part!r}")
+            raise OptionError(
+                f"only must name parts of mnist-c ({', '.join((*PARTS, 'page'))}), got {part!r}"
+            )
     if seeds < 1:
         raise OptionError(f"seeds must be at least 1, got {seeds}")
     settings = Settings(device=device, seeds=seeds, rehearse=rehearse, **_places(data))

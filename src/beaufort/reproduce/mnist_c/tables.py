@@ -1,4 +1,4 @@
-"""The paper's Figures 2, 3 and 4 from answers: values with intervals over digits and the spread over trainings."""
+"""The paper's Figures 2, 3 and 4 from answers, with intervals over digits and the spread over trainings."""
 
 from __future__ import annotations
 
@@ -17,7 +17,17 @@ from beaufort.reproduce.mnist_c.answers import Answers, read_answers
 from beaufort.reproduce.mnist_c.settings import CLEAN, COLUMNS, MODELS, Settings
 from beaufort.stats import bootstrap, clopper_pearson, mean_interval
 
-__all__ = ["Entry", "Results", "Table", "figure_2", "figure_3", "figure_4", "load_results", "table_csv", "tuned_means"]
+__all__ = [
+    "Entry",
+    "Results",
+    "Table",
+    "figure_2",
+    "figure_3",
+    "figure_4",
+    "load_results",
+    "table_csv",
+    "tuned_means",
+]
 
 _RESAMPLES = 2000
 Rows = NDArray[np.float64]
@@ -84,7 +94,9 @@ def figure_3(results: Results) -> Table:
     there = _models_there(results)
     rows = {
         row: {
-            title: _entry(_rows(results.models[name], row), paper[title].get("clean" if row == CLEAN else row))
+            title: _entry(
+                _rows(results.models[name], row), paper[title].get("clean" if row == CLEAN else row)
+            )
             for name, title in there.items()
         }
         for row in _table_rows(results, there)
@@ -109,7 +121,7 @@ def figure_2(results: Results) -> Table:
 
 
 def figure_4(results: Results) -> Table:
-    """Conv1, fine-tuned on clean digits, on all corruptions but the tested one, on all, and on the tested one."""
+    """Conv1 as it is, and tuned on all corruptions but the tested one, on all, and on the tested one."""
     paper = published_table("mnist-c-figure4")
     names = (CLEAN, *results.settings.benchmark)
     found: dict[str, dict[str, Rows]] = {column: {} for column in COLUMNS}
@@ -121,10 +133,14 @@ def figure_4(results: Results) -> Table:
     for row in names:
         key = "clean" if row == CLEAN else row
         rows[row] = {
-            column: _entry(found[column][row], paper[column].get(key)) for column in COLUMNS if row in found[column]
+            column: _entry(found[column][row], paper[column].get(key))
+            for column in COLUMNS
+            if row in found[column]
         }
     rows["mean_acc"] = {
-        column: _entry(np.stack(list(found[column].values())).mean(axis=0), paper[column].get("mean_accuracy"))
+        column: _entry(
+            np.stack(list(found[column].values())).mean(axis=0), paper[column].get("mean_accuracy")
+        )
         for column in COLUMNS
         if len(found[column]) == len(names)
     }
@@ -195,7 +211,7 @@ def _alone(row: NDArray[np.float64]) -> tuple[float, float]:
 def _relative(
     ours: NDArray[np.float64], base: NDArray[np.float64], names: Sequence[str], printed: float, *, own: bool
 ) -> Entry | None:
-    """Relative mCE; both arrays are `(rows, seeds, digits)`, clean digits first. None where it is not defined."""
+    """Relative mCE of arrays `(rows, seeds, digits)`, clean digits first; None where it is not defined."""
     if own:
         return Entry(1.0, 1.0, 1.0, 0.0, 1.0, 1.0, printed)
     count = len(names)
@@ -210,7 +226,8 @@ def _relative(
         whole = bootstrap(columns, statistic, resamples=_RESAMPLES)
         pairs = range(min(ours.shape[1], base.shape[1]))
         each = [
-            bootstrap(np.concatenate([base[:, s], ours[:, s]]).T, statistic, resamples=_RESAMPLES) for s in pairs
+            bootstrap(np.concatenate([base[:, s], ours[:, s]]).T, statistic, resamples=_RESAMPLES)
+            for s in pairs
         ]
     except MetricError:
         return None
@@ -227,14 +244,14 @@ def _relative(
 
 
 def table_csv(table: Table) -> str:
-    """The paper's rows and columns in percent, then for each column its interval and the spread over trainings."""
+    """The paper's rows and columns in percent, then each column's interval and spread over trainings."""
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
     more = [f"{column} {what}" for column in table.columns for what in ("low", "high", "sd over seeds")]
     writer.writerow([table.corner, *table.columns, *more])
     for name, row in table.rows.items():
         values = [_percent(row[column].value) if column in row else "" for column in table.columns]
-        ends = []
+        ends: list[str] = []
         for column in table.columns:
             entry = row.get(column)
             ends += ["", "", ""] if entry is None else map(_percent, (entry.low, entry.high, entry.spread))

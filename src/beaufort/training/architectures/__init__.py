@@ -15,20 +15,19 @@ from beaufort.training.architectures._registry import architectures
 
 __all__ = ["Normalize", "architectures", "build"]
 
-for _name, _make in {
-    "abs": synthesis.make,
-    "capsule": capsule.make,
-    "conv1": conv1.make,
-    "conv2": conv2.make,
-    "conv3": conv3.make,
-    "digits": digits.make,
-}.items():
-    architectures.register(_name, _make)
+architectures.register("abs", synthesis.make)
+architectures.register("capsule", capsule.make)
+architectures.register("conv1", conv1.make)
+architectures.register("conv2", conv2.make)
+architectures.register("conv3", conv3.make)
+architectures.register("digits", digits.make)
 
 
 def build(name: str, options: Mapping[str, Any]) -> nn.Module:
     """A network with random weights, by its name or as `python:package.module:factory`."""
-    make: Any = find_object(name.removeprefix("python:")) if name.startswith("python:") else architectures[name]
+    make: Any = (
+        find_object(name.removeprefix("python:")) if name.startswith("python:") else architectures[name]
+    )
     try:
         made = make(**options)
     except TypeError as error:

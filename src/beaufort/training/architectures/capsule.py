@@ -3,8 +3,8 @@
 The paper of MNIST-C takes the network of Frosst, Sabour & Hinton (2018), arXiv:1811.06969, which is this one.
 Figure 1 and section 4: 256 filters of 9×9; 32 channels of primary capsules of 8 numbers, 9×9 with stride 2;
 ten capsules of 16 numbers; three rounds of routing. The length of a capsule is the score of its class. Margin
-loss with m⁺ = 0.9, m⁻ = 0.1, λ = 0.5, and 0.0005 × the squared error of a reconstruction from the capsule of the
-right class by layers of 512 and 1024.
+loss with m⁺ = 0.9, m⁻ = 0.1, λ = 0.5, and 0.0005 × the squared error of a reconstruction from the capsule of
+the right class by layers of 512 and 1024.
 """
 
 from __future__ import annotations
@@ -41,7 +41,9 @@ class Capsule(nn.Module):
         """The class capsules, `(n, 10, 16)`."""
         found = self.primary(functional.relu(self.first(images)))
         count, _, height, width = found.shape
-        lower = _squashed(found.view(count, -1, 8, height, width).permute(0, 1, 3, 4, 2).reshape(count, -1, 8))
+        lower = _squashed(
+            found.view(count, -1, 8, height, width).permute(0, 1, 3, 4, 2).reshape(count, -1, 8)
+        )
         votes = torch.einsum("nid,cide->ncie", lower, self.votes)
         return _routed(votes)
 

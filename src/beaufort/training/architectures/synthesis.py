@@ -23,8 +23,8 @@ _CODES = 8
 _CLIP = 5.0
 _DISMISSED = 0.1
 _SAMPLES_SEED = 7
-_PIECE = 1000
-"""Digits that are worked on at a time."""
+_PIECE, _GPU_PIECE = 250, 2500
+"""Digits that are worked on at a time, on the processor and on a GPU."""
 
 
 def _block(layer: nn.Module, width: int) -> list[nn.Module]:
@@ -85,7 +85,8 @@ class AnalysisBySynthesis(nn.Module):
     def forward(self, images: Tensor) -> Tensor:
         """Minus the bound of each class, `(n, 10)`, after optimization over the codes."""
         with torch.inference_mode(False), torch.no_grad():
-            pieces = [self._answer(piece.clone()) for piece in images.flatten(1).float().split(_PIECE)]
+            size = _GPU_PIECE if images.is_cuda else _PIECE
+            pieces = [self._answer(piece.clone()) for piece in images.flatten(1).float().split(size)]
             return torch.cat(pieces) if pieces else images.new_zeros((0, 10))
 
     def _each(self) -> list[Autoencoder]:
@@ -150,6 +151,8 @@ def _renamed(state: dict[str, Tensor]) -> dict[str, Tensor]:
     return found
 
 
-def make(samples: int = 8000, steps: int = 50, weight: float = 1.0, rate: float = 0.05) -> AnalysisBySynthesis:
+def make(
+    samples: int = 8000, steps: int = 50, weight: float = 1.0, rate: float = 0.05
+) -> AnalysisBySynthesis:
     """The model of the paper."""
     return AnalysisBySynthesis(samples, steps, weight, rate)

@@ -16,13 +16,10 @@ from beaufort.training.recipe import Recipe
 
 __all__ = ["Intervention", "interventions", "make_intervention", "plain_loss"]
 
-for _name, _make in {
-    "corruptions": corruptions.make,
-    "network": network.make,
-    "pgd": pgd.make,
-    "plain": plain.make,
-}.items():
-    interventions.register(_name, _make)
+interventions.register("corruptions", corruptions.make)
+interventions.register("network", network.make)
+interventions.register("pgd", pgd.make)
+interventions.register("plain", plain.make)
 
 
 def make_intervention(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
 
 from torch import Tensor, nn
 from torch.nn import functional
@@ -49,11 +48,5 @@ class Intervention:
     restore: Callable[[dict[str, Tensor]], None] = _ignore
 
 
-class Make(Protocol):
-    """Makes an intervention; keywords beyond these are its options."""
-
-    def __call__(self, *, recipe: Any, seed: int, device: str, **options: Any) -> Intervention: ...
-
-
-interventions: Registry[Make] = Registry("intervention")
-"""Every intervention by its name."""
+interventions: Registry[Callable[..., Intervention]] = Registry("intervention")
+"""What makes each intervention, by its name: called with `recipe`, `seed`, `device` and its options."""

@@ -2,9 +2,9 @@
 
 Wang & Yu (2019), "A direct approach to robust deep learning using adversarial networks", arXiv:1905.09591.
 The classifier minimizes the loss on clean and on perturbed images, the adversary maximizes the latter. The
-classifier's gradient has a third part, which holds back changes that would steepen the adversary's loss (their
-equation 9, as a finite difference). Layers, rates and the number of the adversary's steps are those of the
-authors' published program.
+classifier's gradient has a third part, which holds back changes that would steepen the adversary's loss
+(their equation 9, as a finite difference). Layers, rates and the number of the adversary's steps are those
+of the authors' published program.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ def make(*, recipe: Any, seed: int, device: str, shift: int = 0) -> Intervention
 
 def _shifted(images: Tensor, most: int) -> Tensor:
     """Each image moved on its own."""
-    count, channels, height, width = images.shape
+    count, _, height, width = images.shape
     wide = functional.pad(images, (most,) * 4)
     moves = torch.randint(0, 2 * most + 1, (2, count, 1), device=images.device)
     rows = moves[0] + torch.arange(height, device=images.device)
