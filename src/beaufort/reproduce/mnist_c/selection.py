@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from beaufort.reproduce.mnist_c.tables import Results
-from beaufort.testbed._drawing import Drawing
+from beaufort.testbed._drawing import Drawing, diverging
 
 __all__ = ["Selection", "draw_selection", "matrix_csv", "order_by_likeness", "selection"]
 
@@ -127,11 +127,5 @@ def _square(
         drawing.text((left + _CELL * place + 11, _TOP - 5), label, size=9, upward=True, bold=bold)
         for column, value in enumerate(values[place]):
             at = left + _CELL * column, _TOP + _CELL * place
-            drawing.box(at, (_CELL - 1, _CELL - 1), _color(value / most))
+            drawing.box(at, (_CELL - 1, _CELL - 1), diverging(value / most))
     drawing.text((left, _TOP + _CELL * len(chosen.names) + 18), title, size=11)
-
-
-def _color(share: float) -> str:
-    strong = np.array((0x1A, 0x5F, 0xA8) if share < 0 else (0xB0, 0x3A, 0x10), float)
-    mixed = np.round(255 + (strong - 255) * min(abs(share), 1.0)).astype(int)
-    return "#" + "".join(f"{part:02x}" for part in mixed)
