@@ -13,7 +13,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from beaufort import corruptions
+from beaufort.corruptions import corruptions
+from beaufort.datasets import readers
+from beaufort.suites import own_suites
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -62,7 +64,8 @@ def run(page: Path, block: Block, namespace: dict[str, Any]) -> None:
 @pytest.mark.parametrize("page", [page for page in PAGES if any(blocks(page))], ids=name)
 def test_python_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(corruptions, "_things", dict(corruptions))  # what a page registers goes with it
+    for registry in (corruptions, readers, own_suites):  # what a page registers goes with it
+        monkeypatch.setattr(registry, "_things", dict(registry))
     module = types.ModuleType("page")  # type hints are looked up in the module that they stand in
     monkeypatch.setitem(sys.modules, "page", module)
     torch = importlib.util.find_spec("torch") is not None

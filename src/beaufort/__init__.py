@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from beaufort.corruptions import Corruption, corrupt, corruptions, get_corruption_names
+from beaufort.corruptions import Corruption, corrupt, get_corruption_names
 from beaufort.errors import BeaufortError
 
 if TYPE_CHECKING:
@@ -15,12 +15,16 @@ __all__ = [
     "Corruption",
     "__version__",
     "corrupt",
-    "corruptions",
     "evaluate",
     "get_corruption_names",
 ]
 
 __version__ = "0.1.0"
+
+
+def __dir__() -> list[str]:
+    """Also what is imported when first asked for."""
+    return sorted({*globals(), *__all__})
 
 
 def __getattr__(name: str) -> Any:

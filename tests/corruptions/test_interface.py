@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from beaufort import corrupt, corruptions, get_corruption_names
-from beaufort.corruptions import SCALES, SUBSETS, expand_names, members_of
+from beaufort import corrupt, get_corruption_names
+from beaufort.corruptions import SCALES, SUBSETS, corruptions, expand_names, members_of
 from beaufort.errors import BeaufortError, OptionError, UnknownNameError
 from beaufort.testing._contracts import digit, picture
 
@@ -43,7 +43,7 @@ def test_what_names_stand_for() -> None:
     assert [members_of(name) for name in ("smog", "", None, 3, ["fog"])] == [()] * 5
     assert expand_names(["snow", "noise"], kind="corruption") == ("snow", *SUBSETS["noise"])
     assert expand_names([], kind="corruption") == ()
-    with pytest.raises(UnknownNameError, match="'wether' is not a word; did you mean 'weather'"):
+    with pytest.raises(UnknownNameError, match="unknown word 'wether'; did you mean 'weather'"):
         expand_names(["fog", "wether"], kind="word")
 
 

@@ -1,4 +1,4 @@
-"""JPEG of the torch backend against OpenCV's library: equal to the last bit."""
+"""JPEG of the torch backend against the CPU's: equal to the last bit."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from beaufort.ops import cpu_ops  # noqa: E402
-from beaufort.ops import torch as ops  # noqa: E402
+from beaufort.ops import cpu_ops, torch_ops  # noqa: E402
 from beaufort.testing._contracts import digit, picture  # noqa: E402
 
-CPU = cpu_ops()
+CPU, ops = cpu_ops(), torch_ops()
 RNG = np.random.default_rng(0)
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
 NOISE = RNG.integers(0, 256, (2, 50, 61, 3)).astype(np.uint8)

@@ -64,12 +64,12 @@ def test_test_images(store: Path, data: Dataset, tmp_path: Path, make: SimpleNam
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--data", "x", "--pictures", "scene"], "give one"),
-        (["--ask", "x.onnx"], "without --pictures"),
+        (["--data", "x", "--pictures", "scene"], "must not both be given"),
+        (["--ask", "x.onnx"], "--ask needs --pictures"),
         (["--format", "md", "--data", "x"], "shows no pictures"),
-        (["--format", "pdf"], "accepted are html, md"),
-        (["-o", "report.docx"], "accepted endings"),
-        (["-o", "."], "is a folder"),
+        (["--format", "pdf"], "must be one of html, md"),
+        (["-o", "report.docx"], "the output must end in"),
+        (["-o", "."], "output must be a file"),
         (["--model", "unfinished"], "lacks 9 conditions"),
         (["--model", "goood"], "did you mean 'good'"),
     ],

@@ -5,8 +5,8 @@ gradients: `imagenet-val/pgd-linf@2/255` is the data set `imagenet-val` under pr
 changes no value by more than 2/255.
 
 ```python
-from beaufort.attacks import attack_images, get_attack
-fooled = attack_images(get_attack("pgd-linf"), model, images, labels, epsilon=2 / 255, ids=ids)
+from beaufort.attacks import attack_images, attacks
+fooled = attack_images(attacks["pgd-linf"], model, images, labels, epsilon=2 / 255, ids=ids)
 logits = model.answer_pixels(fooled)
 ```
 
@@ -20,7 +20,7 @@ from beaufort.attacks.attack import Attack, attack_images
 from beaufort.attacks.balls import BALLS, Ball
 from beaufort.attacks.epsilon import Epsilon
 from beaufort.attacks.external import AutoAttack, Foolbox
-from beaufort.attacks.known import attacks, get_attack, is_attack
+from beaufort.attacks.known import AttackShift, attacks, register_attack
 from beaufort.attacks.pgd import PGD
 from beaufort.attacks.victim import Victim, check_attackable
 
@@ -29,6 +29,7 @@ __all__ = [
     "PGD",
     "Attack",
     "AttackError",
+    "AttackShift",
     "AutoAttack",
     "Ball",
     "Epsilon",
@@ -37,6 +38,5 @@ __all__ = [
     "attack_images",
     "attacks",
     "check_attackable",
-    "get_attack",
-    "is_attack",
+    "register_attack",
 ]

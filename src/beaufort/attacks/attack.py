@@ -18,8 +18,8 @@ from beaufort.rng import Id, id_words
 
 __all__ = ["Attack", "attack_images"]
 
-_SHARE = 8
-"""Gradients take so many times the memory of an answer, about: a batch is attacked in as many parts."""
+_AT_ONCE = 32 * 224 * 224 * 3
+"""Values that are attacked at a time: gradients take several times the memory of an answer."""
 
 
 @runtime_checkable
@@ -37,6 +37,10 @@ class Attack(Protocol):
     @property
     def clip(self) -> bool:
         """Whether values stay in 0..1."""
+
+    @property
+    def passes(self) -> int:
+        """About how many times as long as a plain answer it takes, at most; a gradient counts three."""
 
     def facts(self) -> dict[str, Any]:
         """All that decides what it does but epsilon, seed and images, ready for JSON."""
@@ -83,7 +87,7 @@ def attack_images(
     `Network.answer_pixels`. Each is within the ball around its image, whatever the attack did.
 
     Args:
-        attack: as `get_attack` gives it.
+        attack: one of `attacks`, or of your own.
         model: a torch model.
         images: uint8, `(n, h, w, 1 or 3)`.
         labels: the true classes, `(n,)`, or of each image the set of them, `(n, k)`, filled up with -1.
@@ -96,9 +100,11 @@ def attack_images(
     clean = victim.network.pixels(images)
     truth, words = victim.truth(labels), id_words(ids)
     radius = attack.radius(epsilon, min(clean.shape[2:]))
-    step = -(-len(clean) // _SHARE)
     found = clean.clone()
-    for start in range(0, len(clean), max(1, step)):
+    if radius == 0 or not len(clean):
+        return found
+    step = max(1, _AT_ONCE // clean[0].numel())
+    for start in range(0, len(clean), step):
         part = slice(start, start + step)
         made = attack.perturb(
             victim, clean[part], truth[part], radius=radius, words=words[part], seed=seed

@@ -61,6 +61,11 @@ class PGD:
         if self.step == 0:
             object.__setattr__(self, "step", 2.5 / self.steps)
 
+    @property
+    def passes(self) -> int:
+        """A gradient for each step, and three answers."""
+        return 3 * self.steps + 3
+
     def facts(self) -> dict[str, Any]:
         """All settings."""
         told = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "name"}
@@ -94,7 +99,7 @@ class PGD:
 
     def _random(self, pixels: Any, words: NDArray[np.uint64], seed: int) -> Any:
         """Numbers in [-1, 1) that depend on the image's id and the seed; the same for every epsilon."""
-        from beaufort.ops.torch import upload
+        from beaufort.ops.device import upload
 
         key = Key.of(seed, self.name, self.version, 0)
         ids = upload(words.view(np.int64), pixels.device)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -26,6 +27,7 @@ __all__ = [
     "Truths",
     "column",
     "comma_list",
+    "data_by_name",
     "seed_models",
     "severity_list",
 ]
@@ -104,6 +106,26 @@ def comma_list(text: str) -> list[str]:
     return [part.strip() for part in text.split(",") if part.strip()]
 
 
+_NAMED = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)=(.+)")
+
+
+def data_by_name(texts: list[str]) -> str | dict[str, str]:
+    """One data set, or several by name.
+
+    >>> data_by_name(["a=photos", "b=cifar10-c:folder"])
+    {'a': 'photos', 'b': 'cifar10-c:folder'}
+    """
+    if len(texts) == 1 and (Path(texts[0]).exists() or not _NAMED.fullmatch(texts[0])):
+        return texts[0]
+    found: dict[str, str] = {}
+    for text in texts:
+        match = _NAMED.fullmatch(text)
+        if match is None or match[1] in found:
+            raise OptionError(f"several data sets must be given as NAME=PATH, each once, got {text!r}")
+        found[match[1]] = match[2]
+    return found
+
+
 def severity_list(text: str) -> list[int]:
     """Severities: one, a range, or several of both.
 
@@ -115,7 +137,7 @@ def severity_list(text: str) -> list[int]:
         match = _PART.fullmatch(part.strip())
         if match is None or int(match[2] or match[1]) < int(match[1]):
             raise OptionError(
-                f"the severity {text!r} came; write 3, or 1-5, or 1,3,5, with numbers from 1 to 5"
+                f"--severity must be like 3, 1-5 or 1,3,5, with integers from 1 to 5, got {text!r}"
             )
         found.update(range(int(match[1]), int(match[2] or match[1]) + 1))
     return sorted(found)

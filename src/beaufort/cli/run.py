@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from beaufort.cli._console import printable, progress_bar, table
-from beaufort.cli._options import Classes, Convention, Json, Labels, Seed, Truths
+from beaufort.cli._options import Classes, Convention, Json, Labels, Seed, Truths, data_by_name
 from beaufort.errors import OptionError
 
 if TYPE_CHECKING:
@@ -24,8 +24,18 @@ def run(
         list[str], typer.Option(help="As `beaufort ls models` shows; give it again for more models.")
     ],
     suite: Annotated[str, typer.Option(help="One of `beaufort ls suites`, or a YAML file of your own.")],
-    data: Annotated[str, typer.Option(help="A path, kind:path, or a name of `beaufort ls datasets`.")],
+    data: Annotated[
+        list[str],
+        typer.Option(
+            help="A path, kind:path, or a name of `beaufort ls datasets`; for a suite of several data sets "
+            "NAME=PATH, once for each."
+        ),
+    ],
     *,
+    clean: Annotated[
+        str | None,
+        typer.Option(help="The clean images that stored pictures, as cifar10-c:PATH, are made from."),
+    ] = None,
     store: Annotated[str, typer.Option(help="Folder or URL that keeps the answers.")] = "results",
     options: Annotated[
         list[str] | None,
@@ -86,11 +96,12 @@ def run(
     given.update(
         {key: value for key, value in (("device", device), ("classes", classes)) if value is not None}
     )
-    chosen: dict[str, Any] = {"labels": labels, "convention": convention, "truths": truths}
+    chosen: dict[str, Any] = {"labels": labels, "convention": convention, "truths": truths, "clean": clean}
+    given_data = data_by_name(data)
     models = [LazyModel(text, given) for text in model]
     if dry_run:
         planned = plan(
-            models, suite, data, store, limit=limit, first=first, seed=seed, strict=strict, **chosen
+            models, suite, given_data, store, limit=limit, first=first, seed=seed, strict=strict, **chosen
         )
         _show_plan(planned, as_json)
         return
@@ -98,7 +109,7 @@ def run(
         evaluation = evaluate(
             models,
             suite,
-            data,
+            given_data,
             store,
             limit=limit,
             first=first,
@@ -109,7 +120,7 @@ def run(
             seed=seed,
             keep_logits=keep_logits,
             strict=strict,
-            precision=None if precision is None else precision / 100,
+            precision=precision,
             progress=progress,
         )
     _show(evaluation, as_json)
@@ -119,7 +130,7 @@ def _batch_size(text: str) -> int | None:
     if text == "auto":
         return None
     if not text.isdecimal() or int(text) < 1:
-        raise OptionError(f"the batch size {text!r} came; accepted are auto and whole numbers from 1")
+        raise OptionError(f"--batch-size must be auto or a positive integer, got {text!r}")
     return int(text)
 
 
@@ -148,7 +159,9 @@ def _show(evaluation: Evaluation, as_json: bool) -> None:
             for result in evaluation.results
         ]
         typer.echo(table([("model", "condition", "accuracy", "images", ""), *rows]))
-        _tell_labels({result.model: result.labels for result in evaluation.results})
+        datasets = [result.condition.partition("/")[0] for result in evaluation.results]
+        both = zip(evaluation.results, datasets, strict=True)
+        _tell_labels({(result.model, dataset): result.labels for result, dataset in both})
         if left_out := max(result.unlabeled for result in evaluation.results):
             typer.echo(f"{left_out} images have no label and are left out")
     if evaluation.stop and not as_json:
@@ -162,11 +175,16 @@ def _show(evaluation: Evaluation, as_json: bool) -> None:
         raise typer.Exit(1)
 
 
-def _tell_labels(words: Mapping[str, str]) -> None:
-    """What counts as which class, by model."""
+def _tell_labels(words: Mapping[tuple[str, str], str]) -> None:
+    """What counts as which class, by model and data set."""
+    several = len({dataset for _, dataset in words}) > 1
     for said in dict.fromkeys(words.values()):
-        models = [printable(model) for model, one in words.items() if one == said]
-        typer.echo(f"{', '.join(models)}: {said}")
+        told = [
+            f"{printable(model)} on {dataset}" if several else printable(model)
+            for (model, dataset), one in words.items()
+            if one == said
+        ]
+        typer.echo(f"{', '.join(told)}: {said}")
 
 
 def _as_dict(evaluation: Evaluation) -> dict[str, Any]:
@@ -181,7 +199,7 @@ def _stopped(stop: Stop) -> str:
     end = "stopped" if stop.met else "ran out of images"
     return (
         f"{end} after {stop.images} of {stop.of} images: the widest headline interval is "
-        f"± {100 * stop.widest:.2f} points, asked for were ± {100 * stop.precision:g}"
+        f"± {100 * stop.widest:.2f} points, asked for were ± {stop.precision:g}"
     )
 
 
@@ -189,10 +207,11 @@ def _show_plan(plan: Plan, as_json: bool) -> None:
     from beaufort.evaluation import cost
 
     seconds = cost(plan)
+    images = sum({work.condition.dataset: work.setup.count for work in plan.works}.values())
     facts = {
         "cells": len(plan.works),
         "stored": plan.reused,
-        "images": plan.setup.count,
+        "images": images,
         "answers": plan.images,
         "seconds": round(seconds, 1),
         "labels": {work.model.spec.name: str(work.space) for work in plan.works},
@@ -203,11 +222,11 @@ def _show_plan(plan: Plan, as_json: bool) -> None:
     models = {work.model.spec.name for work in plan.works}
     conditions = {str(work.condition) for work in plan.works}
     typer.echo(
-        f"{len(models)} models × {len(conditions)} conditions × {plan.setup.count} images: "
+        f"{len(models)} models × {len(conditions)} conditions × {images} images: "
         f"{facts['cells']} cells, {facts['stored']} of them stored. {plan.images} answers to go, "
         f"about {_duration(seconds)} on this machine."
     )
-    _tell_labels({work.model.spec.name: str(work.space) for work in plan.works})
+    _tell_labels({(work.model.spec.name, work.condition.dataset): str(work.space) for work in plan.works})
 
 
 def _duration(seconds: float) -> str:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from beaufort.arrays import Bytes
 from beaufort.datasets._digest import Content, digest_of
 from beaufort.errors import BeaufortError, ImageFileError, OptionError
+from beaufort.labels import Truths
 
 __all__ = ["MOST_CLASSES", "Dataset", "Pixels", "Problem", "Sample", "Walk", "iterate", "numbered"]
 
@@ -70,14 +71,19 @@ class Dataset:
     """Whether labels are places of class names in their sorted order, not numbers that someone chose."""
     spread: bool = False
     """Whether the order takes turns among the classes."""
+    truths: Truths | None = None
+    """Sets of classes of which any is right, where a sample has more than one label."""
 
     def __post_init__(self) -> None:
         if len(self.ids) != len(self.labels):
-            raise ImageFileError(f"{self.name} has {len(self.ids)} pictures and {len(self.labels)} labels")
+            raise ImageFileError(
+                f"{self.name} must have a label for each picture, got {len(self.ids)} pictures and "
+                f"{len(self.labels)} labels"
+            )
         if len(self.labels) and not 0 <= self.labels.min() <= self.labels.max() < len(self.classes):
             raise ImageFileError(
-                f"{self.name} has labels from {self.labels.min()} to {self.labels.max()}; with "
-                f"{len(self.classes)} classes they must be from 0 to {len(self.classes) - 1}"
+                f"labels of {self.name} must be from 0 to {len(self.classes) - 1}, as it has "
+                f"{len(self.classes)} classes, got {self.labels.min()} to {self.labels.max()}"
             )
         if self.strict and self.problems:
             raise _strict_error(self.problems[0])
@@ -88,7 +94,7 @@ class Dataset:
     def __getitem__(self, index: int) -> Sample:
         i = operator.index(index)
         if not -len(self) <= i < len(self):
-            raise IndexError(f"{self.name} has {len(self)} samples; the index {index} came")
+            raise IndexError(f"index {index} is out of bounds for {self.name} with {len(self)} samples")
         i %= len(self)
         return Sample(self.ids[i], int(self.labels[i]), self.pixels.read(i))
 
@@ -97,7 +103,7 @@ class Dataset:
         if count is None:
             return self
         if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-            raise OptionError(f"the limit {count!r} came; accepted is a whole number from 1")
+            raise OptionError(f"limit must be a positive integer, got {count!r}")
         return replace(self, ids=self.ids[:count], labels=self.labels[:count])
 
     def shuffled(self, seed: int) -> Dataset:
@@ -125,7 +131,7 @@ class Dataset:
 
     def _ordered(self, places: NDArray[np.int64], seed: int, *, spread: bool = False) -> Dataset:
         if self.order is not None:
-            raise OptionError(f"{self.name} is in another order already, with the seed {self.order}")
+            raise OptionError(f"{self.name} is already shuffled, with the seed {self.order}")
         return replace(
             self,
             ids=[self.ids[place] for place in places],
@@ -145,6 +151,18 @@ class Dataset:
         if self.made_from is not None:
             return self.made_from.digest(fresh=fresh)
         return digest_of(self.classes, self.ids, self.labels, self.pixels.contents(len(self)), fresh=fresh)
+
+    def labels_digest(self) -> str:
+        """A sha256 of which samples there are and what they show, whatever their pictures look like."""
+        if self.made_from is not None:
+            return self.made_from.labels_digest()
+        return digest_of(self.classes, self.ids, self.labels, ())
+
+    def pictures_digest(self) -> str:
+        """A sha256 of the pictures alone."""
+        if self.made_from is not None:
+            return self.made_from.pictures_digest()
+        return digest_of((), (), np.empty(0, np.int64), self.pixels.contents(len(self)))
 
 
 @dataclass(frozen=True)
@@ -196,7 +214,7 @@ def numbered(labels: NDArray[np.int64], at_least: int = 0) -> tuple[str, ...]:
     """
     highest = int(labels.max(initial=-1))
     if highest >= MOST_CLASSES:
-        raise ImageFileError(f"the label {highest} came; accepted are labels under {MOST_CLASSES:,}")
+        raise ImageFileError(f"labels must be below {MOST_CLASSES:,}, got {highest}")
     return tuple(map(str, range(max(highest + 1, at_least))))
 
 

@@ -26,13 +26,14 @@ _SEVERITIES = 5
     "folders corruption/severity/class with pictures",
     lambda path: any(_folders(path / sub / severity) for sub in _folders(path) for severity in "12345"),
 )
+@reader("tiny-imagenet-c", "the same", lambda path: False)  # noqa: ARG005
 def open_imagenet_c(location: str, part: str) -> Dataset:
     """One corruption at one severity; ids are `class/file`."""
     name, severity = corruption_and_severity("imagenet-c", location, part)
-    cell = Path(location) / name / str(severity)
+    cell = _cell(Path(location), name, severity)
     if not cell.is_dir():
         raise OptionError(
-            f"{cell} is not there; {location} has {', '.join(_folders(Path(location))) or 'nothing'}"
+            f"{cell} does not exist; {location} has {', '.join(_folders(Path(location))) or 'no folders'}"
         )
     return open_class_folders(cell, f"{Path(location).name}#{part}")
 
@@ -48,11 +49,14 @@ def open_cifar10_c(location: str, part: str) -> Dataset:
     root = Path(location)
     if not (root / f"{name}.npy").is_file():
         there = ", ".join(sorted(path.stem for path in root.glob("*.npy")))
-        raise OptionError(f"{root / name}.npy is not there; {location} has {there or 'no arrays'}")
+        raise OptionError(f"{root / name}.npy does not exist; {location} has {there or 'no arrays'}")
     pixels, count = pixels_in(stored_in(root / f"{name}.npy"))
     labels = stored_in(root / "labels.npy").labels(count)
     if count % _SEVERITIES:
-        raise ImageFileError(f"{root / name}.npy has {count} pictures, which five severities cannot share")
+        raise ImageFileError(
+            f"{root / name}.npy must have the same number of pictures for each of five severities, got "
+            f"{count}"
+        )
     size = count // _SEVERITIES
     start = (severity - 1) * size
     assert isinstance(pixels, Rows)
@@ -78,14 +82,23 @@ def open_mnist_c(location: str, part: str) -> Dataset:
     if not name.isidentifier() or not folder.is_dir() or split not in ("test", "train"):
         there = ", ".join(_folders(Path(location)))
         raise OptionError(
-            f"the part {part!r} of {location} came; name a corruption, as in 'mnist-c:{location}#fog' or "
-            f"'#fog/train'; there are {there or 'none'}"
+            f"the part of {location} must be a corruption, as in 'mnist-c:{location}#fog' or '#fog/train', "
+            f"got {part!r}; it has {there or 'none'}"
         )
     pixels, count = pixels_in(stored_in(folder / f"{split}_images.npy"))
     labels = stored_in(folder / f"{split}_labels.npy").labels(count)
     return Dataset(
         f"{Path(location).name}#{part}", numbered(labels, at_least=10), RowIds(split, count), labels, pixels
     )
+
+
+def _cell(root: Path, name: str, severity: int) -> Path:
+    """The folder of a corruption and severity, also where the published groups (`noise`) are folders, too."""
+    cell = root / name / str(severity)
+    if cell.is_dir():
+        return cell
+    grouped = [root / group / name / str(severity) for group in _folders(root)]
+    return next((folder for folder in grouped if folder.is_dir()), cell)
 
 
 def _folders(path: Path) -> list[str]:

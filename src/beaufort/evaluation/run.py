@@ -11,26 +11,34 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from beaufort.conditions import Condition
-from beaufort.datasets import Dataset, Problem, open_dataset
+from beaufort.datasets import Problem
 from beaufort.errors import OptionError
+from beaufort.evaluation._memory import memory_store
+from beaufort.evaluation._notebook import evaluation_frame, evaluation_html
+from beaufort.evaluation._results import common_outputs, plan_results, stored_in
 from beaufort.evaluation.engines import Engine, Local, Processes
-from beaufort.evaluation.keep import Counts, Keeper
-from beaufort.evaluation.lazy import LazyModel
-from beaufort.evaluation.plan import Labels, Plan, Setup, Work, make_plan
+from beaufort.evaluation.groups import Choice, Data, Source, find_groups
+from beaufort.evaluation.keeper import Counts, Keeper
+from beaufort.evaluation.lazy_models import LazyModel
+from beaufort.evaluation.planning import Labels, Plan, Setup, Work, make_plan
 from beaufort.evaluation.precision import Stop, run_until
 from beaufort.evaluation.provenance import provenance
 from beaufort.evaluation.schedule import Progress, Run, inside
 from beaufort.evaluation.work import Job
 from beaufort.labels import Truths, read_truths
 from beaufort.models import Model
+from beaufort.results import Results, Scores, score
 from beaufort.store import FileStore, Store
-from beaufort.suites import Step, Suite, get_suite
+from beaufort.suites import Suite, get_suite
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["Evaluation", "Result", "evaluate", "plan"]
 
@@ -60,7 +68,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What came of a run."""
+    """The result of a run."""
 
     results: tuple[Result, ...]
     problems: tuple[Problem, ...]
@@ -69,14 +77,39 @@ class Evaluation:
     """Where a run with a precision ended."""
     notes: tuple[str, ...] = ()
     """What else a reader should know: corruptions that the device cannot make, say."""
+    store: Store | None = field(default=None, repr=False, compare=False)
+    """Where the answers are; in memory if no store was named."""
+    answers: tuple[Results, ...] = field(default=(), repr=False, compare=False)
+    """Which answers they are, for each data set of the suite; none without a suite."""
+
+    def scores(self, **options: Any) -> Scores:
+        """The suite's numbers with their intervals; the options are those of `beaufort.results.score`."""
+        found = self.part_scores(**options)
+        if len(found) > 1:
+            raise OptionError(f"scores() is for a suite of one data set, got {len(found)}; use part_scores()")
+        return found[0]
+
+    def part_scores(self, **options: Any) -> tuple[Scores, ...]:
+        """As `scores`, for each data set of a suite of several."""
+        if not self.answers or self.store is None:
+            raise OptionError("scores need a suite: it says which numbers are wanted; evaluate with one")
+        return tuple(score(stored_in(one, self.store), **options) for one in self.answers)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """A data frame with a row for each model and condition; `scores().to_pandas()` has every number."""
+        return evaluation_frame(self)
+
+    def _repr_html_(self) -> str:
+        return evaluation_html(self)
 
 
 def plan(
     models: Sequence[str | Model | LazyModel],
     suite: str | Suite | Sequence[Condition],
-    data: str | Path | Dataset,
+    data: Data,
     store: str | Path | Store,
     *,
+    clean: Source | None = None,
     limit: int | None = None,
     first: int | None = None,
     labels: Labels = None,
@@ -84,55 +117,34 @@ def plan(
     truths: str | Path | Truths | None = None,
     seed: int = 0,
     strict: bool = False,
+    shuffled: bool = False,
 ) -> Plan:
-    """What `evaluate` would do with the same arguments."""
+    """What `evaluate` would do with the same arguments; `shuffled` is what it does with a precision."""
     if not models:
-        raise OptionError("no model came; give at least one")
+        raise OptionError("models must not be empty")
     if isinstance(suite, str):
         suite = get_suite(suite)
-    dataset = data if isinstance(data, Dataset) else open_dataset(str(data), strict=strict)
-    conditions, prepare, scale = _conditions(suite, dataset)
-    dataset, count = _limited(dataset, limit, first, seed)
     named = suite if isinstance(suite, Suite) else None
+    if labels is not None and named is not None and named.parts:
+        raise OptionError(f"labels must be said in the suite, part by part: {named} has several data sets")
     sets = read_truths(truths) if isinstance(truths, str | os.PathLike) else truths
-    setup = Setup(dataset, count, prepare, scale, seed, named, sets)
+    choice = Choice(limit, first, seed, strict, shuffled, sets)
+    groups = find_groups(suite, data, clean, choice)
     lazy = [LazyModel.of(model) for model in models]
-    return make_plan(lazy, conditions, setup, _store(store), labels, convention)
-
-
-def _limited(dataset: Dataset, limit: int | None, first: int | None, seed: int) -> tuple[Dataset, int]:
-    """The data set in the order in which its images are shown, and how many of them are."""
-    if limit is not None and first is not None:
-        raise OptionError(f"only one of limit and first can be given, got {limit} and {first}")
-    wanted = first if limit is None else limit
-    count = len(dataset) if wanted is None else min(wanted, len(dataset))
-    if count < 1:
-        raise OptionError(
-            f"there is no image to evaluate on: {dataset.name} has {len(dataset)}, the limit is {wanted}"
-        )
-    if limit is not None and dataset.order is None and count < len(dataset):
-        dataset = dataset.spread_out(seed)
-    return dataset, count
+    return make_plan(lazy, groups, _store(store), labels, convention, named)
 
 
 def _store(store: str | Path | Store) -> Store:
     return FileStore(store) if isinstance(store, str | os.PathLike) else store
 
 
-def _conditions(
-    suite: Suite | Sequence[Condition], dataset: Dataset
-) -> tuple[list[Condition], tuple[Step, ...], str]:
-    if isinstance(suite, Suite):
-        return suite.conditions(dataset.name), suite.prepare, suite.scale
-    return list(suite), (), "auto"
-
-
 def evaluate(
     models: Sequence[str | Model | LazyModel],
     suite: str | Suite | Sequence[Condition],
-    data: str | Path | Dataset,
-    store: str | Path | Store,
+    data: Data,
+    store: str | Path | Store | None = None,
     *,
+    clean: Source | None = None,
     limit: int | None = None,
     first: int | None = None,
     labels: Labels = None,
@@ -153,8 +165,11 @@ def evaluate(
     Args:
         models: models, or texts for `load_model`.
         suite: a suite, its name or file, or a list of conditions.
-        data: a data set, or a text for `open_dataset`.
-        store: a folder or URL that keeps the answers, or any `Store`.
+        data: a data set, or a text for `open_dataset`; for a suite of several, one for each of its data sets
+            by name. A published C-set as a whole, `cifar10-c:FOLDER`, is shown as it is stored.
+        store: a folder or URL that keeps the answers, or any `Store`; in memory, for as long as the
+            result is kept, if None.
+        clean: the clean images that stored pictures were made from, if a suite's clean condition is wanted.
         limit: only so many images, spread over the classes: they take turns, and which of a class's images
             come is seeded with `seed`.
         first: only the first so many images of the data set.
@@ -170,22 +185,20 @@ def evaluate(
         seed: of everything that is random.
         keep_logits: keep all logits, not only the five best classes.
         strict: stop at the first image that cannot be read, instead of telling of it at the end.
-        precision: stop when every headline interval is narrower than ± this share (0.01: one point); the
-            images then come in a random order, seeded with `seed`.
+        precision: stop when every headline interval is narrower than ± so many points (1.0: ± 1 %), as
+            `--precision`; the images then come in a random order, seeded with `seed`.
         baseline: what mCE divides by when a precision is asked for; the suite's own if None.
         progress: called after every batch.
     """
     if processes is not None and processes < 1:
-        raise OptionError(f"processes must be a whole number from 1, got {processes!r}")
-    kept = _store(store)
-    if precision is not None:
-        data = data if isinstance(data, Dataset) else open_dataset(str(data), strict=strict)
-        data = data if data.order is not None else data.shuffled(seed)
+        raise OptionError(f"processes must be a positive integer, got {processes!r}")
+    kept = memory_store() if store is None else _store(store)
     planned = plan(
         models,
         suite,
         data,
         kept,
+        clean=clean,
         limit=limit,
         first=first,
         labels=labels,
@@ -193,14 +206,17 @@ def evaluate(
         truths=truths,
         seed=seed,
         strict=strict,
+        shuffled=precision is not None,
     )
+    if precision is not None and len(planned.setups) > 1:
+        raise OptionError("precision must be asked for on one data set, got several; leave it out")
     origin = provenance()
-    spaces = {work.model: work.space for work in planned.works if work.gaps}
-    todo = list(spaces)
+    todo = list(dict.fromkeys(work.model for work in planned.works if work.gaps))
+    spaces = {(work.place, work.model): work.space for work in planned.works}
     job = Job(
-        planned.setup,
+        planned.setups,
         tuple(todo),
-        tuple(spaces.values()),
+        tuple(tuple(spaces[place, model] for model in todo) for place in range(len(planned.setups))),
         tuple(dict.fromkeys(work.condition for work in planned.works if work.gaps)),
         jobs or max(1, (os.cpu_count() or 2) - 1),
         batch_size,
@@ -211,21 +227,28 @@ def evaluate(
             model.let_go()
     engine: Engine = Local(job) if processes is None or not todo else Processes(job, processes)
     with engine, Keeper(kept, planned.works, planned.listing) as keeper:
-        record = (
-            None if planned.setup.suite is None else partial(_record, planned, planned.setup.suite, origin)
-        )
+        record = None if planned.suite is None else partial(_record, planned, planned.suite, origin)
         run = Run(planned, engine, keeper, todo, origin, processes or 1, progress, record)
         stop = None
         if precision is None:
-            run.show(0, planned.setup.count)
+            run.show()
         else:
             stop = run_until(planned, kept, precision, baseline, run.show)
         if record is not None:
             keeper.record(record, needed=planned.images > 0)  # also if there was nothing to do
-        counts = keeper.counts(planned.setup.count if stop is None else stop.images)
+        counts = keeper.counts(None if stop is None else stop.images)
     results = (_result(work, each, stop) for work, each in zip(planned.works, counts, strict=True))
-    notes = (*_chosen(planned.setup), *run.notes, *keeper.notes)
-    return Evaluation(tuple(results), run.sorted_problems(), stop, notes)
+    chosen = dict.fromkeys(note for setup in planned.setups for note in _chosen(setup))
+    notes = (*chosen, *_no_clean(planned), *run.notes, *keeper.notes)
+    answers = tuple(_answers(planned, None if stop is None else stop.images, origin))
+    return Evaluation(tuple(results), run.sorted_problems(), stop, notes, kept, answers)
+
+
+def _answers(planned: Plan, shown: int | None, origin: dict[str, Any]) -> Iterator[Results]:
+    for place, setup in enumerate(planned.setups):
+        if setup.suite is not None:
+            works = [work for work in planned.works if work.place == place]
+            yield plan_results(works, setup.count if shown is None else shown, (origin,))
 
 
 def _chosen(setup: Setup) -> Iterator[str]:
@@ -237,25 +260,46 @@ def _chosen(setup: Setup) -> Iterator[str]:
         )
 
 
+def _no_clean(planned: Plan) -> Iterator[str]:
+    """That clean images of the suite were not there."""
+    suite = planned.suite
+    if suite is None or suite.parts or not suite.clean or any(work.condition.clean for work in planned.works):
+        return
+    yield (
+        "the stored pictures come without clean ones, so there is no clean accuracy; `clean` (--clean) gives "
+        f"those of {suite.dataset}"
+    )
+
+
 def _record(planned: Plan, suite: Suite, origin: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """What a run is asked for, and what else a reader of its results wants to know."""
-    setup = planned.setup
     models = {work.cell.model["name"]: work.cell.model for work in planned.works}
-    facts: dict[str, Any] = {
-        "suite": suite.as_dict(),
-        "data": planned.works[0].cell.data,
-        "seed": setup.seed,
-        "models": list(models.values()),
+    facts: dict[str, Any] = {"suite": suite.as_dict()}
+    asked = {"seed": planned.setup.seed, "models": list(models.values())}
+    if not suite.parts:
+        some, notes = _record_of(planned.works)
+        return {**facts, **some, **asked}, {**notes, **origin}
+    each = [_record_of([work for work in planned.works if work.setup.suite is part]) for part in suite.parts]
+    return {**facts, "parts": [some for some, _ in each], **asked}, {
+        "shown": [notes for _, notes in each],
+        **origin,
     }
-    scored = {key: value for work in planned.works for key, value in work.cell.data.get("labels", {}).items()}
+
+
+def _record_of(works: Sequence[Work]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The same for works on the same images."""
+    setup = works[0].setup
+    facts: dict[str, Any] = {"data": works[0].cell.data}
+    scored = {key: value for work in works for key, value in work.cell.data.get("labels", {}).items()}
     if scored:
         facts["data"] = {key: value for key, value in facts["data"].items() if key != "labels"}
         facts["labels"] = {key: scored[key] for key in ("convention", "truths") if key in scored}
+    if setup.stored:
+        facts["stored"] = {work.condition.done: work.cell.condition["stored"] for work in works}
     notes: dict[str, Any] = {"images": setup.count, "classes": list(setup.dataset.classes)}
-    outputs = {work.model.spec.classes for work in planned.works}
-    if len(outputs) == 1 and None not in outputs:  # models that choose from different classes say nothing
-        notes["outputs"] = outputs.pop()
-    return facts, {**notes, **origin}
+    if (outputs := common_outputs(works)) is not None:
+        notes["outputs"] = outputs
+    return facts, notes
 
 
 def _result(work: Work, counts: Counts, stop: Stop | None) -> Result:

@@ -10,11 +10,11 @@ from typing import Any
 
 from beaufort.conditions import Condition
 from beaufort.datasets import Problem
-from beaufort.evaluation.blocks import BLOCK, Part
+from beaufort.evaluation.blocks import BLOCK, UnitPart
 from beaufort.evaluation.engines import Engine
-from beaufort.evaluation.keep import Keeper
-from beaufort.evaluation.lazy import LazyModel
-from beaufort.evaluation.plan import Facts, Plan, Range
+from beaufort.evaluation.keeper import Keeper
+from beaufort.evaluation.lazy_models import LazyModel
+from beaufort.evaluation.planning import Facts, Plan, Range
 from beaufort.evaluation.work import Answered, Made, Message, Note, Unit
 
 __all__ = ["Progress", "Run", "inside"]
@@ -63,9 +63,12 @@ class Run:
         self.done = 0
         self.right: dict[int, tuple[int, int]] = {}
 
-    def show(self, first: int, behind: int) -> None:
+    def show(self, first: int = 0, behind: int | None = None) -> None:
         """Show the images from the first to the one before `behind`, and have the answers stored."""
-        with closing(self.engine.work(list(self.units(first, behind)))) as messages:
+        setups = self.plan.setups
+        ends = [setup.count if behind is None else behind for setup in setups]
+        units = [unit for place, end in enumerate(ends) for unit in self.units(place, first, end)]
+        with closing(self.engine.work(units)) as messages:
             for message in messages:
                 self.take(message)
         self.keeper.flush()
@@ -75,7 +78,7 @@ class Run:
             case Made(work, start, table, backend):
                 if self.record is not None:  # not sooner: the digest in it would delay the first batch
                     self.keeper.record(self.record)
-                self.keeper.write(work, start, table, {**self.origin, "engine": backend})
+                self.keeper.write(work, start, table, {**self.origin, "backend": backend})
             case Answered():
                 self.count(message)
             case Note(text):
@@ -83,25 +86,27 @@ class Run:
             case Problem():
                 self.problems.add(message)
 
-    def units(self, first: int, behind: int) -> Iterator[Unit]:
+    def units(self, setup: int, first: int, behind: int) -> Iterator[Unit]:
         """A block each; where blocks are few, processes share the conditions of one."""
         edges = range(first - first % BLOCK, behind, BLOCK)
         spans = [(max(edge, first), min(edge + BLOCK, behind)) for edge in edges]
-        blocks = [(span, parts) for span in spans if (parts := self.parts(*span))]
+        blocks = [(span, parts) for span in spans if (parts := self.parts(setup, *span))]
         wanted = _UNITS_A_PROCESS * self.processes if self.processes > 1 else 1
         shares = math.ceil(wanted / max(1, len(blocks)))
         for span, parts in blocks:
             step = math.ceil(len(parts) / shares)
             for start in range(0, len(parts), step):
-                yield Unit(span, tuple(parts[start : start + step]))
+                yield Unit(span, tuple(parts[start : start + step]), setup)
 
-    def parts(self, start: int, stop: int) -> list[Part]:
+    def parts(self, setup: int, start: int, stop: int) -> list[UnitPart]:
         """What is missing of a block, for all models together where they lack the same."""
         wanted: dict[tuple[Condition, Range], list[tuple[int, int]]] = {}
         for number, work in enumerate(self.plan.works):
+            if work.place != setup:
+                continue
             for span in inside(work.gaps, start, stop):
                 wanted.setdefault((work.condition, span), []).append((number, self.numbers[work.model]))
-        return [Part(condition, span, tuple(works)) for (condition, span), works in wanted.items()]
+        return [UnitPart(condition, span, tuple(works)) for (condition, span), works in wanted.items()]
 
     def count(self, answered: Answered) -> None:
         self.done += answered.images
@@ -118,7 +123,8 @@ class Run:
         """Each once, in the order of the data set."""
         if not self.problems:
             return ()
-        place = {id: place for place, id in enumerate(self.plan.setup.dataset.ids)}
+        ids = dict.fromkeys(id for setup in self.plan.setups for id in setup.dataset.ids)
+        place = {id: place for place, id in enumerate(ids)}
         return tuple(sorted(self.problems, key=lambda problem: place[problem.id]))
 
 

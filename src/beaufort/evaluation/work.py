@@ -22,10 +22,10 @@ from beaufort.arrays import Images
 from beaufort.conditions import Condition
 from beaufort.datasets import Problem
 from beaufort.datasets.decoders import Decoders
-from beaufort.evaluation.backends import Answer, Backend, ask, ask_changed, choose_backend
-from beaufort.evaluation.blocks import Batch, Block, Part
-from beaufort.evaluation.lazy import LazyModel
-from beaufort.evaluation.plan import Range, Setup
+from beaufort.evaluation.backends import Backend, BatchAnswer, ask, ask_changed, choose_backend
+from beaufort.evaluation.blocks import Batch, Block, UnitPart
+from beaufort.evaluation.lazy_models import LazyModel
+from beaufort.evaluation.planning import Range, Setup
 from beaufort.labels import NO_LABEL, LabelSpace
 from beaufort.models import Model
 from beaufort.store import AnswerScores, correct, join_scores, score_logits, table_of, unanswered
@@ -37,10 +37,11 @@ __all__ = ["Answered", "Job", "Made", "Message", "Note", "Unit", "work"]
 class Job:
     """What all units of a run share."""
 
-    setup: Setup
+    setups: tuple[Setup, ...]
+    """One for each data set, and for each condition of a stored one."""
     models: tuple[LazyModel, ...]
-    spaces: tuple[LabelSpace, ...]
-    """In which each model answers."""
+    spaces: tuple[tuple[LabelSpace, ...], ...]
+    """For each setup, those in which the models answer."""
     conditions: tuple[Condition, ...]
     jobs: int
     """Threads that decode and corrupt, in each process."""
@@ -54,7 +55,9 @@ class Unit:
     """Work on one block of images, which are decoded once."""
 
     span: Range
-    parts: tuple[Part, ...]
+    parts: tuple[UnitPart, ...]
+    setup: int = 0
+    """By its place in the job."""
 
 
 class Answered(NamedTuple):
@@ -90,7 +93,8 @@ def work(job: Job, units: Iterable[Unit]) -> Generator[Message]:
     """Do some units, one after the other, and tell of every batch and every part that is done."""
     with ThreadPoolExecutor(job.jobs) as pool, _memory_kept(2 * job.jobs):
         try:
-            yield from _Working(job, pool).units(units)
+            for setup, some in itertools.groupby(units, key=lambda unit: unit.setup):
+                yield from _Working(job, setup, pool).units(some)
         except BaseException:
             pool.shutdown(wait=True, cancel_futures=True)
             raise
@@ -112,14 +116,15 @@ def _memory_kept(blocks: int) -> Iterator[None]:
 
 
 class _Working:
-    """What does the units of a job in this process; models are loaded for the first one."""
+    """What does the units of one setup in this process; models are loaded for the first one."""
 
-    def __init__(self, job: Job, pool: Executor) -> None:
+    def __init__(self, job: Job, setup: int, pool: Executor) -> None:
         self.job = job
-        self.setup = job.setup
+        self.setup = job.setups[setup]
+        self.spaces = job.spaces[setup]
         self.pool = pool
         self.models: tuple[Model, ...] = ()
-        self.truths = [job.setup.truth(space) for space in job.spaces]
+        self.truths = [self.setup.truth(space) for space in self.spaces]
         self.decoders: Decoders | None = None
         self.told: set[str] = set()
 
@@ -136,7 +141,7 @@ class _Working:
                 yield from self.answers(backend, itertools.chain([first], rest))
 
     def answers(self, backend: Backend, units: Iterable[Unit]) -> Iterator[Message]:
-        answers: dict[tuple[int, Range], list[Answer]] = {}
+        answers: dict[tuple[int, Range], list[BatchAnswer]] = {}
         for number, batch, wait in self.asked(backend, units):
             if batch.rows:
                 answer = wait()
@@ -153,9 +158,9 @@ class _Working:
 
     def asked(
         self, backend: Backend, units: Iterable[Unit]
-    ) -> Iterator[tuple[int, Batch, Callable[[], Answer]]]:
+    ) -> Iterator[tuple[int, Batch, Callable[[], BatchAnswer]]]:
         """Every batch for every work that wants it, with what waits for its answer."""
-        waiting: deque[tuple[int, Batch, Callable[[], Answer]]] = deque()
+        waiting: deque[tuple[int, Batch, Callable[[], BatchAnswer]]] = deque()
         for batch, shown in backend.shown(self.pool, self.batches(backend, units)):
             for number, model in batch.part.works:
                 wait = self.ask(model, shown, batch) if batch.rows else _nothing
@@ -177,15 +182,15 @@ class _Working:
             in_order = not backend.ahead
             yield from _batches(unit, its, lambda n: size or backend.batch_size(n), in_order=in_order)
 
-    def ask(self, model: int, shown: Images, batch: Batch) -> Callable[[], Answer]:
+    def ask(self, model: int, shown: Images, batch: Batch) -> Callable[[], BatchAnswer]:
         truth = self.truths[model][list(batch.rows)]
-        space, keep = self.job.spaces[model], self.job.keep_logits
+        space, keep = self.spaces[model], self.job.keep_logits
         if batch.condition.needs_model:
             one = self.models[model]
             return ask_changed(one, shown, batch, self.setup, truth, space, keep_logits=keep)
         return ask(self.models[model], shown, truth, space, keep_logits=keep)
 
-    def table(self, batch: Batch, answers: list[Answer], model: int) -> tuple[AnswerScores, pa.Table]:
+    def table(self, batch: Batch, answers: list[BatchAnswer], model: int) -> tuple[AnswerScores, pa.Table]:
         """The answers to a part, of which this is the last batch, with empty rows for images without one."""
         dataset, span = self.setup.dataset, batch.part.span
         lost = [place for place in range(*span) if batch.block.shape(place) is None]
@@ -220,9 +225,9 @@ class _Working:
 
 def _batches(unit: Unit, block: Block, size_for: Callable[[int], int], *, in_order: bool) -> Iterator[Batch]:
     """The batches of a unit, part by part; unless in order, others begin while those of one are decoded."""
-    begun: deque[tuple[Part, int]] = deque()
+    begun: deque[tuple[UnitPart, int]] = deque()
 
-    def rest(part: Part, number: int) -> Iterator[Batch]:
+    def rest(part: UnitPart, number: int) -> Iterator[Batch]:
         groups = block.groups(part.span, size_for)
         while number == 0 or not groups[number - 1].last:
             yield Batch(part, block, groups[number])
@@ -248,7 +253,7 @@ def _with_next(units: Iterable[Unit]) -> Iterator[tuple[Unit, Unit | None]]:
         unit = then
 
 
-def _model(part: Part, number: int) -> int:
+def _model(part: UnitPart, number: int) -> int:
     """The model of a work, by its place in the job."""
     return next(model for work, model in part.works if work == number)
 
@@ -256,5 +261,5 @@ def _model(part: Part, number: int) -> int:
 _NO_SCORES = score_logits(np.empty((0, 1), np.float32), np.empty(0, np.int64))
 
 
-def _nothing() -> Answer:
+def _nothing() -> BatchAnswer:
     return _NO_SCORES, None

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from beaufort.metrics import metrics
-from beaufort.results import Reference, Scores
+from beaufort.results import Scores
 from beaufort.stats import Estimate
 
 __all__ = [
-    "base_name",
     "class_name",
     "counted",
     "default_title",
-    "metric_title",
     "ordinal",
     "percent",
     "shown",
@@ -71,21 +68,6 @@ def spoken(names: list[str]) -> str:
 def ordinal(number: int) -> str:
     """`first`, `second`, …, `11th`."""
     return _ORDINALS[number - 1] if number <= len(_ORDINALS) else f"{number}th"
-
-
-def base_name(reference: Reference) -> str:
-    """A baseline's short name: what stands before the first comma or `on` of a published title."""
-    if reference.stored:
-        return reference.name
-    return reference.title.partition(",")[0].partition(" on ")[0]
-
-
-def metric_title(name: str, reference: Reference | None) -> str:
-    """A metric's title; one that divides by a baseline says by which."""
-    one = metrics[name]
-    if one.unit == "ratio" and reference is not None:
-        return f"{one.title} vs {base_name(reference)}"
-    return one.title
 
 
 def class_name(classes: tuple[str, ...], label: int) -> str:

@@ -6,11 +6,23 @@ import json
 from collections.abc import Mapping, Sequence
 
 from beaufort.conditions import Condition
-from beaufort.results.open import Results, ResultsError, Source
+from beaufort.results.open import ListedStore, Results, ResultsError
 from beaufort.results.rescore import Rescoring
 from beaufort.store import Cell
 
-__all__ = ["join_results"]
+__all__ = ["join_results", "pair_parts"]
+
+
+def pair_parts(targets: Sequence[Sequence[Results]]) -> list[tuple[Results, ...]]:
+    """The results of several models on each data set of a suite side by side."""
+    names = [[results.suite.name for results in target] for target in targets]
+    counts = {len(target) for target in targets}
+    if len(counts) > 1 or (counts != {1} and any(other != names[0] for other in names[1:])):
+        raise ResultsError(
+            "results of suites with other data sets cannot be compared: "
+            f"{' and '.join(', '.join(some) for some in names)}; evaluate all on the same suite"
+        )
+    return list(zip(*targets, strict=True))
 
 
 def join_results(parts: Sequence[Results]) -> Results:
@@ -23,7 +35,7 @@ def join_results(parts: Sequence[Results]) -> Results:
         _check_comparable(first, other)
     names = [name for part in parts for name in part.models]
     cells: dict[str, Mapping[Condition, Cell]] = {}
-    sources: dict[str, Source] = {}
+    sources: dict[str, ListedStore] = {}
     lacking: dict[str, int] = {}
     rescored: dict[str, Rescoring] = {}
     for part in parts:
@@ -46,6 +58,8 @@ def join_results(parts: Sequence[Results]) -> Results:
         tuple(origins.values()),
         outputs=next((part.outputs for part in parts if part.outputs), None),
         rescored=rescored,
+        stored=first.stored,
+        part_of=first.part_of,
     )
 
 
@@ -63,6 +77,11 @@ def _check_comparable(first: Results, other: Results) -> None:
         a, b = str(first.suite), str(other.suite)
         differ = f"{a} and {b}" if a != b else f"two suites that are both called {a}"
         raise ResultsError(f"results of {differ} cannot be compared; evaluate both on the same suite")
+    if _pictures(first) != _pictures(other):
+        raise ResultsError(
+            "results on other pictures cannot be compared: some lay corrupted on a disk, others were made in "
+            "memory or lay on another; evaluate both on the same"
+        )
     if first.setting.data != other.setting.data:
         raise ResultsError(
             f"results on other data cannot be compared: {first.dataset} ({first.setting.data[:12]}) and "
@@ -78,6 +97,12 @@ def _check_comparable(first: Results, other: Results) -> None:
             f"results of the seeds {first.setting.seed} and {other.setting.seed} cannot be compared: the "
             "corruptions differ; evaluate both with the same seed"
         )
+
+
+def _pictures(results: Results) -> dict[str, str]:
+    """The digests of stored pictures by what was done to them; none if they were made in memory."""
+    row = next(iter(results.cells.values()))
+    return {c.done: str(cell.condition["stored"]) for c, cell in row.items()} if results.stored else {}
 
 
 def _scored_alike(first: Results, other: Results) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,8 +14,9 @@ from beaufort.labels import Grouping, LabelSpace, Truths
 from beaufort.registry import unknown
 from beaufort.results._match import (
     ResultsError,
-    Setting,
+    ResultSetting,
     cells_by_model,
+    check_registered,
     conditions_by_key,
     find_setting,
     find_suite,
@@ -27,14 +28,22 @@ from beaufort.results.rescore import Rescoring, Wanted, stored_space
 from beaufort.store import Cell, FileStore, Listing, Store, flat_origins
 from beaufort.suites import Suite
 
-__all__ = ["Results", "ResultsError", "Setting", "Source", "open_results"]
+__all__ = [
+    "ListedStore",
+    "ResultSetting",
+    "Results",
+    "ResultsError",
+    "only_part",
+    "open_parts",
+    "open_results",
+]
 
 
 _ROOM = 2 << 30
 """Bytes of answers that are kept in memory."""
 
 
-class Source(NamedTuple):
+class ListedStore(NamedTuple):
     """A store, and its files as they were when it was looked at."""
 
     store: Store
@@ -46,7 +55,7 @@ class Results:
     """The models of a store that have answers to every condition of a suite."""
 
     suite: Suite
-    setting: Setting
+    setting: ResultSetting
     dataset: str
     """What the data set is called."""
     classes: tuple[str, ...]
@@ -55,7 +64,7 @@ class Results:
     """By model and condition."""
     incomplete: Mapping[str, int]
     """Models that lack conditions, and how many."""
-    sources: Mapping[str, Source]
+    sources: Mapping[str, ListedStore]
     """Where each model's answers are."""
     origins: tuple[dict[str, Any], ...] = ()
     """Where the answers came from: commands, versions, machines, times."""
@@ -65,6 +74,10 @@ class Results:
     """How many outputs the models have; None if the store does not say."""
     rescored: Mapping[str, Rescoring] = field(default_factory=dict)
     """Models whose answers are scored anew from their logits, and how."""
+    stored: bool = False
+    """Whether the pictures lay corrupted on a disk."""
+    part_of: str = ""
+    """The title of the suite of several data sets that this is one of; empty if it stands alone."""
 
     def space(self, model: str) -> LabelSpace:
         """The label space in which a model's answers are scored."""
@@ -106,7 +119,7 @@ class Results:
             }
             for name, one in answers.items()
         }
-        results = cls(suite, Setting("", None, None), dataset, tuple(classes), cells, {}, {})
+        results = cls(suite, ResultSetting("", None, None), dataset, tuple(classes), cells, {}, {})
         results._read.update(answers)
         return results
 
@@ -142,7 +155,7 @@ def open_results(
     convention: str | None = None,
     truths: str | Path | Truths | None = None,
 ) -> Results:
-    """The answers of a store to one suite.
+    """The answers of a store to one suite of one data set; see `open_parts` for suites of several.
 
     Args:
         store: a store, its folder or URL.
@@ -153,52 +166,119 @@ def open_results(
         convention: `restricted` or `all`, likewise.
         truths: sets of labels of which any is right, or a file of them, likewise.
     """
+    parts = open_parts(
+        store, suite=suite, models=models, seed=seed, labels=labels, convention=convention, truths=truths
+    )
+    return only_part(parts)
+
+
+def only_part(parts: Sequence[Results]) -> Results:
+    """The results of a suite of one data set; an error for those of several."""
+    if len(parts) > 1:
+        raise ResultsError(
+            f"results must be of one data set, got {', '.join(one.suite.name for one in parts)}; name the "
+            "suite of one, or use `open_parts`"
+        )
+    return parts[0]
+
+
+def open_parts(
+    store: str | Path | FileStore,
+    *,
+    suite: str | Suite | None = None,
+    models: Sequence[str] | None = None,
+    seed: int | None = None,
+    labels: str | Path | Grouping | LabelSpace | None = None,
+    convention: str | None = None,
+    truths: str | Path | Truths | None = None,
+) -> tuple[Results, ...]:
+    """The answers of a store to each data set of a suite; one for a suite of one. As `open_results`."""
     wanted = Wanted.of(labels, convention, truths)
     kept = store if isinstance(store, FileStore) else FileStore(store)
-    listing = kept.listing()
     cells = kept.cells()
     if not cells:
         raise ResultsError(
             f"{kept.location} holds no answers; `beaufort run --store {kept.location}` makes some"
         )
-    runs = [(asked, run) for run in kept.runs() if (asked := suite_of(run))]
+    recorded = kept.runs()
+    check_registered(kept, suite, recorded)
+    runs = [(asked, run) for run in recorded if (asked := suite_of(run))]
     asked = find_suite(kept, suite, runs, cells)
-    matching = [cell for cell in cells.values() if prepared_as(asked, cell)]
     run = next((run for other, run in reversed(runs) if other.digest == asked.digest), None)
-    setting = find_setting(kept, asked, matching, run, seed, wanted.scored(matching))
-    conditions = conditions_by_key(asked)
-    found = cells_by_model(matching, setting, conditions)
-    if models is not None:
-        for name in models:
-            if name not in found:
-                raise ResultsError(unknown(f"model of {kept.location}", name, dict.fromkeys(found)))
-        found = {name: found[name] for name in models}
-    whole = {name: row for name, row in sorted(found.items()) if len(row) == len(conditions)}
-    lacking = {name: len(conditions) - len(row) for name, row in found.items() if name not in whole}
-    if not whole:
-        raise ResultsError(_nothing_whole(kept, asked, lacking, len(conditions)))
-    first = next(iter(next(iter(whole.values())).values()))
-    origins = _origins(kept, listing, whole)
-    classes = tuple(map(str, run.get("classes", ()))) if run else ()
-    sources = dict.fromkeys(whole, Source(kept, listing))
-    outputs = run.get("outputs") if run else None
-    rescored = {
-        name: anew
-        for name, row in whole.items()
-        if (anew := wanted.rescoring(kept, listing, row, classes)) is not None
-    }
-    return Results(
-        asked,
-        setting,
-        str(first.data["name"]),
-        classes,
-        whole,
-        lacking,
-        sources,
-        origins,
-        outputs=outputs if isinstance(outputs, int) else None,
-        rescored=rescored,
-    )
+    opener = _Opener(kept, kept.listing(), tuple(cells.values()), models, seed, wanted)
+    if not asked.parts:
+        return (opener.open(asked, run),)
+    opened = (opener.open(part, _run_of(run, number)) for number, part in enumerate(asked.parts))
+    return tuple(replace(results, part_of=asked.title) for results in opened)
+
+
+def _run_of(run: Mapping[str, Any] | None, number: int) -> dict[str, Any] | None:
+    """What a run on several data sets was asked for and showed of one of them."""
+    if run is None:
+        return None
+    places = [run.get(name) for name in ("parts", "shown")]
+    known = [place[number] for place in places if isinstance(place, list) and number < len(place)]
+    return {**run, **{key: value for one in known if isinstance(one, dict) for key, value in one.items()}}
+
+
+@dataclass(frozen=True)
+class _Opener:
+    """A store that was looked at, and what is wanted of it."""
+
+    store: FileStore
+    listing: Listing
+    cells: tuple[Cell, ...]
+    models: Sequence[str] | None
+    seed: int | None
+    wanted: Wanted
+
+    def open(self, asked: Suite, run: Mapping[str, Any] | None) -> Results:
+        """The answers to a suite of one data set, of which `run` was the last run."""
+        kept, listing, models, wanted = self.store, self.listing, self.models, self.wanted
+        stored = run.get("stored") if run else None
+        stored = stored if isinstance(stored, dict) else None
+        if stored is not None and "" not in stored and asked.clean:
+            asked = asked.without_clean()
+        matching = [
+            cell
+            for cell in self.cells
+            if prepared_as(asked, cell) and ("stored" in cell.condition) == (stored is not None)
+        ]
+        setting = find_setting(kept, asked, matching, run, self.seed, wanted.scored(matching))
+        conditions = conditions_by_key(asked, stored)
+        found = cells_by_model(matching, setting, conditions)
+        if models is not None:
+            for name in models:
+                if name not in found:
+                    raise ResultsError(unknown(f"model of {kept.location}", name, dict.fromkeys(found)))
+            found = {name: found[name] for name in models}
+        whole = {name: row for name, row in sorted(found.items()) if len(row) == len(conditions)}
+        lacking = {name: len(conditions) - len(row) for name, row in found.items() if name not in whole}
+        if not whole:
+            raise ResultsError(_nothing_whole(kept, asked, lacking, len(conditions)))
+        first = next(iter(next(iter(whole.values())).values()))
+        origins = _origins(kept, listing, whole)
+        classes = tuple(map(str, run.get("classes", ()))) if run else ()
+        sources = dict.fromkeys(whole, ListedStore(kept, listing))
+        outputs = run.get("outputs") if run else None
+        rescored = {
+            name: anew
+            for name, row in whole.items()
+            if (anew := wanted.rescoring(kept, listing, row, classes)) is not None
+        }
+        return Results(
+            asked,
+            setting,
+            str(first.data["name"]),
+            classes,
+            whole,
+            lacking,
+            sources,
+            origins,
+            outputs=outputs if isinstance(outputs, int) else None,
+            rescored=rescored,
+            stored=stored is not None,
+        )
 
 
 def _origins(

@@ -7,12 +7,21 @@ from __future__ import annotations
 
 from beaufort.suites._mistakes import Mistake, SuiteError
 from beaufort.suites._pictures import Pictures
-from beaufort.suites._read import SUITE_NAMES, get_suite, parse_suite, read_suite
+from beaufort.suites._read import (
+    SHIFT_SUITE_NAMES,
+    SUITE_NAMES,
+    get_suite,
+    own_suites,
+    parse_suite,
+    read_suite,
+    register_suite,
+)
 from beaufort.suites._step import Step
 from beaufort.suites._suite import METRICS, Suite
 
 __all__ = [
     "METRICS",
+    "SHIFT_SUITE_NAMES",
     "SUITE_NAMES",
     "Mistake",
     "Pictures",
@@ -20,6 +29,8 @@ __all__ = [
     "Suite",
     "SuiteError",
     "get_suite",
+    "own_suites",
     "parse_suite",
     "read_suite",
+    "register_suite",
 ]
