@@ -132,10 +132,10 @@ def test_processes_make_the_same_answers(rehearsed, digits, tmp_path):
 def test_the_real_thing_is_as_large_as_the_paper():
     first, second = plan(Settings(seeds=3))
     assert len(first) == 3
-    tuned = [unit for unit in second if unit.file.startswith("tuned/")]
+    tuned = [task for task in second if task.file.startswith("tuned/")]
     assert len(tuned) == 3 * (1 + 31 + 32)
-    assert len([unit for unit in second if unit.file.startswith("answers/")]) == 5 * 3
-    assert len({unit.file for unit in (*first, *second)}) == len(first) + len(second)
+    assert len([task for task in second if task.file.startswith("answers/")]) == 5 * 3
+    assert len({task.file for task in (*first, *second)}) == len(first) + len(second)
     assert len(plan(Settings(seeds=1), ("fig4",))[1]) == 64
 
 

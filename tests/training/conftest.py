@@ -17,7 +17,7 @@ def _one_thread() -> None:
 @pytest.fixture(scope="session")
 def patches():
     """320 images of ten classes: a bright patch on one of ten places, noise around it."""
-    from beaufort.training import InMemory
+    from beaufort.training import TrainingTensors
 
     rng = np.random.default_rng(0)
     labels = np.arange(320) % 10
@@ -26,7 +26,9 @@ def patches():
         row, column = divmod(int(label), 5)
         image[0, 4 + 12 * row : 12 + 12 * row, 1 + 5 * column : 6 + 5 * column] = 230
     classes = tuple("0123456789")
-    return InMemory("patches", classes, torch.from_numpy(images), torch.from_numpy(labels), "sha256:patches")
+    return TrainingTensors(
+        "patches", classes, torch.from_numpy(images), torch.from_numpy(labels), "sha256:patches"
+    )
 
 
 @pytest.fixture

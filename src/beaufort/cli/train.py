@@ -14,7 +14,7 @@ from beaufort.cli._console import printable, progress_bar, table
 from beaufort.cli._options import Json, Seed
 
 if TYPE_CHECKING:
-    from beaufort.training import Progress
+    from beaufort.training import TrainingProgress
 
 __all__ = ["train"]
 
@@ -70,7 +70,7 @@ def train(
 
 
 @contextlib.contextmanager
-def _bar(title: str) -> Iterator[Callable[[Progress], None] | None]:
+def _bar(title: str) -> Iterator[Callable[[TrainingProgress], None] | None]:
     with progress_bar(title) as show:
         if show is None:
             yield None

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from beaufort.reproduce.studies import STUDIES, reproduce
-from beaufort.reproduce.units import Outcome, Unit, run_units
+from beaufort.reproduce.tasks import StudyOutcome, Task, run_tasks
 
-__all__ = ["STUDIES", "Outcome", "Unit", "reproduce", "run_units"]
+__all__ = ["STUDIES", "StudyOutcome", "Task", "reproduce", "run_tasks"]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from beaufort.errors import UnknownNameError
 from beaufort.registry import unknown
-from beaufort.reproduce.units import Outcome
+from beaufort.reproduce.tasks import StudyOutcome
 
 __all__ = ["STUDIES", "reproduce"]
 
@@ -28,7 +28,7 @@ def reproduce(
     stop_after_s: float | None = None,
     rehearse: bool = False,
     tell: Callable[[str], None] | None = None,
-) -> Outcome:
+) -> StudyOutcome:
     """Make a paper's tables again; what the folder has is not made again.
 
     Args:
@@ -46,7 +46,7 @@ def reproduce(
     if study not in STUDIES:
         raise UnknownNameError(unknown("study", study, STUDIES))
     module, _, name = STUDIES[study].partition(":")
-    run: Callable[..., Outcome] = getattr(import_module(module), name)
+    run: Callable[..., StudyOutcome] = getattr(import_module(module), name)
     return run(
         Path(output) if output is not None else Path("results") / study,
         only=tuple(only),

@@ -7,23 +7,23 @@
 
 from __future__ import annotations
 
-from beaufort.training.data import Decoded, InMemory, Source, open_source
-from beaufort.training.loop import Progress, Training, train
+from beaufort.training.data import DecodedData, TrainingData, TrainingTensors, open_training_data
+from beaufort.training.loop import Training, TrainingProgress, train
 from beaufort.training.recipe import Recipe, get_recipe, read_recipe, recipe_names
 from beaufort.training.trained import TrainingFileError, find_trained, load_trained
 
 __all__ = [
-    "Decoded",
-    "InMemory",
-    "Progress",
+    "DecodedData",
     "Recipe",
-    "Source",
     "Training",
+    "TrainingData",
     "TrainingFileError",
+    "TrainingProgress",
+    "TrainingTensors",
     "find_trained",
     "get_recipe",
     "load_trained",
-    "open_source",
+    "open_training_data",
     "read_recipe",
     "recipe_names",
     "train",

@@ -16,7 +16,7 @@ from beaufort.models._lazy import require
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["Block", "Decoded", "InMemory", "Source", "open_source"]
+__all__ = ["DecodedData", "TrainingBlock", "TrainingData", "TrainingTensors", "open_training_data"]
 
 _MEMORY = 2 << 30
 """Bytes of images up to which a data set is held in memory."""
@@ -24,7 +24,7 @@ _MEMORY = 2 << 30
 _THREADS = 8
 
 
-class Block(NamedTuple):
+class TrainingBlock(NamedTuple):
     """Some images on the training's device."""
 
     images: Tensor
@@ -35,7 +35,7 @@ class Block(NamedTuple):
     """Their numbers in the data set, which identify them."""
 
 
-class Source(Protocol):
+class TrainingData(Protocol):
     """Labeled images by number. Anything with these members can be trained on."""
 
     @property
@@ -54,12 +54,12 @@ class Source(Protocol):
 
     def __len__(self) -> int: ...
 
-    def read(self, places: NDArray[np.int64], device: str) -> Block:
+    def read(self, places: NDArray[np.int64], device: str) -> TrainingBlock:
         """The images of some numbers, on a device."""
 
 
 @dataclass(eq=False)
-class InMemory:
+class TrainingTensors:
     """Images in one tensor, copied to the device when they are first read."""
 
     name: str
@@ -77,22 +77,22 @@ class InMemory:
         channels, height, width = self.images.shape[1:]
         return channels, height, width
 
-    def read(self, places: NDArray[np.int64], device: str) -> Block:
+    def read(self, places: NDArray[np.int64], device: str) -> TrainingBlock:
         if str(self.images.device) != device:
             self.images, self.labels = self.images.to(device), self.labels.to(device)
         torch = require("torch", "torch", what="trainings")
         index = torch.from_numpy(places).to(device)
-        return Block(self.images[index], self.labels[index], places.tolist())
+        return TrainingBlock(self.images[index], self.labels[index], places.tolist())
 
-    def first(self, count: int | None) -> InMemory:
+    def first(self, count: int | None) -> TrainingTensors:
         """The first so many images; all if None."""
         if count is None:
             return self
-        return InMemory(self.name, self.classes, self.images[:count], self.labels[:count], self.digest)
+        return TrainingTensors(self.name, self.classes, self.images[:count], self.labels[:count], self.digest)
 
 
 @dataclass(frozen=True, eq=False)
-class Decoded:
+class DecodedData:
     """Images of a data set that does not fit into memory, decoded by threads when they are read."""
 
     dataset: Dataset
@@ -113,15 +113,17 @@ class Decoded:
     def __len__(self) -> int:
         return len(self.dataset)
 
-    def read(self, places: NDArray[np.int64], device: str) -> Block:
+    def read(self, places: NDArray[np.int64], device: str) -> TrainingBlock:
         torch = require("torch", "torch", what="trainings")
         with ThreadPoolExecutor(_THREADS) as pool:
             images = list(pool.map(lambda place: _picture(self.dataset, int(place), self.shape), places))
         labels = torch.from_numpy(self.dataset.labels[places])
-        return Block(torch.from_numpy(np.stack(images)).to(device), labels.to(device), places.tolist())
+        return TrainingBlock(
+            torch.from_numpy(np.stack(images)).to(device), labels.to(device), places.tolist()
+        )
 
 
-def open_source(spec: str | Dataset, *, limit: int | None = None) -> Source:
+def open_training_data(spec: str | Dataset, *, limit: int | None = None) -> TrainingData:
     """The images of a data set, in memory if they fit; all must have one size.
 
     Args:
@@ -134,12 +136,12 @@ def open_source(spec: str | Dataset, *, limit: int | None = None) -> Source:
     height, width, channels = dataset[0].image.shape
     shape = (channels, height, width)
     if len(dataset) * channels * height * width > _MEMORY:
-        return Decoded(dataset, shape)
+        return DecodedData(dataset, shape)
     torch = require("torch", "torch", what="trainings")
     with ThreadPoolExecutor(_THREADS) as pool:
         images = list(pool.map(lambda place: _picture(dataset, place, shape), range(len(dataset))))
     labels = torch.from_numpy(np.array(dataset.labels))
-    return InMemory(
+    return TrainingTensors(
         dataset.name, dataset.classes, torch.from_numpy(np.stack(images)), labels, dataset.digest()
     )
 

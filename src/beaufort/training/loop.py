@@ -26,7 +26,7 @@ from beaufort.training.checkpoint import (
     write_state,
     write_weights,
 )
-from beaufort.training.data import Source, open_source
+from beaufort.training.data import TrainingData, open_training_data
 from beaufort.training.optimize import make_optimizer, rate_at
 from beaufort.training.recipe import Recipe, get_recipe
 from beaufort.training.trained import FACTS, NETWORK, STATE, WEIGHTS, find_trained, read_facts
@@ -36,10 +36,10 @@ if TYPE_CHECKING:
 
     from beaufort.training.interventions import Intervention
 
-__all__ = ["Progress", "Training", "train"]
+__all__ = ["Training", "TrainingProgress", "train"]
 
 
-class Progress(NamedTuple):
+class TrainingProgress(NamedTuple):
     """How far a training is."""
 
     step: int
@@ -62,13 +62,13 @@ class Training:
 
 def train(
     recipe: Recipe | str,
-    data: Source | str | None = None,
+    data: TrainingData | str | None = None,
     *,
     output: Path | str,
     seed: int = 0,
     device: str = "auto",
     limit: int | None = None,
-    progress: Callable[[Progress], None] | None = None,
+    progress: Callable[[TrainingProgress], None] | None = None,
     save_every_s: float = 60.0,
     deadline: float | None = None,
 ) -> Training:
@@ -87,7 +87,7 @@ def train(
     """
     recipe = get_recipe(recipe) if isinstance(recipe, str) else recipe
     named = recipe.data if data is None else data
-    source = open_source(named, limit=limit) if isinstance(named, str) else named
+    source = open_training_data(named, limit=limit) if isinstance(named, str) else named
     torch = require("torch", "torch", what="trainings")
     where = str(torch.empty(0, device=choose_device(device)).device)
     folder = Path(output)
@@ -102,11 +102,11 @@ class _Run:
     def __init__(
         self,
         recipe: Recipe,
-        source: Source,
+        source: TrainingData,
         folder: Path,
         seed: int,
         device: str,
-        progress: Callable[[Progress], None] | None,
+        progress: Callable[[TrainingProgress], None] | None,
         save_every_s: float,
         deadline: float | None,
     ) -> None:
@@ -203,7 +203,7 @@ class _Run:
     def _tell(self, epoch: int) -> None:
         if self.progress:
             last = self.losses[-1] if self.losses else None
-            self.progress(Progress(self.step, self.steps, epoch, last))
+            self.progress(TrainingProgress(self.step, self.steps, epoch, last))
 
     def _save(self) -> None:
         facts = {

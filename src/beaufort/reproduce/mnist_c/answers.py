@@ -20,7 +20,7 @@ from beaufort.files import write_bytes
 from beaufort.models.torch import choose_device
 from beaufort.reproduce.mnist_c.settings import CLEAN, Settings
 
-__all__ = ["Answers", "Digits", "ask", "read_answers", "test_digits", "write_answers"]
+__all__ = ["Digits", "StudyAnswers", "ask", "read_answers", "test_digits", "write_answers"]
 
 _BATCH = 1000
 
@@ -53,7 +53,7 @@ def test_digits(settings: Settings) -> Digits:
 
 
 @dataclass(frozen=True, eq=False)
-class Answers:
+class StudyAnswers:
     """One network's answers."""
 
     conditions: tuple[str, ...]
@@ -77,7 +77,7 @@ class Answers:
 
 def ask(
     model: torch.nn.Module, settings: Settings, conditions: tuple[str, ...], facts: dict[str, Any]
-) -> Answers:
+) -> StudyAnswers:
     """A network's answers under conditions, in float32."""
     digits = test_digits(settings)
     there = tuple(name for name in conditions if name in digits.images)
@@ -89,10 +89,10 @@ def ask(
             pieces = digits.images[name].split(_BATCH)
             rows.append(torch.cat([model(piece.float() / 255).argmax(1) for piece in pieces]))
     predicted = torch.stack(rows).to(torch.uint8).cpu().numpy()
-    return Answers(there, predicted, digits.labels.to(torch.uint8).cpu().numpy(), facts)
+    return StudyAnswers(there, predicted, digits.labels.to(torch.uint8).cpu().numpy(), facts)
 
 
-def write_answers(path: Path, answers: Answers) -> None:
+def write_answers(path: Path, answers: StudyAnswers) -> None:
     """Keep answers in a file, whole or not at all."""
     buffer = io.BytesIO()
     about = json.dumps({"conditions": list(answers.conditions), **answers.facts})
@@ -105,13 +105,13 @@ def write_answers(path: Path, answers: Answers) -> None:
     write_bytes(path, buffer.getvalue())
 
 
-def read_answers(path: Path) -> Answers:
-    """Answers from their file."""
+def read_answers(path: Path) -> StudyAnswers:
+    """StudyAnswers from their file."""
     try:
         with np.load(path, allow_pickle=False) as file:
             about = json.loads(bytes(file["about"]))
             conditions = tuple(about.pop("conditions"))
-            return Answers(conditions, file["predicted"], file["labels"], about)
+            return StudyAnswers(conditions, file["predicted"], file["labels"], about)
     except (OSError, ValueError, KeyError) as error:
         raise ImageFileError(
             f"{path} cannot be read as answers ({error}); delete it to make it anew"

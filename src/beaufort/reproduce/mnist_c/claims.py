@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from beaufort.reproduce.mnist_c.settings import CLEAN
-from beaufort.reproduce.mnist_c.tables import Entry, Results, Table, tuned_means
+from beaufort.reproduce.mnist_c.tables import Measured, PaperTable, StudyResults, tuned_means
 
 __all__ = ["Claim", "claims"]
 
@@ -27,7 +27,7 @@ class Claim:
         return {True: "holds", False: "does not hold", None: "undecided"}[self.holds]
 
 
-def claims(results: Results, fig2: Table, fig3: Table, fig4: Table) -> list[Claim]:
+def claims(results: StudyResults, fig2: PaperTable, fig3: PaperTable, fig4: PaperTable) -> list[Claim]:
     """Those that can be looked at with what is there."""
     found = []
     if "Conv1" in fig3.columns and fig3.rows:
@@ -42,7 +42,7 @@ def claims(results: Results, fig2: Table, fig3: Table, fig4: Table) -> list[Clai
     return found
 
 
-def _about_conv1(fig2: Table, fig3: Table) -> list[Claim]:
+def _about_conv1(fig2: PaperTable, fig3: PaperTable) -> list[Claim]:
     clean = fig3.rows[CLEAN]["Conv1"]
     mean = fig2.rows["mean_accuracy_percent"]["Conv1"]
     rows = [row["Conv1"] for name, row in fig3.rows.items() if name != CLEAN]
@@ -62,14 +62,14 @@ def _about_conv1(fig2: Table, fig3: Table) -> list[Claim]:
     ]
 
 
-def _above_100(title: str, entry: Entry) -> Claim:
+def _above_100(title: str, entry: Measured) -> Claim:
     holds = True if entry.low > 1 else False if entry.high < 1 else None
     return Claim(
         f"{title} loses more to the corruptions than Conv1: relative mCE above 100", _told(entry), holds
     )
 
 
-def _collapses(fig3: Table) -> list[Claim]:
+def _collapses(fig3: PaperTable) -> list[Claim]:
     found = []
     for title in _PGD:
         for name in ("brightness", "fog", "stripe"):
@@ -85,7 +85,7 @@ def _collapses(fig3: Table) -> list[Claim]:
     return found
 
 
-def _about_tuning(results: Results, fig4: Table) -> list[Claim]:
+def _about_tuning(results: StudyResults, fig4: PaperTable) -> list[Claim]:
     found = []
     single = {
         name: row["single"] for name, row in fig4.rows.items() if "single" in row and name != "mean_acc"
@@ -114,7 +114,7 @@ def _about_tuning(results: Results, fig4: Table) -> list[Claim]:
     return found
 
 
-def _told(entry: Entry) -> str:
+def _told(entry: Measured) -> str:
     return f"{100 * entry.value:.2f} [{100 * entry.low:.2f}, {100 * entry.high:.2f}]"
 
 

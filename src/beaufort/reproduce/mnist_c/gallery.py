@@ -7,7 +7,7 @@ import io
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
-from beaufort.reproduce.mnist_c.answers import Answers, test_digits
+from beaufort.reproduce.mnist_c.answers import StudyAnswers, test_digits
 from beaufort.reproduce.mnist_c.settings import CLEAN, Settings
 
 __all__ = ["error_gallery"]
@@ -17,7 +17,7 @@ _TILE = 28 * _SCALE
 _LINE = _TILE + 16
 
 
-def error_gallery(title: str, answers: Answers, settings: Settings) -> bytes:
+def error_gallery(title: str, answers: StudyAnswers, settings: Settings) -> bytes:
     """A PNG: a row a condition, the first digits that are wrong, under each its label and the answer."""
     digits = test_digits(settings)
     names = [name for name in (CLEAN, *settings.benchmark) if name in answers.conditions]

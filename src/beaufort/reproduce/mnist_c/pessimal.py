@@ -24,7 +24,7 @@ from beaufort.files import write_bytes
 from beaufort.models.torch import choose_device
 from beaufort.reproduce.mnist_c.answers import test_digits
 from beaufort.reproduce.mnist_c.settings import CLEAN, Settings
-from beaufort.training import Source
+from beaufort.training import TrainingData
 
 __all__ = ["damage", "learn_pessimal_noise", "rank_one_share", "read_pessimal"]
 
@@ -33,7 +33,9 @@ _SIDE = 14
 _STEP, _BATCH, _EPOCHS = 1000.0, 100, 135
 
 
-def learn_pessimal_noise(model: nn.Module, source: Source, settings: Settings, seed: int, path: Path) -> None:
+def learn_pessimal_noise(
+    model: nn.Module, source: TrainingData, settings: Settings, seed: int, path: Path
+) -> None:
     """Learn the matrix, measure what it does, and write both."""
     device = choose_device(settings.device)
     model = model.to(device).eval()
@@ -48,7 +50,9 @@ def learn_pessimal_noise(model: nn.Module, source: Source, settings: Settings, s
     write_bytes(path, buffer.getvalue())
 
 
-def _climb(model: nn.Module, source: Source, epochs: int, seed: int, device: str) -> NDArray[np.float32]:
+def _climb(
+    model: nn.Module, source: TrainingData, epochs: int, seed: int, device: str
+) -> NDArray[np.float32]:
     random = torch.Generator(device).manual_seed(seed)
     matrix = torch.eye(_SIDE**2, device=device, requires_grad=True)
     block = source.read(np.arange(len(source)), str(torch.empty(0, device=device).device))

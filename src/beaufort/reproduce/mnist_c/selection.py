@@ -11,7 +11,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from beaufort.reproduce.mnist_c.tables import Results
+from beaufort.reproduce.mnist_c.tables import StudyResults
 from beaufort.testbed._drawing import Drawing, diverging
 
 __all__ = ["Selection", "draw_selection", "matrix_csv", "order_by_likeness", "selection"]
@@ -33,7 +33,7 @@ class Selection:
     """Accuracy under the column's corruption after training on the row's."""
 
 
-def selection(results: Results) -> Selection | None:
+def selection(results: StudyResults) -> Selection | None:
     """The study, if all trainings on one corruption are there."""
     conv1 = results.models.get("conv1", ())
     names = [

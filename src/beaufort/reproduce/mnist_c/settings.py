@@ -72,5 +72,5 @@ class Settings:
         return get_recipe(name).changed(_REHEARSAL[name] if self.rehearse else [])
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values, for a unit's options."""
+        """Plain values, for a task's options."""
         return asdict(self)

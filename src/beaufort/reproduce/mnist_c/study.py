@@ -1,4 +1,4 @@
-"""The whole study: units of work first, then tables, figures and pages from whatever is there."""
+"""The whole study: tasks of work first, then tables, figures and pages from whatever is there."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from beaufort.errors import OptionError
 from beaufort.files import write_bytes
 from beaufort.reproduce.mnist_c.settings import Settings
-from beaufort.reproduce.units import Outcome, run_units
+from beaufort.reproduce.tasks import StudyOutcome, run_tasks
 
 __all__ = ["run_study", "write_pages"]
 
@@ -28,7 +28,7 @@ def run_study(
     stop_after_s: float | None,
     rehearse: bool,
     tell: Callable[[str], None] | None,
-) -> Outcome:
+) -> StudyOutcome:
     """Do what is missing of the study, then write its tables and pages."""
     from beaufort.reproduce.mnist_c.work import PARTS, plan
 
@@ -44,7 +44,7 @@ def run_study(
     _check_settings(folder, settings)
     deadline = None if stop_after_s is None else start + stop_after_s
     phases = [] if only == ("page",) else plan(settings, only)
-    outcome = run_units(phases, folder, jobs=jobs, deadline=deadline, tell=tell)
+    outcome = run_tasks(phases, folder, jobs=jobs, deadline=deadline, tell=tell)
     _note_time(folder, time.monotonic() - start, outcome)
     if outcome.finished or only == ("page",):
         write_pages(folder, settings, tell)
@@ -74,17 +74,17 @@ def _check_settings(folder: Path, settings: Settings) -> None:
         write_bytes(path, json.dumps({"rehearse": settings.rehearse, "runs": []}).encode())
 
 
-def _note_time(folder: Path, seconds: float, outcome: Outcome) -> None:
+def _note_time(folder: Path, seconds: float, outcome: StudyOutcome) -> None:
     path = folder / _SETTINGS
     facts = json.loads(path.read_bytes())
     if outcome.done:
-        facts["runs"].append({"seconds": round(seconds, 1), "units": outcome.done})
+        facts["runs"].append({"seconds": round(seconds, 1), "tasks": outcome.done})
         write_bytes(path, (json.dumps(facts, indent=2) + "\n").encode())
 
 
 def write_pages(folder: Path, settings: Settings, tell: Callable[[str], None] | None = None) -> None:
     """Tables, figures, Markdown and HTML from the answers in a folder."""
-    from beaufort.reproduce.mnist_c.page import write_all
+    from beaufort.reproduce.mnist_c.writing import write_all
 
     for path in write_all(folder, settings):
         if tell:

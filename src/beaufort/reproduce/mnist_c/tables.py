@@ -13,14 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from beaufort.metrics import MetricError, published_table, relative_mean_corruption_error
-from beaufort.reproduce.mnist_c.answers import Answers, read_answers
+from beaufort.reproduce.mnist_c.answers import StudyAnswers, read_answers
 from beaufort.reproduce.mnist_c.settings import CLEAN, COLUMNS, MODELS, Settings
 from beaufort.stats import bootstrap, clopper_pearson, mean_interval
 
 __all__ = [
-    "Entry",
-    "Results",
-    "Table",
+    "Measured",
+    "PaperTable",
+    "StudyResults",
     "figure_2",
     "figure_3",
     "figure_4",
@@ -35,7 +35,7 @@ Rows = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Entry:
+class Measured:
     """A cell: what we measured, and what the paper prints."""
 
     value: float
@@ -56,39 +56,39 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Table:
+class PaperTable:
     """A figure of the paper."""
 
     name: str
     title: str
     corner: str
     columns: tuple[str, ...]
-    rows: Mapping[str, Mapping[str, Entry]]
+    rows: Mapping[str, Mapping[str, Measured]]
 
 
 @dataclass(frozen=True)
-class Results:
+class StudyResults:
     """All answers of a study that are there, trainings in the order of their seeds."""
 
     settings: Settings
-    models: Mapping[str, Sequence[Answers]]
-    tuned: Mapping[str, Sequence[Answers]]
+    models: Mapping[str, Sequence[StudyAnswers]]
+    tuned: Mapping[str, Sequence[StudyAnswers]]
 
 
-def load_results(folder: Path, settings: Settings) -> Results:
+def load_results(folder: Path, settings: Settings) -> StudyResults:
     """What a folder has."""
-    return Results(settings, _by_seed(folder / "answers"), _by_seed(folder / "tuned"))
+    return StudyResults(settings, _by_seed(folder / "answers"), _by_seed(folder / "tuned"))
 
 
-def _by_seed(folder: Path) -> dict[str, list[Answers]]:
-    found: dict[str, dict[int, Answers]] = {}
+def _by_seed(folder: Path) -> dict[str, list[StudyAnswers]]:
+    found: dict[str, dict[int, StudyAnswers]] = {}
     for path in folder.glob("*-seed*.npz"):
         name, _, seed = path.stem.rpartition("-seed")
         found.setdefault(name, {})[int(seed)] = read_answers(path)
     return {name: [by[seed] for seed in sorted(by)] for name, by in found.items()}
 
 
-def figure_3(results: Results) -> Table:
+def figure_3(results: StudyResults) -> PaperTable:
     """Accuracy of the models under each corruption."""
     paper = published_table("mnist-c-figure3")
     there = _models_there(results)
@@ -101,15 +101,15 @@ def figure_3(results: Results) -> Table:
         }
         for row in _table_rows(results, there)
     }
-    return Table("fig3", "Accuracy of six models (percent)", "corruption", tuple(there.values()), rows)
+    return PaperTable("fig3", "Accuracy of six models (percent)", "corruption", tuple(there.values()), rows)
 
 
-def figure_2(results: Results) -> Table:
+def figure_2(results: StudyResults) -> PaperTable:
     """Mean accuracy over the rows of Figure 3, and relative mCE against our Conv1."""
     paper = published_table("mnist-c-figure2")
     there = _models_there(results)
     names = _table_rows(results, there)
-    rows: dict[str, dict[str, Entry]] = {"mean_accuracy_percent": {}, "relative_mce_percent": {}}
+    rows: dict[str, dict[str, Measured]] = {"mean_accuracy_percent": {}, "relative_mce_percent": {}}
     for name, title in there.items():
         stacked = np.stack([_rows(results.models[name], row) for row in names])
         rows["mean_accuracy_percent"][title] = _entry(stacked.mean(axis=0), paper[title]["mean_accuracy"])
@@ -117,10 +117,12 @@ def figure_2(results: Results) -> Table:
         entry = _relative(stacked, base, names, paper[title]["relative_mce"], own=name == "conv1")
         if entry is not None:
             rows["relative_mce_percent"][title] = entry
-    return Table("fig2", "Mean accuracy and relative mCE (percent)", "metric", tuple(there.values()), rows)
+    return PaperTable(
+        "fig2", "Mean accuracy and relative mCE (percent)", "metric", tuple(there.values()), rows
+    )
 
 
-def figure_4(results: Results) -> Table:
+def figure_4(results: StudyResults) -> PaperTable:
     """Conv1 as it is, and tuned on all corruptions but the tested one, on all, and on the tested one."""
     paper = published_table("mnist-c-figure4")
     names = (CLEAN, *results.settings.benchmark)
@@ -129,7 +131,7 @@ def figure_4(results: Results) -> Table:
         for column, answers in _tuned(results, row).items():
             if answers and row in answers[0].conditions:
                 found[column][row] = _rows(answers, row)
-    rows: dict[str, dict[str, Entry]] = {}
+    rows: dict[str, dict[str, Measured]] = {}
     for row in names:
         key = "clean" if row == CLEAN else row
         rows[row] = {
@@ -144,10 +146,10 @@ def figure_4(results: Results) -> Table:
         for column in COLUMNS
         if len(found[column]) == len(names)
     }
-    return Table("fig4", "Conv1 fine-tuned on corruptions (percent)", "corruption", COLUMNS, rows)
+    return PaperTable("fig4", "Conv1 fine-tuned on corruptions (percent)", "corruption", COLUMNS, rows)
 
 
-def tuned_means(results: Results) -> dict[str, Entry]:
+def tuned_means(results: StudyResults) -> dict[str, Measured]:
     """The means over all 31 corruptions that the paper's text has: clean, all but one, and all."""
     printed = {"clean": 0.904, "all_but_one": 0.917, "all": 0.980, "single": None}
     found: dict[str, list[Rows]] = {column: [] for column in COLUMNS}
@@ -160,7 +162,7 @@ def tuned_means(results: Results) -> dict[str, Entry]:
     }
 
 
-def _tuned(results: Results, row: str) -> dict[str, Sequence[Answers]]:
+def _tuned(results: StudyResults, row: str) -> dict[str, Sequence[StudyAnswers]]:
     """Whose answers stand in a row of Figure 4; clean digits are never among what `all` is trained on."""
     but = "all" if row == CLEAN else f"but-{row}"
     labels = {"all_but_one": but, "all": "all", "single": f"single-{row}"}
@@ -168,27 +170,27 @@ def _tuned(results: Results, row: str) -> dict[str, Sequence[Answers]]:
     return {"clean": results.models.get("conv1", ()), **chosen}
 
 
-def _models_there(results: Results) -> dict[str, str]:
+def _models_there(results: StudyResults) -> dict[str, str]:
     return {name: title for name, title in MODELS.items() if name in results.models}
 
 
-def _table_rows(results: Results, there: Mapping[str, str]) -> tuple[str, ...]:
+def _table_rows(results: StudyResults, there: Mapping[str, str]) -> tuple[str, ...]:
     """Clean digits and the benchmark's corruptions that all models were asked about."""
     rows = (CLEAN, *results.settings.benchmark)
     asked = [set(results.models[name][0].conditions) for name in there]
     return tuple(row for row in rows if all(row in some for some in asked))
 
 
-def _rows(answers: Sequence[Answers], condition: str) -> Rows:
+def _rows(answers: Sequence[StudyAnswers], condition: str) -> Rows:
     return np.stack([one.row(condition) for one in answers]).astype(np.float64)
 
 
-def _entry(rows: Rows, printed: float | None) -> Entry:
+def _entry(rows: Rows, printed: float | None) -> Measured:
     """A mean over digits and trainings."""
     whole = mean_interval(rows.mean(axis=0))
     each = [_alone(row) for row in rows]
     spread = float(rows.mean(axis=1).std(ddof=1)) if len(rows) > 1 else None
-    return Entry(
+    return Measured(
         whole.value,
         whole.low,
         whole.high,
@@ -210,10 +212,10 @@ def _alone(row: NDArray[np.float64]) -> tuple[float, float]:
 
 def _relative(
     ours: NDArray[np.float64], base: NDArray[np.float64], names: Sequence[str], printed: float, *, own: bool
-) -> Entry | None:
+) -> Measured | None:
     """Relative mCE of arrays `(rows, seeds, digits)`, clean digits first; None where it is not defined."""
     if own:
-        return Entry(1.0, 1.0, 1.0, 0.0, 1.0, 1.0, printed)
+        return Measured(1.0, 1.0, 1.0, 0.0, 1.0, 1.0, printed)
     count = len(names)
 
     def statistic(means: NDArray[np.float64]) -> Any:
@@ -232,7 +234,7 @@ def _relative(
     except MetricError:
         return None
     values = [one.value for one in each]
-    return Entry(
+    return Measured(
         whole.value,
         whole.low,
         whole.high,
@@ -243,7 +245,7 @@ def _relative(
     )
 
 
-def table_csv(table: Table) -> str:
+def table_csv(table: PaperTable) -> str:
     """The paper's rows and columns in percent, then each column's interval and spread over trainings."""
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")

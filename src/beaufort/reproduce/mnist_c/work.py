@@ -1,4 +1,4 @@
-"""The units of the study: trainings with their answers, and the pessimal noise."""
+"""The tasks of the study: trainings with their answers, and the pessimal noise."""
 
 from __future__ import annotations
 
@@ -12,36 +12,36 @@ from typing import Any
 from beaufort.reproduce.mnist_c.answers import ask, write_answers
 from beaufort.reproduce.mnist_c.pessimal import learn_pessimal_noise
 from beaufort.reproduce.mnist_c.settings import CLEAN, MODELS, Settings
-from beaufort.reproduce.units import Unit
-from beaufort.training import Source, load_trained, open_source, train
+from beaufort.reproduce.tasks import Task
+from beaufort.training import TrainingData, load_trained, open_training_data, train
 
 __all__ = ["answer_with", "make_model", "make_pessimal", "make_tuned", "plan"]
 
 _HERE = "beaufort.reproduce.mnist_c.work"
-_sources: dict[tuple[str, int | None], Source] = {}
+_sources: dict[tuple[str, int | None], TrainingData] = {}
 """The training digits, opened once in a process."""
 
 PARTS = ("fig2", "fig3", "fig4", "selection", "pessimal", "gallery")
 """What can be asked for alone; the pages are made from whatever is there."""
 
 
-def plan(settings: Settings, only: tuple[str, ...] = ()) -> list[list[Unit]]:
+def plan(settings: Settings, only: tuple[str, ...] = ()) -> list[list[Task]]:
     """What there is to do, in phases: Conv1, then what needs it or not."""
     parts = set(only or PARTS)
     common: dict[str, Any] = {"settings": settings.as_dict()}
     seeds = range(settings.seeds)
-    first = [_model_unit("conv1", seed, common) for seed in seeds]
+    first = [_model_task("conv1", seed, common) for seed in seeds]
     second = []
     if parts & {"fig2", "fig3", "gallery"}:
         # what takes longest comes first, so that processes end together
         for name in ("abs", "conv2-pgd", "capsule", "conv3-gan", "conv3-pgd"):
-            second += [_model_unit(name, seed, common) for seed in seeds]
+            second += [_model_task(name, seed, common) for seed in seeds]
     if "pessimal" in parts:
         file = "pessimal/seed0.npz"
-        second.append(Unit("pessimal noise", file, f"{_HERE}:make_pessimal", {**common, "seed": 0}))
+        second.append(Task("pessimal noise", file, f"{_HERE}:make_pessimal", {**common, "seed": 0}))
     if parts & {"fig4", "selection"}:
         for seed in seeds:
-            second += [_tuned_unit(kind, name, seed, common) for kind, name in _tunings(settings)]
+            second += [_tuned_task(kind, name, seed, common) for kind, name in _tunings(settings)]
     return [first, second]
 
 
@@ -55,8 +55,8 @@ def _tunings(settings: Settings) -> list[tuple[str, str]]:
     return [("all", ""), *(("but", n) for n in names), *(("single", n) for n in (CLEAN, *names))]
 
 
-def _model_unit(name: str, seed: int, common: Mapping[str, Any]) -> Unit:
-    return Unit(
+def _model_task(name: str, seed: int, common: Mapping[str, Any]) -> Task:
+    return Task(
         f"{MODELS[name]}, seed {seed}",
         f"answers/{name}-seed{seed}.npz",
         f"{_HERE}:make_model",
@@ -64,9 +64,9 @@ def _model_unit(name: str, seed: int, common: Mapping[str, Any]) -> Unit:
     )
 
 
-def _tuned_unit(kind: str, name: str, seed: int, common: Mapping[str, Any]) -> Unit:
+def _tuned_task(kind: str, name: str, seed: int, common: Mapping[str, Any]) -> Task:
     label = f"{kind}-{name}" if name else kind
-    return Unit(
+    return Task(
         f"Conv1 tuned on {label.replace('-', ' ')}, seed {seed}",
         f"tuned/{label}-seed{seed}.npz",
         f"{_HERE}:make_tuned",
@@ -141,8 +141,8 @@ def answer_with(
     return True
 
 
-def _source(settings: Settings) -> Source:
+def _source(settings: Settings) -> TrainingData:
     key = settings.train, settings.train_limit
     if key not in _sources:
-        _sources[key] = open_source(settings.train, limit=settings.train_limit)
+        _sources[key] = open_training_data(settings.train, limit=settings.train_limit)
     return _sources[key]

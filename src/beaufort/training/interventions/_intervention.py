@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from beaufort.registry import Registry
-from beaufort.training.data import Block
+from beaufort.training.data import TrainingBlock
 
 __all__ = ["Intervention", "interventions", "plain_loss"]
 
@@ -23,7 +23,7 @@ def plain_loss(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
     return functional.cross_entropy(model(images).float(), labels)
 
 
-def _as_they_are(block: Block, epoch: int) -> Tensor:
+def _as_they_are(block: TrainingBlock, epoch: int) -> Tensor:
     return block.images
 
 
@@ -39,7 +39,7 @@ def _ignore(state: dict[str, Tensor]) -> None:
 class Intervention:
     """How images are prepared and a loss is made; what is not given stays plain."""
 
-    prepare: Callable[[Block, int], Tensor] = _as_they_are
+    prepare: Callable[[TrainingBlock, int], Tensor] = _as_they_are
     """The uint8 images of a block in an epoch."""
     loss: Callable[[nn.Module, Tensor, Tensor], Tensor] = plain_loss
     """The loss of a batch: the network, images in 0..1, labels."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import Tensor
 
-from beaufort.training.data import Block
+from beaufort.training.data import TrainingBlock
 from beaufort.training.interventions._intervention import Intervention
 from beaufort.transforms import Corrupt
 
@@ -38,7 +38,7 @@ def make(
     chosen = names if isinstance(names, str) else tuple(names)
     rough = Corrupt(chosen, severity, seed, p=1 - clean, scale=scale)
 
-    def prepare(block: Block, epoch: int) -> Tensor:
+    def prepare(block: TrainingBlock, epoch: int) -> Tensor:
         made: Tensor = rough.for_epoch(epoch)(block.images, image_id=block.places)
         return made
 

@@ -1,4 +1,4 @@
-"""Work in units that are done or not: each makes one file, and what is there is not made again."""
+"""Work in tasks that are done or not: each makes one file, and what is there is not made again."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Outcome", "Unit", "run_units"]
+__all__ = ["StudyOutcome", "Task", "run_tasks"]
 
 
 @dataclass(frozen=True)
-class Unit:
+class Task:
     """One piece of work, as plain values, so that another process can do it."""
 
     name: str
@@ -34,90 +34,90 @@ class Unit:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class StudyOutcome:
     """How far it came."""
 
     done: int
-    """Units made by this call."""
+    """Tasks made by this call."""
     there: int
-    """Units that were there before."""
+    """Tasks that were there before."""
     left: int
-    """Units still to be made."""
+    """Tasks still to be made."""
 
     @property
     def finished(self) -> bool:
         return self.left == 0
 
 
-def run_units(
-    phases: Sequence[Sequence[Unit]],
+def run_tasks(
+    phases: Sequence[Sequence[Task]],
     folder: Path,
     *,
     jobs: int = 1,
     deadline: float | None = None,
     tell: Callable[[str], None] | None = None,
-) -> Outcome:
-    """Make what is missing, one phase after the other; units of a phase need none of their own phase.
+) -> StudyOutcome:
+    """Make what is missing, one phase after the other; tasks of a phase need none of their own phase.
 
     Args:
         phases: what to do.
-        folder: where the files of the units are.
+        folder: where the files of the tasks are.
         jobs: processes that share a phase; small networks leave a GPU idle most of the time.
-        deadline: a time of `time.monotonic()` after which no unit is begun, and at which trainings stop.
-        tell: called with a line for each unit.
+        deadline: a time of `time.monotonic()` after which no task is begun, and at which trainings stop.
+        tell: called with a line for each task.
     """
     say = tell or (lambda _: None)
     total = sum(map(len, phases))
     done = 0
     for phase in phases:
-        missing = [unit for unit in phase if not (folder / unit.file).exists()]
+        missing = [task for task in phase if not (folder / task.file).exists()]
         run = _run_here if jobs == 1 else _run_in_processes
         made = run(missing, folder, jobs, deadline, say)
         done += made
         if made < len(missing):
             break
-    left = sum(not (folder / unit.file).exists() for phase in phases for unit in phase)
-    return Outcome(done, total - left - done, left)
+    left = sum(not (folder / task.file).exists() for phase in phases for task in phase)
+    return StudyOutcome(done, total - left - done, left)
 
 
 def _run_here(
-    units: Sequence[Unit], folder: Path, jobs: int, deadline: float | None, say: Callable[[str], None]
+    tasks: Sequence[Task], folder: Path, jobs: int, deadline: float | None, say: Callable[[str], None]
 ) -> int:
     done = 0
-    for unit in units:
+    for task in tasks:
         if deadline is not None and time.monotonic() >= deadline:
             break
         start = time.monotonic()
-        if unit.run(folder, deadline):
+        if task.run(folder, deadline):
             done += 1
-            say(f"{unit.name}: {time.monotonic() - start:.1f} s")
+            say(f"{task.name}: {time.monotonic() - start:.1f} s")
     return done
 
 
 def _run_in_processes(
-    units: Sequence[Unit], folder: Path, jobs: int, deadline: float | None, say: Callable[[str], None]
+    tasks: Sequence[Task], folder: Path, jobs: int, deadline: float | None, say: Callable[[str], None]
 ) -> int:
-    waiting, done = list(units), 0
+    waiting, done = list(tasks), 0
     context = multiprocessing.get_context("spawn")  # CUDA does not survive a fork
-    with ProcessPoolExecutor(min(jobs, max(1, len(units))), mp_context=context) as pool:
-        running: dict[Future[tuple[bool, float]], Unit] = {}
+    with ProcessPoolExecutor(min(jobs, max(1, len(tasks))), mp_context=context) as pool:
+        running: dict[Future[tuple[bool, float]], Task] = {}
         while waiting or running:
             late = deadline is not None and time.monotonic() >= deadline
             if late:
                 waiting.clear()
             while waiting and len(running) < jobs:
-                unit = waiting.pop(0)
-                running[pool.submit(_timed, unit, folder, deadline)] = unit
+                task = waiting.pop(0)
+                running[pool.submit(_timed, task, folder, deadline)] = task
             finished, _ = wait(running, timeout=1.0, return_when=FIRST_COMPLETED)
             for future in finished:
-                unit = running.pop(future)
+                task = running.pop(future)
                 whole, seconds = future.result()
                 done += whole
                 if whole:
-                    say(f"{unit.name}: {seconds:.1f} s")
+                    say(f"{task.name}: {seconds:.1f} s")
     return done
 
 
-def _timed(unit: Unit, folder: Path, deadline: float | None) -> tuple[bool, float]:
+def _timed(task: Task, folder: Path, deadline: float | None) -> tuple[bool, float]:
     start = time.monotonic()
-    return unit.run(folder, deadline), time.monotonic() - start
+    return task.run(folder, deadline), time.monotonic() - start
