@@ -65,13 +65,28 @@ def test_tables_are_the_answers(rehearsed):
     assert float(cell) == pytest.approx(100 * share, abs=0.005)
 
 
+SUITE = """
+name: few
+version: 1
+title: three of MNIST-C
+dataset: mnist-test
+scale: mnist
+corruptions: [stripe, brightness, translate]
+severities: published
+clean: true
+metrics: [mean_accuracy]
+"""
+
+
 def test_answers_are_those_of_an_evaluation(rehearsed, digits, tmp_path):
     """The study shows a network the same pixels as `beaufort run` does."""
     from beaufort.evaluation import evaluate
     from beaufort.models import load_model
 
     model = load_model(f"trained:{rehearsed / 'models' / 'conv1-seed0'}", device="cpu")
-    found = evaluate([model], "mnist-c", f"mnist:{digits}#test", tmp_path / "store", first=40)
+    (tmp_path / "few.yaml").write_text(SUITE)
+    suite, data = str(tmp_path / "few.yaml"), f"mnist:{digits}#test"
+    found = evaluate([model], suite, data, tmp_path / "store", first=40)
     ours = read_answers(rehearsed / "answers" / "conv1-seed0.npz")
     theirs = {result.condition: result.accuracy for result in found.results}
     for name in ("stripe", "brightness", "translate"):

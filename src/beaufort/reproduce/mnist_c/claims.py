@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from beaufort.reproduce.mnist_c.settings import CLEAN
-from beaufort.reproduce.mnist_c.tables import Measured, PaperTable, StudyResults, tuned_means
+from beaufort.reproduce.mnist_c.tables import Measured, ReproducedTable, StudyResults, tuned_means
 
 __all__ = ["Claim", "claims"]
 
@@ -27,7 +27,9 @@ class Claim:
         return {True: "holds", False: "does not hold", None: "undecided"}[self.holds]
 
 
-def claims(results: StudyResults, fig2: PaperTable, fig3: PaperTable, fig4: PaperTable) -> list[Claim]:
+def claims(
+    results: StudyResults, fig2: ReproducedTable, fig3: ReproducedTable, fig4: ReproducedTable
+) -> list[Claim]:
     """Those that can be looked at with what is there."""
     found = []
     if "Conv1" in fig3.columns and fig3.rows:
@@ -42,7 +44,7 @@ def claims(results: StudyResults, fig2: PaperTable, fig3: PaperTable, fig4: Pape
     return found
 
 
-def _about_conv1(fig2: PaperTable, fig3: PaperTable) -> list[Claim]:
+def _about_conv1(fig2: ReproducedTable, fig3: ReproducedTable) -> list[Claim]:
     clean = fig3.rows[CLEAN]["Conv1"]
     mean = fig2.rows["mean_accuracy_percent"]["Conv1"]
     rows = [row["Conv1"] for name, row in fig3.rows.items() if name != CLEAN]
@@ -69,7 +71,7 @@ def _above_100(title: str, entry: Measured) -> Claim:
     )
 
 
-def _collapses(fig3: PaperTable) -> list[Claim]:
+def _collapses(fig3: ReproducedTable) -> list[Claim]:
     found = []
     for title in _PGD:
         for name in ("brightness", "fog", "stripe"):
@@ -85,7 +87,7 @@ def _collapses(fig3: PaperTable) -> list[Claim]:
     return found
 
 
-def _about_tuning(results: StudyResults, fig4: PaperTable) -> list[Claim]:
+def _about_tuning(results: StudyResults, fig4: ReproducedTable) -> list[Claim]:
     found = []
     single = {
         name: row["single"] for name, row in fig4.rows.items() if "single" in row and name != "mean_acc"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from beaufort.reproduce.mnist_c.story import REHEARSAL, RULE, Story, cell_text
-from beaufort.reproduce.mnist_c.tables import PaperTable
+from beaufort.reproduce.mnist_c.tables import ReproducedTable
 
 __all__ = ["markdown_page"]
 
@@ -28,7 +28,7 @@ def markdown_page(story: Story, figures: Sequence[str]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _table(table: PaperTable) -> list[str]:
+def _table(table: ReproducedTable) -> list[str]:
     lines = ["", f"## {table.title} ({table.name})", "", f"| {table.corner} | {' | '.join(table.columns)} |"]
     lines.append("|---" * (len(table.columns) + 1) + "|")
     for row, cells in table.rows.items():

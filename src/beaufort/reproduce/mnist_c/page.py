@@ -6,6 +6,7 @@ import base64
 from collections.abc import Mapping
 
 from beaufort.pages import render
+from beaufort.report.provenance import Fact
 from beaufort.reproduce.mnist_c.story import REHEARSAL, RULE, Story
 
 __all__ = ["html_page"]
@@ -31,7 +32,7 @@ def html_page(story: Story, figures: Mapping[str, bytes]) -> str:
         noise=story.noise,
         differing=story.differing(),
         figures={name: _address(name, content) for name, content in figures.items()},
-        facts=[{"name": key, "values": [value]} for key, value in story.facts.items()],
+        facts=[Fact(key, (value,)) for key, value in story.facts.items()],
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from beaufort.reproduce.mnist_c.claims import Claim
-from beaufort.reproduce.mnist_c.tables import Measured, PaperTable
+from beaufort.reproduce.mnist_c.tables import Measured, ReproducedTable
 
 __all__ = ["REHEARSAL", "RULE", "Story", "cell_text"]
 
@@ -22,7 +22,7 @@ REHEARSAL = "A rehearsal with few digits and tiny trainings: its numbers mean no
 class Story:
     """Numbers and texts."""
 
-    tables: Sequence[PaperTable]
+    tables: Sequence[ReproducedTable]
     claims: Sequence[Claim]
     facts: Mapping[str, str]
     """Hardware, seeds, time and the like."""
@@ -41,7 +41,7 @@ class Story:
         told = "; ".join(f"{column} {cell_text(entry)}" for column, entry in self.over_all.items())
         return f"Over all {self.corruptions} corruptions: {told}." if told else ""
 
-    def why(self, table: PaperTable, row: str, column: str) -> str:
+    def why(self, table: ReproducedTable, row: str, column: str) -> str:
         """The explanation of a cell; empty if there is none."""
         place = f"{table.name}/{row}/{column}"
         return next((text for key, text in self.words.items() if fnmatchcase(place, key)), "")

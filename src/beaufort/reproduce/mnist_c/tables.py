@@ -19,7 +19,7 @@ from beaufort.stats import bootstrap, clopper_pearson, mean_interval
 
 __all__ = [
     "Measured",
-    "PaperTable",
+    "ReproducedTable",
     "StudyResults",
     "figure_2",
     "figure_3",
@@ -56,7 +56,7 @@ class Measured:
 
 
 @dataclass(frozen=True)
-class PaperTable:
+class ReproducedTable:
     """A figure of the paper."""
 
     name: str
@@ -88,7 +88,7 @@ def _by_seed(folder: Path) -> dict[str, list[StudyAnswers]]:
     return {name: [by[seed] for seed in sorted(by)] for name, by in found.items()}
 
 
-def figure_3(results: StudyResults) -> PaperTable:
+def figure_3(results: StudyResults) -> ReproducedTable:
     """Accuracy of the models under each corruption."""
     paper = published_table("mnist-c-figure3")
     there = _models_there(results)
@@ -101,10 +101,12 @@ def figure_3(results: StudyResults) -> PaperTable:
         }
         for row in _table_rows(results, there)
     }
-    return PaperTable("fig3", "Accuracy of six models (percent)", "corruption", tuple(there.values()), rows)
+    return ReproducedTable(
+        "fig3", "Accuracy of six models (percent)", "corruption", tuple(there.values()), rows
+    )
 
 
-def figure_2(results: StudyResults) -> PaperTable:
+def figure_2(results: StudyResults) -> ReproducedTable:
     """Mean accuracy over the rows of Figure 3, and relative mCE against our Conv1."""
     paper = published_table("mnist-c-figure2")
     there = _models_there(results)
@@ -117,12 +119,12 @@ def figure_2(results: StudyResults) -> PaperTable:
         entry = _relative(stacked, base, names, paper[title]["relative_mce"], own=name == "conv1")
         if entry is not None:
             rows["relative_mce_percent"][title] = entry
-    return PaperTable(
+    return ReproducedTable(
         "fig2", "Mean accuracy and relative mCE (percent)", "metric", tuple(there.values()), rows
     )
 
 
-def figure_4(results: StudyResults) -> PaperTable:
+def figure_4(results: StudyResults) -> ReproducedTable:
     """Conv1 as it is, and tuned on all corruptions but the tested one, on all, and on the tested one."""
     paper = published_table("mnist-c-figure4")
     names = (CLEAN, *results.settings.benchmark)
@@ -146,7 +148,7 @@ def figure_4(results: StudyResults) -> PaperTable:
         for column in COLUMNS
         if len(found[column]) == len(names)
     }
-    return PaperTable("fig4", "Conv1 fine-tuned on corruptions (percent)", "corruption", COLUMNS, rows)
+    return ReproducedTable("fig4", "Conv1 fine-tuned on corruptions (percent)", "corruption", COLUMNS, rows)
 
 
 def tuned_means(results: StudyResults) -> dict[str, Measured]:
@@ -245,7 +247,7 @@ def _relative(
     )
 
 
-def table_csv(table: PaperTable) -> str:
+def table_csv(table: ReproducedTable) -> str:
     """The paper's rows and columns in percent, then each column's interval and spread over trainings."""
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
