@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -177,6 +176,8 @@ def make_plan(
     labels: Labels = None,
     convention: str | None = None,
     suite: Suite | None = None,
+    *,
+    keep_models: bool,
 ) -> Plan:
     """What there is to do; the store is looked at, nothing is run.
 
@@ -187,6 +188,7 @@ def make_plan(
         labels: as for `evaluate`; those of the suite if None.
         convention: likewise.
         suite: the whole that was asked for.
+        keep_models: whether models that had to be loaded stay in memory, all together.
     """
     names = [model.spec.name for model in models]
     if twice := {name for name in names if names.count(name) > 1}:
@@ -198,7 +200,8 @@ def make_plan(
         {id(model): space_of(model.spec, setup, labels, convention) for model in models}
         for setup, _ in groups
     ]
-    _check_models(models, [condition for _, conditions in groups for condition in conditions])
+    every = [condition for _, conditions in groups for condition in conditions]
+    _check_models(models, every, keep_models=keep_models)
     abouts = [_model_facts(model) for model in models]
     _check_different(abouts)
     listing = store.listing()
@@ -220,12 +223,15 @@ def make_plan(
     return Plan(tuple(setup for setup, _ in groups), tuple(works), listing, suite)
 
 
-def _check_models(models: Sequence[LazyModel], conditions: Sequence[Condition]) -> None:
+def _check_models(models: Sequence[LazyModel], conditions: Sequence[Condition], *, keep_models: bool) -> None:
     """Let shifts that are made for a model look at every one of them, before hours are spent on others."""
-    for model, condition in itertools.product(models, conditions):
-        shift = condition.shift
-        if isinstance(shift, Demanding):
-            shift.check(model.load())
+    for model in models:
+        for condition in conditions:
+            shift = condition.shift
+            if isinstance(shift, Demanding):
+                shift.check(model.load())
+        if not keep_models:
+            model.let_go()
 
 
 def _with_labels(data: Once[Facts], labels: Facts) -> Once[Facts]:

@@ -1,6 +1,6 @@
 """Exact statements about shares of independent images.
 
-The special functions are SciPy's, imported at the first call: the import takes a quarter of a second.
+The special functions are SciPy's, imported at the first call: the import takes 0.2 s.
 """
 
 from __future__ import annotations
