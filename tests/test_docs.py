@@ -25,6 +25,7 @@ from beaufort.cli import app
 from beaufort.corruptions import corruptions
 from beaufort.datasets import open_dataset, readers
 from beaufort.errors import AssetError
+from beaufort.shifts import shifts
 from beaufort.suites import own_suites
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -82,7 +83,7 @@ def run(page: Path, block: Block, namespace: dict[str, Any]) -> None:
 @pytest.mark.parametrize("page", [page for page in PAGES if any(blocks(page))], ids=name)
 def test_python_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    for registry in (corruptions, readers, own_suites):  # what a page registers goes with it
+    for registry in (corruptions, readers, own_suites, shifts):  # what a page registers goes with it
         monkeypatch.setattr(registry, "_things", dict(registry))
     module = types.ModuleType("page")  # type hints are looked up in the module that they stand in
     monkeypatch.setitem(sys.modules, "page", module)
