@@ -58,7 +58,7 @@ class Needs:
         """Fetch what corruptions need."""
         for name in dict.fromkeys(condition.corruption for condition in conditions):
             if name is None or name not in corruptions:
-                continue  # other shifts have no files
+                continue  # shifts of other kinds need none
             for entry in corruptions[name].files:
                 self.get(f"{entry}, which the corruption {name} needs", lambda entry=entry: pull(entry))  # type: ignore[misc]
 
