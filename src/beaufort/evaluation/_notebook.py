@@ -31,7 +31,7 @@ def evaluation_frame(evaluation: Evaluation) -> pd.DataFrame:
 
 def evaluation_html(evaluation: Evaluation) -> str:
     """The headline numbers of a suite; accuracies under each condition if there is none."""
-    if evaluation.answers is not None and all(one.images for one in evaluation.results):
+    if len(evaluation.answers) == 1 and all(one.images for one in evaluation.results):
         return evaluation.scores(calibration=False)._repr_html_()
     return render_table(
         "Accuracy, in brackets 95 % intervals",
