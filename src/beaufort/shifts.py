@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from beaufort.models import Model
     from beaufort.models.spec import Logits
 
-__all__ = ["ImageShift", "Kind", "ModelShift", "Shift", "register_shift", "shifts"]
+__all__ = ["Demanding", "ImageShift", "Kind", "ModelShift", "Shift", "register_shift", "shifts"]
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
 
@@ -71,6 +71,18 @@ class ModelShift(Protocol):
             space: which outputs count as which class.
             seed: any whole number.
         """
+
+
+@runtime_checkable
+class Demanding(Protocol):
+    """What a `ModelShift` may also say, before anything is run."""
+
+    @property
+    def passes(self) -> int:
+        """About how many times as long as a plain answer it takes, at most."""
+
+    def check(self, model: Model) -> None:
+        """Raise an error if the model will not do."""
 
 
 Shift: TypeAlias = ImageShift | ModelShift

@@ -40,6 +40,7 @@ DIGESTS = {
     "cifar100-c@1": "c425bf91e55344217966696b0c3025e918463c4869fb7db3544c283a76d8e6d9",
     "mnist-c@1": "a87ae482bc757a53eb646b98d8c5328bc98e1eb119c08145632edf9f78274fbb",
     "mnist-c-extra@1": "8aa4cbcf63592adb581b120dc725ba0afab04383df00a7d5b9303f7db2b9a6e0",
+    "testbed-pgd@1": "1825359a63ca054a851444c38ce72bfe20eb5696d179e6ca5fc64ae26e7ab1da",
     "photos@1": "a74127f11896e28f0a72f8f1e11bd4f293d8b6b4796a8071c2aa486c8a2646a1",
 }
 
@@ -87,7 +88,7 @@ def test_photos_of_ones_own() -> None:
     assert len(suite.conditions("mine")) == 76
 
 
-@pytest.mark.parametrize("suite_name", [name for name in SUITE_NAMES if name != "photos"])
+@pytest.mark.parametrize("suite_name", FACTS)
 def test_as_published(suite_name: str) -> None:
     suite = get_suite(suite_name)
     subset, dataset, scale, count, baseline, metrics = FACTS[suite_name]
@@ -99,6 +100,18 @@ def test_as_published(suite_name: str) -> None:
     assert suite.citation
     for condition in suite.conditions():
         condition.facts(scale=suite.scale)
+
+
+def test_the_testbeds_attacks() -> None:
+    suite = get_suite("testbed-pgd")
+    assert (suite.corruptions, suite.prepare, suite.label_space) == ((), (), "imagenet-1k")
+    assert [str(condition) for condition in suite.conditions()] == [
+        "imagenet-val",
+        "imagenet-val/testbed-pgd-linf@0.5/255",
+        "imagenet-val/testbed-pgd-linf@2/255",
+        "imagenet-val/testbed-pgd-l2@0.1",
+        "imagenet-val/testbed-pgd-l2@0.5",
+    ]
 
 
 def test_every_file_is_named_and_every_name_has_a_file() -> None:
@@ -141,6 +154,11 @@ def test_order_of_conditions() -> None:
     assert found[-1] == "imagenet-val/jpeg_compression@5"
     digits = get_suite("mnist-c").conditions("my-digits")
     assert digits[:2] == [Condition("my-digits"), Condition("my-digits", "shot_noise")]
+
+
+@pytest.mark.parametrize("suite_name", SUITE_NAMES)
+def test_every_published_name_is_lost_by_a_change(suite_name: str) -> None:
+    assert replace(get_suite(suite_name), dataset="others").name == f"{suite_name}-changed"
 
 
 def test_a_changed_suite_loses_the_published_name() -> None:
@@ -193,13 +211,13 @@ def test_parts_read_back(tmp_path: Path) -> None:
     ("old", "new", "told"),
     [
         ("version: 2", "version: 2\nscale: cifar", "4: scale: 'scale' is not a key beside 'parts'"),
-        ("fog", "fgo", "7: corruptions: 'fgo' is not a corruption"),
+        ("fog", "fgo", "7: corruptions: unknown corruption 'fgo'"),
         ("counterpart: photos", "counterpart: photo", "13: counterpart: 'photo' is not another part"),
         ("counterpart: photos", "counterpart: sketches", "13: counterpart: 'sketches' is not another part"),
         ("dataset: sketches", "dataset: photos", "10: name: 'photos' is the name of another part"),
         ("    severities: [1, 3]\n", "", "'severities' is missing"),
-        ("convention: all", "convention: some", "12: convention: 'some' is not a convention"),
-        ("labels: imagenet-a", "labels: imagenet-b", "11: labels: 'imagenet-b' is not a label space"),
+        ("convention: all", "convention: some", "12: convention: unknown convention 'some'"),
+        ("labels: imagenet-a", "labels: imagenet-b", "11: labels: unknown label space 'imagenet-b'"),
         ("[1, 2]", "[1.5]", "labels: the outputs of 'cat' must be a list of numbers or names"),
         ("- dataset: sketches", "- sketches: yes", "'dataset' is missing"),
         ("convention: all", "metrics: [mce]", "mce divides by the errors of a baseline"),

@@ -9,17 +9,22 @@ import numpy as np
 from beaufort.evaluation.backends import Threads
 from beaufort.evaluation.lazy_models import LazyModel
 from beaufort.evaluation.planning import Plan
+from beaufort.shifts import Demanding
 
 __all__ = ["cost"]
 
 
 def cost(planned: Plan) -> float:
-    """About how many seconds the rest of a plan takes here: one batch of each model, timed."""
+    """About how many seconds the rest of a plan takes here: one batch of each model, timed.
+
+    Attacks count with all of their steps; where a model is fooled soon, it takes less.
+    """
     todo: dict[LazyModel, dict[int, int]] = {}
     for work in planned.works:
         if work.gaps:
+            passes = shift.passes if isinstance(shift := work.condition.shift, Demanding) else 1
             one = todo.setdefault(work.model, {})
-            one[work.place] = one.get(work.place, 0) + work.images
+            one[work.place] = one.get(work.place, 0) + passes * work.images
     seconds = 0.0
     for lazy, places in todo.items():
         model = lazy.load()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -21,6 +22,7 @@ from beaufort.errors import ImageFileError, OptionError
 from beaufort.evaluation.lazy_models import LazyModel
 from beaufort.labels import DataLabels, Grouping, LabelSpace, Outputs, Truths, find_space
 from beaufort.models import ModelSpec
+from beaufort.shifts import Demanding
 from beaufort.store import Cell, Listing, Store
 from beaufort.suites import Pictures, Step, Suite
 
@@ -196,6 +198,7 @@ def make_plan(
         {id(model): space_of(model.spec, setup, labels, convention) for model in models}
         for setup, _ in groups
     ]
+    _check_models(models, [condition for _, conditions in groups for condition in conditions])
     abouts = [_model_facts(model) for model in models]
     _check_different(abouts)
     listing = store.listing()
@@ -215,6 +218,14 @@ def make_plan(
                     work = replace(work, gaps=tuple(store.missing(work.cell, setup.count, listing)))
                 works.append(work)
     return Plan(tuple(setup for setup, _ in groups), tuple(works), listing, suite)
+
+
+def _check_models(models: Sequence[LazyModel], conditions: Sequence[Condition]) -> None:
+    """Let shifts that are made for a model look at every one of them, before hours are spent on others."""
+    for model, condition in itertools.product(models, conditions):
+        shift = condition.shift
+        if isinstance(shift, Demanding):
+            shift.check(model.load())
 
 
 def _with_labels(data: Once[Facts], labels: Facts) -> Once[Facts]:

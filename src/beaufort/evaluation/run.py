@@ -268,11 +268,17 @@ def evaluate(
 
 
 def _answers(planned: Plan, shown: int | None, origin: dict[str, Any]) -> Iterator[Results]:
-    """The answers to each data set; stored pictures are one, though every condition has images of its own."""
-    suites = {id(setup.suite): setup for setup in planned.setups if setup.suite is not None}
-    for setup in suites.values():
-        works = [work for work in planned.works if work.setup.suite is setup.suite]
-        yield plan_results(works, setup.count if shown is None else shown, (origin,))
+    """For each data set of the suite, if there is one."""
+    for works in _by_part(planned):
+        yield plan_results(works, works[0].setup.count if shown is None else shown, (origin,))
+
+
+def _by_part(planned: Plan) -> list[Sequence[Work]]:
+    if planned.suite is None:
+        return []
+    if not planned.suite.parts:
+        return [planned.works]
+    return [[work for work in planned.works if work.setup.suite is part] for part in planned.suite.parts]
 
 
 def _record(planned: Plan, suite: Suite, origin: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -283,7 +289,7 @@ def _record(planned: Plan, suite: Suite, origin: dict[str, Any]) -> tuple[dict[s
     if not suite.parts:
         some, notes = _record_of(planned.works)
         return {**facts, **some, **asked}, {**notes, **origin}
-    each = [_record_of([work for work in planned.works if work.setup.suite is part]) for part in suite.parts]
+    each = list(map(_record_of, _by_part(planned)))
     return {**facts, "parts": [some for some, _ in each], **asked}, {
         "shown": [notes for _, notes in each],
         **origin,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -211,8 +211,7 @@ def open_parts(
     opener = _Opener(kept, kept.listing(), tuple(cells.values()), models, seed, wanted)
     if not asked.parts:
         return (opener.open(asked, run),)
-    opened = (opener.open(part, _run_of(run, number)) for number, part in enumerate(asked.parts))
-    return tuple(replace(results, part_of=asked.title) for results in opened)
+    return tuple(opener.open(part, _run_of(run, number), asked) for number, part in enumerate(asked.parts))
 
 
 def _run_of(run: Mapping[str, Any] | None, number: int) -> dict[str, Any] | None:
@@ -235,8 +234,11 @@ class _Opener:
     seed: int | None
     wanted: Wanted
 
-    def open(self, asked: Suite, run: Mapping[str, Any] | None) -> Results:
-        """The answers to a suite of one data set, of which `run` was the last run."""
+    def open(self, asked: Suite, run: Mapping[str, Any] | None, part_of: Suite | None = None) -> Results:
+        """The answers to a suite of one data set, of which `run` was the last run.
+
+        A part of another suite is called as it is there, whatever a run before has called its data.
+        """
         kept, listing, models, wanted = self.store, self.listing, self.models, self.wanted
         stored = run.get("stored") if run else None
         stored = stored if isinstance(stored, dict) else None
@@ -249,7 +251,7 @@ class _Opener:
         ]
         setting = find_setting(kept, asked, matching, run, self.seed, wanted.scored(matching))
         conditions = conditions_by_key(asked, stored)
-        found = cells_by_model(matching, setting, conditions)
+        found = cells_by_model(matching, setting, conditions, asked.name if part_of else None)
         namesakes = Namesakes(kept, listing, {name: row.values() for name, row in found.items()})
         notes = tuple(namesakes.notes(models))
         if models is not None:
@@ -275,7 +277,7 @@ class _Opener:
         return Results(
             asked,
             setting,
-            str(first.data["name"]),
+            asked.name if part_of else str(first.data["name"]),
             classes,
             whole,
             lacking,
@@ -284,6 +286,7 @@ class _Opener:
             outputs=outputs if isinstance(outputs, int) else None,
             rescored=rescored,
             stored=stored is not None,
+            part_of=part_of.title if part_of else "",
             notes=notes,
         )
 

@@ -31,6 +31,7 @@ SUITE_NAMES = (
     "cifar100-c",
     "mnist-c",
     "mnist-c-extra",
+    "testbed-pgd",
     "photos",
 )
 """The suites that are files of the package, `data/<name>.yaml`."""

@@ -45,8 +45,10 @@ _DIGESTS = {
     "imagenet-c-validation@1": "249c4cd2fec08a7c7255a3b0f48faf7cc0821c90d48c9b8726f72dc120c34e0b",
     "tiny-imagenet-c@1": "1c9bc1a6a3149f6d59bd8dffcb6ce1c0590c228487f4bc169a1d9e6e516c461f",
     "cifar10-c@1": "1bec8b14a6ea93edce65cba244ab3f6518f8f5926b83017d6ddbaedc55a768b8",
+    "cifar100-c@1": "c425bf91e55344217966696b0c3025e918463c4869fb7db3544c283a76d8e6d9",
     "mnist-c@1": "a87ae482bc757a53eb646b98d8c5328bc98e1eb119c08145632edf9f78274fbb",
     "mnist-c-extra@1": "8aa4cbcf63592adb581b120dc725ba0afab04383df00a7d5b9303f7db2b9a6e0",
+    "testbed-pgd@1": "1825359a63ca054a851444c38ce72bfe20eb5696d179e6ca5fc64ae26e7ab1da",
     "photos@1": "a74127f11896e28f0a72f8f1e11bd4f293d8b6b4796a8071c2aa486c8a2646a1",
 }
 """Of the published suites: one that says something else under such a name is another suite."""
