@@ -79,8 +79,8 @@ class Needs:
         )
         free = shutil.disk_usage(place).free
         if needed > free:
-            why = f"the answers take about {_size(needed)}, and {_size(free)} are free"
-            self.missing.append((f"room on the disk of {store.location}", why))
+            lacks = f"the answers take about {_size(needed)}, and {_size(free)} are free"
+            self.missing.append((f"room on the disk of {store.location}", lacks))
 
     def check(self) -> None:
         """Raise an error that tells of all that is missing, and how to get it."""
