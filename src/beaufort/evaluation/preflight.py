@@ -56,8 +56,9 @@ class Needs:
 
     def files(self, conditions: Iterable[Condition]) -> None:
         """Fetch what corruptions need."""
-        for name in dict.fromkeys(condition.corruption for condition in conditions):
-            for entry in () if name is None else corruptions[name].files:
+        used = dict.fromkeys(condition.corruption for condition in conditions)
+        for name in (one for one in used if one is not None and one in corruptions):
+            for entry in corruptions[name].files:
                 self.get(f"{entry}, which the corruption {name} needs", lambda entry=entry: pull(entry))  # type: ignore[misc]
 
     def room(self, planned: Plan, store: Store, *, keep_logits: bool) -> None:
