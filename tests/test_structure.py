@@ -41,9 +41,11 @@ LAYERS = (
     ("results",),
     ("evaluation",),
     ("transforms", "compat", "testing"),
+    ("training",),
     ("image_sets",),
     ("report",),
     ("testbed",),
+    ("reproduce",),
     ("demo",),
     ("cli", "__main__"),
 )

@@ -122,6 +122,8 @@ class Corrupt:
     def _choose(self, word: int) -> tuple[str, int | None] | None:
         if self.p < 1 and self._share(word) >= self.p:
             return None
+        if len(self._names) == len(self._severities) == 1:  # nothing to choose
+            return self._names[0], self._severities[0]
         digest = hashlib.blake2b(f"beaufort|choice|{self.seed}|{word}".encode(), digest_size=16).digest()
         name = _pick(self._names, digest[:8])
         return name, _pick(self._severities, digest[8:])

@@ -158,10 +158,7 @@ def test_order_of_conditions() -> None:
 
 @pytest.mark.parametrize("suite_name", SUITE_NAMES)
 def test_every_published_name_is_lost_by_a_change(suite_name: str) -> None:
-    changed = replace(
-        get_suite(suite_name), corruptions=("contrast",), baseline=None, metrics=("mean_accuracy",)
-    )
-    assert changed.name == f"{suite_name}-changed"
+    assert replace(get_suite(suite_name), dataset="others").name == f"{suite_name}-changed"
 
 
 def test_a_changed_suite_loses_the_published_name() -> None:

@@ -26,9 +26,11 @@ from beaufort.cli import (
     place,
     power,
     report,
+    reproduce,
     run,
     store,
     testbed,
+    train,
     validate,
 )
 from beaufort.cli._help import name_types
@@ -158,6 +160,8 @@ app.command()(validate.validate)
 app.command()(check.check)
 app.command()(report.report)
 app.command()(place.place)
+app.command()(train.train)
+app.command()(reproduce.reproduce)
 app.command()(store.query)
 app.add_typer(ls.app, name="ls")
 app.add_typer(data.app, name="data")

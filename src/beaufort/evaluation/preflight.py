@@ -57,7 +57,9 @@ class Needs:
     def files(self, conditions: Iterable[Condition]) -> None:
         """Fetch what corruptions need."""
         for name in dict.fromkeys(condition.corruption for condition in conditions):
-            for entry in corruptions[name].files if name is not None and name in corruptions else ():
+            if name is None or name not in corruptions:
+                continue  # other shifts have no files
+            for entry in corruptions[name].files:
                 self.get(f"{entry}, which the corruption {name} needs", lambda entry=entry: pull(entry))  # type: ignore[misc]
 
     def room(self, planned: Plan, store: Store, *, keep_logits: bool) -> None:

@@ -61,7 +61,7 @@ def load(
     """A classifier for a first try.
 
     Args:
-        text: `digits`, a small network for MNIST that comes with Beaufort (`tools/train_digits.py` made it);
+        text: `digits`, a small network for MNIST that comes with Beaufort (the recipe `digits` trains it);
             `efficientnet-lite0`, a small network for photos, fetched on the first use.
         name: what tables call it.
         device: as for ONNX files.

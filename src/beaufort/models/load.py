@@ -145,6 +145,14 @@ for _adapter in (
         "demo:digits",
         "for a first try: digits, which Beaufort brings along, and efficientnet-lite0, which is fetched",
     ),
+    Adapter(
+        "trained",
+        "beaufort.training.trained:load",
+        ("torch", "safetensors"),
+        "training",
+        "trained:conv1",
+        "a model that `beaufort train` made, by folder or name",
+    ),
 ):
     adapters.register(_adapter.kind, _adapter)
 

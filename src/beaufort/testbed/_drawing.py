@@ -9,7 +9,7 @@ from html import escape
 from itertools import pairwise
 from typing import Any
 
-__all__ = ["Drawing"]
+__all__ = ["Drawing", "diverging"]
 
 Point = tuple[float, float]
 
@@ -96,6 +96,16 @@ class Drawing:
         file = io.BytesIO()
         image.save(file, "PNG", optimize=True)
         return file.getvalue()
+
+
+def diverging(share: float) -> str:
+    """A color for a number from -1 to 1: blue is negative, red positive, white 0.
+
+    >>> diverging(0.0), diverging(-1.0)
+    ('#ffffff', '#1a5fa8')
+    """
+    strong = (0x1A, 0x5F, 0xA8) if share < 0 else (0xB0, 0x3A, 0x10)
+    return "#" + "".join(f"{round(255 + (part - 255) * min(abs(share), 1)):02x}" for part in strong)
 
 
 def _n(value: float) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from beaufort.testbed._axes import Axes, point_range
-from beaufort.testbed._drawing import Drawing
+from beaufort.testbed._drawing import Drawing, diverging
 from beaufort.testbed._files import write_file
 from beaufort.testbed._study_tables import since_csv, study_text
 from beaufort.testbed.correlation import correlate, correlation_table, natural_shifts
@@ -184,14 +184,8 @@ def _heat_map(grid: Grid) -> Drawing:
         if column == 0:
             label = title(one.synthetic).removeprefix("imagenet-c.").replace("_", " ")
             drawing.text((left - 8, at[1] + 12), label, size=10, anchor="end")
-        drawing.box(at, (wide - 1, high - 1), _diverging(one.pearson))
+        drawing.box(at, (wide - 1, high - 1), diverging(one.pearson))
         ink = "#fff" if abs(one.pearson) > 0.6 else "#222"
         text = f"{one.pearson:.2f}".replace("-", "−")
         drawing.text((at[0] + wide / 2, at[1] + 12), text, size=10, anchor="middle", color=ink)
     return drawing
-
-
-def _diverging(r: float) -> str:
-    strong = np.array((0x1A, 0x5F, 0xA8) if r < 0 else (0xB0, 0x3A, 0x10), float)
-    mixed = np.round(255 + (strong - 255) * min(abs(r), 1)).astype(int)
-    return "#" + "".join(f"{part:02x}" for part in mixed)

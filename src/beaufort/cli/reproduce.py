@@ -1,0 +1,77 @@
+"""`beaufort reproduce`: the tables of a paper, made again."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from beaufort.cli._console import printable
+from beaufort.cli._options import Json, comma_list
+from beaufort.errors import OptionError
+
+__all__ = ["reproduce"]
+
+
+def reproduce(
+    study: Annotated[str, typer.Argument(help="mnist-c.")],
+    *,
+    only: Annotated[
+        str,
+        typer.Option(
+            help="Parts, separated by commas: fig2, fig3, fig4, selection, pessimal, gallery, page."
+        ),
+    ] = "",
+    data: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=FOLDER", help="Where a data set lies, as mnist=FOLDER; may be repeated."),
+    ] = None,
+    output: Annotated[Path | None, typer.Option(help="Folder; results/STUDY if not given.")] = None,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:1.")] = "auto",
+    seeds: Annotated[int, typer.Option(min=1, help="Trainings of each recipe.")] = 3,
+    jobs: Annotated[int, typer.Option(min=1, help="Processes that share the work, also on one GPU.")] = 1,
+    stop_after: Annotated[
+        float | None, typer.Option(min=0, help="Seconds after which it saves and stops; the command goes on.")
+    ] = None,
+    rehearse: Annotated[
+        bool, typer.Option("--rehearse", help="Few images and tiny trainings; the numbers mean nothing.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Make the tables of a paper again: train, evaluate, and write tables, figures and a page.
+
+    `beaufort reproduce mnist-c --device cuda --jobs 8`
+
+    What the folder has is not made again: killed, or with one more seed, only what is missing is done.
+    """
+    from beaufort.reproduce import reproduce as run
+
+    outcome = run(
+        study,
+        output,
+        only=comma_list(only),
+        data=_places(data or []),
+        device=device,
+        seeds=seeds,
+        jobs=jobs,
+        stop_after_s=stop_after,
+        rehearse=rehearse,
+        tell=lambda line: typer.echo(printable(line), err=True),
+    )
+    if as_json:
+        typer.echo(json.dumps({**vars(outcome), "finished": outcome.finished}))
+        return
+    there = f"{outcome.done} pieces of work done, {outcome.there} were there"
+    typer.echo(there if outcome.finished else f"{there}, {outcome.left} left; the same command goes on")
+
+
+def _places(texts: list[str]) -> dict[str, str]:
+    found = {}
+    for text in texts:
+        name, equals, place = text.partition("=")
+        if not (equals and name and place):
+            raise OptionError(f"data must be given as NAME=FOLDER, got {text!r}")
+        found[name] = place
+    return found

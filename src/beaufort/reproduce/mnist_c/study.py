@@ -1,0 +1,91 @@
+"""The whole study: tasks of work first, then tables, figures and pages from whatever is there."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from beaufort.errors import OptionError
+from beaufort.files import write_bytes
+from beaufort.reproduce.mnist_c.settings import Settings
+from beaufort.reproduce.tasks import StudyOutcome, run_tasks
+
+__all__ = ["run_study", "write_pages"]
+
+_SETTINGS = "study.json"
+
+
+def run_study(
+    folder: Path,
+    *,
+    only: tuple[str, ...],
+    data: Mapping[str, str],
+    device: str,
+    seeds: int,
+    jobs: int,
+    stop_after_s: float | None,
+    rehearse: bool,
+    tell: Callable[[str], None] | None,
+) -> StudyOutcome:
+    """Do what is missing of the study, then write its tables and pages."""
+    from beaufort.reproduce.mnist_c.work import PARTS, plan
+
+    start = time.monotonic()
+    for part in only:
+        if part not in (*PARTS, "page"):
+            raise OptionError(
+                f"only must name parts of mnist-c ({', '.join((*PARTS, 'page'))}), got {part!r}"
+            )
+    if seeds < 1:
+        raise OptionError(f"seeds must be at least 1, got {seeds}")
+    settings = Settings(device=device, seeds=seeds, rehearse=rehearse, **_places(data))
+    _check_settings(folder, settings)
+    deadline = None if stop_after_s is None else start + stop_after_s
+    phases = [] if only == ("page",) else plan(settings, only)
+    outcome = run_tasks(phases, folder, jobs=jobs, deadline=deadline, tell=tell)
+    _note_time(folder, time.monotonic() - start, outcome)
+    if outcome.finished or only == ("page",):
+        write_pages(folder, settings, tell)
+    return outcome
+
+
+def _places(data: Mapping[str, str]) -> dict[str, str]:
+    """Where train and test digits lie."""
+    for name in data:
+        if name != "mnist":
+            raise OptionError(f"data must be given as mnist=FOLDER, got {name!r}")
+    if "mnist" not in data:
+        return {}
+    place = data["mnist"]
+    return {"train": f"mnist:{place}#train", "test": f"mnist:{place}#test"}
+
+
+def _check_settings(folder: Path, settings: Settings) -> None:
+    """A rehearsal and the real thing must not meet in one folder."""
+    path = folder / _SETTINGS
+    if path.is_file():
+        known = json.loads(path.read_bytes()).get("rehearse")
+        if known != settings.rehearse:
+            kind = "a rehearsal" if known else "a real run"
+            raise OptionError(f"{folder} holds {kind}; choose another output for this one")
+    else:
+        write_bytes(path, json.dumps({"rehearse": settings.rehearse, "runs": []}).encode())
+
+
+def _note_time(folder: Path, seconds: float, outcome: StudyOutcome) -> None:
+    path = folder / _SETTINGS
+    facts = json.loads(path.read_bytes())
+    if outcome.done:
+        facts["runs"].append({"seconds": round(seconds, 1), "tasks": outcome.done})
+        write_bytes(path, (json.dumps(facts, indent=2) + "\n").encode())
+
+
+def write_pages(folder: Path, settings: Settings, tell: Callable[[str], None] | None = None) -> None:
+    """Tables, figures, Markdown and HTML from the answers in a folder."""
+    from beaufort.reproduce.mnist_c.writing import write_all
+
+    for path in write_all(folder, settings):
+        if tell:
+            tell(f"{path.name} written")

@@ -1,0 +1,267 @@
+"""The paper's Figures 2, 3 and 4 from answers, with intervals over digits and the spread over trainings."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from beaufort.metrics import MetricError, published_table, relative_mean_corruption_error
+from beaufort.reproduce.mnist_c.answers import StudyAnswers, read_answers
+from beaufort.reproduce.mnist_c.settings import CLEAN, COLUMNS, MODELS, Settings
+from beaufort.stats import bootstrap, clopper_pearson, mean_interval
+
+__all__ = [
+    "Measured",
+    "ReproducedTable",
+    "StudyResults",
+    "figure_2",
+    "figure_3",
+    "figure_4",
+    "load_results",
+    "table_csv",
+    "tuned_means",
+]
+
+_RESAMPLES = 2000
+Rows = NDArray[np.float64]
+"""Which digits are right, `(seeds, digits)`."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A cell: what we measured, and what the paper prints."""
+
+    value: float
+    low: float
+    high: float
+    """The interval (95 %) over digits of the mean over trainings."""
+    spread: float | None
+    """Standard deviation over trainings; None of one."""
+    lowest: float
+    highest: float
+    """From the lowest to the highest end of the trainings' own intervals."""
+    printed: float | None
+
+    @property
+    def differs(self) -> bool:
+        """Whether the paper's number lies outside the intervals of all our trainings."""
+        return self.printed is not None and not self.lowest - 5e-5 <= self.printed <= self.highest + 5e-5
+
+
+@dataclass(frozen=True)
+class ReproducedTable:
+    """A figure of the paper."""
+
+    name: str
+    title: str
+    corner: str
+    columns: tuple[str, ...]
+    rows: Mapping[str, Mapping[str, Measured]]
+
+
+@dataclass(frozen=True)
+class StudyResults:
+    """All answers of a study that are there, trainings in the order of their seeds."""
+
+    settings: Settings
+    models: Mapping[str, Sequence[StudyAnswers]]
+    tuned: Mapping[str, Sequence[StudyAnswers]]
+
+
+def load_results(folder: Path, settings: Settings) -> StudyResults:
+    """What a folder has."""
+    return StudyResults(settings, _by_seed(folder / "answers"), _by_seed(folder / "tuned"))
+
+
+def _by_seed(folder: Path) -> dict[str, list[StudyAnswers]]:
+    found: dict[str, dict[int, StudyAnswers]] = {}
+    for path in folder.glob("*-seed*.npz"):
+        name, _, seed = path.stem.rpartition("-seed")
+        found.setdefault(name, {})[int(seed)] = read_answers(path)
+    return {name: [by[seed] for seed in sorted(by)] for name, by in found.items()}
+
+
+def figure_3(results: StudyResults) -> ReproducedTable:
+    """Accuracy of the models under each corruption."""
+    paper = published_table("mnist-c-figure3")
+    there = _models_there(results)
+    rows = {
+        row: {
+            title: _entry(
+                _rows(results.models[name], row), paper[title].get("clean" if row == CLEAN else row)
+            )
+            for name, title in there.items()
+        }
+        for row in _table_rows(results, there)
+    }
+    return ReproducedTable(
+        "fig3", "Accuracy of six models (percent)", "corruption", tuple(there.values()), rows
+    )
+
+
+def figure_2(results: StudyResults) -> ReproducedTable:
+    """Mean accuracy over the rows of Figure 3, and relative mCE against our Conv1."""
+    paper = published_table("mnist-c-figure2")
+    there = _models_there(results)
+    names = _table_rows(results, there)
+    rows: dict[str, dict[str, Measured]] = {"mean_accuracy_percent": {}, "relative_mce_percent": {}}
+    for name, title in there.items():
+        stacked = np.stack([_rows(results.models[name], row) for row in names])
+        rows["mean_accuracy_percent"][title] = _entry(stacked.mean(axis=0), paper[title]["mean_accuracy"])
+        base = np.stack([_rows(results.models["conv1"], row) for row in names])
+        entry = _relative(stacked, base, names, paper[title]["relative_mce"], own=name == "conv1")
+        if entry is not None:
+            rows["relative_mce_percent"][title] = entry
+    return ReproducedTable(
+        "fig2", "Mean accuracy and relative mCE (percent)", "metric", tuple(there.values()), rows
+    )
+
+
+def figure_4(results: StudyResults) -> ReproducedTable:
+    """Conv1 as it is, and tuned on all corruptions but the tested one, on all, and on the tested one."""
+    paper = published_table("mnist-c-figure4")
+    names = (CLEAN, *results.settings.benchmark)
+    found: dict[str, dict[str, Rows]] = {column: {} for column in COLUMNS}
+    for row in names:
+        for column, answers in _tuned(results, row).items():
+            if answers and row in answers[0].conditions:
+                found[column][row] = _rows(answers, row)
+    rows: dict[str, dict[str, Measured]] = {}
+    for row in names:
+        key = "clean" if row == CLEAN else row
+        rows[row] = {
+            column: _entry(found[column][row], paper[column].get(key))
+            for column in COLUMNS
+            if row in found[column]
+        }
+    rows["mean_acc"] = {
+        column: _entry(
+            np.stack(list(found[column].values())).mean(axis=0), paper[column].get("mean_accuracy")
+        )
+        for column in COLUMNS
+        if len(found[column]) == len(names)
+    }
+    return ReproducedTable("fig4", "Conv1 fine-tuned on corruptions (percent)", "corruption", COLUMNS, rows)
+
+
+def tuned_means(results: StudyResults) -> dict[str, Measured]:
+    """The means over all 31 corruptions that the paper's text has: clean, all but one, and all."""
+    printed = {"clean": 0.904, "all_but_one": 0.917, "all": 0.980, "single": None}
+    found: dict[str, list[Rows]] = {column: [] for column in COLUMNS}
+    for row in results.settings.all_corruptions:
+        for column, answers in _tuned(results, row).items():
+            if answers and row in answers[0].conditions:
+                found[column].append(_rows(answers, row))
+    return {
+        column: _entry(np.stack(rows).mean(axis=0), printed[column]) for column, rows in found.items() if rows
+    }
+
+
+def _tuned(results: StudyResults, row: str) -> dict[str, Sequence[StudyAnswers]]:
+    """Whose answers stand in a row of Figure 4; clean digits are never among what `all` is trained on."""
+    but = "all" if row == CLEAN else f"but-{row}"
+    labels = {"all_but_one": but, "all": "all", "single": f"single-{row}"}
+    chosen = {column: results.tuned.get(label, ()) for column, label in labels.items()}
+    return {"clean": results.models.get("conv1", ()), **chosen}
+
+
+def _models_there(results: StudyResults) -> dict[str, str]:
+    return {name: title for name, title in MODELS.items() if name in results.models}
+
+
+def _table_rows(results: StudyResults, there: Mapping[str, str]) -> tuple[str, ...]:
+    """Clean digits and the benchmark's corruptions that all models were asked about."""
+    rows = (CLEAN, *results.settings.benchmark)
+    asked = [set(results.models[name][0].conditions) for name in there]
+    return tuple(row for row in rows if all(row in some for some in asked))
+
+
+def _rows(answers: Sequence[StudyAnswers], condition: str) -> Rows:
+    return np.stack([one.row(condition) for one in answers]).astype(np.float64)
+
+
+def _entry(rows: Rows, printed: float | None) -> Measured:
+    """A mean over digits and trainings."""
+    whole = mean_interval(rows.mean(axis=0))
+    each = [_alone(row) for row in rows]
+    spread = float(rows.mean(axis=1).std(ddof=1)) if len(rows) > 1 else None
+    return Measured(
+        whole.value,
+        whole.low,
+        whole.high,
+        spread,
+        min(low for low, _ in each),
+        max(high for _, high in each),
+        printed,
+    )
+
+
+def _alone(row: NDArray[np.float64]) -> tuple[float, float]:
+    """The interval of one training."""
+    if set(np.unique(row)) <= {0.0, 1.0}:
+        exact = clopper_pearson(int(row.sum()), len(row))
+        return exact.low, exact.high
+    found = mean_interval(row)
+    return found.low, found.high
+
+
+def _relative(
+    ours: NDArray[np.float64], base: NDArray[np.float64], names: Sequence[str], printed: float, *, own: bool
+) -> Measured | None:
+    """Relative mCE of arrays `(rows, seeds, digits)`, clean digits first; None where it is not defined."""
+    if own:
+        return Measured(1.0, 1.0, 1.0, 0.0, 1.0, 1.0, printed)
+    count = len(names)
+
+    def statistic(means: NDArray[np.float64]) -> Any:
+        errors = {name: 1 - means[..., count + i, None] for i, name in enumerate(names) if i}
+        bases = {name: 1 - means[..., i, None] for i, name in enumerate(names) if i}
+        return relative_mean_corruption_error(errors, 1 - means[..., count], bases, 1 - means[..., 0])
+
+    try:
+        columns = np.concatenate([base.mean(axis=1), ours.mean(axis=1)]).T
+        whole = bootstrap(columns, statistic, resamples=_RESAMPLES)
+        pairs = range(min(ours.shape[1], base.shape[1]))
+        each = [
+            bootstrap(np.concatenate([base[:, s], ours[:, s]]).T, statistic, resamples=_RESAMPLES)
+            for s in pairs
+        ]
+    except MetricError:
+        return None
+    values = [one.value for one in each]
+    return Measured(
+        whole.value,
+        whole.low,
+        whole.high,
+        float(np.std(values, ddof=1)) if len(values) > 1 else None,
+        min(one.low for one in each),
+        max(one.high for one in each),
+        printed,
+    )
+
+
+def table_csv(table: ReproducedTable) -> str:
+    """The paper's rows and columns in percent, then each column's interval and spread over trainings."""
+    file = io.StringIO()
+    writer = csv.writer(file, lineterminator="\n")
+    more = [f"{column} {what}" for column in table.columns for what in ("low", "high", "sd over seeds")]
+    writer.writerow([table.corner, *table.columns, *more])
+    for name, row in table.rows.items():
+        values = [_percent(row[column].value) if column in row else "" for column in table.columns]
+        ends: list[str] = []
+        for column in table.columns:
+            entry = row.get(column)
+            ends += ["", "", ""] if entry is None else map(_percent, (entry.low, entry.high, entry.spread))
+        writer.writerow([name, *values, *ends])
+    return file.getvalue()
+
+
+def _percent(share: float | None) -> str:
+    return "" if share is None else f"{100 * share:.2f}"

@@ -1,0 +1,60 @@
+"""The studies that can be made again, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from pathlib import Path
+
+from beaufort.errors import UnknownNameError
+from beaufort.registry import unknown
+from beaufort.reproduce.tasks import StudyOutcome
+
+__all__ = ["STUDIES", "reproduce"]
+
+STUDIES = {"mnist-c": "beaufort.reproduce.mnist_c.study:run_study"}
+"""What carries each study out."""
+
+
+def reproduce(
+    study: str,
+    output: Path | str | None = None,
+    *,
+    only: Sequence[str] = (),
+    data: Mapping[str, str] | None = None,
+    device: str = "auto",
+    seeds: int = 3,
+    jobs: int = 1,
+    stop_after_s: float | None = None,
+    rehearse: bool = False,
+    tell: Callable[[str], None] | None = None,
+) -> StudyOutcome:
+    """Make a paper's tables again; what the folder has is not made again.
+
+    Args:
+        study: `mnist-c`.
+        output: a folder; `results/STUDY` if not given.
+        only: parts of the study; all if none is named.
+        data: where data sets lie, by name; the catalog fetches those that are not named.
+        device: `cpu`, `cuda`, `cuda:1`, or `auto`.
+        seeds: how many trainings of each recipe.
+        jobs: processes that share the work.
+        stop_after_s: seconds after which it stops; the same call goes on.
+        rehearse: a dress rehearsal with few images and tiny trainings, whose numbers mean nothing.
+        tell: called with a line for each piece of work.
+    """
+    if study not in STUDIES:
+        raise UnknownNameError(unknown("study", study, STUDIES))
+    module, _, name = STUDIES[study].partition(":")
+    run: Callable[..., StudyOutcome] = getattr(import_module(module), name)
+    return run(
+        Path(output) if output is not None else Path("results") / study,
+        only=tuple(only),
+        data=dict(data or {}),
+        device=device,
+        seeds=seeds,
+        jobs=jobs,
+        stop_after_s=stop_after_s,
+        rehearse=rehearse,
+        tell=tell,
+    )

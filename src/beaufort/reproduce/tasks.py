@@ -1,0 +1,123 @@
+"""Work in tasks that are done or not: each makes one file, and what is there is not made again."""
+
+from __future__ import annotations
+
+import multiprocessing
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+__all__ = ["StudyOutcome", "Task", "run_tasks"]
+
+
+@dataclass(frozen=True)
+class Task:
+    """One piece of work, as plain values, so that another process can do it."""
+
+    name: str
+    file: str
+    """What is there when it is done, below the output folder."""
+    call: str
+    """`module:function`, called with the output folder, the deadline and `options`; it gives False if it
+    stopped at the deadline."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def run(self, folder: Path, deadline: float | None) -> bool:
+        """Do it; whether it is done now."""
+        module, _, name = self.call.partition(":")
+        done: bool = getattr(import_module(module), name)(folder, deadline, **self.options)
+        return done
+
+
+@dataclass(frozen=True)
+class StudyOutcome:
+    """How far it came."""
+
+    done: int
+    """Tasks made by this call."""
+    there: int
+    """Tasks that were there before."""
+    left: int
+    """Tasks still to be made."""
+
+    @property
+    def finished(self) -> bool:
+        return self.left == 0
+
+
+def run_tasks(
+    phases: Sequence[Sequence[Task]],
+    folder: Path,
+    *,
+    jobs: int = 1,
+    deadline: float | None = None,
+    tell: Callable[[str], None] | None = None,
+) -> StudyOutcome:
+    """Make what is missing, one phase after the other; tasks of a phase need none of their own phase.
+
+    Args:
+        phases: what to do.
+        folder: where the files of the tasks are.
+        jobs: processes that share a phase; small networks leave a GPU idle most of the time.
+        deadline: a time of `time.monotonic()` after which no task is begun, and at which trainings stop.
+        tell: called with a line for each task.
+    """
+    say = tell or (lambda _: None)
+    total = sum(map(len, phases))
+    done = 0
+    for phase in phases:
+        missing = [task for task in phase if not (folder / task.file).exists()]
+        run = _run_here if jobs == 1 else _run_in_processes
+        made = run(missing, folder, jobs, deadline, say)
+        done += made
+        if made < len(missing):
+            break
+    left = sum(not (folder / task.file).exists() for phase in phases for task in phase)
+    return StudyOutcome(done, total - left - done, left)
+
+
+def _run_here(
+    tasks: Sequence[Task], folder: Path, jobs: int, deadline: float | None, say: Callable[[str], None]
+) -> int:
+    done = 0
+    for task in tasks:
+        if deadline is not None and time.monotonic() >= deadline:
+            break
+        start = time.monotonic()
+        if task.run(folder, deadline):
+            done += 1
+            say(f"{task.name}: {time.monotonic() - start:.1f} s")
+    return done
+
+
+def _run_in_processes(
+    tasks: Sequence[Task], folder: Path, jobs: int, deadline: float | None, say: Callable[[str], None]
+) -> int:
+    waiting, done = list(tasks), 0
+    context = multiprocessing.get_context("spawn")  # CUDA does not survive a fork
+    with ProcessPoolExecutor(min(jobs, max(1, len(tasks))), mp_context=context) as pool:
+        running: dict[Future[tuple[bool, float]], Task] = {}
+        while waiting or running:
+            late = deadline is not None and time.monotonic() >= deadline
+            if late:
+                waiting.clear()
+            while waiting and len(running) < jobs:
+                task = waiting.pop(0)
+                running[pool.submit(_timed, task, folder, deadline)] = task
+            finished, _ = wait(running, timeout=1.0, return_when=FIRST_COMPLETED)
+            for future in finished:
+                task = running.pop(future)
+                whole, seconds = future.result()
+                done += whole
+                if whole:
+                    say(f"{task.name}: {seconds:.1f} s")
+    return done
+
+
+def _timed(task: Task, folder: Path, deadline: float | None) -> tuple[bool, float]:
+    start = time.monotonic()
+    return task.run(folder, deadline), time.monotonic() - start

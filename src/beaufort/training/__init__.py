@@ -1,0 +1,30 @@
+"""Training: one loop, recipes as data, one file for each network and each intervention.
+
+>>> from beaufort.training import get_recipe
+>>> get_recipe("conv1").architecture
+'conv1'
+"""
+
+from __future__ import annotations
+
+from beaufort.training.data import DecodedData, TrainingData, TrainingTensors, open_training_data
+from beaufort.training.loop import Training, TrainingProgress, train
+from beaufort.training.recipe import Recipe, get_recipe, read_recipe, recipe_names
+from beaufort.training.trained import TrainingFileError, find_trained, load_trained
+
+__all__ = [
+    "DecodedData",
+    "Recipe",
+    "Training",
+    "TrainingData",
+    "TrainingFileError",
+    "TrainingProgress",
+    "TrainingTensors",
+    "find_trained",
+    "get_recipe",
+    "load_trained",
+    "open_training_data",
+    "read_recipe",
+    "recipe_names",
+    "train",
+]

@@ -1,0 +1,83 @@
+"""A capsule network with dynamic routing: Sabour, Frosst & Hinton (2017), arXiv:1710.09829.
+
+The paper of MNIST-C takes the network of Frosst, Sabour & Hinton (2018), arXiv:1811.06969, which is this one.
+Figure 1 and section 4: 256 filters of 9×9; 32 channels of primary capsules of 8 numbers, 9×9 with stride 2;
+ten capsules of 16 numbers; three rounds of routing. The length of a capsule is the score of its class. Margin
+loss with m⁺ = 0.9, m⁻ = 0.1, λ = 0.5, and 0.0005 × the squared error of a reconstruction from the capsule of
+the right class by layers of 512 and 1024.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+__all__ = ["Capsule", "make"]
+
+_UPPER, _LOWER, _ABSENT = 0.9, 0.1, 0.5
+_RECONSTRUCTION = 0.0005
+_ROUNDS = 3
+
+
+class Capsule(nn.Module):
+    """Primary capsules, routed to one capsule a class."""
+
+    def __init__(self, filters: int = 256, channels: int = 32, hidden: int = 512) -> None:
+        super().__init__()
+        self.first = nn.Conv2d(1, filters, 9)
+        self.primary = nn.Conv2d(filters, channels * 8, 9, stride=2)
+        self.votes = nn.Parameter(0.1 * torch.randn(10, channels * 36, 8, 16))
+        self.decoder = nn.Sequential(
+            *(nn.Linear(160, hidden), nn.ReLU(), nn.Linear(hidden, 2 * hidden), nn.ReLU()),
+            *(nn.Linear(2 * hidden, 784), nn.Sigmoid()),
+        )
+
+    def forward(self, images: Tensor) -> Tensor:
+        """The lengths of the class capsules, `(n, 10)`."""
+        return self.capsules(images).norm(dim=-1)
+
+    def capsules(self, images: Tensor) -> Tensor:
+        """The class capsules, `(n, 10, 16)`."""
+        found = self.primary(functional.relu(self.first(images)))
+        count, _, height, width = found.shape
+        lower = _squashed(
+            found.view(count, -1, 8, height, width).permute(0, 1, 3, 4, 2).reshape(count, -1, 8)
+        )
+        votes = torch.einsum("nid,cide->ncie", lower, self.votes)
+        return _routed(votes)
+
+    def loss(self, images: Tensor, labels: Tensor) -> Tensor:
+        """Margin loss and reconstruction."""
+        upper = self.capsules(images).float()
+        truth = functional.one_hot(labels, 10).to(upper.dtype)
+        lengths = upper.norm(dim=-1)
+        present = truth * (_UPPER - lengths).clamp(min=0) ** 2
+        absent = _ABSENT * (1 - truth) * (lengths - _LOWER).clamp(min=0) ** 2
+        pictures = self.decoder((upper * truth[:, :, None]).flatten(1)).float()
+        error = ((pictures - images.flatten(1)) ** 2).sum(1)
+        return ((present + absent).sum(1) + _RECONSTRUCTION * error).mean()
+
+
+def _squashed(capsules: Tensor) -> Tensor:
+    """Directions kept, lengths brought below 1."""
+    square = (capsules**2).sum(-1, keepdim=True)
+    return square / (1 + square) * capsules / torch.sqrt(square + 1e-8)
+
+
+def _routed(votes: Tensor) -> Tensor:
+    """Votes `(n, c, i, 16)` for each class, weighted by how well they agree with the others.
+
+    Only the last round is differentiated, as is usual: the agreements before it are weights.
+    """
+    logits = votes.new_zeros(votes.shape[:3])
+    fixed = votes.detach()
+    for _ in range(_ROUNDS - 1):
+        upper = _squashed(torch.einsum("nci,ncie->nce", logits.softmax(1), fixed))
+        logits = logits + torch.einsum("ncie,nce->nci", fixed, upper)
+    return _squashed(torch.einsum("nci,ncie->nce", logits.softmax(1), votes))
+
+
+def make(filters: int = 256, channels: int = 32, hidden: int = 512) -> Capsule:
+    """The network of the paper; smaller ones for tests."""
+    return Capsule(filters, channels, hidden)

@@ -1,0 +1,106 @@
+"""Checkpoints: tensors as safetensors, facts as JSON, whole or absent, and never a pickle."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from beaufort.errors import BeaufortError
+from beaufort.files import write_bytes
+from beaufort.models._lazy import require
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+__all__ = ["TrainingFileError", "read_state", "read_weights", "write_facts", "write_state", "write_weights"]
+
+
+class TrainingFileError(BeaufortError, OSError):
+    """A file of a training that cannot be read, or is of another training."""
+
+
+def write_weights(path: Path, model: nn.Module) -> None:
+    """The parameters and buffers of a network."""
+    write_bytes(path, _bytes(dict(model.state_dict()), {}))
+
+
+def read_weights(path: Path, model: nn.Module) -> None:
+    """Fill a network with the tensors of a file; what does not fit is an error."""
+    tensors, _ = _read(path)
+    try:
+        model.load_state_dict(tensors)
+    except RuntimeError as error:
+        told = " ".join(str(error).split())
+        raise TrainingFileError(f"the tensors of {path} do not fit the network: {told:.300}") from None
+
+
+def write_facts(path: Path, facts: Mapping[str, Any]) -> None:
+    """Plain values as JSON."""
+    write_bytes(path, (json.dumps(facts, indent=2, allow_nan=False) + "\n").encode())
+
+
+def write_state(
+    path: Path, model: nn.Module, optimizer: Any, extra: Mapping[str, Tensor], facts: Mapping[str, Any]
+) -> None:
+    """All that a training needs to go on, in one file."""
+    tensors = {f"model.{key}": value for key, value in model.state_dict().items()}
+    plain: dict[str, Any] = {}
+    for number, state in optimizer.state_dict()["state"].items():
+        for key, value in state.items():
+            if hasattr(value, "detach"):
+                tensors[f"optimizer.{number}.{key}"] = value
+            else:
+                plain[f"{number}.{key}"] = value
+    tensors |= {f"extra.{key}": value for key, value in extra.items()}
+    write_bytes(path, _bytes(tensors, {"facts": json.dumps(dict(facts)), "optimizer": json.dumps(plain)}))
+
+
+def read_state(path: Path, model: nn.Module, optimizer: Any) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """Take a training up: fills the network and the optimizer; gives facts and extra tensors."""
+    tensors, about = _read(path)
+    try:
+        facts = json.loads(about["facts"])
+        plain = json.loads(about["optimizer"])
+    except (KeyError, ValueError):
+        raise TrainingFileError(
+            f"{path} is not a checkpoint of a training; delete it to start anew"
+        ) from None
+    state: dict[int, dict[str, Any]] = {}
+    for key, value in tensors.items():
+        if key.startswith("optimizer."):
+            _, number, name = key.split(".", 2)
+            state.setdefault(int(number), {})[name] = value
+    for key, value in plain.items():
+        number, _, name = key.partition(".")
+        state.setdefault(int(number), {})[name] = value
+    try:
+        model.load_state_dict(_under("model.", tensors))
+        optimizer.load_state_dict({**optimizer.state_dict(), "state": state})
+    except (RuntimeError, ValueError) as error:
+        told = " ".join(str(error).split())
+        raise TrainingFileError(f"{path} is of another network: {told:.300}") from None
+    return facts, _under("extra.", tensors)
+
+
+def _under(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {key.removeprefix(prefix): value for key, value in tensors.items() if key.startswith(prefix)}
+
+
+def _bytes(tensors: Mapping[str, Tensor], about: dict[str, str]) -> bytes:
+    save = require("safetensors.torch", "training", what="checkpoints").save
+    plain = {key: value.detach().cpu().contiguous().clone() for key, value in tensors.items()}
+    content: bytes = save(plain, metadata={"format": "pt", **about})
+    return content
+
+
+def _read(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
+    safetensors = require("safetensors", "training", what="checkpoints")
+    try:
+        with safetensors.safe_open(str(path), framework="pt", device="cpu") as file:
+            return {key: file.get_tensor(key) for key in file.keys()}, dict(file.metadata() or {})  # noqa: SIM118
+    except FileNotFoundError:
+        raise TrainingFileError(f"{path} is not there") from None
+    except Exception as error:  # its error class is not public everywhere
+        raise TrainingFileError(f"{path} cannot be read as safetensors ({error!s:.200})") from None

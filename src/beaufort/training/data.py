@@ -1,0 +1,157 @@
+"""What a training reads: images by number, in memory, on a device or decoded when they are needed."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from beaufort.datasets import Dataset, open_dataset
+from beaufort.errors import ImageValueError, OptionError
+from beaufort.models._lazy import require
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+__all__ = ["DecodedData", "TrainingBlock", "TrainingData", "TrainingTensors", "open_training_data"]
+
+_MEMORY = 2 << 30
+"""Bytes of images up to which a data set is held in memory."""
+
+_THREADS = 8
+
+
+class TrainingBlock(NamedTuple):
+    """Some images on the training's device."""
+
+    images: Tensor
+    """uint8 `(n, c, h, w)`."""
+    labels: Tensor
+    """int64 `(n,)`."""
+    places: list[int]
+    """Their numbers in the data set, which identify them."""
+
+
+class TrainingData(Protocol):
+    """Labeled images by number. Anything with these members can be trained on."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def classes(self) -> tuple[str, ...]: ...
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Channels, height and width of every image."""
+
+    @property
+    def digest(self) -> str:
+        """What identifies the data; empty if it is not known."""
+
+    def __len__(self) -> int: ...
+
+    def read(self, places: NDArray[np.int64], device: str) -> TrainingBlock:
+        """The images of some numbers, on a device."""
+
+
+@dataclass(eq=False)
+class TrainingTensors:
+    """Images in one tensor, copied to the device when they are first read."""
+
+    name: str
+    classes: tuple[str, ...]
+    images: Any
+    """uint8 tensor `(n, c, h, w)`."""
+    labels: Any
+    digest: str = ""
+
+    def __len__(self) -> int:
+        return len(self.images)
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        channels, height, width = self.images.shape[1:]
+        return channels, height, width
+
+    def read(self, places: NDArray[np.int64], device: str) -> TrainingBlock:
+        if str(self.images.device) != device:
+            self.images, self.labels = self.images.to(device), self.labels.to(device)
+        torch = require("torch", "torch", what="trainings")
+        index = torch.from_numpy(places).to(device)
+        return TrainingBlock(self.images[index], self.labels[index], places.tolist())
+
+    def first(self, count: int | None) -> TrainingTensors:
+        """The first so many images; all if None."""
+        if count is None:
+            return self
+        return TrainingTensors(self.name, self.classes, self.images[:count], self.labels[:count], self.digest)
+
+
+@dataclass(frozen=True, eq=False)
+class DecodedData:
+    """Images of a data set that does not fit into memory, decoded by threads when they are read."""
+
+    dataset: Dataset
+    shape: tuple[int, int, int]
+
+    @property
+    def name(self) -> str:
+        return self.dataset.name
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        return self.dataset.classes
+
+    @property
+    def digest(self) -> str:
+        return ""
+
+    def __len__(self) -> int:
+        return len(self.dataset)
+
+    def read(self, places: NDArray[np.int64], device: str) -> TrainingBlock:
+        torch = require("torch", "torch", what="trainings")
+        with ThreadPoolExecutor(_THREADS) as pool:
+            images = list(pool.map(lambda place: _picture(self.dataset, int(place), self.shape), places))
+        labels = torch.from_numpy(self.dataset.labels[places])
+        return TrainingBlock(
+            torch.from_numpy(np.stack(images)).to(device), labels.to(device), places.tolist()
+        )
+
+
+def open_training_data(spec: str | Dataset, *, limit: int | None = None) -> TrainingData:
+    """The images of a data set, in memory if they fit; all must have one size.
+
+    Args:
+        spec: what `open_dataset` opens, or an open data set.
+        limit: only the first so many images.
+    """
+    dataset = open_dataset(spec, limit=limit) if isinstance(spec, str) else spec.first(limit)
+    if len(dataset) == 0:
+        raise OptionError(f"{dataset.name} must have images to train on, got none")
+    height, width, channels = dataset[0].image.shape
+    shape = (channels, height, width)
+    if len(dataset) * channels * height * width > _MEMORY:
+        return DecodedData(dataset, shape)
+    torch = require("torch", "torch", what="trainings")
+    with ThreadPoolExecutor(_THREADS) as pool:
+        images = list(pool.map(lambda place: _picture(dataset, place, shape), range(len(dataset))))
+    labels = torch.from_numpy(np.array(dataset.labels))
+    return TrainingTensors(
+        dataset.name, dataset.classes, torch.from_numpy(np.stack(images)), labels, dataset.digest()
+    )
+
+
+def _picture(dataset: Dataset, place: int, shape: tuple[int, int, int]) -> NDArray[np.uint8]:
+    sample = dataset[place]
+    image = np.ascontiguousarray(sample.image.transpose(2, 0, 1))
+    if image.shape != shape:
+        raise ImageValueError(
+            f"the images of a training must have one size, got {image.shape[1:]} for {sample.id} and "
+            f"{shape[1:]} for {dataset.ids[0]}; resize them first"
+        )
+    return image

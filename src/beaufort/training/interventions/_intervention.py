@@ -1,0 +1,52 @@
+"""What an intervention is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from torch import Tensor, nn
+from torch.nn import functional
+
+from beaufort.registry import Registry
+from beaufort.training.data import TrainingBlock
+
+__all__ = ["Intervention", "interventions", "plain_loss"]
+
+
+def plain_loss(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
+    """The network's own loss if it has one (`loss(images, labels)`), else cross entropy."""
+    own = getattr(model, "loss", None)
+    if own is not None:
+        loss: Tensor = own(images, labels)
+        return loss
+    return functional.cross_entropy(model(images).float(), labels)
+
+
+def _as_they_are(block: TrainingBlock, epoch: int) -> Tensor:
+    return block.images
+
+
+def _nothing() -> dict[str, Tensor]:
+    return {}
+
+
+def _ignore(state: dict[str, Tensor]) -> None:
+    pass
+
+
+@dataclass(frozen=True)
+class Intervention:
+    """How images are prepared and a loss is made; what is not given stays plain."""
+
+    prepare: Callable[[TrainingBlock, int], Tensor] = _as_they_are
+    """The uint8 images of a block in an epoch."""
+    loss: Callable[[nn.Module, Tensor, Tensor], Tensor] = plain_loss
+    """The loss of a batch: the network, images in 0..1, labels."""
+    state: Callable[[], dict[str, Tensor]] = _nothing
+    """What it learned so far, for a checkpoint."""
+    restore: Callable[[dict[str, Tensor]], None] = _ignore
+
+
+interventions: Registry[Callable[..., Intervention]] = Registry("intervention")
+"""What makes each intervention, by its name: called with `recipe`, `seed`, `device` and its options."""

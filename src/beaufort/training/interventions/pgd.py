@@ -1,0 +1,74 @@
+"""Adversarial training: the loss is taken on the worst images that PGD finds near the clean ones.
+
+Madry et al. (2018), "Towards deep learning models resistant to adversarial attacks", arXiv:1706.06083. The
+attack is that of `beaufort.attacks`, in the form that papers train with: a random start, and the last image
+counts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from beaufort.attacks.pgd import PGD
+from beaufort.errors import OptionError
+from beaufort.training.interventions._intervention import Intervention, plain_loss
+
+__all__ = ["make", "perturbed"]
+
+
+def make(
+    *, recipe: Any, seed: int, device: str, epsilon: float = 0.3, step: float = 0.01, steps: int = 40
+) -> Intervention:
+    """Train on adversarial images only.
+
+    Args:
+        recipe: of the training.
+        seed: of the training.
+        device: of the training.
+        epsilon: how far a value may be moved; the intensity range is [0, 1].
+        step: how far one step moves it.
+        steps: how many steps there are, from a random start.
+    """
+    if not 0 < epsilon <= 1 or step <= 0 or steps < 1:
+        raise OptionError(
+            f"epsilon must be in (0, 1], step above 0 and steps at least 1, got {epsilon}, {step}, {steps}"
+        )
+
+    def loss(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
+        return plain_loss(model, perturbed(model, images, labels, epsilon, step, steps), labels)
+
+    return Intervention(loss=loss)
+
+
+def perturbed(
+    model: nn.Module, images: Tensor, labels: Tensor, epsilon: float, step: float, steps: int
+) -> Tensor:
+    """Images within `epsilon` of these, in the maximum norm, that the network likes less."""
+    attack = PGD(name="training", norm="linf", steps=steps, step=step / epsilon, keep_best=False)
+    seed = int(torch.randint(2**62, ()))  # of this step's own numbers
+    words = np.arange(len(images), dtype=np.uint64)
+    victim: Any = _Learner(model)
+    found: Tensor = attack.perturb(victim, images, labels, radius=epsilon, words=words, seed=seed)
+    return found
+
+
+@dataclass(frozen=True)
+class _Learner:
+    """A network in training as an attack sees it: its loss, whatever that is, and no label space."""
+
+    model: nn.Module
+
+    def look(self, *_: Tensor) -> tuple[None, None, None]:
+        """Nothing: the attack is told the labels, and stops for no image."""
+        return None, None, None
+
+    def gradients(self, pixels: Tensor, truth: Tensor) -> tuple[None, None, Tensor]:
+        """The gradient of the loss with respect to the images."""
+        pixels = pixels.detach().requires_grad_()
+        (slope,) = torch.autograd.grad(plain_loss(self.model, pixels, truth), pixels)
+        return None, None, slope

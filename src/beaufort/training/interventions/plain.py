@@ -1,0 +1,42 @@
+"""No intervention: images as they are, or moved by a few pixels as some papers do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from beaufort.training.interventions._intervention import Intervention, plain_loss
+
+__all__ = ["make"]
+
+
+def make(*, recipe: Any, seed: int, device: str, shift: int = 0) -> Intervention:
+    """Plain training.
+
+    Args:
+        recipe: of the training.
+        seed: of the training.
+        device: of the training.
+        shift: pixels by which an image is moved at most, in each direction; what comes in is black.
+    """
+    if shift == 0:
+        return Intervention()
+
+    def loss(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
+        return plain_loss(model, _shifted(images, shift), labels)
+
+    return Intervention(loss=loss)
+
+
+def _shifted(images: Tensor, most: int) -> Tensor:
+    """Each image moved on its own."""
+    count, _, height, width = images.shape
+    wide = functional.pad(images, (most,) * 4)
+    moves = torch.randint(0, 2 * most + 1, (2, count, 1), device=images.device)
+    rows = moves[0] + torch.arange(height, device=images.device)
+    columns = moves[1] + torch.arange(width, device=images.device)
+    each = torch.arange(count, device=images.device)
+    return wide[each[:, None, None], :, rows[:, :, None], columns[:, None, :]].permute(0, 3, 1, 2)

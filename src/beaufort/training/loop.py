@@ -1,0 +1,271 @@
+"""The loop: any network, any data, the processor or a GPU; it can be killed at any moment and goes on.
+
+Every step draws its random numbers from the seed and the step's number alone. So a training that was stopped
+and resumed makes the same numbers as one that was not, and on the processor the same bits.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from beaufort.models._lazy import require
+from beaufort.models.torch import choose_device
+from beaufort.training.checkpoint import (
+    TrainingFileError,
+    read_state,
+    read_weights,
+    write_facts,
+    write_state,
+    write_weights,
+)
+from beaufort.training.data import TrainingData, open_training_data
+from beaufort.training.optimize import make_optimizer, rate_at
+from beaufort.training.recipe import Recipe, get_recipe
+from beaufort.training.trained import FACTS, NETWORK, STATE, WEIGHTS, find_trained, read_facts
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+    from beaufort.training.interventions import Intervention
+
+__all__ = ["Training", "TrainingProgress", "train"]
+
+
+class TrainingProgress(NamedTuple):
+    """How far a training is."""
+
+    step: int
+    steps: int
+    epoch: int
+    loss: float | None
+    """Mean of the last epoch; None in the first."""
+
+
+@dataclass(frozen=True, eq=False)
+class Training:
+    """What came of it."""
+
+    model: nn.Module
+    folder: Path
+    facts: dict[str, Any]
+    finished: bool
+    """False if it was stopped at its deadline; the same call goes on."""
+
+
+def train(
+    recipe: Recipe | str,
+    data: TrainingData | str | None = None,
+    *,
+    output: Path | str,
+    seed: int = 0,
+    device: str = "auto",
+    limit: int | None = None,
+    progress: Callable[[TrainingProgress], None] | None = None,
+    save_every_s: float = 60.0,
+    deadline: float | None = None,
+) -> Training:
+    """Train a network and write it to a folder; a folder that has it already is read.
+
+    Args:
+        recipe: a recipe, the name of one, or a YAML file.
+        data: what to train on; the recipe's own if not given.
+        output: a folder, for the weights (safetensors), the facts (JSON) and an ONNX file.
+        seed: another one gives another training of the same recipe.
+        device: `cpu`, `cuda`, `cuda:1`; `auto` takes a GPU if there is one.
+        limit: only the first so many images of data that is named.
+        progress: called at least once an epoch.
+        save_every_s: seconds between checkpoints.
+        deadline: a time of `time.monotonic()` at which to save and stop.
+    """
+    recipe = get_recipe(recipe) if isinstance(recipe, str) else recipe
+    named = recipe.data if data is None else data
+    source = open_training_data(named, limit=limit) if isinstance(named, str) else named
+    torch = require("torch", "torch", what="trainings")
+    where = str(torch.empty(0, device=choose_device(device)).device)
+    folder = Path(output)
+    devices = [where] if where.startswith("cuda") else []
+    with torch.random.fork_rng(devices=devices):  # the caller's own generator is left alone
+        return _Run(recipe, source, folder, seed, where, progress, save_every_s, deadline).run()
+
+
+class _Run:
+    """One training: the network, the optimizer and how far they are."""
+
+    def __init__(
+        self,
+        recipe: Recipe,
+        source: TrainingData,
+        folder: Path,
+        seed: int,
+        device: str,
+        progress: Callable[[TrainingProgress], None] | None,
+        save_every_s: float,
+        deadline: float | None,
+    ) -> None:
+        from beaufort.training.architectures import build
+        from beaufort.training.interventions import make_intervention
+
+        self.torch = require("torch", "torch", what="trainings")
+        self.recipe, self.source, self.folder, self.seed, self.device = recipe, source, folder, seed, device
+        self.progress, self.save_every_s, self.deadline = progress, save_every_s, deadline
+        self.torch.manual_seed(_mixed(seed, "weights"))
+        self.model: nn.Module = build(recipe.architecture, recipe.architecture_options).to(device)
+        if recipe.start:
+            read_weights(find_trained(recipe.start) / WEIGHTS, self.model)
+        self.intervention: Intervention = make_intervention(
+            recipe.intervention, recipe.intervention_options, recipe=recipe, seed=seed, device=device
+        )
+        self.optimizer = make_optimizer(recipe, self.model)
+        self.per_epoch = max(1, len(source) // recipe.batch)
+        self.steps = recipe.epochs * self.per_epoch
+        self.step = 0
+        self.total: Tensor = self.torch.zeros((), device=device)
+        self.losses: list[float] = []
+        self.seconds = 0.0
+        self.cpu_seconds = 0.0
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What makes it this training and no other."""
+        data = {"name": self.source.name, "digest": self.source.digest, "images": len(self.source)}
+        return {"recipe": self.recipe.as_dict(), "seed": self.seed, "data": data}
+
+    def run(self) -> Training:
+        if (self.folder / FACTS).is_file():
+            facts = read_facts(self.folder)
+            self._check_identity(facts, FACTS)
+            read_weights(self.folder / WEIGHTS, self.model)
+            return Training(self.model.eval(), self.folder, facts, True)
+        self._resume()
+        with self.torch.backends.cudnn.flags(enabled=True, benchmark=False, deterministic=True):
+            finished = self._learn()
+        if not finished:
+            self._save()
+            return Training(self.model, self.folder, self._facts(), False)
+        return Training(self.model.eval(), self.folder, self._finish(), True)
+
+    def _learn(self) -> bool:
+        start, cpu = time.monotonic(), time.process_time()
+        before, cpu_before = self.seconds, self.cpu_seconds
+        saved = start
+        self.model.train()
+        for images, labels in self._batches():
+            self._one_step(images, labels)
+            now = time.monotonic()
+            self.seconds = before + now - start
+            self.cpu_seconds = cpu_before + time.process_time() - cpu
+            if self.deadline is not None and now >= self.deadline and self.step < self.steps:
+                return False
+            if now - saved >= self.save_every_s:
+                self._save()
+                saved = now
+        return True
+
+    def _batches(self) -> Iterator[tuple[Tensor, Tensor]]:
+        """Batches from where the training is, blocks read and prepared as they are reached."""
+        batch = self.recipe.batch
+        blocks = max(batch, self.recipe.block // batch * batch)
+        while self.step < self.steps:
+            epoch, done = divmod(self.step, self.per_epoch)
+            order = _order(self.seed, epoch, len(self.source))[: self.per_epoch * batch]
+            if done == 0:
+                self.total = self.torch.zeros((), device=self.device)
+            for start in range(done * batch // blocks * blocks, len(order), blocks):
+                block = self.source.read(order[start : start + blocks], self.device)
+                images = self.intervention.prepare(block, epoch)
+                for at in range(max(0, done * batch - start), len(block.places), batch):
+                    yield images[at : at + batch], block.labels[at : at + batch]
+                self._tell(epoch)
+            self.losses.append(float(self.total) / self.per_epoch)
+
+    def _one_step(self, images: Tensor, labels: Tensor) -> None:
+        torch = self.torch
+        torch.manual_seed(_mixed(self.seed, f"step {self.step}"))
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate_at(self.recipe, self.step, self.steps)
+        short = self.recipe.precision == "bfloat16" and self.device.startswith("cuda")
+        with torch.autocast("cuda", torch.bfloat16, enabled=short):
+            loss = self.intervention.loss(self.model, images.float() / 255, labels)
+        self.optimizer.zero_grad(set_to_none=True)
+        loss.backward()
+        self.optimizer.step()
+        self.total += loss.detach()
+        self.step += 1
+
+    def _tell(self, epoch: int) -> None:
+        if self.progress:
+            last = self.losses[-1] if self.losses else None
+            self.progress(TrainingProgress(self.step, self.steps, epoch, last))
+
+    def _save(self) -> None:
+        facts = {
+            **self.identity,
+            "step": self.step,
+            "losses": self.losses,
+            "total": float(self.total),
+            "seconds": self.seconds,
+            "cpu_seconds": self.cpu_seconds,
+        }
+        write_state(self.folder / STATE, self.model, self.optimizer, self.intervention.state(), facts)
+
+    def _resume(self) -> None:
+        if not (self.folder / STATE).is_file():
+            return
+        facts, extra = read_state(self.folder / STATE, self.model, self.optimizer)
+        self._check_identity(facts, STATE)
+        self.intervention.restore(extra)
+        self.step, self.losses = facts["step"], facts["losses"]
+        self.total += facts["total"]
+        self.seconds, self.cpu_seconds = facts["seconds"], facts["cpu_seconds"]
+
+    def _check_identity(self, facts: dict[str, Any], file: str) -> None:
+        for key, value in self.identity.items():
+            if facts.get(key) != value:
+                raise TrainingFileError(
+                    f"{self.folder / file} is of a training with another {key}; choose another output, or "
+                    "delete the folder"
+                )
+
+    def _finish(self) -> dict[str, Any]:
+        from beaufort.training.export import export_onnx
+
+        facts = self._facts()
+        write_weights(self.folder / WEIGHTS, self.model)
+        facts["onnx"] = export_onnx(self.model, self.folder / NETWORK, self.source.shape)
+        write_facts(self.folder / FACTS, facts)
+        (self.folder / STATE).unlink(missing_ok=True)
+        return facts
+
+    def _facts(self) -> dict[str, Any]:
+        name = self.torch.cuda.get_device_name(self.device) if self.device.startswith("cuda") else "cpu"
+        return {
+            **self.identity,
+            "classes": list(self.source.classes),
+            "shape": list(self.source.shape),
+            "parameters": sum(one.numel() for one in self.model.parameters()),
+            "steps": self.step,
+            "losses": [round(loss, 6) for loss in self.losses],
+            "seconds": round(self.seconds, 1),
+            "cpu_seconds": round(self.cpu_seconds, 1),
+            "device": name,
+            "torch": self.torch.__version__,
+        }
+
+
+def _order(seed: int, epoch: int, count: int) -> NDArray[np.int64]:
+    """The order of the images in an epoch."""
+    return np.random.default_rng([_mixed(seed, "order"), epoch]).permutation(count)
+
+
+def _mixed(seed: int, what: str) -> int:
+    """A seed for one purpose, which tells nothing about those for others."""
+    digest = hashlib.blake2b(f"beaufort|training|{seed}|{what}".encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "little") >> 1

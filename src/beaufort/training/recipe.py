@@ -1,0 +1,172 @@
+"""Recipes: everything that decides what a training makes, except the seed and the data, as plain values."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
+from difflib import get_close_matches
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from beaufort.errors import OptionError, UnknownNameError
+from beaufort.registry import unknown
+
+__all__ = ["OPTIMIZERS", "PRECISIONS", "SCHEDULES", "Recipe", "get_recipe", "read_recipe", "recipe_names"]
+
+OPTIMIZERS = ("adam", "adamw", "sgd")
+SCHEDULES = ("constant", "cosine", "one-cycle", "steps")
+PRECISIONS = ("float32", "bfloat16")
+
+_FOLDER = Path(__file__).parent / "recipes"
+_MAX_BYTES = 100_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """How a network is trained.
+
+    >>> Recipe(name="quick", architecture="conv1", epochs=1).changed(["batch=32"]).batch
+    32
+    """
+
+    name: str
+    architecture: str
+    """One of `beaufort.training.architectures`, or `python:package.module:factory`."""
+    architecture_options: Mapping[str, Any] = field(default_factory=dict)
+    about: str = ""
+    """What it is, and where each choice comes from."""
+    data: str = "mnist-train"
+    """What `open_dataset` opens if the caller names nothing else."""
+    epochs: int = 1
+    batch: int = 64
+    block: int = 60_000
+    """How many images are read and prepared at a time; batches are cut from blocks. It changes no result of
+    preparations that go by image id, as corruptions do."""
+    optimizer: str = "sgd"
+    rate: float = 0.01
+    """The learning rate; the highest one, if the schedule changes it."""
+    momentum: float = 0.9
+    """Of SGD."""
+    weight_decay: float = 0.0
+    schedule: str = "constant"
+    """`constant`; `cosine`, down to 0; `one-cycle`, up for 30 % of the steps and down to 0; `steps`, a tenth
+    at each share of `milestones`."""
+    milestones: tuple[float, ...] = ()
+    """Shares of the training, for the schedule `steps`."""
+    intervention: str = "plain"
+    """One of `beaufort.training.interventions`."""
+    intervention_options: Mapping[str, Any] = field(default_factory=dict)
+    precision: str = "float32"
+    """`bfloat16` multiplies with 8 bits of precision on a GPU; weights stay float32. On the processor it is
+    float32 always."""
+    start: str = ""
+    """A trained model whose weights it starts from; empty for random weights."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "milestones", tuple(self.milestones))
+        for name, accepted in (
+            ("optimizer", OPTIMIZERS),
+            ("schedule", SCHEDULES),
+            ("precision", PRECISIONS),
+        ):
+            if getattr(self, name) not in accepted:
+                raise OptionError(f"{name} must be one of {', '.join(accepted)}, got {getattr(self, name)!r}")
+        for name in ("epochs", "batch", "block"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise OptionError(f"{name} must be an integer of at least 1, got {value!r}")
+        for name in ("rate", "momentum", "weight_decay"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e6:
+                raise OptionError(f"{name} must be a number of at least 0, got {value!r}")
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values, as in a recipe's file."""
+        plain: dict[str, Any] = json.loads(json.dumps(asdict(self)))
+        return plain
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Recipe:
+        """The recipe of plain values; a key that no recipe has is an error."""
+        known = {one.name for one in fields(cls)}
+        for key in values:
+            if key not in known:
+                near = get_close_matches(str(key), known, n=1)
+                hint = f"; did you mean {near[0]!r}?" if near else f"; it has {', '.join(sorted(known))}"
+                raise OptionError(f"a recipe has no {key!r}{hint}")
+        try:
+            return cls(**values)
+        except TypeError as error:
+            raise OptionError(f"a recipe needs a name and an architecture ({error})") from None
+
+    def changed(self, texts: Iterable[str]) -> Recipe:
+        """The recipe with settings as `--set` takes them: `epochs=3`, `intervention_options.epsilon=0.1`."""
+        values = self.as_dict()
+        for text in texts:
+            key, equals, value = text.partition("=")
+            if not equals:
+                raise OptionError(f"a setting must be written as key=value, got {text!r}")
+            inside = values
+            *outer, last = key.strip().split(".")
+            for part in outer:
+                inside = inside.get(part) if isinstance(inside, dict) else None  # type: ignore[assignment]
+            if not isinstance(inside, dict):
+                raise OptionError(f"a recipe has no {key!r}; write intervention_options.NAME=value")
+            inside[last] = _plain(value.strip())
+        return Recipe.from_dict(values)
+
+    def renamed(self, name: str) -> Recipe:
+        """The same recipe under another name."""
+        return replace(self, name=name)
+
+
+def _plain(text: str) -> Any:
+    """A number, a list, true or false where the text is one in JSON; else the text."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def recipe_names() -> tuple[str, ...]:
+    """The recipes that come with Beaufort."""
+    return tuple(sorted(path.stem for path in _FOLDER.glob("*.yaml")))
+
+
+def get_recipe(name: str) -> Recipe:
+    """A recipe by its name, or from a YAML file of your own.
+
+    >>> get_recipe("conv2-pgd").intervention
+    'pgd'
+    """
+    if name in recipe_names():
+        return _bundled(name)
+    if Path(name).suffix in (".yaml", ".yml"):
+        return read_recipe(Path(name))
+    raise UnknownNameError(unknown("recipe", name, dict.fromkeys(recipe_names())))
+
+
+@cache
+def _bundled(name: str) -> Recipe:
+    return read_recipe(_FOLDER / f"{name}.yaml")
+
+
+def read_recipe(path: Path) -> Recipe:
+    """The recipe in a YAML file."""
+    import yaml
+
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise OptionError(f"{path} cannot be read ({error.strerror or error})") from None
+    if len(content) > _MAX_BYTES:
+        raise OptionError(f"{path} must have at most {_MAX_BYTES} bytes, got {len(content)}")
+    try:
+        values = yaml.safe_load(content)
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise OptionError(f"{path} is not YAML: {' '.join(str(error).split())}") from None
+    if not isinstance(values, dict):
+        raise OptionError(f"{path} must be lines of 'key: value', as 'epochs: 3'")
+    return Recipe.from_dict({"name": path.stem, **values})

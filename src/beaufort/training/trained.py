@@ -1,0 +1,116 @@
+"""Trained models as files: a folder with weights and facts, found by name and evaluated at once."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any, Unpack
+
+from beaufort.errors import UnknownNameError
+from beaufort.models._lazy import require
+from beaufort.models.network import Network
+from beaufort.models.options import Changes
+from beaufort.models.preprocessing import Preprocessing
+from beaufort.models.torch import from_module
+from beaufort.registry import unknown
+from beaufort.training.checkpoint import TrainingFileError, read_weights
+from beaufort.training.recipe import Recipe
+
+__all__ = [
+    "FACTS",
+    "NETWORK",
+    "STATE",
+    "WEIGHTS",
+    "TrainingFileError",
+    "find_trained",
+    "load",
+    "load_trained",
+    "read_facts",
+    "trained_folder",
+]
+
+FACTS, WEIGHTS, STATE, NETWORK = "training.json", "model.safetensors", "state.safetensors", "model.onnx"
+"""The facts, the weights, what an unfinished training needs to go on, and the ONNX file if there is one."""
+
+
+def trained_folder() -> Path:
+    """Where trained models are kept by name: `BEAUFORT_TRAINED`, or the folder `trained` here."""
+    return Path(os.environ.get("BEAUFORT_TRAINED", "trained"))
+
+
+def find_trained(name: str) -> Path:
+    """The folder of a trained model: a path, or a name in `trained_folder()`."""
+    for folder in (Path(name), trained_folder() / name):
+        if (folder / FACTS).is_file():
+            return folder
+    there = sorted(path.parent.name for path in trained_folder().glob(f"*/{FACTS}"))
+    if not there:
+        raise UnknownNameError(
+            f"{name!r} is not a trained model: no folder with {FACTS}, and {trained_folder()} has none; "
+            "`beaufort train` makes one"
+        )
+    raise UnknownNameError(unknown("trained model", name, dict.fromkeys(there)))
+
+
+def read_facts(folder: Path) -> dict[str, Any]:
+    """What is known about a trained model."""
+    path = folder / FACTS
+    try:
+        facts = json.loads(path.read_bytes())
+    except (OSError, ValueError) as error:
+        raise TrainingFileError(f"{path} cannot be read as JSON ({error})") from None
+    if not isinstance(facts, dict) or not {"recipe", "seed", "classes", "shape"} <= facts.keys():
+        raise TrainingFileError(
+            f"{path} must have recipe, seed, classes and shape; it was not made by a training"
+        )
+    return facts
+
+
+def load_trained(folder: Path | str) -> tuple[Any, dict[str, Any]]:
+    """The torch module of a trained model, for evaluation, and its facts."""
+    from beaufort.training.architectures import build
+
+    require("torch", "torch", what="trained models")
+    place = find_trained(str(folder))
+    facts = read_facts(place)
+    recipe = Recipe.from_dict(facts["recipe"])
+    module = build(recipe.architecture, recipe.architecture_options)
+    read_weights(place / WEIGHTS, module)
+    return module.eval(), facts
+
+
+def load(
+    text: str,
+    *,
+    name: str | None = None,
+    device: str = "auto",
+    threads: int | None = None,
+    max_batch: int | None = None,
+    **changes: Unpack[Changes],
+) -> Network:
+    """A trained model, ready for evaluation.
+
+    Args:
+        text: its folder, or its name in the folder of trained models.
+        name: what tables call it; the folder's name if not given.
+        device: `cpu`, `cuda`, `cuda:1`, or `auto`.
+        threads: of torch, in the whole process; left alone if not given.
+        max_batch: the most images to run at once.
+        **changes: what is to be different about the preprocessing.
+    """
+    module, facts = load_trained(text)
+    channels, height, width = facts["shape"]
+    base = Preprocessing(size=(height, width), resize=(height, width), channels=channels)
+    return from_module(
+        module,
+        name=find_trained(text).name if name is None else name,
+        source=f"trained:{text}",
+        base=base,
+        classes=list(facts["classes"]),
+        details={"architecture": facts["recipe"]["architecture"]},
+        device=device,
+        threads=threads,
+        max_batch=max_batch,
+        **changes,
+    )

@@ -1,0 +1,175 @@
+"""The loop learns, can be stopped anywhere, and goes on to the same bits."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from beaufort.errors import BeaufortError, OptionError
+from beaufort.training import Recipe, TrainingFileError, train
+from beaufort.training.trained import FACTS, NETWORK, STATE, WEIGHTS
+
+INTERVENTIONS = {
+    "plain": {},
+    "corruptions": {"names": ["stripe", "shot_noise"], "clean": 0.3, "scale": "mnist"},
+    "pgd": {"epsilon": 0.1, "step": 0.05, "steps": 2},
+    "network": {"epsilon": 0.1, "steps": 2, "width": 4},
+}
+
+
+def weights(folder) -> bytes:
+    return (folder / WEIGHTS).read_bytes()
+
+
+def accuracy(model, source) -> float:
+    with torch.no_grad():
+        return (model(source.images.float() / 255).argmax(1) == source.labels).float().mean().item()
+
+
+def test_it_learns_and_says_what_it_did(patches, quick, tmp_path):
+    made = train(quick, patches, output=tmp_path / "a", device="cpu")
+    assert made.finished
+    assert accuracy(made.model, patches) > 0.95
+    assert made.facts["losses"][-1] < made.facts["losses"][0]
+    assert made.facts["steps"] == 30
+    assert {path.name for path in (tmp_path / "a").iterdir()} == {FACTS, WEIGHTS, NETWORK}
+
+
+def test_a_seed_decides_the_weights(patches, quick, tmp_path):
+    one = replace(quick, epochs=1)
+    for name, seed in (("a", 0), ("b", 0), ("c", 1)):
+        train(one, patches, output=tmp_path / name, seed=seed, device="cpu")
+    assert weights(tmp_path / "a") == weights(tmp_path / "b") != weights(tmp_path / "c")
+
+
+@pytest.mark.parametrize("intervention", INTERVENTIONS)
+def test_stopped_anywhere_it_makes_the_same_bits(patches, quick, tmp_path, intervention):
+    recipe = replace(
+        quick, intervention=intervention, intervention_options=INTERVENTIONS[intervention], epochs=2
+    )
+    whole = train(recipe, patches.first(160), output=tmp_path / "whole", device="cpu")
+    steps = 0
+    for _ in range(20):  # each call makes one step and stops
+        part = train(
+            recipe, patches.first(160), output=tmp_path / "parts", device="cpu", deadline=time.monotonic()
+        )
+        steps += 1
+        if part.finished:
+            break
+    assert part.finished
+    assert steps == 10
+    assert weights(tmp_path / "whole") == weights(tmp_path / "parts")
+    assert not (tmp_path / "parts" / STATE).exists()
+    assert whole.facts["steps"] == part.facts["steps"]
+
+
+def test_killed_between_checkpoints_it_goes_on_from_the_last(patches, quick, tmp_path):
+    class Killed(Exception):  # noqa: N818
+        pass
+
+    def kill(at):
+        if at.step >= 12:
+            raise Killed
+
+    with pytest.raises(Killed):
+        train(quick, patches, output=tmp_path / "a", device="cpu", progress=kill, save_every_s=0)
+    assert (tmp_path / "a" / STATE).exists()
+    train(quick, patches, output=tmp_path / "a", device="cpu")
+    train(quick, patches, output=tmp_path / "b", device="cpu")
+    assert weights(tmp_path / "a") == weights(tmp_path / "b")
+
+
+def test_blocks_change_nothing(patches, quick, tmp_path):
+    recipe = replace(
+        quick, intervention="corruptions", intervention_options=INTERVENTIONS["corruptions"], epochs=1
+    )
+    train(recipe, patches, output=tmp_path / "a", device="cpu")
+    other = replace(recipe, block=10_000)
+    train(other, patches, output=tmp_path / "b", device="cpu")
+    assert weights(tmp_path / "a") == weights(tmp_path / "b")
+
+
+def test_a_finished_training_is_read(patches, quick, tmp_path):
+    first = train(quick, patches, output=tmp_path, device="cpu")
+    again = train(quick, patches, output=tmp_path, device="cpu", progress=lambda at: pytest.fail("trained"))
+    assert again.facts == first.facts
+    assert accuracy(again.model, patches) == accuracy(first.model, patches)
+
+
+@pytest.mark.parametrize("deadline", [0.0, None], ids=["unfinished", "finished"])
+def test_another_training_in_the_folder_is_refused(patches, quick, tmp_path, deadline):
+    train(quick, patches, output=tmp_path, device="cpu", deadline=deadline)
+    with pytest.raises(TrainingFileError, match="another seed"):
+        train(quick, patches, output=tmp_path, seed=1, device="cpu")
+    with pytest.raises(TrainingFileError, match="another recipe"):
+        train(replace(quick, rate=0.02), patches, output=tmp_path, device="cpu")
+    with pytest.raises(TrainingFileError, match="another data"):
+        train(quick, patches.first(100), output=tmp_path, device="cpu")
+
+
+@pytest.mark.parametrize("content", [b"", b"not tensors", b"\xff" * 64])
+def test_a_damaged_checkpoint_is_named(patches, quick, tmp_path, content):
+    (tmp_path / STATE).write_bytes(content)
+    with pytest.raises(TrainingFileError, match=STATE):
+        train(quick, patches, output=tmp_path, device="cpu")
+
+
+def test_the_callers_generator_is_left_alone(patches, quick, tmp_path):
+    torch.manual_seed(5)
+    expected = torch.rand(3)
+    torch.manual_seed(5)
+    train(replace(quick, epochs=1), patches, output=tmp_path, device="cpu")
+    assert torch.equal(torch.rand(3), expected)
+
+
+def test_it_starts_from_a_trained_model(patches, quick, tmp_path):
+    first = train(quick, patches, output=tmp_path / "first", device="cpu")
+    tuned = replace(quick, start=str(tmp_path / "first"), epochs=1, rate=0.0)
+    second = train(tuned, patches, output=tmp_path / "second", device="cpu")
+    assert all(
+        torch.equal(a, b) for a, b in zip(first.model.parameters(), second.model.parameters(), strict=True)
+    )
+
+
+def test_any_source_will_do(quick, tmp_path, monkeypatch):
+    from beaufort.datasets import open_dataset
+    from beaufort.training import DecodedData, open_training_data
+
+    rng = np.random.default_rng(1)
+    np.savez(
+        tmp_path / "a.npz", images=rng.integers(0, 255, (64, 28, 28, 1), np.uint8), labels=np.arange(64) % 10
+    )
+    dataset = open_dataset(str(tmp_path / "a.npz"))
+    held = open_training_data(dataset)
+    train(replace(quick, epochs=1), held, output=tmp_path / "held", device="cpu")
+    train(replace(quick, epochs=1), DecodedData(dataset, (1, 28, 28)), output=tmp_path / "read", device="cpu")
+    assert weights(tmp_path / "held") == weights(tmp_path / "read")
+
+
+def test_what_cannot_be_is_said(patches, quick, tmp_path):
+    with pytest.raises(BeaufortError, match="did you mean 'conv1'"):
+        train(replace(quick, architecture="conv_1"), patches, output=tmp_path, device="cpu")
+    with pytest.raises(OptionError, match="options of the architecture 'conv1' do not fit"):
+        train(replace(quick, architecture_options={"depth": 3}), patches, output=tmp_path, device="cpu")
+    with pytest.raises(OptionError, match="options of the intervention 'pgd' do not fit"):
+        train(
+            replace(quick, intervention="pgd", intervention_options={"eps": 1}),
+            patches,
+            output=tmp_path,
+            device="cpu",
+        )
+    with pytest.raises(OptionError, match=r"epsilon must be in \(0, 1\]"):
+        train(
+            replace(quick, intervention="pgd", intervention_options={"epsilon": 2}),
+            patches,
+            output=tmp_path,
+            device="cpu",
+        )
+    with pytest.raises(BeaufortError, match="is not a trained model"):
+        train(replace(quick, start="nowhere"), patches, output=tmp_path, device="cpu")
+    with pytest.raises(OptionError, match="epochs must be an integer of at least 1, got 0"):
+        Recipe(name="a", architecture="conv1", epochs=0)

@@ -1,0 +1,132 @@
+"""The networks of MNIST-C's Figure 3: shapes, losses, adversaries, and ABS beside its published weights."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from beaufort.models.torch import read_tensors
+from beaufort.training import train
+from beaufort.training.architectures import build, synthesis
+from beaufort.training.interventions import plain_loss
+from beaufort.training.interventions.network import Adversary
+from beaufort.training.interventions.network import make as make_network
+from beaufort.training.interventions.pgd import perturbed
+from beaufort.training.interventions.plain import _shifted
+
+PARAMETERS = {
+    "conv1": 431_080,
+    "conv2": 3_274_634,
+    "conv3": 83_466,
+    "capsule": 8_215_568,
+    "abs": 853_610,
+    "digits": 54_666,
+}
+"""By hand from the papers: weights and biases of each layer, added up."""
+
+
+@pytest.mark.parametrize("name", PARAMETERS)
+def test_sizes(name):
+    options = {"samples": 20, "steps": 1} if name == "abs" else {}
+    model = build(name, options).eval()
+    assert sum(one.numel() for one in model.parameters()) == PARAMETERS[name]
+    answers = model(torch.rand(2, 1, 28, 28))
+    assert answers.shape == (2, 10)
+    assert torch.isfinite(answers).all()
+
+
+SMALL = {
+    "capsule": {"filters": 4, "channels": 2, "hidden": 8},
+    "abs": {"samples": 50, "steps": 3},
+}
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_networks_with_a_loss_of_their_own_learn(name, patches, quick, tmp_path):
+    from dataclasses import replace
+
+    recipe = replace(
+        quick, architecture=name, architecture_options=SMALL[name], epochs=4, batch=80, rate=0.01
+    )
+    made = train(recipe, patches.first(160), output=tmp_path, device="cpu")
+    assert made.facts["losses"][-1] < made.facts["losses"][0]
+    assert made.facts["onnx"].startswith("none: ")
+
+
+def test_capsules_are_shorter_than_one():
+    lengths = build("capsule", SMALL["capsule"])(torch.rand(3, 1, 28, 28))
+    assert ((lengths >= 0) & (lengths < 1)).all()
+
+
+def test_pgd_stays_near_and_hurts(patches):
+    torch.manual_seed(0)
+    model = build("conv3", {"first": 4, "second": 8})
+    images, labels = patches.images[:20].float() / 255, patches.labels[:20]
+    moved = perturbed(model, images, labels, 0.1, 0.05, 4)
+    assert (moved - images).abs().max() <= 0.1 + 1e-6
+    assert ((moved >= 0) & (moved <= 1)).all()
+    assert plain_loss(model, moved, labels) > plain_loss(model, images, labels) + 0.01
+    assert all(one.grad is None for one in model.parameters())
+
+
+def test_the_adversarial_network_learns_to_hurt(patches):
+    torch.manual_seed(0)
+    model = build("conv3", {"first": 4, "second": 8})
+    images, labels = patches.images[:40].float() / 255, patches.labels[:40]
+    one = make_network(recipe=None, seed=0, device="cpu", epsilon=0.3, steps=10, width=4, smoothness=0.0)
+    clean = plain_loss(model, images, labels)
+    both = one.loss(model, images, labels)
+    assert both - clean > clean  # what the adversary does is worse than nothing at all
+    assert all(weight.grad is None for weight in model.parameters())
+    assert Adversary(4)(images).abs().max() <= 1
+
+
+def test_shifts_move_whole_images():
+    torch.manual_seed(0)
+    images = torch.zeros(50, 1, 28, 28)
+    images[:, :, 10, 12] = 1
+    moved = _shifted(images, 2)
+    assert moved.sum() == 50
+    places = moved.flatten(1).argmax(1)
+    rows, columns = places // 28, places % 28
+    assert set(rows.tolist()) == {8, 9, 10, 11, 12}
+    assert set(columns.tolist()) == {10, 11, 12, 13, 14}
+
+
+def published(shared, **options):
+    states = [
+        read_tensors(shared / "data" / "mnist_models" / "abs" / f"ABS_{digit}.net") for digit in range(10)
+    ]
+    return synthesis.from_published(states, **options)
+
+
+def test_abs_with_its_published_weights(shared):
+    """Our layers and our inference give the authors' classifier: it recognizes and synthesizes digits."""
+    from beaufort.datasets import open_dataset
+
+    test = open_dataset(f"mnist:{shared / 'data' / 'mnist'}#test")
+    images = torch.from_numpy(np.stack([test[i].image[:, :, 0] for i in range(30)]))[:, None].float() / 255
+    labels = torch.from_numpy(np.array(test.labels[:30]))
+    model = published(shared, samples=300, steps=8)
+    answers = model(images)
+    assert (answers.argmax(1) == labels).sum() >= 29
+    error = -answers[torch.arange(30), labels] / 784
+    assert error.median() < 0.03  # a mean digit is 0.1 away from an empty picture
+
+
+def test_abs_gets_better_with_its_own_inference(shared):
+    """More samples and more steps can only raise the bound of the right class, but for chance."""
+    from beaufort.datasets import open_dataset
+
+    test = open_dataset(f"mnist:{shared / 'data' / 'mnist'}#test")
+    images = torch.from_numpy(np.stack([test[i].image[:, :, 0] for i in range(8)]))[:, None].float() / 255
+    few, more = (published(shared, samples=s, steps=n)(images).max(1).values for s, n in ((50, 0), (200, 5)))
+    assert more.mean() > few.mean()
+
+
+def test_abs_works_where_gradients_are_off(shared):
+    model = published(shared, samples=20, steps=2)
+    with torch.inference_mode():
+        answers = model(torch.rand(2, 1, 28, 28))
+    assert answers.shape == (2, 10)

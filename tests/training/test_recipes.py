@@ -1,0 +1,70 @@
+"""Recipes are plain values: they round-trip, and what is wrong with one is said."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from beaufort.errors import OptionError, UnknownNameError
+from beaufort.training import Recipe, get_recipe, recipe_names
+from beaufort.training.architectures import build
+from beaufort.training.interventions import make_intervention
+from beaufort.training.optimize import rate_at
+
+
+@pytest.mark.parametrize("name", recipe_names())
+def test_bundled_recipes_are_whole(name):
+    recipe = get_recipe(name)
+    assert Recipe.from_dict(json.loads(json.dumps(recipe.as_dict()))) == recipe
+    assert recipe.about
+    make_intervention(recipe.intervention, recipe.intervention_options, recipe=recipe, seed=0, device="cpu")
+    assert (
+        sum(one.numel() for one in build(recipe.architecture, recipe.architecture_options).parameters()) > 1e4
+    )
+
+
+def test_settings():
+    recipe = get_recipe("conv2-pgd").changed(["epochs=2", "intervention_options.epsilon=0.1", "name=mine"])
+    assert (recipe.epochs, recipe.intervention_options["epsilon"], recipe.name) == (2, 0.1, "mine")
+    with pytest.raises(OptionError, match="did you mean 'epochs'"):
+        recipe.changed(["epoch=2"])
+    with pytest.raises(OptionError, match="key=value"):
+        recipe.changed(["epochs"])
+    with pytest.raises(OptionError, match=r"has no 'a\.b'"):
+        recipe.changed(["a.b=1"])
+    with pytest.raises(OptionError, match="rate must be a number of at least 0, got 'fast'"):
+        recipe.changed(["rate=fast"])
+    with pytest.raises(OptionError, match="schedule must be one of"):
+        recipe.changed(["schedule=linear"])
+
+
+def test_files(tmp_path):
+    path = tmp_path / "mine.yaml"
+    path.write_text("architecture: conv1\nepochs: 2\n")
+    assert get_recipe(str(path)) == Recipe(name="mine", architecture="conv1", epochs=2)
+    for text, told in (
+        ("- a\n", "lines of 'key: value'"),
+        ("a: [", "is not YAML"),
+        ("!!python/object:os.system {}", "is not YAML"),
+        ("epochs: 2", "needs a name and an architecture"),
+        ("a" * 100_001, "at most 100000 bytes"),
+    ):
+        path.write_text(text)
+        with pytest.raises(OptionError, match=told):
+            get_recipe(str(path))
+    with pytest.raises(OptionError, match="cannot be read"):
+        get_recipe(str(tmp_path / "none.yaml"))
+    with pytest.raises(UnknownNameError, match="did you mean 'conv1'"):
+        get_recipe("conv")
+
+
+@pytest.mark.parametrize("schedule", ["constant", "cosine", "one-cycle", "steps"])
+def test_rates_stay_in_bounds(schedule):
+    recipe = Recipe(name="a", architecture="conv1", rate=0.5, schedule=schedule, milestones=(0.5, 0.9))
+    rates = [rate_at(recipe, step, 100) for step in range(100)]
+    assert max(rates) == pytest.approx(0.5)
+    assert min(rates) >= 0
+    assert rates[-1] <= rates[50]
+    if schedule == "steps":
+        assert [rates[0], rates[60], rates[95]] == pytest.approx([0.5, 0.05, 0.005])

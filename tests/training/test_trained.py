@@ -1,0 +1,78 @@
+"""What a training wrote is evaluated by name at once, as torch module and as ONNX file."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from beaufort.errors import UnknownNameError
+from beaufort.models import load_model
+from beaufort.testing import check_model
+from beaufort.training import TrainingFileError, find_trained, load_trained, train
+from beaufort.training.trained import FACTS, NETWORK
+
+
+@pytest.fixture
+def folder(patches, quick, tmp_path, monkeypatch):
+    monkeypatch.setenv("BEAUFORT_TRAINED", str(tmp_path))
+    train(quick, patches, output=tmp_path / "quick-seed0", device="cpu")
+    return tmp_path / "quick-seed0"
+
+
+def pixels(patches):
+    return patches.images.numpy().transpose(0, 2, 3, 1)[:50]
+
+
+def test_by_name(folder, patches):
+    model = load_model("trained:quick-seed0", device="cpu")
+    assert (model.spec.name, model.spec.classes) == ("quick-seed0", 10)
+    assert not check_model(model)
+    labels = patches.labels.numpy()[:50]
+    assert (model(pixels(patches)).argmax(1) == labels).mean() > 0.9
+
+
+def test_onnx_answers_alike(folder, patches):
+    ours = load_model(f"trained:{folder}", device="cpu")(pixels(patches))
+    theirs = load_model(str(folder / NETWORK))(pixels(patches))
+    np.testing.assert_allclose(ours, theirs, atol=1e-4)
+
+
+def test_the_onnx_file_is_sound(folder):
+    onnx = pytest.importorskip("onnx")
+    onnx.checker.check_model(folder / NETWORK, full_check=True)
+
+
+def test_misses_are_answered(folder):
+    with pytest.raises(UnknownNameError, match="did you mean 'quick-seed0'"):
+        find_trained("quick-seed1")
+    facts = json.loads((folder / FACTS).read_text())
+    (folder / FACTS).write_text(json.dumps({**facts, "recipe": {**facts["recipe"], "architecture": "conv3"}}))
+    with pytest.raises((TrainingFileError, ValueError)):
+        load_trained(folder)
+    (folder / FACTS).write_text("{}")
+    with pytest.raises(TrainingFileError, match="must have recipe"):
+        load_trained(folder)
+
+
+def test_the_command(tmp_path, monkeypatch):
+    from typer.testing import CliRunner
+
+    from beaufort.cli import app
+
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    np.savez("a.npz", images=rng.integers(0, 255, (64, 28, 28, 1), np.uint8), labels=np.arange(64) % 10)
+    small = 'architecture_options={"first": 2, "second": 3, "hidden": 4}'
+    command = ["train", "conv1", "--data", "a.npz", "--set", "epochs=1", "--set", small, "--device", "cpu"]
+    done = CliRunner().invoke(app, [*command, "--json"])
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["steps"] == 1
+    assert (tmp_path / "trained" / "conv1-seed0" / NETWORK).is_file()
+    again = CliRunner().invoke(app, command)
+    assert "1 steps" in again.stdout
+    listed = CliRunner().invoke(app, ["train"])
+    assert "conv2-pgd" in listed.stdout
+    wrong = CliRunner().invoke(app, ["train", "conv1", "--set", "epoch=1"])
+    assert wrong.exit_code == 2
