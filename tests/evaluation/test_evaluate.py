@@ -356,7 +356,7 @@ def test_masked_classes_and_probabilities(tmp_path: Path) -> None:
 
     def softmax(images: np.ndarray) -> np.ndarray:
         e = np.exp(toy()(images))
-        return e / e.sum(axis=1, keepdims=True)
+        return np.asarray(e / e.sum(axis=1, keepdims=True))
 
     models = [
         as_model(masked, classes=CLASSES, version="m"),
