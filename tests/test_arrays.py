@@ -44,6 +44,7 @@ def test_shapes() -> None:
     ):
         batch = open_images(np.zeros(shape, np.uint8))
         assert batch.color.shape == inside
+        assert isinstance(batch.color, np.ndarray)
         assert batch.color.flags.c_contiguous
         assert batch.close(batch.color).shape == shape
 

@@ -210,7 +210,7 @@ class Dim:
         return {"times": self.times}
 
     def apply(self, images: Bytes, *, ids: Sequence[Id], seed: int) -> Bytes:
-        dimmed: Bytes = images >> self.times
+        dimmed: Bytes = np.right_shift(images, self.times).astype(np.uint8)
         return dimmed
 
 

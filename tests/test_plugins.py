@@ -99,7 +99,7 @@ def test_an_installed_package_reaches_the_command_line(package: Path, tmp_path: 
     assert "dusk" in listed.stdout
     done = beaufort(*RUN, "--store", "results", "--processes", "2", cwd=tmp_path, path=package)
     assert done.returncode == 0, done.stderr
-    assert "here/dusk@5" in done.stdout
+    assert "dusk-c@1 on here: 20 images, 3 conditions" in done.stdout
     shown = beaufort("report", "results", "--format", "md", cwd=tmp_path, path=package)
     assert shown.returncode == 0, shown.stderr
     assert "dusk" in shown.stdout

@@ -20,7 +20,7 @@ SOURCE = Path(beaufort.__file__).parent
 
 # A module imports from its own row and from rows above it.
 LAYERS = (
-    ("sanitize",),
+    ("sanitize", "words"),
     ("errors",),
     ("registry", "arrays", "files", "_pickles", "pages", "plugins"),
     ("labels",),

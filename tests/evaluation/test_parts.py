@@ -203,12 +203,32 @@ def test_the_command_line_on_three_data_sets() -> None:
     assert [part["dataset"] for part in compared["parts"]] == list(DATA)
 
     limits = ["--store", "kept", "--max-drop", "100", "--junit", "gate.xml"]
-    told = invoke("gate", "one", "--baseline", "two", *limits)
+    told = invoke("gate", "one", "--reference", "two", *limits)
     assert "gate, all data sets: passed" in told
     assert Path("gate.xml").read_text().count("<testcase") == 3
     verdict = json.loads(invoke("gate", "one", "--require", "99", "--store", "kept", "--json", code=1))
-    assert verdict["answer"] == "failed"
+    assert verdict["decision"] == "failed"
     assert len(verdict["parts"]) == 3
+
+
+@pytest.mark.usefixtures("folder")
+def test_two_processes_do_the_same() -> None:
+    suite = parse_suite(SUITE)
+    alone = evaluate(["python:nets:one"], suite, DATA, "alone")
+    shared = evaluate(["python:nets:one"], suite, DATA, "shared", processes=2)
+    assert [replace(one, reused=False) for one in alone.results] == list(shared.results)
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_part_is_called_as_the_suite_calls_it() -> None:
+    evaluate(["python:nets:one"], parse_suite(SUITE), DATA, "kept")
+    renamed = parse_suite(SUITE.replace("toys", "things"))
+    data = {"things": "toys", "animals": DATA["animals"], "drawings": "drawings"}
+    again = evaluate(["python:nets:one"], renamed, data, "kept")
+    assert all(result.reused for result in again.results)  # a name changes no answer
+    things = open_parts("kept", suite=renamed)[0]
+    assert things.dataset == "things"
+    assert str(next(iter(things.cells["one"]))) == "things"
 
 
 @pytest.mark.usefixtures("folder")
@@ -256,8 +276,9 @@ def test_published_cifar10_c_in_one_command(tmp_path: Path) -> None:
     expected = (fog.argmax(axis=1) == np.arange(20) % 10).mean()
     by_name = {result.condition: result.accuracy for result in found.results}
     assert by_name["CIFAR-10-C/fog@3"] == expected  # the pixels on the disk, and no fog on top
+    assert len(found.answers) == 1
     scores = score(open_results(tmp_path / "kept"))
-    assert scores.suite.name == "cifar10-c"
+    assert scores.suite.name == found.scores(calibration=False).suite.name == "cifar10-c"
     assert scores.models[0].clean is None
     assert scores.models[0].metrics["mean_accuracy"].value == pytest.approx(np.mean(list(by_name.values())))
     again = evaluate([mean_net()], "cifar10-c", str(root), tmp_path / "kept")  # the kind is found out
@@ -280,7 +301,7 @@ def test_clean_images_beside_stored_pictures(tmp_path: Path) -> None:
 
 def test_mistakes_with_stored_pictures(tmp_path: Path) -> None:
     root = cifar10_c(tmp_path / "CIFAR-10-C", only=("fog",))
-    with pytest.raises(OptionError, match=r"gaussian_noise\.npy is not there; .* has fog, labels"):
+    with pytest.raises(OptionError, match=r"gaussian_noise\.npy does not exist; .* has fog, labels"):
         evaluate([mean_net()], "cifar10-c", f"cifar10-c:{root}", tmp_path / "kept")
     with pytest.raises(OptionError, match=r"which would be corrupted again; give cifar10-c:"):
         evaluate([mean_net()], "cifar10-c", f"cifar10-c:{root}#fog@3", tmp_path / "kept")
@@ -450,7 +471,7 @@ def test_cifar_and_imagenet_in_one_run(shared: Path, tmp_path: Path) -> None:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 Image.fromarray(bright).save(path, quality=85)
     suite = parse_suite(REAL)
-    data = {"cifar10-test": cifar, "imagenet-photos": f"imagenet-c:{photos}"}
+    data: dict[str, Any] = {"cifar10-test": cifar, "imagenet-photos": f"imagenet-c:{photos}"}
     found = evaluate([f"onnx:{network}"], suite, data, tmp_path / "kept")
     accuracy = {result.condition: result.accuracy for result in found.results}
     assert accuracy["imagenet-photos/brightness@1"] > accuracy["imagenet-photos/brightness@5"] > 0.05

@@ -128,5 +128,5 @@ def test_a_shuffled_data_set_is_the_same_data() -> None:
     assert list(mixed.ids) == list(data.shuffled(3).ids)
     place = list(data.ids).index(mixed.ids[0])
     assert np.array_equal(mixed[0].image, data[place].image)
-    with pytest.raises(OptionError, match="in another order already"):
+    with pytest.raises(OptionError, match="dots is already shuffled, with the seed 3"):
         mixed.shuffled(4)

@@ -103,7 +103,7 @@ def test_pickles_are_refused(tmp_path: Path, arch: str) -> None:
     torch.save(tiny_net(), tmp_path / "module.pt")
     torch.save({"state_dict": Evil(tmp_path / "ran")}, tmp_path / "evil.pt")
     for name in ("module.pt", "evil.pt"):
-        with pytest.raises(ModelFileError, match=r"could run any program.*state_dict\(\)"):
+        with pytest.raises(ModelFileError, match=r"could run arbitrary code.*state_dict\(\)"):
             load_model(f"torch:{tmp_path}/{name}", arch=arch)
     assert not (tmp_path / "ran").exists()
 
@@ -114,16 +114,16 @@ def test_what_does_not_fit(tmp_path: Path, arch: str) -> None:
     (tmp_path / "text.pt").write_text("hello")
     for name, told in (
         ("seven.pt", "do not fit Sequential"),
-        ("list.pt", "no state dict"),
+        ("list.pt", "must hold a state dict"),
         ("text.pt", "text.pt"),
     ):
         with pytest.raises(ModelFileError, match=told):
             load_model(f"torch:{tmp_path}/{name}", arch=arch)
     with pytest.raises(OptionError, match=r"arch=python:package\.module:factory"):
         load_model(f"torch:{tmp_path}/seven.pt")
-    with pytest.raises(OptionError, match="write arch=python"):
+    with pytest.raises(OptionError, match="arch must have the form python:"):
         load_model(f"torch:{tmp_path}/seven.pt", arch="resnet50")
-    with pytest.raises(ModelError, match="type str"):
+    with pytest.raises(ModelError, match="must return a torch module, got str"):
         load_model(f"torch:{tmp_path}/seven.pt", arch="python:torch_arch:text")
 
 
@@ -142,7 +142,7 @@ def test_exported_program(tmp_path: Path, photos: NDArray[np.uint8], batch: int 
     assert (model.spec.input_size, model.spec.classes) == ((32, 32), 5)
     expected = own_answer(net, model.spec.preprocessing.apply(photos))
     np.testing.assert_allclose(model(photos), expected, rtol=1e-5, atol=1e-5)
-    with pytest.raises(OptionError, match="its own architecture"):
+    with pytest.raises(OptionError, match="arch must not be given"):
         load_model(str(tmp_path / "net.pt2"), arch="python:a:b")
 
 
@@ -194,10 +194,10 @@ def test_exported_programs_are_looked_into(tmp_path: Path) -> None:
         return content
 
     for change, told in (
-        (in_inputs, "run any program"),
-        (in_weights, "run any program"),
+        (in_inputs, "run arbitrary code"),
+        (in_weights, "run arbitrary code"),
         (in_sizes, "not arithmetic"),
-        (in_calls, "no operation of torch"),
+        (in_calls, "only operations of torch"),
     ):
         with pytest.raises(ModelFileError, match=told):
             load_model(str(rewritten(tmp_path / "net.pt2", change)))
@@ -217,7 +217,7 @@ def test_devices_and_threads() -> None:
         with pytest.raises(OptionError, match="must be"):
             as_model(tiny_net(), input_size=32, **options)
     if not torch.cuda.is_available():
-        with pytest.raises(OptionError, match="finds none here"):
+        with pytest.raises(OptionError, match="torch finds no device"):
             as_model(tiny_net(), input_size=32, device="cuda")
     before = torch.get_num_threads()
     try:
@@ -249,5 +249,5 @@ def test_modules_that_answer_oddly(photos: NDArray[np.uint8]) -> None:
 
     plain = as_model(tiny_net(), input_size=32)(photos)
     np.testing.assert_array_equal(as_model(Odd(lambda x: (x, x + 1)), input_size=32)(photos), plain)
-    with pytest.raises(BeaufortError, match="type dict"):
+    with pytest.raises(BeaufortError, match="must return a tensor, got dict"):
         as_model(Odd(lambda x: {"out": x}), input_size=32)

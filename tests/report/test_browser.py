@@ -259,7 +259,7 @@ def test_many_models_are_compared_as_measured(show: Opener, large_file: Path) ->
     assert "is better" not in page.inner_text("#comparison-table")
 
 
-def test_what_is_chosen_stands_in_the_address(show: Opener, page_file: Path, browser: Any) -> None:
+def test_what_is_chosen_stands_in_the_address(show: Opener, page_file: Path) -> None:
     page = show(page_file)
     page.select_option("#model", label="middling")
     page.select_option("#compare", label="bad")
@@ -292,15 +292,11 @@ def test_a_search_without_a_match_says_so(show: Opener, page_file: Path) -> None
 def test_distances_are_true_to_severity(show: Opener, page_file: Path) -> None:
     """Clean images, then the severities 1, 3 and 5."""
     page = show(page_file)
-    for figure, selector in (
-        ("curves", "circle.point1"),
-        ("calibration", ".panel:nth-of-type(2) circle.point1"),
-    ):
-        across = "dots => dots.map(dot => Number(dot.getAttribute('cx')))"
-        places = page.locator(f"#{figure}-figure .panel").nth(0 if figure == "curves" else 1)
-        x = places.locator("circle.point1").evaluate_all(across)
-        steps = [b - a for a, b in pairwise(x)]
-        assert steps == pytest.approx([steps[0], 2 * steps[0], 2 * steps[0]], abs=0.5), selector
+    across = "dots => dots.map(dot => Number(dot.getAttribute('cx')))"
+    for figure, panel in (("curves", 0), ("calibration", 1)):
+        dots = page.locator(f"#{figure}-figure .panel").nth(panel).locator("circle.point1")
+        steps = [b - a for a, b in pairwise(dots.evaluate_all(across))]
+        assert steps == pytest.approx([steps[0], 2 * steps[0], 2 * steps[0]], abs=0.5), figure
 
 
 def test_a_table_that_scrolls_has_a_sign(show: Opener, page_file: Path) -> None:
@@ -334,7 +330,7 @@ WORDS = """() => {
 
 @pytest.mark.parametrize("width", [390, 1280])
 def test_captions_do_not_break_inside_words(
-    show: Opener, make: SimpleNamespace, tmp_path: Path, width: int, monkeypatch: pytest.MonkeyPatch
+    show: Opener, make: SimpleNamespace, tmp_path: Path, width: int
 ) -> None:
     long = ("hippopotamus", "photosynthesizing_rhinoceros", "antidisestablishmentarian", "cat")
     data = make.dataset()

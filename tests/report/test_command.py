@@ -58,7 +58,7 @@ def test_test_images(store: Path, data: Dataset, tmp_path: Path, make: SimpleNam
     np.save(folder / "labels.npy", data.labels)
     code, said = run(store, "--data", folder, "-o", tmp_path / "r.html", "--resamples", 200)
     assert code == 2  # the same pictures, and classes without their names: other data
-    assert "give the data set of the run" in said
+    assert "must be the data set of the run" in said
 
 
 @pytest.mark.parametrize(

@@ -14,9 +14,9 @@ from beaufort.cli import app
 from beaufort.datasets import Dataset
 from beaufort.errors import OptionError, UnknownNameError
 from beaufort.metrics import published_table
-from beaufort.report import to_table
+from beaufort.report import figure, to_table
 from beaufort.results import Scores
-from beaufort.suites import get_suite
+from beaufort.suites import get_suite, parse_suite
 
 
 def rows(text: str) -> list[dict[str, str]]:
@@ -111,7 +111,7 @@ def test_the_command(store: Path, tmp_path: Path) -> None:
     assert r"\bottomrule" in target.read_text(encoding="utf-8")
     code, said = run(store, "--table", "group", "--format", "html")
     assert code == 2
-    assert "format must be md, latex, csv for a table, got 'html'" in said
+    assert "format must be one of md, latex, csv for a table, got 'html'" in said
 
 
 def test_several_stores(store: Path, data: Dataset, make: SimpleNamespace, tmp_path: Path) -> None:
@@ -124,3 +124,17 @@ def test_several_stores(store: Path, data: Dataset, make: SimpleNamespace, tmp_p
     code, said = run(store, tmp_path / "apart", "--format", "md")
     assert code == 2
     assert "other data cannot be compared" in said
+
+
+def test_a_data_set_without_corruptions_has_no_table(make: SimpleNamespace) -> None:
+    parts = parse_suite(
+        "name: two\nversion: 1\nparts:\n"
+        "  - {dataset: toys, scale: cifar, corruptions: [fog], severities: [1, 5]}\n"
+        "  - {dataset: drawings, counterpart: toys}\n"
+    ).parts
+    bare = make.scored(make.results_of(["net", "other"], parts[1], 20))
+    with pytest.raises(OptionError, match="needs corruptions, and drawings@1 has none"):
+        to_table(bare)
+    with pytest.raises(OptionError, match="figures need corruptions, and drawings@1 has none"):
+        figure(bare, "comparison")
+    assert "other" in bare._repr_html_()

@@ -41,6 +41,7 @@ DIGESTS = {
     "mnist-c@1": "a87ae482bc757a53eb646b98d8c5328bc98e1eb119c08145632edf9f78274fbb",
     "mnist-c-extra@1": "8aa4cbcf63592adb581b120dc725ba0afab04383df00a7d5b9303f7db2b9a6e0",
     "testbed-pgd@1": "1825359a63ca054a851444c38ce72bfe20eb5696d179e6ca5fc64ae26e7ab1da",
+    "photos@1": "a74127f11896e28f0a72f8f1e11bd4f293d8b6b4796a8071c2aa486c8a2646a1",
 }
 
 SHIFT_DIGESTS = {
@@ -76,6 +77,15 @@ FACTS = {
     "mnist-c": ("mnist-c", "mnist-test", "mnist", 16, "conv1", ("mean_accuracy", "relative_mce")),
     "mnist-c-extra": ("mnist-c-extra", "mnist-test", "mnist", 17, None, ("mean_accuracy",)),
 }
+
+
+def test_photos_of_ones_own() -> None:
+    """Nobody published it: every size, every class, no baseline, and nothing of a picture is cut off."""
+    suite = get_suite("photos")
+    assert list(suite.corruptions) == get_corruption_names("common")
+    assert (suite.scale, suite.baseline, suite.metrics) == ("relative", None, ("mean_accuracy",))
+    assert (suite.label_space, [str(step) for step in suite.prepare]) == (None, ["resize 256"])
+    assert len(suite.conditions("mine")) == 76
 
 
 @pytest.mark.parametrize("suite_name", FACTS)
@@ -146,6 +156,11 @@ def test_order_of_conditions() -> None:
     assert digits[:2] == [Condition("my-digits"), Condition("my-digits", "shot_noise")]
 
 
+@pytest.mark.parametrize("suite_name", SUITE_NAMES)
+def test_every_published_name_is_lost_by_a_change(suite_name: str) -> None:
+    assert replace(get_suite(suite_name), dataset="others").name == f"{suite_name}-changed"
+
+
 def test_a_changed_suite_loses_the_published_name() -> None:
     suite = get_suite("cifar10-c")
     changed = replace(suite, corruptions=("fog",))
@@ -196,13 +211,13 @@ def test_parts_read_back(tmp_path: Path) -> None:
     ("old", "new", "told"),
     [
         ("version: 2", "version: 2\nscale: cifar", "4: scale: 'scale' is not a key beside 'parts'"),
-        ("fog", "fgo", "7: corruptions: 'fgo' is not a corruption"),
+        ("fog", "fgo", "7: corruptions: unknown corruption 'fgo'"),
         ("counterpart: photos", "counterpart: photo", "13: counterpart: 'photo' is not another part"),
         ("counterpart: photos", "counterpart: sketches", "13: counterpart: 'sketches' is not another part"),
         ("dataset: sketches", "dataset: photos", "10: name: 'photos' is the name of another part"),
         ("    severities: [1, 3]\n", "", "'severities' is missing"),
-        ("convention: all", "convention: some", "12: convention: 'some' is not a convention"),
-        ("labels: imagenet-a", "labels: imagenet-b", "11: labels: 'imagenet-b' is not a label space"),
+        ("convention: all", "convention: some", "12: convention: unknown convention 'some'"),
+        ("labels: imagenet-a", "labels: imagenet-b", "11: labels: unknown label space 'imagenet-b'"),
         ("[1, 2]", "[1.5]", "labels: the outputs of 'cat' must be a list of numbers or names"),
         ("- dataset: sketches", "- sketches: yes", "'dataset' is missing"),
         ("convention: all", "metrics: [mce]", "mce divides by the errors of a baseline"),

@@ -33,6 +33,7 @@ from beaufort.cli import (
     train,
     validate,
 )
+from beaufort.cli._help import name_types
 from beaufort.errors import BeaufortError
 from beaufort.plugins import load_plugins
 from beaufort.sanitize import printable, without_secrets
@@ -42,6 +43,10 @@ __all__ = ["app", "main"]
 
 class _Group(TyperGroup):
     """The one place where an error becomes a message and an exit code."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        name_types(self)
 
     def main(self, *args: Any, **options: Any) -> Any:
         try:
@@ -107,7 +112,7 @@ app = typer.Typer(
     name="beaufort",
     cls=_Group,
     no_args_is_help=True,
-    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
     rich_markup_mode="markdown",
     pretty_exceptions_show_locals=False,
 )

@@ -27,6 +27,8 @@ __all__ = [
     "Truths",
     "column",
     "comma_list",
+    "complete_corruptions",
+    "complete_suites",
     "data_by_name",
     "seed_models",
     "severity_list",
@@ -141,6 +143,25 @@ def severity_list(text: str) -> list[int]:
             )
         found.update(range(int(match[1]), int(match[2] or match[1]) + 1))
     return sorted(found)
+
+
+def complete_suites(incomplete: str) -> list[str]:
+    """For a shell: the suites that a text may become."""
+    from beaufort.suites import SUITE_NAMES, own_suites
+
+    return [name for name in (*SUITE_NAMES, *own_suites) if name.startswith(incomplete)]
+
+
+def complete_corruptions(incomplete: str) -> list[str]:
+    """For a shell: the lists that a text may become, by its last name.
+
+    >>> complete_corruptions("fog,sno")
+    ['fog,snow']
+    """
+    from beaufort.corruptions import SUBSETS, corruptions
+
+    before, comma, last = incomplete.rpartition(",")
+    return [f"{before}{comma}{name}" for name in (*corruptions, *SUBSETS) if name.startswith(last)]
 
 
 def column(text: str | None) -> dict[str, str] | None:

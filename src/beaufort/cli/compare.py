@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from beaufort.cli._console import printable, table
+from beaufort.cli._console import counted, printable, table
 from beaufort.cli._options import (
     Baseline,
     ClusterBy,
@@ -91,7 +91,7 @@ def _show(comparison: Comparison, every: bool) -> None:
     scores = comparison.scores
     against = f", baseline {scores.baseline.title}" if scores.baseline else ""
     typer.echo(
-        f"{scores.suite} on {scores.results.dataset}, {scores.images} images{against}; "
+        f"{scores.suite} on {scores.results.dataset}, {counted(scores.images, 'image')}{against}; "
         f"{100 * scores.level:g} % intervals over {units(scores)}\n"
     )
     for note in scores.notes:

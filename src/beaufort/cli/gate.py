@@ -154,7 +154,7 @@ def _show(verdicts: list[Verdict], as_json: bool) -> None:
 
     if as_json:
         found = [verdict_dict(verdict) for verdict in verdicts]
-        several = {"answer": worst_decision(verdicts), "parts": found}
+        several = {"decision": worst_decision(verdicts), "parts": found}
         typer.echo(json.dumps(found[0] if len(found) == 1 else several, indent=2))
         return
     for verdict in verdicts:

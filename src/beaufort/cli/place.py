@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from beaufort.cli._console import printable
+from beaufort.cli._evaluation import answers_bar
 from beaufort.cli._options import Json, data_by_name
-from beaufort.cli.run import answers_bar
 from beaufort.errors import OptionError
 
 if TYPE_CHECKING:
@@ -98,6 +98,7 @@ _SUITES = {
     "latest": "imagenet-c",
     "robustbench-imagenet": "imagenet-c",
     "robustbench-cifar10": "cifar10-c",
+    "robustbench-cifar100": "cifar100-c",
 }
 """What a grid is about that can be made from clean images."""
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from beaufort.cli._console import printable, progress_bar
+from beaufort.cli._console import counted, printable, progress_bar
 from beaufort.cli._options import (
     Baseline,
     ClusterBy,
@@ -135,7 +135,7 @@ def report(
         )
         for name, lacks in sorted(results.incomplete.items()) if wanted is None else ():
             typer.echo(
-                f"note: {printable(name)} is left out: it lacks {lacks} conditions of "
+                f"note: {printable(name)} is left out: it lacks {counted(lacks, 'condition')} of "
                 f"{printable(results.suite)}",
                 err=True,
             )
@@ -170,7 +170,7 @@ def report(
         write_report(scores, target, format=kind, examples=examples, title=title)
     size = target.stat().st_size
     count = len({model.model for one in made for model in one.models})
-    typer.echo(f"{printable(target)}: {count} model{'s' * (count != 1)}, {size / 1e6:.2f} MB")
+    typer.echo(f"{printable(target)}: {counted(count, 'model')}, {size / 1e6:.2f} MB")
 
 
 def _wanted(results: Results, names: list[str] | None) -> list[str] | None:
@@ -178,7 +178,7 @@ def _wanted(results: Results, names: list[str] | None) -> list[str] | None:
         if name in results.incomplete:
             lacks = results.incomplete[name]
             raise OptionError(
-                f"{name} lacks {lacks} conditions of {results.suite}; `beaufort run` makes them"
+                f"{name} lacks {counted(lacks, 'condition')} of {results.suite}; `beaufort run` makes them"
             )
     return list(dict.fromkeys(names)) if names else None
 

@@ -95,9 +95,7 @@ def _labels(table: Path) -> dict[str, str]:
         text = read_packed(table).decode("utf-8-sig")
         rows = [row for row in csv.reader(io.StringIO(_with_commas(text))) if row]
     except (UnicodeDecodeError, csv.Error) as error:
-        raise ImageFileError(
-            f"{table} must be a list in UTF-8 ({error!s:.80}); accepted are {_FORMS}"
-        ) from None
+        raise ImageFileError(f"{table} must be a list in UTF-8 ({error!s:.80}), of {_FORMS}") from None
     alone = all(len(row) == 1 for row in rows)
     if alone:
         if len(rows) != _COUNT:
@@ -131,4 +129,4 @@ def _meaning(values: list[str], table: Path, *, alone: bool) -> Callable[[str], 
             return lambda value: known[int(value)]
         if alone and min(numbers) >= 1 and max(numbers) <= 1000:
             return lambda value: devkit_ids()[int(value) - 1]
-    raise ImageFileError(f"{table} must be a list of labels; accepted are {_FORMS}")
+    raise ImageFileError(f"{table} must be a list of labels, of {_FORMS}")

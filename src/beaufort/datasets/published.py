@@ -18,6 +18,7 @@ from beaufort.labels import class_names
 __all__ = ["CIFAR10_CLASSES", "open_cifar10_c", "open_imagenet_c", "open_mnist_c"]
 
 CIFAR10_CLASSES = class_names("cifar-10")
+_CIFAR = (CIFAR10_CLASSES, class_names("cifar-100"))
 _SEVERITIES = 5
 
 
@@ -43,6 +44,7 @@ def open_imagenet_c(location: str, part: str) -> Dataset:
     "a folder with labels.npy and fog.npy and so on",
     lambda path: (path / "labels.npy").is_file() and not (path / "images.npy").is_file(),
 )
+@reader("cifar100-c", "the same", lambda path: False)  # noqa: ARG005
 def open_cifar10_c(location: str, part: str) -> Dataset:
     """One corruption at one severity: a fifth of its array. CIFAR-100-C has the same layout."""
     name, severity = corruption_and_severity("cifar10-c", location, part)
@@ -60,10 +62,10 @@ def open_cifar10_c(location: str, part: str) -> Dataset:
     size = count // _SEVERITIES
     start = (severity - 1) * size
     assert isinstance(pixels, Rows)
-    few = labels.max() < len(CIFAR10_CLASSES)
+    classes = next((some for some in _CIFAR if labels.max() < len(some)), None)
     return Dataset(
         f"{root.name}#{part}",
-        CIFAR10_CLASSES if few else numbered(labels),
+        classes or numbered(labels),
         RowIds("test", size),
         labels[start : start + size],
         pixels.slice(start, start + size),

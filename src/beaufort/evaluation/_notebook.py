@@ -31,8 +31,8 @@ def evaluation_frame(evaluation: Evaluation) -> pd.DataFrame:
 
 def evaluation_html(evaluation: Evaluation) -> str:
     """The headline numbers of a suite; accuracies under each condition if there is none."""
-    if evaluation.answers is not None and all(one.images for one in evaluation.results):
-        return evaluation.scores(calibration=False)._repr_html_()
+    if evaluation.answers and all(one.images for one in evaluation.results):
+        return "".join(one._repr_html_() for one in evaluation.part_scores(calibration=False))
     return render_table(
         "Accuracy, in brackets 95 % intervals",
         ["Model", "Condition", "Images", "Accuracy"],

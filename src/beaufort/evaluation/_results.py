@@ -40,7 +40,7 @@ def plan_results(works: Sequence[Work], count: int, origins: tuple[Mapping[str, 
         tuple(map(dict, origins)),
         limit=count,
         outputs=common_outputs(works),
-        stored=setup.stored is not None,
+        stored=setup.stored,
     )
 
 

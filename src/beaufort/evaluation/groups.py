@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
+from typing import Any, TypeAlias
 
 from beaufort.conditions import Condition
-from beaufort.datasets import Dataset, open_dataset
+from beaufort.datasets import Dataset
 from beaufort.datasets.stored import StoredSet, check_same_images, corrupted_part, stored_set
 from beaufort.datasets.subset import of_classes
 from beaufort.errors import OptionError
+from beaufort.evaluation.arguments import find_dataset
 from beaufort.evaluation.planning import Setup
 from beaufort.labels import Truths, label_maps
 from beaufort.suites import Suite
 
 __all__ = ["Choice", "Data", "Source", "find_groups"]
 
-Source = str | Path | Dataset
-"""A data set, or a text for `open_dataset`."""
-Data = Source | Mapping[str, Source]
+Source: TypeAlias = Any
+"""A `Dataset`, a text for `open_dataset`, `(images, labels)`, a torch `Dataset` or `DataLoader`."""
+Data: TypeAlias = Any
 """One data set, or several by the names that a suite has for them."""
 Group = tuple[Setup, Sequence[Condition]]
 
@@ -97,7 +99,7 @@ def _by_part(suite: Suite, data: Data) -> dict[str, Source]:
 def _groups_of(
     suite: Suite, source: Source, clean: Source | None, choice: Choice, *, name: str | None = None
 ) -> Iterator[Group]:
-    text = None if isinstance(source, Dataset) else str(source)
+    text = str(source) if isinstance(source, str | os.PathLike) else None
     stored = stored_set(text, strict=choice.strict) if text is not None and suite.corruptions else None
     if stored is not None:
         yield from _stored_groups(suite, stored, clean, choice, name)
@@ -151,7 +153,7 @@ def _open_one(stored: StoredSet, clean: Dataset | None, condition: Condition) ->
 
 
 def _opened(source: Source, choice: Choice) -> Dataset:
-    return source if isinstance(source, Dataset) else open_dataset(str(source), strict=choice.strict)
+    return find_dataset(source, strict=choice.strict)
 
 
 def _limited(dataset: Dataset, choice: Choice) -> tuple[Dataset, int]:

@@ -53,6 +53,8 @@ class Keeper:
         self._recorded: Future[None] | None = None
         self.notes: list[str] = []
         """What could not be done to the store and changes no result."""
+        self.unread: set[tuple[int, str]] = set()
+        """Images without an answer, by setup and id, as far as `counts` had to read them from the store."""
 
     def __enter__(self) -> Self:
         return self
@@ -131,13 +133,16 @@ class Keeper:
         if seen == count and _cover(listing.get(work.cell.fingerprint, ()), count):
             return written
         sets = ("truth",) if "truths" in work.cell.data.get("labels", ()) else ()
-        table = self._store.read(work.cell, listing, ("label", "top", *sets)).slice(0, count)
+        table = self._store.read(work.cell, listing, ("id", "label", "top", *sets)).slice(0, count)
         if len(table) != count:
             raise StoreError(
                 f"the store lacks answers of {work.model.spec.name} under {work.condition} that were kept in "
                 f"it: {len(table)} of {count} are there; it was changed while the run was under way, and the "
                 "same command makes what is missing"
             )
+        with self._lock:
+            lost = table.filter(table["top"].is_null())["id"].to_pylist()
+            self.unread.update((work.place, str(id)) for id in lost)
         return _counts(table)
 
 

@@ -190,7 +190,10 @@ def make_plan(
     """
     names = [model.spec.name for model in models]
     if twice := {name for name in names if names.count(name) > 1}:
-        raise OptionError(f"models must have different names, got {sorted(twice)[0]!r} twice")
+        raise OptionError(
+            f"models must have different names, got {sorted(twice)[0]!r} twice; in Python, "
+            "`as_model(…, name='other')` gives a name"
+        )
     spaces = [
         {id(model): space_of(model.spec, setup, labels, convention) for model in models}
         for setup, _ in groups

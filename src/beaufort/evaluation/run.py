@@ -16,26 +16,26 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from beaufort.conditions import Condition
 from beaufort.datasets import Problem
 from beaufort.errors import OptionError
 from beaufort.evaluation._memory import memory_store
 from beaufort.evaluation._notebook import evaluation_frame, evaluation_html
 from beaufort.evaluation._results import common_outputs, plan_results, stored_in
+from beaufort.evaluation.arguments import Conditions, Models, find_models, find_suite
 from beaufort.evaluation.engines import Engine, Local, Processes
 from beaufort.evaluation.groups import Choice, Data, Source, find_groups
 from beaufort.evaluation.keeper import Counts, Keeper
-from beaufort.evaluation.lazy_models import LazyModel
-from beaufort.evaluation.planning import Labels, Plan, Setup, Work, make_plan
+from beaufort.evaluation.notes import notes_on
+from beaufort.evaluation.planning import Labels, Plan, Work, make_plan
 from beaufort.evaluation.precision import Stop, run_until
+from beaufort.evaluation.preflight import Needs
 from beaufort.evaluation.provenance import provenance
 from beaufort.evaluation.schedule import Progress, Run, inside
 from beaufort.evaluation.work import Job
 from beaufort.labels import Truths, read_truths
-from beaufort.models import Model
 from beaufort.results import Results, Scores, score
 from beaufort.store import FileStore, Store
-from beaufort.suites import Suite, get_suite
+from beaufort.suites import Suite
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -72,7 +72,7 @@ class Evaluation:
 
     results: tuple[Result, ...]
     problems: tuple[Problem, ...]
-    """Images that could not be read."""
+    """Images that could not be read, in this run or in one whose answers are reused."""
     stop: Stop | None = None
     """Where a run with a precision ended."""
     notes: tuple[str, ...] = ()
@@ -104,34 +104,49 @@ class Evaluation:
 
 
 def plan(
-    models: Sequence[str | Model | LazyModel],
-    suite: str | Suite | Sequence[Condition],
+    models: Models,
+    suite: Conditions,
     data: Data,
     store: str | Path | Store,
     *,
     clean: Source | None = None,
     limit: int | None = None,
     first: int | None = None,
+    prepare: str | None = None,
     labels: Labels = None,
     convention: str | None = None,
     truths: str | Path | Truths | None = None,
     seed: int = 0,
+    keep_logits: bool = False,
     strict: bool = False,
     shuffled: bool = False,
 ) -> Plan:
-    """What `evaluate` would do with the same arguments; `shuffled` is what it does with a precision."""
-    if not models:
-        raise OptionError("models must not be empty")
-    if isinstance(suite, str):
-        suite = get_suite(suite)
-    named = suite if isinstance(suite, Suite) else None
+    """What `evaluate` would do with the same arguments; `shuffled` is what it does with a precision.
+
+    What a run needs is looked for, and fetched from the catalog; a `NotReadyError` tells of all that is
+    missing.
+    """
+    found = find_suite(suite, prepare)
+    named = found if isinstance(found, Suite) else None
     if labels is not None and named is not None and named.parts:
         raise OptionError(f"labels must be said in the suite, part by part: {named} has several data sets")
+    lazy = find_models(models)
     sets = read_truths(truths) if isinstance(truths, str | os.PathLike) else truths
     choice = Choice(limit, first, seed, strict, shuffled, sets)
-    groups = find_groups(suite, data, clean, choice)
-    lazy = [LazyModel.of(model) for model in models]
-    return make_plan(lazy, groups, _store(store), labels, convention, named)
+    needs = Needs()
+    groups = needs.get("the data", lambda: find_groups(found, data, clean, choice))
+    for model in lazy:  # after all that could be a slip of the pen: some take minutes to load
+        needs.get(f"the model {model.text}", lambda model=model: model.spec)  # type: ignore[misc]
+    if groups is None or needs.missing:
+        needs.files(found.conditions() if isinstance(found, Suite) else found)
+        needs.check()
+    assert groups is not None
+    kept = _store(store)
+    planned = make_plan(lazy, groups, kept, labels, convention, named)
+    needs.files(work.condition for work in planned.works if work.gaps and not work.setup.stored)
+    needs.room(planned, kept, keep_logits=keep_logits)
+    needs.check()
+    return planned
 
 
 def _store(store: str | Path | Store) -> Store:
@@ -139,14 +154,15 @@ def _store(store: str | Path | Store) -> Store:
 
 
 def evaluate(
-    models: Sequence[str | Model | LazyModel],
-    suite: str | Suite | Sequence[Condition],
+    models: Models,
+    suite: Conditions,
     data: Data,
     store: str | Path | Store | None = None,
     *,
     clean: Source | None = None,
     limit: int | None = None,
     first: int | None = None,
+    prepare: str | None = None,
     labels: Labels = None,
     convention: str | None = None,
     truths: str | Path | Truths | None = None,
@@ -163,16 +179,21 @@ def evaluate(
     """Show every image under every condition to every model, and keep the answers; skip what is kept.
 
     Args:
-        models: models, or texts for `load_model`.
-        suite: a suite, its name or file, or a list of conditions.
-        data: a data set, or a text for `open_dataset`; for a suite of several, one for each of its data sets
-            by name. A published C-set as a whole, `cifar10-c:FOLDER`, is shown as it is stored.
+        models: one model or a list of them: texts for `load_model`, `Model`s, torch modules, or functions
+            from uint8 images `(n, h, w, c)` to logits.
+        suite: a suite, its name or file; a list of conditions; or a list of names of corruptions, each of
+            which then comes at all five severities, beside the clean images.
+        data: a text for `open_dataset`, a `Dataset`, `(images, labels)` as arrays or tensors, or a torch
+            `Dataset` or `DataLoader`, whose items are shown in their own order; images are uint8, or floats
+            from 0 to 1. For a suite of several, one for each of its data sets by name. A published C-set as
+            a whole, `cifar10-c:FOLDER`, is shown as it is stored.
         store: a folder or URL that keeps the answers, or any `Store`; in memory, for as long as the
             result is kept, if None.
         clean: the clean images that stored pictures were made from, if a suite's clean condition is wanted.
         limit: only so many images, spread over the classes: they take turns, and which of a class's images
             come is seeded with `seed`.
         first: only the first so many images of the data set.
+        prepare: `none` leaves pictures as they are, where the suite would bring them to size.
         labels: `identity` where labels are numbers of outputs; outputs by class, or a JSON file of them. If
             None, names decide where both sides have some; what cannot be decided is refused.
         convention: `restricted` (only outputs that belong to the data set's classes compete) or `all`; the
@@ -201,10 +222,12 @@ def evaluate(
         clean=clean,
         limit=limit,
         first=first,
+        prepare=prepare,
         labels=labels,
         convention=convention,
         truths=truths,
         seed=seed,
+        keep_logits=keep_logits,
         strict=strict,
         shuffled=precision is not None,
     )
@@ -238,37 +261,24 @@ def evaluate(
             keeper.record(record, needed=planned.images > 0)  # also if there was nothing to do
         counts = keeper.counts(None if stop is None else stop.images)
     results = (_result(work, each, stop) for work, each in zip(planned.works, counts, strict=True))
-    chosen = dict.fromkeys(note for setup in planned.setups for note in _chosen(setup))
-    notes = (*chosen, *_no_clean(planned), *run.notes, *keeper.notes)
+    problems = run.sorted_problems(keeper.unread)
+    notes = (*notes_on(planned), *run.notes, *keeper.notes)
     answers = tuple(_answers(planned, None if stop is None else stop.images, origin))
-    return Evaluation(tuple(results), run.sorted_problems(), stop, notes, kept, answers)
+    return Evaluation(tuple(results), problems, stop, notes, kept, answers)
 
 
 def _answers(planned: Plan, shown: int | None, origin: dict[str, Any]) -> Iterator[Results]:
-    for place, setup in enumerate(planned.setups):
-        if setup.suite is not None:
-            works = [work for work in planned.works if work.place == place]
-            yield plan_results(works, setup.count if shown is None else shown, (origin,))
+    """For each data set of the suite, if there is one."""
+    for works in _by_part(planned):
+        yield plan_results(works, works[0].setup.count if shown is None else shown, (origin,))
 
 
-def _chosen(setup: Setup) -> Iterator[str]:
-    """Which images were taken, if not all."""
-    if setup.dataset.spread:
-        yield (
-            f"{setup.count:,} of {len(setup.dataset):,} images, taken from the classes in turns, with the "
-            f"seed {setup.dataset.order}; `first` (--first) takes the first ones instead"
-        )
-
-
-def _no_clean(planned: Plan) -> Iterator[str]:
-    """That clean images of the suite were not there."""
-    suite = planned.suite
-    if suite is None or suite.parts or not suite.clean or any(work.condition.clean for work in planned.works):
-        return
-    yield (
-        "the stored pictures come without clean ones, so there is no clean accuracy; `clean` (--clean) gives "
-        f"those of {suite.dataset}"
-    )
+def _by_part(planned: Plan) -> list[Sequence[Work]]:
+    if planned.suite is None:
+        return []
+    if not planned.suite.parts:
+        return [planned.works]
+    return [[work for work in planned.works if work.setup.suite is part] for part in planned.suite.parts]
 
 
 def _record(planned: Plan, suite: Suite, origin: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -279,7 +289,7 @@ def _record(planned: Plan, suite: Suite, origin: dict[str, Any]) -> tuple[dict[s
     if not suite.parts:
         some, notes = _record_of(planned.works)
         return {**facts, **some, **asked}, {**notes, **origin}
-    each = [_record_of([work for work in planned.works if work.setup.suite is part]) for part in suite.parts]
+    each = list(map(_record_of, _by_part(planned)))
     return {**facts, "parts": [some for some, _ in each], **asked}, {
         "shown": [notes for _, notes in each],
         **origin,

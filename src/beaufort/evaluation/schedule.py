@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +21,10 @@ __all__ = ["Progress", "Run", "inside"]
 
 _UNITS_A_PROCESS = 4
 """At least so many, if conditions allow: who is done early takes more of them."""
+
+_READ_NOW = (
+    "it can be read now, but could not when it was evaluated, and has no answer; a new store asks for one"
+)
 
 
 @dataclass(frozen=True)
@@ -119,13 +123,26 @@ class Run:
         accuracy = right / seen if seen else None
         self.progress(Progress(self.done, self.plan.images, name, condition, accuracy))
 
-    def sorted_problems(self) -> tuple[Problem, ...]:
-        """Each once, in the order of the data set."""
-        if not self.problems:
+    def sorted_problems(self, unread: Collection[tuple[int, str]] = ()) -> tuple[Problem, ...]:
+        """Each once, in the order of the data set.
+
+        Args:
+            unread: setups and ids of images that an earlier run could not read; they are looked at again to
+                say why.
+        """
+        found = set(self.problems)
+        told = {problem.id for problem in found}
+        for number in {number for number, id in unread if id not in told}:
+            setup = self.plan.setups[number]
+            rows = {id: row for row, id in enumerate(setup.dataset.ids)}
+            for id in (id for other, id in unread if other == number and id not in told):
+                again = setup.pictures(rows[id])
+                found.add(again if isinstance(again, Problem) else Problem(id, _READ_NOW))
+        if not found:
             return ()
         ids = dict.fromkeys(id for setup in self.plan.setups for id in setup.dataset.ids)
         place = {id: place for place, id in enumerate(ids)}
-        return tuple(sorted(self.problems, key=lambda problem: place[problem.id]))
+        return tuple(sorted(found, key=lambda problem: place[problem.id]))
 
 
 def inside(gaps: Sequence[Range], start: int, stop: float) -> list[Range]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from beaufort.results import Scores
 from beaufort.stats import Estimate
+from beaufort.words import counted
 
 __all__ = [
     "class_name",
@@ -45,15 +46,6 @@ def shown(estimate: Estimate | None) -> str:
     '74.8 % [72.6, 77.0]'
     """
     return "–" if estimate is None else f"{estimate:.1%}"
-
-
-def counted(count: int, noun: str, plural: str | None = None) -> str:
-    """A number and what it counts.
-
-    >>> counted(1, "model"), counted(1000, "image")
-    ('1 model', '1,000 images')
-    """
-    return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
 
 
 def spoken(names: list[str]) -> str:

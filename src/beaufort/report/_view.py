@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from beaufort.metrics import metrics
-from beaufort.report._text import counted, shown, words
+from beaufort.report._text import counted, shown, units, words
+from beaufort.report.curves import baseline_errors
 from beaufort.report.differences import MOST_COMPARED
 from beaufort.report.headline import Headline
 from beaufort.report.optional_tables import group_table, seeds_table
@@ -29,7 +30,7 @@ def navigation(scores: Scores) -> dict[str, str]:
     titles["heatmap"] = "Heat map"
     if scores.suite.severities != "published":
         titles["curves"] = "Curves"
-    titles |= {"bars": "CE" if scores.baseline else "Errors", "calibration": "Calibration"}
+    titles |= {"bars": "CE" if _against(scores) else "Errors", "calibration": "Calibration"}
     if any(model.groups for model in scores.models) or scores.seeds:
         titles["parts"] = _parts_title(scores)
     return titles | {
@@ -38,6 +39,11 @@ def navigation(scores: Scores) -> dict[str, str]:
         "classes": "Classes",
         "made": "How it was made",
     }
+
+
+def _against(scores: Scores) -> str:
+    """The baseline that errors under single corruptions are divided by; empty if they are not."""
+    return scores.baseline.short_name if scores.baseline is not None and scores.models[0].ce else ""
 
 
 def _parts_title(scores: Scores) -> str:
@@ -192,10 +198,14 @@ def figures(scores: Scores) -> dict[str, Any]:
     severities = scores.suite.severities
     return {
         "several": len(scores.models) > 1,
+        "level": f"{100 * scores.level:g}",
+        "units": units(scores),
         "images": counted(scores.images, "image"),
         "severities": () if severities == "published" else severities,
         "base": "" if scores.baseline is None else scores.baseline.short_name,
-        "dotted": scores.baseline is not None and not scores.baseline.stored,
+        "dotted": bool(baseline_errors(scores)),
+        "against": _against(scores),
+        "clean": scores.suite.clean,
         "deep": _DEEP,
         "heatmap": _heatmap(scores),
         "comparison_exact": _comparison_exact(scores),

@@ -30,7 +30,7 @@ def pair_differences(scores: Scores) -> dict[tuple[int, int], PairDifferences]:
         return {}
     pairs = list(combinations(range(len(names)), 2))
     family = len(pairs) * len(scores.suite.corruptions)
-    level = 1 - (1 - scores.level) / family
+    level = 1 - (1 - scores.level) / max(family, 1)
     found = {}
     for a, b in pairs:
         first, second = scores.errors[names[a]], scores.errors[names[b]]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from beaufort.pages import render
 from beaufort.report import _view
 from beaufort.report._data import page_data
-from beaufort.report._text import default_title, units
+from beaufort.report._text import default_title
 from beaufort.report.classes import find_worst_classes
 from beaufort.report.examples import MISTAKES, Examples
 from beaufort.report.headline import about, headline
@@ -52,8 +52,6 @@ def to_html(scores: Scores, *, examples: Examples | None = None, title: str | No
         first=first,
         gauge=_view.gauge(scores, first),
         about=f"{about(scores)} {baseline_words(scores).replace('`', '')}",
-        level=f"{100 * scores.level:g}",
-        units=units(scores),
         notes=scores.notes,
         navigation=_view.navigation(scores),
         models=[model.model for model in scores.models],

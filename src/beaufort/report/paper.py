@@ -68,6 +68,8 @@ def paper_table(
     for name, value, known in (("columns", columns, COLUMNS), ("measure", measure, MEASURES)):
         if value not in known:
             raise OptionError(f"{name} must be {' or '.join(known)}, got {value!r}")
+    if not scores.suite.corruptions:
+        raise OptionError(f"a table for a paper needs corruptions, and {scores.suite} has none")
     if measure == "ce" and not scores.ratios[scores.models[0].model]:
         raise OptionError(
             "measure 'ce' needs a baseline to divide by, and these scores have none; name one with baseline"

@@ -81,6 +81,8 @@ def figure(
 
 
 def _check(scores: Scores, kind: str) -> None:
+    if not scores.suite.corruptions:
+        raise OptionError(f"figures need corruptions, and {scores.suite} has none")
     if kind == "curves" and scores.suite.severities == "published":
         raise OptionError(f"curves need several severities, and {scores.suite} has one of each corruption")
     if kind == "comparison" and len(scores.models) < 2:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from beaufort.conditions import Condition
 from beaufort.corruptions import SCALES, corruptions
 from beaufort.errors import BeaufortError
+from beaufort.shifts import shifts
 from beaufort.store import Cell, FileStore
 from beaufort.suites import SHIFT_SUITE_NAMES, SUITE_NAMES, Suite, SuiteError, get_suite
 
@@ -72,7 +73,8 @@ def check_registered(store: FileStore, given: str | Suite | None, runs: Sequence
     suites = [run["suite"] for run in runs if isinstance(run.get("suite"), Mapping)]
     meant = suites[-1:] if given is None else [suite for suite in suites if suite.get("name") == given]
     names = [name for suite in meant for name in suite.get("corruptions", ()) if isinstance(name, str)]
-    if absent := sorted({name for name in names if name not in corruptions}):
+    names += [str(text).partition("@")[0] for suite in meant for text in suite.get("shifts") or ()]
+    if absent := sorted({name for name in names if name not in corruptions and name not in shifts}):
         raise ResultsError(
             f"the corruptions of {store.location} must be registered, and {', '.join(absent)} are not; name "
             "the module that has them with --import, or install the package that offers it"
@@ -220,9 +222,15 @@ def _key(facts: Mapping[str, Any], *, exact: bool) -> str:
 
 
 def cells_by_model(
-    cells: Sequence[Cell], setting: ResultSetting, conditions: Mapping[str, Condition]
+    cells: Sequence[Cell],
+    setting: ResultSetting,
+    conditions: Mapping[str, Condition],
+    dataset: str | None = None,
 ) -> dict[str, dict[Condition, Cell]]:
-    """Cells of a setting by model and condition, in the suite's order."""
+    """Cells of a setting by model and condition, in the suite's order.
+
+    Conditions are those of `dataset`; of what the cells call it if None.
+    """
     exact = "params" in next(iter(conditions), "")
     found: dict[tuple[str, str], dict[Condition, list[Cell]]] = {}
     for cell in cells:
@@ -235,7 +243,7 @@ def cells_by_model(
         condition = conditions.get(_key(cell.condition, exact=exact))
         if condition is not None:
             named = str(cell.model["name"]), _weights(cell)
-            real = replace(condition, dataset=str(cell.data["name"]))
+            real = replace(condition, dataset=dataset or str(cell.data["name"]))
             found.setdefault(named, {}).setdefault(real, []).append(cell)
     chosen = {named: _one_way(row, setting.scored) for named, row in found.items()}
     places = {condition.done: place for place, condition in enumerate(conditions.values())}

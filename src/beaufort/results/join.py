@@ -60,6 +60,7 @@ def join_results(parts: Sequence[Results]) -> Results:
         rescored=rescored,
         stored=first.stored,
         part_of=first.part_of,
+        notes=tuple(dict.fromkeys(note for part in parts for note in part.notes)),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,6 +23,7 @@ from beaufort.results._match import (
     prepared_as,
     suite_of,
 )
+from beaufort.results._namesakes import Namesakes
 from beaufort.results.answers import Answers, read_answers
 from beaufort.results.rescore import Rescoring, Wanted, stored_space
 from beaufort.store import Cell, FileStore, Listing, Store, flat_origins
@@ -78,6 +79,8 @@ class Results:
     """Whether the pictures lay corrupted on a disk."""
     part_of: str = ""
     """The title of the suite of several data sets that this is one of; empty if it stands alone."""
+    notes: tuple[str, ...] = ()
+    """What a reader must know: models that share a name, and which of them is meant."""
 
     def space(self, model: str) -> LabelSpace:
         """The label space in which a model's answers are scored."""
@@ -160,7 +163,7 @@ def open_results(
     Args:
         store: a store, its folder or URL.
         suite: a suite, its name or file; the one of the store's last run if None.
-        models: only these.
+        models: only these; a name that several models have means the newest of them.
         seed: of the corruptions; the one of the last run if None.
         labels: another label space, as for `evaluate`; answers are scored anew, from logits that were kept.
         convention: `restricted` or `all`, likewise.
@@ -208,8 +211,7 @@ def open_parts(
     opener = _Opener(kept, kept.listing(), tuple(cells.values()), models, seed, wanted)
     if not asked.parts:
         return (opener.open(asked, run),)
-    opened = (opener.open(part, _run_of(run, number)) for number, part in enumerate(asked.parts))
-    return tuple(replace(results, part_of=asked.title) for results in opened)
+    return tuple(opener.open(part, _run_of(run, number), asked) for number, part in enumerate(asked.parts))
 
 
 def _run_of(run: Mapping[str, Any] | None, number: int) -> dict[str, Any] | None:
@@ -232,8 +234,11 @@ class _Opener:
     seed: int | None
     wanted: Wanted
 
-    def open(self, asked: Suite, run: Mapping[str, Any] | None) -> Results:
-        """The answers to a suite of one data set, of which `run` was the last run."""
+    def open(self, asked: Suite, run: Mapping[str, Any] | None, part_of: Suite | None = None) -> Results:
+        """The answers to a suite of one data set, of which `run` was the last run.
+
+        A part of another suite is called as it is there, whatever a run before has called its data.
+        """
         kept, listing, models, wanted = self.store, self.listing, self.models, self.wanted
         stored = run.get("stored") if run else None
         stored = stored if isinstance(stored, dict) else None
@@ -246,8 +251,11 @@ class _Opener:
         ]
         setting = find_setting(kept, asked, matching, run, self.seed, wanted.scored(matching))
         conditions = conditions_by_key(asked, stored)
-        found = cells_by_model(matching, setting, conditions)
+        found = cells_by_model(matching, setting, conditions, asked.name if part_of else None)
+        namesakes = Namesakes(kept, listing, {name: row.values() for name, row in found.items()})
+        notes = tuple(namesakes.notes(models))
         if models is not None:
+            models = [namesakes.newest(name) or name for name in models]
             for name in models:
                 if name not in found:
                     raise ResultsError(unknown(f"model of {kept.location}", name, dict.fromkeys(found)))
@@ -269,7 +277,7 @@ class _Opener:
         return Results(
             asked,
             setting,
-            str(first.data["name"]),
+            asked.name if part_of else str(first.data["name"]),
             classes,
             whole,
             lacking,
@@ -278,6 +286,8 @@ class _Opener:
             outputs=outputs if isinstance(outputs, int) else None,
             rescored=rescored,
             stored=stored is not None,
+            part_of=part_of.title if part_of else "",
+            notes=notes,
         )
 
 

@@ -207,6 +207,7 @@ def score(
         count if units is None else units.count,
         level,
         (
+            *results.notes,
             *_labels(results, names, max(answers[name].unlabeled for name in names)),
             *notes,
             *_few(forms[ranking[0].name][headline], level),

@@ -42,7 +42,7 @@ def open_target_parts(
         if len(results.models) > 1:
             raise ResultsError(
                 f"{location} has {len(results.models)} models: {', '.join(results.models[:10])}; name one as "
-                f"{location}{_BETWEEN}{results.models[0]}"
+                f"{location}{_BETWEEN}{results.models[0]}" + "".join(f". {note}" for note in results.notes)
             )
     return parts
 

@@ -182,7 +182,7 @@ def gate(
         tuple(checks),
         scores.images,
         scores.clusters,
-        scores.notes if fallback else (),
+        scores.notes if fallback else joined.notes,
         results.dataset,
     )
 

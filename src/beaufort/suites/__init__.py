@@ -5,6 +5,7 @@ The published ones are files of the package, one a suite; one of your own is a f
 
 from __future__ import annotations
 
+from beaufort.suites._corruptions import suite_of_corruptions
 from beaufort.suites._mistakes import Mistake, SuiteError
 from beaufort.suites._pictures import Pictures
 from beaufort.suites._read import (
@@ -33,4 +34,5 @@ __all__ = [
     "parse_suite",
     "read_suite",
     "register_suite",
+    "suite_of_corruptions",
 ]

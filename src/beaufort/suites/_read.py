@@ -32,6 +32,7 @@ SUITE_NAMES = (
     "mnist-c",
     "mnist-c-extra",
     "testbed-pgd",
+    "photos",
 )
 """The suites that are files of the package, `data/<name>.yaml`."""
 

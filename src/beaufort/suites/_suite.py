@@ -38,15 +38,18 @@ _LABEL_SPACES = {
 }
 """What published suites are about; not among their facts, which stay what they were."""
 
+_UNPREPARED = "-unprepared"
 
 _DIGESTS = {
     "imagenet-c@1": "0a81b274f2b08eb8b8e40a6a003b07a10d05e6386fa16e5f8e19732ac6c4e0d6",
     "imagenet-c-validation@1": "249c4cd2fec08a7c7255a3b0f48faf7cc0821c90d48c9b8726f72dc120c34e0b",
     "tiny-imagenet-c@1": "1c9bc1a6a3149f6d59bd8dffcb6ce1c0590c228487f4bc169a1d9e6e516c461f",
     "cifar10-c@1": "1bec8b14a6ea93edce65cba244ab3f6518f8f5926b83017d6ddbaedc55a768b8",
+    "cifar100-c@1": "c425bf91e55344217966696b0c3025e918463c4869fb7db3544c283a76d8e6d9",
     "mnist-c@1": "a87ae482bc757a53eb646b98d8c5328bc98e1eb119c08145632edf9f78274fbb",
     "mnist-c-extra@1": "8aa4cbcf63592adb581b120dc725ba0afab04383df00a7d5b9303f7db2b9a6e0",
     "testbed-pgd@1": "1825359a63ca054a851444c38ce72bfe20eb5696d179e6ca5fc64ae26e7ab1da",
+    "photos@1": "a74127f11896e28f0a72f8f1e11bd4f293d8b6b4796a8071c2aa486c8a2646a1",
 }
 """Of the published suites: one that says something else under such a name is another suite."""
 
@@ -183,6 +186,20 @@ class Suite:
         metrics = tuple(name for name in self.metrics if name != "relative_mce") or ("mean_accuracy",)
         return replace(self, clean=False, metrics=metrics)._called(self.name, self.title)
 
+    def unprepared(self) -> Suite:
+        """The same for pictures that are left as they are, under a name of its own.
+
+        Pixels differ where a picture would have been brought to size, so these are not the published numbers.
+
+        >>> from beaufort.suites import get_suite
+        >>> str(get_suite("imagenet-c").unprepared())
+        'imagenet-c-unprepared@1'
+        """
+        if not self.prepare:
+            return self
+        title = f"{self.title}; pictures as they are"
+        return replace(self, name=f"{self.name}{_UNPREPARED}", title=title, prepare=())
+
     def _called(self, name: str, title: str) -> Self:
         """The same under a name that may be a published suite's."""
         object.__setattr__(self, "name", name)
@@ -194,7 +211,7 @@ class Suite:
         """The classes that a suite is about, if they are a list; None if nobody says."""
         if isinstance(self.labels, str) and self.labels in class_lists:
             return self.labels
-        return _LABEL_SPACES.get(self.name)
+        return _LABEL_SPACES.get(self.name.removesuffix(_UNPREPARED))
 
     @property
     def grouping(self) -> str | Grouping | None:

@@ -26,6 +26,26 @@ _ATTACKS: Mapping[str, str] = {
 }
 """What the testbed calls its attacks."""
 
+_PARTS: Mapping[str, str] = {
+    "imagenet-val": "val",
+    "imagenet-val-imagenet-a": "val-on-imagenet-a-classes",
+    "imagenet-val-imagenet-r": "val-on-imagenet-r-classes",
+    "imagenet-val-objectnet": "val-on-objectnet-classes",
+    "imagenet-val-objectnet-125": "val-on-objectnet-classes",
+    "imagenet-val-vid-robust": "val-on-vid-robust-classes",
+    "imagenet-val-ytbb-robust": "val-on-ytbb-robust-classes",
+    "imagenetv2-matched-frequency": "imagenetv2",
+    "imagenetv2-threshold-0.7": "imagenetv2-threshold-0.7-format-val",
+    "imagenetv2-top-images": "imagenetv2-top-images-format-val",
+    "stylized-imagenet": "stylized_imagenet",
+    "vid-robust-anchors": "vid-robust",
+    "ytbb-robust-anchors": "ytbb-robust",
+}
+"""What it calls the data sets of the suites of natural shifts, where that is not their name."""
+
+_OBJECTNET = {"paper": "imagenet-val-objectnet-125", "latest": "imagenet-val-objectnet"}
+"""The clean counterpart of ObjectNet that each grid has: 125 classes, or 113 since 2021."""
+
 
 def scores_of_store(store: Path | str, model: str | None, reference: Grid) -> tuple[Score, ...]:
     """The accuracies of the store's last run, or of one of its models.
@@ -42,10 +62,12 @@ def scores_of_store(store: Path | str, model: str | None, reference: Grid) -> tu
         raise UnknownNameError(unknown(f"model of {store}", name, dict.fromkeys(models)))
     if reference.name.startswith("robustbench-"):
         return tuple(score for part in parts for score in _of_leaderboard(part, name, reference))
-    return tuple(score for part in parts for score in _of_testbed(part, name))
+    return tuple(score for part in parts for score in _of_testbed(part, name, reference))
 
 
-def _of_testbed(results: Results, model: str) -> Iterator[Score]:
+def _of_testbed(results: Results, model: str, reference: Grid) -> Iterator[Score]:
+    part = results.suite.name
+    other = part in _OBJECTNET.values() and part != _OBJECTNET.get(reference.name, part)
     answers = results.answers(model)
     for condition, share in zip(answers.conditions, answers.correct.mean(axis=1), strict=True):
         yield Score(
@@ -54,6 +76,7 @@ def _of_testbed(results: Results, model: str) -> Iterator[Score]:
             len(answers),
             _convention(results, model),
             _preprocessing(results, model, condition),
+            (f"the reference's classes are those of {_OBJECTNET[reference.name]}",) if other else (),
         )
 
 
@@ -86,7 +109,7 @@ def _other_mean(results: Results, reference: Grid) -> Iterator[str]:
 
 def _setting(results: Results, condition: Condition) -> str:
     if condition.clean:
-        return results.suite.name if results.part_of else "val"
+        return _PARTS.get(results.suite.name, results.suite.name) if results.part_of else "val"
     if condition.corruption in get_corruption_names("all"):
         severity = "" if condition.severity is None else f".{condition.severity}"
         stored = "on-disk" if results.stored else "in-memory"

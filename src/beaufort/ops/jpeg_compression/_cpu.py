@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from beaufort.arrays import Bytes
-from beaufort.ops._numba import inlined, kernel
+from beaufort.ops._numba import inlined, kernel, take_apart
 
 __all__ = ["jpeg", "quantization_steps"]
 
@@ -35,7 +35,8 @@ def quantization_steps(quality: int) -> NDArray[np.int32]:
     quality = min(max(quality, 1), 100)
     scale = 5000 // quality if quality < 50 else 200 - 2 * quality
     tables = np.array([[int(word) for word in text.split()] for text in (_LUMA, _CHROMA)])
-    return np.clip((tables * scale + 50) // 100, 1, 255).astype(np.int32)
+    steps: NDArray[np.int32] = np.clip((tables * scale + 50) // 100, 1, 255).astype(np.int32)
+    return steps
 
 
 _BLOCKS = 112
@@ -177,11 +178,15 @@ def _to_planes(image, luma, blue, red):
     height, width = image.shape[:2]
     wide = 2 * blue.shape[1]
     blues, reds = np.zeros(wide, np.uint16), np.zeros(wide, np.uint16)
+    red_bytes, green_bytes, blue_bytes = np.empty((3, width), np.uint8)
     for y in range(height):
         pixels, target = image[y].reshape(3 * width), luma[y]
+        take_apart(pixels, red_bytes, green_bytes, blue_bytes)
         for x in range(width):
-            r, g, b = i32(pixels[3 * x]), i32(pixels[3 * x + 1]), i32(pixels[3 * x + 2])
+            r, g, b = i32(red_bytes[x]), i32(green_bytes[x]), i32(blue_bytes[x])
             target[x] = u8(i32(19595 * r + 38470 * g + 7471 * b + 32768) >> 16)
+        for x in range(width):
+            r, g, b = i32(red_bytes[x]), i32(green_bytes[x]), i32(blue_bytes[x])
             blues[x] += u16(i32(-11059 * r - 21709 * g + 32768 * b + 8421375) >> 16)
             reds[x] += u16(i32(32768 * r - 27439 * g - 5329 * b + 8421375) >> 16)
         if y % 2 == 0 and y < height - 1:
@@ -237,25 +242,29 @@ def _to_colors(luma, blue, red, out):
             target[3 * x + 2] = _byte(i32(bright + (i32(116130 * b + 32768) >> 16)))
 
 
+@kernel
+def _jpeg(images, steps, color_steps, out):
+    height, width, channels = images.shape[1:]
+    luma = np.empty(((height + 7) // 8 * 8, (width + 7) // 8 * 8), np.uint8)
+    blue = np.empty(((height + 15) // 16 * 8, (width + 15) // 16 * 8), np.uint8)
+    red = np.empty_like(blue)
+    for i in range(images.shape[0]):
+        if channels == 3:
+            _to_planes(images[i], luma, blue, red)
+            _round_trip(blue.view(np.uint64), color_steps)
+            _round_trip(red.view(np.uint64), color_steps)
+        else:
+            luma[:height, :width] = images[i, :, :, 0]
+            _repeat_edge(luma, height, width)
+        _round_trip(luma.view(np.uint64), steps)
+        if channels == 3:
+            _to_colors(luma, blue, red, out[i])
+        else:
+            out[i, :, :, 0] = luma[:height, :width]
+
+
 def jpeg(images: Bytes, quality: int) -> Bytes:
     """Baseline JPEG, 4:2:0, standard tables; one channel stays one channel."""
-    steps, color_steps = quantization_steps(int(quality))
-    height, width, channels = images.shape[1:]
-    luma = np.empty((-(-height // 8) * 8, -(-width // 8) * 8), np.uint8)
     out = np.empty_like(images)
-    if channels == 1:
-        for image, target in zip(images, out, strict=True):
-            luma[:] = np.pad(
-                image[..., 0], ((0, len(luma) - height), (0, luma.shape[1] - width)), mode="edge"
-            )
-            _round_trip(luma.view(np.uint64), steps)
-            target[..., 0] = luma[:height, :width]
-        return out
-    blue, red = np.empty((2, -(-height // 16) * 8, -(-width // 16) * 8), np.uint8)
-    for image, target in zip(images, out, strict=True):
-        _to_planes(image, luma, blue, red)
-        _round_trip(luma.view(np.uint64), steps)
-        _round_trip(blue.view(np.uint64), color_steps)
-        _round_trip(red.view(np.uint64), color_steps)
-        _to_colors(luma, blue, red, target)
+    _jpeg(images, *quantization_steps(int(quality)), out)
     return out

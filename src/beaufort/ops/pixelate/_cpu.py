@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from beaufort.arrays import Bytes
 from beaufort.errors import ImageValueError
-from beaufort.ops._numba import copy4, kernel
+from beaufort.ops._numba import kernel
+from beaufort.ops._vectors import copy4
 
 __all__ = ["MOST_PIXELS", "cell_areas", "cell_table", "pixel_cells", "soft_cells"]
 

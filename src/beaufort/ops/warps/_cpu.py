@@ -9,11 +9,12 @@ from numpy.typing import NDArray
 
 from beaufort.arrays import Array, Bytes
 from beaufort.ops._borders import border_index
-from beaufort.ops._numba import inlined, kernel, mix4, to_byte
+from beaufort.ops._numba import inlined, kernel, to_byte
+from beaufort.ops._vectors import mix4
 
 __all__ = ["affine", "displace", "displace_zero", "shift"]
 
-i32, i64, f32 = np.int32, np.int64, np.float32
+i32, u32, i64, f32 = np.int32, np.uint32, np.int64, np.float32
 
 
 @inlined
@@ -24,11 +25,11 @@ def _mix(a, b, d, e, s, t):
 
 
 @inlined
-def _sample(source, offset, room, line, channels, rows, columns, tops, lefts, s, t, out):
+def _sample(source, offset, room, channels, row_starts, column_starts, tops, lefts, s, t, out):
     """A row of bilinear samples: its pixels come from (lefts + s, tops + t), which count in a margin."""
     for x in range(lefts.size):
-        upper, lower = offset + i64(rows[tops[x]]) * line, offset + i64(rows[tops[x] + 1]) * line
-        a, b = i64(columns[lefts[x]]) * channels, i64(columns[lefts[x] + 1]) * channels
+        upper, lower = offset + row_starts[tops[x]], offset + row_starts[tops[x] + u32(1)]
+        a, b = column_starts[lefts[x]], column_starts[lefts[x] + u32(1)]
         if channels == 3 and max(upper, lower) + max(a, b) <= room:
             mix4(out, 3 * x, source, upper + a, upper + b, lower + a, lower + b, s[x], t[x])
         else:
@@ -46,6 +47,7 @@ def _affine_mirror(images, matrices, rows, columns, margin, out):
     values = images.reshape(images.size)
     room = images.size - 4  # where the last four values begin
     sampled = np.empty(line + 1, np.float32)
+    row_starts, column_starts = rows * line, columns * channels
     tops, lefts = np.empty(width, np.uint32), np.empty(width, np.uint32)
     s, t = np.empty(width, np.float32), np.empty(width, np.float32)
     for i in range(images.shape[0]):
@@ -58,7 +60,7 @@ def _affine_mirror(images, matrices, rows, columns, margin, out):
                 s[x], t[x] = f32(from_x - left), f32(from_y - top)
                 lefts[x] = i32(min(max(left, -margin), high_x) + margin)
                 tops[x] = i32(min(max(top, -margin), high_y) + margin)
-            _sample(values, offset, room, line, channels, rows, columns, tops, lefts, s, t, sampled)
+            _sample(values, offset, room, channels, row_starts, column_starts, tops, lefts, s, t, sampled)
             target = out[i, y].reshape(line)
             for x in range(line):
                 target[x] = sampled[x]
@@ -118,6 +120,7 @@ def _displace(images, right, down, rows, columns, margin, nearest, out):
     values = images.reshape(images.size)
     room = images.size - 4  # where the last four values begin
     moved = np.empty(line + 1, np.float32)
+    row_starts, column_starts = rows * line, columns * channels
     tops, lefts = np.empty(width, np.uint32), np.empty(width, np.uint32)
     s, t = np.empty(width, np.float32), np.empty(width, np.float32)
     for i in range(images.shape[0]):
@@ -131,7 +134,7 @@ def _displace(images, right, down, rows, columns, margin, nearest, out):
                 lefts[x] = i32(min(max(left, low), high_x)) + i32(margin)
                 tops[x] = i32(min(max(top, low), high_y)) + i32(margin)
             offset = i * height * line
-            _sample(values, offset, room, line, channels, rows, columns, tops, lefts, s, t, moved)
+            _sample(values, offset, room, channels, row_starts, column_starts, tops, lefts, s, t, moved)
             target = out[i, y].reshape(line)
             for x in range(line):
                 target[x] = to_byte(moved[x], nearest)

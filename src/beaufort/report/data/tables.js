@@ -86,7 +86,7 @@ function breakingPoints(model) {
     h('dt', null, severity === null ? `not surely, up to ${D.severities.at(-1)}` : `at ${severity}`),
     h('dd', null, by.get(severity).map((c, i) => h('span', { 'data-c': c }, D.corruptions[c])))]);
   return h('aside', { class: 'breaks' }, h('h3', null, 'Half of its clean accuracy is surely gone'),
-    h('p', { class: 'faint' }, `The first severity at which it surely names less than half as many pictures as clean ones: the whole interval is below ${percent(model.clean[1] / 2)}\u00a0%, half of the clean accuracy's lower end.`),
+    h('p', { class: 'faint' }, `The first severity at which it surely names fewer than half as many pictures correctly as without damage: the whole range is below ${percent(model.clean[1] / 2)}\u00a0%, half of the lower end for clean pictures.`),
     h('dl', null, entries));
 }
 
