@@ -305,7 +305,7 @@ def test_a_store_that_cannot_be_written_to(folder: Path) -> None:
     (folder / "file").touch()
     code, _, errors = run(*TOY[:-1], "file/kept", *FOG)
     assert code == 2
-    assert "- a place for the store file/kept: " in errors
+    assert "file/kept cannot be a store: " in errors
 
 
 def test_files_are_carried_to_a_machine_without_a_network(
