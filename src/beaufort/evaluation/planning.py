@@ -51,7 +51,7 @@ class Once(Generic[T]):
 
 @dataclass(frozen=True)
 class Setup:
-    """What every cell of a run shares."""
+    """What all cells of a run on one data set share: the images, how they are prepared, the seed."""
 
     dataset: Dataset
     count: int
@@ -64,7 +64,7 @@ class Setup:
     truths: Truths | None = None
     """The labels that are right for each image, where that is not the data set's alone."""
     stored: bool = False
-    """Whether the pictures are what a condition says already."""
+    """Whether the pictures were corrupted before they were stored, as those of CIFAR-10-C were."""
 
     @property
     def data(self) -> dict[str, Any]:
@@ -81,7 +81,7 @@ class Setup:
         return facts if self.truths is None else {**facts, "truths": self.truths.digest}
 
     def truth(self, space: LabelSpace) -> NDArray[np.int64]:
-        """What is right for each image, in a form that `beaufort.store.correct` takes."""
+        """The right label, or labels, of each image, as `beaufort.store.correct` takes them."""
         dataset = self.dataset
         return dataset.labels if self.truths is None else self.truths.labels(dataset.ids, space)
 
@@ -137,7 +137,7 @@ class Work:
 
     @property
     def images(self) -> int:
-        """How many images there are to do."""
+        """Number of images without an answer."""
         return sum(stop - start for start, stop in self.gaps)
 
 
@@ -149,23 +149,23 @@ class Plan:
     """One for each data set, and for each condition of a stored one."""
     works: tuple[Work, ...]
     listing: Listing
-    """What the store had when it was looked at."""
+    """The files of the store when the plan was made."""
     suite: Suite | None = None
-    """The whole that was asked for, if it was a suite."""
+    """The suite that was asked for; None for a list of conditions."""
 
     @property
     def setup(self) -> Setup:
-        """The first one; the only one unless there are several data sets."""
+        """The first setup; there is only one unless the suite has several data sets."""
         return self.setups[0]
 
     @property
     def images(self) -> int:
-        """How many answers are still to be had."""
+        """Number of answers that are missing, over all cells."""
         return sum(work.images for work in self.works)
 
     @property
     def reused(self) -> int:
-        """How many cells the store has whole."""
+        """Number of cells for which the store has every answer."""
         return sum(not work.gaps for work in self.works)
 
 
@@ -187,7 +187,7 @@ def make_plan(
         store: where answers are kept.
         labels: as for `evaluate`; those of the suite if None.
         convention: likewise.
-        suite: the whole that was asked for.
+        suite: the suite that was asked for; None for a list of conditions.
         keep_models: whether models that had to be loaded stay in memory, all together.
     """
     names = [model.spec.name for model in models]

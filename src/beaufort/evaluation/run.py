@@ -55,7 +55,7 @@ class Result:
     unlabeled: int
     """Images that were read and have no label, where labels are sets; they are left out."""
     reused: bool
-    """Whether the store had it all."""
+    """Whether every answer was in the store before the run."""
     fingerprint: str
     labels: str
     """What counts as which class, and what competes, in words."""
@@ -74,13 +74,13 @@ class Evaluation:
     problems: tuple[Problem, ...]
     """Images that could not be read, in this run or in one whose answers are reused."""
     stop: Stop | None = None
-    """Where a run with a precision ended."""
+    """After how many images a run with a precision stopped, and why."""
     notes: tuple[str, ...] = ()
     """What else a reader should know: corruptions that the device cannot make, say."""
     store: Store | None = field(default=None, repr=False, compare=False)
     """Where the answers are; in memory if no store was named."""
     answers: tuple[Results, ...] = field(default=(), repr=False, compare=False)
-    """Which answers they are, for each data set of the suite; none without a suite."""
+    """The stored answers of each data set of the suite, ready to be scored; empty without a suite."""
 
     def scores(self, **options: Any) -> Scores:
         """The suite's numbers with their intervals; the options are those of `beaufort.results.score`."""
