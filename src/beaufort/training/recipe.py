@@ -172,7 +172,7 @@ def read_recipe(path: Path) -> Recipe:
         raise OptionError(f"{path} must be lines of 'key: value', as 'epochs: 3'")
     if str(values.get("architecture", "")).startswith("python:"):
         raise OptionError(
-            f"the architecture in a file must be one that Beaufort has, got {values['architecture']!r:.80} in "
-            f"{path}: a file could run any program so. Name it yourself, with --set architecture=python:…"
+            f"the architecture in a file must be one that Beaufort has, got {values['architecture']!r:.80} "
+            f"in {path}: a file could run any program so. Name it yourself, with --set architecture=python:…"
         )
     return Recipe.from_dict({"name": path.stem, **values})

@@ -77,14 +77,14 @@ def load_trained(folder: Path | str, *, arch: str | None = None) -> tuple[Any, d
     """
     from beaufort.training.architectures import build
 
-    require("torch", "torch", what="trained models")
+    require("torch", "training", what="trained models")
     place = find_trained(str(folder))
     facts = read_facts(place)
     recipe = Recipe.from_dict(facts["recipe"])
     if (recipe.architecture.startswith("python:") or arch is not None) and arch != recipe.architecture:
         raise OptionError(
-            f"arch must name the architecture of {place}, {recipe.architecture!r:.80}, got {arch!r:.80}: code "
-            "is run only if you name it yourself"
+            f"arch must name the architecture of {place}, {recipe.architecture!r:.80}, got {arch!r:.80}: "
+            "code is run only if you name it yourself"
         )
     module = build(recipe.architecture, recipe.architecture_options)
     read_weights(place / WEIGHTS, module)
