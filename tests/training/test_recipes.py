@@ -49,6 +49,7 @@ def test_files(tmp_path: Path) -> None:
         ("a: [", "is not YAML"),
         ("!!python/object:os.system {}", "is not YAML"),
         ("epochs: 2", "needs a name and an architecture"),
+        ("architecture: python:os:system", "must be one that Beaufort has"),
         ("a" * 100_001, "at most 100000 bytes"),
     ):
         path.write_text(text)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from beaufort.errors import UnknownNameError
+from beaufort.errors import OptionError, UnknownNameError
 from beaufort.models import load_model
 from beaufort.testing import check_model
 from beaufort.training import (
@@ -84,3 +85,24 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "conv2-pgd" in listed.stdout
     wrong = CliRunner().invoke(app, ["train", "conv1", "--set", "epoch=1"])
     assert wrong.exit_code == 2
+
+
+def test_code_is_run_only_if_the_caller_names_it(folder: Path, tmp_path: Path) -> None:
+    """A folder of somebody else's must not choose what is called."""
+    facts = json.loads((folder / FACTS).read_text())
+    trap = {
+        "architecture": "python:os:system",
+        "architecture_options": {"command": f"touch {tmp_path}/sprung"},
+    }
+    (folder / FACTS).write_text(json.dumps({**facts, "recipe": {**facts["recipe"], **trap}}))
+    with pytest.raises(OptionError, match="only if you name it yourself"):
+        load_model(f"trained:{folder}", device="cpu")
+    assert not (tmp_path / "sprung").exists()
+
+
+def test_a_network_of_your_own(patches: TrainingTensors, quick: Recipe, tmp_path: Path) -> None:
+    arch = "python:beaufort.training.architectures.conv1:make"
+    train(replace(quick, architecture=arch, epochs=1), patches, output=tmp_path, device="cpu")
+    assert load_model(f"trained:{tmp_path}", device="cpu", arch=arch).spec.classes == 10
+    with pytest.raises(OptionError, match="arch must name the architecture"):
+        load_model(f"trained:{tmp_path}", device="cpu")
