@@ -60,5 +60,5 @@ def test_photos(tmp_path: Path) -> None:
 
 
 def test_another_demo() -> None:
-    with pytest.raises(OptionError, match="digits and imagenet"):
+    with pytest.raises(OptionError, match="'digits' or 'imagenet'"):
         run_demo("cifar")

@@ -102,7 +102,7 @@ def test_a_model_object_that_cannot_be_pickled(tmp_path: Path) -> None:
 
 
 def test_an_error_is_that_of_one_process(tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match="broken answered"):
+    with pytest.raises(ModelError, match="broken must return logits"):
         evaluate(["python:test_processes:broken"], SUITE, dataset(), tmp_path, processes=2)
     for i in range(20):
         file = tmp_path / "data" / f"class{i % 5}" / f"{i:02}.png"

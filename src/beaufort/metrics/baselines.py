@@ -145,7 +145,7 @@ def get_baseline(name: str) -> Baseline:
     0.435
     >>> get_baseline("alex")
     Traceback (most recent call last):
-    beaufort.errors.UnknownNameError: 'alex' is not a baseline; did you mean 'alexnet'?
+    beaufort.errors.UnknownNameError: unknown baseline 'alex'; did you mean 'alexnet'?
     """
     if name not in BASELINE_NAMES:
         raise UnknownNameError(unknown("baseline", name, dict.fromkeys(BASELINE_NAMES)))

@@ -65,8 +65,8 @@ def get_suite(name: str | Path) -> Suite:
     'conv1'
     >>> get_suite("cifarc")
     Traceback (most recent call last):
-    beaufort.errors.UnknownNameError: 'cifarc' is not a suite; did you mean 'cifar10-c'? One of your own \
-is a file whose name ends in .yaml
+    beaufort.errors.UnknownNameError: unknown suite 'cifarc'; did you mean 'cifar10-c' or 'cifar100-c'? \
+One of your own is a file whose name ends in .yaml
     """
     if isinstance(name, Path) or (isinstance(name, str) and _is_path(name)):
         return read_suite(name)
