@@ -192,5 +192,6 @@ def test_pictures_that_cannot_be_read_are_told(tmp_path: Path) -> None:
     code, out, error = run(*command)
     assert code == 1
     assert "problem: a/1.png: " in error
+    assert "nothing wrong" not in out
     assert "1 picture could not be read and had no part in it" in error
     assert [one["id"] for one in json.loads(run(*command, "--json")[1])["problems"]] == ["a/1.png"]

@@ -26,7 +26,13 @@ _SHOWN = 20
 def answers_bar() -> Iterator[Callable[[Progress], None]]:
     """How far a run is, with the time left and the accuracy so far, on stderr."""
     with progress_bar("answers") as show:
-        yield lambda at: show(at.done, at.total, f"{at.model} {at.condition} {at.accuracy or 0:.1%}")
+        yield lambda at: show(at.done, at.total, _at(at))
+
+
+def _at(progress: Progress) -> str:
+    """Where a run is; the accuracy as soon as an image with a label was answered."""
+    place = f"{progress.model} {progress.condition}"
+    return place if progress.accuracy is None else f"{place} {progress.accuracy:.1%}"
 
 
 def show_evaluation(

@@ -88,7 +88,7 @@ def check(
             told["accuracy"] = {**vars(accuracy), **more}
         typer.echo(json.dumps(told, indent=2))
     else:
-        _tell(loaded.spec, findings, judged=images is not None)
+        _tell(loaded.spec, findings, judged=images is not None, unread=bool(problems))
         if accuracy is not None:
             typer.echo(f"{accuracy}; {space}")
     for problem in problems[:20]:
@@ -100,14 +100,14 @@ def check(
         raise typer.Exit(2 if "unusable" in levels else 1)
 
 
-def _tell(spec: ModelSpec, findings: list[ModelFinding], *, judged: bool) -> None:
+def _tell(spec: ModelSpec, findings: list[ModelFinding], *, judged: bool, unread: bool) -> None:
     classes = "an unknown number of" if spec.classes is None else str(spec.classes)
     typer.echo(f"{printable(spec.name)}: {classes} classes, digest {spec.digest[:19]}")
     typer.echo(f"preprocessing: {spec.preprocessing}")
     for finding in findings:
         typer.echo(f"{finding.level}: {finding.check}: {printable(finding.message)}")
         typer.echo(f"    {printable(finding.advice)}")
-    if not findings:
+    if not findings and not unread:
         typer.echo("nothing wrong was found")
     if not judged:
         typer.echo("range and channel order were not judged: that takes real pictures, --images")

@@ -58,8 +58,15 @@ def spoken(names: list[str]) -> str:
 
 
 def ordinal(number: int) -> str:
-    """`first`, `second`, …, `11th`."""
-    return _ORDINALS[number - 1] if number <= len(_ORDINALS) else f"{number}th"
+    """A place in an order.
+
+    >>> ordinal(1), ordinal(12), ordinal(22), ordinal(111)
+    ('first', '12th', '22nd', '111th')
+    """
+    if number <= len(_ORDINALS):
+        return _ORDINALS[number - 1]
+    teens = number % 100 in (11, 12, 13)
+    return f"{number}{'th' if teens else {1: 'st', 2: 'nd', 3: 'rd'}.get(number % 10, 'th')}"
 
 
 def class_name(classes: tuple[str, ...], label: int) -> str:
