@@ -104,6 +104,9 @@ class Random(Protocol):
     def host(self) -> HostRandom:
         """The same numbers as NumPy arrays, for a few numbers an image that Python works on."""
 
+    def reseeded(self) -> Random:
+        """The source of what follows, where a published program seeds another generator by a drawn number."""
+
     def normal(self, shape: tuple[int, ...], dtype: type = np.float32) -> Field:
         """Standard normal numbers."""
 
@@ -131,6 +134,9 @@ class Random(Protocol):
 
 class HostRandom(Random, Protocol):
     """A `Random` whose numbers are NumPy arrays."""
+
+    def reseeded(self) -> HostRandom:
+        """The source of what follows, where a published program seeds another generator by a drawn number."""
 
     def normal(self, shape: tuple[int, ...], dtype: type = np.float32) -> Array:
         """Standard normal numbers."""
@@ -175,6 +181,9 @@ class Keyed:
     def _on_host(self) -> Keyed:
         return self if self._host is None else self._host(self._fields)
 
+    def reseeded(self) -> Keyed:
+        return self
+
     def normal(self, shape: tuple[int, ...], dtype: type = np.float32) -> Field:
         return self._ops.philox_normal(self._key, self._ids, next(self._fields), shape, dtype)
 
@@ -216,6 +225,9 @@ class ReferenceStream:
     @property
     def host(self) -> ReferenceStream:
         return self
+
+    def reseeded(self) -> ReferenceStream:
+        return ReferenceStream(int(self._state.randint(0, 1 << 32, dtype=np.uint32)))
 
     def normal(self, shape: tuple[int, ...], dtype: type = np.float32) -> Array:
         return self._state.standard_normal((1, *shape)).astype(dtype)

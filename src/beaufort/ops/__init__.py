@@ -21,6 +21,7 @@ import numpy as np
 
 from beaufort.arrays import Images
 from beaufort.ops.canny_edges import CannyEdgesOps
+from beaufort.ops.circular_motion_blur import CircularMotionBlurOps
 from beaufort.ops.color import ColorOps
 from beaufort.ops.defocus_blur import DefocusBlurOps
 from beaufort.ops.fog import FogOps
@@ -29,6 +30,7 @@ from beaufort.ops.gaussian_blur import GaussianBlurOps
 from beaufort.ops.glass_blur import GlassBlurOps
 from beaufort.ops.jpeg_compression import JpegCompressionOps
 from beaufort.ops.lines import LinesOps
+from beaufort.ops.maths import MathsOps
 from beaufort.ops.motion_blur import MotionBlurOps
 from beaufort.ops.noise import NoiseOps
 from beaufort.ops.philox import PhiloxOps
@@ -44,6 +46,7 @@ __all__ = ["Ends", "Ops", "cpu_ops", "homes", "ops_of", "torch_ops"]
 
 class Ops(
     CannyEdgesOps,
+    CircularMotionBlurOps,
     ColorOps,
     DefocusBlurOps,
     FogOps,
@@ -52,6 +55,7 @@ class Ops(
     GlassBlurOps,
     JpegCompressionOps,
     LinesOps,
+    MathsOps,
     MotionBlurOps,
     NoiseOps,
     PhiloxOps,
