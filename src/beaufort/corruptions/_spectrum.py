@@ -33,7 +33,7 @@ def colored(half: Field, images: Images, amplitude: Callable[[Any], Any], ops: O
     r, c = np.mgrid[:height, :width]
     other = c >= half.shape[2]
     r, c = np.where(other, height - 1 - r, r), np.where(other, width - 1 - c, c)
-    phase = half[:, ops.lift(r, images), ops.lift(c, images)]
+    phase = ops.real(half)[:, ops.lift(r, images), ops.lift(c, images)]
     noise = ops.synthesize(amplitude(down**2 + across**2), phase)
     mean = noise.mean((-2, -1), keepdims=True)
     return noise / ops.sqrt(((noise - mean) ** 2).mean((-2, -1), keepdims=True))

@@ -10,7 +10,10 @@ from beaufort.arrays import Array, Images
 from beaufort.ops import Ops
 from beaufort.rng import HostRandom
 
-__all__ = ["Star", "draw_counts", "draw_lengths", "glow"]
+__all__ = ["Star", "draw_stars", "glow"]
+
+_MOST = 199
+"""Rays of a star."""
 
 
 class Star(NamedTuple):
@@ -21,24 +24,32 @@ class Star(NamedTuple):
     counts: Array
     """How many rays it has, `(n,)`."""
     lengths: Array
-    """Of the rays, in pixels, `(n, most)`; only as many count as there are rays."""
+    """Of the rays, in pixels, `(n, 199)`; only as many count as there are rays."""
 
 
-def draw_counts(random: HostRandom, *shape: int) -> Array:
-    """Between 50 and 199 rays."""
-    return random.integers(shape, 50, 200)
+def draw_stars(random: HostRandom, centers: Array, length: float) -> list[Star]:
+    """One star an image for each center, `(n, stars, 2)`, whose rays are about `length` long.
 
-
-def draw_lengths(random: HostRandom, counts: Array, length: float) -> Array:
-    """The lengths of the rays: normal, by a quarter around the mean."""
-    return length + 0.25 * length * random.normal((int(counts.max()),), np.float64)
+    The lengths are one sequence: a star begins where the one before it ends. It is drawn for the most rays
+    that there can be, so that an image's numbers do not depend on the batch.
+    """
+    bulk = random.reseeded()
+    stars = centers.shape[1]
+    counts = random.integers((stars,), 50, 200).astype(np.int64)
+    normal = bulk.normal((stars * _MOST,), np.float64)
+    first = np.cumsum(counts, axis=1) - counts
+    found = []
+    for k in range(stars):
+        own = np.take_along_axis(normal, first[:, k, None] + np.arange(_MOST), axis=1)
+        found.append(Star(centers[:, k], counts[:, k], length + 0.25 * length * own))
+    return found
 
 
 def glow(images: Images, star: Star, exponent: float, ops: Ops) -> Any:
     """How bright the star is at each pixel, from 0 to 1, `(n, h, w)`."""
     rows, columns = ops.grid(images)
     row, column = (ops.lift(star.center[:, k, None, None], images) for k in (0, 1))
-    counts = ops.lift(star.counts.astype(np.int64)[:, None, None], images)
+    counts = ops.lift(star.counts[:, None, None], images)
     down, across = rows - row, columns - column
     turn = (ops.arctan2(across, down) + np.pi) / (2 * np.pi) * counts
     before = ops.floor(turn)

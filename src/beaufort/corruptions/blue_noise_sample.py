@@ -24,7 +24,7 @@ def draw(random: Random, images: Images, p: Params) -> Field:
 
 
 @corruption(
-    "bar",
+    "unseen",
     draw=draw,
     levels={
         "imagenet": [Params(m) for m in (0.8, 1.6, 2.4, 4, 5.6)],

@@ -29,7 +29,7 @@ def _amplitude(squared: Any) -> Any:
 
 
 @corruption(
-    "bar",
+    "unseen",
     draw=draw,
     levels={
         "imagenet": [Params(m) for m in (1, 2, 3, 4, 5)],

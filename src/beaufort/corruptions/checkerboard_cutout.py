@@ -11,6 +11,9 @@ from beaufort.corruptions._corruption import corruption
 from beaufort.ops import Ops
 from beaufort.rng import Random
 
+_MOST = 40
+"""Rows of the largest board."""
+
 
 class Params(NamedTuple):
     """How much is covered."""
@@ -28,7 +31,7 @@ class Board(NamedTuple):
     rows: Array
     """The board's rows, as many as its columns."""
     fields: Array
-    """A number from 0 to 1 for each field, row by row, `(n, most²)`."""
+    """A number from 0 to 1 for each field, row by row, `(n, 1600)`; those of smaller boards are the first ones."""
 
 
 def draw(random: Random, images: Images, p: Params) -> Board:
@@ -37,11 +40,11 @@ def draw(random: Random, images: Images, p: Params) -> Board:
     angle = host.uniform((), 0, 2 * np.pi, np.float64)
     size = np.maximum(1, host.uniform((), 0.1, 0.25, np.float64) * side)
     rows = np.floor(4 * side / size).astype(np.int64)
-    return Board(angle, size, rows, host.reseeded().uniform((int(rows.max()) ** 2,), 0, 1, np.float64))
+    return Board(angle, size, rows, host.reseeded().uniform((_MOST**2,), 0, 1, np.float64))
 
 
 @corruption(
-    "bar",
+    "unseen",
     draw=draw,
     levels={
         "imagenet": [Params(m) for m in (2, 3, 4, 5, 6)],

@@ -21,7 +21,7 @@ class Params(NamedTuple):
     """1.5 degrees to both sides for each unit."""
 
 
-@corruption("bar", levels={"cifar": [Params(m) for m in (2.8, 3.6, 4.4, 5.2, 6)]})
+@corruption("unseen", levels={"cifar": [Params(m) for m in (2.8, 3.6, 4.4, 5.2, 6)]})
 def circular_motion_blur(images: Images, p: Params, ops: Ops) -> Images:
     """Average 21 copies that are turned about the middle; the corners darken."""
     angles = np.deg2rad(_STEPS * 1.5 * p.magnitude)

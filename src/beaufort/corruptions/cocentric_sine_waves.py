@@ -38,7 +38,7 @@ def draw(random: Random, images: Images, p: Params) -> Rings:
     return Rings(*(random.host.uniform((), *span, np.float64) for span in spans))
 
 
-@corruption("bar", draw=draw, levels={"imagenet": [Params(m) for m in (3, 5, 8, 9, 10)]})
+@corruption("unseen", draw=draw, levels={"imagenet": [Params(m) for m in (3, 5, 8, 9, 10)]})
 def cocentric_sine_waves(images: Images, p: Params, drawn: Rings, ops: Ops) -> Images:
     """Add rings to all colors alike. In spite of the name their profile is that of a saw."""
     height, width = images.shape[1:3]

@@ -8,7 +8,7 @@ import numpy as np
 
 from beaufort.arrays import Images
 from beaufort.corruptions._corruption import corruption
-from beaufort.corruptions._stars import Star, draw_counts, draw_lengths, glow
+from beaufort.corruptions._stars import Star, draw_stars, glow
 from beaufort.ops import Ops
 from beaufort.rng import Random
 
@@ -23,14 +23,12 @@ class Params(NamedTuple):
 def draw(random: Random, images: Images, p: Params) -> Star:
     """Where the star is, and its rays, about a quarter of the short side long."""
     host, (height, width) = random.host, images.shape[1:3]
-    center = host.uniform((2,), 0.25, 0.75, np.float64) * (height, width)
-    bulk = host.reseeded()
-    counts = draw_counts(host)
-    return Star(center, counts, draw_lengths(bulk, counts, 0.25 * min(height, width)))
+    center = host.uniform((1, 2), 0.25, 0.75, np.float64) * (height, width)
+    return draw_stars(host, center, 0.25 * min(height, width))[0]
 
 
 @corruption(
-    "bar",
+    "unseen",
     draw=draw,
     levels={
         "imagenet": [Params(m) for m in (1, 2, 4, 9, 10)],

@@ -33,7 +33,7 @@ def draw(random: Random, images: Images, p: Params) -> Array:
     return np.trunc(np.concatenate([middle - across, middle + across], axis=-1)).astype(np.int64)
 
 
-@corruption("bar", draw=draw, levels={"cifar": [Params(m) for m in (0.5, 1, 1.5, 2, 2.5)]})
+@corruption("unseen", draw=draw, levels={"cifar": [Params(m) for m in (0.5, 1, 1.5, 2, 2.5)]})
 def lines(images: Images, p: Params, ends: Array, ops: Ops) -> Images:
     """Draw antialiased lines in middle grey, one after the other."""
     return ops.gray_lines(images, ends)

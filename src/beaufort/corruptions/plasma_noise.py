@@ -42,7 +42,7 @@ def draw(random: Random, images: Images, p: Params) -> Plasma:
     )
 
 
-@corruption("bar", draw=draw, levels={"imagenet": [Params(m) for m in (4.75, 7, 8.5, 9.25, 10)]})
+@corruption("unseen", draw=draw, levels={"imagenet": [Params(m) for m in (4.75, 7, 8.5, 9.25, 10)]})
 def plasma_noise(images: Images, p: Params, drawn: Plasma, ops: Ops) -> Images:
     """Mix in sines of coordinates that sines have bent again and again."""
     time, bends, sharpness, size = (ops.lift(one[:, None, None], images) for one in drawn)

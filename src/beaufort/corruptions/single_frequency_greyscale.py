@@ -37,7 +37,7 @@ def draw(random: Random, images: Images, p: Params) -> Wave:
     return Wave(pair, host.uniform((), 0, 2 * np.pi, np.float64))
 
 
-@corruption("bar", draw=draw, levels={"imagenet": [Params(m) for m in (1, 1.5, 2, 4.5, 5)]})
+@corruption("unseen", draw=draw, levels={"imagenet": [Params(m) for m in (1, 1.5, 2, 4.5, 5)]})
 def single_frequency_greyscale(images: Images, p: Params, drawn: Wave, ops: Ops) -> Images:
     """Add a plane wave to all colors alike."""
     across, down = (ops.lift(drawn.frequencies[:, k, None, None], images) for k in (0, 1))

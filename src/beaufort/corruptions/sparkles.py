@@ -8,7 +8,7 @@ import numpy as np
 
 from beaufort.arrays import Images
 from beaufort.corruptions._corruption import corruption
-from beaufort.corruptions._stars import Star, draw_counts, draw_lengths, glow
+from beaufort.corruptions._stars import Star, draw_stars, glow
 from beaufort.ops import Ops
 from beaufort.rng import Random
 
@@ -26,17 +26,12 @@ def draw(random: Random, images: Images, p: Params) -> list[Star]:
     """Where the stars are, and their rays."""
     host, (height, width) = random.host, images.shape[1:3]
     centers = host.uniform((_STARS, 2), 0, 1, np.float64) * (height, width)
-    bulk = host.reseeded()
-    counts = draw_counts(host, _STARS)
-    length = 0.01 * p.magnitude * min(height, width)
-    return [
-        Star(centers[:, k], counts[:, k], np.maximum(1, draw_lengths(bulk, counts[:, k], length)))
-        for k in range(_STARS)
-    ]
+    stars = draw_stars(host, centers, 0.01 * p.magnitude * min(height, width))
+    return [star._replace(lengths=np.maximum(1, star.lengths)) for star in stars]
 
 
 @corruption(
-    "bar",
+    "unseen",
     draw=draw,
     levels={
         "imagenet": [Params(m) for m in (1, 2, 3, 5, 6)],

@@ -25,7 +25,7 @@ def draw(random: Random, images: Images, p: Params) -> Array:
     return draw_permutations(random.host, 3)
 
 
-@corruption("bar", draw=draw, levels={"cifar": [Params(m) for m in (1, 2, 5, 9, 10)]})
+@corruption("unseen", draw=draw, levels={"cifar": [Params(m) for m in (1, 2, 5, 9, 10)]})
 def transverse_chromatic_abberation(images: Images, p: Params, order: Array, ops: Ops) -> Images:
     """Enlarge each color about the middle; all are blurred, the one that keeps its size, too.
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from beaufort.ops._numba import exact_kernel
 
 __all__ = ["opacity"]
