@@ -12,7 +12,7 @@ __all__ = ["sample"]
 
 
 def sample(values: Any, rows: Any, columns: Any, ops: Ops) -> Any:
-    """The values `(n, h, w, c)` at real positions, each `(n, …)` or `(1, …)`; what lies outside counts as 0."""
+    """The values `(n, h, w, c)` at real positions; what lies outside counts as 0."""
     top, left = ops.floor(rows), ops.floor(columns)
     down, across = (rows - top)[..., None], (columns - left)[..., None]
     upper, lower = (

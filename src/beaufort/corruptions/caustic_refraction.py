@@ -38,7 +38,8 @@ class Water(NamedTuple):
 
 def draw(random: Random, images: Images, p: Params) -> Water:
     """Two numbers."""
-    return Water(*(random.host.uniform((), *span, np.float64) for span in ((0.5, 2), (0.75, 1.25))))
+    host = random.host
+    return Water(host.uniform((), 0.5, 2, np.float64), host.uniform((), 0.75, 1.25, np.float64))
 
 
 def _caustics(images: Images, drawn: Water, ops: Ops) -> Any:

@@ -31,7 +31,7 @@ class Board(NamedTuple):
     rows: Array
     """The board's rows, as many as its columns."""
     fields: Array
-    """A number from 0 to 1 for each field, row by row, `(n, 1600)`; those of smaller boards are the first ones."""
+    """A number from 0 to 1 for each field, row by row, `(n, 1600)`; smaller boards use the first."""
 
 
 def draw(random: Random, images: Images, p: Params) -> Board:

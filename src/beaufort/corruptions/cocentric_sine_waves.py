@@ -34,8 +34,7 @@ class Rings(NamedTuple):
 
 def draw(random: Random, images: Images, p: Params) -> Rings:
     """The center, and three numbers."""
-    spans = ((0, 1), (0, 1), (0, 10), (0, 0.1), (0, 0.1))
-    return Rings(*(random.host.uniform((), *span, np.float64) for span in spans))
+    return Rings(*(random.host.uniform((), 0, high, np.float64) for high in (1, 1, 10, 0.1, 0.1)))
 
 
 @corruption("unseen", draw=draw, levels={"imagenet": [Params(m) for m in (3, 5, 8, 9, 10)]})

@@ -30,7 +30,8 @@ def draw(random: Random, images: Images, p: Params) -> Array:
     angles = angle[:, None] + 2 * np.pi * spread[:, None] * (u[..., 2] - 0.5)
     across = np.stack([np.cos(angles), np.sin(angles)], axis=-1) * np.hypot(height, width) / np.sqrt(2)
     middle = u[..., :2] * (height, width)
-    return np.trunc(np.concatenate([middle - across, middle + across], axis=-1)).astype(np.int64)
+    ends: Array = np.concatenate([middle - across, middle + across], axis=-1).astype(np.int64)
+    return ends
 
 
 @corruption("unseen", draw=draw, levels={"cifar": [Params(m) for m in (0.5, 1, 1.5, 2, 2.5)]})

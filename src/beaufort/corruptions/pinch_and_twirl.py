@@ -21,7 +21,7 @@ class Params(NamedTuple):
     """How strong both are."""
 
     magnitude: float
-    """The middle of a part turns by 9 degrees for each unit; the pinch has an exponent of 0.04 × this + 0.1."""
+    """The middle turns by 9 degrees for each unit; the pinch has the exponent 0.04 × this + 0.1."""
 
 
 def draw(random: Random, images: Images, p: Params) -> Array:

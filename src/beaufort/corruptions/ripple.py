@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -38,9 +38,10 @@ def draw(random: Random, images: Images, p: Params) -> Waves:
 def ripple(images: Images, p: Params, drawn: Waves, ops: Ops) -> Images:
     """Move rows up and down by a sine of their number, and columns likewise."""
     side = min(images.shape[1:3])
-    places = []
-    for axis, at in enumerate(ops.grid(images)):
+
+    def waved(at: Any, axis: int) -> Any:
         length, phase = (ops.lift(one[:, axis, None, None], images) for one in drawn)
-        wave = ops.sin(2 * np.pi * at / (length * side) + phase)
-        places.append(at + 0.0025 * p.magnitude * side * wave)
-    return ops.to_bytes(sample(ops.real(images), *places, ops))
+        return at + 0.0025 * p.magnitude * side * ops.sin(2 * np.pi * at / (length * side) + phase)
+
+    rows, columns = ops.grid(images)
+    return ops.to_bytes(sample(ops.real(images), waved(rows, 0), waved(columns, 1), ops))

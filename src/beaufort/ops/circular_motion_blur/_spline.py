@@ -21,6 +21,6 @@ def prefilter(size: int) -> NDArray[np.float64]:
     inner = np.arange(size - 1)
     at_knots[inner, inner + 1] = at_knots[inner + 1, inner] = 1 / 6
     at_knots[0, 1] = at_knots[-1, -2] = 1 / 3
-    inverse = np.linalg.inv(at_knots)
+    inverse: NDArray[np.float64] = np.linalg.inv(at_knots).astype(np.float64, copy=False)
     inverse.flags.writeable = False
     return inverse
