@@ -122,9 +122,9 @@ def seconds(work: Callable[[], Any], repeats: int) -> float:
     """The median time of a call by CUDA events, warm."""
     for _ in range(3):
         work()
-    taken = []
+    taken: list[float] = []
     for _ in range(repeats):
-        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))  # type: ignore[no-untyped-call]
         begin.record()
         work()
         end.record()
@@ -241,7 +241,7 @@ def product(photos: np.ndarray, count: int, turns: int, names: list[str], size: 
     The loops look at the same corrupted images, made beforehand and on the device already, and keep the most
     probable classes there: how fast a network is depends a little on what it looks at.
     """
-    networks = {"compiled": torch.compile(resnet(), dynamic=False), "eager": resnet()}
+    networks: dict[str, Any] = {"compiled": torch.compile(resnet(), dynamic=False), "eager": resnet()}
     networks = {name: network for name, network in networks.items() if name in names}
     images = photos[np.arange(count) % len(photos)]
     labels = np.arange(count) % 1000
@@ -298,10 +298,11 @@ class InBf16(torch.nn.Module):
 
     def __init__(self, network: torch.nn.Module) -> None:
         super().__init__()
-        self.network = network.to(torch.bfloat16, memory_format=torch.channels_last)
+        self.network = network.to(torch.bfloat16, memory_format=torch.channels_last)  # type: ignore[call-overload]
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
-        return self.network(images.to(torch.bfloat16))
+        logits: torch.Tensor = self.network(images.to(torch.bfloat16))
+        return logits
 
 
 def resnet() -> torch.nn.Module:
@@ -321,7 +322,8 @@ def bare(network: torch.nn.Module) -> Callable[[torch.Tensor], torch.Tensor]:
     inner = getattr(network, "_orig_mod", network)
 
     def look(images: torch.Tensor) -> torch.Tensor:
-        return inner((images.float() - mean) / std).argmax(dim=1)
+        logits: torch.Tensor = inner((images.float() - mean) / std)
+        return logits.argmax(dim=1)
 
     return look if inner is network else torch.compile(look, dynamic=False)
 

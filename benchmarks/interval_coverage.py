@@ -80,7 +80,11 @@ def truth_of(center: float, spread: float) -> Truth:
     clean, damaged = (mean_over_photos(center + shift, spread) for shift in (EASIER, 0.0))
     other = mean_over_photos(center + EASIER / 2, spread)
     alexnet = get_baseline("alexnet")
-    base = {name: np.mean(alexnet.select([name], (1, 3, 5))[name]) for name in SUITE.corruptions}
+    assert alexnet.clean is not None
+    base = {
+        name: float(np.mean(np.asarray(alexnet.select([name], (1, 3, 5))[name])))
+        for name in SUITE.corruptions
+    }
     ratios = [(1 - damaged) / one for one in base.values()]
     lost = [(clean - damaged) / (one - alexnet.clean) for one in base.values()]
     return Truth(

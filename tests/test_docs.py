@@ -202,7 +202,8 @@ def test_notebooks_are_kept_without_outputs(notebook: Path) -> None:
 
 def test_the_site_is_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All but what takes long: galleries and tutorials are stood in for."""
-    pytest.importorskip("material", reason="mkdocs-material is not installed; the extra docs has it")
+    for module in ("material", "mkdocstrings"):
+        pytest.importorskip(module, reason=f"{module} is not installed; the extra docs has it")
     copied = tmp_path / "docs"
     shutil.copytree(ROOT / "docs", copied, ignore=shutil.ignore_patterns("gallery", "gallery-mnist"))
     for folder in ("gallery", "gallery-mnist"):
@@ -213,7 +214,8 @@ def test_the_site_is_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         cells = (text for kind, text in cells_of(notebook) if kind == "markdown")
         (copied / "tutorials" / f"{notebook.stem}.md").write_text("\n\n".join(cells))
     settings = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").replace("  - tools/docs_hooks.py\n", "")
-    settings = settings.replace("\nhooks:\n", "\n")
+    settings = settings.replace("\nhooks:\n", "\n").replace("paths: [src]", f"paths: [{ROOT / 'src'}]")
+    settings = settings.replace("- tools/", f"- {ROOT / 'tools'}/")
     (tmp_path / "mkdocs.yml").write_text(settings)
     built = subprocess.run(
         [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet"],

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -13,7 +15,7 @@ from beaufort.ops import cpu_ops
 from beaufort.ops.philox._cpu import philox_block
 from beaufort.rng import Key, Keyed, ReferenceStream, id_words
 
-OPS = cpu_ops()
+OPS: Any = cpu_ops()
 KEY = Key.of(0, "test", 1, 3)
 IDS = np.arange(4, dtype=np.uint64)
 

@@ -89,7 +89,7 @@ class Row(NamedTuple):
     entry: str
     data: str
     """`full` for the folder of outputs, `packed` for what the repository has of them."""
-    count: Count
+    counted: Count
 
 
 def measure(entry: Entry, choice: Choice | None = None) -> Count:
@@ -104,8 +104,8 @@ def measure(entry: Entry, choice: Choice | None = None) -> Count:
 
 
 def _made(choice: Choice, image: Bytes, seed: int) -> Bytes:
-    made: Bytes = choice.recipe.run(image[None], choice.params, lambda: ReferenceStream(seed), cpu_ops())[0]
-    return made
+    made = choice.recipe.run(image[None], choice.params, lambda: ReferenceStream(seed), cpu_ops())[0]
+    return np.asarray(made, np.uint8)
 
 
 def read_gate(path: Path = GATE) -> dict[tuple[str, str], Count]:
@@ -122,7 +122,7 @@ def write_gate(rows: Iterable[Row], path: Path = GATE) -> None:
     with path.open("w", newline="") as file:
         out = csv.writer(file, lineterminator="\n")
         out.writerow(["entry", "data", *Count._fields])
-        out.writerows([row.entry, row.data, *row.count] for row in rows)
+        out.writerows([row.entry, row.data, *row.counted] for row in rows)
 
 
 def from_folder(folder: Path) -> Iterator[Entry]:

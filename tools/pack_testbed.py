@@ -14,6 +14,7 @@ import argparse
 import csv
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -96,7 +97,7 @@ def pack(folder: Path, output: Path) -> None:
     write(output / "grid-robustbench", robustbench(folder / "robustbench" / "corruptions.csv"), ROBUSTBENCH)
 
 
-def grid(table: Sequence[Mapping[str, str]]) -> dict[str, pa.Array]:
+def grid(table: Sequence[Mapping[str, str]]) -> dict[str, pa.Array[Any]]:
     """A model a row, a setting a column."""
     names = [name for name in table[0] if name != "model"]
     columns = {name: accuracies(row[name] for row in table) for name in names}
@@ -130,13 +131,13 @@ def settings(path: Path) -> list[dict[str, str]]:
     return made
 
 
-def timm(folder: Path) -> dict[str, pa.Array]:
+def timm(folder: Path) -> dict[str, pa.Array[Any]]:
     """An entry, a model at one input size, a row."""
     models, columns = read_timm(folder)
     return {"model": pa.array(models), **{name: accuracies(map(str, tops)) for name, tops in columns.items()}}
 
 
-def robustbench(path: Path) -> dict[str, pa.Array]:
+def robustbench(path: Path) -> dict[str, pa.Array[Any]]:
     """An entry of a leaderboard a row."""
     table = rows(path)
     texts_of = {name: [row[name] for row in table] for name in ("dataset", "model", "architecture", "venue")}
@@ -148,13 +149,13 @@ def robustbench(path: Path) -> dict[str, pa.Array]:
     }
 
 
-def accuracies(values: Iterable[str]) -> pa.Array:
+def accuracies(values: Iterable[str]) -> pa.Array[Any]:
     """Percentages as whole steps; null where there is none."""
     steps = [round(float(text) * UNIT) if text not in {"", "nan"} else None for text in values]
     return pa.array(steps, pa.int32())
 
 
-def texts(table: Sequence[Mapping[str, str]]) -> dict[str, pa.Array]:
+def texts(table: Sequence[Mapping[str, str]]) -> dict[str, pa.Array[Any]]:
     """A table of words."""
     return {name: pa.array([row[name] for row in table]) for name in table[0]}
 
@@ -165,16 +166,17 @@ def rows(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def write(path: Path, columns: Mapping[str, pa.Array], facts: Mapping[str, str]) -> None:
+def write(path: Path, columns: Mapping[str, pa.Array[Any]], facts: Mapping[str, str]) -> None:
     """A Parquet file with its facts."""
     table = pa.table(dict(columns))
     numbers = [name for name in table.column_names if pa.types.is_int32(table.schema.field(name).type)]
+    others = [name for name in table.column_names if name not in numbers]
     with pq.ParquetWriter(
         path.with_suffix(".parquet"),
         table.schema,
         compression="zstd",
         compression_level=19,
-        use_dictionary=[name for name in table.column_names if name not in numbers],
+        use_dictionary=others,  # type: ignore[arg-type]  # the stubs know no lists
         column_encoding=dict.fromkeys(numbers, "BYTE_STREAM_SPLIT"),
         write_statistics=False,
         store_schema=False,

@@ -14,6 +14,7 @@ import argparse
 import math
 from functools import cache
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,7 +35,9 @@ Damage = dict[int, tuple[float, float]]
 @cache
 def photos() -> tuple[Image.Image, ...]:
     """A portrait, a cup and a cat, square."""
-    from skimage import data
+    from skimage import data as stored
+
+    data: Any = stored  # it has no types
 
     found = []
     for pixels in (data.astronaut(), data.coffee(), data.chelsea()):

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from beaufort.models import Network
-
-sys.path.insert(0, str(Path(__file__).parent))  # for attack_nets
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -26,6 +22,6 @@ def _one_thread() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def victim() -> Network:
     """A small network that answers all its pictures right."""
-    from attack_nets import net
+    from tests.attacks.attack_nets import net
 
     return net()

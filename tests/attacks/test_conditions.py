@@ -17,7 +17,7 @@ from beaufort.store import FileStore
 
 pytest.importorskip("torch", reason="torch is not installed")
 
-from attack_nets import pictures
+from tests.attacks.attack_nets import pictures
 
 WEAK, STRONG = "toys/pgd-linf@4.5/255,steps=5", "toys/pgd-linf@8/255,steps=5"
 
@@ -118,7 +118,7 @@ def test_worker_processes_know_the_attacks(tmp_path: Path, monkeypatch: pytest.M
 
 def test_two_models_are_attacked_each_for_itself(tmp_path: Path, victim: Network) -> None:
     """A copy with other weights is fooled by images of its own, in the same run."""
-    from attack_nets import net
+    from tests.attacks.attack_nets import net
 
     other = net(name="other", mean=(0.5, 0.5, 0.5))
     found = evaluate([victim, other], conditions(STRONG), dataset(), tmp_path)

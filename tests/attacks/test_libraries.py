@@ -19,7 +19,7 @@ from beaufort.models import IMAGENET_MEAN, IMAGENET_STD, Network, load_model
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 
-from attack_nets import pictures  # noqa: E402
+from tests.attacks.attack_nets import pictures  # noqa: E402
 
 ROOT = Path(__file__).parents[2]
 FOOLBOX = pytest.mark.skipif(find_spec("foolbox") is None, reason="foolbox is not installed")
@@ -40,10 +40,10 @@ def answered(text: str, model: Network, **options: Any) -> Any:
 @pytest.mark.parametrize("text", ["foolbox@LinfPGD:12/255", "foolbox@L2PGD:1.5"])
 def test_foolbox(text: str, victim: Network) -> None:
     assert (answered(text, victim) != LABELS).all()
-    state = torch.get_rng_state(), np.random.get_state()[1].sum()  # noqa: NPY002
+    state = torch.get_rng_state(), np.random.get_state(legacy=False)["state"]["key"].sum()  # noqa: NPY002
     assert (answered(text, victim) == answered(text, victim)).all()
     assert (torch.get_rng_state() == state[0]).all()
-    assert np.random.get_state()[1].sum() == state[1]  # noqa: NPY002
+    assert np.random.get_state(legacy=False)["state"]["key"].sum() == state[1]  # noqa: NPY002
 
 
 @FOOLBOX

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -13,9 +13,12 @@ from beaufort.errors import OptionError
 from beaufort.labels import LabelSpace
 from beaufort.models import Network, as_model, load_model
 
-torch = pytest.importorskip("torch", reason="torch is not installed")
+if TYPE_CHECKING:
+    import torch
+else:
+    torch = pytest.importorskip("torch", reason="torch is not installed")
 
-from attack_nets import CLASSES, SIDE, net, pictures  # noqa: E402
+from tests.attacks.attack_nets import CLASSES, SIDE, net, pictures
 
 IMAGES, LABELS = pictures(24)
 IDS = [f"{i}.png" for i in range(24)]
@@ -217,7 +220,7 @@ def test_models_for_8_bit_images_are_refused() -> None:
         def forward(self, batch: Any) -> Any:
             return batch.float().mean(dim=(2, 3))
 
-    model = as_model(Bytes(), name="bytes", device="cpu", dtype="uint8", value_range="0..255")
+    model = as_model(Bytes(), name="bytes", device="cpu", dtype="uint8", range="0..255")
     with pytest.raises(AttackError, match="bytes takes 8-bit numbers"):
         attack_images(quick("linf"), model, IMAGES, LABELS % 3, epsilon=0.1, ids=IDS)
 

@@ -58,7 +58,9 @@ def test_the_workflow_of_the_documentation_works(tmp_path: Path) -> None:
     The report is there whatever the gate says.
     """
     text = (ROOT / "docs" / "gate.md").read_text(encoding="utf-8")
-    workflow = yaml.safe_load(re.search(r"```yaml\n(.*?)```", text, re.S)[1])
+    shown = re.search(r"```yaml\n(.*?)```", text, re.S)
+    assert shown is not None
+    workflow = yaml.safe_load(shown[1])
     steps = [step for step in workflow["jobs"]["gate"]["steps"] if "run" in step]
     model = ROOT / "src" / "beaufort" / "models" / "data" / "digits.onnx"
     shutil.copy(model, tmp_path / "model.onnx")
@@ -108,7 +110,7 @@ def _worse(content: bytes) -> bytes:
     values = onnx.numpy_helper.to_array(last)
     noise = np.random.default_rng(0).normal(0, 2 * values.std(), values.shape).astype(np.float32)
     last.CopyFrom(onnx.numpy_helper.from_array(values + noise, last.name))
-    return network.SerializeToString()
+    return bytes(network.SerializeToString())
 
 
 @pytest.fixture

@@ -77,7 +77,8 @@ def test_a_python_model_of_the_working_folder_is_found_last(
         "import onnxruntime, numpy as np\n"
         "def make():\n    return lambda images: np.zeros((len(images), 10), np.float32)\n"
     )
-    words = ["run", "--model", "python:nets:make", "--suite", suite, "--data", digits, "--store", "s"]
+    words: list[str | Path] = ["run", "--model", "python:nets:make"]
+    words += ["--suite", suite, "--data", digits, "--store", "s"]
     done = beaufort(*words, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert not (tmp_path / "sprung").exists()
@@ -131,7 +132,7 @@ def test_secrets_do_not_reach_the_store_or_the_page(tmp_path: Path, digits: Path
     threading.Thread(target=server.serve_forever, daemon=True).start()
     environment = {**ENVIRONMENT, "HIDDEN_VARIABLE": "SECRET-TOKEN"}
     model = f"http://127.0.0.1:{server.server_port}/c?key=SECRET"
-    words = [
+    words: list[str | Path] = [
         "--set",
         "token=HIDDEN_VARIABLE",
         "--set",
@@ -143,7 +144,9 @@ def test_secrets_do_not_reach_the_store_or_the_page(tmp_path: Path, digits: Path
     ]
     for extra in ([], ["--json"]):
         done = beaufort(
-            *("run", "--model", model, "--suite", suite, "--data", digits, *words, *extra),
+            *("run", "--model", model, "--suite", suite, "--data", digits),
+            *words,
+            *extra,
             cwd=tmp_path,
             env=environment,
         )
@@ -161,7 +164,8 @@ def test_secrets_do_not_reach_the_store_or_the_page(tmp_path: Path, digits: Path
 
 def test_secrets_are_neither_kept_nor_shown(tmp_path: Path, digits: Path, suite: Path) -> None:
     service = "http://127.0.0.1:9/c?key=SECRET"
-    run = ["run", "--suite", suite, "--data", digits, "--store", tmp_path / "s", "--set", "retries=0"]
+    run: list[str | Path] = ["run", "--suite", suite, "--data", digits, "--store", tmp_path / "s"]
+    run += ["--set", "retries=0"]
     done = beaufort(*run, "--model", service, "--set", "token=HIDDEN_VARIABLE", cwd=tmp_path)
     assert done.returncode == 2
     assert "HIDDEN" not in done.stderr

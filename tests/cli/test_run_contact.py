@@ -13,6 +13,7 @@ from PIL import Image
 from typer.testing import CliRunner
 
 from beaufort.cli import _console, app
+from beaufort.evaluation.provenance import provenance
 from beaufort.results import open_results
 from beaufort.store import FileStore
 from beaufort.testing._contracts import picture
@@ -195,13 +196,9 @@ def test_a_suite_for_photos_of_ones_own() -> None:
 @pytest.fixture
 def namesakes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two models called toy, the second a day younger."""
-    from beaufort.evaluation import run as module
-
-    known = module.provenance
     for name, day in (("toy", "14"), ("namesake", "15")):
-        monkeypatch.setattr(
-            module, "provenance", lambda day=day: {**known(), "time": f"2026-11-{day}T20:11:12+00:00"}
-        )
+        dated = {**provenance(), "time": f"2026-11-{day}T20:11:12+00:00"}
+        monkeypatch.setattr("beaufort.evaluation.run.provenance", lambda dated=dated: dated)
         assert run("--model", f"python:contact_nets:{name}", *TOY[2:], *FOG)[0] == 0
 
 
@@ -308,7 +305,7 @@ def test_a_store_that_cannot_be_written_to(folder: Path) -> None:
     (folder / "file").touch()
     code, _, errors = run(*TOY[:-1], "file/kept", *FOG)
     assert code == 2
-    assert "- a place for the store file/kept: " in errors
+    assert "file/kept cannot be a store: " in errors
 
 
 def test_files_are_carried_to_a_machine_without_a_network(

@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+from typing import Any
 
 import numpy as np
 import pytest
@@ -79,7 +80,7 @@ def test_same_in_another_process() -> None:
 def test_a_broken_corruption_is_found() -> None:
     """The contracts can fail: each of these breaks one promise."""
 
-    def broken(render, *, draw=None):  # type: ignore[no-untyped-def]
+    def broken(render: Any, *, draw: Any = None) -> Corruption:
         made = Corruption("broken", "noise", 1, "Broken.")
         made.at("imagenet", "cifar", "tiny", levels=[1, 2, 3, 4, 5], draw=draw)(render)
         return made

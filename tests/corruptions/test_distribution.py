@@ -41,7 +41,8 @@ def _manifest(path: Path) -> Any:
 
 def keyed_draws(name: str, severity: int | None, image: np.ndarray, scale: str, count: int) -> np.ndarray:
     batch = np.broadcast_to(image, (count, *image.shape))
-    return corruptions[name](np.ascontiguousarray(batch), severity, ids=range(count), scale=scale)
+    images = np.ascontiguousarray(batch)
+    return np.asarray(corruptions[name](images, severity, ids=range(count), scale=scale))
 
 
 def texture(draws: np.ndarray) -> np.ndarray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,7 +21,7 @@ def outputs(name: str) -> dict[str, np.ndarray]:
     photo, small, digits = picture(48, 40), picture(32, 32), np.stack([digit(variant=i) for i in range(2)])
     made = {}
     for stream in ("keyed", "reference"):
-        options = {"seed": 11, "stream": stream}
+        options: dict[str, Any] = {"seed": 11, "stream": stream}
         if "imagenet" in corruption.recipes:
             key = f"{name}/imagenet/3/{stream}"
             made[key] = corruption(photo, 3, ids=["pin"], scale="imagenet", **options)
@@ -41,7 +42,7 @@ def test_pins(name: str) -> None:
 
 
 if __name__ == "__main__":
-    made: dict[str, np.ndarray] = {}
+    made: dict[str, Any] = {}
     for name in corruptions:
         made |= outputs(name)
     np.savez_compressed(PINS, **made)

@@ -6,12 +6,13 @@ import io
 import pickle
 import tarfile
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pytest
 from PIL import Image
 
-from beaufort.datasets import Dataset, iterate, kind_of, open_dataset
+from beaufort.datasets import Dataset, Sample, iterate, kind_of, open_dataset
 from beaufort.errors import BeaufortError, ImageFileError, OptionError
 from beaufort.labels import class_names
 
@@ -64,7 +65,8 @@ def check(dataset: Dataset, version: str, split: str = "test") -> None:
     assert dataset.classes == class_names(version)
     assert dataset.labels.tolist() == LABELS[version]
     assert list(dataset.ids) == [f"{split}/{i}" for i in range(10)]
-    np.testing.assert_array_equal([sample.image for sample in iterate(dataset)], IMAGES)
+    samples = [sample for sample in iterate(dataset) if isinstance(sample, Sample)]
+    np.testing.assert_array_equal([sample.image for sample in samples], IMAGES)
 
 
 @VERSION
@@ -82,7 +84,7 @@ def test_the_unpacked_folder_and_the_one_above(tmp_path: Path, version: str, for
 @VERSION
 @FORM
 @pytest.mark.parametrize("mode", ["w", "w:gz"])
-def test_the_archive(tmp_path: Path, version: str, form: str, mode: str) -> None:
+def test_the_archive(tmp_path: Path, version: str, form: str, mode: Literal["w", "w:gz"]) -> None:
     path = tmp_path / f"{version}-{form}.tar{'.gz' if mode == 'w:gz' else ''}"
     with tarfile.open(path, mode) as archive:
         for name, content in {"readme.html": b"hello", **files_of(version, form)}.items():

@@ -48,7 +48,8 @@ def test_an_empty_class_keeps_its_label(tmp_path: Path) -> None:
 def test_channels(tmp_path: Path, mode: str, channels: int) -> None:
     picture(tmp_path / "a" / "1.png", 0, mode)
     image = open_dataset(tmp_path)[0].image
-    assert (image.shape, image.dtype) == ((17, 18, channels), np.uint8)
+    assert image.shape == (17, 18, channels)
+    assert image.dtype == np.uint8
 
 
 def test_exif_rotation_is_not_carried_out(tmp_path: Path) -> None:

@@ -112,7 +112,7 @@ def npz(path: Path, images: np.ndarray, header: bytes, values: int) -> Path:
     """An .npz whose labels have a header of one's own, and so many bytes of zeros."""
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
         with archive.open("images.npy", "w") as file:
-            np.save(file, images)  # type: ignore[arg-type]
+            np.save(file, images)
         with archive.open("labels.npy", "w") as file:
             file.write(header)
             for _ in range(values >> 20):

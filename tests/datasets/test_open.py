@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -122,12 +123,17 @@ def older(root: Path) -> None:
 def test_a_second_digest_reads_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     older(classes(tmp_path / "d"))
     real = time.time_ns
-    monkeypatch.setattr(_digest.time, "time_ns", lambda: real() + 10**11)
+    monkeypatch.setattr("beaufort.datasets._digest.time.time_ns", lambda: real() + 10**11)
     dataset = open_dataset(tmp_path / "d")
     first = dataset.digest()
     read: list[Path] = []
     chunks = _digest.chunks_of
-    monkeypatch.setattr("beaufort.datasets._files.chunks_of", lambda path: read.append(path) or chunks(path))
+
+    def noted(path: Path) -> Iterator[bytes]:
+        read.append(path)
+        return chunks(path)
+
+    monkeypatch.setattr("beaufort.datasets._files.chunks_of", noted)
     assert dataset.digest() == first
     assert read == []
     assert dataset.digest(fresh=True) == first

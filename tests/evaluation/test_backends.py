@@ -16,7 +16,7 @@ from beaufort.errors import OptionError
 from beaufort.evaluation import DeviceError, Evaluation, evaluate, schedule, work
 from beaufort.evaluation.backends import Device, Threads, choose_backend
 from beaufort.evaluation.planning import Setup
-from beaufort.models import Model, as_model
+from beaufort.models import Model, Network, as_model
 from beaufort.store import FileStore
 from beaufort.suites import Suite
 from beaufort.testing._contracts import picture
@@ -81,8 +81,8 @@ def test_answers_are_those_of_threads(
     for cell in stores[0].cells().values():
         one, other = (store.read(cell) for store in stores)
         assert one["id"].to_pylist() == other["id"].to_pylist()
-        for ours, theirs in zip(one["logits"].to_pylist(), other["logits"].to_pylist(), strict=True):
-            assert np.allclose(ours, theirs, atol=1e-3)
+        ours, theirs = (np.array(table["logits"].to_pylist(), np.float32) for table in (one, other))
+        assert np.allclose(ours, theirs, atol=1e-3)
 
 
 def test_a_recipe_for_arrays_only_is_made_by_the_cpu_engine_and_told(
@@ -140,7 +140,9 @@ def test_a_model_that_takes_too_much_memory_is_an_error(
     def full(_: Any) -> Any:
         raise torch.OutOfMemoryError("no more")
 
-    model = replace(network("cpu"), on_device=full)
+    plain = network("cpu")
+    assert isinstance(plain, Network)
+    model = replace(plain, on_device=full)
     monkeypatch.setattr(work, "choose_backend", lambda _models, setup, _jobs: Device(setup, "cpu"))
     with pytest.raises(DeviceError, match=r"ran out of memory: toy on \d+ images; give a smaller batch size"):
         evaluate([model], SUITE, data, tmp_path)

@@ -14,6 +14,7 @@ import pytest
 from beaufort.arrays import Bytes
 from beaufort.conditions import Condition
 from beaufort.datasets import Dataset
+from beaufort.datasets._digest import Content
 from beaufort.evaluation import Setup, backends, blocks, evaluate, schedule, work
 from beaufort.evaluation.backends import Device, Threads
 from beaufort.evaluation.blocks import BLOCK, HELD, divisor_of_block
@@ -46,7 +47,7 @@ class Counting:
         with self._lock:
             self.alive -= size
 
-    def contents(self, count: int) -> Iterator[object]:
+    def contents(self, count: int) -> Iterator[Content]:
         return iter(())
 
 

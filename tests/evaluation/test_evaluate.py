@@ -151,7 +151,7 @@ def test_images_that_cannot_be_read_are_counted_and_named(tmp_path: Path) -> Non
 
 
 def test_mistakes(tmp_path: Path) -> None:
-    with pytest.raises(OptionError, match="two models are called"):
+    with pytest.raises(OptionError, match="models must have different names"):
         evaluate([toy(), toy()], SUITE, dataset(), tmp_path)
     few = as_model(lambda images: np.zeros((len(images), 3)), name="few", classes=3, version="1")
     with pytest.raises(OptionError, match="must be below 3"):
@@ -356,7 +356,7 @@ def test_masked_classes_and_probabilities(tmp_path: Path) -> None:
 
     def softmax(images: np.ndarray) -> np.ndarray:
         e = np.exp(toy()(images))
-        return e / e.sum(axis=1, keepdims=True)
+        return np.asarray(e / e.sum(axis=1, keepdims=True))
 
     models = [
         as_model(masked, classes=CLASSES, version="m"),

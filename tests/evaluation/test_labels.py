@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -70,7 +71,8 @@ def test_folders_of_wnids_are_mapped(tmp_path: Path) -> None:
 
 
 def test_conventions_are_two_results_of_one_store(tmp_path: Path) -> None:
-    data, calls = photos(tmp_path / "photos", IDS), []
+    data = photos(tmp_path / "photos", IDS)
+    calls: list[int] = []
     model = thousand(shift=1, calls=calls)
     store = tmp_path / "store"
     restricted = evaluate([model], SUITE, data, store)
@@ -95,10 +97,11 @@ def test_a_stored_run_is_scored_again_without_the_model(tmp_path: Path) -> None:
     data = photos(tmp_path / "photos", IDS)
     store = tmp_path / "store"
     evaluate([thousand(shift=1)], SUITE, data, store, keep_logits=True)
-    grouping = {IDS[0]: ["tench", 500], IDS[1]: [207], IDS[2]: [985]}
+    grouping: dict[str, list[int | str]] = {IDS[0]: ["tench", 500], IDS[1]: [207], IDS[2]: [985]}
     fresh = evaluate([thousand(shift=1)], SUITE, data, tmp_path / "fresh", labels=grouping)
-    for options, accuracy in (({"convention": "all"}, 0.0), ({"labels": grouping}, 1 / 3)):
-        results = open_results(store, **options)  # type: ignore[arg-type]
+    ways: list[tuple[dict[str, Any], float]] = [({"convention": "all"}, 0.0), ({"labels": grouping}, 1 / 3)]
+    for options, accuracy in ways:
+        results = open_results(store, **options)
         answers = results.answers("thousand")
         assert answers.correct[0].mean() == accuracy
         assert score(results).models[0].clean.value == accuracy  # type: ignore[union-attr]
@@ -161,7 +164,7 @@ def test_models_with_different_outputs_side_by_side(tmp_path: Path) -> None:
 
 def three(images: np.ndarray) -> np.ndarray:
     red = np.rint(images[:, 8, 8, 0] / 100).astype(int).clip(0, 2)
-    return np.eye(3, dtype=np.float32)[red]
+    return np.asarray(np.eye(3, dtype=np.float32)[red])
 
 
 def test_stores_that_are_scored_alike_are_compared(tmp_path: Path) -> None:
@@ -202,7 +205,7 @@ def test_a_limit_takes_classes_in_turns(tmp_path: Path) -> None:
     rows = FileStore(tmp_path / "store").read(
         FileStore(tmp_path / "store").cells()[found.results[0].fingerprint]
     )
-    assert np.bincount(rows["label"].to_pylist()).tolist() == [2, 2, 2]
+    assert np.bincount(rows["label"].to_numpy()).tolist() == [2, 2, 2]
     assert open_results(tmp_path / "store").setting.order == "spread 0"
     first = evaluate([thousand()], SUITE, data, tmp_path / "store", first=6)
     assert not any("in turns" in note for note in first.notes)

@@ -173,7 +173,7 @@ def test_the_command_line_on_three_data_sets() -> None:
     models = ["--model", "python:nets:one", "--model", "python:nets:two"]
     assert "100 images" in invoke("run", *models, *asked, "--dry-run")
     told = invoke("run", *models, *asked)
-    assert "animals/fog@3" in told
+    assert "animals@1 on animals: 40 images, 4 cells" in told
     assert "one on toys, two on toys: 3 classes, from 6 of 10 outputs" in told
 
     text = invoke("report", "kept", "--format", "md")

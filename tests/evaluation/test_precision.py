@@ -42,7 +42,7 @@ def quarters(calls: list[int] | None = None) -> Model:
         if calls is not None:
             calls.append(len(images))
         sums = images[..., 0].astype(np.float32).reshape(-1, 2, 14, 2, 14).mean(axis=(2, 4))
-        return sums.reshape(-1, 4)
+        return np.asarray(sums.reshape(-1, 4))
 
     return as_model(answer, name="quarters", classes=CLASSES, version="1")
 
@@ -90,8 +90,10 @@ def test_it_takes_up_where_it_stopped(tmp_path: Path) -> None:
     first = evaluate([quarters(calls)], SUITE, dataset(), tmp_path, precision=3)
     again = evaluate([quarters(calls)], SUITE, dataset(), tmp_path, precision=3)
     assert first.stop == again.stop
+    assert first.stop is not None
     assert sum(calls) == 3 * first.stop.images
     more = evaluate([quarters(calls)], SUITE, dataset(), tmp_path, precision=2)
+    assert more.stop is not None
     assert more.stop.images > first.stop.images
     assert sum(calls) == 3 * more.stop.images
     assert evaluate([quarters(calls)], SUITE, dataset(), tmp_path, precision=2).stop == more.stop

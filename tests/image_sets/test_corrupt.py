@@ -5,9 +5,11 @@ from __future__ import annotations
 import errno
 import json
 import os
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from threading import Event
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,10 +20,9 @@ from beaufort import files
 from beaufort.corruptions import corruptions
 from beaufort.errors import AssetError, OptionError, UnknownNameError
 from beaufort.image_sets import Outcome, corrupt_tree
-from beaufort.image_sets import _walk as walk_module
 from beaufort.image_sets._pool import run_bounded
 
-FAST = {"names": ["brightness", "gaussian_noise"], "severities": [1, 4]}
+FAST: dict[str, Any] = {"names": ["brightness", "gaussian_noise"], "severities": [1, 4]}
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -66,8 +67,8 @@ def test_a_single_file_has_its_name_as_identity(tree: Path, tmp_path: Path) -> N
 
 
 def test_threads_change_no_byte_and_seeds_do(tree: Path, tmp_path: Path) -> None:
-    for name, options in {"one": {"jobs": 1}, "two": {"jobs": 2}, "other": {"jobs": 1, "seed": 1}}.items():
-        corrupt_tree(tree, tmp_path / name, **FAST, **options)
+    for name, jobs, seed in (("one", 1, 0), ("two", 2, 0), ("other", 1, 1)):
+        corrupt_tree(tree, tmp_path / name, **FAST, jobs=jobs, seed=seed)
     one, two, other = (contents(tmp_path / name) for name in ("one", "two", "other"))
     assert one == two
     assert one["brightness/1/dog/a.png"] == other["brightness/1/dog/a.png"]
@@ -90,7 +91,8 @@ def test_other_settings_are_kept_out(tree: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     corrupt_tree(tree, out, **FAST)
     before = contents(out)
-    for option in ({"seed": 1}, {"scale": "tiny"}, {"file_format": "png"}, {"quality": 90}):
+    changes: list[dict[str, Any]] = [{"seed": 1}, {"scale": "tiny"}, {"file_format": "png"}, {"quality": 90}]
+    for option in changes:
         named = next(iter(option)).removeprefix("file_")
         with pytest.raises(OptionError, match=f"was made with {named} .*another output folder"):
             corrupt_tree(tree, out, **FAST, **option)
@@ -120,7 +122,7 @@ def test_what_cannot_be_carried_out_writes_nothing(tree: Path, tmp_path: Path) -
     out = tmp_path / "out"
     with pytest.raises(UnknownNameError, match="did you mean 'fog'"):
         corrupt_tree(tree, out, names=["fogg"])
-    wrong: list[dict[str, object]] = [
+    wrong: list[dict[str, Any]] = [
         {"names": ["stripe"], "scale": "imagenet"},
         {"names": []},
         {"severities": [6]},
@@ -137,7 +139,7 @@ def test_what_cannot_be_carried_out_writes_nothing(tree: Path, tmp_path: Path) -
     with pytest.raises(OptionError, match="does not exist"):
         corrupt_tree(tmp_path / "nothing", out)
     for inside in (tree, tree / "cat/out", tree / "../source/x"):
-        with pytest.raises(OptionError, match="lies in the source"):
+        with pytest.raises(OptionError, match="must lie outside of the source"):
             corrupt_tree(tree, inside)
     (tmp_path / "file").touch()
     with pytest.raises(OptionError, match="is a file"):
@@ -148,7 +150,7 @@ def test_what_cannot_be_carried_out_writes_nothing(tree: Path, tmp_path: Path) -
 
 
 def test_bad_files_are_told_and_the_rest_is_done(tree: Path, tmp_path: Path) -> None:
-    def save(name: str, image: Image.Image, **options: object) -> None:
+    def save(name: str, image: Image.Image, **options: Any) -> None:
         image.save(tree / name, **options)
 
     content = (tree / "cat/a.png").read_bytes()
@@ -182,7 +184,7 @@ def test_unreadable_folders_are_told(tree: Path, tmp_path: Path, monkeypatch: py
             raise PermissionError(errno.EACCES, "Permission denied")
         return real(path)
 
-    monkeypatch.setattr(walk_module.os, "scandir", scandir)
+    monkeypatch.setattr("beaufort.image_sets._walk.os.scandir", scandir)
     report = corrupt_tree(tree, tmp_path / "out", **FAST)
     assert report.done == 8
     assert "Permission denied" in messages(report)["cat"]
@@ -326,9 +328,10 @@ def test_odd_names_are_identities_too(tmp_path: Path) -> None:
 
 
 def test_the_stream_of_tasks_is_taken_as_needed() -> None:
-    taken, finished = [], []
+    taken: list[int] = []
+    finished: list[int] = []
 
-    def tasks() -> object:
+    def tasks() -> Iterator[int]:
         for i in range(100):
             taken.append(i)
             assert len(taken) - len(finished) <= 2 * 3 + 1

@@ -8,6 +8,7 @@ import os
 import pickle
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -151,7 +152,8 @@ def test_arrays_are_made_once_and_limits_do_not_mix(cifar: Path, tmp_path: Path)
     assert np.load(out / "brightness.npy").shape[0] == 10
     again = make_dataset("cifar10-c", cifar, out, names=["brightness", "contrast"], limit=2)
     assert again == Outcome(done=1, skipped=2)
-    for options in ({}, {"limit": 3}, {"limit": 2, "seed": 1}):
+    others: list[dict[str, Any]] = [{}, {"limit": 3}, {"limit": 2, "seed": 1}]
+    for options in others:
         with pytest.raises(OptionError, match="was made with"):
             make_dataset("cifar10-c", cifar, out, **options)
 
@@ -176,7 +178,7 @@ def test_a_full_disk_leaves_no_half_array(
     assert not list(out.glob(".*"))
 
 
-def picture(path: Path, size: tuple[int, int], mode: str = "RGB", **options: object) -> None:
+def picture(path: Path, size: tuple[int, int], mode: str = "RGB", **options: Any) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     pixels = RNG.integers(0, 256, (size[1] // 4, size[0] // 4, 3), np.uint8)
     Image.fromarray(pixels).resize(size).convert(mode).save(path, **options)

@@ -73,7 +73,7 @@ def test_as_in_the_reference(shared: Path) -> None:
     assert alexnet.clean == paper.clean == float(clean["paper_v1_avg_error_percent"]) / 100
     assert list(rows) == list(alexnet.errors) == list(paper.errors)
     for name, row in rows.items():
-        assert paper.errors[name] == (pytest.approx(float(row["paper_v1_avg_error_percent"]) / 100),)
+        assert paper.errors[name] == pytest.approx((float(row["paper_v1_avg_error_percent"]) / 100,))
         if name in EXTRAS:
             assert alexnet.errors[name] == paper.errors[name]
         else:

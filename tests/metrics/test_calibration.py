@@ -43,17 +43,18 @@ def test_against_a_loop(images: list[tuple[float, bool]], bins: int) -> None:
 
 @given(IMAGES, st.randoms(use_true_random=False))
 def test_order_does_not_matter(images: list[tuple[float, bool]], random: Any) -> None:
-    mixed = random.sample(images, len(images))
-    assert expected_calibration_error(*zip(*mixed, strict=True)) == pytest.approx(
-        expected_calibration_error(*zip(*images, strict=True)), abs=1e-12
+    sure, right = zip(*images, strict=True)
+    mixed_sure, mixed_right = zip(*random.sample(images, len(images)), strict=True)
+    assert expected_calibration_error(mixed_sure, mixed_right) == pytest.approx(
+        expected_calibration_error(sure, right), abs=1e-12
     )
 
 
 @given(IMAGES, IMAGES)
 def test_bins_of_parts_add_up(first: list[tuple[float, bool]], second: list[tuple[float, bool]]) -> None:
-    parts = [calibration_bins(*zip(*part, strict=True)) for part in (first, second)]
-    whole = calibration_bins(*zip(*first, *second, strict=True))
-    for a, b, together in zip(*parts, whole, strict=True):
+    columns = [tuple(zip(*part, strict=True)) for part in (first, second, [*first, *second])]
+    one, other, whole = (calibration_bins(sure, right) for sure, right in columns)
+    for a, b, together in zip(one, other, whole, strict=True):
         np.testing.assert_allclose(a + b, together)
 
 

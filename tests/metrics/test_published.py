@@ -54,7 +54,7 @@ def rounded(value: float, decimals: int) -> tuple[float, float]:
 def shifted(shift: Any) -> Callable[[Any], NDArray[np.float64]]:
     def errors(baseline: Any) -> NDArray[np.float64]:
         odds = np.asarray(baseline) / (1 - np.asarray(baseline))
-        return 1 / (1 + np.exp(-np.asarray(shift)[:, None]) / odds)
+        return np.asarray(1 / (1 + np.exp(-np.asarray(shift)[:, None]) / odds), np.float64)
 
     return errors
 

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-
-sys.path.insert(0, str(Path(__file__).parent))  # for models_nets
 
 
 @pytest.fixture(scope="session")

@@ -28,7 +28,7 @@ def samples(count: int = 200) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
 
 def nearest(colors: NDArray[Any]) -> NDArray[np.float32]:
     """Logits by the distance of a color to those of the classes, all in 0..255."""
-    return (-((colors[:, None] - PROTOTYPES) ** 2).sum(axis=-1) / 500).astype(np.float32)
+    return np.asarray(-((colors[:, None] - PROTOTYPES) ** 2).sum(axis=-1) / 500, np.float32)
 
 
 def trained(prepared: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -94,7 +94,7 @@ def changing(images: NDArray[np.uint8]) -> NDArray[np.float32]:
 
 def softmax(images: NDArray[np.uint8]) -> NDArray[np.float32]:
     shares = np.exp(right(images) - right(images).max(axis=1, keepdims=True))
-    return (shares / shares.sum(axis=1, keepdims=True)).astype(np.float32)
+    return np.asarray(shares / shares.sum(axis=1, keepdims=True), np.float32)
 
 
 def failing(images: NDArray[np.uint8]) -> NDArray[np.float32]:
@@ -102,7 +102,8 @@ def failing(images: NDArray[np.uint8]) -> NDArray[np.float32]:
 
 
 def by_place(images: NDArray[np.uint8]) -> NDArray[np.float32]:
-    return right(images) + (np.arange(len(images)) == 0)[:, None] * np.float32([9, 0, 0, 0]) * 100
+    first = (np.arange(len(images)) == 0)[:, None]
+    return np.asarray(right(images) + first * np.array([900, 0, 0, 0]), np.float32)
 
 
 @pytest.mark.parametrize(

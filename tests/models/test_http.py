@@ -206,9 +206,12 @@ def test_connections_are_kept(photos: NDArray[np.uint8], monkeypatch: pytest.Mon
     running = Service()
     places: set[Any] = set()
     taken = running.server.process_request
-    monkeypatch.setattr(
-        running.server, "process_request", lambda request, place: (places.add(place), taken(request, place))
-    )
+
+    def noted(request: Any, place: Any) -> None:
+        places.add(place)
+        taken(request, place)
+
+    monkeypatch.setattr(running.server, "process_request", noted)
     load_model(running.address, max_batch=1)(photos)
     assert (len(running.asked), len(places)) == (6, 1)
     running.close()

@@ -36,7 +36,8 @@ def library(name: str) -> Any:
 def through(net: Any, transform: Any, images: NDArray[np.uint8]) -> NDArray[np.float32]:
     """The library's own way: its transform, image by image, and its module."""
     with torch.inference_mode():
-        return net.eval()(torch.stack([transform(Image.fromarray(image)) for image in images])).numpy()
+        batch = torch.stack([transform(Image.fromarray(image)) for image in images])
+        return np.asarray(net.eval()(batch), np.float32)
 
 
 def test_timm(tmp_path: Path, photos: NDArray[np.uint8]) -> None:
@@ -189,4 +190,5 @@ def test_open_clip_sentences(tmp_path: Path, tiny_clip: Any) -> None:
         with pytest.raises(BeaufortError, match=told):
             load_model(wrong, **options)
     published = load_model("open_clip:tiny-clip", pretrained=False, classes=["a", "b"], templates="openai")
+    assert published.spec.details is not None
     assert len(published.spec.details["templates"]) == 80

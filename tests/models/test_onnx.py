@@ -9,14 +9,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from models_nets import onnx_linear
 from numpy.typing import NDArray
 from PIL import Image
 
-from beaufort.datasets import iterate, open_dataset
+from beaufort.datasets import open_dataset
 from beaufort.errors import BeaufortError, MissingExtraError
 from beaufort.images import center_crop, resize_short_side
 from beaufort.models import ModelFileError, load_model
+from tests.models.models_nets import onnx_linear
 
 onnxruntime = pytest.importorskip("onnxruntime")
 
@@ -150,6 +150,6 @@ def test_a_real_fixed_batch(shared: Path) -> None:
     )
     assert (model.spec.input_size, model.spec.classes) == ((32, 32), 10)
     accuracy = float(
-        (model(np.stack([one.image for one in iterate(cifar)])).argmax(axis=1) == cifar.labels).mean()
+        (model(np.stack([cifar[i].image for i in range(len(cifar))])).argmax(axis=1) == cifar.labels).mean()
     )
     assert 0.6 < accuracy < 0.8, accuracy

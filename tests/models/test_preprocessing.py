@@ -151,7 +151,7 @@ def test_what_the_caller_says() -> None:
     assert changed(USUAL, {"channels": 1}).mean == ()
     assert changed(USUAL, {"order": "BGR"}).mean == IMAGENET_MEAN
     with pytest.raises(OptionError):
-        changed(USUAL, {"mean": "half"})
+        changed(USUAL, {"mean": "half"})  # type: ignore[typeddict-item]
 
 
 def test_options_as_text() -> None:

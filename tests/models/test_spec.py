@@ -10,10 +10,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from models_nets import onnx_linear, tiny_net
 
 from beaufort.errors import OptionError
 from beaufort.models import UNKNOWN, ModelSpec, Preprocessing, as_model, load_model
+from tests.models.models_nets import onnx_linear, tiny_net
 
 SPEC = ModelSpec(
     name="net",
@@ -95,7 +95,7 @@ def test_module_digest_changes_with_one_weight() -> None:
 
 def test_callables_need_a_version() -> None:
     def net(images: np.ndarray) -> np.ndarray:
-        return images.mean(axis=(1, 2))
+        return np.asarray(images.mean(axis=(1, 2)))
 
     assert as_model(net).spec.digest == UNKNOWN
     assert as_model(net, version="1").spec.reusable

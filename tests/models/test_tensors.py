@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from beaufort.models import Preprocessing, as_model
+from beaufort.models import Network, Preprocessing, as_model
 from beaufort.testing._contracts import picture
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
@@ -49,8 +49,10 @@ def test_tensors_are_answered_as_arrays_are(device: str) -> None:
     layers = [torch.nn.AdaptiveAvgPool2d(3), torch.nn.Flatten(), torch.nn.Linear(27, 5)]
     images = np.stack([picture(32, 32, variant=i) for i in range(7)])
     tensor = torch.from_numpy(images).to(device)
-    for options in ({}, {"max_batch": 3}, {"input_size": 24, "resize": 24}):
+    ways: list[dict[str, Any]] = [{}, {"max_batch": 3}, {"input_size": 24, "resize": 24}]
+    for options in ways:
         model = as_model(torch.nn.Sequential(*layers), device=device, **options)
+        assert isinstance(model, Network)
         assert np.allclose(model(tensor), model(images), atol=1e-5)
         assert model.takes(tensor) == ("resize" not in options)
         assert not model.takes(images)

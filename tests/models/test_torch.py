@@ -12,18 +12,18 @@ from typing import Any
 
 import numpy as np
 import pytest
-from models_nets import tiny_net
 from numpy.typing import NDArray
 
 from beaufort.errors import BeaufortError, OptionError
-from beaufort.models import ModelError, ModelFileError, as_model, load_model
+from beaufort.models import ModelError, ModelFileError, Network, as_model, load_model
+from tests.models.models_nets import tiny_net
 
 torch = pytest.importorskip("torch")
 
 ARCH = """
 import sys
 sys.path.insert(0, {folder!r})
-from models_nets import tiny_net
+from tests.models.models_nets import tiny_net
 def net():
     return tiny_net(seed=3)
 def text():
@@ -33,7 +33,7 @@ def text():
 
 @pytest.fixture
 def arch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    (tmp_path / "torch_arch.py").write_text(ARCH.format(folder=str(Path(__file__).parent)))
+    (tmp_path / "torch_arch.py").write_text(ARCH.format(folder=str(Path(__file__).parents[2])))
     monkeypatch.syspath_prepend(tmp_path)
     yield "python:torch_arch:net"
     sys.modules.pop("torch_arch", None)
@@ -41,13 +41,14 @@ def arch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 def own_answer(net: Any, batch: NDArray[np.float32]) -> NDArray[np.float32]:
     with torch.inference_mode():
-        return net.eval()(torch.from_numpy(batch)).numpy()
+        return np.asarray(net.eval()(torch.from_numpy(batch)), np.float32)
 
 
 @pytest.mark.parametrize("channels_last", [False, True])
 def test_module_equals_itself(photos: NDArray[np.uint8], channels_last: bool) -> None:
     net = tiny_net().train()
     model = as_model(net, input_size=32, mean=0.5, std=0.25, channels_last=channels_last, device="cpu")
+    assert isinstance(model, Network)
     assert (model.spec.classes, model.device) == (5, "cpu")
     expected = own_answer(net, model.spec.preprocessing.apply(photos))
     np.testing.assert_allclose(model(photos), expected, rtol=1e-5, atol=1e-5)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import cv2
 import numpy as np
 import pytest
@@ -17,9 +19,10 @@ from beaufort.ops.defocus_blur._cpu import disk
 from beaufort.ops.zoom_blur._cpu import zoom_positions
 from beaufort.testing._contracts import digit, picture
 
-OPS = cpu_ops()
+OPS: Any = cpu_ops()
 PHOTO = picture(61, 83)[None]
 RNG = np.random.default_rng(0)
+canny: Any = feature.canny
 
 
 def off_by(out: np.ndarray, wanted: np.ndarray) -> int:
@@ -51,7 +54,7 @@ def test_gaussian(sigma: float, channels: int) -> None:
 @pytest.mark.parametrize(
     ("sigma", "border"), [(0.7, "nearest"), (2.44, "reflect"), (19.5, "reflect"), (70.0, "reflect")]
 )
-def test_smooth(dtype: type, sigma: float, border: str) -> None:
+def test_smooth(dtype: type[np.floating], sigma: float, border: str) -> None:
     fields = RNG.uniform(-1, 1, (2, 90, 120)).astype(dtype)
     out = OPS.smooth(fields, sigma, truncate=3.0, border=border)
     assert out.dtype == dtype
@@ -197,7 +200,8 @@ def slow_plasma(noise: np.ndarray, side: int, decay: float) -> np.ndarray:
                     grid[y, x] = np.mean(values) + amplitude * next(numbers)
         step, amplitude = half, amplitude / decay**2
     grid -= grid.min()
-    return grid / grid.max()
+    grid /= grid.max()
+    return grid
 
 
 @pytest.mark.parametrize("side", [16, 64])
@@ -246,12 +250,10 @@ def test_affine_and_displace() -> None:
 @pytest.mark.parametrize("variant", range(6))
 def test_outline(variant: int) -> None:
     image = digit(variant=variant)
-    wanted = feature.canny(image[..., 0] / 255) * 255
+    wanted = canny(image[..., 0] / 255) * 255
     assert np.array_equal(OPS.outline(image[None], 1.0, 0.1, 0.2)[0, ..., 0], wanted)
     photo = PHOTO[..., 1:2].copy()
-    assert np.array_equal(
-        OPS.outline(photo, 1.0, 0.1, 0.2)[0, ..., 0], feature.canny(photo[0, ..., 0] / 255) * 255
-    )
+    assert np.array_equal(OPS.outline(photo, 1.0, 0.1, 0.2)[0, ..., 0], canny(photo[0, ..., 0] / 255) * 255)
 
 
 def test_soft_cells_of_whole_pixels_are_pixel_cells() -> None:

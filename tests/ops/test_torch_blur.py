@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any, TypeAlias
 
 import numpy as np
 import pytest
@@ -13,7 +15,10 @@ torch = pytest.importorskip("torch")
 from beaufort.ops import cpu_ops, torch_ops  # noqa: E402
 from beaufort.testing._contracts import digit, picture  # noqa: E402
 
-CPU, ops = cpu_ops(), torch_ops()
+Put: TypeAlias = Callable[[np.ndarray], Any]
+
+CPU: Any = cpu_ops()
+ops: Any = torch_ops()
 RNG = np.random.default_rng(0)
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
 SIDES = (19, 24) if INTERPRETED else (37, 45)
@@ -32,7 +37,7 @@ def photos(shared: Path) -> np.ndarray:
     return np.stack([dataset[i].image[:side, :side] for i in range(count)])
 
 
-def same(out: torch.Tensor, wanted: np.ndarray) -> bool:
+def same(out: Any, wanted: np.ndarray) -> bool:
     """The same bytes, but for a level here and there on a processor that rounds products before it adds.
 
     Plain areas are among them: one rounding more or less would cost them a level.
@@ -43,7 +48,7 @@ def same(out: torch.Tensor, wanted: np.ndarray) -> bool:
 
 @pytest.mark.parametrize("sigma", [0.1, 0.4, 0.5, 0.7, 1, 2.2, 6])
 @pytest.mark.parametrize("nearest", [False, True])
-def test_gaussian(put, sigma: float, nearest: bool) -> None:
+def test_gaussian(put: Put, sigma: float, nearest: bool) -> None:
     for images in (PICTURES, DIGITS):
         wanted = CPU.gaussian(images, sigma, nearest=nearest)
         assert same(ops.gaussian(put(images), sigma, nearest=nearest), wanted)
@@ -54,7 +59,7 @@ def test_gaussian(put, sigma: float, nearest: bool) -> None:
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("border", ["nearest", "reflect"])
 @pytest.mark.parametrize("sigma", [0, 0.1, 0.7, 2.44, 19.6, 70])
-def test_smooth(put, sigma: float, border: str, dtype: type) -> None:
+def test_smooth(put: Put, sigma: float, border: str, dtype: type[np.floating]) -> None:
     fields = RNG.uniform(-1, 1, (2, 28, 41)).astype(dtype)
     out = ops.smooth(put(fields), sigma, truncate=3.0, border=border).cpu().numpy()
     wanted = CPU.smooth(fields, sigma, truncate=3.0, border=border)
@@ -63,7 +68,7 @@ def test_smooth(put, sigma: float, border: str, dtype: type) -> None:
 
 
 @pytest.mark.parametrize("radius", [0.3, 1, 2.5, 3, 6, 8, 10, 12.5])
-def test_defocus(put, radius: float) -> None:
+def test_defocus(put: Put, radius: float) -> None:
     if INTERPRETED and radius > 10:
         pytest.skip("takes long")
     softness = 0.1 if radius <= 3 else 0.5
@@ -72,7 +77,7 @@ def test_defocus(put, radius: float) -> None:
         assert same(ops.defocus(put(images), radius, softness, nearest=nearest), wanted)
 
 
-def test_defocus_beyond_16_bits(put) -> None:
+def test_defocus_beyond_16_bits(put: Put) -> None:
     """Towers of more than 256 white pixels."""
     if INTERPRETED:
         pytest.skip("takes long")
@@ -81,7 +86,7 @@ def test_defocus_beyond_16_bits(put) -> None:
 
 
 @pytest.mark.parametrize(("radius", "sigma"), [(6, 1), (10, 3), (14.2, 8), (20, 15)])
-def test_motion(put, radius: float, sigma: float) -> None:
+def test_motion(put: Put, radius: float, sigma: float) -> None:
     for images in (PICTURES, DIGITS):
         angles = RNG.uniform(-180, 180, len(images))
         angles[:3] = 0, 45, -90
@@ -92,7 +97,7 @@ def test_motion(put, radius: float, sigma: float) -> None:
 
 @pytest.mark.parametrize(("step", "zooms"), [(0.01, 7), (0.02, 11), (0.03, 11), (0.1, 31)])
 @pytest.mark.parametrize("nearest", [False, True])
-def test_zoom_average(put, step: float, zooms: int, nearest: bool) -> None:
+def test_zoom_average(put: Put, step: float, zooms: int, nearest: bool) -> None:
     if INTERPRETED and zooms > 20:
         pytest.skip("takes long")
     factors = tuple(1 + i * step for i in range(zooms))
@@ -101,7 +106,7 @@ def test_zoom_average(put, step: float, zooms: int, nearest: bool) -> None:
         assert same(ops.zoom_average(put(images), factors, nearest=nearest), wanted)
 
 
-def test_photos(put, photos: np.ndarray) -> None:
+def test_photos(put: Put, photos: np.ndarray) -> None:
     angles = np.linspace(-45, 45, len(photos))
     assert same(ops.gaussian(put(photos), 3), CPU.gaussian(photos, 3))
     assert same(ops.defocus(put(photos), 6, 0.5), CPU.defocus(photos, 6, 0.5))
@@ -109,7 +114,7 @@ def test_photos(put, photos: np.ndarray) -> None:
     assert same(ops.zoom_average(put(photos), (1, 1.1, 1.2)), CPU.zoom_average(photos, (1, 1.1, 1.2)))
 
 
-def test_alone_as_in_a_batch(put) -> None:
+def test_alone_as_in_a_batch(put: Put) -> None:
     angles, part = np.linspace(-45, 45, len(PICTURES)), slice(1, 2)
     images, one = put(PICTURES), put(PICTURES[part].copy())
     fields = put(RNG.uniform(-1, 1, (3, 60, 60)).astype(np.float32))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any, TypeAlias
 
 import numpy as np
 import pytest
@@ -13,7 +15,10 @@ torch = pytest.importorskip("torch")
 from beaufort.ops import cpu_ops, torch_ops  # noqa: E402
 from beaufort.testing._contracts import digit, picture  # noqa: E402
 
-CPU, ops = cpu_ops(), torch_ops()
+Put: TypeAlias = Callable[[np.ndarray], Any]
+
+CPU: Any = cpu_ops()
+ops: Any = torch_ops()
 RNG = np.random.default_rng(0)
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
 NOISE = RNG.integers(0, 256, (2, 50, 61, 3)).astype(np.uint8)
@@ -32,12 +37,12 @@ def photos(shared: Path) -> np.ndarray:
     return np.stack([dataset[i].image[:side, :side] for i in range(count)])
 
 
-def equal(put, images: np.ndarray, quality: int) -> bool:
+def equal(put: Put, images: np.ndarray, quality: int) -> bool:
     images = np.ascontiguousarray(images)
     return np.array_equal(ops.jpeg(put(images), quality).cpu().numpy(), CPU.jpeg(images, quality))
 
 
-def test_every_quality(put) -> None:
+def test_every_quality(put: Put) -> None:
     for quality in QUALITIES:
         assert equal(put, IMAGES, quality), quality
         assert equal(put, IMAGES[..., :1], quality), quality
@@ -46,19 +51,19 @@ def test_every_quality(put) -> None:
 @pytest.mark.parametrize("height", [16, 17, 31, 32, 33, 47])
 @pytest.mark.parametrize("width", [16, 18, 31, 33])
 @pytest.mark.parametrize("channels", [1, 3])
-def test_every_edge(put, height: int, width: int, channels: int) -> None:
+def test_every_edge(put: Put, height: int, width: int, channels: int) -> None:
     """Blocks are filled up by what is repeated outside, one way down and another across."""
     assert equal(put, IMAGES[:, :height, :width, :channels], 40)
 
 
-def test_digits(put) -> None:
+def test_digits(put: Put) -> None:
     assert equal(put, np.stack([digit(variant=i) for i in range(6)]), 25)
 
 
-def test_photos(put, photos: np.ndarray) -> None:
+def test_photos(put: Put, photos: np.ndarray) -> None:
     for quality in (7, 15, 25, 80):
         assert equal(put, photos, quality)
 
 
-def test_alone_as_in_a_batch(put) -> None:
+def test_alone_as_in_a_batch(put: Put) -> None:
     assert torch.equal(ops.jpeg(put(IMAGES), 10)[3:4], ops.jpeg(put(IMAGES[3:4].copy()), 10))

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gzip
 import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any, TypeAlias
 
 import numpy as np
 import pytest
@@ -14,7 +16,10 @@ torch = pytest.importorskip("torch")
 from beaufort.ops import cpu_ops, torch_ops  # noqa: E402
 from beaufort.testing._contracts import digit, picture  # noqa: E402
 
-CPU, ops = cpu_ops(), torch_ops()
+Put: TypeAlias = Callable[[np.ndarray], Any]
+
+CPU: Any = cpu_ops()
+ops: Any = torch_ops()
 RNG = np.random.default_rng(0)
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
 DIGITS = np.stack([digit(variant=i) for i in range(6)])
@@ -35,7 +40,7 @@ def segments(images: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 @pytest.mark.parametrize(("unit", "dash"), [(1.0, 0.0), (1.0, 2.0), (1.7, 3.4)])
 @pytest.mark.parametrize("images", [DIGITS, PHOTOS], ids=["digits", "photos"])
-def test_strokes(put, images: np.ndarray, unit: float, dash: float) -> None:
+def test_strokes(put: Put, images: np.ndarray, unit: float, dash: float) -> None:
     lines, counts = segments(images)
     counts[-1] = 7
     out = ops.strokes(put(images), lines, counts, unit=unit, dash=dash).cpu().numpy()
@@ -46,11 +51,11 @@ def test_strokes(put, images: np.ndarray, unit: float, dash: float) -> None:
 
 @pytest.mark.parametrize("params", [(1.0, 0.1, 0.2), (2.0, 0.1, 0.3), (0.5, 0.1, 0.2)])
 @pytest.mark.parametrize("images", [DIGITS, PHOTOS, NOISE], ids=["digits", "photos", "noise"])
-def test_outline(put, images: np.ndarray, params: tuple[float, float, float]) -> None:
+def test_outline(put: Put, images: np.ndarray, params: tuple[float, float, float]) -> None:
     assert np.array_equal(ops.outline(put(images), *params).cpu().numpy(), CPU.outline(images, *params))
 
 
-def test_outline_of_mnist(put, shared: Path) -> None:
+def test_outline_of_mnist(put: Put, shared: Path) -> None:
     packed = gzip.decompress((shared / "data" / "mnist" / "t10k-images-idx3-ubyte.gz").read_bytes())
     count = 20 if INTERPRETED else 1000
     images = np.frombuffer(packed, np.uint8, offset=16).reshape(-1, 28, 28, 1)[:count].copy()
@@ -58,7 +63,7 @@ def test_outline_of_mnist(put, shared: Path) -> None:
     assert np.array_equal(out, CPU.outline(images, 1.0, 0.1, 0.2))
 
 
-def test_alone_as_in_a_batch(put) -> None:
+def test_alone_as_in_a_batch(put: Put) -> None:
     lines, counts = segments(DIGITS)
     together = ops.strokes(put(DIGITS), lines, counts)
     assert torch.equal(together[3:4], ops.strokes(put(DIGITS[3:4]), lines[3:4], counts[3:4]))

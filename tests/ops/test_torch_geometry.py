@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
 import numpy as np
 import pytest
 
@@ -10,7 +13,10 @@ torch = pytest.importorskip("torch")
 from beaufort.ops import cpu_ops, torch_ops  # noqa: E402
 from beaufort.testing._contracts import digit, picture  # noqa: E402
 
-CPU, ops = cpu_ops(), torch_ops()
+Put: TypeAlias = Callable[[np.ndarray], Any]
+
+CPU: Any = cpu_ops()
+ops: Any = torch_ops()
 RNG = np.random.default_rng(0)
 PHOTOS = np.stack([picture(37, 45, variant=i) for i in range(3)])
 DIGITS = np.stack([digit(variant=i) for i in range(3)])
@@ -41,7 +47,7 @@ def moves(images: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 @pytest.mark.parametrize("border", ["mirror", "zero"])
 @pytest.mark.parametrize("images", [PHOTOS, DIGITS], ids=["photos", "digits"])
-def test_affine(put, images: np.ndarray, border: str) -> None:
+def test_affine(put: Put, images: np.ndarray, border: str) -> None:
     maps = matrices(len(images))
     maps[0] = [[1, 0, 0], [0, 1, 0]]
     out = ops.affine(put(images), maps, border=border).cpu().numpy()
@@ -51,7 +57,7 @@ def test_affine(put, images: np.ndarray, border: str) -> None:
 
 @pytest.mark.parametrize("nearest", [False, True])
 @pytest.mark.parametrize("images", [PHOTOS, DIGITS], ids=["photos", "digits"])
-def test_displace(put, images: np.ndarray, nearest: bool) -> None:
+def test_displace(put: Put, images: np.ndarray, nearest: bool) -> None:
     source = CPU.affine(images, matrices(len(images)), border="mirror")
     right, down = moves(images)
     out = ops.displace(put(source), put(right), put(down), nearest=nearest).cpu().numpy()
@@ -59,7 +65,7 @@ def test_displace(put, images: np.ndarray, nearest: bool) -> None:
 
 
 @pytest.mark.parametrize("images", [PHOTOS, DIGITS], ids=["photos", "digits"])
-def test_displace_zero(put, images: np.ndarray) -> None:
+def test_displace_zero(put: Put, images: np.ndarray) -> None:
     source = CPU.affine(images, matrices(len(images)), border="zero")
     right, down = moves(images)
     right[1], down[1] = 0, 0
@@ -68,14 +74,14 @@ def test_displace_zero(put, images: np.ndarray) -> None:
 
 
 @pytest.mark.parametrize("cells", [(5, 40), (14, 18), (22, 27), (37, 45)])
-def test_soft_cells(put, cells: tuple[int, int]) -> None:
+def test_soft_cells(put: Put, cells: tuple[int, int]) -> None:
     for softness in (0.0, 0.3, 1.0):
         counts = cells[0] * 0.97, cells[1] * 0.97
         wanted = CPU.soft_cells(PHOTOS, *counts, softness)
         assert np.array_equal(ops.soft_cells(put(PHOTOS), *counts, softness).cpu().numpy(), wanted)
 
 
-def test_mix(put) -> None:
+def test_mix(put: Put) -> None:
     versions = [np.roll(PHOTOS, shift, axis=2) for shift in range(3)]
     weights = [0.5, 0.25 + 1 / 256, 0.25 - 1 / 256]
     exact = np.rint(sum(w * v.astype(float) for w, v in zip(weights, versions, strict=True)))
@@ -85,11 +91,11 @@ def test_mix(put) -> None:
 
 
 @pytest.mark.parametrize("cells", [(1, 1), (5, 40), (14, 18), (22, 27), (37, 45)])
-def test_pixel_cells(put, cells: tuple[int, int]) -> None:
+def test_pixel_cells(put: Put, cells: tuple[int, int]) -> None:
     assert np.array_equal(ops.pixel_cells(put(PHOTOS), *cells).cpu().numpy(), CPU.pixel_cells(PHOTOS, *cells))
 
 
-def test_cells_of_digits(put) -> None:
+def test_cells_of_digits(put: Put) -> None:
     assert np.array_equal(ops.pixel_cells(put(DIGITS), 11, 8).cpu().numpy(), CPU.pixel_cells(DIGITS, 11, 8))
 
 
@@ -98,7 +104,7 @@ def test_cells_that_are_too_large() -> None:
         ops.pixel_cells(torch.zeros((1, 16, 300, 1), dtype=torch.uint8), 4, 1)
 
 
-def test_alone_as_in_a_batch(put) -> None:
+def test_alone_as_in_a_batch(put: Put) -> None:
     maps, (right, down) = matrices(3), moves(PHOTOS)
     together = ops.affine(put(PHOTOS), maps, border="mirror")
     alone = ops.affine(put(PHOTOS[2:]), maps[2:], border="mirror")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
 import cv2
 import numpy as np
 import pytest
@@ -13,7 +16,10 @@ from beaufort.ops.canny_edges._torch import connect  # noqa: E402
 from beaufort.ops.spatter._edges import canny, depths  # noqa: E402
 from beaufort.testing._contracts import picture  # noqa: E402
 
-CPU, ops = cpu_ops(), torch_ops()
+Put: TypeAlias = Callable[[np.ndarray], Any]
+
+CPU: Any = cpu_ops()
+ops: Any = torch_ops()
 RNG = np.random.default_rng(0)
 PHOTOS = np.stack([picture(33, 47, variant=i) for i in range(3)])
 NORMALS = RNG.standard_normal((3, 33, 47)).astype(np.float32)  # as the keyed stream has them
@@ -27,7 +33,7 @@ def same(out: np.ndarray, wanted: np.ndarray) -> bool:
 
 @pytest.mark.parametrize("decay", [3.0, 1.7, 1.4])
 @pytest.mark.parametrize("size", [(33, 47), (64, 64), (16, 16)])
-def test_plasma(put, size: tuple[int, int], decay: float) -> None:
+def test_plasma(put: Put, size: tuple[int, int], decay: float) -> None:
     """To two units in the last place: where the map wraps, the CPU fuses no products."""
     noise = RNG.uniform(-1, 1, (2, 64 * 64 - 1)).astype(np.float32)
     out = ops.plasma(put(noise), 64, decay, *size).cpu().numpy()
@@ -38,7 +44,7 @@ def test_plasma(put, size: tuple[int, int], decay: float) -> None:
 
 
 @pytest.mark.parametrize("factor", [1, 1.25, 3, 4.5])
-def test_flakes(put, factor: float) -> None:
+def test_flakes(put: Put, factor: float) -> None:
     for normals in (NORMALS, NORMALS.astype(np.float64)):
         out = ops.flakes(put(normals), 0.55, 0.3, factor, 0.85).cpu().numpy()
         assert same(out, CPU.flakes(NORMALS.astype(np.float64), 0.55, 0.3, factor, 0.85))
@@ -47,7 +53,7 @@ def test_flakes(put, factor: float) -> None:
 @pytest.mark.parametrize("mix", [0.8, 0.7, 0.55])
 @pytest.mark.parametrize("nearest", [False, True])
 @pytest.mark.parametrize("channels", [1, 3])
-def test_snowfall(put, mix: float, nearest: bool, channels: int) -> None:
+def test_snowfall(put: Put, mix: float, nearest: bool, channels: int) -> None:
     images = PHOTOS[..., :channels].copy()
     images[0, :8] = [[255, 0, 0][:channels]]
     layers = CPU.flakes(NORMALS.astype(np.float64), 0.55, 0.3, 2.5, 0.85)[..., 0]
@@ -56,7 +62,7 @@ def test_snowfall(put, mix: float, nearest: bool, channels: int) -> None:
 
 
 @pytest.mark.parametrize("params", [(0.65, 0.3, 1, 0.65, 1.5), (0.65, 0.1, 0.7, 0.69, 0.6)])
-def test_mud_spots(put, params: tuple[float, ...]) -> None:
+def test_mud_spots(put: Put, params: tuple[float, ...]) -> None:
     out = ops.mud_spots(put(NORMALS), *params).cpu().numpy()
     wanted = CPU.mud_spots(NORMALS.astype(np.float64), *params)
     assert out.dtype == np.float32
@@ -72,7 +78,7 @@ DROPS = [
 
 
 @pytest.mark.parametrize("params", [*DROPS, (0.1, 0.1, 4, 0.69, 0.5)], ids=str)
-def test_water_drops(put, params: tuple[float, ...]) -> None:
+def test_water_drops(put: Put, params: tuple[float, ...]) -> None:
     """The same bits where OpenCV measures distances in floats, as on x86; the last one is dry all over."""
     out = ops.water_drops(put(NORMALS), *params).cpu().numpy()
     wanted = CPU.water_drops(NORMALS.astype(np.float64), *params)
@@ -87,14 +93,14 @@ def waters() -> np.ndarray:
     return np.stack([soft, noise, PHOTOS[1, ..., 0], np.zeros_like(soft)])
 
 
-def test_canny(put) -> None:
+def test_canny(put: Put) -> None:
     images = waters()
     out = canny(put(images), 50, 150).cpu().numpy()
     for labels, image in zip(out, images, strict=True):
         assert np.array_equal(labels == 2, cv2.Canny(image, 50, 150) == 255)
 
 
-def test_connect_follows_a_long_chain(put) -> None:
+def test_connect_follows_a_long_chain(put: Put) -> None:
     """A spiral of ones that starts at a 2, and one that does not."""
     labels = np.zeros((2, 21, 21), np.uint8)
     for ring in range(0, 10, 2):
@@ -107,7 +113,7 @@ def test_connect_follows_a_long_chain(put) -> None:
     assert np.array_equal(out[1], labels[1])
 
 
-def test_depths(put) -> None:
+def test_depths(put: Put) -> None:
     images = waters()
     labels = canny(put(images), 50, 150)
     for depth, edges in zip(depths(labels).cpu().numpy(), labels.cpu().numpy(), strict=True):
@@ -115,7 +121,7 @@ def test_depths(put) -> None:
         assert np.abs(depth - np.minimum(wanted, 20)).max() < 2e-4
 
 
-def test_alone_as_in_a_batch(put) -> None:
+def test_alone_as_in_a_batch(put: Put) -> None:
     noise = put(RNG.uniform(-1, 1, (3, 64 * 64 - 1)).astype(np.float32))
     assert torch.equal(ops.plasma(noise, 64, 2, 33, 47)[2:], ops.plasma(noise[2:], 64, 2, 33, 47))
     normals = put(NORMALS)

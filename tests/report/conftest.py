@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from beaufort.conditions import Condition
 from beaufort.datasets import Dataset, from_arrays
@@ -64,7 +65,7 @@ def logits(labels: np.ndarray, strength: float, seed: Sequence[int]) -> np.ndarr
     """Answers that are right more often the larger the strength."""
     rng = np.random.default_rng(list(seed))
     noise = rng.normal(0, 1, (len(labels), len(CLASSES)))
-    return (noise + strength * np.eye(len(CLASSES))[labels]).astype(np.float32)
+    return np.asarray(noise + strength * np.eye(len(CLASSES))[labels], np.float32)
 
 
 def fill(
@@ -116,15 +117,20 @@ def results_of(
         hard = np.array([0.1 + 0.12 * (condition.severity or 0) for condition in conditions])[:, None]
         wrong = rng.random((len(conditions), count)) < hard + 0.002 * place
         best = np.where(wrong, (labels + 1) % len(classes), labels).astype(np.int32)
-        shape = best.shape
+
+        def uniform(low: float, high: float, shape: tuple[int, ...] = best.shape) -> NDArray[np.float32]:
+            return rng.uniform(low, high, shape).astype(np.float32)
+
         results._read[name] = Answers(
             name,
             conditions,
             tuple(f"made/{i}" for i in range(count)),
             labels,
             np.stack([best, (best + 1) % len(classes)], axis=-1),
-            rng.uniform(0.3, 1, shape).astype(np.float32),
-            *(rng.uniform(0, 2, shape).astype(np.float32) for _ in range(3)),
+            confidence=uniform(0.3, 1),
+            nll=uniform(0, 2),
+            brier=uniform(0, 2),
+            entropy=uniform(0, 2),
             unread=0,
         )
     return results

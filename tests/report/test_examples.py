@@ -61,7 +61,7 @@ def test_mistakes_are_mistakes(scores: Scores, data: Dataset, examples: Examples
             shown = pixels(examples, one.picture)
             places = [
                 place
-                for place in np.flatnonzero(answers.top[row, :, 0] == one.answer.label)
+                for place in np.flatnonzero(answers.top[row, :, 0] == one.answer.label).tolist()
                 if answers.labels[place] == one.truth
                 and np.array_equal(
                     shown, condition.apply(data[place].image[None], ids=[data.ids[place]], scale="cifar")[0]

@@ -44,7 +44,7 @@ class Reader(HTMLParser):
         self._in = tag if tag in ("script", "style") else self._in
         if tag == "script":
             self.scripts.append("")
-        self.ids += [found["id"]] if found.get("id") else []
+        self.ids += filter(None, [found.get("id")])
         self.addresses += [str(found[key]) for key in ("src", "href") if key in found]
 
     def handle_endtag(self, tag: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pytest
@@ -131,6 +132,6 @@ def test_clusters_make_the_gate_less_sure(fill: Fill) -> None:
         ({"min_clean": 0.5, "metric": "mcee"}, "did you mean 'mce'"),
     ],
 )
-def test_bad_options_are_told(fill: Fill, options: dict[str, float], told: str) -> None:
+def test_bad_options_are_told(fill: Fill, options: dict[str, Any], told: str) -> None:
     with pytest.raises(OptionError, match=told):
         gate(open_results(fill("s", {"net": 0.9})), **options)

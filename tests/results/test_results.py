@@ -46,6 +46,7 @@ def test_headline_numbers_against_plain_arithmetic(fill: Fill) -> None:
     wrong = 1 - answers.correct.mean(axis=1)
     table = {(c.corruption, c.severity): e for c, e in zip(answers.conditions, wrong, strict=True)}
     alexnet = get_baseline("alexnet")
+    assert alexnet.clean is not None
     ratios, lost = [], []
     for name in SMALL.corruptions:
         base = alexnet.errors[name]
@@ -77,6 +78,7 @@ def test_conv1_against_itself_is_one() -> None:
     """A network with the baseline's own errors has a relative mCE of 100 %, whatever they are."""
     suite = get_suite("mnist-c")
     reference = published_baseline(suite, "conv1")
+    assert reference.errors is not None
     columns = columns_of(suite)
     means = np.array([reference.clean if name is None else reference.errors[name] for name in columns])
     images = 10_000
@@ -99,6 +101,7 @@ def test_a_stored_baseline_has_an_uncertainty_of_its_own(fill: Fill) -> None:
     net = next(one for one in scores.models if one.model == "net").metrics["mce"]
     assert net.low < net.value < net.high
     fixed = score(results, resamples=500)
+    assert fixed.baseline is not None
     assert fixed.baseline.name == "alexnet"
 
 
@@ -230,9 +233,12 @@ def test_paired_intervals_are_narrower_than_unpaired(fill: Fill) -> None:
     made = compare(results)
     difference = next(one for one in made.differences if one.metric == "mean_accuracy")
     forms = made.scores.pairs.forms
-    alone = [forms[name]["mean_accuracy"].standard_error for name in forms]
-    both = (forms["b"]["mean_accuracy"] - forms["a"]["mean_accuracy"]).standard_error
-    assert both < 0.8 * np.hypot(*alone)
+    a, b = (forms[name]["mean_accuracy"] for name in "ab")
+    both = (b - a).standard_error
+    assert both is not None
+    assert a.standard_error is not None
+    assert b.standard_error is not None
+    assert both < 0.8 * np.hypot(a.standard_error, b.standard_error)
     assert difference.difference.half_width > 1.96 * both  # adjusted for the family
 
 
@@ -252,6 +258,8 @@ def test_differences_of_equal_models_never_contradict_the_ranking(fill: Fill) ->
 def test_three_perfect_images_are_not_certainty(fill: Fill) -> None:
     scores = score(open_results(fill("s", {"net": 2.0}, images=3)))
     one = scores.models[0]
+    assert one.clean is not None
+    assert one.headline is not None
     assert one.clean.value == one.headline.value == 1
     assert one.headline.low == pytest.approx(one.clean.low)
     assert any("Not enough images" in note for note in scores.notes)
@@ -306,6 +314,7 @@ def test_the_worst_group(fill: Fill) -> None:
     named = {f"digit/{i}": "few" if i < 30 else "many" for i in range(300)}
     groups = score(results, groups=named).models[0].groups
     right = results.answers("net").correct.mean(axis=0)
+    assert groups is not None
     assert groups.accuracies["few"].value == pytest.approx(right[:30].mean())
     assert groups.worst.value == min(one.value for one in groups.accuracies.values())
     assert groups.worst.low <= groups.worst.value <= groups.worst.high

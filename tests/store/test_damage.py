@@ -204,7 +204,8 @@ def test_a_newer_format_is_left_alone(tmp_path: Path, base: str) -> None:
         path.write_bytes(old_bytes(cell(), answers(0, 20), format="99"))
     else:  # the notes of today's format are copied, and so is a seal that does not fit
         table = pq.ParquetFile(path).read()
-        pq.write_table(table.replace_schema_metadata({**pq.read_metadata(path).metadata, **NEWER}), path)
+        notes = pq.read_metadata(path).metadata or {}
+        pq.write_table(table.replace_schema_metadata({**notes, **NEWER}), path)
     content = path.read_bytes()
     assert [finding.kind for finding in store.collect(delete=True)] == [Kind.newer]
     assert path.read_bytes() == content
@@ -228,16 +229,18 @@ def hostile_cells() -> list[str]:
     good = json.loads(cell().to_json())
     bad: list[Any] = [None, [], "text", 5, {}, {"model": {}, "data": {}, "condition": {}}]
     for place, name in (("model", "name"), ("data", "name"), ("condition", "corruption")):
-        for value in (5, [], {}, True, "\ud800", "x\ud800"):
-            bad.append({**good, place: {**good[place], name: value}})
-    for name, values in {
+        odd: tuple[Any, ...] = (5, [], {}, True, "\ud800", "x\ud800")
+        bad += [{**good, place: {**good[place], name: value}} for value in odd]
+    of_conditions: dict[str, tuple[Any, ...]] = {
         "severity": ("3", 2**40, 1.5, [], True),
         "seed": ([], {}, "0", 2**70),
         "prepare": ("resize", 5, {}),
-    }.items():
+    }
+    for name, values in of_conditions.items():
         bad += [{**good, "condition": {**good["condition"], name: value}} for value in values]
     bad += [{**good, "data": {**good["data"], name: []}} for name in ("digest", "order")]
-    bad += [{**good, place: value} for place in good for value in (None, [], "text", 5)]
+    no_notes: tuple[Any, ...] = (None, [], "text", 5)
+    bad += [{**good, place: value} for place in good for value in no_notes]
     bad += [{key: value for key, value in good.items() if key != place} for place in good]
     texts = [json.dumps(one) for one in bad]
     return [*texts, "", "{", '{"model": NaN}', "[" * 100_000, "nan", '{"a":' * 5000, "\x00"]

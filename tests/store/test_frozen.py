@@ -104,8 +104,8 @@ def test_its_answers_are_those_of_today(store: Path, make: Callable[[], Run], tm
         frozen = old.cells()[fingerprint]
         assert new.read(cell, columns=["id"]).equals(old.read(frozen, columns=["id"]))
         for column in ("p_label", "nll", "entropy"):
-            pair = [np.asarray(s.read(c)[column]) for s, c in ((new, cell), (old, frozen))]
-            assert np.allclose(*pair, atol=2e-3, rtol=2e-3), (cell.condition_name, column)
+            ours, theirs = (np.asarray(s.read(c)[column]) for s, c in ((new, cell), (old, frozen)))
+            assert np.allclose(ours, theirs, atol=2e-3, rtol=2e-3), (cell.condition_name, column)
 
 
 def test_published_conditions_keep_their_fingerprints() -> None:

@@ -62,8 +62,8 @@ def test_predictions_against_the_obvious(rows: int, classes: int, seed: int) -> 
     assert np.allclose(table["brier"], ((p - onehot) ** 2).sum(axis=1), atol=1e-5)
     assert np.allclose(table["nll"], -np.log(p[np.arange(rows), labels]), atol=1e-4)
     assert np.allclose(table["entropy"], -(p * np.log(p)).sum(axis=1), atol=1e-4)
-    assert np.array_equal([top[0] for top in table["top"].to_pylist()], logits.argmax(axis=1))
-    assert np.allclose([row[0] for row in table["p"].to_pylist()], p.max(axis=1), atol=1e-6)
+    assert np.array_equal(np.array(table["top"].to_pylist())[:, 0], logits.argmax(axis=1))
+    assert np.allclose(np.array(table["p"].to_pylist())[:, 0], p.max(axis=1), atol=1e-6)
     assert np.array_equal(np.array(table["logits"].to_pylist(), np.float32), logits)
     summary = summarize(table)
     assert summary["rows"] == rows
@@ -184,12 +184,7 @@ def test_questions(store: FileStore) -> None:
         ("second net", "digits", 30),
     ]
     table = store.read(cell())
-    accuracy = np.mean(
-        [
-            top[0] == label
-            for top, label in zip(table["top"].to_pylist(), table["label"].to_pylist(), strict=True)
-        ]
-    )
+    accuracy = np.mean(np.array(table["top"].to_pylist())[:, 0] == table["label"].to_numpy())
     assert board[0]["accuracy"] == pytest.approx(accuracy)
     answer = query(
         store, "select avg((top[1] = label)::int) as a, count(*) as n from predictions where model = 'net'"
@@ -333,8 +328,8 @@ def test_logits_are_short_in_files(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     read = store.read(cell)["logits"]
     assert read.type.value_type == pa.float32()
     told = pa.concat_tables([short, large, before])["logits"].to_pylist()
-    assert np.allclose(read.to_pylist(), told, rtol=1e-3, atol=1e-3)
+    assert np.allclose(np.array(read.to_pylist()), np.array(told), rtol=1e-3, atol=1e-3)
     assert read.to_pylist()[4:] == told[4:]
     assert not store.verify()
     assert store.gather(cell) is not None
-    assert np.allclose(store.read(cell)["logits"].to_pylist(), told, rtol=1e-3, atol=1e-3)
+    assert np.allclose(np.array(store.read(cell)["logits"].to_pylist()), np.array(told), rtol=1e-3, atol=1e-3)

@@ -9,6 +9,7 @@ import sys
 from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -174,7 +175,12 @@ def test_order_of_conditions() -> None:
 
 @pytest.mark.parametrize("suite_name", SUITE_NAMES)
 def test_every_published_name_is_lost_by_a_change(suite_name: str) -> None:
-    assert replace(get_suite(suite_name), dataset="others").name == f"{suite_name}-changed"
+    suite = get_suite(suite_name)
+    fewer: dict[str, Any] = (
+        {"corruptions": ("contrast",)} if suite.corruptions else {"shifts": suite.shifts[:1]}
+    )
+    changed = replace(suite, **fewer, baseline=None, metrics=("mean_accuracy",))
+    assert changed.name == f"{suite_name}-changed"
 
 
 def test_a_changed_suite_loses_the_published_name() -> None:

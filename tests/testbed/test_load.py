@@ -108,7 +108,7 @@ def test_training_data_by_name(timm: Grid, name: str, kind: str) -> None:
 
 
 def test_every_entry_has_one_kind(timm: Grid) -> None:
-    assert (sum(timm.groups[kind].astype(int) for kind in KINDS) == 1).all()
+    assert (np.sum([timm.groups[kind] for kind in KINDS], axis=0) == 1).all()
 
 
 def test_the_papers_csv_by_path(shared: Path, paper: Grid) -> None:

@@ -90,7 +90,7 @@ def read(store: FileStore, until: float, rng: random.Random) -> dict[str, int]:
         for one in cells():
             if one.fingerprint in listing:
                 table = store.read(one, listing)
-                places = table["place"].to_pylist()
+                places = table["place"].to_numpy().tolist()
                 assert places == sorted(set(places)), "a row twice"
                 assert table["id"].to_pylist() == [f"test/{place}" for place in places], "a wrong row"
                 assert seen.get(one.fingerprint, set()) <= set(places), "rows are missing"

@@ -6,6 +6,7 @@ import os
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -68,7 +69,7 @@ def flip_bits(
             if not any(finding.path == str(path.relative_to(root)) for finding in store.verify()):
                 found.unseen.append(what)
             for name, ask in questions.items():
-                _ask(found, f"{name}, {what}", path, lambda ask=ask: ask(store), right[name])
+                _ask(found, f"{name}, {what}", path, partial(ask, store), right[name])
             if heal is not None:
                 heal()
                 if any(ask(store) != right[name] for name, ask in questions.items()) or store.verify():

@@ -49,10 +49,10 @@ class Steps:
         """From now on."""
         fsync, opened = os.fsync, io.open
 
-        def counted_fsync(file: Any) -> None:
-            descriptor = file if isinstance(file, int) else file.fileno()
+        def counted_fsync(fd: Any) -> None:
+            descriptor = fd if isinstance(fd, int) else fd.fileno()
             self.before("fsync", Path(f"/proc/self/fd/{descriptor}").readlink())
-            fsync(file)
+            fsync(fd)
 
         def counted_open(file: Any, mode: str = "r", *args: Any, **options: Any) -> Any:
             if mode in ("xb", "wb") and self.concerns(file):
@@ -102,7 +102,7 @@ class Writer(io.BufferedWriter):
 
 def carry_out(arguments: list[str], folder: str, step: int, output: str) -> None:
     """Carry out a command in this process, and end."""
-    schedule.BLOCK = BLOCK  # type: ignore[misc]
+    schedule.BLOCK = BLOCK  # type: ignore[attr-defined]  # imported there, and used
     descriptor = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     for stream in (1, 2):
         os.dup2(descriptor, stream)

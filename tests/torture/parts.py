@@ -15,7 +15,7 @@ from beaufort.store import FileStore, query
 from tests.torture import files, options, service
 from tests.torture.commands import COMMANDS, digits, suite
 from tests.torture.crowd import crowd
-from tests.torture.flips import Flips, flip_bits
+from tests.torture.flips import Flips, Question, flip_bits
 from tests.torture.gates import gate_beside_damage
 from tests.torture.sigkill import Bench
 from tests.torture.stores import answers, cell, rows_in_python, rows_in_sql, write_old
@@ -84,7 +84,7 @@ def bits_of_made_stores(task: Task) -> Iterator[Row]:
                 store.write(cell(), start, answers(start, start + 30), {"host": "here"})
         with mock.patch("beaufort.store._index._WORTH_AN_INDEX", 1):
             query(store, "select 1 from cells")
-            questions = {"python": rows_in_python, "sql": rows_in_sql}
+            questions: dict[str, Question] = {"python": rows_in_python, "sql": rows_in_sql}
             found = flip_bits(root, questions, task.some(100), seed=task.seed, goes_on=row.goes_on)
         yield _of_flips(row, found, told, seen=not old)
 
@@ -141,7 +141,7 @@ def mutated_files(task: Task) -> Iterator[Row]:
 
 def hostile_service(task: Task) -> Iterator[Row]:
     """A service with bad habits, and options that no model can have."""
-    asking = {
+    asking: dict[str, Callable[[], service.Outcome]] = {
         "question to a hostile service": service.ask,
         "impossible address or option of a service": service.ask_with,
         "impossible option of a model": options.load_with,

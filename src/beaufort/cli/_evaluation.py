@@ -115,7 +115,8 @@ def _next(evaluation: Evaluation, store: str, data: str | Mapping[str, str]) -> 
     """What to do with the answers, as commands."""
     place = _quoted(without_secrets(store))
     models = list(dict.fromkeys(result.model for result in evaluation.results))
-    shown = f" --data {_quoted(without_secrets(data))}" if isinstance(data, str) else ""
+    clean = isinstance(data, str) and not any(one.stored for one in evaluation.answers)
+    shown = f" --data {_quoted(without_secrets(str(data)))}" if clean else ""
     steps = [f"beaufort report {place}{shown} -o report.html"]
     if len(models) > 1:
         steps.append(f"beaufort compare {' '.join(map(_quoted, models))} --store {place}")

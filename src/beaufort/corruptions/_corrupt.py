@@ -49,7 +49,7 @@ def _by_number(number: int) -> str:
     names = SUBSETS["all"]
     if isinstance(number, bool) or number not in range(len(names)):
         raise OptionError(
-            f"corruption_number must be an integer from 0 ({names[0]}) to {len(names) - 1} ({names[-1]}) "
-            f"when there is no corruption_name, got {number!r}"
+            f"corruption_number must be an integer from 0 ({names[0]}) to {len(names) - 1} ({names[-1]}), "
+            f"got {number!r}; or give a name as corruption_name"
         )
     return names[number]

@@ -19,7 +19,7 @@ from beaufort.corruptions import corruptions
 from beaufort.errors import AssetError, BeaufortError, MissingExtraError
 from beaufort.evaluation.planning import Plan
 from beaufort.models import ModelFileError
-from beaufort.store import FileStore, Store
+from beaufort.store import FileStore, Store, StoreError
 
 __all__ = ["Needs", "NotReadyError"]
 
@@ -32,12 +32,12 @@ T = TypeVar("T")
 
 
 class NotReadyError(BeaufortError, OSError):
-    """Things that a run needs and that are not there."""
+    """Files, packages or disk space that a run needs are missing."""
 
 
 @dataclass
 class Needs:
-    """What a run needs and could not be had, so far."""
+    """Collects what a run needs and does not have."""
 
     missing: list[tuple[str, Exception | str]] = field(default_factory=list)
     """What each thing is, and why it is not there."""
@@ -45,7 +45,7 @@ class Needs:
     """Entries of the catalog among them."""
 
     def get(self, what: str, find: Callable[[], T]) -> T | None:
-        """What `find` finds; None, and a note of it, if that is missing. Other errors are raised."""
+        """The result of `find`; None if something is missing, which is noted. Other errors are raised."""
         try:
             return find()
         except (AssetError, MissingExtraError, ModelFileError) as error:
@@ -58,7 +58,7 @@ class Needs:
         """Fetch what corruptions need."""
         for name in dict.fromkeys(condition.corruption for condition in conditions):
             if name is None or name not in corruptions:
-                continue  # other shifts have no files
+                continue  # shifts of other kinds need none
             for entry in corruptions[name].files:
                 self.get(f"{entry}, which the corruption {name} needs", lambda entry=entry: pull(entry))  # type: ignore[misc]
 
@@ -70,7 +70,8 @@ class Needs:
         while not place.exists() and place != place.parent:
             place = place.parent
         if not place.is_dir() or not os.access(place, os.W_OK | os.X_OK):
-            self.missing.append((f"a place for the store {store.location}", f"{place} cannot be written to"))
+            why = StoreError(f"{store.location} cannot be a store: {place} cannot be written to")
+            self.missing.append(("a place for the store", why))
             return
         needed = sum(
             work.images * (_ROW_BYTES + keep_logits * _LOGIT_BYTES * (work.model.spec.classes or 0))
@@ -78,8 +79,8 @@ class Needs:
         )
         free = shutil.disk_usage(place).free
         if needed > free:
-            why = f"the answers take about {_size(needed)}, and {_size(free)} are free"
-            self.missing.append((f"room on the disk of {store.location}", why))
+            lacks = f"the answers take about {_size(needed)}, and {_size(free)} are free"
+            self.missing.append((f"room on the disk of {store.location}", lacks))
 
     def check(self) -> None:
         """Raise an error that tells of all that is missing, and how to get it."""

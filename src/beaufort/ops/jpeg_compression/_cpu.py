@@ -265,6 +265,7 @@ def _jpeg(images, steps, color_steps, out):
 
 def jpeg(images: Bytes, quality: int) -> Bytes:
     """Baseline JPEG, 4:2:0, standard tables; one channel stays one channel."""
+    images = np.ascontiguousarray(images)
     out = np.empty_like(images)
     _jpeg(images, *quantization_steps(int(quality)), out)
     return out

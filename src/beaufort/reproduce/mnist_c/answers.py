@@ -22,7 +22,8 @@ from beaufort.reproduce.mnist_c.settings import CLEAN, Settings
 
 __all__ = ["Digits", "StudyAnswers", "ask", "read_answers", "test_digits", "write_answers"]
 
-_BATCH = 1000
+_BATCH, _GPU_BATCH = 250, 2500
+"""Digits that are shown at once, on the processor and on a GPU."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +87,7 @@ def ask(
     rows = []
     with torch.no_grad(), torch.backends.cudnn.flags(enabled=True, deterministic=True, allow_tf32=False):
         for name in there:
-            pieces = digits.images[name].split(_BATCH)
+            pieces = digits.images[name].split(_GPU_BATCH if device.type == "cuda" else _BATCH)
             rows.append(torch.cat([model(piece.float() / 255).argmax(1) for piece in pieces]))
     predicted = torch.stack(rows).to(torch.uint8).cpu().numpy()
     return StudyAnswers(there, predicted, digits.labels.to(torch.uint8).cpu().numpy(), facts)

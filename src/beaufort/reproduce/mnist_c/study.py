@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 from beaufort.errors import OptionError
 from beaufort.files import write_bytes
@@ -45,7 +46,12 @@ def run_study(
     deadline = None if stop_after_s is None else start + stop_after_s
     phases = [] if only == ("page",) else plan(settings, only)
     outcome = run_tasks(phases, folder, jobs=jobs, deadline=deadline, tell=tell)
-    _note_time(folder, time.monotonic() - start, outcome)
+    if outcome.done:
+        told = f"beaufort reproduce mnist-c --device {device} --seeds {seeds} --jobs {jobs}"
+        told += f" --only {','.join(only)}" if only else ""
+        _note_run(
+            folder, {"command": told, "seconds": round(time.monotonic() - start, 1), "tasks": outcome.done}
+        )
     if outcome.finished or only == ("page",):
         write_pages(folder, settings, tell)
     return outcome
@@ -74,12 +80,11 @@ def _check_settings(folder: Path, settings: Settings) -> None:
         write_bytes(path, json.dumps({"rehearse": settings.rehearse, "runs": []}).encode())
 
 
-def _note_time(folder: Path, seconds: float, outcome: StudyOutcome) -> None:
+def _note_run(folder: Path, run: dict[str, Any]) -> None:
     path = folder / _SETTINGS
     facts = json.loads(path.read_bytes())
-    if outcome.done:
-        facts["runs"].append({"seconds": round(seconds, 1), "tasks": outcome.done})
-        write_bytes(path, (json.dumps(facts, indent=2) + "\n").encode())
+    facts["runs"].append(run)
+    write_bytes(path, (json.dumps(facts, indent=2) + "\n").encode())
 
 
 def write_pages(folder: Path, settings: Settings, tell: Callable[[str], None] | None = None) -> None:

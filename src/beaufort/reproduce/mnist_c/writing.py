@@ -115,11 +115,11 @@ def _facts(folder: Path, results: StudyResults) -> dict[str, str]:
         "hardware": ", ".join(sorted({one.facts["device"] for one in every})),
         "torch": ", ".join(sorted({one.facts["torch"] for one in every})),
         "seeds": ", ".join(
-            f"{MODELS[name]} {len(some)}" for name, some in results.models.items() if name in MODELS
+            f"{title} {len(results.models[name])}" for name, title in MODELS.items() if name in results.models
         ),
         "trainings": f"{_count(results.models)} models, {_count(results.tuned)} tunings",
-        "time": f"{sum(run['seconds'] for run in runs) / 60:.1f} minutes in {len(runs)} runs of the command",
-        "command": "beaufort reproduce mnist-c --device cuda --jobs 8",
+        "time": f"{sum(run['seconds'] for run in runs) / 60:.1f} minutes in all",
+        "commands": "; ".join(dict.fromkeys(run["command"] for run in runs)),
     }
 
 
