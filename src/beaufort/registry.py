@@ -49,9 +49,15 @@ class Registry(Mapping[str, T], Generic[T]):
         return len(self._things)
 
 
+_LISTED = 40
+"""Names that a message lists at most."""
+
+
 def unknown(kind: str, name: object, known: Mapping[str, object]) -> str:
     """The message for a name that is not registered, with near names if there are any."""
     near = get_close_matches(str(name), known, n=3, cutoff=0.6)
     if near:
         return f"unknown {kind} {name!r}; did you mean {' or '.join(map(repr, near))}?"
-    return f"unknown {kind} {name!r}; known are {', '.join(known)}"
+    listed = [*known][:_LISTED]
+    others = f" and {len(known) - _LISTED} others" if len(known) > _LISTED else ""
+    return f"unknown {kind} {name!r}; known are {', '.join(listed)}{others}"
