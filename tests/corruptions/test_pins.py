@@ -37,7 +37,7 @@ def _outputs_of_c_bar(corruption: Corruption) -> dict[str, np.ndarray]:
     """At both scales and with both streams, of a small picture that is not square."""
     return {
         f"{corruption.name}/{scale}/3/{stream}": corruption(
-            picture(32, 28), 3, ids=["pin"], seed=11, scale=scale, stream=stream
+            picture(20, 24), 3, ids=["pin"], seed=11, scale=scale, stream=stream
         )
         for scale in corruption.recipes
         for stream in ("keyed", "reference")
