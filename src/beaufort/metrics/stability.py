@@ -46,14 +46,14 @@ def flips(answers: ArrayLike, *, against: Against = "previous", stride: int = 1)
 def top5_distances(top: ArrayLike, *, against: Against = "previous", stride: int = 1) -> Floats:
     """For each sequence how far, on average, the five best classes move; from 0 to 15.
 
-    A class moves by the difference of its two places; one that leaves the five counts as sixth. What moves are
-    the earlier frame's classes, so it is not symmetric.
+    A class moves by the difference of its two places; one that leaves the five counts as sixth. The classes
+    are those of the earlier frame, so it is not symmetric.
 
     >>> top5_distances([[[1, 2, 3, 4, 5], [2, 1, 3, 4, 5]], [[1, 2, 3, 4, 5], [6, 7, 8, 9, 10]]]).tolist()
     [2.0, 15.0]
 
     Args:
-        top: the five best classes, best first, `(sequences, frames, 5)`; of equal scores the lower class first.
+        top: the five best classes, best first, `(sequences, frames, 5)`; of equal ones the lower first.
         against: what a frame is compared with.
         stride: how many frames back, where that is not the first.
     """
