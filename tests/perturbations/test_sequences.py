@@ -38,10 +38,13 @@ def film(name: str, images: np.ndarray, **options: Any) -> np.ndarray:
 
 @pytest.mark.parametrize(("scale", "name"), CASES)
 def test_published_frames(shared: Path, scale: str, name: str) -> None:
-    """Under their draws 99.9 % of the values of each film are within one level, and 95 % are equal."""
+    """Under their draws 99.99 % of the values of each film are within one level, and 99 % are equal.
+
+    Of brightness 93 % are: its published values go through HSV and back.
+    """
     files = stored(shared / "golden" / f"{FILES[scale]}.npz")
     seeds = dict(zip(files["seed_keys"].tolist(), files["seed_values"].tolist(), strict=True))
-    entries = [key for key in files.files if key.startswith(f"out/{name}/") and key.endswith("astronaut")]
+    entries = [key for key in files.files if key.startswith(f"out/{name}/")]
     assert entries
     for key in entries:
         _, _, difficulty, photo = key.split("/")
@@ -56,8 +59,8 @@ def test_published_frames(shared: Path, scale: str, name: str) -> None:
         listed = f"frames/{key.removeprefix('out/')}"
         at = files[listed] if listed in files.files else range(len(made))
         off = np.abs(made[list(at)].astype(int) - files[key])
-        assert (off > 1).mean() <= 1e-3, key
-        assert (off > 0).mean() <= 0.05, key
+        assert (off > 1).mean() <= 1e-4, key
+        assert (off > 0).mean() <= (0.07 if name == "brightness" else 0.01), key
 
 
 FRAMES = {
