@@ -25,6 +25,7 @@ from beaufort.ops.circular_motion_blur import CircularMotionBlurOps
 from beaufort.ops.color import ColorOps
 from beaufort.ops.defocus_blur import DefocusBlurOps
 from beaufort.ops.fog import FogOps
+from beaufort.ops.frames import FramesOps
 from beaufort.ops.frost import FrostOps
 from beaufort.ops.gaussian_blur import GaussianBlurOps
 from beaufort.ops.glass_blur import GlassBlurOps
@@ -50,6 +51,7 @@ class Ops(
     ColorOps,
     DefocusBlurOps,
     FogOps,
+    FramesOps,
     FrostOps,
     GaussianBlurOps,
     GlassBlurOps,

@@ -36,20 +36,8 @@ class View:
         return images[:, top : top + self.side, left : left + self.side]
 
     def affine(self, matrix: NDArray[np.float64], about: tuple[float, float]) -> Images:
-        """The crop of the picture under a map (x, y) ← matrix · (x, y) about a point; black outside, cut off.
-
-        A sample whose position is outside is black; the edge is not blended.
-        """
-        height, width = self.whole.shape[1:3]
-        rows, columns = self._grid()
-        x, y = columns + 0.5 - about[0], rows + 0.5 - about[1]
-        u = float(matrix[0, 0]) * x + float(matrix[0, 1]) * y + about[0]
-        v = float(matrix[1, 0]) * x + float(matrix[1, 1]) * y + about[1]
-        inside = (u >= 0) & (u < width) & (v >= 0) & (v < height)
-        sampled = self._sample(
-            self.ops.clip(v - 0.5, 0, height - 1), self.ops.clip(u - 0.5, 0, width - 1), black=False
-        )
-        return self.ops.to_bytes(sampled * inside[..., None])
+        """The crop under a map (x, y) ← matrix · (x, y) about a point; black outside, cut off."""
+        return self.ops.affine_frame(self.whole, matrix, about, self.side)
 
     def perspective(self, inverse: NDArray[np.float64]) -> Images:
         """The crop of the picture under a perspective map, given from the frame to the picture; rounded.
@@ -61,7 +49,7 @@ class View:
         depth = a[2][0] * columns + a[2][1] * rows + a[2][2]
         x, y = ((a[k][0] * columns + a[k][1] * rows + a[k][2]) / depth for k in (0, 1))
         x, y = self.ops.rint(x * 32) / 32, self.ops.rint(y * 32) / 32
-        return self.ops.to_bytes(self.ops.floor(self._sample(y, x, black=True) + 0.5))
+        return self.ops.to_bytes(self.ops.floor(self._sample(y, x) + 0.5))
 
     def _grid(self) -> tuple[Any, Any]:
         """The rows and columns of the whole picture that the crop shows."""
@@ -69,22 +57,19 @@ class View:
         top, left = (round((length - self.side) / 2) for length in self.whole.shape[1:3])
         return rows[:, top : top + self.side], columns[:, :, left : left + self.side]
 
-    def _sample(self, rows: Any, columns: Any, *, black: bool) -> Any:
-        """Linear between pixels: across, then down. Neighbors outside are black, or those of the edge."""
+    def _sample(self, rows: Any, columns: Any) -> Any:
+        """Linear between pixels: across, then down. Neighbors outside are black."""
         top, left = self.ops.floor(rows), self.ops.floor(columns)
         down, across = (rows - top)[..., None], (columns - left)[..., None]
         lines = []
         for row in (top, top + 1):
-            first, second = (self._at(row, column, black) for column in (left, left + 1))
+            first, second = (self._at(row, column) for column in (left, left + 1))
             lines.append(first + (second - first) * across)
         return lines[0] + (lines[1] - lines[0]) * down
 
-    def _at(self, rows: Any, columns: Any, black: bool) -> Any:
+    def _at(self, rows: Any, columns: Any) -> Any:
         height, width = self.whole.shape[1:3]
         r = self.ops.whole(self.ops.clip(rows, 0, height - 1))[0]
         c = self.ops.whole(self.ops.clip(columns, 0, width - 1))[0]
-        values = self.ops.real(self.whole[:, r, c])
-        if not black:
-            return values
         inside = (rows >= 0) & (rows < height) & (columns >= 0) & (columns < width)
-        return values * inside[..., None]
+        return self.ops.real(self.whole[:, r, c]) * inside[..., None]
