@@ -94,8 +94,9 @@ def p_values(draws: np.ndarray, reference: dict[str, np.ndarray], step: int) -> 
     ours_texture, their_texture = texture(first), reference["draw_tv"].reshape(-1, 2)
     found = {f"brightness {c}": ks_p_value(means[:, c], their_means[:, c]) for c in range(means.shape[1])}
     found |= {f"texture {c}": ks_p_value(ours_texture[:, c], their_texture[:, c]) for c in range(2)}
-    theirs = (reference[what].reshape(draws.shape[1:])[::step, ::step] for what in ("mean", "std"))
-    found["pixel mean"], found["pixel spread"] = field_p_values(draws[:, ::step, ::step], *theirs, len(first))
+    mean, std = (reference[what].reshape(draws.shape[1:])[::step, ::step] for what in ("mean", "std"))
+    fields = field_p_values(draws[:, ::step, ::step], mean, std, len(first))
+    found["pixel mean"], found["pixel spread"] = fields
     return found
 
 

@@ -27,7 +27,9 @@ def stored(path: Path) -> Any:
 
 def source(files: Any, name: str) -> np.ndarray:
     key = f"source/{name}"
-    return files[key] if key in files.files else files["inputs"][files["input_names"].tolist().index(name)]
+    if key in files.files:
+        return np.asarray(files[key])
+    return np.asarray(files["inputs"][files["input_names"].tolist().index(name)])
 
 
 def film(name: str, images: np.ndarray, **options: Any) -> np.ndarray:
