@@ -22,7 +22,7 @@ from docs_hooks import make_page
 from notebooks import cells_of
 
 from beaufort.cli import app
-from beaufort.corruptions import corruptions
+from beaufort.corruptions import SCALES, corruptions
 from beaufort.datasets import open_dataset, readers
 from beaufort.errors import AssetError
 from beaufort.shifts import shifts
@@ -107,9 +107,13 @@ def test_links_lead_somewhere(page: Path) -> None:
 def test_every_corruption_is_in_the_table() -> None:
     text = (ROOT / "docs/corruptions.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `(\w+)` \| (\w+) \| (yes|no) \| (\w+) \|", text, re.MULTILINE)
-    scales = {5: "all", 1: "mnist"}
+    scales = {
+        frozenset(SCALES): "all",
+        frozenset(["imagenet", "cifar"]): "both",
+        **{frozenset([scale]): scale for scale in SCALES},
+    }
     assert {row[0]: row[1:] for row in rows} == {
-        one.name: (one.group, "yes" if one.random else "no", scales[len(one.recipes)])
+        one.name: (one.group, "yes" if one.random else "no", scales[frozenset(one.recipes)])
         for one in corruptions.values()
     }
 

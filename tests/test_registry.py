@@ -8,7 +8,7 @@ import pytest
 
 from beaufort.corruptions import corruptions
 from beaufort.errors import OptionError, UnknownNameError
-from beaufort.registry import Registry
+from beaufort.registry import Registry, listed
 
 
 def test_taken_once() -> None:
@@ -29,7 +29,7 @@ def test_near_names() -> None:
 
 
 def test_mapping() -> None:
-    assert len(corruptions) == 31
+    assert len(corruptions) == 46
     assert "fog" in corruptions
     assert "dog" not in corruptions
     assert corruptions.get("dog") is None
@@ -37,3 +37,8 @@ def test_mapping() -> None:
 
 def test_corruptions_pickle_by_name() -> None:
     assert pickle.loads(pickle.dumps(corruptions["fog"])) is corruptions["fog"]
+
+
+def test_a_long_list_is_cut_off() -> None:
+    assert listed(map(str, range(3))) == "0, 1, 2"
+    assert listed(map(str, range(33))).endswith(", 28, 29 and 3 others")

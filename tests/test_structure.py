@@ -32,7 +32,7 @@ LAYERS = (
     ("models",),
     ("datasets",),
     ("ops",),
-    ("corruptions",),
+    ("corruptions", "perturbations"),
     ("shifts",),
     ("attacks",),
     ("conditions",),

@@ -32,6 +32,8 @@ GATE = GOLDEN / "gate.csv"
 
 FILES = {"imagenet": "imagenet_c_224", "tiny": "tiny_imagenet_c_64", "cifar": "cifar_c_32"}
 """The files of photos by the scale whose constants made them."""
+BAR_FILES = {"imagenet": "imagenet_c_bar_224", "cifar": "cifar_c_bar_32"}
+"""The same of C-bar."""
 DIGITS = "mnist_c"
 
 Bytes = NDArray[np.uint8]
@@ -130,7 +132,7 @@ def from_folder(folder: Path) -> Iterator[Entry]:
 
     Where libraries of today make another output than those of the time, it is the one of today.
     """
-    for scale, name in FILES.items():
+    for scale, name in (*FILES.items(), *BAR_FILES.items()):
         yield from _photos(folder / name, scale)
     with np.load(folder / f"{DIGITS}.npz") as stored:
         seeds = dict(zip(stored["seed_keys"].tolist(), stored["seed_values"].tolist(), strict=True))
@@ -143,12 +145,12 @@ def from_folder(folder: Path) -> Iterator[Entry]:
 
 
 def _photos(path: Path, scale: str) -> Iterator[Entry]:
-    manifest = json.loads(path.with_suffix(".json").read_text())
     with np.load(path.with_suffix(".npz")) as stored:
+        seeds = dict(zip(stored["seed_keys"].tolist(), stored["seed_values"].tolist(), strict=True))
         pictures = dict(zip(stored["input_names"].tolist(), stored["inputs"], strict=True))
         for key in [key for key in stored.files if key.startswith("out/")]:
             _, name, severity, picture = key.split("/")
-            seed = manifest["seeds"][f"{name}/{severity}/{picture}"]
+            seed = seeds[f"{name}/{severity}/{picture}"]
             wanted = _today(stored, key)[None]
             yield Entry(scale, name, int(severity), picture, pictures[picture][None], wanted, (seed,))
 

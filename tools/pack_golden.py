@@ -16,6 +16,8 @@ from pathlib import Path
 
 from golden_data import GATE, PACK, Entry, Row, from_folder, from_pack, measure, write_gate, write_pack
 
+from beaufort.corruptions import corruptions
+
 HALF = 112
 """Rows that are kept at 224 pixels of all photos but the first, which has every severity and is whole."""
 
@@ -34,8 +36,11 @@ ABOUT = {
 
 
 def kept(entry: Entry) -> Entry | None:
-    """What of an output goes into the pack; None for pictures whose license is not known to allow it."""
-    if entry.picture not in ABOUT["origins"]:
+    """What of an output goes into the pack; None for pictures whose license is not known to allow it.
+
+    Outputs of C-bar are left out, too: they would not fit. They are compared where the folder is.
+    """
+    if entry.picture not in ABOUT["origins"] or corruptions[entry.corruption].group == "unseen":
         return None
     if entry.picture == "digits":
         return replace(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from typing import Generic, TypeVar
 
@@ -49,9 +49,20 @@ class Registry(Mapping[str, T], Generic[T]):
         return len(self._things)
 
 
+_LISTED = 30
+"""Names that a message lists at most."""
+
+
+def listed(names: Iterable[str]) -> str:
+    """Names for a message, and how many others there are if they are many."""
+    every = list(names)
+    others = f" and {len(every) - _LISTED} others" if len(every) > _LISTED else ""
+    return f"{', '.join(every[:_LISTED])}{others}"
+
+
 def unknown(kind: str, name: object, known: Mapping[str, object]) -> str:
     """The message for a name that is not registered, with near names if there are any."""
     near = get_close_matches(str(name), known, n=3, cutoff=0.6)
     if near:
         return f"unknown {kind} {name!r}; did you mean {' or '.join(map(repr, near))}?"
-    return f"unknown {kind} {name!r}; known are {', '.join(known)}"
+    return f"unknown {kind} {name!r}; known are {listed(known)}"

@@ -104,11 +104,17 @@ class Random(Protocol):
     def host(self) -> HostRandom:
         """The same numbers as NumPy arrays, for a few numbers an image that Python works on."""
 
+    def reseeded(self) -> Random:
+        """The source of what follows, where a published program seeds another generator by a drawn number."""
+
     def normal(self, shape: tuple[int, ...], dtype: type = np.float32) -> Field:
         """Standard normal numbers."""
 
     def uniform(self, shape: tuple[int, ...], low: float, high: float, dtype: type = np.float32) -> Field:
         """Numbers spread evenly over [low, high)."""
+
+    def tensor_normal(self, shape: tuple[int, ...]) -> Field:
+        """As `normal`, where a published program draws with torch; `(h, w, c)`."""
 
     def uniform_later(self, size: int) -> Field | Undrawn:
         """As `uniform((size,), -1, 1)`, or where to find the numbers if they are very many."""
@@ -131,6 +137,9 @@ class Random(Protocol):
 
 class HostRandom(Random, Protocol):
     """A `Random` whose numbers are NumPy arrays."""
+
+    def reseeded(self) -> HostRandom:
+        """The source of what follows, where a published program seeds another generator by a drawn number."""
 
     def normal(self, shape: tuple[int, ...], dtype: type = np.float32) -> Array:
         """Standard normal numbers."""
@@ -175,11 +184,17 @@ class Keyed:
     def _on_host(self) -> Keyed:
         return self if self._host is None else self._host(self._fields)
 
+    def reseeded(self) -> Keyed:
+        return self
+
     def normal(self, shape: tuple[int, ...], dtype: type = np.float32) -> Field:
         return self._ops.philox_normal(self._key, self._ids, next(self._fields), shape, dtype)
 
     def uniform(self, shape: tuple[int, ...], low: float, high: float, dtype: type = np.float32) -> Field:
         return self._ops.philox_uniform(self._key, self._ids, next(self._fields), shape, low, high, dtype)
+
+    def tensor_normal(self, shape: tuple[int, ...]) -> Field:
+        return self.normal(shape)
 
     def uniform_later(self, size: int) -> Field | Undrawn:
         if size < (_MANY if self._host is None else _MANY_ELSEWHERE):
@@ -217,11 +232,23 @@ class ReferenceStream:
     def host(self) -> ReferenceStream:
         return self
 
+    def reseeded(self) -> ReferenceStream:
+        return ReferenceStream(int(self._state.randint(0, 1 << 32, dtype=np.uint32)))
+
     def normal(self, shape: tuple[int, ...], dtype: type = np.float32) -> Array:
         return self._state.standard_normal((1, *shape)).astype(dtype)
 
     def uniform(self, shape: tuple[int, ...], low: float, high: float, dtype: type = np.float32) -> Array:
         return self._state.uniform(low, high, (1, *shape)).astype(dtype)
+
+    def tensor_normal(self, shape: tuple[int, ...]) -> Array:
+        """What torch draws with this seed: the same generator, Box and Muller's way, color by color."""
+        height, width, channels = shape
+        words = self._state.randint(0, 1 << 32, height * width * channels, dtype=np.uint32)
+        u = ((words & 0xFFFFFF) / np.float32(1 << 24)).astype(np.float32).reshape(-1, 2, 8)
+        radius, angle = np.sqrt(-2 * np.log(1 - u[:, 0])), np.float32(2 * np.pi) * u[:, 1]
+        pair = np.stack([radius * np.cos(angle), radius * np.sin(angle)], axis=1)
+        return np.ascontiguousarray(pair.reshape(1, channels, height, width).transpose(0, 2, 3, 1))
 
     def uniform_later(self, size: int) -> Field:
         return self.uniform((size,), -1, 1)

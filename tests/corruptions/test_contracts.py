@@ -47,7 +47,7 @@ def test_damage_grows_step_by_step(corruption: Corruption) -> None:
 
 
 @pytest.mark.slow
-@every_corruption
+@pytest.mark.parametrize("name", [name for name in corruptions if corruptions[name].group != "unseen"])
 def test_huge(corruption: Corruption) -> None:
     image = np.tile(picture(500, 500), (8, 12, 1))
     out = corruption(image, 3, scale="imagenet" if "imagenet" in corruption.recipes else "auto")

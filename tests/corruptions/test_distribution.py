@@ -22,7 +22,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from beaufort.corruptions import corruptions
+from beaufort.corruptions import corruptions, get_corruption_names
 
 ALPHA = 1e-6
 RESAMPLES = 100
@@ -70,15 +70,15 @@ def distances(mean: np.ndarray, std: np.ndarray, other: np.ndarray, other_std: n
     return np.array([((mean - other) ** 2 / unit).mean(), ((std - other_std) ** 2 / unit).mean()])
 
 
-def field_p_values(draws: np.ndarray, mean: np.ndarray, std: np.ndarray) -> tuple[float, float]:
-    """How surprising the reference's per-pixel mean and spread are beside those of 256 of our draws."""
+def field_p_values(draws: np.ndarray, mean: np.ndarray, std: np.ndarray, count: int) -> tuple[float, float]:
+    """How surprising the reference's per-pixel mean and spread are beside those of as many of our draws."""
     flat = draws.reshape(len(draws), -1).astype(np.float32)
     theirs = mean.reshape(-1).astype(np.float32), std.reshape(-1).astype(np.float32)
-    observed = distances(flat[:256].mean(axis=0), flat[:256].std(axis=0), *theirs)
+    observed = distances(flat[:count].mean(axis=0), flat[:count].std(axis=0), *theirs)
     rng = np.random.default_rng(0)
     resampled = []
     for _ in range(RESAMPLES):
-        one, other = (flat[rng.integers(0, len(flat), 256)] for _ in range(2))
+        one, other = (flat[rng.integers(0, len(flat), count)] for _ in range(2))
         resampled.append(distances(one.mean(axis=0), one.std(axis=0), other.mean(axis=0), other.std(axis=0)))
     rounding = 0.07**2  # of the reference's float16
     center, variance = np.mean(resampled, axis=0) + rounding, np.var(resampled, axis=0) + rounding**2
@@ -88,14 +88,15 @@ def field_p_values(draws: np.ndarray, mean: np.ndarray, std: np.ndarray) -> tupl
 
 def p_values(draws: np.ndarray, reference: dict[str, np.ndarray], step: int) -> dict[str, float]:
     """All comparisons of our draws with the reference's statistics."""
-    first = draws[:256]
-    means = first.reshape(256, -1, first.shape[-1]).mean(axis=1)
-    their_means = reference["draw_mean"].reshape(256, -1)
-    ours_texture, their_texture = texture(first), reference["draw_tv"].reshape(256, 2)
+    their_means = reference["draw_mean"].reshape(-1, draws.shape[-1])
+    first = draws[: len(their_means)]
+    means = first.reshape(len(first), -1, first.shape[-1]).mean(axis=1)
+    ours_texture, their_texture = texture(first), reference["draw_tv"].reshape(-1, 2)
     found = {f"brightness {c}": ks_p_value(means[:, c], their_means[:, c]) for c in range(means.shape[1])}
     found |= {f"texture {c}": ks_p_value(ours_texture[:, c], their_texture[:, c]) for c in range(2)}
-    theirs = (reference[what].reshape(draws.shape[1:])[::step, ::step] for what in ("mean", "std"))
-    found["pixel mean"], found["pixel spread"] = field_p_values(draws[:, ::step, ::step], *theirs)
+    mean, std = (reference[what].reshape(draws.shape[1:])[::step, ::step] for what in ("mean", "std"))
+    fields = field_p_values(draws[:, ::step, ::step], mean, std, len(first))
+    found["pixel mean"], found["pixel spread"] = fields
     return found
 
 
@@ -136,6 +137,18 @@ def test_photos(shared: Path, name: str, file: str, scale: str, step: int) -> No
         draws = keyed_draws(name, int(severity), pictures[picture], scale, DRAWS)
         found = p_values(draws, entry(shared, file, key.removeprefix("stat/")), step)
         assert min(found.values()) > ALPHA, (key, found)
+
+
+BAR_RANDOM = [name for name in get_corruption_names("cifar10-c-bar") if corruptions[name].random]
+
+
+@pytest.mark.parametrize("name", BAR_RANDOM)
+def test_c_bar(shared: Path, name: str) -> None:
+    """Of these there are 64 draws at severity 3."""
+    image = _stored(shared / "golden" / "cifar_c_bar_32.npz")["inputs"][0]
+    draws = keyed_draws(name, 3, image, "cifar", 256)
+    found = p_values(draws, entry(shared, "cifar_c_bar_32", f"{name}/3/astronaut"), 2)
+    assert min(found.values()) > ALPHA, found
 
 
 @pytest.mark.parametrize("name", MNIST_RANDOM)

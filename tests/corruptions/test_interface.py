@@ -26,13 +26,17 @@ def test_subsets() -> None:
         "mnist-c": 15,
         "mnist-c-extra": 16,
         "mnist-c-all": 31,
+        "imagenet-c-bar": 10,
+        "cifar10-c-bar": 10,
     }
     for subset, size in sizes.items():
         names = get_corruption_names(subset)
         assert len(names) == len(set(names)) == size
         assert set(names) <= set(corruptions)
     assert get_corruption_names() == get_corruption_names("common")
-    assert set(get_corruption_names("mnist-c-all")) == set(corruptions)
+    unseen = {name for name, one in corruptions.items() if one.group == "unseen"}
+    assert {*get_corruption_names("imagenet-c-bar"), *get_corruption_names("cifar10-c-bar")} == unseen
+    assert set(get_corruption_names("mnist-c-all")) == set(corruptions) - unseen
     with pytest.raises(UnknownNameError, match="did you mean 'weather'"):
         get_corruption_names("wether")
 

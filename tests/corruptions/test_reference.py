@@ -56,6 +56,8 @@ def check(entries: list[Entry], data: str) -> None:
 
 CASES = [(scale, name) for scale in PHOTOS for name in get_corruption_names("all")]
 CASES += [("mnist", name) for name in get_corruption_names("mnist-c-all")]
+BAR = [("imagenet", name) for name in get_corruption_names("imagenet-c-bar")]
+BAR += [("cifar", name) for name in get_corruption_names("cifar10-c-bar")]
 
 
 @pytest.mark.parametrize(("scale", "name"), CASES)
@@ -71,6 +73,14 @@ def test_all_outputs(shared: Path, scale: str, name: str) -> None:
     entries = full(shared / "golden")[scale, name]
     assert len(entries) == {"imagenet": 8, "cifar": 20, "tiny": 10, "mnist": 1}[scale]
     check(entries, "full")
+
+
+@pytest.mark.parametrize(("scale", "name"), BAR)
+def test_outputs_of_c_bar(shared: Path, scale: str, name: str) -> None:
+    entries = full(shared / "golden")[scale, name]
+    assert len(entries) == {"imagenet": 3, "cifar": 20}[scale]
+    check(entries, "full")
+    assert max(measure(entry).differ / entry.wanted.size for entry in entries) < 0.01
 
 
 def test_the_pack_is_what_the_folder_has(shared: Path) -> None:

@@ -117,7 +117,7 @@ def test_photos(name: str, device: str, photos: np.ndarray) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_batch_does_not_matter(name: str, device: str) -> None:
-    scale = "imagenet" if "imagenet" in corruptions[name].recipes else "mnist"
+    scale = corruptions[name].relative_to
     images = to_tensor(np.stack([picture(40, 48, variant=i) for i in range(5)]), device)
     for identity in (IDS, None):
         together = corruptions[name](images, 3, ids=identity, scale=scale, backend="torch")
@@ -273,7 +273,7 @@ from beaufort.corruptions import corruptions
 from beaufort.testing._contracts import digit, picture
 torch.set_num_threads(1)
 for name in sys.argv[1:]:
-    scale = "imagenet" if "imagenet" in corruptions[name].recipes else "mnist"
+    scale = corruptions[name].relative_to
     image = digit() if scale == "mnist" else picture(20, 24)
     wanted = corruptions[name](image, 4, ids=["a"], scale=scale)
     tensor = torch.from_numpy(image).movedim(-1, 0)

@@ -169,6 +169,11 @@ class Corruption:
         """Whether it works on torch tensors where they are, at every scale; else the CPU backend does it."""
         return all(recipe.tensors for recipe in self.recipes.values())
 
+    @property
+    def relative_to(self) -> str:
+        """The published scale whose constants grow with the image at scale `relative`."""
+        return next((scale for scale in ("imagenet", "cifar") if scale in self.recipes), "mnist")
+
     def at(
         self,
         *scales: str,
@@ -296,7 +301,7 @@ class Corruption:
         return Choice(scale, recipe, recipe.level(recipe.published if severity is None else severity))
 
     def _choose_relative(self, severity: int | None, side: int) -> Choice:
-        chosen = self._choose_published(severity, "imagenet" if "imagenet" in self.recipes else "mnist")
+        chosen = self._choose_published(severity, self.relative_to)
         base = SCALES[chosen.scale]
         if side == base:
             return chosen

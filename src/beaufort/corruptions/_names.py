@@ -68,6 +68,31 @@ _MNIST = (
     "canny_edges",
 )
 
+_IMAGENET_C_BAR = (
+    "blue_noise_sample",
+    "plasma_noise",
+    "checkerboard_cutout",
+    "cocentric_sine_waves",
+    "single_frequency_greyscale",
+    "brownish_noise",
+    "perlin_noise",
+    "sparkles",
+    "inverse_sparkles",
+    "caustic_refraction",
+)
+_CIFAR10_C_BAR = (
+    "blue_noise_sample",
+    "brownish_noise",
+    "checkerboard_cutout",
+    "circular_motion_blur",
+    "inverse_sparkles",
+    "lines",
+    "pinch_and_twirl",
+    "ripple",
+    "sparkles",
+    "transverse_chromatic_abberation",
+)
+
 SUBSETS: dict[str, tuple[str, ...]] = {
     "common": _COMMON,
     "validation": _VALIDATION,
@@ -79,6 +104,8 @@ SUBSETS: dict[str, tuple[str, ...]] = {
     "mnist-c": _MNIST,
     "mnist-c-extra": tuple(name for name in _MNIST_ALL if name not in _MNIST),
     "mnist-c-all": _MNIST_ALL,
+    "imagenet-c-bar": _IMAGENET_C_BAR,
+    "cifar10-c-bar": _CIFAR10_C_BAR,
 }
 
 

@@ -51,7 +51,7 @@ def make_gallery(
         progress: called after each corruption.
     """
     names = corruption_names([subset])
-    digits = any("imagenet" not in corruptions[name].recipes for name in names)
+    digits = any(corruptions[name].relative_to == "mnist" for name in names)
     scale = "mnist" if digits else "imagenet"
     clean = _clean(image, digits)
     rows, failures = [], []
@@ -92,7 +92,8 @@ def _clean(image: Path | str | None, digits: bool) -> Image.Image:
 
 
 def _row(corruption: Corruption, clean: Image.Image, scale: str, seed: int) -> ExhibitRow:
-    recipe = corruption.recipes[scale]
+    recipe = corruption.recipes[scale if scale in corruption.recipes else corruption.relative_to]
+    scale = scale if scale in corruption.recipes else "relative"
     severities: Sequence[int] = SEVERITIES if len(recipe.levels) > 1 else (recipe.published,)
     return ExhibitRow(
         corruption.name,
@@ -100,7 +101,7 @@ def _row(corruption: Corruption, clean: Image.Image, scale: str, seed: int) -> E
         recipe.render.__doc__ or "",
         corruption.random,
         {s: corruption(clean, s, ids=["gallery"], seed=seed, scale=scale) for s in severities},
-        {s: _constants(corruption.params(s, scale)) for s in severities},
+        {s: _constants(corruption.params(s, scale, min(clean.size))) for s in severities},
         recipe.published if scale == "mnist" else None,
     )
 

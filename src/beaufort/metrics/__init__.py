@@ -35,6 +35,13 @@ from beaufort.metrics.corruption import (
 )
 from beaufort.metrics.probability import brier_score, entropy, negative_log_likelihood
 from beaufort.metrics.published import TABLE_NAMES, PublishedTable, published_table
+from beaufort.metrics.stability import (
+    flip_probability,
+    flips,
+    mean_flip_rate,
+    top5_distance,
+    top5_distances,
+)
 
 __all__ = [
     "BASELINE_NAMES",
@@ -57,10 +64,13 @@ __all__ = [
     "entropy",
     "error",
     "expected_calibration_error",
+    "flip_probability",
+    "flips",
     "get_baseline",
     "mean_accuracy",
     "mean_corruption_error",
     "mean_error",
+    "mean_flip_rate",
     "metric",
     "metrics",
     "negative_log_likelihood",
@@ -68,5 +78,7 @@ __all__ = [
     "published_table",
     "relative_corruption_error",
     "relative_mean_corruption_error",
+    "top5_distance",
+    "top5_distances",
     "worst_classes",
 ]

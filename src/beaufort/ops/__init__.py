@@ -21,14 +21,17 @@ import numpy as np
 
 from beaufort.arrays import Images
 from beaufort.ops.canny_edges import CannyEdgesOps
+from beaufort.ops.circular_motion_blur import CircularMotionBlurOps
 from beaufort.ops.color import ColorOps
 from beaufort.ops.defocus_blur import DefocusBlurOps
 from beaufort.ops.fog import FogOps
+from beaufort.ops.frames import FramesOps
 from beaufort.ops.frost import FrostOps
 from beaufort.ops.gaussian_blur import GaussianBlurOps
 from beaufort.ops.glass_blur import GlassBlurOps
 from beaufort.ops.jpeg_compression import JpegCompressionOps
 from beaufort.ops.lines import LinesOps
+from beaufort.ops.maths import MathsOps
 from beaufort.ops.motion_blur import MotionBlurOps
 from beaufort.ops.noise import NoiseOps
 from beaufort.ops.philox import PhiloxOps
@@ -44,14 +47,17 @@ __all__ = ["Ends", "Ops", "cpu_ops", "homes", "ops_of", "torch_ops"]
 
 class Ops(
     CannyEdgesOps,
+    CircularMotionBlurOps,
     ColorOps,
     DefocusBlurOps,
     FogOps,
+    FramesOps,
     FrostOps,
     GaussianBlurOps,
     GlassBlurOps,
     JpegCompressionOps,
     LinesOps,
+    MathsOps,
     MotionBlurOps,
     NoiseOps,
     PhiloxOps,

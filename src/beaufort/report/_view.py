@@ -9,7 +9,7 @@ from beaufort.report._text import counted, shown, units, words
 from beaufort.report.curves import baseline_errors
 from beaufort.report.differences import MOST_COMPARED
 from beaufort.report.headline import Headline
-from beaufort.report.optional_tables import group_table, seeds_table
+from beaufort.report.optional_tables import optional_tables
 from beaufort.report.tables import Table, error_of
 from beaufort.results import ModelScores, Scores
 from beaufort.stats import Estimate
@@ -31,8 +31,8 @@ def navigation(scores: Scores) -> dict[str, str]:
     if scores.suite.severities != "published":
         titles["curves"] = "Curves"
     titles |= {"bars": "CE" if _against(scores) else "Errors", "calibration": "Calibration"}
-    if any(model.groups for model in scores.models) or scores.seeds:
-        titles["parts"] = _parts_title(scores)
+    if parts := " and ".join(optional_tables(scores)):
+        titles["parts"] = parts[0].upper() + parts[1:]
     return titles | {
         "examples": "Examples",
         "mistakes": "Mistakes",
@@ -46,16 +46,9 @@ def _against(scores: Scores) -> str:
     return scores.baseline.short_name if scores.baseline is not None and scores.models[0].ce else ""
 
 
-def _parts_title(scores: Scores) -> str:
-    grouped = any(model.groups is not None for model in scores.models)
-    if grouped and scores.seeds:
-        return "Groups and trainings"
-    return "Groups" if grouped else "Trainings"
-
-
 def part_tables(scores: Scores) -> list[Table]:
-    """Tables of groups and trainings; none if nobody asked for them."""
-    return [table for table in (group_table(scores), seeds_table(scores)) if table is not None]
+    """Tables that only some reports have."""
+    return list(optional_tables(scores).values())
 
 
 def gauge(scores: Scores, first: Headline) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from beaufort.report._text import counted
 from beaufort.report.headline import headline
-from beaufort.report.optional_tables import group_table, seeds_table
+from beaufort.report.optional_tables import optional_tables
 from beaufort.report.tables import Table, baseline_words, corruption_table, headline_table
 from beaufort.results import Scores
 from beaufort.stats import Estimate
@@ -46,11 +46,10 @@ def _left_out(scores: Scores) -> list[str]:
 
 
 def _parts(scores: Scores) -> Iterator[str]:
-    """Tables of groups and trainings, if there are any."""
-    for table in (group_table(scores), seeds_table(scores)):
-        if table is not None:
-            yield escape_markdown(table.caption)
-            yield markdown_table(table)
+    """Tables that only some reports have."""
+    for table in optional_tables(scores).values():
+        yield escape_markdown(table.caption)
+        yield markdown_table(table)
 
 
 def markdown_table(table: Table) -> str:

@@ -1,15 +1,47 @@
-"""Tables that only some reports have: accuracy in groups of images, and the spread over trainings."""
+"""Tables that only some reports have: C beside C-bar, groups of images, the spread over trainings."""
 
 from __future__ import annotations
 
+from beaufort.corruptions import SUBSETS, corruptions
 from beaufort.metrics import metrics
 from beaufort.report._text import counted
-from beaufort.report.tables import WIDE, Table, TableCell
+from beaufort.report.tables import WIDE, Table, TableCell, mean_form
 from beaufort.results import GroupScores, Scores, Seeds
 
-__all__ = ["group_table", "seeds_table"]
+__all__ = ["optional_tables"]
 
 _WORST = "worst group"
+
+
+def optional_tables(scores: Scores) -> dict[str, Table]:
+    """Those that there are, by what they are about."""
+    tables = {
+        "C-bar": unseen_table(scores),
+        "groups": group_table(scores),
+        "trainings": seeds_table(scores),
+    }
+    return {title: table for title, table in tables.items() if table is not None}
+
+
+def unseen_table(scores: Scores) -> Table | None:
+    """The error on corruptions that nobody tuned for beside that on the common ones, if a suite has both."""
+    names = scores.suite.corruptions
+    unseen = [name for name in names if corruptions[name].group == "unseen"]
+    common = [name for name in names if name in SUBSETS["common"]]
+    if not unseen or not common:
+        return None
+    rows: list[tuple[TableCell, ...]] = []
+    for model in scores.models:
+        forms = scores.errors[model.model]
+        first, second = (mean_form([forms[name] for name in part]) for part in (common, unseen))
+        rows.append((model.model, *(one.estimate(scores.level) for one in (first, second, second - first))))
+    caption = (
+        f"Error in percent, the mean over {counted(len(common), 'corruption')} and, beside it, over "
+        f"{counted(len(unseen), 'corruption')} of C-bar. An augmentation that looks like a corruption lowers "
+        "the error under it; C-bar was chosen to be unlike ImageNet-C."
+    )
+    header = ("Model", f"Common ({len(common)})", f"C-bar ({len(unseen)})", "C-bar minus common")
+    return Table(caption, header, tuple(rows), ("", "lower", "lower", ""))
 
 
 def group_table(scores: Scores) -> Table | None:

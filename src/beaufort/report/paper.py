@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
-from operator import add
 from statistics import fmean
 
 from beaufort.corruptions import corruptions
 from beaufort.errors import OptionError
 from beaufort.report._text import counted, units, words
 from beaufort.report.published import published_errors, published_source
-from beaufort.report.tables import error_of
-from beaufort.results import Linear, ModelScores, Scores
+from beaufort.report.tables import error_of, mean_form
+from beaufort.results import ModelScores, Scores
 from beaufort.stats import Estimate
 
 __all__ = ["COLUMNS", "MEASURES", "PaperCell", "PaperTable", "paper_table"]
@@ -107,14 +105,9 @@ def _row(
 ) -> list[Estimate]:
     forms = (scores.ratios if measure == "ce" else scores.errors)[model.model]
     columns = [*parts.values(), scores.suite.corruptions]
-    means = [_mean([forms[name] for name in part]).estimate(scores.level) for part in columns]
+    means = [mean_form([forms[name] for name in part]).estimate(scores.level) for part in columns]
     clean = [] if model.clean is None else [error_of(model.clean)]
     return [error_of(cell) for cell in (*clean, *means)] if measure == "accuracy" else [*clean, *means]
-
-
-def _mean(forms: Sequence[Linear]) -> Linear:
-    """The mean of numbers, which has an interval of its own: it varies less than each of them."""
-    return forms[0] if len(forms) == 1 else reduce(add, forms) * (1 / len(forms))
 
 
 def _marked(

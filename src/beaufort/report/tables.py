@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import add
 
 from beaufort.metrics import metrics
 from beaufort.report._text import counted, units, words
-from beaufort.results import Scores
+from beaufort.results import Linear, Scores
 from beaufort.stats import Estimate
 
-__all__ = ["WIDE", "Table", "TableCell", "baseline_words", "corruption_table", "error_of", "headline_table"]
+__all__ = [
+    "WIDE",
+    "Table",
+    "TableCell",
+    "baseline_words",
+    "corruption_table",
+    "error_of",
+    "headline_table",
+    "mean_form",
+]
 
 WIDE = 6
 """Models up to which the table of corruptions has one column each; beyond, models are its rows."""
@@ -28,6 +40,11 @@ class Table:
     rows: tuple[tuple[TableCell, ...], ...]
     marks: tuple[str, ...] = ()
     """For each column which way is good: `lower`, `higher`, or nothing."""
+
+
+def mean_form(forms: Sequence[Linear]) -> Linear:
+    """The mean of numbers, which has an interval of its own: it varies less than each of them."""
+    return forms[0] if len(forms) == 1 else reduce(add, forms) * (1 / len(forms))
 
 
 def headline_table(scores: Scores) -> Table:

@@ -14,7 +14,7 @@ from beaufort.conditions import DATASET_NAME, Condition
 from beaufort.corruptions import SCALE_NAMES, SCALES, SEVERITIES, SUBSETS, corruptions, members_of
 from beaufort.errors import BeaufortError, OptionError
 from beaufort.labels import CONVENTIONS, IDENTITY, class_lists, label_maps
-from beaufort.registry import unknown
+from beaufort.registry import listed, unknown
 from beaufort.suites._step import Step
 
 __all__ = [
@@ -111,7 +111,7 @@ def key_of(where: Where) -> str:
 def _miss(kind: str, name: object, known: Iterable[str]) -> str:
     """The message for a wrong name, also if it is not a string or very long."""
     if not isinstance(name, str):
-        return f"unknown {kind} {_shown(name)}; known are {', '.join(known)}"
+        return f"unknown {kind} {_shown(name)}; known are {listed(known)}"
     return unknown(kind, name if len(name) <= _LONGEST else f"{name[:_LONGEST]}…", dict.fromkeys(known))
 
 

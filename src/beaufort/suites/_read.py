@@ -31,6 +31,10 @@ SUITE_NAMES = (
     "cifar100-c",
     "mnist-c",
     "mnist-c-extra",
+    "imagenet-c-bar",
+    "imagenet-c-and-bar",
+    "cifar10-c-bar",
+    "cifar10-c-and-bar",
     "testbed-pgd",
     "photos",
 )

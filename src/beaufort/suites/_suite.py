@@ -35,6 +35,10 @@ _LABEL_SPACES = {
     "cifar100-c": "cifar-100",
     "mnist-c": "mnist",
     "mnist-c-extra": "mnist",
+    "imagenet-c-bar": "imagenet-1k",
+    "imagenet-c-and-bar": "imagenet-1k",
+    "cifar10-c-bar": "cifar-10",
+    "cifar10-c-and-bar": "cifar-10",
 }
 """What published suites are about; not among their facts, which stay what they were."""
 
@@ -48,6 +52,10 @@ _DIGESTS = {
     "cifar100-c@1": "c425bf91e55344217966696b0c3025e918463c4869fb7db3544c283a76d8e6d9",
     "mnist-c@1": "a87ae482bc757a53eb646b98d8c5328bc98e1eb119c08145632edf9f78274fbb",
     "mnist-c-extra@1": "8aa4cbcf63592adb581b120dc725ba0afab04383df00a7d5b9303f7db2b9a6e0",
+    "imagenet-c-bar@1": "2bfb0bec63ac5bc4d883bee29765b0a4d05bf7f32a60a0c8151dc487c19703c7",
+    "imagenet-c-and-bar@1": "bd682dc173e7e03b97c8fbde0ed956a409148a1562aeff417ef79ed5a5735e68",
+    "cifar10-c-bar@1": "eb630f916aa2023b5fbfcd51ab188521da8689e9afc1917c2022de7238e0a60f",
+    "cifar10-c-and-bar@1": "92ae3ed18f5c445a47ff3bb8bcee2b25ae36227b235a47c39a597572e744dd3f",
     "testbed-pgd@1": "1825359a63ca054a851444c38ce72bfe20eb5696d179e6ca5fc64ae26e7ab1da",
     "photos@1": "a74127f11896e28f0a72f8f1e11bd4f293d8b6b4796a8071c2aa486c8a2646a1",
 }

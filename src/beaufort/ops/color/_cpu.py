@@ -75,7 +75,7 @@ def _brighten(images, ratio, black, out):
 
 def brighten(images: Bytes, amount: float) -> Bytes:
     """V ← clip(V + c) in HSV, which scales R, G and B by V'/V; black becomes grey."""
-    after = np.minimum(np.arange(256) / 255 + amount, 1) * 255
+    after = np.clip(np.arange(256) / 255 + amount, 0, 1) * 255
     if images.shape[-1] == 1:
         return look_up(images, after.astype(u8))
     out = np.empty_like(images)

@@ -34,7 +34,7 @@ def lower_contrast(images: Tensor, factor: float, *, nearest: bool = False) -> T
 
 def brighten(images: Tensor, amount: float) -> Tensor:
     """V ← clip(V + c) in HSV, which scales R, G and B by V'/V; black becomes grey."""
-    after = np.minimum(np.arange(256) / 255 + amount, 1) * 255
+    after = np.clip(np.arange(256) / 255 + amount, 0, 1) * 255
     if images.shape[-1] == 1:
         return look_up(images, after.astype(np.uint8))
     ratio = constant(brighter(after.tobytes()), images.device)

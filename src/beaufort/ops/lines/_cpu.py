@@ -1,4 +1,4 @@
-"""Soft strokes, with Numba."""
+"""Strokes, with Numba."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ import math
 import numpy as np
 
 from beaufort.arrays import Array, Bytes
-from beaufort.ops._numba import kernel, to_byte
+from beaufort.ops._numba import exact_kernel, kernel, to_byte
+from beaufort.ops.lines._antialiased import opacity
 
-__all__ = ["strokes"]
+__all__ = ["gray_lines", "strokes"]
 
 f32 = np.float32
 
@@ -52,4 +53,30 @@ def strokes(images: Bytes, segments: Array, counts: Array, *, unit: float = 1.0,
     """
     out = np.empty_like(images)
     _strokes(images, segments, counts, unit, dash, out)
+    return out
+
+
+@exact_kernel
+def _gray_lines(ends, out):
+    height, width, channels = out.shape[1:]
+    opaque = np.empty((height, width))
+    for i in range(out.shape[0]):
+        for line in range(ends.shape[1]):
+            r, c, last_r, last_c = ends[i, line]
+            opacity(r, c, last_r, last_c, opaque)
+            for y in range(height):
+                for x in range(width):
+                    o = opaque[y, x]
+                    if o >= 0:
+                        for k in range(channels):
+                            out[i, y, x, k] = np.uint8((1 - o) * out[i, y, x, k] + o * 128)
+
+
+def gray_lines(images: Bytes, ends: Array) -> Bytes:
+    """Draw antialiased lines between whole (row, column, row, column), `(n, lines, 4)`, in middle grey.
+
+    One after the other: values are cut off to 8 bit after each.
+    """
+    out = images.copy()
+    _gray_lines(ends, out)
     return out

@@ -1,4 +1,4 @@
-"""Soft strokes, in torch."""
+"""Strokes, in torch."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from beaufort.ops.device import beside, constant
+from beaufort.ops.lines._antialiased import opacity
 
-__all__ = ["strokes"]
+__all__ = ["gray_lines", "strokes"]
 
 
 def strokes(
@@ -55,3 +56,18 @@ def _open_columns(width: int, dash: float) -> NDArray[np.bool_]:
     if dash <= 0:
         return np.ones(width, np.bool_)
     return (np.arange(width) / dash).astype(np.int64) % 2 == 1
+
+
+def gray_lines(images: Tensor, ends: NDArray[Any]) -> Tensor:
+    """Draw antialiased lines between whole (row, column, row, column), `(n, lines, 4)`, in middle grey.
+
+    One after the other: values are cut off to 8 bit after each. The host finds the pixels of a line.
+    """
+    out = images.double()
+    opaque = np.empty(tuple(images.shape[:3]))
+    for lines in ends.swapaxes(0, 1):
+        for line, plane in zip(lines.tolist(), opaque, strict=True):
+            opacity(*line, plane)
+        o = beside(opaque.copy(), images)[..., None]
+        out = torch.where(o >= 0, ((1 - o) * out + o * 128).floor(), out)
+    return out.to(torch.uint8)

@@ -64,8 +64,10 @@ def motion(images: Bytes, radius: float, sigma: float, angles_deg: Array) -> Byt
     weights = np.exp(-(taps**2) / (2 * sigma**2))
     weights /= weights.sum()
     radians = np.deg2rad(np.asarray(angles_deg, np.float64))[:, None]
-    down = np.ceil(taps * np.sin(radians) - 0.5).astype(np.int64)
-    right = np.ceil(taps * np.cos(radians) - 0.5).astype(np.int64)
+    along, across = taps.size * np.cos(radians), taps.size * np.sin(radians)  # rounds as ImageMagick does
+    length = np.hypot(across, along)
+    down = np.ceil(taps * across / length - 0.5).astype(np.int64)
+    right = np.ceil(taps * along / length - 0.5).astype(np.int64)
     reach = int(np.abs(right).max())
     out = np.empty_like(images)
     _motion(images, weights.astype(np.float32), down, right, reach, out)

@@ -31,8 +31,10 @@ def motion(images: Tensor, radius: float, sigma: float, angles_deg: Tensor | NDA
     weights = (weights / weights.sum()).astype(np.float32)
     radians = torch.deg2rad(beside(angles_deg, images, torch.float64))[:, None]
     steps = constant(taps.astype(np.float64), images.device)
-    down = torch.ceil(steps * radians.sin() - 0.5).to(torch.int32)
-    right = torch.ceil(steps * radians.cos() - 0.5).to(torch.int32)
+    along, across = taps.size * radians.cos(), taps.size * radians.sin()  # rounds as ImageMagick does
+    length = torch.hypot(across, along)
+    down = torch.ceil(steps * across / length - 0.5).to(torch.int32)
+    right = torch.ceil(steps * along / length - 0.5).to(torch.int32)
     if use_kernels(images):
         from beaufort.ops.motion_blur import _triton as kernels
 

@@ -1,0 +1,38 @@
+"""Blue noise sample: single pixels lost, never two close to each other."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from beaufort.arrays import Field, Images
+from beaufort.corruptions._corruption import corruption
+from beaufort.corruptions._spectrum import colored, phases
+from beaufort.ops import Ops
+from beaufort.rng import Random
+
+
+class Params(NamedTuple):
+    """How many pixels are lost."""
+
+    magnitude: float
+    """Pixels below 0.3 × this - 2.5 standard deviations of the noise become black."""
+
+
+def draw(random: Random, images: Images, p: Params) -> Field:
+    """The phases of a blue noise."""
+    return phases(random.reseeded(), images)
+
+
+@corruption(
+    "unseen",
+    draw=draw,
+    levels={
+        "imagenet": [Params(m) for m in (0.8, 1.6, 2.4, 4, 5.6)],
+        "cifar": [Params(m) for m in (0.7, 1.4, 2.1, 3.5, 4.2)],
+    },
+)
+def blue_noise_sample(images: Images, p: Params, half: Field, ops: Ops) -> Images:
+    """Make a pixel black where blue noise is low: 1 to 21 percent of them, spread evenly."""
+    noise = colored(half, images, ops.sqrt, ops)
+    kept: Images = images * (noise > 0.3 * p.magnitude - 2.5)[..., None]
+    return kept

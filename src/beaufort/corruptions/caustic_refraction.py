@@ -1,0 +1,103 @@
+"""Caustic refraction: the picture on the ground of a pool, under waves."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from beaufort.arrays import Array, Images
+from beaufort.corruptions._bilinear import sample
+from beaufort.corruptions._corruption import Pixels, corruption
+from beaufort.ops import Ops
+from beaufort.rng import Random
+
+_SIDE = 224
+"""The short side for which slopes are a level a pixel."""
+
+_TURN = 6.28318530718
+"""2π as it was published, to twelve digits."""
+
+
+class Params(NamedTuple):
+    """How high the waves are."""
+
+    magnitude: float
+    """The picture moves by 5 percent of the short side times the sine of the refraction, for each unit."""
+    sigma: Pixels = 1.0
+    """Of the Gaussian that smooths the waves."""
+
+
+class Water(NamedTuple):
+    """Of each image."""
+
+    time: Array
+    size: Array
+    """Of the pattern, as a share of the short side."""
+
+
+def draw(random: Random, images: Images, p: Params) -> Water:
+    """Two numbers."""
+    host = random.host
+    return Water(host.uniform((), 0.5, 2, np.float64), host.uniform((), 0.75, 1.25, np.float64))
+
+
+def _caustics(images: Images, drawn: Water, ops: Ops) -> Any:
+    """The pattern of light on the ground, from 0 to 1, `(n, h, w)`."""
+    rows, columns = ops.grid(images)
+    time, size = (ops.lift(one[:, None, None], images) for one in drawn)
+    size = size * min(images.shape[1:3])
+    y, x = ((at / size) % 1 * _TURN - 250 for at in (rows, columns))
+    v, u = y + 0 * x, x + 0 * y
+    light: Any = 1.0
+    for n in range(5):
+        t = time * (1 - 3.5 / (n + 1))
+        v, u = y + ops.cos(t - v) + ops.sin(t + u), x + ops.sin(t - u) + ops.cos(t + v)
+        light += 1 / ops.sqrt((y * 0.005 / ops.sin(v + t)) ** 2 + (x * 0.005 / ops.cos(u + t)) ** 2)
+    return ops.clip(abs(1.17 - ops.power(light / 5, 1.4)) ** 8, 0, 1)
+
+
+def _smooth(field: Any, sigma: float, images: Images, ops: Ops) -> Any:
+    """A Gaussian in double precision; beyond the border the field is mirrored."""
+    radius = int(4 * sigma + 0.5)
+    weights = np.exp(-0.5 * (np.arange(-radius, radius + 1) / sigma) ** 2)
+    for axis in (1, 2):
+        size = field.shape[axis]
+        total: Any = 0.0
+        for shift, weight in zip(range(-radius, radius + 1), weights / weights.sum(), strict=True):
+            at = (np.arange(size) + shift) % (2 * size)
+            at = ops.lift(np.minimum(at, 2 * size - 1 - at), images)
+            total = total + float(weight) * (field[:, at] if axis == 1 else field[:, :, at])
+        field = total
+    return field
+
+
+def _slopes(field: Any, ops: Ops) -> tuple[Any, Any]:
+    """The differences of neighbors two apart, down and across; zero lies around the field."""
+    down, across = 0 * field, 0 * field
+    down[:, :-1] += field[:, 1:]
+    down[:, 1:] -= field[:, :-1]
+    across[:, :, :-1] += field[:, :, 1:]
+    across[:, :, 1:] -= field[:, :, :-1]
+    return down, across
+
+
+@corruption("unseen", draw=draw, levels={"imagenet": [Params(m) for m in (2.35, 3.2, 4.9, 6.6, 9.15)]})
+def caustic_refraction(images: Images, p: Params, drawn: Water, ops: Ops) -> Images:
+    """Move pixels as waves refract them, and light the slopes of the waves.
+
+    There are no waves around the picture, so that its frame acts as a steep slope.
+    """
+    side = min(images.shape[1:3])
+    field = _smooth(_caustics(images, drawn, ops), p.sigma, images, ops) * (side / _SIDE)
+    down, across = _slopes(field, ops)
+    steep = ops.sqrt(down**2 + across**2)
+    cosine = 1 / ops.sqrt(1 + steep**2)
+    angle = ops.arccos(cosine)
+    moved = ops.sin(angle - ops.arcsin(ops.sin(angle) / 4)) * (0.05 * p.magnitude * side)
+    moved = ops.where(cosine >= 0.999, 0 * moved, moved / ops.where(steep > 0, steep, 1 + steep))
+    rows, columns = ops.grid(images)
+    at = (rows + ops.rint(moved * down * 1000) / 1000, columns + ops.rint(moved * across * 1000) / 1000)
+    values = ops.real(ops.real(images, np.float32) / np.float32(255).item())
+    lit = sample(values, *at, ops) + (0.2 * p.magnitude * (down - across))[..., None]
+    return ops.to_bytes(ops.clip(lit, 0, 1) * 255)

@@ -1,0 +1,41 @@
+"""Inverse sparkles: the picture is seen through a star, and white outside."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from beaufort.arrays import Images
+from beaufort.corruptions._corruption import corruption
+from beaufort.corruptions._stars import Star, draw_stars, glow
+from beaufort.ops import Ops
+from beaufort.rng import Random
+
+
+class Params(NamedTuple):
+    """How sharply the picture ends."""
+
+    magnitude: float
+    """0.13 × this is the exponent of the fall outside the star."""
+
+
+def draw(random: Random, images: Images, p: Params) -> Star:
+    """Where the star is, and its rays, about a quarter of the short side long."""
+    host, (height, width) = random.host, images.shape[1:3]
+    center = host.uniform((1, 2), 0.25, 0.75, np.float64) * (height, width)
+    return draw_stars(host, center, 0.25 * min(height, width))[0]
+
+
+@corruption(
+    "unseen",
+    draw=draw,
+    levels={
+        "imagenet": [Params(m) for m in (1, 2, 4, 9, 10)],
+        "cifar": [Params(m) for m in (1, 1.5, 2.5, 4.5, 5)],
+    },
+)
+def inverse_sparkles(images: Images, p: Params, star: Star, ops: Ops) -> Images:
+    """Fade to white outside a star."""
+    weight = glow(images, star, 0.13 * p.magnitude, ops)[..., None]
+    return ops.to_bytes(255 + weight * (ops.real(images) - 255))

@@ -1,0 +1,62 @@
+"""Pinch and twirl: nine round parts of the picture, each turned and pinched."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from beaufort.arrays import Array, Images
+from beaufort.corruptions._bilinear import sample
+from beaufort.corruptions._corruption import corruption
+from beaufort.ops import Ops
+from beaufort.rng import Random
+
+_CELLS = 3
+"""On each side."""
+
+
+class Params(NamedTuple):
+    """How strong both are."""
+
+    magnitude: float
+    """The middle turns by 9 degrees for each unit; the pinch has the exponent 0.04 × this + 0.1."""
+
+
+def draw(random: Random, images: Images, p: Params) -> Array:
+    """Which way each part turns, 1 or -1, column by column, `(n, 3, 3)`."""
+    return 1 - 2 * random.host.integers((_CELLS, _CELLS), 0, 2)
+
+
+@corruption("unseen", draw=draw, levels={"cifar": [Params(m) for m in (5.5, 6, 6.5, 8.5, 10)]})
+def pinch_and_twirl(images: Images, p: Params, signs: Array, ops: Ops) -> Images:
+    """Distort one part after the other; the rows and columns that three parts leave over stay as they are."""
+    tall, wide = images.shape[1] // _CELLS, images.shape[2] // _CELLS
+    out = ops.real(images, np.float32)
+    for i in range(_CELLS):
+        for j in range(_CELLS):
+            part = np.s_[:, j * tall : (j + 1) * tall, i * wide : (i + 1) * wide]
+            angle = signs[:, i, j] * 0.05 * math.pi * p.magnitude
+            rows, columns = _places(angle, tall, wide, 0.04 * p.magnitude + 0.1)
+            places = ops.lift(rows + j * tall, images), ops.lift(columns + i * wide, images)
+            out[part] = ops.real(sample(ops.real(out), *places, ops), np.float32)
+    return ops.to_bytes(out)
+
+
+def _places(angle: Array, tall: int, wide: int, exponent: float) -> tuple[Array, Array]:
+    """Where each pixel of a part comes from, rows and columns, each `(n, tall, wide)`.
+
+    In units of the half axes of the ellipse that fits into the part; on a square it is a circle.
+    """
+    r, c = np.mgrid[:tall, :wide]
+    down, across = (r - tall / 2) / (tall / 2), (c - wide / 2) / (wide / 2)
+    far = np.hypot(down, across)
+    inside = (far <= 1) & (far * min(tall, wide) / 2 >= 0.0005)
+    near = np.where(inside, far, 1.0)
+    pinch = np.sin(np.pi / 2 * near) ** -exponent
+    turn = angle[:, None, None] * (1 - near) ** 2
+    cosine, sine = np.cos(turn), np.sin(turn)
+    rows = tall / 2 + tall / 2 * pinch * (down * cosine - across * sine)
+    columns = wide / 2 + wide / 2 * pinch * (down * sine + across * cosine)
+    return np.where(inside, rows, r), np.where(inside, columns, c)

@@ -1,0 +1,47 @@
+"""Ripple: rows and columns wave."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from beaufort.arrays import Array, Images
+from beaufort.corruptions._bilinear import sample
+from beaufort.corruptions._corruption import corruption
+from beaufort.ops import Ops
+from beaufort.rng import Random
+
+
+class Params(NamedTuple):
+    """How high the waves are."""
+
+    magnitude: float
+    """A quarter of a percent of the short side for each unit."""
+
+
+class Waves(NamedTuple):
+    """Of rows and columns, `(n, 2)` each."""
+
+    lengths: Array
+    """As shares of the short side."""
+    phases: Array
+
+
+def draw(random: Random, images: Images, p: Params) -> Waves:
+    """Two wavelengths, two phases."""
+    host = random.host
+    return Waves(host.uniform((2,), 0.1, 0.3, np.float64), host.uniform((2,), 0, 2 * np.pi, np.float64))
+
+
+@corruption("unseen", draw=draw, levels={"cifar": [Params(m) for m in (5.5, 6, 6.5, 7.5, 8)]})
+def ripple(images: Images, p: Params, drawn: Waves, ops: Ops) -> Images:
+    """Move rows up and down by a sine of their number, and columns likewise."""
+    side = min(images.shape[1:3])
+
+    def waved(at: Any, axis: int) -> Any:
+        length, phase = (ops.lift(one[:, axis, None, None], images) for one in drawn)
+        return at + 0.0025 * p.magnitude * side * ops.sin(2 * np.pi * at / (length * side) + phase)
+
+    rows, columns = ops.grid(images)
+    return ops.to_bytes(sample(ops.real(images), waved(rows, 0), waved(columns, 1), ops))

@@ -1,0 +1,46 @@
+"""Single frequency greyscale: one grey wave across the picture."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from beaufort.arrays import Array, Images
+from beaufort.corruptions._corruption import corruption
+from beaufort.corruptions._permutations import draw_permutations
+from beaufort.ops import Ops
+from beaufort.rng import Random
+
+
+class Params(NamedTuple):
+    """How strong the wave is."""
+
+    magnitude: float
+    """19.6 levels of amplitude for each unit."""
+
+
+class Wave(NamedTuple):
+    """Of each image."""
+
+    frequencies: Array
+    """Across and down, in radians a pixel, `(n, 2)`."""
+    phase: Array
+
+
+def draw(random: Random, images: Images, p: Params) -> Wave:
+    """A frequency, a lower one, which of them goes across, and a phase."""
+    host = random.host
+    high = host.uniform((), -np.pi, np.pi, np.float64)
+    low = np.abs(high) * host.uniform((), -1, 1, np.float64)
+    pair = np.take_along_axis(np.stack([high, low], axis=1), draw_permutations(host, 2), axis=1)
+    return Wave(pair, host.uniform((), 0, 2 * np.pi, np.float64))
+
+
+@corruption("unseen", draw=draw, levels={"imagenet": [Params(m) for m in (1, 1.5, 2, 4.5, 5)]})
+def single_frequency_greyscale(images: Images, p: Params, drawn: Wave, ops: Ops) -> Images:
+    """Add a plane wave to all colors alike."""
+    across, down = (ops.lift(drawn.frequencies[:, k, None, None], images) for k in (0, 1))
+    rows, columns = ops.grid(images)
+    wave = ops.sin(across * columns + down * rows + ops.lift(drawn.phase[:, None, None], images))
+    return ops.to_bytes(ops.real(images) + 19.6 * p.magnitude * wave[..., None])

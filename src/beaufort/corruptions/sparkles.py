@@ -1,0 +1,47 @@
+"""Sparkles: five bright stars."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from beaufort.arrays import Images
+from beaufort.corruptions._corruption import corruption
+from beaufort.corruptions._stars import Star, draw_stars, glow
+from beaufort.ops import Ops
+from beaufort.rng import Random
+
+_STARS = 5
+
+
+class Params(NamedTuple):
+    """How large the stars are."""
+
+    magnitude: float
+    """Their rays are 1 percent of the short side long for each unit."""
+
+
+def draw(random: Random, images: Images, p: Params) -> list[Star]:
+    """Where the stars are, and their rays."""
+    host, (height, width) = random.host, images.shape[1:3]
+    centers = host.uniform((_STARS, 2), 0, 1, np.float64) * (height, width)
+    stars = draw_stars(host, centers, 0.01 * p.magnitude * min(height, width))
+    return [star._replace(lengths=np.maximum(1, star.lengths)) for star in stars]
+
+
+@corruption(
+    "unseen",
+    draw=draw,
+    levels={
+        "imagenet": [Params(m) for m in (1, 2, 3, 5, 6)],
+        "cifar": [Params(m) for m in (0.7, 3.5, 5.6, 6.3, 7)],
+    },
+)
+def sparkles(images: Images, p: Params, stars: list[Star], ops: Ops) -> Images:
+    """Lighten the picture toward white along the rays of five stars."""
+    out = ops.real(images)
+    for star in stars:
+        before = ops.real(ops.real(out, np.float32))
+        out = before + glow(images, star, 1, ops)[..., None] * (255 - before)
+    return ops.to_bytes(out)

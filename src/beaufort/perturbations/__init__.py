@@ -1,0 +1,8 @@
+"""Sequences of ImageNet-P: short films of one picture under a small, changing perturbation."""
+
+from __future__ import annotations
+
+from beaufort.perturbations import geometry, pixels
+from beaufort.perturbations._perturbation import SIDES, Perturbation, perturbations
+
+__all__ = ["SIDES", "Perturbation", "geometry", "perturbations", "pixels"]

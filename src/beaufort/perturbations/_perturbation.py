@@ -1,0 +1,101 @@
+"""What a perturbation is: a sequence of frames made of one picture, with constants for each scale."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from beaufort.arrays import Images
+from beaufort.errors import OptionError
+from beaufort.ops import cpu_ops, torch_ops
+from beaufort.perturbations._frames import View
+from beaufort.registry import Registry
+from beaufort.rng import Id, Key, Keyed, Random, ReferenceStream, id_words
+
+__all__ = ["SIDES", "Perturbation", "perturbation", "perturbations"]
+
+SIDES = {"imagenet": 224, "tiny": 64, "cifar": 32}
+"""The scales and the side of their frames."""
+
+Render = Callable[[View, Any, Random], Iterator[Images]]
+
+
+class Perturbation:
+    """A named way to make a sequence of frames of a picture."""
+
+    def __init__(self, name: str, doc: str, levels: Mapping[str, Sequence[Any]], render: Render) -> None:
+        self.name = name
+        self.__doc__ = doc
+        self.levels = levels
+        """By scale, the constants of each difficulty."""
+        self._render = render
+
+    def __repr__(self) -> str:
+        return f"<Perturbation {self.name}>"
+
+    @property
+    def noise(self) -> bool:
+        """Whether frames are noise anew each, and are compared with the first one."""
+        return self.name.endswith("noise")
+
+    def frames(
+        self,
+        images: Images,
+        *,
+        scale: str,
+        ids: Sequence[Id] | None = None,
+        seed: int = 0,
+        difficulty: int = 1,
+        stream: str = "keyed",
+    ) -> Iterator[Images]:
+        """The frames of a batch, one after the other, `(n, side, side, c)`.
+
+        Args:
+            images: a uint8 batch `(n, h, w, c)`, an array or a tensor, no smaller than a frame. Geometry sees
+                all of it, and frames show its middle: for `imagenet` give pictures of a short side of 256.
+            scale: `imagenet`, `tiny` or `cifar`.
+            ids: one identity an image; its place in the batch if not given.
+            seed: any integer.
+            difficulty: 1, or of noise also 2 and 3. (Of others a difficulty is a stride of the metric.)
+            stream: `keyed`, or `reference` for the draws of the published programs, one image at a time.
+        """
+        if scale not in self.levels:
+            raise OptionError(f"scale must be one of {', '.join(self.levels)}, got {scale!r}")
+        levels, side = self.levels[scale], SIDES[scale]
+        if difficulty not in range(1, len(levels) + 1):
+            raise OptionError(f"difficulty must be an integer from 1 to {len(levels)}, got {difficulty!r}")
+        if min(images.shape[1:3]) < side:
+            raise OptionError(f"images must have sides of at least {side}, got {tuple(images.shape[1:3])}")
+        ops = cpu_ops() if isinstance(images, np.ndarray) else torch_ops()
+        random = self._random(images, range(len(images)) if ids is None else ids, seed, difficulty, stream)
+        yield from self._render(View(images, side, ops), levels[difficulty - 1], random)
+
+    def _random(self, images: Images, ids: Sequence[Id], seed: int, difficulty: int, stream: str) -> Random:
+        if stream == "reference":
+            if len(images) != 1 or not isinstance(images, np.ndarray):
+                raise OptionError(f"the reference stream needs one image in an array, got {len(images)}")
+            return ReferenceStream(seed)
+        key, words = Key.of(seed, f"{self.name}-sequence", 1, difficulty), id_words(ids)
+        if isinstance(images, np.ndarray):
+            return Keyed(key, words, cpu_ops())
+        from beaufort.ops.device import upload
+
+        there = upload(words.view(np.int64), images.device)
+        return Keyed(key, there, torch_ops(), lambda fields: Keyed(key, words, cpu_ops(), fields=fields))
+
+
+perturbations: Registry[Perturbation] = Registry("perturbation")
+"""Every perturbation by its name."""
+
+
+def perturbation(levels: Mapping[str, Sequence[Any]]) -> Callable[[Render], Perturbation]:
+    """Register a generator of frames under its name."""
+
+    def register(render: Render) -> Perturbation:
+        made = Perturbation(render.__name__, render.__doc__ or "", levels, render)
+        perturbations.register(made.name, made)
+        return made
+
+    return register

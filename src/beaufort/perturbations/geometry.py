@@ -1,0 +1,93 @@
+"""Sequences of geometry: the picture moves, turns, tilts, grows and slants; black comes in from outside."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from beaufort.arrays import Images
+from beaufort.perturbations._frames import View
+from beaufort.perturbations._perturbation import perturbation
+from beaufort.rng import Random
+
+__all__ = ["rotate", "scale", "shear", "tilt", "translate", "zoom_blur"]
+
+
+def _about(view: View) -> tuple[float, float]:
+    """The published point about which pictures turn: half a pixel right of and below the middle."""
+    height, width = view.whole.shape[1:3]
+    return width / 2 + 0.5, height / 2 + 0.5
+
+
+def _steps(count: int, first: float, step: float) -> list[Sequence[float]]:
+    return [[first + step * i for i in range(count)]]
+
+
+_DEGREES = _steps(31, -15, 1)
+_BY_ANGLE = {"imagenet": _DEGREES, "tiny": _DEGREES, "cifar": _DEGREES}
+
+
+@perturbation({"imagenet": _steps(41, -20, 1), "tiny": _steps(31, -15, 1), "cifar": _steps(16, -7, 1)})
+def translate(view: View, pixels: Sequence[float], random: Random) -> Iterator[Images]:
+    """Move the picture from the left to the right, a pixel a frame."""
+    width = view.whole.shape[2]
+    for move in map(int, pixels):
+        moved = view.ops.real(view.whole) * 0
+        kept = slice(max(move, 0), width + min(move, 0))
+        moved[:, :, kept] = view.ops.real(view.whole)[:, :, max(-move, 0) : width - max(move, 0)]
+        yield view.ops.to_bytes(view.crop(moved))
+
+
+@perturbation(_BY_ANGLE)
+def rotate(view: View, degrees: Sequence[float], random: Random) -> Iterator[Images]:
+    """Turn the picture clockwise, from -15 to 15 degrees."""
+    for angle in np.deg2rad(degrees):
+        turn = np.array([[math.cos(angle), math.sin(angle)], [-math.sin(angle), math.cos(angle)]])
+        yield view.affine(turn, _about(view))
+
+
+@perturbation(
+    {"imagenet": _steps(31, 0.4, 0.025), "tiny": _steps(31, 0.4, 0.025), "cifar": _steps(31, 0.7, 0.02)}
+)
+def scale(view: View, factors: Sequence[float], random: Random) -> Iterator[Images]:
+    """Let the picture grow."""
+    for factor in factors:
+        yield view.affine(np.eye(2) / factor, _about(view))
+
+
+@perturbation(_BY_ANGLE)
+def shear(view: View, degrees: Sequence[float], random: Random) -> Iterator[Images]:
+    """Slant the picture, which shrinks a little in height, too."""
+    for angle in np.deg2rad(degrees):
+        yield view.affine(np.array([[1, math.tan(angle)], [0, 1 / math.cos(angle)]]), _about(view))
+
+
+@perturbation({**_BY_ANGLE, "cifar": _steps(31, -11.25, 0.75)})
+def tilt(view: View, degrees: Sequence[float], random: Random) -> Iterator[Images]:
+    """Tilt the picture about both axes; it lies one pixel behind the plane, so that no frame is clean."""
+    height, width = view.whole.shape[1:3]
+    far = math.hypot(width, height)
+    to_middle = np.array([[1, 0, -width / 2], [0, 1, -height / 2], [0, 0, 1]])
+    to_picture = np.array([[far, 0, width / 2], [0, far, height / 2], [0, 0, 1]])
+    away = np.diag([0, 0, far])
+    for angle in np.deg2rad(degrees):
+        cosine, sine = math.cos(angle), math.sin(angle)
+        upright = np.array([[cosine, 0, -sine], [0, 1, 0], [sine, 0, cosine]])
+        level = np.array([[1, 0, 0], [0, cosine, -sine], [0, sine, cosine]])
+        yield view.perspective(np.linalg.inv(to_picture @ (level @ upright @ to_middle + away)))
+
+
+_ZOOM = _steps(31, 1, 0.004)
+
+
+@perturbation({"imagenet": _ZOOM, "tiny": _ZOOM, "cifar": _ZOOM})
+def zoom_blur(view: View, factors: Sequence[float], random: Random) -> Iterator[Images]:
+    """Average the picture with more and more of its enlargements; the first frame is the clean one."""
+    total = view.ops.real(view.middle, np.float32) / 255
+    yield view.ops.to_bytes(total * 255, nearest=True)
+    for number, factor in enumerate(factors[1:], 2):
+        enlarged = view.affine(np.eye(2) / factor, _about(view))
+        total = total + view.ops.real(enlarged, np.float32) / 255
+        yield view.ops.to_bytes(total / number * 255)
