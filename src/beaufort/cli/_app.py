@@ -27,6 +27,7 @@ from beaufort.cli import (
     power,
     report,
     reproduce,
+    review,
     run,
     store,
     testbed,
@@ -167,6 +168,7 @@ app.add_typer(ls.app, name="ls")
 app.add_typer(data.app, name="data")
 app.add_typer(store.app, name="store")
 app.add_typer(testbed.app, name="testbed")
+app.add_typer(review.app, name="review")
 
 
 def main() -> None:
