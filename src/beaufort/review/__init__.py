@@ -10,9 +10,9 @@ from __future__ import annotations
 from beaufort.review.access import invite
 from beaufort.review.creation import create_review
 from beaufort.review.database import Review, ReviewError, open_review
+from beaufort.review.progress import ImageDecision, ReviewStanding, decisions, standing
 from beaufort.review.rules import QUESTIONS, Question, ReviewRules
 from beaufort.review.server import serve
-from beaufort.review.standing import ImageDecision, Standing, decisions, standing
 
 __all__ = [
     "QUESTIONS",
@@ -21,7 +21,7 @@ __all__ = [
     "Review",
     "ReviewError",
     "ReviewRules",
-    "Standing",
+    "ReviewStanding",
     "create_review",
     "decisions",
     "invite",

@@ -18,8 +18,8 @@ from beaufort.review.access import (
     is_form_token,
 )
 from beaufort.review.database import Review, ReviewError
+from beaufort.review.progress import MIN_IMAGES, standing
 from beaufort.review.rules import QUESTIONS
-from beaufort.review.standing import standing
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -248,7 +248,13 @@ def make_app(
     def admin_page(request: Request) -> Response:
         found = admin(request)
         return HTMLResponse(
-            _page("review/admin.html", review, form=form_token(found.token), standing=standing(review))
+            _page(
+                "review/admin.html",
+                review,
+                form=form_token(found.token),
+                standing=standing(review),
+                min_images=MIN_IMAGES,
+            )
         )
 
     @app.get("/admin/image/{image}")

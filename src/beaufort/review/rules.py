@@ -19,7 +19,7 @@ class Question(NamedTuple):
 
 
 QUESTIONS = (
-    Question("recognizable", "Is the object recognizable: {category}?"),
+    Question("recognizable", "Can you recognize the object: {category}?"),
     Question("usable", "Could it serve as one?"),
     Question("single", "Is it the only category in the image?"),
 )

@@ -15,11 +15,12 @@ from beaufort.review.rules import QUESTIONS
 from beaufort.stats import Estimate, cohen_kappa, fleiss_kappa, krippendorff_alpha
 
 __all__ = [
+    "MIN_IMAGES",
     "Agreement",
     "ImageDecision",
     "PairAgreement",
+    "ReviewStanding",
     "ReviewerStanding",
-    "Standing",
     "decisions",
     "standing",
 ]
@@ -29,7 +30,8 @@ _RESAMPLES_EACH = 500
 """For one category or one pair of people, of which there are many."""
 _PAIRS = 10
 """Pairs of reviewers that are compared: those with the most images in common."""
-_MIN_COMMON = 10
+MIN_IMAGES = 10
+"""Images with two votes that agreement needs: an interval over fewer says nothing."""
 
 ALL = "approved"
 """The name of all questions together."""
@@ -64,7 +66,7 @@ class Agreement:
     images: int
     """Images with at least two votes."""
     alpha: Estimate | None
-    """None where it is undefined: too few votes, or one answer throughout."""
+    """None where fewer than `MIN_IMAGES` have two votes, or where one answer was given throughout."""
     fleiss: Estimate | None
     """Over the images with as many votes as most have."""
 
@@ -92,7 +94,7 @@ class ReviewerStanding:
 
 
 @dataclass(frozen=True)
-class Standing:
+class ReviewStanding:
     """A review at a glance."""
 
     images: tuple[ImageDecision, ...]
@@ -133,7 +135,7 @@ def decisions(review: Review) -> tuple[ImageDecision, ...]:
     )
 
 
-def standing(review: Review) -> Standing:
+def standing(review: Review) -> ReviewStanding:
     """Everything that the admin page shows; only votes of reviewers who count are part of agreement."""
     votes = [
         tuple(row)
@@ -151,7 +153,7 @@ def standing(review: Review) -> Standing:
         _agreement(category, ((vote[0], vote[6]) for vote in votes if vote[1] == category), _RESAMPLES_EACH)
         for category in sorted({vote[1] for vote in votes})
     )
-    return Standing(decisions(review), questions, categories, _pairs(review, votes), _reviewers(review))
+    return ReviewStanding(decisions(review), questions, categories, _pairs(review, votes), _reviewers(review))
 
 
 def _agreement(about: str, answers: Iterable[tuple[int, int]], resamples: int) -> Agreement:
@@ -160,15 +162,15 @@ def _agreement(about: str, answers: Iterable[tuple[int, int]], resamples: int) -
         by_image.setdefault(image, [0, 0])[int(bool(answer))] += 1
     counts: NDArray[np.int64] = np.array(list(by_image.values()), np.int64).reshape(-1, 2)
     counts = counts[counts.sum(axis=1) >= 2]
-    if not len(counts):
-        return Agreement(about, 0, None, None)
+    if len(counts) < MIN_IMAGES:
+        return Agreement(about, len(counts), None, None)
     sizes = counts.sum(axis=1)
-    usual = np.bincount(sizes).argmax()
+    usual = counts[sizes == np.bincount(sizes).argmax()]
     return Agreement(
         about,
         len(counts),
         krippendorff_alpha(counts, resamples=resamples),
-        fleiss_kappa(counts[sizes == usual], resamples=resamples),
+        fleiss_kappa(usual, resamples=resamples) if len(usual) >= MIN_IMAGES else None,
     )
 
 
@@ -193,7 +195,7 @@ def _pairs(review: Review, votes: list[tuple[int, ...]]) -> tuple[PairAgreement,
             ),
         )
         for a, b in most
-        if len(common[a, b]) >= _MIN_COMMON
+        if len(common[a, b]) >= MIN_IMAGES
     )
 
 
