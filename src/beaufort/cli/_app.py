@@ -23,6 +23,7 @@ from beaufort.cli import (
     gate,
     ls,
     make,
+    mine,
     place,
     power,
     report,
@@ -168,6 +169,7 @@ app.add_typer(ls.app, name="ls")
 app.add_typer(data.app, name="data")
 app.add_typer(store.app, name="store")
 app.add_typer(testbed.app, name="testbed")
+app.add_typer(mine.app, name="mine")
 app.add_typer(review.app, name="review")
 
 
