@@ -272,6 +272,10 @@ def test_the_commands(cutouts: Path, tmp_path: Path) -> None:
 def test_a_tiny_pipeline_of_diffusers(tmp_path: Path) -> None:
     """The real loading code, on a pipeline that is made here."""
     pytest.importorskip("diffusers", reason="diffusers is not installed; the extra mining has it")
+    try:
+        import transformers.models.clip.modeling_clip  # noqa: F401
+    except (ImportError, RuntimeError) as error:  # RuntimeError: torch and torchvision of different builds
+        pytest.skip(f"the text encoder of transformers cannot be imported here: {error}")
     from beaufort.mining import Diffusion
     from tests.mining.tiny import save_tiny_pipeline
 
@@ -292,8 +296,8 @@ def test_a_tiny_pipeline_of_diffusers(tmp_path: Path) -> None:
     facts = read_generated(tmp_path / "first")[0].generator
     assert facts["scheduler"]["name"] == "DDIMScheduler"
     assert facts["steps"] == 2
-    made(1, "other", scheduler="EulerDiscreteScheduler")
-    assert read_generated(tmp_path / "other")[0].generator["scheduler"]["name"] == "EulerDiscreteScheduler"
+    made(1, "other", scheduler="DDPMScheduler")
+    assert read_generated(tmp_path / "other")[0].generator["scheduler"]["name"] == "DDPMScheduler"
     with pytest.raises(MiningError, match="scheduler must be one of diffusers, got 'Nothing'"):
         made(1, "none", scheduler="Nothing")
     for weights in (tmp_path / "tiny").rglob("*.safetensors"):

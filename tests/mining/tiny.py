@@ -57,7 +57,7 @@ def save_tiny_pipeline(folder: Path) -> None:
         text_encoder=text,
         tokenizer=tokenizer,
         unet=unet,
-        scheduler=kinds.DDIMScheduler(),
+        scheduler=kinds.DDIMScheduler(steps_offset=1, clip_sample=False),
         safety_checker=None,
         feature_extractor=None,
         requires_safety_checker=False,

@@ -103,7 +103,7 @@ class Diffusion:
         kinds: Any = diffusers
         try:
             pipeline = kinds.DiffusionPipeline.from_pretrained(
-                self._model, use_safetensors=True, torch_dtype=getattr(torch, self._dtype)
+                self._model, use_safetensors=True, dtype=getattr(torch, self._dtype)
             )
         except (OSError, ValueError, KeyError) as error:
             raise MiningError(
