@@ -17,8 +17,8 @@ from typer.testing import CliRunner
 from beaufort.cli import app
 from beaufort.mining import (
     BUILT_IN,
-    Composite,
-    Folder,
+    CompositeGenerator,
+    FolderGenerator,
     MiningError,
     PlanItem,
     generate,
@@ -59,7 +59,7 @@ def test_every_category_meets_every_nuisance() -> None:
     plan = make_plan(CATEGORIES, each=2)
     assert len(plan) == 2 * 2 * sum(map(len, BUILT_IN.values()))
     assert len({item.id for item in plan}) == len({item.seed for item in plan}) == len(plan)
-    assert plan[0].prompt == "A photo of a cup in a sky"
+    assert plan[0].prompt == "A photo of a cup, sky in the background"
     assert {item.kind for item in plan} == set(BUILT_IN)
 
 
@@ -120,7 +120,7 @@ def test_bad_plans(tmp_path: Path) -> None:
 
 def test_composites_show_the_object_on_what_was_asked(cutouts: Path, tmp_path: Path) -> None:
     plan = make_plan(CATEGORIES)
-    assert generate(plan, Composite(cutouts, size=48), tmp_path / "out") == 20
+    assert generate(plan, CompositeGenerator(cutouts, size=48), tmp_path / "out") == 20
     made = {(one.item.category, one.item.nuisance): one for one in read_generated(tmp_path / "out")}
     assert len(made) == 20
     for one in made.values():
@@ -166,54 +166,56 @@ class Killed:
 
 def test_interrupted_and_restarted_gives_the_same_set(cutouts: Path, tmp_path: Path) -> None:
     plan = make_plan(CATEGORIES)
-    generate(plan, Composite(cutouts, size=32), tmp_path / "whole")
+    generate(plan, CompositeGenerator(cutouts, size=32), tmp_path / "whole")
     with pytest.raises(KeyboardInterrupt):
-        generate(plan, Killed(Composite(cutouts, size=32), 1), tmp_path / "parts")
+        generate(plan, Killed(CompositeGenerator(cutouts, size=32), 1), tmp_path / "parts")
     assert len(digests(tmp_path / "parts")) == 16
-    assert generate(plan, Composite(cutouts, size=32), tmp_path / "parts") == 4
+    assert generate(plan, CompositeGenerator(cutouts, size=32), tmp_path / "parts") == 4
     assert digests(tmp_path / "parts") == digests(tmp_path / "whole")
-    assert generate(plan, Composite(cutouts, size=32), tmp_path / "parts") == 0
+    assert generate(plan, CompositeGenerator(cutouts, size=32), tmp_path / "parts") == 0
     lost = next((tmp_path / "parts").rglob("*.png"))
     lost.unlink()
-    assert generate(plan, Composite(cutouts, size=32), tmp_path / "parts") == 1
+    assert generate(plan, CompositeGenerator(cutouts, size=32), tmp_path / "parts") == 1
     assert digests(tmp_path / "parts") == digests(tmp_path / "whole")
 
 
 def test_a_plan_that_was_edited_afterwards_is_refused(cutouts: Path, tmp_path: Path) -> None:
     plan = make_plan(CATEGORIES)
-    generate(plan, Composite(cutouts, size=32), tmp_path / "out")
+    generate(plan, CompositeGenerator(cutouts, size=32), tmp_path / "out")
     before = digests(tmp_path / "out")
     edited = (PlanItem("cup", "background", "sky", "Something else", plan[0].seed), *plan[1:])
-    with pytest.raises(MiningError, match=r"'A photo of a cup in a sky', seed \d+; restore the row"):
-        generate(edited, Composite(cutouts, size=32), tmp_path / "out")
+    with pytest.raises(
+        MiningError, match=r"'A photo of a cup, sky in the background', seed \d+; restore the row"
+    ):
+        generate(edited, CompositeGenerator(cutouts, size=32), tmp_path / "out")
     with pytest.raises(MiningError, match="must be made by one generator with one setting"):
-        generate(plan, Composite(cutouts, size=40), tmp_path / "out")
+        generate(plan, CompositeGenerator(cutouts, size=40), tmp_path / "out")
     assert digests(tmp_path / "out") == before
 
 
 def test_an_image_that_was_damaged_is_said(cutouts: Path, tmp_path: Path) -> None:
     plan = make_plan(["cup"])
-    generate(plan, Composite(cutouts, size=32), tmp_path / "out")
+    generate(plan, CompositeGenerator(cutouts, size=32), tmp_path / "out")
     (tmp_path / "out" / plan[0].file).write_bytes(b"\x89PNG no more")
     with pytest.raises(MiningError, match="must be whole and say how it was made"):
-        generate(plan, Composite(cutouts, size=32), tmp_path / "out")
+        generate(plan, CompositeGenerator(cutouts, size=32), tmp_path / "out")
 
 
 def test_what_composite_needs(cutouts: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     with pytest.raises(MiningError, match="folder of cut-outs, got none for 'sofa'"):
-        generate(make_plan(["sofa"]), Composite(cutouts), out)
+        generate(make_plan(["sofa"]), CompositeGenerator(cutouts), out)
     with pytest.raises(MiningError, match="got 'lunar'"):
-        generate(make_plan(["cup"], nuisances={"background": ["lunar"]}), Composite(cutouts), out)
+        generate(make_plan(["cup"], nuisances={"background": ["lunar"]}), CompositeGenerator(cutouts), out)
     Image.new("RGB", (9, 9)).save(cutouts / "cup" / "2.png")
     with pytest.raises(MiningError, match=r"must have a mask, a transparent ground or 2\.mask\.png"):
-        generate(make_plan(["cup"]), Composite(cutouts), out)
+        generate(make_plan(["cup"]), CompositeGenerator(cutouts), out)
     Image.new("L", (8, 9)).save(cutouts / "cup" / "2.mask.png")
     with pytest.raises(MiningError, match=r"as large as its picture, \(9, 9\), got \(8, 9\)"):
-        generate(make_plan(["cup"]), Composite(cutouts), out)
+        generate(make_plan(["cup"]), CompositeGenerator(cutouts), out)
     Image.new("L", (9, 9)).save(cutouts / "cup" / "2.mask.png")
     with pytest.raises(MiningError, match="a mask must show something"):
-        generate(make_plan(["cup"]), Composite(cutouts), out)
+        generate(make_plan(["cup"]), CompositeGenerator(cutouts), out)
     assert not out.exists()
 
 
@@ -221,7 +223,7 @@ def test_surfaces_from_pictures(cutouts: Path, tmp_path: Path) -> None:
     (tmp_path / "surfaces" / "lunar").mkdir(parents=True)
     Image.new("RGB", (50, 30), (10, 200, 10)).save(tmp_path / "surfaces" / "lunar" / "a.png")
     plan = make_plan(["cup"], nuisances={"background": ["lunar"]})
-    generate(plan, Composite(cutouts, surfaces=tmp_path / "surfaces", size=32), tmp_path / "out")
+    generate(plan, CompositeGenerator(cutouts, surfaces=tmp_path / "surfaces", size=32), tmp_path / "out")
     pixels = np.asarray(Image.open(tmp_path / "out" / plan[0].file))
     assert (pixels == (10, 200, 10)).all(axis=2).sum() > 300
 
@@ -232,13 +234,13 @@ def test_images_made_elsewhere(tmp_path: Path) -> None:
     (tmp_path / "made").mkdir()
     listed = tmp_path / "made" / "list.csv"
 
-    def write_list(*files: str) -> Folder:
+    def write_list(*files: str) -> FolderGenerator:
         rows = [row for _, row in read_rows(tmp_path / "plan.csv")]
         with listed.open("w", newline="") as file:
             writer = csv.DictWriter(file, [*rows[0], "file"])
             writer.writeheader()
             writer.writerows({**row, "file": name} for row, name in zip(rows, files, strict=True))
-        return Folder(listed)
+        return FolderGenerator(listed)
 
     for number in range(2):
         Image.new("RGB", (20, 20), (number, 0, 0)).save(tmp_path / "made" / f"{number}.png")
@@ -276,14 +278,14 @@ def test_a_tiny_pipeline_of_diffusers(tmp_path: Path) -> None:
         import transformers.models.clip.modeling_clip  # noqa: F401
     except (ImportError, RuntimeError) as error:  # RuntimeError: torch and torchvision of different builds
         pytest.skip(f"the text encoder of transformers cannot be imported here: {error}")
-    from beaufort.mining import Diffusion
+    from beaufort.mining import DiffusionGenerator
     from tests.mining.tiny import save_tiny_pipeline
 
     save_tiny_pipeline(tmp_path / "tiny")
     plan = make_plan(["cup"], nuisances={"texture": ["dotted", "striped", "blotchy"]})
 
     def made(batch: int, name: str, **options: Any) -> dict[str, str]:
-        generator = Diffusion(str(tmp_path / "tiny"), steps=2, size=16, batch=batch, **options)
+        generator = DiffusionGenerator(str(tmp_path / "tiny"), steps=2, size=16, batch=batch, **options)
         generate(plan, generator, tmp_path / name)
         return {
             one.item.id: sha256(np.asarray(Image.open(one.path)).tobytes()).hexdigest()

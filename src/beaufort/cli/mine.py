@@ -92,18 +92,18 @@ def generate(
 
     `beaufort mine generate plan.csv images/ --generator composite:cutouts/`
     """
-    from beaufort.mining import Composite, Diffusion, Folder, read_plan
+    from beaufort.mining import CompositeGenerator, DiffusionGenerator, FolderGenerator, read_plan
     from beaufort.mining import generate as generate_all
 
     items = read_plan(plan)
     kind, _, source = generator.partition(":")
     made: Generator
     if kind == "composite" and source:
-        made = Composite(Path(source), surfaces=surfaces, size=size or 224)
+        made = CompositeGenerator(Path(source), surfaces=surfaces, size=size or 224)
     elif kind == "folder" and source:
-        made = Folder(Path(source))
+        made = FolderGenerator(Path(source))
     elif kind == "diffusers" and source:
-        made = Diffusion(
+        made = DiffusionGenerator(
             source,
             steps=steps,
             size=size,

@@ -1,15 +1,15 @@
 """Hard test images: categories in unusual surroundings, planned, generated, and kept with how they were made.
 
 `make_plan` crosses categories with nuisances into a list that can be read before it costs anything;
-`generate` carries it out with any `Generator`. The default, `Composite`, puts cut-outs on backgrounds and
+`generate` carries it out with any `Generator`. The default, `CompositeGenerator`, puts cut-outs on backgrounds and
 surfaces and needs neither a GPU nor weights.
 """
 
 from __future__ import annotations
 
-from beaufort.mining.composite import Composite
-from beaufort.mining.diffusion import Diffusion
-from beaufort.mining.folder import Folder
+from beaufort.mining.composite import CompositeGenerator
+from beaufort.mining.diffusion import DiffusionGenerator
+from beaufort.mining.folder import FolderGenerator
 from beaufort.mining.generation import GeneratedImage, generate, read_generated
 from beaufort.mining.generators import Generator
 from beaufort.mining.nuisances import BUILT_IN, KINDS, read_names
@@ -19,9 +19,9 @@ __all__ = [
     "BUILT_IN",
     "KINDS",
     "TEMPLATES",
-    "Composite",
-    "Diffusion",
-    "Folder",
+    "CompositeGenerator",
+    "DiffusionGenerator",
+    "FolderGenerator",
     "GeneratedImage",
     "Generator",
     "MiningError",

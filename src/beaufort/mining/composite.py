@@ -16,13 +16,13 @@ from beaufort.images import is_picture_name, read_image
 from beaufort.mining._surfaces import SURFACES
 from beaufort.mining.plan import MiningError, PlanItem
 
-__all__ = ["Composite"]
+__all__ = ["CompositeGenerator"]
 
 _PLAIN = 0.5
 """Gray behind an object whose texture or material is what is unusual."""
 
 
-class Composite:
+class CompositeGenerator:
     """Puts an object with a mask on a surface, or a surface on the object.
 
     Args:

@@ -11,10 +11,10 @@ from PIL import Image
 from beaufort.errors import MissingExtraError
 from beaufort.mining.plan import MiningError, PlanItem
 
-__all__ = ["Diffusion"]
+__all__ = ["DiffusionGenerator"]
 
 
-class Diffusion:
+class DiffusionGenerator:
     """A pipeline from a local folder or by its name on the hub; weights are safetensors, never pickles.
 
     Args:

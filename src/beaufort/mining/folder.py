@@ -12,10 +12,10 @@ from PIL import Image
 from beaufort.images import read_image
 from beaufort.mining.plan import MiningError, PlanItem, read_rows
 
-__all__ = ["Folder"]
+__all__ = ["FolderGenerator"]
 
 
-class Folder:
+class FolderGenerator:
     """Images named in a CSV file: the columns of a plan, and `file`, relative to the CSV file's folder."""
 
     batch = 1

@@ -19,7 +19,7 @@ from beaufort.mining.nuisances import BUILT_IN, KINDS, clean_name
 __all__ = ["TEMPLATES", "MiningError", "PlanItem", "make_plan", "read_plan", "write_plan"]
 
 TEMPLATES = {
-    "background": "A photo of a {category} in a {nuisance}",
+    "background": "A photo of a {category}, {nuisance} in the background",
     "texture": "A photo of a {category} with a {nuisance} texture",
     "material": "A photo of a {category} made of {nuisance}",
 }
