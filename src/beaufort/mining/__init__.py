@@ -1,8 +1,8 @@
 """Hard test images: categories in unusual surroundings, planned, generated, and kept with how they were made.
 
 `make_plan` crosses categories with nuisances into a list that can be read before it costs anything;
-`generate` carries it out with any `Generator`. The default, `CompositeGenerator`, puts cut-outs on backgrounds and
-surfaces and needs neither a GPU nor weights.
+`generate` carries it out with any `Generator`. `CompositeGenerator` puts cut-outs on backgrounds and surfaces
+and needs neither a GPU nor weights.
 """
 
 from __future__ import annotations
