@@ -42,8 +42,15 @@ def serve(
     review = open_review(path)
     with only_server(path):
         app = make_app(review, names=(*_own_names(host), *names), https=https)
-        # Links carry tokens, so requests are not logged.
-        uvicorn.run(app, host=host, port=port, access_log=False, server_header=False, log_level="warning")
+        uvicorn.run(
+            app,
+            host=host,
+            port=port,
+            access_log=False,  # links carry tokens
+            proxy_headers=False,  # anybody could claim another address and escape the limit on wrong tokens
+            server_header=False,
+            log_level="warning",
+        )
 
 
 @contextlib.contextmanager
