@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 from typer.testing import CliRunner
 
 from beaufort.cli import app
@@ -176,3 +177,20 @@ def test_at_chance_for_no_reason_that_can_be_seen(tmp_path: Path) -> None:
     reasons = out.split("likely reasons")[1]
     places = [reasons.index(word) for word in ("order of the classes", "range", "BGR", "mean and std")]
     assert places == sorted(places)
+
+
+def test_pictures_that_cannot_be_read_are_told(tmp_path: Path) -> None:
+    for name in "abc":
+        (tmp_path / "data" / name).mkdir(parents=True)
+        for number in range(3):
+            color = tuple(200 if name == "abc"[i] else 20 for i in range(3))
+            Image.new("RGB", (32, 32), color).save(tmp_path / "data" / name / f"{number}.png")
+    command = ("check", "python:check_nets:colors", *KNOWN, "--images", "data", "--labels", "identity")
+    code, out, error = run(*command)
+    assert (code, error) == (0, ""), out
+    (tmp_path / "data" / "a" / "1.png").write_bytes(b"no picture")
+    code, out, error = run(*command)
+    assert code == 1
+    assert "problem: a/1.png: " in error
+    assert "1 picture could not be read and had no part in it" in error
+    assert [one["id"] for one in json.loads(run(*command, "--json")[1])["problems"]] == ["a/1.png"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import shutil
 from pathlib import Path
 from typing import Any
@@ -127,6 +128,20 @@ def test_exactly_the_published_classes(tmp_path: Path, kind: str) -> None:
 
 
 # ObjectNet
+
+
+def test_a_natural_set_keeps_the_contract(tmp_path: Path) -> None:
+    """Its digest is that of the content, wherever it lies, and it can go to another process."""
+    numbers = {name: int(some[0]) for name, some in label_maps["imagenet-a"].grouping.items()}
+    folders(tmp_path / "here", numbers)
+    dataset = open_dataset(f"imagenet-a:{tmp_path / 'here'}")
+    digest = dataset.digest()
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(dataset))[7].image, dataset[7].image)
+    (tmp_path / "here").rename(tmp_path / "there")
+    assert open_dataset(f"imagenet-a:{tmp_path / 'there'}").digest() == digest
+    first = sorted((tmp_path / "there").rglob("*.png"))[0]
+    paint(first, 1, light=9)
+    assert open_dataset(f"imagenet-a:{tmp_path / 'there'}").digest() != digest
 
 
 def objectnet(root: Path) -> Path:

@@ -142,7 +142,7 @@ def test_what_cannot_be_carried_out_writes_nothing(tree: Path, tmp_path: Path) -
         with pytest.raises(OptionError, match="must lie outside of the source"):
             corrupt_tree(tree, inside)
     (tmp_path / "file").touch()
-    with pytest.raises(OptionError, match="is a file"):
+    with pytest.raises(OptionError, match="must be a folder, got the file"):
         corrupt_tree(tree, tmp_path / "file")
     with pytest.raises(OptionError, match="cannot be written to"):
         corrupt_tree(tree, tmp_path / "file/below")
@@ -168,7 +168,7 @@ def test_bad_files_are_told_and_the_rest_is_done(tree: Path, tmp_path: Path) -> 
     assert list(found) == ["cut.png", "dangling.png", "empty.jpg", "moving.gif", "small.png", "text.jpg"]
     assert "cut short" in found["cut.png"]
     assert "0 bytes" in found["empty.jpg"]
-    assert "more than one frame" in found["moving.gif"]
+    assert "must have one frame, got several" in found["moving.gif"]
     assert "at least 16" in found["small.png"]
     assert len(contents(tmp_path / "out")) == 21
     (tree / "cut.png").write_bytes(content)

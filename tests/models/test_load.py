@@ -121,7 +121,7 @@ def test_wrong_answers(answer: NDArray[np.float64], told: str) -> None:
 @pytest.mark.parametrize("kind", [kind for kind, one in adapters.items() if one.extra])
 def test_missing_library_names_its_extra(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lazy, "installed", lambda _: False)
-    with pytest.raises(MissingExtraError, match=rf"pip install 'beaufort\[{kind}\]'"):
+    with pytest.raises(MissingExtraError, match=rf"pip install 'beaufort\[{adapters[kind].extra}\]'"):
         load_model(f"{kind}:anything")
 
 

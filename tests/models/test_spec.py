@@ -100,5 +100,5 @@ def test_callables_need_a_version() -> None:
     assert as_model(net).spec.digest == UNKNOWN
     assert as_model(net, version="1").spec.reusable
     assert as_model(net, version="1").spec.digest != as_model(net, version="2").spec.digest
-    with pytest.raises(OptionError, match="empty version"):
+    with pytest.raises(OptionError, match="version must not be empty"):
         as_model(net, version=" ")

@@ -43,7 +43,7 @@ def tuned(but: float, whole: float, single: float) -> dict[str, StudyAnswers]:
     return found
 
 
-def test_as_in_the_paper():
+def test_as_in_the_paper() -> None:
     weak = answers(0.8, brightness=0.2, fog=0.2, stripe=0.2)
     told = verdicts(study({"conv1": answers(0.91), "conv2-pgd": weak}, tuned(0.91, 0.98, 0.99)))
     for start in (
@@ -55,7 +55,7 @@ def test_as_in_the_paper():
         assert [verdict for text, verdict in told.items() if text.startswith(start)] == ["holds"]
 
 
-def test_the_other_way_round():
+def test_the_other_way_round() -> None:
     strong = answers(0.97)
     told = verdicts(study({"conv1": answers(0.91), "conv2-pgd": strong}, tuned(0.98, 0.98, 0.95)))
     for start in (
@@ -67,12 +67,12 @@ def test_the_other_way_round():
         assert [verdict for text, verdict in told.items() if text.startswith(start)] == ["does not hold"]
 
 
-def test_undecided():
+def test_undecided() -> None:
     told = verdicts(study({"conv1": answers(0.91), "conv2-pgd": answers(0.91)}, {}))
     assert told["Conv2 (PGD) loses more to the corruptions than Conv1: relative mCE above 100"] == "undecided"
 
 
-def test_relative_mce_is_the_papers_formula():
+def test_relative_mce_is_the_papers_formula() -> None:
     ours, base = answers(0.7), answers(0.91)
     table = figure_2(study({"conv1": base, "conv2-pgd": ours}, {}))
     entry = table.rows["relative_mce_percent"]["Conv2 (PGD)"]
@@ -83,7 +83,7 @@ def test_relative_mce_is_the_papers_formula():
     assert table_csv(table).splitlines()[2].startswith("relative_mce_percent,100.00,347.06")
 
 
-def test_alike_corruptions_stand_together():
+def test_alike_corruptions_stand_together() -> None:
     chosen = selection(study({"conv1": answers(0.91)}, tuned(0.92, 0.98, 0.99)))
     assert chosen is not None
     assert chosen.transfer.shape == (31, 31)
@@ -95,9 +95,9 @@ def test_alike_corruptions_stand_together():
     assert abs(order.index(0) - order.index(3)) == abs(order.index(1) - order.index(2)) == 1
 
 
-def test_small_statistics():
+def test_small_statistics() -> None:
     stats = pytest.importorskip("scipy.stats")
     rng = np.random.default_rng(0)
     first, second = rng.integers(0, 5, 30).tolist(), rng.integers(0, 5, 30).tolist()
     assert spearman(first, second) == pytest.approx(stats.spearmanr(first, second).statistic)
-    assert rank_one_share(np.eye(4)) == pytest.approx(0.25)
+    assert rank_one_share(np.eye(4, dtype=np.float32)) == pytest.approx(0.25)

@@ -6,6 +6,8 @@ import csv
 import json
 import subprocess
 import sys
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,12 +20,12 @@ from beaufort.reproduce.mnist_c.settings import MODELS, Settings
 from beaufort.reproduce.mnist_c.work import plan
 
 
-def sheet(path):
+def sheet(path: Path) -> list[list[str]]:
     with path.open() as file:
         return list(csv.reader(file))
 
 
-def test_everything_is_written(rehearsed):
+def test_everything_is_written(rehearsed: Path) -> None:
     names = {path.name for path in rehearsed.iterdir()}
     assert {"fig2.csv", "fig3.csv", "fig4.csv", "transfer.csv", "failures.csv", "selection.svg"} <= names
     assert {
@@ -38,7 +40,7 @@ def test_everything_is_written(rehearsed):
     assert np.load(rehearsed / "pessimal_noise_matrix.npy", allow_pickle=False).shape == (196, 196)
 
 
-def test_tables_have_the_papers_columns_first(rehearsed):
+def test_tables_have_the_papers_columns_first(rehearsed: Path) -> None:
     for number, corner in (("2", "metric"), ("3", "corruption")):
         head = sheet(rehearsed / f"fig{number}.csv")[0]
         assert head[:7] == [corner, *published_table("mnist-c-figure3")]
@@ -49,7 +51,7 @@ def test_tables_have_the_papers_columns_first(rehearsed):
     assert all(float(row[5]) <= float(row[1]) <= float(row[6]) for row in rows)
 
 
-def test_tables_are_the_answers(rehearsed):
+def test_tables_are_the_answers(rehearsed: Path) -> None:
     """A cell is the share of right answers, by counting."""
     both = [read_answers(rehearsed / "answers" / f"conv1-seed{seed}.npz") for seed in (0, 1)]
     share = np.mean([(one.predicted[one.conditions.index("stripe")] == one.labels).mean() for one in both])
@@ -78,7 +80,7 @@ metrics: [mean_accuracy]
 """
 
 
-def test_answers_are_those_of_an_evaluation(rehearsed, digits, tmp_path):
+def test_answers_are_those_of_an_evaluation(rehearsed: Path, digits: Path, tmp_path: Path) -> None:
     """The study shows a network the same pixels as `beaufort run` does."""
     from beaufort.evaluation import evaluate
     from beaufort.models import load_model
@@ -94,8 +96,8 @@ def test_answers_are_those_of_an_evaluation(rehearsed, digits, tmp_path):
         assert accuracy == ours.row(name).mean()
 
 
-def test_what_is_there_is_not_made_again(rehearsed, digits):
-    told = []
+def test_what_is_there_is_not_made_again(rehearsed: Path, digits: Path) -> None:
+    told: list[str] = []
     again = reproduce(
         "mnist-c",
         rehearsed,
@@ -109,10 +111,10 @@ def test_what_is_there_is_not_made_again(rehearsed, digits):
     assert not any("seed" in line for line in told)
 
 
-def test_stopped_and_taken_up(digits, tmp_path):
+def test_stopped_and_taken_up(digits: Path, tmp_path: Path) -> None:
     """However often it is stopped, the answers are those of one go."""
     whole, parts = tmp_path / "whole", tmp_path / "parts"
-    options = {"data": {"mnist": str(digits)}, "device": "cpu", "seeds": 1, "rehearse": True}
+    options: dict[str, Any] = {"data": {"mnist": str(digits)}, "device": "cpu", "seeds": 1, "rehearse": True}
     assert reproduce("mnist-c", whole, only=["pessimal"], **options).finished
     stopped = reproduce("mnist-c", parts, only=["pessimal"], stop_after_s=0, **options)
     assert not stopped.finished
@@ -127,7 +129,7 @@ def test_stopped_and_taken_up(digits, tmp_path):
     np.testing.assert_array_equal(one.predicted, other.predicted)
 
 
-def test_processes_make_the_same_answers(rehearsed, digits, tmp_path):
+def test_processes_make_the_same_answers(rehearsed: Path, digits: Path, tmp_path: Path) -> None:
     reproduce(
         "mnist-c",
         tmp_path,
@@ -144,7 +146,7 @@ def test_processes_make_the_same_answers(rehearsed, digits, tmp_path):
         np.testing.assert_array_equal(one.predicted, other.predicted)
 
 
-def test_the_real_thing_is_as_large_as_the_paper():
+def test_the_real_thing_is_as_large_as_the_paper() -> None:
     first, second = plan(Settings(seeds=3))
     assert len(first) == 3
     tuned = [task for task in second if task.file.startswith("tuned/")]
@@ -154,7 +156,7 @@ def test_the_real_thing_is_as_large_as_the_paper():
     assert len(plan(Settings(seeds=1), ("fig4",))[1]) == 64
 
 
-def test_what_cannot_be_is_said(rehearsed, digits, tmp_path):
+def test_what_cannot_be_is_said(rehearsed: Path, digits: Path, tmp_path: Path) -> None:
     with pytest.raises(UnknownNameError, match="did you mean 'mnist-c'"):
         reproduce("mnistc", tmp_path)
     with pytest.raises(OptionError, match="only must name parts of mnist-c"):
@@ -167,9 +169,9 @@ def test_what_cannot_be_is_said(rehearsed, digits, tmp_path):
         reproduce("mnist-c", tmp_path / "new", only=["page"], rehearse=True)
 
 
-def test_differences_are_explained(rehearsed, digits):
+def test_differences_are_explained(rehearsed: Path, digits: Path) -> None:
     (rehearsed / "explanations.yaml").write_text("'fig3/*/Conv1': a rehearsal <b>\n")
-    options = {"data": {"mnist": str(digits)}, "device": "cpu", "rehearse": True}
+    options: dict[str, Any] = {"data": {"mnist": str(digits)}, "device": "cpu", "rehearse": True}
     reproduce("mnist-c", rehearsed, only=["page"], **options)
     assert "a rehearsal &lt;b&gt;" in (rehearsed / "index.html").read_text()
     assert "| a rehearsal <b> |" in (rehearsed / "README.md").read_text()
@@ -190,7 +192,7 @@ print(json.dumps(vars(made)))
 """
 
 
-def test_it_needs_little(digits, tmp_path):
+def test_it_needs_little(digits: Path, tmp_path: Path) -> None:
     """A machine with a GPU often has torch and not much else."""
     done = subprocess.run(
         [sys.executable, "-c", LIGHT, str(digits), str(tmp_path)], capture_output=True, text=True, check=False
@@ -200,7 +202,7 @@ def test_it_needs_little(digits, tmp_path):
     assert (tmp_path / "fig3.csv").is_file()
 
 
-def test_the_command(rehearsed, digits):
+def test_the_command(rehearsed: Path, digits: Path) -> None:
     from typer.testing import CliRunner
 
     from beaufort.cli import app

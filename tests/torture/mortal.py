@@ -32,7 +32,10 @@ BLOCK = 16
 """Images in a block of a run: small, so that there are blocks to be put together."""
 
 _IMPORTS = (
-    *(f"beaufort.{name}" for name in ("evaluation.run", "jobs", "models.onnx", "report", "results", "store")),
+    *(
+        f"beaufort.{name}"
+        for name in ("evaluation.run", "image_sets", "models.onnx", "report", "results", "store")
+    ),
     *("duckdb", "onnxruntime", "pyarrow.parquet", "PIL.PngImagePlugin"),
 )
 _EVENTS = ("os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.link", "os.symlink", "os.truncate")

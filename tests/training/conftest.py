@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import pytest
+
+if TYPE_CHECKING:
+    from beaufort.training import Recipe, TrainingTensors
 
 torch = pytest.importorskip("torch", reason="torch is not installed; the extra training has it")
 pytest.importorskip("safetensors", reason="safetensors is not installed; the extra training has it")
@@ -15,7 +20,7 @@ def _one_thread() -> None:
 
 
 @pytest.fixture(scope="session")
-def patches():
+def patches() -> TrainingTensors:
     """320 images of ten classes: a bright patch on one of ten places, noise around it."""
     from beaufort.training import TrainingTensors
 
@@ -32,7 +37,7 @@ def patches():
 
 
 @pytest.fixture
-def quick():
+def quick() -> Recipe:
     """A small Conv1 that learns the patches in two epochs."""
     from beaufort.training import Recipe
 

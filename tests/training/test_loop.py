@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
 from beaufort.errors import BeaufortError, OptionError
-from beaufort.training import Recipe, TrainingFileError, train
+from beaufort.training import Recipe, TrainingFileError, TrainingTensors, train
 from beaufort.training.trained import FACTS, NETWORK, STATE, WEIGHTS
 
-INTERVENTIONS = {
+INTERVENTIONS: dict[str, dict[str, Any]] = {
     "plain": {},
     "corruptions": {"names": ["stripe", "shot_noise"], "clean": 0.3, "scale": "mnist"},
     "pgd": {"epsilon": 0.1, "step": 0.05, "steps": 2},
@@ -21,16 +23,17 @@ INTERVENTIONS = {
 }
 
 
-def weights(folder) -> bytes:
+def weights(folder: Path) -> bytes:
     return (folder / WEIGHTS).read_bytes()
 
 
-def accuracy(model, source) -> float:
+def accuracy(model: torch.nn.Module, source: TrainingTensors) -> float:
     with torch.no_grad():
-        return (model(source.images.float() / 255).argmax(1) == source.labels).float().mean().item()
+        right = model(source.images.float() / 255).argmax(1) == source.labels
+        return float(right.float().mean())
 
 
-def test_it_learns_and_says_what_it_did(patches, quick, tmp_path):
+def test_it_learns_and_says_what_it_did(patches: TrainingTensors, quick: Recipe, tmp_path: Path) -> None:
     made = train(quick, patches, output=tmp_path / "a", device="cpu")
     assert made.finished
     assert accuracy(made.model, patches) > 0.95
@@ -39,7 +42,7 @@ def test_it_learns_and_says_what_it_did(patches, quick, tmp_path):
     assert {path.name for path in (tmp_path / "a").iterdir()} == {FACTS, WEIGHTS, NETWORK}
 
 
-def test_a_seed_decides_the_weights(patches, quick, tmp_path):
+def test_a_seed_decides_the_weights(patches: TrainingTensors, quick: Recipe, tmp_path: Path) -> None:
     one = replace(quick, epochs=1)
     for name, seed in (("a", 0), ("b", 0), ("c", 1)):
         train(one, patches, output=tmp_path / name, seed=seed, device="cpu")
@@ -47,7 +50,9 @@ def test_a_seed_decides_the_weights(patches, quick, tmp_path):
 
 
 @pytest.mark.parametrize("intervention", INTERVENTIONS)
-def test_stopped_anywhere_it_makes_the_same_bits(patches, quick, tmp_path, intervention):
+def test_stopped_anywhere_it_makes_the_same_bits(
+    patches: TrainingTensors, quick: Recipe, tmp_path: Path, intervention: str
+) -> None:
     recipe = replace(
         quick, intervention=intervention, intervention_options=INTERVENTIONS[intervention], epochs=2
     )
@@ -67,11 +72,13 @@ def test_stopped_anywhere_it_makes_the_same_bits(patches, quick, tmp_path, inter
     assert whole.facts["steps"] == part.facts["steps"]
 
 
-def test_killed_between_checkpoints_it_goes_on_from_the_last(patches, quick, tmp_path):
+def test_killed_between_checkpoints_it_goes_on_from_the_last(
+    patches: TrainingTensors, quick: Recipe, tmp_path: Path
+) -> None:
     class Killed(Exception):  # noqa: N818
         pass
 
-    def kill(at):
+    def kill(at: Any) -> None:
         if at.step >= 12:
             raise Killed
 
@@ -83,7 +90,7 @@ def test_killed_between_checkpoints_it_goes_on_from_the_last(patches, quick, tmp
     assert weights(tmp_path / "a") == weights(tmp_path / "b")
 
 
-def test_blocks_change_nothing(patches, quick, tmp_path):
+def test_blocks_change_nothing(patches: TrainingTensors, quick: Recipe, tmp_path: Path) -> None:
     recipe = replace(
         quick, intervention="corruptions", intervention_options=INTERVENTIONS["corruptions"], epochs=1
     )
@@ -93,7 +100,7 @@ def test_blocks_change_nothing(patches, quick, tmp_path):
     assert weights(tmp_path / "a") == weights(tmp_path / "b")
 
 
-def test_a_finished_training_is_read(patches, quick, tmp_path):
+def test_a_finished_training_is_read(patches: TrainingTensors, quick: Recipe, tmp_path: Path) -> None:
     first = train(quick, patches, output=tmp_path, device="cpu")
     again = train(quick, patches, output=tmp_path, device="cpu", progress=lambda at: pytest.fail("trained"))
     assert again.facts == first.facts
@@ -101,7 +108,9 @@ def test_a_finished_training_is_read(patches, quick, tmp_path):
 
 
 @pytest.mark.parametrize("deadline", [0.0, None], ids=["unfinished", "finished"])
-def test_another_training_in_the_folder_is_refused(patches, quick, tmp_path, deadline):
+def test_another_training_in_the_folder_is_refused(
+    patches: TrainingTensors, quick: Recipe, tmp_path: Path, deadline: float | None
+) -> None:
     train(quick, patches, output=tmp_path, device="cpu", deadline=deadline)
     with pytest.raises(TrainingFileError, match="another seed"):
         train(quick, patches, output=tmp_path, seed=1, device="cpu")
@@ -112,13 +121,15 @@ def test_another_training_in_the_folder_is_refused(patches, quick, tmp_path, dea
 
 
 @pytest.mark.parametrize("content", [b"", b"not tensors", b"\xff" * 64])
-def test_a_damaged_checkpoint_is_named(patches, quick, tmp_path, content):
+def test_a_damaged_checkpoint_is_named(
+    patches: TrainingTensors, quick: Recipe, tmp_path: Path, content: bytes
+) -> None:
     (tmp_path / STATE).write_bytes(content)
     with pytest.raises(TrainingFileError, match=STATE):
         train(quick, patches, output=tmp_path, device="cpu")
 
 
-def test_the_callers_generator_is_left_alone(patches, quick, tmp_path):
+def test_the_callers_generator_is_left_alone(patches: TrainingTensors, quick: Recipe, tmp_path: Path) -> None:
     torch.manual_seed(5)
     expected = torch.rand(3)
     torch.manual_seed(5)
@@ -126,7 +137,7 @@ def test_the_callers_generator_is_left_alone(patches, quick, tmp_path):
     assert torch.equal(torch.rand(3), expected)
 
 
-def test_it_starts_from_a_trained_model(patches, quick, tmp_path):
+def test_it_starts_from_a_trained_model(patches: TrainingTensors, quick: Recipe, tmp_path: Path) -> None:
     first = train(quick, patches, output=tmp_path / "first", device="cpu")
     tuned = replace(quick, start=str(tmp_path / "first"), epochs=1, rate=0.0)
     second = train(tuned, patches, output=tmp_path / "second", device="cpu")
@@ -135,7 +146,7 @@ def test_it_starts_from_a_trained_model(patches, quick, tmp_path):
     )
 
 
-def test_any_source_will_do(quick, tmp_path, monkeypatch):
+def test_any_source_will_do(quick: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from beaufort.datasets import open_dataset
     from beaufort.training import DecodedData, open_training_data
 
@@ -150,7 +161,7 @@ def test_any_source_will_do(quick, tmp_path, monkeypatch):
     assert weights(tmp_path / "held") == weights(tmp_path / "read")
 
 
-def test_what_cannot_be_is_said(patches, quick, tmp_path):
+def test_what_cannot_be_is_said(patches: TrainingTensors, quick: Recipe, tmp_path: Path) -> None:
     with pytest.raises(BeaufortError, match="did you mean 'conv1'"):
         train(replace(quick, architecture="conv_1"), patches, output=tmp_path, device="cpu")
     with pytest.raises(OptionError, match="options of the architecture 'conv1' do not fit"):

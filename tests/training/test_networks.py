@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
 
 from beaufort.models.torch import read_tensors
-from beaufort.training import train
+from beaufort.training import Recipe, TrainingTensors, train
 from beaufort.training.architectures import build, synthesis
 from beaufort.training.interventions import plain_loss
 from beaufort.training.interventions.network import Adversary
@@ -27,7 +30,7 @@ PARAMETERS = {
 
 
 @pytest.mark.parametrize("name", PARAMETERS)
-def test_sizes(name):
+def test_sizes(name: str) -> None:
     options = {"samples": 20, "steps": 1} if name == "abs" else {}
     model = build(name, options).eval()
     assert sum(one.numel() for one in model.parameters()) == PARAMETERS[name]
@@ -43,7 +46,9 @@ SMALL = {
 
 
 @pytest.mark.parametrize("name", SMALL)
-def test_networks_with_a_loss_of_their_own_learn(name, patches, quick, tmp_path):
+def test_networks_with_a_loss_of_their_own_learn(
+    name: str, patches: TrainingTensors, quick: Recipe, tmp_path: Path
+) -> None:
     from dataclasses import replace
 
     recipe = replace(
@@ -54,12 +59,12 @@ def test_networks_with_a_loss_of_their_own_learn(name, patches, quick, tmp_path)
     assert made.facts["onnx"].startswith("none: ")
 
 
-def test_capsules_are_shorter_than_one():
+def test_capsules_are_shorter_than_one() -> None:
     lengths = build("capsule", SMALL["capsule"])(torch.rand(3, 1, 28, 28))
     assert ((lengths >= 0) & (lengths < 1)).all()
 
 
-def test_pgd_stays_near_and_hurts(patches):
+def test_pgd_stays_near_and_hurts(patches: TrainingTensors) -> None:
     torch.manual_seed(0)
     model = build("conv3", {"first": 4, "second": 8})
     images, labels = patches.images[:20].float() / 255, patches.labels[:20]
@@ -70,7 +75,7 @@ def test_pgd_stays_near_and_hurts(patches):
     assert all(one.grad is None for one in model.parameters())
 
 
-def test_the_adversarial_network_learns_to_hurt(patches):
+def test_the_adversarial_network_learns_to_hurt(patches: TrainingTensors) -> None:
     torch.manual_seed(0)
     model = build("conv3", {"first": 4, "second": 8})
     images, labels = patches.images[:40].float() / 255, patches.labels[:40]
@@ -82,7 +87,7 @@ def test_the_adversarial_network_learns_to_hurt(patches):
     assert Adversary(4)(images).abs().max() <= 1
 
 
-def test_shifts_move_whole_images():
+def test_shifts_move_whole_images() -> None:
     torch.manual_seed(0)
     images = torch.zeros(50, 1, 28, 28)
     images[:, :, 10, 12] = 1
@@ -94,14 +99,14 @@ def test_shifts_move_whole_images():
     assert set(columns.tolist()) == {10, 11, 12, 13, 14}
 
 
-def published(shared, **options):
+def published(shared: Path, **options: Any) -> torch.nn.Module:
     states = [
         read_tensors(shared / "data" / "mnist_models" / "abs" / f"ABS_{digit}.net") for digit in range(10)
     ]
     return synthesis.from_published(states, **options)
 
 
-def test_abs_with_its_published_weights(shared):
+def test_abs_with_its_published_weights(shared: Path) -> None:
     """Our layers and our inference give the authors' classifier: it recognizes and synthesizes digits."""
     from beaufort.datasets import open_dataset
 
@@ -115,7 +120,7 @@ def test_abs_with_its_published_weights(shared):
     assert error.median() < 0.03  # a mean digit is 0.1 away from an empty picture
 
 
-def test_abs_gets_better_with_its_own_inference(shared):
+def test_abs_gets_better_with_its_own_inference(shared: Path) -> None:
     """More samples and more steps can only raise the bound of the right class, but for chance."""
     from beaufort.datasets import open_dataset
 
@@ -125,7 +130,7 @@ def test_abs_gets_better_with_its_own_inference(shared):
     assert more.mean() > few.mean()
 
 
-def test_abs_works_where_gradients_are_off(shared):
+def test_abs_works_where_gradients_are_off(shared: Path) -> None:
     model = published(shared, samples=20, steps=2)
     with torch.inference_mode():
         answers = model(torch.rand(2, 1, 28, 28))

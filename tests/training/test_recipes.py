@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -14,7 +15,7 @@ from beaufort.training.optimize import rate_at
 
 
 @pytest.mark.parametrize("name", recipe_names())
-def test_bundled_recipes_are_whole(name):
+def test_bundled_recipes_are_whole(name: str) -> None:
     recipe = get_recipe(name)
     assert Recipe.from_dict(json.loads(json.dumps(recipe.as_dict()))) == recipe
     assert recipe.about
@@ -24,7 +25,7 @@ def test_bundled_recipes_are_whole(name):
     )
 
 
-def test_settings():
+def test_settings() -> None:
     recipe = get_recipe("conv2-pgd").changed(["epochs=2", "intervention_options.epsilon=0.1", "name=mine"])
     assert (recipe.epochs, recipe.intervention_options["epsilon"], recipe.name) == (2, 0.1, "mine")
     with pytest.raises(OptionError, match="did you mean 'epochs'"):
@@ -39,7 +40,7 @@ def test_settings():
         recipe.changed(["schedule=linear"])
 
 
-def test_files(tmp_path):
+def test_files(tmp_path: Path) -> None:
     path = tmp_path / "mine.yaml"
     path.write_text("architecture: conv1\nepochs: 2\n")
     assert get_recipe(str(path)) == Recipe(name="mine", architecture="conv1", epochs=2)
@@ -48,6 +49,7 @@ def test_files(tmp_path):
         ("a: [", "is not YAML"),
         ("!!python/object:os.system {}", "is not YAML"),
         ("epochs: 2", "needs a name and an architecture"),
+        ("architecture: python:os:system", "must be one that Beaufort has"),
         ("a" * 100_001, "at most 100000 bytes"),
     ):
         path.write_text(text)
@@ -60,7 +62,7 @@ def test_files(tmp_path):
 
 
 @pytest.mark.parametrize("schedule", ["constant", "cosine", "one-cycle", "steps"])
-def test_rates_stay_in_bounds(schedule):
+def test_rates_stay_in_bounds(schedule: str) -> None:
     recipe = Recipe(name="a", architecture="conv1", rate=0.5, schedule=schedule, milestones=(0.5, 0.9))
     rates = [rate_at(recipe, step, 100) for step in range(100)]
     assert max(rates) == pytest.approx(0.5)

@@ -3,29 +3,38 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from beaufort.errors import UnknownNameError
+from beaufort.errors import OptionError, UnknownNameError
 from beaufort.models import load_model
 from beaufort.testing import check_model
-from beaufort.training import TrainingFileError, find_trained, load_trained, train
+from beaufort.training import (
+    Recipe,
+    TrainingFileError,
+    TrainingTensors,
+    find_trained,
+    load_trained,
+    train,
+)
 from beaufort.training.trained import FACTS, NETWORK
 
 
 @pytest.fixture
-def folder(patches, quick, tmp_path, monkeypatch):
+def folder(patches: TrainingTensors, quick: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("BEAUFORT_TRAINED", str(tmp_path))
     train(quick, patches, output=tmp_path / "quick-seed0", device="cpu")
     return tmp_path / "quick-seed0"
 
 
-def pixels(patches):
-    return patches.images.numpy().transpose(0, 2, 3, 1)[:50]
+def pixels(patches: TrainingTensors) -> np.ndarray:
+    return np.asarray(patches.images.permute(0, 2, 3, 1)[:50])
 
 
-def test_by_name(folder, patches):
+def test_by_name(folder: Path, patches: TrainingTensors) -> None:
     model = load_model("trained:quick-seed0", device="cpu")
     assert (model.spec.name, model.spec.classes) == ("quick-seed0", 10)
     assert not check_model(model)
@@ -33,18 +42,18 @@ def test_by_name(folder, patches):
     assert (model(pixels(patches)).argmax(1) == labels).mean() > 0.9
 
 
-def test_onnx_answers_alike(folder, patches):
+def test_onnx_answers_alike(folder: Path, patches: TrainingTensors) -> None:
     ours = load_model(f"trained:{folder}", device="cpu")(pixels(patches))
     theirs = load_model(str(folder / NETWORK))(pixels(patches))
     np.testing.assert_allclose(ours, theirs, atol=1e-4)
 
 
-def test_the_onnx_file_is_sound(folder):
+def test_the_onnx_file_is_sound(folder: Path) -> None:
     onnx = pytest.importorskip("onnx")
     onnx.checker.check_model(folder / NETWORK, full_check=True)
 
 
-def test_misses_are_answered(folder):
+def test_misses_are_answered(folder: Path) -> None:
     with pytest.raises(UnknownNameError, match="did you mean 'quick-seed0'"):
         find_trained("quick-seed1")
     facts = json.loads((folder / FACTS).read_text())
@@ -56,7 +65,7 @@ def test_misses_are_answered(folder):
         load_trained(folder)
 
 
-def test_the_command(tmp_path, monkeypatch):
+def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from typer.testing import CliRunner
 
     from beaufort.cli import app
@@ -76,3 +85,24 @@ def test_the_command(tmp_path, monkeypatch):
     assert "conv2-pgd" in listed.stdout
     wrong = CliRunner().invoke(app, ["train", "conv1", "--set", "epoch=1"])
     assert wrong.exit_code == 2
+
+
+def test_code_is_run_only_if_the_caller_names_it(folder: Path, tmp_path: Path) -> None:
+    """A folder of somebody else's must not choose what is called."""
+    facts = json.loads((folder / FACTS).read_text())
+    trap = {
+        "architecture": "python:os:system",
+        "architecture_options": {"command": f"touch {tmp_path}/sprung"},
+    }
+    (folder / FACTS).write_text(json.dumps({**facts, "recipe": {**facts["recipe"], **trap}}))
+    with pytest.raises(OptionError, match="only if you name it yourself"):
+        load_model(f"trained:{folder}", device="cpu")
+    assert not (tmp_path / "sprung").exists()
+
+
+def test_a_network_of_your_own(patches: TrainingTensors, quick: Recipe, tmp_path: Path) -> None:
+    arch = "python:beaufort.training.architectures.conv1:make"
+    train(replace(quick, architecture=arch, epochs=1), patches, output=tmp_path, device="cpu")
+    assert load_model(f"trained:{tmp_path}", device="cpu", arch=arch).spec.classes == 10
+    with pytest.raises(OptionError, match="arch must name the architecture"):
+        load_model(f"trained:{tmp_path}", device="cpu")

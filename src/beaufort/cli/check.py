@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from beaufort.cli._console import printable
+from beaufort.cli._console import counted, printable
 from beaufort.cli._options import Classes, Convention, Json, Labels
 
 if TYPE_CHECKING:
+    from beaufort.datasets import Problem
     from beaufort.models import ModelSpec
     from beaufort.testing import ModelFinding
 
@@ -51,7 +52,8 @@ def check(
     make it reliable. With labels the accuracy is told, and what is likely wrong if it is at chance. Pictures
     are opened, made ready and labeled as `beaufort run` does.
 
-    Exit codes: 0 no problem was found; 1 there are problems; 2 the model cannot be used at all.
+    Exit codes: 0 no problem was found; 1 there are problems, pictures that cannot be read among them; 2 the
+    model cannot be used at all.
     """
     from beaufort.evaluation.samples import read_samples
     from beaufort.models import load_model, parse_options
@@ -62,13 +64,14 @@ def check(
     given.update({key: value for key, value in said if value is not None})
     loaded = load_model(model, **given)
     accuracy = space = None
+    problems: tuple[Problem, ...] = ()
     if images is None:
         findings = check_model(loaded)
     else:
         samples = read_samples(
             images, loaded.spec, limit=limit, suite=suite, labels=labels, convention=convention
         )
-        space, known = samples.space, samples.classes
+        space, known, problems = samples.space, samples.classes, samples.problems
         findings = check_model(
             loaded, images=samples.images, labels=samples.labels, space=space, classes=known
         )
@@ -78,6 +81,7 @@ def check(
         told: dict[str, Any] = {
             "model": loaded.spec.to_dict(),
             "findings": [one.to_dict() for one in findings],
+            "problems": [problem._asdict() for problem in problems],
         }
         if accuracy is not None:
             more = {"value": accuracy.value, "at_chance": accuracy.at_chance, "labels": str(space)}
@@ -87,8 +91,12 @@ def check(
         _tell(loaded.spec, findings, judged=images is not None)
         if accuracy is not None:
             typer.echo(f"{accuracy}; {space}")
+    for problem in problems[:20]:
+        typer.echo(f"problem: {printable(problem.id)}: {printable(problem.message)}", err=True)
+    if problems:
+        typer.echo(f"{counted(len(problems), 'picture')} could not be read and had no part in it", err=True)
     levels = {finding.level for finding in findings}
-    if levels & {"unusable", "problem"}:
+    if problems or levels & {"unusable", "problem"}:
         raise typer.Exit(2 if "unusable" in levels else 1)
 
 

@@ -18,12 +18,12 @@ from beaufort.labels import Truths
 __all__ = ["MOST_CLASSES", "Dataset", "Pixels", "Problem", "Sample", "Walk", "iterate", "numbered"]
 
 MOST_CLASSES = 1_000_000
-"""Labels from here on are taken for a mistake."""
+"""Labels of this size and above are refused as a mistake."""
 
 
 @dataclass(frozen=True)
 class Sample:
-    """A picture, what it is called and what it shows."""
+    """A picture with its id and its label."""
 
     id: str
     label: int
@@ -39,13 +39,13 @@ class Problem(NamedTuple):
 
 
 class Pixels(Protocol):
-    """Where the pictures of a data set are, by index."""
+    """The pictures of a data set, read by index."""
 
     def read(self, index: int) -> Bytes:
         """One picture `(h, w, c)`; an `ImageFileError` if it cannot be read."""
 
     def contents(self, count: int) -> Iterator[Content]:
-        """What the first `count` pictures are made from, for the digest."""
+        """The stored bytes of the first `count` pictures, for the digest."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,17 +60,17 @@ class Dataset:
     labels: NDArray[np.int64]
     pixels: Pixels
     problems: tuple[Problem, ...] = ()
-    """What was seen to be wrong when it was opened, and is not among the samples."""
+    """Files that were found to be broken on opening; they are not among the samples."""
     strict: bool = False
-    """Whether the first problem is an error."""
+    """Whether the first problem raises an error."""
     order: int | None = None
-    """The seed of the order that the samples were brought into; None for their own order."""
+    """Seed of the shuffled order; None for the original order."""
     made_from: Dataset | None = None
-    """The same samples in their own order, if these were brought into another."""
+    """The data set in its original order, if this one is shuffled."""
     by_name: bool = False
-    """Whether labels are places of class names in their sorted order, not numbers that someone chose."""
+    """Whether labels are indices into the sorted class names, rather than numbers given by the source."""
     spread: bool = False
-    """Whether the order takes turns among the classes."""
+    """Whether the shuffled order takes one image of each class in turn."""
     truths: Truths | None = None
     """Sets of classes of which any is right, where a sample has more than one label."""
 

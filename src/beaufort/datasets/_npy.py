@@ -35,7 +35,7 @@ class Stored:
 
     path: Path
     where: str
-    """What it is called in messages."""
+    """Its name in error messages."""
     offset: int
     shape: tuple[int, ...]
     dtype: np.dtype[Any]

@@ -11,7 +11,7 @@ __all__ = ["memory_store"]
 
 
 def memory_store() -> FileStore:
-    """An empty store that goes with the last thing that refers to it."""
+    """An empty store in memory, freed with the last reference to it."""
     store = FileStore(f"memory://beaufort-{uuid4().hex}")
     weakref.finalize(store, _forget, store.location)
     return store

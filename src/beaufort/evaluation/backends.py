@@ -44,10 +44,10 @@ __all__ = [
 ]
 
 _IN_FLIGHT = 1 << 28
-"""Bytes of corrupted images that wait for a model, at most, or one batch."""
+"""Maximum bytes of corrupted images that wait for a model; a single batch may be larger."""
 
 _TURN_S = 0.0005
-"""How long a thread may keep the one that feeds a device waiting for the interpreter."""
+"""Switch interval of the interpreter, so that decoding threads do not hold up the one that feeds a device."""
 
 _Kind = TypeVar("_Kind")  # arrays or tensors: what came comes back
 
@@ -56,29 +56,29 @@ BatchAnswer = tuple[AnswerScores, NDArray[np.float32] | None]
 
 
 class DeviceError(BeaufortError, RuntimeError):
-    """Something that a device could not do."""
+    """A device failed or ran out of memory."""
 
 
 class Backend(Protocol):
     """Corrupts the batches of a block."""
 
     lag: int
-    """Answers asked for before the first is waited for."""
+    """Maximum batches in flight: handed to a model whose answers were not fetched yet."""
     ahead: bool
-    """Whether the next block is decoded before its turn, beside the work on this one."""
+    """Whether the next block is decoded while this one is answered."""
 
     def __enter__(self) -> Self: ...
 
     def __exit__(self, *_: object) -> None: ...
 
     def batch_size(self, image_bytes: int) -> int:
-        """Images a batch, where nobody has said."""
+        """Default number of images in a batch, from the size of one image in bytes."""
 
     def shown(self, pool: Executor, batches: Iterator[Batch]) -> Iterator[tuple[Batch, Images]]:
         """The batches with their corrupted images."""
 
     def used(self, condition: Condition) -> str:
-        """What corrupts the images of a condition."""
+        """Name of the device that corrupts the images of a condition, for the provenance."""
 
     def notes(self, conditions: Sequence[Condition]) -> Iterator[str]:
         """What a reader of the results should know, before anything is done."""
@@ -131,7 +131,7 @@ def ask_changed(
     *,
     keep_logits: bool,
 ) -> Callable[[], BatchAnswer]:
-    """As `ask`, under a condition whose images are changed for the model."""
+    """As `ask`, for a condition that makes its images for one model, as an attack does."""
     shift = batch.condition.shift
     assert isinstance(shift, ModelShift)
     ids = [setup.dataset.ids[row] for row in batch.rows]

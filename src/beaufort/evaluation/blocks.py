@@ -37,13 +37,13 @@ __all__ = [
 ]
 
 BLOCK = 1000
-"""Images a block: one file of the store for each cell."""
+"""Images in a block; a block becomes one file of the store for each cell."""
 
 HELD = 1 << 30
-"""Bytes of decoded images that a block holds at most."""
+"""Maximum bytes of decoded images that a block keeps in memory."""
 
 _AT_ONCE = 8
-"""Images that a thread decodes before it looks for more."""
+"""Images that a thread decodes in one task."""
 
 _TURNS = Semaphore(6)
 """Threads that decode where processes do, until those are there: more would only wait for each other."""
@@ -62,7 +62,7 @@ class UnitPart(NamedTuple):
 
 
 class Group(NamedTuple):
-    """Images that are shown together."""
+    """Images of one shape that are shown to a model together."""
 
     rows: tuple[int, ...]
     """Places in the data set."""
@@ -175,7 +175,7 @@ class Block:
 
 
 class Groups:
-    """The images of a span, those of one shape that follow each other together; at least one group."""
+    """The images of a span, split into groups of neighbors of one shape; there is at least one group."""
 
     def __init__(self, block: Block, span: Range, size_for: Callable[[int], int]) -> None:
         self._block, self._span = block, span
@@ -189,7 +189,7 @@ class Groups:
         return self._found[number]
 
     def ready(self, number: int) -> bool:
-        """Whether it is likely that nobody has to wait for a group."""
+        """Whether a group is probably decoded already, so that asking for it does not block."""
         if number < len(self._found) or not self._found or self._found[-1].last:
             return True
         rows = self._found[-1].rows
@@ -216,7 +216,7 @@ class Groups:
 
 
 def power_of_two(most: int) -> int:
-    """The largest up to some number, from 1 to 512.
+    """The largest power of two that is at most `most`, between 1 and 512.
 
     >>> power_of_two(100)
     64
@@ -225,7 +225,7 @@ def power_of_two(most: int) -> int:
 
 
 def divisor_of_block(most: int) -> int:
-    """The largest number that a block is a multiple of, up to some number, from 1 to 500.
+    """The largest divisor of `BLOCK` that is at most `most`, between 1 and 500.
 
     >>> divisor_of_block(256)
     250

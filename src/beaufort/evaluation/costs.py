@@ -8,7 +8,8 @@ import numpy as np
 
 from beaufort.evaluation.backends import Threads
 from beaufort.evaluation.lazy_models import LazyModel
-from beaufort.evaluation.planning import Plan
+from beaufort.evaluation.planning import Plan, Setup
+from beaufort.models import Model
 from beaufort.shifts import Demanding
 
 __all__ = ["cost"]
@@ -26,14 +27,16 @@ def cost(planned: Plan) -> float:
             one = todo.setdefault(work.model, {})
             one[work.place] = one.get(work.place, 0) + passes * work.images
     seconds = 0.0
-    for lazy, places in todo.items():
-        model = lazy.load()
-        setup, images = planned.setups[min(places)], sum(places.values())
-        first = setup.first_image()
-        batch = np.repeat(first[None], min(Threads.batch_size(first.size), setup.count), axis=0)
-        model(batch)  # the first time is not like the others
-        start = time.perf_counter()
-        model(batch)
-        seconds += (time.perf_counter() - start) / len(batch) * images
-        lazy.let_go()
+    for model, places in todo.items():
+        seconds += _seconds_an_image(model.load(), planned.setups[min(places)]) * sum(places.values())
+        model.let_go()
     return seconds
+
+
+def _seconds_an_image(model: Model, setup: Setup) -> float:
+    first = setup.first_image()
+    batch = np.repeat(first[None], min(Threads.batch_size(first.size), setup.count), axis=0)
+    model(batch)  # the first time is not like the others
+    start = time.perf_counter()
+    model(batch)
+    return (time.perf_counter() - start) / len(batch)

@@ -29,7 +29,7 @@ _THREADS = (
     "NUMEXPR_NUM_THREADS",
     "NUMBA_NUM_THREADS",
 )
-"""What libraries read when they are imported."""
+"""Environment variables from which libraries take their number of threads when they are imported."""
 
 _PATIENCE_S = 5.0
 
@@ -39,7 +39,7 @@ class WorkerError(BeaufortError, RuntimeError):
 
 
 class Engine(Protocol):
-    """Does units of work."""
+    """Schedules units of work: in this process, in several, or elsewhere."""
 
     def __enter__(self) -> Self: ...
 
@@ -52,7 +52,7 @@ class Engine(Protocol):
 
 
 class Local:
-    """The process that asks."""
+    """Does the work in the calling process."""
 
     def __init__(self, job: Job) -> None:
         self._job = job
@@ -161,7 +161,7 @@ class Processes:
 
 
 class _Signal(enum.Enum):
-    """What a worker says beside messages."""
+    """Control messages of a worker."""
 
     WANTS_UNIT = enum.auto()
     DONE = enum.auto()

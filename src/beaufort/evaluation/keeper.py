@@ -19,11 +19,11 @@ __all__ = ["Counts", "Keeper"]
 
 _THREADS = 2
 _WAITING = 64
-"""Pieces that wait to be written, at most: a store that is slower than the models slows them down."""
+"""Maximum pieces waiting to be written; when there are more, the run waits for the store."""
 
 
 class Counts(NamedTuple):
-    """What the answers of a cell add up to."""
+    """Number of images of a cell by what became of them."""
 
     images: int
     """Those that could be read and have a label."""
@@ -82,12 +82,12 @@ class Keeper:
             self.notes.append(f"the store has all answers, and cannot be written to ({error})")
 
     def write(self, work: int, start: int, table: pa.Table, provenance: Mapping[str, Any]) -> None:
-        """Have a piece written, soon."""
+        """Queue a piece to be written."""
         self.flush(_WAITING - 1)
         self._waiting.append(self._pool.submit(self._write, work, start, table, provenance))
 
     def flush(self, most: int = 0) -> None:
-        """Wait until all pieces are written, or all but so many."""
+        """Wait until at most `most` pieces are left to write."""
         while len(self._waiting) > most or (self._waiting and self._waiting[0].done()):
             self._waiting.popleft().result()
 

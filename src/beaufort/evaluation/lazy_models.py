@@ -28,7 +28,7 @@ class LazyModel:
 
     @classmethod
     def of(cls, model: str | Model | LazyModel) -> LazyModel:
-        """A model that may be there already."""
+        """A lazy model from a text, or around a model that is loaded already."""
         if isinstance(model, LazyModel):
             return model
         lazy = cls(model if isinstance(model, str) else "")
@@ -38,20 +38,20 @@ class LazyModel:
 
     @property
     def spec(self) -> ModelSpec:
-        """What it is; known also after it was let go."""
+        """The model's spec; it stays known after `let_go`."""
         if self._spec is None:
             self._spec = self.load().spec
         return self._spec
 
     def load(self) -> Model:
-        """The model itself."""
+        """The model, loaded at the first call."""
         if self._model is None:
             assert self.text is not None
             self._model = load_model(self.text, **self.options)
         return self._model
 
     def let_go(self) -> None:
-        """Free what was loaded; it is loaded again if need be. A model that came as an object stays."""
+        """Free a model that was loaded from text; `load` loads it again. A model given as an object stays."""
         if self.text is not None:
             self._model = None
 
@@ -65,7 +65,7 @@ class LazyModel:
         return vars(self) if self.text is None else {**vars(self), "_model": None}
 
     def check_pickle(self) -> None:
-        """Say whether another process can have it."""
+        """Raise an error if the model cannot be sent to another process."""
         try:
             pickle.dumps(self)
         except Exception as error:  # an object may refuse in its own way

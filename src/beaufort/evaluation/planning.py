@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -52,7 +51,7 @@ class Once(Generic[T]):
 
 @dataclass(frozen=True)
 class Setup:
-    """What every cell of a run shares."""
+    """What all cells of a run on one data set share: the images, how they are prepared, the seed."""
 
     dataset: Dataset
     count: int
@@ -65,7 +64,7 @@ class Setup:
     truths: Truths | None = None
     """The labels that are right for each image, where that is not the data set's alone."""
     stored: bool = False
-    """Whether the pictures are what a condition says already."""
+    """Whether the pictures were corrupted before they were stored, as those of CIFAR-10-C were."""
 
     @property
     def data(self) -> dict[str, Any]:
@@ -82,7 +81,7 @@ class Setup:
         return facts if self.truths is None else {**facts, "truths": self.truths.digest}
 
     def truth(self, space: LabelSpace) -> NDArray[np.int64]:
-        """What is right for each image, in a form that `beaufort.store.correct` takes."""
+        """The right label, or labels, of each image, as `beaufort.store.correct` takes them."""
         dataset = self.dataset
         return dataset.labels if self.truths is None else self.truths.labels(dataset.ids, space)
 
@@ -138,7 +137,7 @@ class Work:
 
     @property
     def images(self) -> int:
-        """How many images there are to do."""
+        """Number of images without an answer."""
         return sum(stop - start for start, stop in self.gaps)
 
 
@@ -150,23 +149,23 @@ class Plan:
     """One for each data set, and for each condition of a stored one."""
     works: tuple[Work, ...]
     listing: Listing
-    """What the store had when it was looked at."""
+    """The files of the store when the plan was made."""
     suite: Suite | None = None
-    """The whole that was asked for, if it was a suite."""
+    """The suite that was asked for; None for a list of conditions."""
 
     @property
     def setup(self) -> Setup:
-        """The first one; the only one unless there are several data sets."""
+        """The first setup; there is only one unless the suite has several data sets."""
         return self.setups[0]
 
     @property
     def images(self) -> int:
-        """How many answers are still to be had."""
+        """Number of answers that are missing, over all cells."""
         return sum(work.images for work in self.works)
 
     @property
     def reused(self) -> int:
-        """How many cells the store has whole."""
+        """Number of cells for which the store has every answer."""
         return sum(not work.gaps for work in self.works)
 
 
@@ -177,6 +176,8 @@ def make_plan(
     labels: Labels = None,
     convention: str | None = None,
     suite: Suite | None = None,
+    *,
+    keep_models: bool,
 ) -> Plan:
     """What there is to do; the store is looked at, nothing is run.
 
@@ -186,7 +187,8 @@ def make_plan(
         store: where answers are kept.
         labels: as for `evaluate`; those of the suite if None.
         convention: likewise.
-        suite: the whole that was asked for.
+        suite: the suite that was asked for; None for a list of conditions.
+        keep_models: whether models that had to be loaded stay in memory, all together.
     """
     names = [model.spec.name for model in models]
     if twice := {name for name in names if names.count(name) > 1}:
@@ -198,7 +200,8 @@ def make_plan(
         {id(model): space_of(model.spec, setup, labels, convention) for model in models}
         for setup, _ in groups
     ]
-    _check_models(models, [condition for _, conditions in groups for condition in conditions])
+    every = [condition for _, conditions in groups for condition in conditions]
+    _check_models(models, every, keep_models=keep_models)
     abouts = [_model_facts(model) for model in models]
     _check_different(abouts)
     listing = store.listing()
@@ -220,12 +223,15 @@ def make_plan(
     return Plan(tuple(setup for setup, _ in groups), tuple(works), listing, suite)
 
 
-def _check_models(models: Sequence[LazyModel], conditions: Sequence[Condition]) -> None:
+def _check_models(models: Sequence[LazyModel], conditions: Sequence[Condition], *, keep_models: bool) -> None:
     """Let shifts that are made for a model look at every one of them, before hours are spent on others."""
-    for model, condition in itertools.product(models, conditions):
-        shift = condition.shift
-        if isinstance(shift, Demanding):
-            shift.check(model.load())
+    for model in models:
+        for condition in conditions:
+            shift = condition.shift
+            if isinstance(shift, Demanding):
+                shift.check(model.load())
+        if not keep_models:
+            model.let_go()
 
 
 def _with_labels(data: Once[Facts], labels: Facts) -> Once[Facts]:

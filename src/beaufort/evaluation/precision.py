@@ -26,12 +26,12 @@ FINEST = 0.05
 
 @dataclass(frozen=True)
 class Stop:
-    """Where a run with a precision ended."""
+    """After how many images a run with a precision stopped, and why."""
 
     images: int
-    """How many were shown."""
+    """Number of images shown."""
     of: int
-    """How many there are."""
+    """Number of images in the data set."""
     precision: float
     """What was asked for, in points: 1.0 is ± 1 %."""
     half_widths: Mapping[str, Mapping[str, float]]

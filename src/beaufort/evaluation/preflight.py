@@ -32,12 +32,12 @@ T = TypeVar("T")
 
 
 class NotReadyError(BeaufortError, OSError):
-    """Things that a run needs and that are not there."""
+    """Files, packages or disk space that a run needs are missing."""
 
 
 @dataclass
 class Needs:
-    """What a run needs and could not be had, so far."""
+    """Collects what a run needs and does not have."""
 
     missing: list[tuple[str, Exception | str]] = field(default_factory=list)
     """What each thing is, and why it is not there."""
@@ -45,7 +45,7 @@ class Needs:
     """Entries of the catalog among them."""
 
     def get(self, what: str, find: Callable[[], T]) -> T | None:
-        """What `find` finds; None, and a note of it, if that is missing. Other errors are raised."""
+        """The result of `find`; None if something is missing, which is noted. Other errors are raised."""
         try:
             return find()
         except (AssetError, MissingExtraError, ModelFileError) as error:

@@ -55,7 +55,7 @@ class Result:
     unlabeled: int
     """Images that were read and have no label, where labels are sets; they are left out."""
     reused: bool
-    """Whether the store had it all."""
+    """Whether every answer was in the store before the run."""
     fingerprint: str
     labels: str
     """What counts as which class, and what competes, in words."""
@@ -74,13 +74,13 @@ class Evaluation:
     problems: tuple[Problem, ...]
     """Images that could not be read, in this run or in one whose answers are reused."""
     stop: Stop | None = None
-    """Where a run with a precision ended."""
+    """After how many images a run with a precision stopped, and why."""
     notes: tuple[str, ...] = ()
     """What else a reader should know: corruptions that the device cannot make, say."""
     store: Store | None = field(default=None, repr=False, compare=False)
     """Where the answers are; in memory if no store was named."""
     answers: tuple[Results, ...] = field(default=(), repr=False, compare=False)
-    """Which answers they are, for each data set of the suite; none without a suite."""
+    """The stored answers of each data set of the suite, ready to be scored; empty without a suite."""
 
     def scores(self, **options: Any) -> Scores:
         """The suite's numbers with their intervals; the options are those of `beaufort.results.score`."""
@@ -120,29 +120,34 @@ def plan(
     keep_logits: bool = False,
     strict: bool = False,
     shuffled: bool = False,
+    keep_models: bool = False,
 ) -> Plan:
     """What `evaluate` would do with the same arguments; `shuffled` is what it does with a precision.
 
     What a run needs is looked for, and fetched from the catalog; a `NotReadyError` tells of all that is
-    missing.
+    missing. Models given as text are loaded for their facts, one after the other. With `keep_models` all of
+    them stay in memory, ready for a run in this process; otherwise there is never more than one.
     """
     found = find_suite(suite, prepare)
     named = found if isinstance(found, Suite) else None
     if labels is not None and named is not None and named.parts:
         raise OptionError(f"labels must be said in the suite, part by part: {named} has several data sets")
     lazy = find_models(models)
+    keep_models = keep_models or len(lazy) == 1  # which need not be loaded again
     sets = read_truths(truths) if isinstance(truths, str | os.PathLike) else truths
     choice = Choice(limit, first, seed, strict, shuffled, sets)
     needs = Needs()
     groups = needs.get("the data", lambda: find_groups(found, data, clean, choice))
     for model in lazy:  # after all that could be a slip of the pen: some take minutes to load
         needs.get(f"the model {model.text}", lambda model=model: model.spec)  # type: ignore[misc]
+        if not keep_models:
+            model.let_go()
     if groups is None or needs.missing:
         needs.files(found.conditions() if isinstance(found, Suite) else found)
         needs.check()
     assert groups is not None
     kept = _store(store)
-    planned = make_plan(lazy, groups, kept, labels, convention, named)
+    planned = make_plan(lazy, groups, kept, labels, convention, named, keep_models=keep_models)
     needs.files(work.condition for work in planned.works if work.gaps and not work.setup.stored)
     needs.room(planned, kept, keep_logits=keep_logits)
     needs.check()
@@ -230,6 +235,7 @@ def evaluate(
         keep_logits=keep_logits,
         strict=strict,
         shuffled=precision is not None,
+        keep_models=processes is None,
     )
     if precision is not None and len(planned.setups) > 1:
         raise OptionError("precision must be asked for on one data set, got several; leave it out")

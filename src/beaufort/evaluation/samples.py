@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from beaufort.arrays import Bytes
-from beaufort.datasets import kind_of, open_dataset
+from beaufort.datasets import Problem, kind_of, open_dataset
 from beaufort.datasets._decode import decode_file
 from beaufort.datasets._npy import in_npz, pixels_in
-from beaufort.errors import BeaufortError, ImageFileError, OptionError
+from beaufort.errors import ImageFileError, OptionError
 from beaufort.evaluation.planning import Labels, Setup, space_of
 from beaufort.images import is_picture_name
 from beaufort.labels import LabelSpace
@@ -31,6 +31,8 @@ class Samples:
     space: LabelSpace
     classes: tuple[str, ...] = ()
     """What the data set calls its classes."""
+    problems: tuple[Problem, ...] = ()
+    """Pictures that could not be read."""
 
 
 def read_samples(
@@ -64,29 +66,29 @@ def read_samples(
     prepare, scale = (asked.prepare, asked.scale) if asked else ((), "mnist" if _grey(spec) else "auto")
     setup = Setup(dataset, min(limit, len(dataset)), prepare, scale, 0, asked)
     space = space_of(spec, setup, labels, convention)
-    pictures, right = _ready(setup, spec)
-    return Samples(_stacked(pictures, data, spec), np.array(right, np.int64), space, dataset.classes)
+    pictures, right, problems = _ready(setup, spec)
+    stacked = _stacked(pictures, data, spec)
+    return Samples(stacked, np.array(right, np.int64), space, dataset.classes, problems)
 
 
 def _grey(spec: ModelSpec) -> bool:
     return spec.preprocessing.channels == 1
 
 
-def _ready(setup: Setup, spec: ModelSpec) -> tuple[list[Bytes], list[int]]:
-    """The pictures that can be read, as the model would see them, and their labels."""
-    pictures, labels = [], []
-    problem: BeaufortError | None = None
+def _ready(setup: Setup, spec: ModelSpec) -> tuple[list[Bytes], list[int], tuple[Problem, ...]]:
+    """The pictures as the model would see them with their labels, and what cannot be read."""
+    pictures, labels, problems = [], [], list(setup.dataset.problems)
     for place in range(setup.count):
-        try:
-            sample = setup.dataset[place]
-        except BeaufortError as error:
-            problem = error
+        picture = setup.pictures(place)
+        if isinstance(picture, Problem):
+            problems.append(picture)
             continue
-        pictures.append(spec.preprocessing.fit(setup.image(sample)[None])[0])
-        labels.append(sample.label)
+        pictures.append(spec.preprocessing.fit(picture[None])[0])
+        labels.append(int(setup.dataset.labels[place]))
     if not pictures:
-        raise problem or ImageFileError(f"{setup.dataset.name} has no picture")
-    return pictures, labels
+        why = f"; the first is {problems[0].id}: {problems[0].message}" if problems else ""
+        raise ImageFileError(f"no picture of {setup.dataset.name} can be read{why}")
+    return pictures, labels, tuple(problems)
 
 
 def _stacked(pictures: list[Bytes], data: str | Path, spec: ModelSpec) -> Bytes:

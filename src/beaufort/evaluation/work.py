@@ -41,7 +41,7 @@ class Job:
     """One for each data set, and for each condition of a stored one."""
     models: tuple[LazyModel, ...]
     spaces: tuple[tuple[LabelSpace, ...], ...]
-    """For each setup, those in which the models answer."""
+    """The label space of each model, for each setup."""
     conditions: tuple[Condition, ...]
     jobs: int
     """Threads that decode and corrupt, in each process."""
@@ -57,7 +57,7 @@ class Unit:
     span: Range
     parts: tuple[UnitPart, ...]
     setup: int = 0
-    """By its place in the job."""
+    """Index of the setup in the job."""
 
 
 class Answered(NamedTuple):
@@ -77,7 +77,7 @@ class Made(NamedTuple):
     start: int
     table: pa.Table
     backend: str
-    """What corrupted the images."""
+    """Name of the device that corrupted the images."""
 
 
 class Note(NamedTuple):

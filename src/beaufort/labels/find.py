@@ -19,7 +19,7 @@ from beaufort.labels.space import LabelSpace, check_convention
 __all__ = ["IDENTITY", "Grouping", "find_space", "read_grouping"]
 
 IDENTITY = "identity"
-"""The name of the space in which labels are numbers of outputs."""
+"""Name of the space in which label i means output i."""
 
 Grouping = Mapping[str, Sequence[int | str]]
 """Outputs by class, each a number or a name."""

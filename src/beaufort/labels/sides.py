@@ -23,9 +23,9 @@ class DataLabels:
     name: str
     classes: tuple[str, ...]
     used: NDArray[np.int64]
-    """Labels that images have, each once."""
+    """The labels that occur, each once."""
     by_name: bool = False
-    """Whether labels are places of names in their sorted order, and not numbers that someone chose."""
+    """Whether labels are indices into the sorted class names, rather than numbers given by the source."""
 
     @property
     def numbers(self) -> tuple[int, ...] | None:
@@ -56,7 +56,7 @@ class Outputs:
         return self.label_space or f"the outputs of {self.model}"
 
     def sure_names(self) -> list[set[str]] | None:
-        """What each output is called for certain; None if nobody says."""
+        """The name of each output, where the model states them; None otherwise."""
         space = IMAGENET if self.names == class_names(IMAGENET) else self.label_space
         ids = class_ids(space) if space is not None and space in class_lists else None
         if ids is not None and len(ids) != self.count:

@@ -20,7 +20,7 @@ CONVENTIONS = ("restricted", "all")
 
 
 def check_convention(convention: str) -> str:
-    """The convention, if it is one."""
+    """The convention itself; an error if it is not one of `CONVENTIONS`."""
     if convention not in CONVENTIONS:
         raise LabelError(f"convention must be {' or '.join(map(repr, CONVENTIONS))}, got {convention!r:.60}")
     return convention
@@ -41,9 +41,9 @@ class LabelSpace:
     """
 
     count: int | None = None
-    """How many outputs the model has; None if nobody has said."""
+    """Number of outputs of the model; None if unknown."""
     outputs: tuple[tuple[int, ...], ...] | None = None
-    """Of each class, maybe none; None where a label is the number of its output."""
+    """The outputs that count as each class, maybe none; None where a label is the index of its output."""
     convention: str = "restricted"
 
     def __post_init__(self) -> None:
@@ -148,7 +148,7 @@ class LabelSpace:
 
     @classmethod
     def from_facts(cls, facts: Mapping[str, Any]) -> LabelSpace:
-        """The space of what `facts` says."""
+        """The space that `facts` describes; the inverse of `facts`."""
         if "outputs" not in facts:
             return cls()
         outputs: Sequence[Any] = facts["outputs"]

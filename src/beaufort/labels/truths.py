@@ -86,13 +86,13 @@ class Truths:
 
     @cached_property
     def most(self) -> int:
-        """Labels of the largest set, at least 1."""
+        """Size of the largest set, at least 1."""
         sets = self.sets.values() if isinstance(self.sets, Mapping) else self.sets
         return max((len(one) for one in sets), default=0) or 1
 
     @cached_property
     def digest(self) -> str:
-        """One word for these sets."""
+        """A hash of these sets."""
         plain: Any = dict(self.sets) if isinstance(self.sets, Mapping) else self.sets
         plain = {"of_classes": plain} if self.of_classes else plain
         text = json.dumps(plain, sort_keys=True, separators=(",", ":"))

@@ -32,7 +32,7 @@ class Adapter:
     needs: tuple[str, ...]
     """Packages, as they are imported."""
     extra: str
-    """What `pip install 'beaufort[…]'` adds them; empty for what the core has."""
+    """Name of the extra that installs them, as in `pip install 'beaufort[…]'`; empty for the core."""
     example: str
     summary: str
     options_of: str = ""
@@ -40,7 +40,7 @@ class Adapter:
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """Those of its packages that are not installed."""
+        """The required packages that are not installed."""
         return tuple(package for package in self.needs if not installed(package))
 
     @property
@@ -60,7 +60,7 @@ class Adapter:
 
     @property
     def options(self) -> tuple[str, ...]:
-        """What it can be told beyond the fields of `Changes`."""
+        """Names of its options, beyond the fields of `Changes`."""
         parameters = inspect.signature(_imported(self.options_of or self.loads)).parameters.values()
         return tuple(one.name for one in parameters if one.kind is one.KEYWORD_ONLY and one.name != "source")
 

@@ -20,7 +20,7 @@ __all__ = ["Changes", "changed", "class_list", "parse_options", "text_lines", "w
 
 
 class Changes(TypedDict, total=False):
-    """What a caller knows about a model's preprocessing; what is not said stays the adapter's choice."""
+    """Changes to a model's preprocessing; a field that is absent keeps the adapter's default."""
 
     input_size: int | Sequence[int] | None
     """Pixels: 224, or height and width."""
@@ -38,7 +38,7 @@ class Changes(TypedDict, total=False):
 
 
 def changed(base: Preprocessing, changes: Changes) -> Preprocessing:
-    """A preprocessing with what the caller said about it.
+    """A preprocessing with the caller's changes applied.
 
     A new input size takes the resize along: images are resized to it, unless another resize is given.
     """

@@ -19,7 +19,7 @@ from beaufort.registry import unknown
 __all__ = ["as_model", "find_object", "load"]
 
 AS_THEY_ARE = Preprocessing(value_range="0..255", layout="NHWC", dtype="uint8")
-"""What a plain function gets if nothing else is said: the uint8 images."""
+"""Default for a plain function, which gets the uint8 images unchanged."""
 
 
 def load(text: str, **options: Any) -> Model:

@@ -22,7 +22,7 @@ Logits: TypeAlias = NDArray[np.float32]
 """`(n, classes)`; any numbers of which the largest stands for the predicted class."""
 
 UNKNOWN = "unknown"
-"""The digest of a model of which nobody can say whether it is the same as before."""
+"""Digest of a model whose weights cannot be identified; its results are never reused."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,12 +30,12 @@ class ModelSpec:
     """Everything about a model that can change its answers, and what to call it."""
 
     name: str
-    """What tables and stores call it."""
+    """Name in tables and stores."""
     source: str
     """What `load_model` was given, without secrets."""
     preprocessing: Preprocessing
     classes: int | None
-    """How many logits there are for an image; None if nobody has said."""
+    """Number of logits for an image; None if unknown."""
     class_names: tuple[str, ...] | None = None
     label_space: str | None = None
     """What the classes are: `imagenet-1k`, `cifar-10`, `mnist`."""
@@ -66,7 +66,7 @@ class ModelSpec:
 
     @property
     def digest(self) -> str:
-        """One word that changes when a weight, the preprocessing or anything in `details` does.
+        """A hash that changes with any weight, the preprocessing and anything in `details`.
 
         Names, paths and versions of libraries stay out of it. It is `unknown` where the weights are.
         """
@@ -81,7 +81,7 @@ class ModelSpec:
 
     @property
     def reusable(self) -> bool:
-        """Whether results of an earlier run can be known to be this model's."""
+        """Whether stored results can be matched to this model: its digest is known."""
         return self.digest != UNKNOWN
 
     def with_preprocessing(self, preprocessing: Preprocessing) -> ModelSpec:
@@ -89,7 +89,7 @@ class ModelSpec:
         return replace(self, preprocessing=preprocessing)
 
     def to_dict(self) -> dict[str, Any]:
-        """What is written into a result."""
+        """The fields as JSON, as they are stored with results."""
         return {
             "name": self.name,
             "source": self.source,
@@ -120,12 +120,12 @@ class Model(Protocol):
 
     @property
     def spec(self) -> ModelSpec:
-        """What it is."""
+        """Name, preprocessing, classes and digest of the model."""
 
     def __call__(self, images: Bytes) -> Logits:
         """Float32 logits `(n, classes)` of uint8 images `(n, h, w, 1 or 3)`, which it leaves alone."""
 
 
 def canonical(value: Any) -> bytes:
-    """JSON with one spelling for one value."""
+    """Canonical JSON: equal values give equal bytes."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode()

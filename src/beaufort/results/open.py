@@ -41,11 +41,11 @@ __all__ = [
 
 
 _ROOM = 2 << 30
-"""Bytes of answers that are kept in memory."""
+"""Maximum bytes of answers kept in memory."""
 
 
 class ListedStore(NamedTuple):
-    """A store, and its files as they were when it was looked at."""
+    """A store, with a listing of its files at one moment."""
 
     store: Store
     listing: Listing
@@ -66,17 +66,17 @@ class Results:
     incomplete: Mapping[str, int]
     """Models that lack conditions, and how many."""
     sources: Mapping[str, ListedStore]
-    """Where each model's answers are."""
+    """The store of each model's answers."""
     origins: tuple[dict[str, Any], ...] = ()
     """Where the answers came from: commands, versions, machines, times."""
     limit: int | None = None
-    """Only the first so many images of the data set count; all if None."""
+    """Number of images, from the first on, that count; all if None."""
     outputs: int | None = None
     """How many outputs the models have; None if the store does not say."""
     rescored: Mapping[str, Rescoring] = field(default_factory=dict)
-    """Models whose answers are scored anew from their logits, and how."""
+    """Models whose answers are scored again from stored logits, and how."""
     stored: bool = False
-    """Whether the pictures lay corrupted on a disk."""
+    """Whether the corrupted pictures were read from disk, as those of CIFAR-10-C are."""
     part_of: str = ""
     """The title of the suite of several data sets that this is one of; empty if it stands alone."""
     notes: tuple[str, ...] = ()
@@ -136,7 +136,7 @@ class Results:
         return {}
 
     def answers(self, model: str) -> Answers:
-        """What a model said; read when first asked for, and kept while there is room."""
+        """The answers of a model; read at the first call, and kept in memory while there is room."""
         if model not in self.cells:
             raise ResultsError(unknown("model of this store", model, dict.fromkeys(self.cells)))
         if model not in self._read:

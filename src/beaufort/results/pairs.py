@@ -24,7 +24,7 @@ class Difference:
     first: str
     second: str
     difference: Estimate
-    """All intervals of the family cover the truth together, in `level` of all repetitions."""
+    """The second less the first; the intervals of the whole family hold at once, with probability `level`."""
     p: float
     """Two-sided, adjusted for the whole family: below one less the level exactly if told apart."""
 
@@ -56,7 +56,7 @@ class Pairs:
 
     @property
     def size(self) -> int:
-        """How many differences the family has."""
+        """Number of differences in the family."""
         models = len(self.forms)
         return models * (models - 1) // 2 * len(self.metrics)
 

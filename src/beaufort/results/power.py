@@ -21,7 +21,7 @@ __all__ = [
 ]
 
 _MOST = 10**9
-"""More images than this are nobody's plan."""
+"""Largest number of images that is worth recommending."""
 
 
 @dataclass(frozen=True)

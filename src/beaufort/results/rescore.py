@@ -42,7 +42,7 @@ def _no_logits(model: str) -> ResultsError:
 
 @dataclass(frozen=True)
 class Rescoring:
-    """How the answers of one model are to be scored."""
+    """How the stored logits of one model are scored again."""
 
     space: LabelSpace
     truths: Truths | None = None
@@ -86,7 +86,7 @@ class Wanted:
         convention: str | None,
         truths: str | Path | Truths | None,
     ) -> Wanted:
-        """From what a caller may say."""
+        """From the arguments of `open_results`."""
         if convention is not None:
             check_convention(convention)
         read = truths if truths is None or isinstance(truths, Truths) else read_truths(truths)

@@ -50,7 +50,7 @@ class ModelScores:
     model: str
     digest: str
     images: int
-    """Base images that the numbers rest on."""
+    """Number of base images that the numbers are computed from."""
     unread: int
     """Images without an answer under at least one condition."""
     clean: Estimate | None
@@ -60,9 +60,9 @@ class ModelScores:
     corruptions: Mapping[str, Estimate]
     """Error under each corruption, the mean over its severities."""
     ce: Mapping[str, Estimate]
-    """The same over the baseline's error; empty without a baseline."""
+    """Corruption error (CE): the error divided by the baseline's; empty without a baseline."""
     relative_ce: Mapping[str, Estimate]
-    """What is lost against clean images over what the baseline loses."""
+    """Relative CE: the rise in error over clean images, divided by the baseline's rise."""
     conditions: Mapping[Condition, Estimate]
     """Accuracy under each condition."""
     top5: Mapping[Condition, Estimate]
@@ -98,10 +98,10 @@ class Scores:
     """By model and corruption, what each image adds to CE; empty for each model without a baseline."""
     images: int
     clusters: int
-    """Units that intervals are over: clusters of images, or the images themselves."""
+    """Number of independent units that intervals are computed over: clusters of images, or single images."""
     level: float
     notes: tuple[str, ...] = ()
-    """What a reader must know beside the numbers: metrics that cannot be had, and why."""
+    """Notes for the reader: which metrics could not be computed, for instance, and why."""
 
     @property
     def suite(self) -> Suite:

@@ -23,7 +23,7 @@ RULES = ("noninferiority", "significance")
 drop is larger than allowed and surely larger than zero, and passes everything else."""
 
 _MOST = 10**9
-"""More images than this are nobody's advice."""
+"""Largest number of images that is worth recommending."""
 
 
 class Decision(StrEnum):
@@ -49,7 +49,7 @@ class Check:
     limit: float
     """A share, not percent."""
     upper: bool
-    """Whether the limit is one from above."""
+    """Whether the limit is an upper one."""
     rule: str = RULES[0]
     form: Linear | None = field(default=None, repr=False, compare=False)
     """What each image adds to the estimate, if it is a mean over images."""
@@ -67,7 +67,7 @@ class Check:
 
     @property
     def images_needed(self) -> int | None:
-        """About how many images would decide it if they are like these; None if no number would.
+        """About how many images like these would decide the check; None if no number would.
 
         Where what each image adds is not at hand, the interval is taken to shrink with the square root of
         their number.
@@ -101,7 +101,7 @@ class Verdict:
     notes: tuple[str, ...] = ()
     """Why the metric is not the suite's first one, if that cannot be had."""
     dataset: str = ""
-    """What the images are of."""
+    """Name of the data set."""
 
     @property
     def decision(self) -> Decision:

@@ -1,6 +1,6 @@
 """Exact statements about shares of independent images.
 
-The special functions are SciPy's, imported at the first call: the import takes a quarter of a second.
+The special functions are SciPy's, imported at the first call: the import takes 0.2 s.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def share_intervals(hits: ArrayLike, n: ArrayLike, level: float = 0.95) -> tuple
 
 
 def checked_level(level: float) -> float:
-    """A level that an interval can have."""
+    """The level as a float; an error unless it is between 0 and 1."""
     if not 0 < level < 1:
         raise OptionError(f"level must be between 0 and 1, such as 0.95, got {level!r}")
     return float(level)

@@ -24,7 +24,7 @@ __all__ = ["images_to_decide", "mean_interval", "mean_p_value"]
 
 _NORMAL = NormalDist()
 _MOST = 10**9
-"""More images than this are nobody's advice."""
+"""Largest number of images that is worth recommending; None is returned above it."""
 
 
 def mean_interval(values: ArrayLike, *, low: float = 0.0, high: float = 1.0, level: float = 0.95) -> Estimate:
@@ -71,7 +71,7 @@ def mean_p_value(values: ArrayLike, *, low: float, high: float, null: float = 0.
 def images_to_decide(
     values: ArrayLike, *, limit: float, low: float = 0.0, high: float = 1.0, level: float = 0.95
 ) -> int | None:
-    """How many images like these put `limit` outside of the interval of their mean; None if no number does.
+    """Number of images like these at which the interval of their mean excludes `limit`; None if none does.
 
     >>> images_to_decide([1, 1, 1], limit=0.99)
     369

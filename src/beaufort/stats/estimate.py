@@ -21,7 +21,7 @@ class Estimate:
     low: float
     high: float
     n: int
-    """Base images it rests on, or clusters of them."""
+    """Number of base images, or clusters of them, that it is computed from."""
     level: float = 0.95
 
     def __format__(self, spec: str) -> str:
@@ -38,7 +38,7 @@ class Estimate:
 
     @property
     def exact(self) -> bool:
-        """Whether the value holds by definition, as a baseline's mCE over itself; it has no interval."""
+        """Whether the value is exact by definition, with an interval of width 0: a baseline's mCE, say."""
         return self.low == self.high
 
     @property

@@ -26,10 +26,10 @@ __all__ = ["RESAMPLES", "Resamples", "bootstrap", "bootstrap_means", "resample"]
 RESAMPLES = 10_000
 
 _CHUNK = 4_000_000
-"""Weights at hand at a time."""
+"""Maximum number of weights in memory at a time."""
 
 Statistic = Callable[[NDArray[np.float64]], Any]
-"""Takes column means `(…, k)` to numbers `(…)`."""
+"""A function from column means `(…, k)` to numbers `(…)`."""
 
 
 @dataclass(frozen=True, eq=False)

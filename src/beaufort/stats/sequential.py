@@ -17,13 +17,13 @@ from beaufort.errors import OptionError
 __all__ = ["FIRST", "GROWTH", "looks"]
 
 FIRST = 500
-"""Images before the first look."""
+"""Number of images before the intervals are looked at for the first time."""
 GROWTH = 1.25
-"""How many times as many there are at the next."""
+"""Factor between the numbers of images at one look and the next."""
 
 
 def looks(count: int) -> Iterator[int]:
-    """After how many images to look, the last time at all of them.
+    """Numbers of images after which to look at the intervals; the last is all of them.
 
     >>> list(looks(1000))
     [500, 625, 782, 978, 1000]

@@ -26,11 +26,11 @@ class Merged(NamedTuple):
 
     copied: list[Piece]
     left: list[Finding]
-    """Files of the other store that are not sound, and stayed behind."""
+    """Damaged files of the other store, which were not copied."""
 
 
 def verify(store: FileStore) -> list[Finding]:
-    """Read every file to the last byte; what is not right is named."""
+    """Read every file to the last byte, and return what is wrong."""
     findings, sound = [], []
     for piece in store.pieces():
         try:
@@ -146,7 +146,7 @@ def _is_still(store: FileStore, finding: Finding) -> bool:
 
 
 def merge(store: FileStore, other: FileStore) -> Merged:
-    """Copy what the other store has and this one has not; files that are not sound stay behind.
+    """Copy the answers that the other store has and this one lacks; damaged files are left behind.
 
     Rows that both have are copied with the files they are in, if these have others too; what then overlaps
     is put together.

@@ -42,7 +42,7 @@ class Cell:
 
     @cached_property
     def fingerprint(self) -> str:
-        """A word for exactly these facts, the same wherever and whenever it is made.
+        """A hash of these facts, the same on every machine.
 
         What the model and the data set are called is not among them: a new name changes no answer.
         """
@@ -70,12 +70,12 @@ class Cell:
         return folder_of(str(self.model["name"]), self.condition_name)
 
     def to_json(self) -> str:
-        """All facts as text, in one way only."""
+        """All facts as canonical JSON: equal cells give equal text."""
         return _canonical({"model": self.model, "data": self.data, "condition": self.condition})
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Cell:
-        """The cell of such a text; a `ValueError` if it is that of something else."""
+        """The cell that `to_json` wrote; a `ValueError` if the text is something else."""
         facts = json.loads(text)
         if not isinstance(facts, dict) or set(facts) != {"model", "data", "condition"}:
             raise ValueError("its facts are not those of a cell")
@@ -100,7 +100,7 @@ _TYPES: dict[str, tuple[tuple[str, ...], dict[str, tuple[type, ...]]]] = {
         },
     ),
 }
-"""What must be there, and of which types what others rely on must be."""
+"""Required keys, and the types of those that other code relies on."""
 
 _LARGEST = 2**63 - 1
 

@@ -83,29 +83,29 @@ class FileStore:
         table: pa.Table,
         provenance: Mapping[str, Any] | None = None,
     ) -> Piece:
-        """Keep the answers to the images from `start` on; they are there whole when this returns."""
+        """Store the answers to the images from `start` on; when this returns, they survive a kill."""
         stop = start + len(table)
         path = f"{PREDICTIONS}/{cell.folder}/{cell.fingerprint}-{start}-{stop}.parquet"
         self.disk.write(path, encode_piece(cell, start, table, provenance or {}))
         return Piece(path, cell.fingerprint, start, stop)
 
     def write_run(self, facts: Mapping[str, Any], notes: Mapping[str, Any]) -> None:
-        """Keep what a run was asked for; the same facts replace what was kept of them."""
+        """Store a record of what a run was asked for; a record with the same facts is replaced."""
         self.disk.write(*encode_record(facts, notes))
 
     # Listing
 
     def pieces(self) -> list[Piece]:
-        """The files that are there, by name alone."""
+        """The files of predictions, from a listing alone; none is opened."""
         return sorted(self.files())
 
     def files(self) -> dict[Piece, str]:
-        """The files that are there, each with a word that changes when the file does; none is opened."""
+        """The files of predictions, each with a tag that changes when the file does; none is opened."""
         listed = self.disk.files(PREDICTIONS).items()
         return {piece: state for path, state in listed if (piece := Piece.parse(path))}
 
     def listing(self) -> Listing:
-        """The files by cell, as they are now: many questions about cells need only one look at the store."""
+        """The files of each cell as they are now; pass it to other methods to list the store only once."""
         return by_cell(self.pieces())
 
     # Reading
@@ -256,11 +256,11 @@ class FileStore:
     # Keeping house
 
     def verify(self) -> list[Finding]:
-        """Read every file to the last byte; what is not right is named."""
+        """Read every file to the last byte, and return what is wrong."""
         return verify(self)
 
     def merge(self, other: FileStore) -> Merged:
-        """Copy what the other store has and this one has not; files that are not sound stay behind."""
+        """Copy the answers that the other store has and this one lacks; damaged files are left behind."""
         return merge(self, other)
 
     def gather(self, cell: Cell, listing: Listing | None = None) -> Piece | None:

@@ -18,9 +18,9 @@ class Kind(StrEnum):
     """What is wrong with a file."""
 
     damaged = "damaged"
-    """It was read, and what it holds is not what was written."""
+    """Its content is not what was written."""
     unreadable = "unreadable"
-    """It could not be read just now; nothing is known about what it holds."""
+    """It could not be read, for instance for lack of permission; its content may be fine."""
     newer = "newer"
     """A newer version of Beaufort wrote it."""
     twice = "twice"
@@ -28,7 +28,7 @@ class Kind(StrEnum):
     overlap = "overlap"
     """Some of its rows are in another file too; each is read once."""
     draft = "draft"
-    """What a writer left that was killed."""
+    """An unfinished file, left by a process that was killed."""
 
 
 TO_SET_ASIDE = (Kind.damaged, Kind.twice)
@@ -43,7 +43,7 @@ _CURES = {
 
 @dataclass(frozen=True)
 class Finding:
-    """A file that is not what it should be."""
+    """A file of a store, and what is wrong with it."""
 
     path: str
     """In the store."""

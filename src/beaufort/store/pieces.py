@@ -46,7 +46,7 @@ class Slice(NamedTuple):
 
     @property
     def skip(self) -> int:
-        """How many rows come before, which another piece has."""
+        """Number of rows at the start of the file to skip, because another piece has them."""
         return self.start - self.piece.start
 
     @property
@@ -81,7 +81,7 @@ def cover(pieces: Iterable[Piece]) -> list[Slice]:
 
 
 def spans(pieces: Iterable[Piece]) -> list[Range]:
-    """The ranges of images that some pieces of one cell have together.
+    """The ranges of images that pieces of one cell cover together.
 
     >>> spans(Piece("", "f" * 32, *span) for span in ((0, 5), (3, 8), (8, 9), (20, 30)))
     [(0, 9), (20, 30)]
@@ -96,7 +96,7 @@ def spans(pieces: Iterable[Piece]) -> list[Range]:
 
 
 def gaps(pieces: Iterable[Piece], count: int) -> list[Range]:
-    """The ranges of images below `count` that no piece has."""
+    """The ranges of images below `count` that no piece covers."""
     found, at = [], 0
     for start, stop in spans(pieces):
         if start >= count:

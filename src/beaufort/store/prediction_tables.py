@@ -28,7 +28,7 @@ Summary = dict[str, float]
 
 
 class PredictionsError(BeaufortError, ValueError):
-    """Answers that are not what they should be."""
+    """Answers of the wrong shape or type, or without a usable number."""
 
 
 def predictions(
@@ -109,7 +109,7 @@ def unanswered(
 
 
 def truth_of(table: pa.Table) -> NDArray[np.int32]:
-    """What is true of each row, in the form that `correct` takes: a label, or a row of them."""
+    """The right label of each row, or a row of right labels, as `correct` takes them."""
     if "truth" not in table.column_names:
         return np.asarray(table["label"], dtype=np.int32)
     column: Any = table["truth"].combine_chunks()
@@ -124,7 +124,7 @@ def labeled(table: pa.Table) -> NDArray[np.bool_]:
 
 
 def summarize(table: pa.Table) -> Summary:
-    """What the rows add up to: counts and sums that leaderboards are made of.
+    """Counts and sums over the rows, from which leaderboards are computed.
 
     Rows that do not count are told apart as `unread`: those without an answer, and those without a truth.
     """

@@ -41,13 +41,13 @@ class Store(Protocol):
     def write(
         self, cell: Cell, start: int, table: pa.Table, provenance: Mapping[str, Any] | None = None
     ) -> Piece:
-        """Keep the answers to the images from `start` on; when this returns, no kill takes them away."""
+        """Store the answers to the images from `start` on; when this returns, they survive a kill."""
 
     def gather(self, cell: Cell, listing: Listing | None = None) -> Piece | None:
-        """Put pieces that lie end to end into one; None if that cannot be. No answer is lost meanwhile."""
+        """Join adjacent pieces of a cell into one, never losing an answer; None if nothing was joined."""
 
     def write_run(self, facts: Mapping[str, Any], notes: Mapping[str, Any]) -> None:
-        """Keep what a run was asked for; the same facts replace what was kept of them."""
+        """Store a record of what a run was asked for; a record with the same facts is replaced."""
 
     def runs(self) -> list[dict[str, Any]]:
-        """What runs were asked for: facts and notes together, the oldest `time` first."""
+        """The records of runs, facts and notes together, the oldest `time` first."""

@@ -29,7 +29,7 @@ TOP = 5
 """How many classes are kept of each answer."""
 
 _PIECE = 1 << 18
-"""Values that are worked on at a time, so that they stay in the processor's cache."""
+"""Number of values processed at a time, so that they fit in the processor's cache."""
 
 _SUM_TOLERANCE = 0.01
 """How far from 1 the sum of probabilities may be that a network computed in bfloat16."""
@@ -64,7 +64,7 @@ class AnswerScores(NamedTuple):
 
 
 def correct(top: NDArray[Any], labels: NDArray[Any], among: int = 1) -> NDArray[np.bool_]:
-    """Whether the true class is among the first so many of the most probable ones.
+    """Whether the true class is among the `among` most probable ones.
 
     >>> correct(np.array([[3, 1], [2, 0]]), np.array([3, 0])).tolist()
     [True, False]

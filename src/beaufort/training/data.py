@@ -80,7 +80,7 @@ class TrainingTensors:
     def read(self, places: NDArray[np.int64], device: str) -> TrainingBlock:
         if str(self.images.device) != device:
             self.images, self.labels = self.images.to(device), self.labels.to(device)
-        torch = require("torch", "torch", what="trainings")
+        torch = require("torch", "training", what="trainings")
         index = torch.from_numpy(places).to(device)
         return TrainingBlock(self.images[index], self.labels[index], places.tolist())
 
@@ -114,7 +114,7 @@ class DecodedData:
         return len(self.dataset)
 
     def read(self, places: NDArray[np.int64], device: str) -> TrainingBlock:
-        torch = require("torch", "torch", what="trainings")
+        torch = require("torch", "training", what="trainings")
         with ThreadPoolExecutor(_THREADS) as pool:
             images = list(pool.map(lambda place: _picture(self.dataset, int(place), self.shape), places))
         labels = torch.from_numpy(self.dataset.labels[places])
@@ -137,7 +137,7 @@ def open_training_data(spec: str | Dataset, *, limit: int | None = None) -> Trai
     shape = (channels, height, width)
     if len(dataset) * channels * height * width > _MEMORY:
         return DecodedData(dataset, shape)
-    torch = require("torch", "torch", what="trainings")
+    torch = require("torch", "training", what="trainings")
     with ThreadPoolExecutor(_THREADS) as pool:
         images = list(pool.map(lambda place: _picture(dataset, place, shape), range(len(dataset))))
     labels = torch.from_numpy(np.array(dataset.labels))

@@ -88,7 +88,7 @@ def train(
     recipe = get_recipe(recipe) if isinstance(recipe, str) else recipe
     named = recipe.data if data is None else data
     source = open_training_data(named, limit=limit) if isinstance(named, str) else named
-    torch = require("torch", "torch", what="trainings")
+    torch = require("torch", "training", what="trainings")
     where = str(torch.empty(0, device=choose_device(device)).device)
     folder = Path(output)
     devices = [where] if where.startswith("cuda") else []
@@ -113,7 +113,7 @@ class _Run:
         from beaufort.training.architectures import build
         from beaufort.training.interventions import make_intervention
 
-        self.torch = require("torch", "torch", what="trainings")
+        self.torch = require("torch", "training", what="trainings")
         self.recipe, self.source, self.folder, self.seed, self.device = recipe, source, folder, seed, device
         self.progress, self.save_every_s, self.deadline = progress, save_every_s, deadline
         self.torch.manual_seed(_mixed(seed, "weights"))

@@ -23,7 +23,7 @@ _FIRST = 25
 
 def make_optimizer(recipe: Recipe, model: nn.Module) -> Any:
     """The optimizer of a recipe over a network's parameters."""
-    optim = require("torch", "torch", what="trainings").optim
+    optim = require("torch", "training", what="trainings").optim
     given: dict[str, Any] = {"lr": recipe.rate, "weight_decay": recipe.weight_decay}
     parameters = [one for one in model.parameters() if one.requires_grad]
     if recipe.optimizer == "sgd":

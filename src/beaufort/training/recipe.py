@@ -33,7 +33,8 @@ class Recipe:
 
     name: str
     architecture: str
-    """One of `beaufort.training.architectures`, or `python:package.module:factory`."""
+    """One of `beaufort.training.architectures`, or `python:package.module:factory`; the latter is never taken
+    from a file."""
     architecture_options: Mapping[str, Any] = field(default_factory=dict)
     about: str = ""
     """What it is, and where each choice comes from."""
@@ -169,4 +170,9 @@ def read_recipe(path: Path) -> Recipe:
         raise OptionError(f"{path} is not YAML: {' '.join(str(error).split())}") from None
     if not isinstance(values, dict):
         raise OptionError(f"{path} must be lines of 'key: value', as 'epochs: 3'")
+    if str(values.get("architecture", "")).startswith("python:"):
+        raise OptionError(
+            f"the architecture in a file must be one that Beaufort has, got {values['architecture']!r:.80} "
+            f"in {path}: a file could run any program so. Name it yourself, with --set architecture=python:…"
+        )
     return Recipe.from_dict({"name": path.stem, **values})

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import Any, Unpack
 
-from beaufort.errors import UnknownNameError
+from beaufort.errors import OptionError, UnknownNameError
 from beaufort.models._lazy import require
 from beaufort.models.network import Network
 from beaufort.models.options import Changes
@@ -67,14 +67,25 @@ def read_facts(folder: Path) -> dict[str, Any]:
     return facts
 
 
-def load_trained(folder: Path | str) -> tuple[Any, dict[str, Any]]:
-    """The torch module of a trained model, for evaluation, and its facts."""
+def load_trained(folder: Path | str, *, arch: str | None = None) -> tuple[Any, dict[str, Any]]:
+    """The torch module of a trained model, for evaluation, and its facts.
+
+    Args:
+        folder: the folder, or a name in the folder of trained models.
+        arch: `python:package.module:factory` of a network that is not Beaufort's own. What the folder says is
+            not followed, because a file could run any program so; it has to be the same.
+    """
     from beaufort.training.architectures import build
 
-    require("torch", "torch", what="trained models")
+    require("torch", "training", what="trained models")
     place = find_trained(str(folder))
     facts = read_facts(place)
     recipe = Recipe.from_dict(facts["recipe"])
+    if (recipe.architecture.startswith("python:") or arch is not None) and arch != recipe.architecture:
+        raise OptionError(
+            f"arch must name the architecture of {place}, {recipe.architecture!r:.80}, got {arch!r:.80}: "
+            "code is run only if you name it yourself"
+        )
     module = build(recipe.architecture, recipe.architecture_options)
     read_weights(place / WEIGHTS, module)
     return module.eval(), facts
@@ -83,6 +94,7 @@ def load_trained(folder: Path | str) -> tuple[Any, dict[str, Any]]:
 def load(
     text: str,
     *,
+    arch: str | None = None,
     name: str | None = None,
     device: str = "auto",
     threads: int | None = None,
@@ -93,13 +105,14 @@ def load(
 
     Args:
         text: its folder, or its name in the folder of trained models.
+        arch: `python:package.module:factory`, if the network is one of your own.
         name: what tables call it; the folder's name if not given.
         device: `cpu`, `cuda`, `cuda:1`, or `auto`.
         threads: of torch, in the whole process; left alone if not given.
         max_batch: the most images to run at once.
         **changes: what is to be different about the preprocessing.
     """
-    module, facts = load_trained(text)
+    module, facts = load_trained(text, arch=arch)
     channels, height, width = facts["shape"]
     base = Preprocessing(size=(height, width), resize=(height, width), channels=channels)
     return from_module(

@@ -109,7 +109,7 @@ def read_pessimal(path: Path) -> tuple[NDArray[np.float32], dict[str, Any]]:
         return file["matrix"], json.loads(bytes(file["about"]))
 
 
-def rank_one_share(matrix: NDArray[np.float32]) -> float:
+def rank_one_share(matrix: NDArray[Any]) -> float:
     """The share of a matrix's energy in its leading direction; 1 is one pattern, not noise.
 
     >>> rank_one_share(np.outer([1.0, 2.0], [3.0, 4.0]))
