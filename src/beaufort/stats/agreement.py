@@ -121,7 +121,7 @@ def krippendorff_alpha(
         """The pairs of equal answers, and every answer; divided, to lie between 0 and 1."""
         n = table.sum(axis=1, keepdims=True)
         pairs = (table * (table - 1)).sum(axis=1, keepdims=True) / (n - 1)
-        return np.hstack([pairs, table]) / most
+        return np.asarray(np.hstack([pairs, table]) / most, np.float64)
 
     def alpha(means: Floats) -> Floats:
         sums = means * most * len(table)
