@@ -43,7 +43,7 @@ LAYERS = (
     ("transforms", "compat", "testing"),
     ("training",),
     ("image_sets",),
-    ("report",),
+    ("report", "review", "mining"),
     ("testbed",),
     ("reproduce",),
     ("demo",),

@@ -23,10 +23,12 @@ from beaufort.cli import (
     gate,
     ls,
     make,
+    mine,
     place,
     power,
     report,
     reproduce,
+    review,
     run,
     store,
     testbed,
@@ -167,6 +169,8 @@ app.add_typer(ls.app, name="ls")
 app.add_typer(data.app, name="data")
 app.add_typer(store.app, name="store")
 app.add_typer(testbed.app, name="testbed")
+app.add_typer(mine.app, name="mine")
+app.add_typer(review.app, name="review")
 
 
 def main() -> None:

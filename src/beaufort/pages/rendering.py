@@ -22,6 +22,7 @@ def render(
     scripts: Sequence[str] = (),
     data: Mapping[str, Any] | None = None,
     framed: Sequence[str] = (),
+    served: bool = False,
     **values: Any,
 ) -> str:
     """The text of a page whose template extends `pages/base.html`; equal input gives equal bytes.
@@ -32,6 +33,7 @@ def render(
         scripts: names of assets, in their order.
         data: what the scripts read.
         framed: scripts of pages that are framed in this one, which has none: its policy covers them.
+        served: whether a server shows the page, which sends its policy in a header, `served_policy`.
         values: what the template shows; all of it is escaped.
     """
     script = bundle(*map(asset, scripts)) if scripts else ""
@@ -39,7 +41,7 @@ def render(
         _environment()
         .get_template(template)
         .render(
-            policy=content_policy(bundle(*map(asset, framed)) if framed else script),
+            policy="" if served else content_policy(bundle(*map(asset, framed)) if framed else script),
             style="".join(map(asset, ("pages/base.css", *styles))),
             script=script,
             data=None if data is None else as_script(data),

@@ -6,6 +6,7 @@ photo are not independent; one accuracy alone has an exact interval. No interval
 
 from __future__ import annotations
 
+from beaufort.stats.agreement import cohen_kappa, fleiss_kappa, krippendorff_alpha
 from beaufort.stats.binomial import binomial_cdf, clopper_pearson, share_intervals
 from beaufort.stats.bounded import images_to_decide, mean_interval, mean_p_value
 from beaufort.stats.estimate import Estimate
@@ -23,8 +24,11 @@ __all__ = [
     "bootstrap",
     "bootstrap_means",
     "clopper_pearson",
+    "cohen_kappa",
+    "fleiss_kappa",
     "holm",
     "images_to_decide",
+    "krippendorff_alpha",
     "letters",
     "looks",
     "mcnemar",

@@ -1,0 +1,31 @@
+"""Review by people: images with their intended category, answered by keyboard in a browser.
+
+A review is one SQLite file. `create_review` makes it from a list of images, `invite` lets people in, and
+`serve` shows it on this machine; `decisions` says what became of each image, and `standing` how far people
+agree. FastAPI and uvicorn, which only `serve` needs, come with the extra `review`.
+"""
+
+from __future__ import annotations
+
+from beaufort.review.access import invite
+from beaufort.review.creation import create_review
+from beaufort.review.database import Review, ReviewError, open_review
+from beaufort.review.progress import ImageDecision, ReviewStanding, decisions, standing
+from beaufort.review.rules import QUESTIONS, Question, ReviewRules
+from beaufort.review.server import serve
+
+__all__ = [
+    "QUESTIONS",
+    "ImageDecision",
+    "Question",
+    "Review",
+    "ReviewError",
+    "ReviewRules",
+    "ReviewStanding",
+    "create_review",
+    "decisions",
+    "invite",
+    "open_review",
+    "serve",
+    "standing",
+]

@@ -1,0 +1,73 @@
+// Answers by keyboard. Every key presses a button or a choice of the page, so nothing works by key alone.
+htmx.config.allowEval = false;
+htmx.config.includeIndicatorStyles = false;
+htmx.config.historyEnabled = false;
+document.documentElement.classList.remove('plain');
+
+const byId = (id) => document.getElementById(id);
+const questions = () => [...document.querySelectorAll('#vote fieldset')];
+const answer = (fieldset) => fieldset.querySelector('input:checked');
+const open = () => questions().find((fieldset) => !answer(fieldset));
+
+function mark() {
+  const current = open();
+  for (const fieldset of questions()) fieldset.classList.toggle('current', fieldset === current);
+}
+function submitIfComplete() {
+  mark();
+  if (questions().length && !open()) byId('vote').requestSubmit(byId('save'));
+}
+function choose(value) {
+  const current = open();
+  if (!current) return submitIfComplete();
+  current.querySelector(`input[value=${value}]`).checked = true;
+  submitIfComplete();
+}
+function back() {
+  const last = questions().filter(answer).pop();
+  if (last) answer(last).checked = false;
+  mark();
+}
+function zoom() {
+  const picture = byId('picture');
+  if (picture) picture.classList.toggle('zoomed');
+}
+function help() {
+  const box = byId('help');
+  if (box) box.open = !box.open;
+}
+const press = (id) => { const button = byId(id); if (button) button.click(); };
+const KEYS = {
+  y: () => choose('yes'), n: () => choose('no'), Backspace: back, ArrowLeft: back, s: () => press('skip'), u: () => press('undo'),
+  c: () => { const box = byId('comment'); if (box) box.focus(); }, z: zoom, '?': help,
+};
+
+document.addEventListener('keydown', (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey || event.repeat) return;
+  if (event.target.matches('textarea')) {
+    if (event.key === 'Escape') event.target.blur();
+    return;
+  }
+  const act = KEYS[event.key.length === 1 ? event.key.toLowerCase() : event.key];
+  if (!act) return;
+  event.preventDefault();
+  act();
+});
+document.addEventListener('change', (event) => { if (event.target.matches('#vote input[type=radio]')) submitIfComplete(); });
+document.addEventListener('click', (event) => { if (event.target.closest('#zoom')) zoom(); });
+
+// An answer counts when the next card is there; until then the page says that it is not saved.
+function tellProblem(text) {
+  const box = byId('problem');
+  if (!box) return;
+  box.textContent = text;
+  box.hidden = false;
+}
+document.addEventListener('htmx:sendError', () => tellProblem('Not saved: the server did not answer. Press Save to try again.'));
+document.addEventListener('htmx:responseError', (event) => {
+  const page = new DOMParser().parseFromString(event.detail.xhr.responseText, 'text/html');
+  const said = page.getElementById('refused');
+  tellProblem(said ? said.textContent : 'Not saved: the server refused it. Reload the page.');
+});
+document.addEventListener('htmx:afterSwap', mark);
+mark();

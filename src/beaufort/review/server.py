@@ -1,0 +1,76 @@
+"""A review on this machine: one server, one file."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from ipaddress import ip_address
+from pathlib import Path
+
+from beaufort.errors import MissingExtraError
+from beaufort.review.database import ReviewError, open_review
+
+__all__ = ["only_server", "serve"]
+
+
+def serve(
+    path: Path,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 8765,
+    names: tuple[str, ...] = (),
+    https: bool = False,
+) -> None:
+    """Show a review until it is interrupted.
+
+    Args:
+        path: the file of the review.
+        host: address to listen on; only this machine reaches the default.
+        port: to listen on.
+        names: further names that the server is reached by, as behind a proxy; requests to others are refused.
+        https: whether people reach it by HTTPS, through a proxy; the cookie is then sent by nothing else.
+    """
+    try:
+        import fastapi  # noqa: F401
+        import uvicorn
+    except ImportError:
+        raise MissingExtraError(
+            "a review is served by FastAPI and uvicorn; pip install 'beaufort[review]' has them"
+        ) from None
+    from beaufort.review.app import make_app
+
+    review = open_review(path)
+    with only_server(path):
+        app = make_app(review, names=(*_own_names(host), *names), https=https)
+        uvicorn.run(
+            app,
+            host=host,
+            port=port,
+            access_log=False,  # links carry tokens
+            proxy_headers=False,  # anybody could claim another address and escape the limit on wrong tokens
+            server_header=False,
+            log_level="warning",
+        )
+
+
+@contextlib.contextmanager
+def only_server(path: Path) -> Iterator[None]:
+    """Hold the review; a second server would give out the same seats. A killed one lets go by itself."""
+    import fcntl
+
+    with path.with_name(f"{path.name}.lock").open("a") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise ReviewError(
+                f"a review must have one server, got {path}, which another one serves"
+            ) from None
+        yield
+
+
+def _own_names(host: str) -> tuple[str, ...]:
+    """The names that requests may ask for: a page elsewhere cannot reach a server here under its own name."""
+    with contextlib.suppress(ValueError):
+        if ip_address(host).is_unspecified:
+            return ("127.0.0.1", "localhost")
+    return (host, "127.0.0.1", "localhost") if host != "127.0.0.1" else ("127.0.0.1", "localhost")

@@ -1,0 +1,308 @@
+"""Plans, and the images that they ask for."""
+
+from __future__ import annotations
+
+import csv
+import shutil
+from collections.abc import Sequence
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+from typer.testing import CliRunner
+
+from beaufort.cli import app
+from beaufort.mining import (
+    BUILT_IN,
+    CompositeGenerator,
+    FolderGenerator,
+    MiningError,
+    PlanItem,
+    generate,
+    make_plan,
+    read_generated,
+    read_plan,
+    write_plan,
+)
+from beaufort.mining.plan import read_rows
+
+CATEGORIES = ("cup", "iron (for clothes)")
+
+
+@pytest.fixture
+def cutouts(tmp_path: Path) -> Path:
+    """A red disk with a transparent ground, and a blue square with a mask beside it."""
+    folder = tmp_path / "cutouts"
+    for category in CATEGORIES:
+        (folder / category).mkdir(parents=True)
+    y, x = np.mgrid[:40, :40]
+    disk = ((y - 20) ** 2 + (x - 20) ** 2 < 200) * 255
+    rgba = np.dstack([np.full((40, 40), 255), np.zeros((40, 40)), np.zeros((40, 40)), disk]).astype(np.uint8)
+    Image.fromarray(rgba).save(folder / "cup" / "1.png")
+    Image.new("RGB", (30, 20), (0, 0, 255)).save(folder / CATEGORIES[1] / "1.jpg")
+    mask = np.zeros((20, 30), np.uint8)
+    mask[5:15, 5:25] = 255
+    Image.fromarray(mask).save(folder / CATEGORIES[1] / "1.mask.png")
+    return folder
+
+
+def digests(folder: Path) -> dict[str, str]:
+    return {
+        str(path.relative_to(folder)): sha256(path.read_bytes()).hexdigest() for path in folder.rglob("*.png")
+    }
+
+
+def test_every_category_meets_every_nuisance() -> None:
+    plan = make_plan(CATEGORIES, each=2)
+    assert len(plan) == 2 * 2 * sum(map(len, BUILT_IN.values()))
+    assert len({item.id for item in plan}) == len({item.seed for item in plan}) == len(plan)
+    assert plan[0].prompt == "A photo of a cup, sky in the background"
+    assert {item.kind for item in plan} == set(BUILT_IN)
+
+
+def test_a_seed_does_not_depend_on_what_else_is_planned() -> None:
+    alone = make_plan(["cup"], nuisances={"material": ["wood"]})[0]
+    assert alone in make_plan(CATEGORIES, each=3)
+    assert alone not in make_plan(CATEGORIES, each=3, seed=1)
+
+
+def test_a_sample_is_part_of_the_whole() -> None:
+    some = make_plan(CATEGORIES, sample=5)
+    assert len(some) == 5
+    assert set(some) < set(make_plan(CATEGORIES))
+    assert some == make_plan(CATEGORIES, sample=5)
+
+
+def test_a_plan_survives_its_file(tmp_path: Path) -> None:
+    plan = make_plan(
+        ["cup, large", 'the "best" cup', "Tasse groß"], templates={"texture": "{nuisance} {category}!"}
+    )
+    write_plan(plan, tmp_path / "plan.csv")
+    assert read_plan(tmp_path / "plan.csv") == plan
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"kind": "weather"}, "kind must be one of background, texture, material, got 'weather'"),
+        ({"category": "../up"}, "category must be a name that a folder can have, got '../up'"),
+        ({"category": ".."}, "category must be a name that a folder can have"),
+        ({"nuisance": ""}, "nuisance must be a name that a folder can have, got ''"),
+        ({"seed": "x"}, "line 2: seed must be a whole number, got 'x'"),
+        ({"seed": "-1"}, "seed must be from 0 to 4294967295, got -1"),
+    ],
+)
+def test_bad_rows(tmp_path: Path, change: dict[str, str], message: str) -> None:
+    row = {"category": "cup", "kind": "texture", "nuisance": "dotted", "prompt": "p", "seed": "1", **change}
+    with (tmp_path / "plan.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, row)
+        writer.writeheader()
+        writer.writerow(row)
+    with pytest.raises(MiningError) as error:
+        read_plan(tmp_path / "plan.csv")
+    assert message in str(error.value)
+
+
+def test_bad_plans(tmp_path: Path) -> None:
+    with pytest.raises(MiningError, match="sample must be from 1 to 20"):
+        make_plan(CATEGORIES, sample=99)
+    with pytest.raises(MiningError, match=r"must have \{category\} and \{nuisance\} in it, got 'a cup'"):
+        make_plan(CATEGORIES, templates={"texture": "a cup"})
+    with pytest.raises(MiningError, match="planned once, got cup with sky"):
+        make_plan(["cup", "cup"])
+    (tmp_path / "plan.csv").write_text("category,kind\n")
+    with pytest.raises(MiningError, match="got no nuisance"):
+        read_plan(tmp_path / "plan.csv")
+
+
+def test_composites_show_the_object_on_what_was_asked(cutouts: Path, tmp_path: Path) -> None:
+    plan = make_plan(CATEGORIES)
+    assert generate(plan, CompositeGenerator(cutouts, size=48), tmp_path / "out") == 20
+    made = {(one.item.category, one.item.nuisance): one for one in read_generated(tmp_path / "out")}
+    assert len(made) == 20
+    for one in made.values():
+        assert one.path == tmp_path / "out" / one.item.file
+        assert one.generator["name"] == "composite"
+        with Image.open(one.path) as opened:
+            assert opened.size == (48, 48)
+    night = np.asarray(Image.open(made["cup", "night"].path), int)
+    assert (night == (255, 0, 0)).all(axis=2).sum() > 200  # the object keeps its color on a background
+    assert night.mean(axis=(0, 1))[1] < 60
+    wood = np.asarray(Image.open(made["cup", "wood"].path), int)
+    assert not (wood == (255, 0, 0)).all(axis=2).any()  # and loses it to a material
+    assert (wood == 128).all(axis=2).sum() > 500
+
+
+def test_every_built_in_surface_differs_with_its_seed() -> None:
+    from beaufort.mining._surfaces import SURFACES
+
+    assert set(SURFACES) == {name for names in BUILT_IN.values() for name in names}
+    for name, paint in SURFACES.items():
+        first, again, other = (paint(40, np.random.Generator(np.random.Philox(seed))) for seed in (1, 1, 2))
+        assert first.shape == (40, 40, 3)
+        assert first.min() >= 0, name
+        assert first.max() <= 1, name
+        assert (first == again).all()
+        assert (first != other).any(), name
+
+
+class Killed:
+    """A generator that ends after some batches, as a process does."""
+
+    def __init__(self, inner: Any, batches: int) -> None:
+        self._inner, self._left, self.batch = inner, batches, inner.batch
+        self.facts = inner.facts
+        self.check = inner.check
+
+    def make(self, items: Sequence[PlanItem]) -> Any:
+        if not self._left:
+            raise KeyboardInterrupt
+        self._left -= 1
+        return self._inner.make(items)
+
+
+def test_interrupted_and_restarted_gives_the_same_set(cutouts: Path, tmp_path: Path) -> None:
+    plan = make_plan(CATEGORIES)
+    generate(plan, CompositeGenerator(cutouts, size=32), tmp_path / "whole")
+    with pytest.raises(KeyboardInterrupt):
+        generate(plan, Killed(CompositeGenerator(cutouts, size=32), 1), tmp_path / "parts")
+    assert len(digests(tmp_path / "parts")) == 16
+    assert generate(plan, CompositeGenerator(cutouts, size=32), tmp_path / "parts") == 4
+    assert digests(tmp_path / "parts") == digests(tmp_path / "whole")
+    assert generate(plan, CompositeGenerator(cutouts, size=32), tmp_path / "parts") == 0
+    lost = next((tmp_path / "parts").rglob("*.png"))
+    lost.unlink()
+    assert generate(plan, CompositeGenerator(cutouts, size=32), tmp_path / "parts") == 1
+    assert digests(tmp_path / "parts") == digests(tmp_path / "whole")
+
+
+def test_a_plan_that_was_edited_afterwards_is_refused(cutouts: Path, tmp_path: Path) -> None:
+    plan = make_plan(CATEGORIES)
+    generate(plan, CompositeGenerator(cutouts, size=32), tmp_path / "out")
+    before = digests(tmp_path / "out")
+    edited = (PlanItem("cup", "background", "sky", "Something else", plan[0].seed), *plan[1:])
+    with pytest.raises(
+        MiningError, match=r"'A photo of a cup, sky in the background', seed \d+; restore the row"
+    ):
+        generate(edited, CompositeGenerator(cutouts, size=32), tmp_path / "out")
+    with pytest.raises(MiningError, match="must be made by one generator with one setting"):
+        generate(plan, CompositeGenerator(cutouts, size=40), tmp_path / "out")
+    assert digests(tmp_path / "out") == before
+
+
+def test_an_image_that_was_damaged_is_said(cutouts: Path, tmp_path: Path) -> None:
+    plan = make_plan(["cup"])
+    generate(plan, CompositeGenerator(cutouts, size=32), tmp_path / "out")
+    (tmp_path / "out" / plan[0].file).write_bytes(b"\x89PNG no more")
+    with pytest.raises(MiningError, match="must be whole and say how it was made"):
+        generate(plan, CompositeGenerator(cutouts, size=32), tmp_path / "out")
+
+
+def test_what_composite_needs(cutouts: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    with pytest.raises(MiningError, match="folder of cut-outs, got none for 'sofa'"):
+        generate(make_plan(["sofa"]), CompositeGenerator(cutouts), out)
+    with pytest.raises(MiningError, match="got 'lunar'"):
+        generate(make_plan(["cup"], nuisances={"background": ["lunar"]}), CompositeGenerator(cutouts), out)
+    Image.new("RGB", (9, 9)).save(cutouts / "cup" / "2.png")
+    with pytest.raises(MiningError, match=r"must have a mask, a transparent ground or 2\.mask\.png"):
+        generate(make_plan(["cup"]), CompositeGenerator(cutouts), out)
+    Image.new("L", (8, 9)).save(cutouts / "cup" / "2.mask.png")
+    with pytest.raises(MiningError, match=r"as large as its picture, \(9, 9\), got \(8, 9\)"):
+        generate(make_plan(["cup"]), CompositeGenerator(cutouts), out)
+    Image.new("L", (9, 9)).save(cutouts / "cup" / "2.mask.png")
+    with pytest.raises(MiningError, match="a mask must show something"):
+        generate(make_plan(["cup"]), CompositeGenerator(cutouts), out)
+    assert not out.exists()
+
+
+def test_surfaces_from_pictures(cutouts: Path, tmp_path: Path) -> None:
+    (tmp_path / "surfaces" / "lunar").mkdir(parents=True)
+    Image.new("RGB", (50, 30), (10, 200, 10)).save(tmp_path / "surfaces" / "lunar" / "a.png")
+    plan = make_plan(["cup"], nuisances={"background": ["lunar"]})
+    generate(plan, CompositeGenerator(cutouts, surfaces=tmp_path / "surfaces", size=32), tmp_path / "out")
+    pixels = np.asarray(Image.open(tmp_path / "out" / plan[0].file))
+    assert (pixels == (10, 200, 10)).all(axis=2).sum() > 300
+
+
+def test_images_made_elsewhere(tmp_path: Path) -> None:
+    plan = make_plan(["cup"], nuisances={"texture": ["dotted", "striped"]})
+    write_plan(plan, tmp_path / "plan.csv")
+    (tmp_path / "made").mkdir()
+    listed = tmp_path / "made" / "list.csv"
+
+    def write_list(*files: str) -> FolderGenerator:
+        rows = [row for _, row in read_rows(tmp_path / "plan.csv")]
+        with listed.open("w", newline="") as file:
+            writer = csv.DictWriter(file, [*rows[0], "file"])
+            writer.writeheader()
+            writer.writerows({**row, "file": name} for row, name in zip(rows, files, strict=True))
+        return FolderGenerator(listed)
+
+    for number in range(2):
+        Image.new("RGB", (20, 20), (number, 0, 0)).save(tmp_path / "made" / f"{number}.png")
+    with pytest.raises(MiningError, match=r"file in the folder of the list, got '\.\./plan\.csv'"):
+        generate(plan, write_list("0.png", "../plan.csv"), tmp_path / "out")
+    with pytest.raises(MiningError, match="got none for cup with striped"):
+        generate(plan, write_list("0.png", ""), tmp_path / "out")
+    assert generate(plan, write_list("0.png", "1.png"), tmp_path / "out") == 2
+    assert np.asarray(Image.open(tmp_path / "out" / plan[1].file))[0, 0].tolist() == [1, 0, 0]
+
+
+def test_the_commands(cutouts: Path, tmp_path: Path) -> None:
+    run = CliRunner().invoke
+    (tmp_path / "categories.txt").write_text("cup\n")
+    (tmp_path / "words.csv").write_text("code,name\n1,dotted\n2,striped\n")
+    plan, out = str(tmp_path / "plan.csv"), str(tmp_path / "out")
+    asked = ["mine", "plan", plan, "--categories", str(tmp_path / "categories.txt")]
+    told = run(app, [*asked, "--nuisances", f"texture={tmp_path / 'words.csv'}", "--each", "2"])
+    assert told.exit_code == 0, told.output
+    assert "4 images planned" in told.output
+    command = ["mine", "generate", plan, out, "--generator", f"composite:{cutouts}", "--size", "32"]
+    assert "4 made" in run(app, command).output
+    assert "0 made" in run(app, command).output
+    assert run(app, ["mine", "generate", plan, out, "--generator", "magic"]).exit_code == 2
+    assert run(app, [*asked, "--nuisances", "texture"]).exit_code == 2
+    large = run(app, ["mine", "plan", plan, "--categories", "imagenet-d", "--sample", "7"])
+    assert "7 images planned" in large.output, large.output
+    shutil.rmtree(out)
+
+
+def test_a_tiny_pipeline_of_diffusers(tmp_path: Path) -> None:
+    """The real loading code, on a pipeline that is made here."""
+    pytest.importorskip("diffusers", reason="diffusers is not installed; the extra mining has it")
+    try:
+        import transformers.models.clip.modeling_clip  # noqa: F401
+    except (ImportError, RuntimeError) as error:  # RuntimeError: torch and torchvision of different builds
+        pytest.skip(f"the text encoder of transformers cannot be imported here: {error}")
+    from beaufort.mining import DiffusionGenerator
+    from tests.mining.tiny import save_tiny_pipeline
+
+    save_tiny_pipeline(tmp_path / "tiny")
+    plan = make_plan(["cup"], nuisances={"texture": ["dotted", "striped", "blotchy"]})
+
+    def made(batch: int, name: str, **options: Any) -> dict[str, str]:
+        generator = DiffusionGenerator(str(tmp_path / "tiny"), steps=2, size=16, batch=batch, **options)
+        generate(plan, generator, tmp_path / name)
+        return {
+            one.item.id: sha256(np.asarray(Image.open(one.path)).tobytes()).hexdigest()
+            for one in read_generated(tmp_path / name)
+        }
+
+    first = made(3, "first")
+    assert len(set(first.values())) == 3
+    assert made(3, "again") == first
+    facts = read_generated(tmp_path / "first")[0].generator
+    assert facts["scheduler"]["name"] == "DDIMScheduler"
+    assert facts["steps"] == 2
+    made(1, "other", scheduler="DDPMScheduler")
+    assert read_generated(tmp_path / "other")[0].generator["scheduler"]["name"] == "DDPMScheduler"
+    with pytest.raises(MiningError, match="scheduler must be one of diffusers, got 'Nothing'"):
+        made(1, "none", scheduler="Nothing")
+    for weights in (tmp_path / "tiny").rglob("*.safetensors"):
+        weights.rename(weights.with_suffix(".bin"))
+    with pytest.raises(MiningError, match="must be a pipeline of diffusers with safetensors"):
+        made(1, "pickles")

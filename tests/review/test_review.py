@@ -1,0 +1,343 @@
+"""Making a review, voting, deciding, dropping, settling."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from beaufort.cli import app
+from beaufort.review import (
+    QUESTIONS,
+    Review,
+    ReviewError,
+    ReviewRules,
+    create_review,
+    decisions,
+    invite,
+    open_review,
+    standing,
+)
+from beaufort.review.ballots import cast, rule, undo
+from beaufort.review.cards import card_picture, next_card
+from beaufort.review.rules import decide
+from beaufort.review.server import only_server
+from tests.review.people import People, make_images
+
+YES = {question.name: True for question in QUESTIONS}
+NO = {**YES, "usable": False}
+
+
+def answer_all(people: People, name: str, *, wrong: bool = False, most: int = 100) -> int:
+    """Answer as the category says, or the other way round, until there is nothing left."""
+    reviewer = people.id_of(name)
+    done = 0
+    while done < most and (card := next_card(people.review, reviewer)) is not None:
+        right = card.category.startswith("good")
+        cast(people.review, reviewer, card.showing, YES if right != wrong else NO)
+        done += 1
+    return done
+
+
+def small(tmp_path: Path, *, count: int = 1, **rules: float) -> People:
+    """A review without checks."""
+    path = tmp_path / "small.review"
+    chosen = ReviewRules(**rules)  # type: ignore[arg-type]
+    admin = create_review(path, make_images(tmp_path / "small", count, roles=[]), rules=chosen)
+    people = People(open_review(path), admin)
+    people.add("ann", "bob", "cem", "dee")
+    return people
+
+
+def long_review(tmp_path: Path) -> Review:
+    """Thirty images, with checks among them."""
+    path = tmp_path / "long.review"
+    create_review(path, make_images(tmp_path / "long", 30))
+    return open_review(path)
+
+
+def vote(people: People, name: str, approves: bool) -> None:
+    card = next_card(people.review, people.id_of(name))
+    assert card is not None
+    cast(people.review, people.id_of(name), card.showing, YES if approves else NO)
+
+
+def tallies(review: Review) -> list[tuple[int, int, str]]:
+    return [(one.yes, one.no, one.decision) for one in decisions(review)]
+
+
+def test_two_of_three_decide_early(tmp_path: Path) -> None:
+    people = small(tmp_path, votes=3)
+    vote(people, "ann", True)
+    assert tallies(people.review) == [(1, 0, "open")]
+    vote(people, "bob", True)
+    assert tallies(people.review) == [(2, 0, "accepted")]
+    assert next_card(people.review, people.id_of("cem")) is None
+
+
+def test_no_image_gets_more_seats_than_votes(tmp_path: Path) -> None:
+    people = small(tmp_path, votes=2)
+    assert next_card(people.review, people.id_of("ann")) is not None
+    assert next_card(people.review, people.id_of("bob")) is not None
+    assert next_card(people.review, people.id_of("cem")) is None
+
+
+def test_a_seat_that_nobody_uses_is_given_on_and_a_late_vote_still_counts(tmp_path: Path) -> None:
+    people = small(tmp_path, votes=1, seat_s=0)
+    late = next_card(people.review, people.id_of("ann"))
+    assert late is not None
+    vote(people, "bob", True)
+    cast(people.review, people.id_of("ann"), late.showing, NO)
+    assert tallies(people.review) == [(1, 1, "tied")]
+
+
+def test_ties_are_settled_and_nothing_else_is(tmp_path: Path) -> None:
+    people = small(tmp_path, votes=2)
+    image = decisions(people.review)[0].id
+    with pytest.raises(ReviewError, match="only a tied image can be settled, got one that is open"):
+        rule(people.review, people.id_of("admin"), image, accepted=True)
+    vote(people, "ann", True)
+    vote(people, "bob", False)
+    assert tallies(people.review) == [(1, 1, "tied")]
+    rule(people.review, people.id_of("admin"), image, accepted=False)
+    assert tallies(people.review) == [(1, 1, "rejected")]
+    assert decisions(people.review)[0].settled
+    undo(people.review, people.id_of("bob"))
+    assert tallies(people.review) == [(1, 0, "open")]  # the ruling was about a tie that is none
+
+
+def test_the_same_vote_twice_is_one_and_another_is_refused(tmp_path: Path) -> None:
+    people = small(tmp_path)
+    ann = people.id_of("ann")
+    card = next_card(people.review, ann)
+    assert card is not None
+    cast(people.review, ann, card.showing, YES, comment="dark")
+    cast(people.review, ann, card.showing, YES, comment="dark")
+    assert tallies(people.review) == [(1, 0, "open")]
+    with pytest.raises(ReviewError, match="undo it first"):
+        cast(people.review, ann, card.showing, NO, comment="dark")
+    assert decisions(people.review)[0].comments == ("dark",)
+
+
+def test_undo_brings_the_card_back(tmp_path: Path) -> None:
+    people = small(tmp_path, count=3)
+    ann = people.id_of("ann")
+    first = next_card(people.review, ann)
+    assert first is not None
+    cast(people.review, ann, first.showing, YES)
+    second = next_card(people.review, ann)
+    assert second is not None
+    assert second != first
+    assert undo(people.review, ann)
+    again = next_card(people.review, ann)
+    assert again is not None
+    assert again.showing == first.showing
+    cast(people.review, ann, first.showing, NO)
+    after = next_card(people.review, ann)
+    assert after is not None
+    assert after.showing == second.showing
+    assert sorted(tallies(people.review))[-1] == (0, 1, "open")
+    assert undo(people.review, ann)
+    assert not undo(people.review, ann)
+
+
+def test_a_skip_is_no_vote(tmp_path: Path) -> None:
+    people = small(tmp_path, votes=1)
+    ann = people.id_of("ann")
+    card = next_card(people.review, ann)
+    assert card is not None
+    cast(people.review, ann, card.showing, None)
+    assert next_card(people.review, ann) is None
+    assert tallies(people.review) == [(0, 0, "open")]
+    assert next_card(people.review, people.id_of("bob")) is not None
+
+
+def test_nobody_votes_on_the_card_of_another(tmp_path: Path) -> None:
+    people = small(tmp_path)
+    card = next_card(people.review, people.id_of("ann"))
+    assert card is not None
+    with pytest.raises(ReviewError, match="shown to you"):
+        cast(people.review, people.id_of("bob"), card.showing, YES)
+    with pytest.raises(ReviewError, match="shown to you"):
+        card_picture(people.review, people.id_of("bob"), card.showing)
+    with pytest.raises(ReviewError, match="every question must be answered"):
+        cast(people.review, people.id_of("ann"), card.showing, {"usable": True})
+
+
+def test_an_unreliable_reviewer_is_dropped_and_the_votes_with_them(tmp_path: Path) -> None:
+    people = People(long_review(tmp_path), "")
+    people.add("ann", "bob", "cem")
+    answer_all(people, "cem", wrong=True)
+    found = {one.name: one for one in standing(people.review).reviewers}
+    assert found["cem"].dropped
+    assert found["cem"].checks >= 4
+    assert all(tally == (0, 0, "open") for tally in tallies(people.review))
+    assert answer_all(people, "ann") > 30  # with checks among them
+    answer_all(people, "bob")
+    found = {one.name: one for one in standing(people.review).reviewers}
+    assert not found["ann"].dropped
+    assert found["ann"].checks_right == found["ann"].checks > 4
+    assert all(one[2] == "accepted" for one in tallies(people.review))
+
+
+def test_checks_are_controls_and_repetitions_and_cannot_be_told_from_the_rest(tmp_path: Path) -> None:
+    people = People(long_review(tmp_path), "")
+    people.add("ann")
+    ann = people.id_of("ann")
+    fields = set()
+    while (card := next_card(people.review, ann)) is not None:
+        fields |= set(vars(card))
+        assert len(card.showing) == 32
+        cast(people.review, ann, card.showing, YES if card.category.startswith("good") else NO)
+    rows = people.review.connection.execute(
+        "SELECT s.again, i.role FROM showings s JOIN images i ON i.id = s.image ORDER BY s.rowid"
+    ).fetchall()
+    kinds = [(row["again"], row["role"]) for row in rows]
+    assert {(1, ""), (0, "control-valid"), (0, "control-invalid"), (0, "")} == set(kinds)
+    assert fields == {"showing", "category", "done", "left"}
+    for block in range(len(kinds) // 5):
+        assert sum(kind != (0, "") for kind in kinds[5 * block : 5 * block + 5]) <= 1
+
+
+def test_the_tally_is_what_the_votes_say(people: People) -> None:
+    """Columns that are kept up to date are those that would be counted afresh."""
+    answer_all(people, "ann")
+    answer_all(people, "bob", wrong=True, most=5)
+    undo(people.review, people.id_of("ann"))
+    answer_all(people, "cem", most=4)
+    for row in people.review.connection.execute("SELECT * FROM images WHERE role = ''").fetchall():
+        votes = people.review.connection.execute(
+            "SELECT approves FROM counted_votes WHERE image = ?", (row["id"],)
+        ).fetchall()
+        yes = sum(vote["approves"] for vote in votes)
+        assert (row["yes"], row["no"]) == (yes, len(votes) - yes)
+        assert row["decision"] == decide(yes, len(votes) - yes, 3)
+
+
+def test_tokens_are_hashed(people: People, tmp_path: Path) -> None:
+    people.review.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    for file in tmp_path.glob("chairs.review*"):
+        content = file.read_bytes()
+        assert not [name for name, token in people.tokens.items() if token.encode() in content]
+
+
+def test_an_image_that_changed_or_vanished_is_said(people: People, tmp_path: Path) -> None:
+    ann = people.id_of("ann")
+    card = next_card(people.review, ann)
+    assert card is not None
+    content, kind = card_picture(people.review, ann, card.showing)
+    assert kind == "image/png"
+    assert content.startswith(b"\x89PNG")
+    file = people.review.connection.execute(
+        "SELECT file FROM images i JOIN showings s ON s.image = i.id WHERE s.id = ?", (card.showing,)
+    ).fetchone()["file"]
+    (tmp_path / "images" / file).write_bytes(b"another")
+    with pytest.raises(ReviewError, match="an image must stay as it was"):
+        card_picture(people.review, ann, card.showing)
+    (tmp_path / "images" / file).unlink()
+    with pytest.raises(ReviewError, match="must be a file that can be read"):
+        card_picture(people.review, ann, card.showing)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("file\n000.png\n", "columns file and category, got none of the name category"),
+        (
+            "file,category\n../000.png,chair\n",
+            "line 2: a file must lie in the folder of the list, got '../000.png'",
+        ),
+        ("file,category\n/etc/passwd,chair\n", "line 2: a file must lie in the folder"),
+        ("file,category\n999.png,chair\n", "line 2: an image must be a file that can be read, got '999.png'"),
+        ("file,category\nlist.csv,chair\n", "line 2: "),
+        ("file,category\n000.png,\n", "line 2: an image must have a category"),
+        ("file,category,role\n000.png,chair,control\n", "line 2: role must be empty or one of control-valid"),
+        ("file,category\n000.png,chair\n000.png,chair\n", "line 3: a file must be listed once, got 000.png"),
+        ("file,category,role\n000.png,chair,control-valid\n", "there must be an image to judge"),
+    ],
+)
+def test_a_bad_list_leaves_no_review(tmp_path: Path, text: str, message: str) -> None:
+    images = make_images(tmp_path, 2, roles=[])
+    images.write_text(text, encoding="utf-8")
+    with pytest.raises(ReviewError) as error:
+        create_review(tmp_path / "new.review", images)
+    assert message in str(error.value)
+    assert not (tmp_path / "new.review").exists()
+
+
+def test_what_is_no_review(tmp_path: Path, people: People) -> None:
+    with pytest.raises(ReviewError, match="must be made in a new file"):
+        create_review(people.review.path, tmp_path / "images" / "list.csv")
+    with pytest.raises(ReviewError, match="must be a file"):
+        open_review(tmp_path)
+    (tmp_path / "other").write_bytes(b"no database" * 100)
+    with pytest.raises(ReviewError, match="must be a complete review"):
+        open_review(tmp_path / "other")
+    (tmp_path / "empty").touch()
+    with pytest.raises(ReviewError, match="must be a complete review"):
+        open_review(tmp_path / "empty")
+
+
+def test_a_name_is_invited_once_and_a_new_token_ends_the_old_one(people: People) -> None:
+    from beaufort.review.access import find_reviewer
+
+    with pytest.raises(ReviewError, match="invited once, got 'ann' again"):
+        invite(people.review, "ann")
+    new = invite(people.review, "ann", renew=True)
+    assert find_reviewer(people.review, people.tokens["ann"]) is None
+    found = find_reviewer(people.review, new)
+    assert found is not None
+    assert found.name == "ann"
+    with pytest.raises(ReviewError, match="who was not invited"):
+        invite(people.review, "zoe", renew=True)
+
+
+def test_one_server(people: People) -> None:
+    path = people.review.path
+    with only_server(path), pytest.raises(ReviewError, match="must have one server"), only_server(path):
+        pass
+    with only_server(people.review.path):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("rules", "message"),
+    [
+        ({"votes": 0}, "votes must be at least 1, got 0"),
+        ({"min_right": 2}, "min_right must be from 0 to 1, got 2"),
+    ],
+)
+def test_bad_rules(rules: dict[str, int], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        ReviewRules(**rules)
+
+
+def test_the_command(tmp_path: Path) -> None:
+    images = make_images(tmp_path / "images", 4)
+    file = str(tmp_path / "chairs.review")
+    run = CliRunner().invoke
+    made = run(app, ["review", "create", file, str(images), "--votes", "1"])
+    assert made.exit_code == 0, made.output
+    assert made.output.startswith("admin  http://127.0.0.1:8765/r/")
+    token = run(app, ["review", "invite", file, "ann", "--address", "https://review.example/"]).output
+    assert token.startswith("ann  https://review.example/r/")
+    people = People(open_review(Path(file)), "")
+    answer_all(people, "ann")
+    said = run(app, ["review", "status", file]).output
+    assert said.startswith("4 accepted, 0 rejected, 0 tied, 0 open\n")
+    told = json.loads(run(app, ["review", "status", file, "--json"]).output)
+    assert told["reviewers"][0]["name"] == "ann"
+    rows = list(csv.DictReader(io.StringIO(run(app, ["review", "decisions", file]).output)))
+    assert [row["decision"] for row in rows] == ["accepted"] * 4
+    written = run(app, ["review", "decisions", file, "--output", str(tmp_path / "out.csv")])
+    assert written.exit_code == 0
+    assert len((tmp_path / "out.csv").read_text().splitlines()) == 5
+    shutil.rmtree(tmp_path / "images")  # decisions do not need the pictures
+    assert run(app, ["review", "decisions", file]).exit_code == 0
+    failed = run(app, ["review", "serve", str(tmp_path / "none.review")])
+    assert failed.exit_code == 2
