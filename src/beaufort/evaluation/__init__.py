@@ -8,6 +8,7 @@ from beaufort.evaluation.engines import WorkerError
 from beaufort.evaluation.lazy import LazyModel
 from beaufort.evaluation.plan import Plan, Setup, Work
 from beaufort.evaluation.precision import Stop
+from beaufort.evaluation.ray_engine import RayOptions
 from beaufort.evaluation.run import Evaluation, Result, evaluate, plan
 from beaufort.evaluation.schedule import Progress
 
@@ -17,6 +18,7 @@ __all__ = [
     "LazyModel",
     "Plan",
     "Progress",
+    "RayOptions",
     "Result",
     "Setup",
     "Stop",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
@@ -14,13 +14,15 @@ from beaufort.evaluation.blocks import BLOCK, Part
 from beaufort.evaluation.engines import Engine
 from beaufort.evaluation.keep import Keeper
 from beaufort.evaluation.lazy import LazyModel
-from beaufort.evaluation.plan import Facts, Plan, Range
-from beaufort.evaluation.work import Answered, Made, Message, Note, Unit
+from beaufort.evaluation.plan import Facts, Plan, Range, Work
+from beaufort.evaluation.work import Answered, Failed, Made, Message, Note, Stored, Unit
 
 __all__ = ["Progress", "Run", "inside"]
 
 _UNITS_A_PROCESS = 4
 """At least so many, if conditions allow: who is done early takes more of them."""
+_CONDITIONS = 8
+"""Conditions of a unit for one model."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,7 @@ class Run:
         self.plan = plan
         self.engine = engine
         self.keeper = keeper
+        self.works = [(number, work) for number, work in enumerate(plan.works) if work.gaps]
         self.numbers = {model: number for number, model in enumerate(models)}
         self.origin = origin
         self.processes = processes
@@ -60,12 +63,13 @@ class Run:
         self.record = record
         self.problems: set[Problem] = set()
         self.notes: dict[str, None] = {}
+        self.failures: list[Failed] = []
         self.done = 0
         self.right: dict[int, tuple[int, int]] = {}
 
     def show(self, first: int, behind: int) -> None:
         """Show the images from the first to the one before `behind`, and have the answers stored."""
-        with closing(self.engine.work(list(self.units(first, behind)))) as messages:
+        with closing(self.engine.work(self.units(first, behind))) as messages:
             for message in messages:
                 self.take(message)
         self.keeper.flush()
@@ -76,6 +80,10 @@ class Run:
                 if self.record is not None:  # not sooner: the digest in it would delay the first batch
                     self.keeper.record(self.record)
                 self.keeper.write(work, start, table, {**self.origin, "engine": backend})
+            case Stored(work, piece, counts):
+                self.keeper.stored(work, piece, counts)
+            case Failed():
+                self.failures.append(message)
             case Answered():
                 self.count(message)
             case Note(text):
@@ -87,18 +95,22 @@ class Run:
         """A block each; where blocks are few, processes share the conditions of one."""
         edges = range(first - first % BLOCK, behind, BLOCK)
         spans = [(max(edge, first), min(edge + BLOCK, behind)) for edge in edges]
-        blocks = [(span, parts) for span in spans if (parts := self.parts(*span))]
+        if self.engine.one_model:
+            for number in range(len(self.numbers)):
+                mine = [(n, work) for n, work in self.works if self.numbers[work.model] == number]
+                for span in spans:
+                    yield from _in_units(span, self.parts(mine, *span), _CONDITIONS)
+            return
+        blocks = [(span, parts) for span in spans if (parts := self.parts(self.works, *span))]
         wanted = _UNITS_A_PROCESS * self.processes if self.processes > 1 else 1
         shares = math.ceil(wanted / max(1, len(blocks)))
         for span, parts in blocks:
-            step = math.ceil(len(parts) / shares)
-            for start in range(0, len(parts), step):
-                yield Unit(span, tuple(parts[start : start + step]))
+            yield from _in_units(span, parts, math.ceil(len(parts) / shares))
 
-    def parts(self, start: int, stop: int) -> list[Part]:
+    def parts(self, works: Iterable[tuple[int, Work]], start: int, stop: int) -> list[Part]:
         """What is missing of a block, for all models together where they lack the same."""
         wanted: dict[tuple[Condition, Range], list[tuple[int, int]]] = {}
-        for number, work in enumerate(self.plan.works):
+        for number, work in works:
             for span in inside(work.gaps, start, stop):
                 wanted.setdefault((work.condition, span), []).append((number, self.numbers[work.model]))
         return [Part(condition, span, tuple(works)) for (condition, span), works in wanted.items()]
@@ -120,6 +132,12 @@ class Run:
             return ()
         place = {id: place for place, id in enumerate(self.plan.setup.dataset.ids)}
         return tuple(sorted(self.problems, key=lambda problem: place[problem.id]))
+
+
+def _in_units(span: Range, parts: Sequence[Part], most: int) -> Iterator[Unit]:
+    """Some parts of a block in units of so many parts."""
+    for start in range(0, len(parts), max(1, most)):
+        yield Unit(span, tuple(parts[start : start + most]))
 
 
 def inside(gaps: Sequence[Range], start: int, stop: float) -> list[Range]:
