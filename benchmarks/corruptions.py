@@ -31,7 +31,8 @@ from typing import Any
 import cv2
 import numpy as np
 
-from beaufort import corrupt, corruptions, get_corruption_names
+from beaufort import corrupt, get_corruption_names
+from beaufort.corruptions import corruptions
 
 ROOT = Path(__file__).resolve().parent.parent
 PEER = "imagecorruptions==1.1.2"

@@ -22,8 +22,16 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from beaufort.conditions import Condition
-from beaufort.results import Check, Results, Setting, Source, gate, plan_images, spread_of_results
-from beaufort.results.gate import RULES
+from beaufort.results import (
+    RULES,
+    Check,
+    ListedStore,
+    Results,
+    ResultSetting,
+    gate,
+    plan_images,
+    spread_of_results,
+)
 from beaufort.store import Cell
 from beaufort.suites import Suite
 
@@ -96,8 +104,8 @@ def _results(name: str, right: NDArray[np.bool_]) -> Results:
         for condition in SUITE.conditions()
     }
     store: Any = Memory(right)
-    setting = Setting("simulated", None, 0)
-    return Results(SUITE, setting, "photos", (), {name: cells}, {}, {name: Source(store, {})})
+    setting = ResultSetting("simulated", None, 0)
+    return Results(SUITE, setting, "photos", (), {name: cells}, {}, {name: ListedStore(store, {})})
 
 
 def checks(
@@ -111,7 +119,7 @@ def checks(
 
 def answers(images: int, drop: float, repeats: int, **options: float) -> Counter[str]:
     """How often gates say what."""
-    return Counter(check.answer.value for check in checks(images, drop, repeats, **options))
+    return Counter(check.decision.value for check in checks(images, drop, repeats, **options))
 
 
 def rates(repeats: int) -> None:
@@ -120,7 +128,7 @@ def rates(repeats: int) -> None:
     print("|---:|---:|---:|---:|---:|---:|---:|")
     for drop, images in itertools.product((0.0, 0.005, 0.01, 0.03), (100, 200, 500, 2000)):
         found = list(checks(images, drop, repeats))
-        new, old = (Counter(replace(one, rule=rule).answer.value for one in found) for rule in RULES)
+        new, old = (Counter(replace(one, rule=rule).decision.value for one in found) for rule in RULES)
         shares = (new["passed"], new["failed"], new["undecided"], old["passed"], old["failed"])
         cells = " | ".join(f"{100 * share / repeats:.1f}" for share in shares)
         print(f"| {100 * drop:g} | {images:,} | {cells} |", flush=True)

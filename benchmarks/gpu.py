@@ -25,8 +25,9 @@ import numpy as np
 import torch
 from PIL import Image
 
-from beaufort import corruptions, evaluate, get_corruption_names
+from beaufort import evaluate, get_corruption_names
 from beaufort.conditions import Condition
+from beaufort.corruptions import corruptions
 from beaufort.datasets import Dataset, from_arrays, open_dataset
 from beaufort.models import as_model
 from beaufort.suites import get_suite
@@ -133,7 +134,7 @@ def seconds(work: Callable[[], Any], repeats: int) -> float:
 
 
 def check(photos: np.ndarray) -> dict[str, Any]:
-    """Every corruption and severity beside the CPU engine, and each image alone beside itself in a batch."""
+    """Every corruption and severity beside the CPU backend, and each image alone beside itself in a batch."""
     print("\n| corruption | equal | within 1 level | largest mean difference | alone as in a batch |")
     print("|---|---:|---:|---:|---|")
     found = {}

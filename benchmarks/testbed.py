@@ -29,7 +29,7 @@ from beaufort.testbed import (
     fit_shift,
     load_grid,
 )
-from beaufort.testbed.plain import band_points
+from beaufort.testbed.json_values import band_points
 
 
 def shifts(grid: Grid) -> list[str]:

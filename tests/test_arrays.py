@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from beaufort.arrays import open_batch
+from beaufort.arrays import open_images
 from beaufort.errors import BeaufortError, ImageTypeError, ImageValueError
 
 CASES = [
@@ -30,7 +30,7 @@ CASES = [
 @pytest.mark.parametrize(("image", "error", "says"), CASES)
 def test_refused(image: object, error: type[BeaufortError], says: str) -> None:
     with pytest.raises(error, match=says):
-        open_batch(image)
+        open_images(image)
 
 
 def test_shapes() -> None:
@@ -42,7 +42,7 @@ def test_shapes() -> None:
         ((5, 20, 30, 4), (5, 20, 30, 3)),
         ((0, 20, 30, 3), (0, 20, 30, 3)),
     ):
-        batch = open_batch(np.zeros(shape, np.uint8))
+        batch = open_images(np.zeros(shape, np.uint8))
         assert batch.color.shape == inside
         assert batch.color.flags.c_contiguous
         assert batch.close(batch.color).shape == shape
@@ -51,12 +51,12 @@ def test_shapes() -> None:
 def test_strided_views_are_read_rightly() -> None:
     whole = np.arange(40 * 60 * 3, dtype=np.uint8).reshape(40, 60, 3)
     view = whole[::2, ::-2, ::-1]
-    assert np.array_equal(open_batch(view).color[0], view)
+    assert np.array_equal(open_images(view).color[0], view)
 
 
 def test_gray_with_alpha() -> None:
     image = Image.new("LA", (20, 30), (100, 7))
-    batch = open_batch(image)
+    batch = open_images(image)
     assert batch.color.shape == (1, 30, 20, 1)
     assert batch.alpha is not None
     assert (batch.alpha == 7).all()

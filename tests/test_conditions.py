@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from beaufort import corruptions
 from beaufort.conditions import DATASET_NAME, Condition
-from beaufort.corruptions import SCALES
+from beaufort.corruptions import SCALES, corruptions
 from beaufort.errors import BeaufortError, OptionError, UnknownNameError
 from beaufort.testing._contracts import digit, picture
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from beaufort import corruptions
+from beaufort.corruptions import corruptions
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]

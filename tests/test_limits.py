@@ -38,7 +38,7 @@ def taken(work):
 """
 
 CORRUPT = """
-from beaufort import corruptions
+from beaufort.corruptions import corruptions
 image = np.random.default_rng(0).integers(0, 256, ({height}, {width}, 3), dtype=np.uint8)
 found = {{}}
 for name in json.loads(sys.argv[1]):

@@ -6,7 +6,7 @@ import pickle
 
 import pytest
 
-from beaufort import corruptions
+from beaufort.corruptions import corruptions
 from beaufort.errors import OptionError, UnknownNameError
 from beaufort.registry import Registry
 

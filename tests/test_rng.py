@@ -10,8 +10,8 @@ from scipy import stats
 
 from beaufort.errors import OptionError
 from beaufort.ops import cpu_ops
-from beaufort.ops.cpu.philox import philox_block
-from beaufort.rng import Key, Keyed, Reference, id_words
+from beaufort.ops.philox._cpu import philox_block
+from beaufort.rng import Key, Keyed, ReferenceStream, id_words
 
 OPS = cpu_ops()
 KEY = Key.of(0, "test", 1, 3)
@@ -157,11 +157,11 @@ def test_content_ids() -> None:
 
 
 def test_reference_is_numpys_legacy_stream() -> None:
-    random, state = Reference(5), np.random.RandomState(5)
+    random, state = ReferenceStream(5), np.random.RandomState(5)
     assert np.array_equal(random.normal((3, 2), np.float64)[0], state.standard_normal((3, 2)))
     assert np.array_equal(random.uniform((4,), -1, 1, np.float64)[0], state.uniform(-1, 1, 4))
     assert np.array_equal(random.integers((4,), -2, 2)[0], state.randint(-2, 2, 4))
     image = np.full((1, 2, 2, 1), 200, np.uint8)
     assert np.array_equal(random.poisson(image, 60), state.poisson(image / 255 * 60))
     with pytest.raises(OptionError, match="seed"):
-        Reference(-1)
+        ReferenceStream(-1)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ast
 import importlib
+import importlib.util
 import json
 import pkgutil
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -20,7 +22,7 @@ SOURCE = Path(beaufort.__file__).parent
 LAYERS = (
     ("sanitize",),
     ("errors",),
-    ("registry", "arrays", "files"),
+    ("registry", "arrays", "files", "pages"),
     ("labels",),
     ("_samples",),
     ("metrics", "stats"),
@@ -37,7 +39,7 @@ LAYERS = (
     ("results",),
     ("evaluation",),
     ("transforms", "compat", "testing"),
-    ("jobs",),
+    ("image_sets",),
     ("report",),
     ("testbed",),
     ("demo",),
@@ -90,7 +92,7 @@ def test_every_part_has_a_layer() -> None:
 
 @pytest.mark.parametrize("name", modules())
 def test_all_is_sorted_and_true(name: str) -> None:
-    if name.endswith("_kernels"):
+    if name.endswith(("_kernels", "_triton", "_tiles")):
         pytest.importorskip("triton", reason="Triton is not installed")
     module = importlib.import_module(name)
     public = getattr(module, "__all__", None)
@@ -101,13 +103,44 @@ def test_all_is_sorted_and_true(name: str) -> None:
     assert not missing
 
 
+def importable() -> list[str]:
+    """Every module that can be imported here: Triton kernels only where Triton is."""
+    triton = importlib.util.find_spec("triton") is not None
+    return [name for name in modules() if triton or not name.endswith("_kernels")]
+
+
+def test_no_module_is_shadowed() -> None:
+    """`import beaufort.a.b as c` and `beaufort.a.b` are the module, never something else of that name."""
+    shadowed = []
+    for name in importable():
+        module = importlib.import_module(name)
+        parent, _, own = name.rpartition(".")
+        if parent and getattr(sys.modules[parent], own, module) is not module:
+            shadowed.append(name)
+    assert not shadowed
+
+
+def test_one_class_name_is_one_class() -> None:
+    """A public class has a name of its own; what a corruption's file keeps to itself is not public."""
+    homes: dict[str, set[str]] = {}
+    for name in importable():
+        module = importlib.import_module(name)
+        recipe = name.startswith("beaufort.corruptions.")
+        public = module.__all__ if recipe and hasattr(module, "__all__") else () if recipe else vars(module)
+        for entry in public:
+            value = getattr(module, entry)
+            if isinstance(value, type) and value.__module__ == name and not entry.startswith("_"):
+                homes.setdefault(entry, set()).add(name)
+    twice = {entry: sorted(names) for entry, names in homes.items() if len(names) > 1}
+    assert not twice
+
+
 def test_public_names() -> None:
     assert beaufort.__all__ == [
         "BeaufortError",
         "Corruption",
         "__version__",
         "corrupt",
-        "corruptions",
         "evaluate",
         "get_corruption_names",
     ]
@@ -137,6 +170,43 @@ def test_importing_is_cheap() -> None:
             "pyarrow",
             "duckdb",
             "onnxruntime",
+            "jinja2",
         } & set(loaded)
         runs.append(seconds)
     assert min(runs) < 0.3
+
+
+WITHOUT_JINJA = """
+import sys
+sys.modules["jinja2"] = sys.modules["markupsafe"] = None
+import numpy as np
+import beaufort, beaufort.evaluation, beaufort.image_sets, beaufort.report, beaufort.results, beaufort.testbed
+print(beaufort.corrupt(np.zeros((64, 64, 3), np.uint8), 1, "contrast").shape)
+"""
+
+
+def test_only_pages_need_jinja() -> None:
+    child = subprocess.run([sys.executable, "-c", WITHOUT_JINJA], capture_output=True, text=True, check=True)
+    assert child.stdout == "(64, 64, 3)\n"
+
+
+def test_templates_escape_what_they_are_given() -> None:
+    """Style, script and data of the base template are ours or made safe; so is the drawing of the testbed."""
+    marked = {
+        (path.parts[-3], line.strip())
+        for path in SOURCE.rglob("templates/*.html")
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if "safe" in line or "autoescape" in line
+    }
+    assert marked == {
+        ("pages", "<style>{{ style|safe }}</style>"),
+        ("pages", '<script type="application/json" id="data">{{ data|safe }}</script>'),
+        ("pages", "<script>{{ script|safe }}</script>"),
+        ("testbed", '<div class="without-script">{{ figure|safe }}</div>'),
+    }
+
+
+def test_html_is_in_templates_alone() -> None:
+    tag = re.compile(r"</?(html|body|div|p|table|td|span|section|article|h[1-6])[ >]")
+    made = [str(path) for path in SOURCE.rglob("*.py") if tag.search(path.read_text(encoding="utf-8"))]
+    assert not made

@@ -18,8 +18,7 @@ from golden_data import Count, from_pack, read_gate
 from numpy.typing import NDArray
 from size_steps import resized
 
-from beaufort import corruptions
-from beaufort.corruptions import SCALES, SEVERITIES
+from beaufort.corruptions import SCALES, SEVERITIES, corruptions
 
 __all__ = ["PLACES", "TABLES", "placed"]
 

@@ -19,10 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from beaufort import corruptions
+from beaufort.corruptions import corruptions
 from beaufort.corruptions._corruption import Choice
 from beaufort.ops import cpu_ops
-from beaufort.rng import Reference
+from beaufort.rng import ReferenceStream
 
 __all__ = ["GATE", "PACK", "Count", "Entry", "Row", "from_folder", "from_pack", "measure", "read_gate"]
 
@@ -104,7 +104,7 @@ def measure(entry: Entry, choice: Choice | None = None) -> Count:
 
 
 def _made(choice: Choice, image: Bytes, seed: int) -> Bytes:
-    made: Bytes = choice.recipe.run(image[None], choice.params, lambda: Reference(seed), cpu_ops())[0]
+    made: Bytes = choice.recipe.run(image[None], choice.params, lambda: ReferenceStream(seed), cpu_ops())[0]
     return made
 
 

@@ -19,7 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from beaufort import corruptions, get_corruption_names
+from beaufort import get_corruption_names
+from beaufort.corruptions import corruptions
 
 __all__ = ["Damage", "damage", "photos", "steps"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from beaufort.corruptions import Corruption, corrupt, corruptions, get_corruption_names
+from beaufort.corruptions import Corruption, corrupt, get_corruption_names
 from beaufort.errors import BeaufortError
 
 if TYPE_CHECKING:
@@ -15,7 +15,6 @@ __all__ = [
     "Corruption",
     "__version__",
     "corrupt",
-    "corruptions",
     "evaluate",
     "get_corruption_names",
 ]

@@ -11,22 +11,38 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from beaufort.errors import ImageTypeError, ImageValueError
 
-__all__ = ["MIN_SIDE", "Batch", "Bytes", "Field", "Images", "is_tensor", "open_batch"]
+if TYPE_CHECKING:
+    from torch import Tensor
+
+__all__ = [
+    "MIN_SIDE",
+    "Array",
+    "Bytes",
+    "CallerImages",
+    "Field",
+    "Images",
+    "is_tensor",
+    "on_host",
+    "open_images",
+]
+
+Array: TypeAlias = NDArray[Any]
+"""Numbers in the memory of the processor, whatever the backend."""
 
 Bytes: TypeAlias = NDArray[np.uint8]
-"""A batch of images, `(n, h, w, c)`, in the memory of the processor."""
+"""A batch of images, `(n, h, w, c)`, in main memory."""
 
-Images: TypeAlias = Any
+Images: TypeAlias = "Bytes | Tensor"
 """A batch of images of the backend at work: `Bytes`, or a uint8 torch tensor `(n, h, w, c)`."""
 
-Field: TypeAlias = Any
+Field: TypeAlias = "Array | Tensor"
 """A batch of random or computed fields, one an image, an array or a tensor as the images are; shape
 and dtype are said where it is made."""
 
@@ -41,7 +57,7 @@ TENSORS = "a uint8 tensor (c, h, w) or (n, c, h, w) with 1, 3 or 4 channels"
 
 
 @dataclass(frozen=True)
-class Batch:
+class CallerImages:
     """Images in the inside shape, and the way back to what the caller gave."""
 
     color: Images
@@ -50,16 +66,16 @@ class Batch:
     _restore: Callable[[Images], Any]
 
     def close(self, color: Images) -> Any:
-        """Give `color` the kind, device and shape the caller came with, and its alpha back."""
+        """Give `color` the type, device and shape of the caller's image, and its alpha channel back."""
         if self.alpha is not None:
             color = _join(color, self.alpha)
         return self._restore(color)
 
 
-def open_batch(image: Any) -> Batch:
-    """Look at whatever the caller has as a batch.
+def open_images(image: Any) -> CallerImages:
+    """Take the caller's image or images as a batch.
 
-    >>> open_batch(np.zeros((32, 48), np.uint8)).color.shape
+    >>> open_images(np.zeros((32, 48), np.uint8)).color.shape
     (1, 32, 48, 1)
     """
     if isinstance(image, np.ndarray):
@@ -68,13 +84,13 @@ def open_batch(image: Any) -> Batch:
         return _open_tensor(image)
     if type(image).__module__.partition(".")[0] == "PIL" and hasattr(image, "mode"):
         return _open_pil(image)
-    raise ImageTypeError(f"an image of type {type(image).__name__} came; accepted is {ACCEPTED}")
+    raise ImageTypeError(f"an image must be {ACCEPTED}, got {type(image).__name__}")
 
 
-def _open_array(image: NDArray[Any]) -> Batch:
+def _open_array(image: NDArray[Any]) -> CallerImages:
     if image.dtype != np.uint8:
         hint = " (multiply a [0, 1] image by 255, round and cast)" if image.dtype.kind == "f" else ""
-        raise ImageTypeError(f"an array of dtype {image.dtype} came; accepted is {ACCEPTED}{hint}")
+        raise ImageTypeError(f"an array must be {ACCEPTED}, got dtype {image.dtype}{hint}")
     shape = image.shape
     if image.ndim == 2:
         whole = image[None, :, :, None]
@@ -83,49 +99,53 @@ def _open_array(image: NDArray[Any]) -> Batch:
     elif image.ndim == 4:
         whole = image
     else:
-        raise ImageValueError(f"an array of shape {shape} came; accepted is {ACCEPTED}")
+        raise ImageValueError(f"an array must be {ACCEPTED}, got shape {shape}")
     if whole.shape[-1] not in (1, 3, 4):
         raise ImageValueError(
-            f"an array of shape {shape} came, with {whole.shape[-1]} channels; accepted is {ACCEPTED}. "
-            "A batch of grey images needs its channel axis: images[..., None]"
+            f"an array must be {ACCEPTED}, got shape {shape}, with {whole.shape[-1]} channels. A batch "
+            " of grey images needs its channel axis: images[..., None]"
         )
     _check_size(whole.shape[1], whole.shape[2])
     return _split(whole, lambda out: out.reshape(shape))
 
 
-def _open_pil(image: Any) -> Batch:
+def _open_pil(image: Any) -> CallerImages:
     from PIL import Image
 
     if image.mode not in ("L", "LA", "RGB", "RGBA"):
         raise ImageTypeError(
-            f"a PIL image of mode {image.mode} came; accepted are L, LA, RGB and RGBA: "
-            "image.convert('RGB') makes one"
+            f"a PIL image must have the mode L, LA, RGB or RGBA, got {image.mode}; use image.convert('RGB')"
         )
     pixels = np.asarray(image)
     whole = pixels[None, :, :, None] if pixels.ndim == 2 else pixels[None]
     _check_size(whole.shape[1], whole.shape[2])
-    return _split(whole, lambda out: Image.fromarray(out.reshape(pixels.shape)))
+    return _split(whole, lambda out: Image.fromarray(np.asarray(out).reshape(pixels.shape)))
 
 
-def is_tensor(image: Any) -> bool:
+def is_tensor(image: Any) -> TypeGuard[Tensor]:
     """Whether it is a torch tensor; nobody can have one without having imported torch."""
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(image, torch.Tensor)
 
 
-def _open_tensor(image: Any) -> Batch:
+def on_host(images: Images) -> Bytes:
+    """The images in the memory of the processor."""
+    return images.cpu().numpy() if is_tensor(images) else cast("Bytes", images)
+
+
+def _open_tensor(image: Any) -> CallerImages:
     torch = sys.modules["torch"]
     if image.dtype != torch.uint8:
         raise ImageTypeError(
-            f"a tensor of dtype {image.dtype} came; accepted is {TENSORS}. Corrupt before scaling and "
-            "normalizing; (image * 255).round().to(torch.uint8) makes one of values in [0, 1]"
+            f"a tensor must be {TENSORS}, got dtype {image.dtype}; corrupt before scaling and normalizing, "
+            "or convert values in [0, 1] with (image * 255).round().to(torch.uint8)"
         )
     shape = tuple(image.shape)
     if image.ndim not in (3, 4) or shape[-3] not in (1, 3, 4):
         hint = (
             "; image.movedim(-1, -3) puts the channels there" if image.ndim and shape[-1] in (1, 3, 4) else ""
         )
-        raise ImageValueError(f"a tensor of shape {shape} came; accepted is {TENSORS}{hint}")
+        raise ImageValueError(f"a tensor must be {TENSORS}, got shape {shape}{hint}")
     _check_size(*shape[-2:])
     whole = image.detach().as_subclass(torch.Tensor).movedim(-3, -1)
 
@@ -137,11 +157,11 @@ def _open_tensor(image: Any) -> Batch:
     return _split(whole if image.ndim == 4 else whole[None], restore)
 
 
-def _split(whole: Images, restore: Callable[[Images], Any]) -> Batch:
+def _split(whole: Images, restore: Callable[[Images], Any]) -> CallerImages:
     channels = whole.shape[-1]
     if channels in (1, 3):
-        return Batch(_contiguous(whole), None, restore)
-    return Batch(_contiguous(whole[..., :-1]), whole[..., -1:], restore)
+        return CallerImages(_contiguous(whole), None, restore)
+    return CallerImages(_contiguous(whole[..., :-1]), whole[..., -1:], restore)
 
 
 def _contiguous(images: Images) -> Images:
@@ -154,12 +174,12 @@ def _join(color: Images, alpha: Images) -> Images:
     torch = sys.modules["torch"]
     if isinstance(color, np.ndarray):
         color = torch.from_numpy(color).to(alpha.device)
-    return torch.cat([color, alpha], dim=-1)
+    joined: Tensor = torch.cat([color, alpha], dim=-1)
+    return joined
 
 
 def _check_size(height: int, width: int) -> None:
     if min(height, width) < MIN_SIDE:
         raise ImageValueError(
-            f"an image of {height}×{width} pixels came; both sides must have at least {MIN_SIDE}: "
-            "enlarge it first"
+            f"an image must be at least {MIN_SIDE}×{MIN_SIDE} pixels, got {height}×{width}; enlarge it first"
         )

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from beaufort.arrays import open_batch
+from beaufort.arrays import open_images
 from beaufort.corruptions import SCALES, SEVERITIES, corruptions
 from beaufort.errors import OptionError
 from beaufort.rng import Id
@@ -48,8 +48,8 @@ class Condition:
     def __post_init__(self) -> None:
         if not (isinstance(self.dataset, str) and DATASET_NAME.fullmatch(self.dataset)):
             raise OptionError(
-                f"{self.dataset!r:.60} is not the name of a data set; accepted are letters, digits, '-', '_' "
-                "and '.', a letter or a digit first"
+                "the name of a data set must have letters, digits, '-', '_' and '.' only, a letter or digit "
+                f"first, got {self.dataset!r:.60}"
             )
         if self.corruption is not None:
             corruptions[self.corruption]  # a miss answers with near names
@@ -58,9 +58,11 @@ class Condition:
 
     def _checked(self, severity: int) -> int:
         if not _is_whole(severity) or severity not in SEVERITIES:
-            raise OptionError(f"the severity {severity!r} came; accepted is a whole number from 1 to 5")
+            raise OptionError(f"severity must be an integer from 1 to 5, got {severity!r}")
         if self.corruption is None:
-            raise OptionError(f"the severity {severity} came without a corruption; name one, or leave it out")
+            raise OptionError(
+                f"a severity needs a corruption, got severity {severity} alone; name one, or leave it out"
+            )
         return int(severity)
 
     @classmethod
@@ -105,7 +107,7 @@ class Condition:
         if self.corruption is None:
             return images
         if self.severity is None:
-            height, width, channels = open_batch(images).color.shape[1:]
+            height, width, channels = open_images(images).color.shape[1:]
             self.facts(scale=scale, side=min(height, width), channels=channels)
         return corruptions[self.corruption](images, self.severity, ids=ids, seed=seed, scale=scale, jobs=jobs)
 
@@ -130,15 +132,18 @@ class Condition:
         if self.corruption is None:
             return {"corruption": None}
         if side is None and scale not in SCALES:
-            raise OptionError(f"the scale {scale!r} came without a side; give the short side of the images")
+            raise OptionError(
+                f"the scale {scale!r} depends on the size of the images; give side, their short side in "
+                "pixels"
+            )
         corruption = corruptions[self.corruption]
         used, recipe, params = corruption.choose(
             self.severity, scale=scale, side=SCALES[scale] if side is None else side, channels=channels
         )
         if self.severity is None and used != _ONE_PUBLISHED and len(recipe.levels) > 1:
             raise OptionError(
-                f"'{self}' names no severity, and at the scale {used!r} {self.corruption} has five; write "
-                f"'{self}@3', or give the scale {_ONE_PUBLISHED!r}, where one is published"
+                f"'{self}' must name a severity: at the scale {used!r}, {self.corruption} has five; write "
+                f"'{self}@3', or use the scale {_ONE_PUBLISHED!r}, which has one published severity"
             )
         facts = {
             "corruption": self.corruption,
@@ -150,7 +155,7 @@ class Condition:
         if recipe.draw is None:
             return facts
         if not _is_whole(seed):
-            raise OptionError(f"the seed {seed!r} came; accepted is a whole number")
+            raise OptionError(f"seed must be an integer, got {seed!r}")
         return {**facts, "seed": int(seed)}
 
 

@@ -14,11 +14,11 @@ from beaufort.metrics import published_table
 from beaufort.report import examples_of_data, write_report
 from beaufort.results import Scores, open_results, score
 
-__all__ = ["DEMOS", "Demo", "Row", "Sample", "run_demo"]
+__all__ = ["DEMOS", "Demo", "DemoRow", "DemoSetup", "run_demo"]
 
 
 @dataclass(frozen=True)
-class Sample:
+class DemoSetup:
     """What a demo shows."""
 
     model: str
@@ -33,8 +33,10 @@ class Sample:
 
 
 DEMOS = {
-    "digits": Sample("demo:digits", "mnist-test", "mnist-c", ("mnist-test",), ("mnist-c-figure3", "Conv1")),
-    "imagenet": Sample(
+    "digits": DemoSetup(
+        "demo:digits", "mnist-test", "mnist-c", ("mnist-test",), ("mnist-c-figure3", "Conv1")
+    ),
+    "imagenet": DemoSetup(
         "demo:efficientnet-lite0",
         "foolbox-imagenet-20",
         "imagenet-c",
@@ -45,7 +47,7 @@ DEMOS = {
 }
 
 
-class Row(NamedTuple):
+class DemoRow(NamedTuple):
     """A line of the table: accuracy under one corruption, and what a paper has there."""
 
     name: str
@@ -57,11 +59,11 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Demo:
-    """What came of it."""
+    """The result of a demo."""
 
-    sample: Sample
+    sample: DemoSetup
     scores: Scores
-    rows: tuple[Row, ...]
+    rows: tuple[DemoRow, ...]
     report: Path
     store: Path
 
@@ -82,7 +84,7 @@ def run_demo(
         progress: called after every batch.
     """
     if name not in DEMOS:
-        raise OptionError(f"the demo {name!r} came; accepted are {' and '.join(DEMOS)}")
+        raise OptionError(f"name must be {' or '.join(map(repr, DEMOS))}, got {name!r}")
     sample, folder = DEMOS[name], Path(output)
     say = tell or (lambda _: None)
     say(f"getting {', '.join(sample.files)}")
@@ -98,17 +100,19 @@ def run_demo(
     return Demo(sample, scores, _rows(sample, scores), report, store)
 
 
-def _rows(sample: Sample, scores: Scores) -> tuple[Row, ...]:
+def _rows(sample: DemoSetup, scores: Scores) -> tuple[DemoRow, ...]:
     """Clean images and each corruption, the mean over its severities."""
     one = scores.models[0]
     printed = published_table(sample.column[0])[sample.column[1]] if sample.column else {}
     rows = []
     if one.clean:
-        rows.append(Row("clean", one.clean.value, one.clean.low, one.clean.high, printed.get("clean")))
+        rows.append(DemoRow("clean", one.clean.value, one.clean.low, one.clean.high, printed.get("clean")))
     for name, error in one.corruptions.items():
-        rows.append(Row(name, 1 - error.value, 1 - error.high, 1 - error.low, printed.get(name)))
+        rows.append(DemoRow(name, 1 - error.value, 1 - error.high, 1 - error.low, printed.get(name)))
     mean = one.metrics["mean_accuracy"]
     column = [row.printed for row in rows if row.printed is not None]
     whole = len(column) == len(rows)
-    rows.append(Row("mean", mean.value, mean.low, mean.high, sum(column) / len(column) if whole else None))
+    rows.append(
+        DemoRow("mean", mean.value, mean.low, mean.high, sum(column) / len(column) if whole else None)
+    )
     return tuple(rows)

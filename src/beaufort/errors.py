@@ -36,15 +36,15 @@ class UnknownNameError(BeaufortError, KeyError):
 
 
 class OptionError(BeaufortError, ValueError):
-    """An option with a value that is not accepted."""
+    """An option with an invalid value."""
 
 
 class ImageTypeError(BeaufortError, TypeError):
-    """Something that is not an image of a kind that is accepted."""
+    """Something that is not an image of a supported type."""
 
 
 class ImageValueError(BeaufortError, ValueError):
-    """An image of the right kind with a size or shape that is not accepted."""
+    """An image of a supported type with an invalid size or shape."""
 
 
 class ImageFileError(BeaufortError, OSError):

@@ -20,7 +20,7 @@ class Registry(Mapping[str, T], Generic[T]):
     >>> colors.register("red", 0)
     >>> colors["rad"]
     Traceback (most recent call last):
-    beaufort.errors.UnknownNameError: 'rad' is not a color; did you mean 'red'?
+    beaufort.errors.UnknownNameError: unknown color 'rad'; did you mean 'red'?
     """
 
     def __init__(self, kind: str) -> None:
@@ -28,9 +28,9 @@ class Registry(Mapping[str, T], Generic[T]):
         self._things: dict[str, T] = {}
 
     def register(self, name: str, thing: T) -> None:
-        """Take `name` for `thing`; a name that is taken is an error."""
+        """Register `thing` under `name`; a name can be taken once."""
         if name in self._things:
-            raise OptionError(f"the {self._kind} {name!r} is registered already; pick another name")
+            raise OptionError(f"the {self._kind} {name!r} is already registered; use another name")
         self._things[name] = thing
 
     def __getitem__(self, name: str) -> T:
@@ -47,9 +47,8 @@ class Registry(Mapping[str, T], Generic[T]):
 
 
 def unknown(kind: str, name: object, known: Mapping[str, object]) -> str:
-    """The sentence that answers a wrong name."""
+    """The message for a name that is not registered, with near names if there are any."""
     near = get_close_matches(str(name), known, n=3, cutoff=0.6)
-    article = "an" if kind[0] in "aeiou" else "a"
     if near:
-        return f"{name!r} is not {article} {kind}; did you mean {' or '.join(map(repr, near))}?"
-    return f"{name!r} is not {article} {kind}; known are {', '.join(known)}"
+        return f"unknown {kind} {name!r}; did you mean {' or '.join(map(repr, near))}?"
+    return f"unknown {kind} {name!r}; known are {', '.join(known)}"

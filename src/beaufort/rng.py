@@ -5,7 +5,7 @@ A corruption asks a `Random` for the fields it needs, in a fixed order. Two thin
 * `Keyed` (the default stream): Philox-4x32-10, a counter-based generator. Its key comes from
   `(seed, corruption, version, severity)`; its counter holds the image's id, the number of the field
   and the position in it. A value depends on these and on nothing else.
-* `Reference`: NumPy's legacy generator, drawn in the order of the published implementations, so
+* `ReferenceStream`: NumPy's legacy generator, drawn in the order of the published implementations, so
   that published pixels come out.
 """
 
@@ -15,18 +15,18 @@ import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from itertools import count
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from beaufort.arrays import Field, Images
+from beaufort.arrays import Array, Field, Images
 from beaufort.errors import OptionError
 
 if TYPE_CHECKING:
     from beaufort.ops import Ops
 
-__all__ = ["STREAMS", "Id", "Key", "Keyed", "Random", "Reference", "Undrawn", "id_words"]
+__all__ = ["STREAMS", "HostRandom", "Id", "Key", "Keyed", "Random", "ReferenceStream", "Undrawn", "id_words"]
 
 Id = int | str
 """What identifies an image: a number or a name (a path in a data set, say)."""
@@ -86,9 +86,7 @@ def _id_word(image_id: Id) -> int:
         return image_id
     if isinstance(image_id, int | np.integer) and not isinstance(image_id, bool) and 0 <= image_id < _TEXT_ID:
         return int(image_id)
-    raise OptionError(
-        f"the image id {image_id!r} came; an id is a text or a whole number from 0 to 2**63 - 1"
-    )
+    raise OptionError(f"an image id must be a string or an integer from 0 to 2**63 - 1, got {image_id!r}")
 
 
 class Undrawn(NamedTuple):
@@ -103,7 +101,7 @@ class Random(Protocol):
     """Fields of random numbers for a batch of n images; each has shape `(n, *shape)`."""
 
     @property
-    def host(self) -> Random:
+    def host(self) -> HostRandom:
         """The same numbers as NumPy arrays, for a few numbers an image that Python works on."""
 
     def normal(self, shape: tuple[int, ...], dtype: type = np.float32) -> Field:
@@ -121,7 +119,7 @@ class Random(Protocol):
     def impulses(self, shape: tuple[int, ...], share: float) -> Field:
         """With probability `share` a 1 or a 2, equally often; else 0 (uint8)."""
 
-    def integers(self, shape: tuple[int, ...], low: int, high: int | Field, dtype: type = np.int32) -> Field:
+    def integers(self, shape: tuple[int, ...], low: int, high: int | Array, dtype: type = np.int32) -> Field:
         """Whole numbers in [low, high); `high` may be given for each image, `(n,)`."""
 
     def gated_pairs(self, shape: tuple[int, ...], low: int, high: int) -> tuple[Field, Field]:
@@ -129,6 +127,19 @@ class Random(Protocol):
 
     def poisson(self, images: Images, rate: float) -> Field:
         """Poisson counts (uint16, or int32 in torch) whose means are `rate` × value / 255."""
+
+
+class HostRandom(Random, Protocol):
+    """A `Random` whose numbers are NumPy arrays."""
+
+    def normal(self, shape: tuple[int, ...], dtype: type = np.float32) -> Array:
+        """Standard normal numbers."""
+
+    def uniform(self, shape: tuple[int, ...], low: float, high: float, dtype: type = np.float32) -> Array:
+        """Numbers spread evenly over [low, high)."""
+
+    def integers(self, shape: tuple[int, ...], low: int, high: int | Array, dtype: type = np.int32) -> Array:
+        """Whole numbers in [low, high); `high` may be given for each image, `(n,)`."""
 
 
 class Keyed:
@@ -158,7 +169,10 @@ class Keyed:
         self._ops = ops
 
     @property
-    def host(self) -> Keyed:
+    def host(self) -> HostRandom:
+        return cast("HostRandom", self._on_host())
+
+    def _on_host(self) -> Keyed:
         return self if self._host is None else self._host(self._fields)
 
     def normal(self, shape: tuple[int, ...], dtype: type = np.float32) -> Field:
@@ -170,7 +184,7 @@ class Keyed:
     def uniform_later(self, size: int) -> Field | Undrawn:
         if size < (_MANY if self._host is None else _MANY_ELSEWHERE):
             return self.uniform((size,), -1, 1)
-        return Undrawn(self._key, self.host._ids, next(self._fields))
+        return Undrawn(self._key, np.asarray(self._on_host()._ids), next(self._fields))
 
     def bernoulli(self, shape: tuple[int, ...], probability: float) -> Field:
         return self._ops.philox_bernoulli(self._key, self._ids, next(self._fields), shape, probability)
@@ -178,7 +192,7 @@ class Keyed:
     def impulses(self, shape: tuple[int, ...], share: float) -> Field:
         return self._ops.philox_impulses(self._key, self._ids, next(self._fields), shape, share)
 
-    def integers(self, shape: tuple[int, ...], low: int, high: int | Field, dtype: type = np.int32) -> Field:
+    def integers(self, shape: tuple[int, ...], low: int, high: int | Array, dtype: type = np.int32) -> Field:
         return self._ops.philox_integers(self._key, self._ids, next(self._fields), shape, low, high, dtype)
 
     def gated_pairs(self, shape: tuple[int, ...], low: int, high: int) -> tuple[Field, Field]:
@@ -188,7 +202,7 @@ class Keyed:
         return self._ops.philox_poisson(self._key, self._ids, next(self._fields), images, rate)
 
 
-class Reference:
+class ReferenceStream:
     """NumPy's legacy stream, frozen across its versions; one image at a time."""
 
     def __init__(self, seed: int) -> None:
@@ -196,17 +210,17 @@ class Reference:
             self._state = np.random.RandomState(seed)
         except (ValueError, TypeError):
             raise OptionError(
-                f"the seed {seed!r} came; the reference stream takes a whole number from 0 to 2**32 - 1"
+                f"seed must be an integer from 0 to 2**32 - 1 for the reference stream, got {seed!r}"
             ) from None
 
     @property
-    def host(self) -> Reference:
+    def host(self) -> ReferenceStream:
         return self
 
-    def normal(self, shape: tuple[int, ...], dtype: type = np.float32) -> Field:
+    def normal(self, shape: tuple[int, ...], dtype: type = np.float32) -> Array:
         return self._state.standard_normal((1, *shape)).astype(dtype)
 
-    def uniform(self, shape: tuple[int, ...], low: float, high: float, dtype: type = np.float32) -> Field:
+    def uniform(self, shape: tuple[int, ...], low: float, high: float, dtype: type = np.float32) -> Array:
         return self._state.uniform(low, high, (1, *shape)).astype(dtype)
 
     def uniform_later(self, size: int) -> Field:
@@ -220,7 +234,7 @@ class Reference:
         salt = self.bernoulli(shape, 0.5)
         return np.where(hit, np.where(salt, 2, 1), 0).astype(np.uint8)
 
-    def integers(self, shape: tuple[int, ...], low: int, high: int | Field, dtype: type = np.int32) -> Field:
+    def integers(self, shape: tuple[int, ...], low: int, high: int | Array, dtype: type = np.int32) -> Array:
         return self._state.randint(low, int(np.ravel(high)[0]), (1, *shape)).astype(dtype)
 
     def gated_pairs(self, shape: tuple[int, ...], low: int, high: int) -> tuple[Field, Field]:

@@ -6,23 +6,26 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from beaufort._samples import find_images, map_leaves
-from beaufort.arrays import Images, is_tensor, open_batch
+from beaufort.arrays import Images, is_tensor, on_host, open_images
 from beaufort.corruptions import corruptions, expand_names
 from beaufort.errors import OptionError
 from beaufort.ops import ops_of
 from beaufort.rng import Id, id_words
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 __all__ = ["Corrupt"]
 
 
 @dataclass(frozen=True)
 class Corrupt:
-    """A callable that corrupts images; what comes back has the kind, shape, dtype and device that came.
+    """A callable that corrupts images and keeps their type, shape, dtype and device.
 
     It takes what torchvision's transforms v2 take: an image, several arguments such as an image and its
     label, or a tuple, list or dict of them. Images are corrupted, everything else comes back as it is.
@@ -54,12 +57,12 @@ class Corrupt:
             object.__setattr__(self, "name", tuple(self.name))
         object.__setattr__(self, "severity", _frozen(self.severity))
         if isinstance(self.seed, bool) or not isinstance(self.seed, int | np.integer):
-            raise OptionError(f"seed must be a whole number, got {self.seed!r}")
+            raise OptionError(f"seed must be an integer, got {self.seed!r}")
         object.__setattr__(self, "seed", int(self.seed))
         if not isinstance(self.p, int | float) or not 0 <= self.p <= 1:
             raise OptionError(f"p must be a share from 0 to 1, got {self.p!r}")
         if not (self._names and self._severities):
-            raise OptionError("name and severity must name at least one each, got an empty list")
+            raise OptionError("name and severity must not be empty lists")
         for name in self._names:
             for severity in self._severities:
                 corruptions[name].params(severity, self.scale)  # says what is wrong with either
@@ -78,7 +81,7 @@ class Corrupt:
                 Without, its own pixels do.
         """
         if not inputs:
-            raise OptionError("an image must be given, got nothing")
+            raise OptionError("expected an image, got no arguments")
         sample = inputs[0] if len(inputs) == 1 else inputs
         if not isinstance(sample, tuple | list | Mapping):
             return self._image(sample, image_id)
@@ -93,17 +96,17 @@ class Corrupt:
         (True, False)
         """
         if isinstance(epoch, bool) or not isinstance(epoch, int | np.integer) or epoch < 0:
-            raise OptionError(f"epoch must be a whole number from 0, got {epoch!r}")
+            raise OptionError(f"epoch must be a non-negative integer, got {epoch!r}")
         if epoch == 0:
             return self
         digest = hashlib.blake2b(f"beaufort|epoch|{self.seed}|{epoch}".encode(), digest_size=8).digest()
         return replace(self, seed=int.from_bytes(digest, "little"))
 
     def _image(self, image: Any, image_id: Id | Sequence[Id] | None) -> Any:
-        batch = open_batch(image)
+        batch = open_images(image)
         color = batch.color
         if is_tensor(color) and not color.is_cuda:
-            color = color.cpu().numpy()
+            color = on_host(color)
         if len(color) == 0:
             return batch.close(color)
         if image_id is None:
@@ -159,9 +162,9 @@ class Corrupt:
         return out
 
     def _on_device(
-        self, color: Images, ids: Sequence[Id], groups: Mapping[tuple[str, int | None], list[int]]
+        self, color: Tensor, ids: Sequence[Id], groups: Mapping[tuple[str, int | None], list[int]]
     ) -> Images:
-        from beaufort.ops.torch import upload
+        from beaufort.ops.device import upload
 
         out = color.clone()
         for (name, severity), places in groups.items():

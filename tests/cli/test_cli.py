@@ -78,13 +78,13 @@ def test_corrupt_a_file(source: Path, tmp_path: Path) -> None:
     assert (tmp_path / "out/brightness/1/a.jpg").is_file()
 
 
-def test_problems_are_told_at_the_end(source: Path, tmp_path: Path) -> None:
+def test_failures_are_told_at_the_end(source: Path, tmp_path: Path) -> None:
     (source / "empty.png").touch()
     (source / "notes.txt").touch()
     code, out, errors = run("corrupt", source, tmp_path / "out", *FAST)
     assert code == 1
-    assert out.endswith("1 other files left alone, 1 problem\n")
-    assert errors == "problem: empty.png: the file is empty (0 bytes)\n"
+    assert out.endswith("1 other files left alone, 1 failure\n")
+    assert errors == "failed: empty.png: the file is empty (0 bytes)\n"
 
 
 def test_json_is_for_programs(source: Path, tmp_path: Path) -> None:
@@ -93,16 +93,16 @@ def test_json_is_for_programs(source: Path, tmp_path: Path) -> None:
     told = json.loads(out)
     assert (code, errors) == (1, "")
     assert told["done"] == 12
-    assert told["problems"] == [{"path": "empty.png", "message": "the file is empty (0 bytes)"}]
+    assert told["failures"] == [{"path": "empty.png", "message": "the file is empty (0 bytes)"}]
 
 
-def test_many_problems_are_cut_short(tmp_path: Path) -> None:
+def test_many_failures_are_cut_short(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     for i in range(25):
         (tmp_path / "in" / f"{i}.png").touch()
     code, _, errors = run("corrupt", tmp_path / "in", tmp_path / "out", *FAST)
     assert code == 1
-    assert errors.count("problem:") == 20
+    assert errors.count("failed:") == 20
     assert "and 5 more; --json lists all" in errors
 
 
@@ -175,7 +175,7 @@ def test_an_interruption_ends_with_130(source: Path, tmp_path: Path, monkeypatch
     def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("beaufort.jobs.corrupt_tree", interrupt)
+    monkeypatch.setattr("beaufort.image_sets.corrupt_tree", interrupt)
     code, _, errors = run("corrupt", source, tmp_path / "out")
     assert code == 130
     assert "interrupted" in errors
@@ -215,8 +215,8 @@ def test_as_a_process(source: Path, tmp_path: Path) -> None:
         command("corrupt", source, tmp_path / "out", *FAST), capture_output=True, text=True, check=False
     )
     assert done.returncode == 1
-    assert done.stdout == f"12 written to {tmp_path / 'out'}, 1 problem\n"
-    assert done.stderr.startswith("problem: bomb.bmp: a picture must have")
+    assert done.stdout == f"12 written to {tmp_path / 'out'}, 1 failure\n"
+    assert done.stderr.startswith("failed: bomb.bmp: a picture must have")
     assert len(done.stderr.splitlines()) == 1
 
 

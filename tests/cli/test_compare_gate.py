@@ -62,7 +62,7 @@ def test_the_workflow_of_the_documentation_works(tmp_path: Path) -> None:
     steps = [step for step in workflow["jobs"]["gate"]["steps"] if "run" in step]
     model = ROOT / "src" / "beaufort" / "models" / "data" / "digits.onnx"
     shutil.copy(model, tmp_path / "model.onnx")
-    assert _run(steps, "push", tmp_path) == {"Evaluate": 0, "Report": 0, "Keep as the baseline": 0}
+    assert _run(steps, "push", tmp_path) == {"Evaluate": 0, "Report": 0, "Keep as the reference": 0}
     assert (tmp_path / "report.html").stat().st_size > 10_000
     shutil.rmtree(tmp_path / "new")
     assert _run(steps, "pull_request", tmp_path) == {"Evaluate": 0, "Gate": 0, "Report": 0}

@@ -29,29 +29,29 @@ def store(fill: Fill) -> str:
 
 
 def test_three_answers_have_three_codes(store: str) -> None:
-    passed = invoke("gate", "good", "--baseline", "bad", "--store", store)
+    passed = invoke("gate", "good", "--reference", "bad", "--store", store)
     assert passed.splitlines()[-1] == "gate: passed (300 images, 95 % intervals)"
     assert "the limit is kept over the whole interval" in passed
-    failed = invoke("gate", "bad", "--baseline", "good", "--store", store, code=1)
+    failed = invoke("gate", "bad", "--reference", "good", "--store", store, code=1)
     assert "gate: failed" in failed
     assert re.search(
         r"^failed: Mean accuracy at most 1 point worse than .*: drop \+\d\.\d\d points", failed, re.M
     )
-    unknown = invoke("gate", "good", "--baseline", "twin", "--store", store, code=3)
+    unknown = invoke("gate", "good", "--reference", "twin", "--store", store, code=3)
     assert "gate: undecided" in unknown
     assert re.search(r"about [\d,]+ images would decide it, if the value stays as measured", unknown)
 
 
 def test_the_old_rule_is_kept_by_name(store: str) -> None:
-    text = invoke("gate", "good", "--baseline", "twin", "--store", store, "--rule", "significance")
+    text = invoke("gate", "good", "--reference", "twin", "--store", store, "--rule", "significance")
     assert "gate: passed" in text
     assert "the rule does not ask how sure that is" in text
-    failed = invoke("gate", "bad", "--baseline", "good", "--store", store, "--rule", "significance", code=1)
+    failed = invoke("gate", "bad", "--reference", "good", "--store", store, "--rule", "significance", code=1)
     assert "more than chance" in failed
     assert "rule must be one of" in invoke("gate", "good", "--store", store, "--rule", "x", code=2)
 
 
-def test_floors_need_no_baseline(store: str) -> None:
+def test_floors_need_no_reference(store: str) -> None:
     text = invoke(
         "gate", "good", "--store", store, "--min-clean", "50", "--min-worst", "50", "--require", "50"
     )
@@ -65,7 +65,7 @@ def test_floors_need_no_baseline(store: str) -> None:
 
 
 def test_a_model_against_itself(store: str) -> None:
-    text = invoke("gate", "good", "--baseline", "good", "--store", store, "--max-drop", "0")
+    text = invoke("gate", "good", "--reference", "good", "--store", store, "--max-drop", "0")
     assert "no drop, as it is the same model" in text
     assert "at most 0 points worse" in text
 
@@ -82,10 +82,10 @@ def test_what_cannot_be_judged_ends_with_two(
 ) -> None:
     new = fill("new", {"net": 0.9}).location
     other = fill("other", {"net": 0.9}, seed=3).location
-    assert "seeds 0 and 3" in invoke("gate", "--store", new, "--baseline", other, code=2)
+    assert "seeds 0 and 3" in invoke("gate", "--store", new, "--reference", other, code=2)
     missing = str(tmp_path / "nothing")
     assert "no answers" in invoke("gate", "--store", missing, "--min-clean", "1", code=2)
-    assert "no answers" in invoke("gate", "--store", new, "--baseline", "memory://nothing-here", code=2)
+    assert "no answers" in invoke("gate", "--store", new, "--reference", "memory://nothing-here", code=2)
     assert "cannot be read" in invoke(
         "gate", "--store", new, "--min-clean", "1", "--cluster-by", "no.csv:x", code=2
     )
@@ -113,21 +113,26 @@ def test_a_damaged_store_ends_with_two(fill: Fill, damage: bytes | None) -> None
 
 def test_json_has_every_check(store: str) -> None:
     text = invoke(
-        "gate", "good", "--baseline", "twin", "--store", store, "--min-clean", "50", "--json", code=3
+        "gate", "good", "--reference", "twin", "--store", store, "--min-clean", "50", "--json", code=3
     )
     facts = json.loads(text)
-    assert (facts["answer"], facts["metric"], facts["images"]) == ("undecided", "mean_accuracy", 300)
+    assert (facts["decision"], facts["metric"], facts["images"]) == ("undecided", "mean_accuracy", 300)
     drop, clean = facts["checks"]
-    assert (drop["name"], drop["answer"], drop["limit"], drop["bound"]) == ("drop", "undecided", 0.01, "most")
+    assert (drop["name"], drop["decision"], drop["limit"], drop["bound"]) == (
+        "drop",
+        "undecided",
+        0.01,
+        "most",
+    )
     assert drop["low"] < drop["value"] < drop["high"]
     assert drop["images_needed"] > 300
-    assert (clean["answer"], clean["images_needed"]) == ("passed", None)
+    assert (clean["decision"], clean["images_needed"]) == ("passed", None)
 
 
 def test_junit_is_not_green_where_nothing_is_known(store: str, tmp_path: Path) -> None:
     file = tmp_path / "gate.xml"
     invoke(
-        *("gate", "good", "--baseline", "twin", "--store", store, "--min-clean", "50", "--junit", str(file)),
+        *("gate", "good", "--reference", "twin", "--store", store, "--min-clean", "50", "--junit", str(file)),
         code=3,
     )
     root = ElementTree.parse(file).getroot()
@@ -155,7 +160,7 @@ def test_names_are_only_text(fill: Fill, tmp_path: Path) -> None:
 def test_github_summary_is_appended(store: str, tmp_path: Path) -> None:
     summary = tmp_path / "summary.md"
     summary.write_text("before\n", encoding="utf-8")
-    arguments = ("gate", "bad", "--baseline", "good", "--store", store, "--github-summary")
+    arguments = ("gate", "bad", "--reference", "good", "--store", store, "--github-summary")
     invoke(*arguments, code=1, env={"GITHUB_STEP_SUMMARY": str(summary)})
     lines = summary.read_text(encoding="utf-8").splitlines()
     assert lines[:2] == ["before", "### ❌ Robustness gate: failed"]
@@ -172,7 +177,7 @@ def columns(folder: Path, images: int, size: int) -> str:
 
 def test_clusters(store: str, tmp_path: Path) -> None:
     file = columns(tmp_path, 300, 30)
-    arguments = ("gate", "bad", "--baseline", "good", "--store", store)
+    arguments = ("gate", "bad", "--reference", "good", "--store", store)
     text = invoke(*arguments, "--cluster-by", f"{file}:patient", code=3)
     assert "300 images in 10 clusters, 95 % intervals over clusters" in text
     assert re.search(r"about [\d,]+ clusters would decide it", text)
@@ -194,14 +199,16 @@ def test_power_from_accuracies() -> None:
 
 
 def test_power_from_a_store(store: str, tmp_path: Path) -> None:
-    two = json.loads(invoke("power", "good", "--baseline", "twin", "--store", store, "--drop", "3", "--json"))
+    two = json.loads(
+        invoke("power", "good", "--reference", "twin", "--store", store, "--drop", "3", "--json")
+    )
     assert "measured between good and twin on 300 images" in two["source"]
     assert two["to_fail"] > 300
     one = json.loads(invoke("power", "good", "--store", store, "--drop", "3", "--json"))
     assert "from the accuracy of good" in one["source"]
     file = columns(tmp_path, 300, 5)
     text = invoke(
-        *("power", "good", "--baseline", "twin", "--store", store, "--drop", "5"),
+        *("power", "good", "--reference", "twin", "--store", store, "--drop", "5"),
         "--cluster-by",
         f"{file}:patient",
     )

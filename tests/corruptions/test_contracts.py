@@ -11,8 +11,8 @@ import sys
 import numpy as np
 import pytest
 
-from beaufort import corruptions, get_corruption_names
-from beaufort.corruptions import SEVERITIES, Corruption
+from beaufort import get_corruption_names
+from beaufort.corruptions import SEVERITIES, Corruption, corruptions
 from beaufort.testing import CORRUPTION_CONTRACTS, ContractError, check_corruption
 from beaufort.testing._contracts import picture
 
@@ -56,7 +56,8 @@ def test_huge(corruption: Corruption) -> None:
 
 IN_A_CHILD = """
 import hashlib, json, sys
-from beaufort import corruptions, get_corruption_names
+from beaufort import get_corruption_names
+from beaufort.corruptions import corruptions
 from beaufort.testing._contracts import picture
 image = picture(40, 48)
 outputs = {n: corruptions[n](image, 3, ids=[9]) for n in sys.argv[1:]}

@@ -22,7 +22,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from beaufort import corruptions
+from beaufort.corruptions import corruptions
 
 ALPHA = 1e-6
 RESAMPLES = 100

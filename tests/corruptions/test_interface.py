@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from beaufort import corrupt, corruptions, get_corruption_names
-from beaufort.corruptions import SCALES, SUBSETS, expand_names, members_of
+from beaufort import corrupt, get_corruption_names
+from beaufort.corruptions import SCALES, SUBSETS, corruptions, expand_names, members_of
 from beaufort.errors import BeaufortError, OptionError, UnknownNameError
 from beaufort.testing._contracts import digit, picture
 

@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from beaufort import corruptions, get_corruption_names
+from beaufort import get_corruption_names
+from beaufort.corruptions import corruptions
 from beaufort.testing._contracts import digit, picture
 
 PINS = Path(__file__).parent.parent / "golden" / "pins.npz"

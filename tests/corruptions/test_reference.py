@@ -16,7 +16,8 @@ import numpy as np
 import pytest
 from golden_data import PACK, Count, Entry, from_folder, from_pack, measure, read_gate
 
-from beaufort import corruptions, get_corruption_names
+from beaufort import get_corruption_names
+from beaufort.corruptions import corruptions
 
 PHOTOS = ("imagenet", "tiny", "cifar")
 

@@ -14,9 +14,9 @@ import pytest
 from PIL import Image
 from size_steps import Damage, damage, resized, steps
 
-from beaufort import corruptions, get_corruption_names
+from beaufort import get_corruption_names
 from beaufort.conditions import Condition
-from beaufort.corruptions import SCALES, SEVERITIES
+from beaufort.corruptions import SCALES, SEVERITIES, corruptions
 from beaufort.errors import SizeWarning
 from beaufort.testing._contracts import picture
 
@@ -125,7 +125,7 @@ def test_pixelate_grows_with_severity(side: int) -> None:
 def test_both_engines_follow_the_rule(name: str, side: int) -> None:
     pytest.importorskip("torch")
     images = resized(side)
-    cpu, torch = (corruptions[name](images, 3, ids=range(3), engine=engine) for engine in ("cpu", "torch"))
+    cpu, torch = (corruptions[name](images, 3, ids=range(3), backend=backend) for backend in ("cpu", "torch"))
     off = np.abs(cpu.astype(int) - torch)
     assert off.max() <= 1
     assert (off > 0).mean() < 2e-3

@@ -15,7 +15,7 @@ from beaufort.datasets import Dataset, open_dataset
 from beaufort.errors import OptionError
 from beaufort.evaluation import DeviceError, Evaluation, evaluate, schedule, work
 from beaufort.evaluation.backends import Device, Threads, choose_backend
-from beaufort.evaluation.plan import Setup
+from beaufort.evaluation.planning import Setup
 from beaufort.models import Model, as_model
 from beaufort.store import FileStore
 from beaufort.suites import Suite
@@ -77,7 +77,7 @@ def test_answers_are_those_of_threads(
     found = on(device, data, tmp_path / "device", monkeypatch)
     assert not found.notes
     stores = FileStore(tmp_path / "threads"), FileStore(tmp_path / "device")
-    assert stores[0].cells().keys() == stores[1].cells().keys()  # the engine is no part of the question
+    assert stores[0].cells().keys() == stores[1].cells().keys()  # the backend is no part of the question
     for cell in stores[0].cells().values():
         one, other = (store.read(cell) for store in stores)
         assert one["id"].to_pylist() == other["id"].to_pylist()
@@ -93,19 +93,19 @@ def test_a_recipe_for_arrays_only_is_made_by_the_cpu_engine_and_told(
     on("cpu", data, tmp_path / "tensors", monkeypatch)
     monkeypatch.setattr(fog, "recipes", recipes)
     found = on("cpu", data, tmp_path / "arrays", monkeypatch)
-    assert found.notes == ("fog is made by the CPU engine: its recipe is for arrays only",)
+    assert found.notes == ("fog is made by the CPU backend: its recipe is for arrays only",)
     assert all(result.images == 30 for result in found.results)
     stores = FileStore(tmp_path / "tensors"), FileStore(tmp_path / "arrays")
     for cell in stores[0].cells().values():
         assert stores[0].read(cell)["top"].to_pylist() == stores[1].read(cell)["top"].to_pylist()
-    engines = {
-        cell.condition["corruption"]: origin["engine"]
+    backends = {
+        cell.condition["corruption"]: origin["backend"]
         for _, cell, _, gathered in stores[1].summaries()
         for origin in gathered["of"]
     }
-    assert (engines["fog"], engines["contrast"]) == ("cpu", "cpu")  # the device is the processor here
+    assert (backends["fog"], backends["contrast"]) == ("cpu", "cpu")  # the device is the processor here
     with pytest.raises(OptionError, match="tensors=False"):
-        fog(np.zeros((32, 32, 3), np.uint8), 1, engine="torch")
+        fog(np.zeros((32, 32, 3), np.uint8), 1, backend="torch")
 
 
 @pytest.mark.parametrize(
@@ -151,5 +151,5 @@ def test_the_device_of_a_model_is_taken_if_it_is_a_gpu(data: Dataset) -> None:
     assert isinstance(choose_backend([network("cpu")], setup, 2), Threads)
     assert Threads(setup, 2).used(SUITE.conditions("toys")[1]) == "cpu"
     if torch.cuda.is_available():
-        engine = choose_backend([network("cuda")], setup, 2)
-        assert engine.used(SUITE.conditions("toys")[1]).startswith("cuda: NVIDIA")
+        backend = choose_backend([network("cuda")], setup, 2)
+        assert backend.used(SUITE.conditions("toys")[1]).startswith("cuda: NVIDIA")

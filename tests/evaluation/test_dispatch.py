@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from beaufort.conditions import Condition
-from beaufort.evaluation.blocks import Part
+from beaufort.evaluation.blocks import UnitPart
 from beaufort.evaluation.dispatch import AHEAD, TRIES, Dispatch, Ticket
 from beaufort.evaluation.work import Failed, Unit
 
@@ -22,7 +22,7 @@ def units(models: int, blocks: int, conditions: int, a_unit: int) -> list[Unit]:
         for block in range(blocks):
             span = (block * BLOCK, (block + 1) * BLOCK)
             parts = [
-                Part(Condition.parse(f"toys/fog@{1 + c % 5}"), span, ((model * conditions + c, model),))
+                UnitPart(Condition.parse(f"toys/fog@{1 + c % 5}"), span, ((model * conditions + c, model),))
                 for c in range(conditions)
             ]
             found += [Unit(span, tuple(parts[i : i + a_unit])) for i in range(0, conditions, a_unit)]
@@ -92,7 +92,12 @@ def test_everything_is_stored_whoever_dies(
         else:
             workers.step(name)
     assert workers.dispatch.finished
-    wanted = {(m * conditions + c, b * BLOCK) for m in range(models) for b in range(blocks) for c in range(conditions)}
+    wanted = {
+        (m * conditions + c, b * BLOCK)
+        for m in range(models)
+        for b in range(blocks)
+        for c in range(conditions)
+    }
     assert set(workers.stored) == wanted
     assert not workers.failed
     assert set(workers.stored.values()) == {1}
@@ -132,22 +137,22 @@ def test_a_suspect_is_tried_alone() -> None:
     assert dispatch.take("b") is None
 
 
-def test_a_worker_stays_with_its_block_and_others_help_at_the_end() -> None:
+def test_a_worker_stays_with_its_block() -> None:
     dispatch = Dispatch(units(1, 2, 6, 1))
-    spans = {"a": [], "b": []}
-    workers = Workers(dispatch, 0)
-    for name in spans:
-        workers.names.append(name)  # type: ignore[arg-type]
-        workers.held[name] = []  # type: ignore[index]
-    for name in spans:
-        ticket = dispatch.take(name)
-        assert ticket is not None
-        spans[name].append(ticket.unit.span)
-    assert spans["a"] != spans["b"]
-    first = [dispatch.take("a")]
-    assert first[0] is not None
-    assert first[0].unit.span == spans["a"][0]
+    first, other = dispatch.take("a"), dispatch.take("b")
+    assert first is not None
+    assert other is not None
+    assert first.unit.span != other.unit.span
+    second = dispatch.take("a")
+    assert second is not None
+    assert second.unit.span == first.unit.span
     assert dispatch.take("a") is None, f"{AHEAD} wait already"
+
+
+def test_who_has_nothing_left_helps_others() -> None:
+    dispatch = Dispatch(units(1, 1, 6, 1))
+    assert dispatch.take("a") is not None
+    assert dispatch.take("b") is not None
 
 
 def test_units_are_made_when_they_are_asked_for() -> None:
@@ -159,7 +164,7 @@ def test_units_are_made_when_they_are_asked_for() -> None:
         for block in range(10**9):
             span = (block * BLOCK, (block + 1) * BLOCK)
             made += 1
-            yield Unit(span, (Part(Condition.parse("toys"), span, ((0, 0),)),))
+            yield Unit(span, (UnitPart(Condition.parse("toys"), span, ((0, 0),)),))
 
     dispatch = Dispatch(endless())  # type: ignore[arg-type]
     for worker in range(3):

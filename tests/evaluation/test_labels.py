@@ -191,7 +191,7 @@ def test_published_baselines_need_their_number_of_classes(tmp_path: Path) -> Non
     )
     evaluate([thousand()], suite, data, tmp_path / "store")
     scores = score(open_results(tmp_path / "store"))
-    assert scores.reference is None
+    assert scores.baseline is None
     assert "among 1,000 classes" in " ".join(scores.notes)
 
 

@@ -133,7 +133,7 @@ def test_damage_is_never_worse_and_never_left_out(fill: Fill, tmp_path: Path) ->
     for place in (200, path.stat().st_size - 300):
         before = flipped(path, 8 * place)
         commands = [
-            ["gate", f"{new.location}::net", "--baseline", old.location],
+            ["gate", f"{new.location}::net", "--reference", old.location],
             ["compare", "net", "other", "--store", new.location],
             *(["report", new.location, "--format", kind] for kind in ("md", "csv", "json", "latex")),
         ]

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from beaufort.errors import OptionError
 from beaufort.models import IMAGENET_MEAN, IMAGENET_STD, ModelSpec, Preprocessing, as_model
-from beaufort.testing import Finding, check_model
+from beaufort.testing import ModelFinding, check_model
 
 CLASSES = 4
 PROTOTYPES = np.random.default_rng(3).uniform(30, 225, (CLASSES, 3))
@@ -67,7 +67,7 @@ def right(images: NDArray[np.uint8]) -> NDArray[np.float32]:
     return nearest(images.mean(axis=(1, 2)))
 
 
-def levels(findings: list[Finding]) -> dict[str, str]:
+def levels(findings: list[ModelFinding]) -> dict[str, str]:
     return {finding.check: finding.level for finding in findings}
 
 

@@ -8,9 +8,10 @@ import sys
 import numpy as np
 import pytest
 
-from beaufort import corruptions, rng
+from beaufort import rng
+from beaufort.corruptions import corruptions
 from beaufort.ops import cpu_ops
-from beaufort.ops.cpu._plasma_rows import plasma_rows
+from beaufort.ops.fog._plasma_rows import plasma_rows
 from beaufort.rng import Key
 
 OPS = cpu_ops()
@@ -27,21 +28,23 @@ def test_rows_are_those_of_the_map(side: int, decay: float) -> None:
         np.testing.assert_array_equal(plasma_rows(KEY, IDS, 5, side, decay, height, width), whole)
 
 
-@pytest.mark.parametrize("engine", ["cpu", "torch"])
+@pytest.mark.parametrize("backend", ["cpu", "torch"])
 @pytest.mark.parametrize("shape", [(20, 70, 3), (70, 20, 1)])
 def test_fog_is_the_same_either_way(
-    shape: tuple[int, ...], engine: str, monkeypatch: pytest.MonkeyPatch
+    shape: tuple[int, ...], backend: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if engine == "torch":
+    if backend == "torch":
         pytest.importorskip("torch")
     images = np.random.default_rng(0).integers(0, 256, (3, *shape), dtype=np.uint8)
     fog = corruptions["fog"]
-    held = [fog(images, severity, ids=["a", "b", 3], scale="imagenet", engine=engine) for severity in (1, 5)]
+    held = [
+        fog(images, severity, ids=["a", "b", 3], scale="imagenet", backend=backend) for severity in (1, 5)
+    ]
     monkeypatch.setattr(rng, "_MANY", 1)
     monkeypatch.setattr(rng, "_MANY_ELSEWHERE", 1)
     for severity, before in zip((1, 5), held, strict=True):
-        after = fog(images, severity, ids=["a", "b", 3], scale="imagenet", engine=engine)
-        if engine == "cpu":
+        after = fog(images, severity, ids=["a", "b", 3], scale="imagenet", backend=backend)
+        if backend == "cpu":
             np.testing.assert_array_equal(after, before)
         else:  # the last square of a row is rounded another way there
             assert np.abs(after.astype(int) - before).max() <= 1
@@ -50,7 +53,7 @@ def test_fog_is_the_same_either_way(
 PEAK = """
 import resource
 import numpy as np
-from beaufort import corruptions
+from beaufort.corruptions import corruptions
 fog, image = corruptions["fog"], np.zeros((16, 9000, 3), np.uint8)
 fog(image[:, :64], 3)
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -12,8 +12,9 @@ from scipy import ndimage
 from skimage import color, feature
 
 from beaufort.ops import cpu_ops
-from beaufort.ops.cpu._pixels import border_index
-from beaufort.ops.cpu.blur import disk, zoom_positions
+from beaufort.ops._borders import border_index
+from beaufort.ops.defocus_blur._cpu import disk
+from beaufort.ops.zoom_blur._cpu import zoom_positions
 from beaufort.testing._contracts import digit, picture
 
 OPS = cpu_ops()

@@ -1,4 +1,4 @@
-"""The torch engine beside the CPU engine, on the processor and, where there is one, on a CUDA device."""
+"""The torch backend beside the CPU backend, on the processor and, where there is one, on a CUDA device."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_pixels_are_those_of_the_cpu_engine(name: str, device: str) -> None:
         tensor = to_tensor(images, device)
         for severity in SEVERITIES[: len(recipe.levels)]:
             wanted = corruptions[name](images, severity, ids=IDS[:2], scale=scale)
-            ours = corruptions[name](tensor, severity, ids=IDS[:2], scale=scale, engine="torch")
+            ours = corruptions[name](tensor, severity, ids=IDS[:2], scale=scale, backend="torch")
             assert ours.device == tensor.device
             agrees(name, to_array(ours), wanted)
 
@@ -88,7 +88,7 @@ def test_any_size_grey_and_color(name: str, device: str) -> None:
         tensor = to_tensor(images, device)
         for scale in ("auto", "relative"):
             wanted = corruptions[name](images, 3, ids=["a"], scale=scale)
-            ours = corruptions[name](tensor, 3, ids=["a"], scale=scale, engine="torch")
+            ours = corruptions[name](tensor, 3, ids=["a"], scale=scale, backend="torch")
             assert ours.shape == tensor.shape
             agrees(name, to_array(ours), wanted)
     assert torch.equal(ours[3], tensor[3])
@@ -107,7 +107,7 @@ def photos(shared: Path) -> np.ndarray:
 def test_photos(name: str, device: str, photos: np.ndarray) -> None:
     for severity in (1, 5):
         wanted = corruptions[name](photos, severity, ids=IDS[:2])
-        ours = corruptions[name](to_tensor(photos, device), severity, ids=IDS[:2], engine="torch")
+        ours = corruptions[name](to_tensor(photos, device), severity, ids=IDS[:2], backend="torch")
         agrees(name, to_array(ours), wanted)
 
 
@@ -116,14 +116,14 @@ def test_the_batch_does_not_matter(name: str, device: str) -> None:
     scale = "imagenet" if "imagenet" in corruptions[name].recipes else "mnist"
     images = to_tensor(np.stack([picture(40, 48, variant=i) for i in range(5)]), device)
     for identity in (IDS, None):
-        together = corruptions[name](images, 3, ids=identity, scale=scale, engine="torch")
+        together = corruptions[name](images, 3, ids=identity, scale=scale, backend="torch")
         for i, image in enumerate(images):
-            alone = corruptions[name](image, 3, ids=identity and [identity[i]], scale=scale, engine="torch")
+            alone = corruptions[name](image, 3, ids=identity and [identity[i]], scale=scale, backend="torch")
             assert torch.equal(alone, together[i])
         order = [3, 0, 4, 2, 1]
         ids = identity and [identity[i] for i in order]
         assert torch.equal(
-            corruptions[name](images[order], 3, ids=ids, scale=scale, engine="torch"), together[order]
+            corruptions[name](images[order], 3, ids=ids, scale=scale, backend="torch"), together[order]
         )
 
 
@@ -132,11 +132,11 @@ def test_pieces_do_not_matter(device: str, monkeypatch: pytest.MonkeyPatch) -> N
 
     images = to_tensor(np.stack([picture(32, 32, variant=i) for i in range(7)]), device)
     for name in ("gaussian_noise", "frost", "snow", "contrast", "elastic_transform"):
-        whole = corruptions[name](images, 3, ids=range(7), engine="torch")
+        whole = corruptions[name](images, 3, ids=range(7), backend="torch")
         with monkeypatch.context() as patch:
             patch.setattr(_tensors, "_CPU_PIECE", 32 * 32 * 3 * 24 * 3)
             patch.setattr(_tensors, "_GPU_PIECE", 32 * 32 * 3 * 24 * 3)
-            assert torch.equal(corruptions[name](images, 3, ids=range(7), engine="torch"), whole)
+            assert torch.equal(corruptions[name](images, 3, ids=range(7), backend="torch"), whole)
 
 
 @pytest.mark.parametrize("shape", [(5,), (8,), (33, 31, 3)])
@@ -172,14 +172,6 @@ def test_counts_and_content_ids_are_those_of_the_cpu_engine(rate: float, device:
         assert np.array_equal(found.view(np.uint64), cpu_ops().content_ids(some))
 
 
-def test_every_op_of_the_cpu_engine_is_there() -> None:
-    from beaufort.ops import Ops, cpu, torch
-
-    wanted = {name for name in vars(Ops) if not name.startswith("_")}
-    assert wanted <= set(cpu.__all__)
-    assert wanted <= set(torch.__all__)
-
-
 def test_tensors_come_back_as_they_came(device: str) -> None:
     class Picture(torch.Tensor):
         """A subclass, as torchvision has them."""
@@ -196,7 +188,7 @@ def test_tensors_come_back_as_they_came(device: str) -> None:
     batch = to_tensor(np.stack([picture(40, 48)] * 3), device).contiguous(memory_format=torch.channels_last)
     out = corruptions["fog"](batch, 3)
     assert out.is_contiguous(memory_format=torch.channels_last)
-    assert corruptions["fog"](batch[:0], 3, engine="torch").shape == (0, 3, 40, 48)
+    assert corruptions["fog"](batch[:0], 3, backend="torch").shape == (0, 3, 40, 48)
 
 
 def test_tensors_of_the_processor_are_the_cpu_engines() -> None:
@@ -205,8 +197,8 @@ def test_tensors_of_the_processor_are_the_cpu_engines() -> None:
         wanted = corruptions[name](images, 2, ids=IDS[:3])
         assert np.array_equal(to_array(corruptions[name](to_tensor(images, "cpu"), 2, ids=IDS[:3])), wanted)
         assert np.array_equal(
-            corruptions[name](images, 2, ids=IDS[:3], engine="torch"),
-            to_array(corruptions[name](to_tensor(images, "cpu"), 2, ids=IDS[:3], engine="torch")),
+            corruptions[name](images, 2, ids=IDS[:3], backend="torch"),
+            to_array(corruptions[name](to_tensor(images, "cpu"), 2, ids=IDS[:3], backend="torch")),
         )
 
 
@@ -236,7 +228,7 @@ def test_refused(tensor: torch.Tensor, error: type[Exception], says: str) -> Non
 
 def test_an_engine_that_is_none() -> None:
     with pytest.raises(OptionError, match="auto, cpu, torch"):
-        corruptions["fog"](picture(32, 32), engine="gpu")
+        corruptions["fog"](picture(32, 32), backend="gpu")
 
 
 @pytest.mark.parametrize("image_ids", [None, IDS])
@@ -279,7 +271,7 @@ for name in sys.argv[1:]:
     image = digit() if scale == "mnist" else picture(20, 24)
     wanted = corruptions[name](image, 4, ids=["a"], scale=scale)
     tensor = torch.from_numpy(image).movedim(-1, 0)
-    ours = corruptions[name](tensor, 4, ids=["a"], scale=scale, engine="torch").movedim(0, -1)
+    ours = corruptions[name](tensor, 4, ids=["a"], scale=scale, backend="torch").movedim(0, -1)
     off = np.abs(ours.numpy().astype(int) - wanted)
     assert off.max() <= 1 and (off > 0).mean() < 0.002, (name, off.max(), (off > 0).mean())
 """

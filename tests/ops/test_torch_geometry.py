@@ -7,11 +7,10 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from beaufort.ops import cpu_ops  # noqa: E402
-from beaufort.ops import torch as ops  # noqa: E402
+from beaufort.ops import cpu_ops, torch_ops  # noqa: E402
 from beaufort.testing._contracts import digit, picture  # noqa: E402
 
-CPU = cpu_ops()
+CPU, ops = cpu_ops(), torch_ops()
 RNG = np.random.default_rng(0)
 PHOTOS = np.stack([picture(37, 45, variant=i) for i in range(3)])
 DIGITS = np.stack([digit(variant=i) for i in range(3)])

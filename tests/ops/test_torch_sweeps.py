@@ -9,11 +9,10 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from beaufort.ops import cpu_ops  # noqa: E402
-from beaufort.ops import torch as ops  # noqa: E402
+from beaufort.ops import cpu_ops, torch_ops  # noqa: E402
 from beaufort.testing._contracts import digit, picture  # noqa: E402
 
-CPU = cpu_ops()
+CPU, ops = cpu_ops(), torch_ops()
 RNG = np.random.default_rng(0)
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
 PICTURES = np.stack([picture(26, 33, variant=i) for i in range(3)])

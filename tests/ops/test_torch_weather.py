@@ -8,12 +8,12 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from beaufort.ops import cpu_ops  # noqa: E402
-from beaufort.ops import torch as ops  # noqa: E402
-from beaufort.ops.torch import _edges  # noqa: E402
+from beaufort.ops import cpu_ops, torch_ops  # noqa: E402
+from beaufort.ops.canny_edges._torch import connect  # noqa: E402
+from beaufort.ops.spatter._edges import canny, depths  # noqa: E402
 from beaufort.testing._contracts import picture  # noqa: E402
 
-CPU = cpu_ops()
+CPU, ops = cpu_ops(), torch_ops()
 RNG = np.random.default_rng(0)
 PHOTOS = np.stack([picture(33, 47, variant=i) for i in range(3)])
 NORMALS = RNG.standard_normal((3, 33, 47)).astype(np.float32)  # as the keyed stream has them
@@ -89,7 +89,7 @@ def waters() -> np.ndarray:
 
 def test_canny(put) -> None:
     images = waters()
-    out = _edges.canny(put(images), 50, 150).cpu().numpy()
+    out = canny(put(images), 50, 150).cpu().numpy()
     for labels, image in zip(out, images, strict=True):
         assert np.array_equal(labels == 2, cv2.Canny(image, 50, 150) == 255)
 
@@ -102,15 +102,15 @@ def test_connect_follows_a_long_chain(put) -> None:
         labels[:, 20 - ring, ring : 21 - ring] = labels[:, ring + 2 : 21 - ring, ring] = 1
         labels[:, ring + 2, ring : ring + 3] = 1
     labels[0, 0, 0] = 2
-    out = _edges.connect(put(labels)).cpu().numpy()
+    out = connect(put(labels)).cpu().numpy()
     assert np.array_equal(out[0] == 2, labels[0] > 0)
     assert np.array_equal(out[1], labels[1])
 
 
 def test_depths(put) -> None:
     images = waters()
-    labels = _edges.canny(put(images), 50, 150)
-    for depth, edges in zip(_edges.depths(labels).cpu().numpy(), labels.cpu().numpy(), strict=True):
+    labels = canny(put(images), 50, 150)
+    for depth, edges in zip(depths(labels).cpu().numpy(), labels.cpu().numpy(), strict=True):
         wanted = cv2.distanceTransform((edges != 2).astype(np.uint8), cv2.DIST_L2, 5)
         assert np.abs(depth - np.minimum(wanted, 20)).max() < 2e-4
 

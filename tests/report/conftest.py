@@ -14,7 +14,7 @@ from beaufort.conditions import Condition
 from beaufort.datasets import Dataset, from_arrays
 from beaufort.metrics import BASELINE_NAMES, get_baseline
 from beaufort.results import Answers, Results, Scores, open_results, score
-from beaufort.results.open import Setting
+from beaufort.results.open import ResultSetting
 from beaufort.store import Cell, FileStore, predictions
 from beaufort.suites import Suite, get_suite
 
@@ -106,7 +106,7 @@ def results_of(
     labels = (np.arange(count) if few else np.arange(count) % len(classes)).astype(np.int32)
     cells: dict[str, dict[Condition, Cell]] = {}
     results = Results(
-        suite, Setting("0" * 64, None, 0), "made", all_classes(suite, classes), cells, {}, {}, (ORIGIN,)
+        suite, ResultSetting("0" * 64, None, 0), "made", all_classes(suite, classes), cells, {}, {}, (ORIGIN,)
     )
     for place, name in enumerate(names):
         cells[name] = {

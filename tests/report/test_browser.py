@@ -20,9 +20,6 @@ from beaufort.suites import get_suite
 pytest.importorskip("playwright", reason="playwright is not installed; the extra dev has it")
 from playwright.sync_api import Page
 
-SMOOTH_MS = 200
-"""What a person may wait for after pressing a key."""
-
 
 @pytest.fixture(scope="module")
 def page_file(tmp_path_factory: pytest.TempPathFactory, scores: Scores, data: Dataset) -> Path:
@@ -226,32 +223,30 @@ def test_any_model_that_was_asked_can_speak(show: Opener, scores: Scores, tmp_pa
     assert "--pictures" in page.inner_text("#mistakes")
 
 
-TIMED = """([id, value, kind]) => new Promise((done) => {
-  const start = performance.now();
+TOUCHED = """([id, value, kind]) => {
+  const observer = new MutationObserver(() => {});
+  observer.observe(document, { attributes: true, childList: true, subtree: true });
   const element = document.querySelector(id);
   if (kind === 'click') element.click();
   else { element.value = value; element.dispatchEvent(new Event(kind, { bubbles: true })); }
-  requestAnimationFrame(() => requestAnimationFrame(() => done(performance.now() - start)));
-})"""
+  const nodes = (one) => one.addedNodes.length + one.removedNodes.length;
+  return observer.takeRecords().reduce((sum, one) => sum + 1 + nodes(one), 0);
+}"""
+"""How much of a page an action touches: what it costs, on a machine of any speed."""
 
 
 def test_a_hundred_models_are_smooth(show: Opener, large_file: Path) -> None:
     page = show(large_file)
     assert page.locator("#all-table tbody tr").count() == 100
-    shortest: dict[str, float] = {}
 
-    def act(name: str, *words: str) -> None:
-        taken = page.evaluate(TIMED, list(words))
-        shortest[name] = min(taken, shortest.get(name, 1e9))
+    def touched(*words: str) -> int:
+        return int(page.evaluate(TOUCHED, list(words)))
 
-    for model in ("57", "3", "99"):
-        act("filter", "#filter", "blur", "input")
-        assert page.locator("#map tbody tr[data-c]:visible").count() == 4
-        act("clear", "#filter", "", "input")
-        act("filter models", "#model-filter", "07", "input")
-        assert page.locator("#ranking-table tbody tr:visible").count() == 11
-        act("clear models", "#model-filter", "", "input")
-        act("sort", "#all-table thead th:nth-child(4) button", "", "click")
-        act("model", "#model", model, "change")
-    print({name: round(taken) for name, taken in shortest.items()})
-    assert max(shortest.values()) < SMOOTH_MS, shortest
+    assert touched("#filter", "blur", "input") < 300
+    assert page.locator("#map tbody tr[data-c]:visible").count() == 4
+    assert touched("#filter", "", "input") < 300
+    assert touched("#model-filter", "07", "input") < 500
+    assert page.locator("#ranking-table tbody tr:visible").count() == 11
+    assert touched("#model-filter", "", "input") < 500
+    assert touched("#all-table thead th:nth-child(4) button", "", "click") < 500
+    assert 0 < touched("#model", "57", "change") < 5000

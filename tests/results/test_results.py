@@ -19,7 +19,7 @@ from beaufort.results import (
     open_target,
     score,
 )
-from beaufort.results.baseline import published_reference
+from beaufort.results.baseline import published_baseline
 from beaufort.results.statistics import columns_of, find_divisor, metric_forms
 from beaufort.stats import clopper_pearson
 from beaufort.store import Cell, FileStore, unanswered
@@ -76,7 +76,7 @@ def test_the_mean_of_mnist_c_counts_the_clean_digits(fill: Fill) -> None:
 def test_conv1_against_itself_is_one() -> None:
     """A network with the baseline's own errors has a relative mCE of 100 %, whatever they are."""
     suite = get_suite("mnist-c")
-    reference = published_reference(suite, "conv1")
+    reference = published_baseline(suite, "conv1")
     columns = columns_of(suite)
     means = np.array([reference.clean if name is None else reference.errors[name] for name in columns])
     images = 10_000
@@ -91,15 +91,15 @@ def test_conv1_against_itself_is_one() -> None:
 def test_a_stored_baseline_has_an_uncertainty_of_its_own(fill: Fill) -> None:
     results = open_results(fill("s", {"net": 0.7, "old": 0.6}, suite=SMALL))
     scores = score(results, baseline="old", resamples=500)
-    assert scores.reference is not None
-    assert scores.reference.stored
+    assert scores.baseline is not None
+    assert scores.baseline.stored
     own = next(one for one in scores.models if one.model == "old").metrics["mce"]
     assert own.exact
     assert own.value == pytest.approx(1)
     net = next(one for one in scores.models if one.model == "net").metrics["mce"]
     assert net.low < net.value < net.high
     fixed = score(results, resamples=500)
-    assert fixed.reference.name == "alexnet"
+    assert fixed.baseline.name == "alexnet"
 
 
 def test_a_stored_baseline_that_may_lose_nothing_has_no_relative_mce(fill: Fill) -> None:

@@ -17,8 +17,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from beaufort import corruptions
 from beaufort.conditions import Condition
+from beaufort.corruptions import corruptions
 from beaufort.datasets import Dataset, from_arrays
 from beaufort.evaluation import evaluate, plan
 from beaufort.models import Model, as_model, load_model

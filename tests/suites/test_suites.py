@@ -15,8 +15,9 @@ import pytest
 import yaml
 from PIL import Image
 
-from beaufort import corruptions, get_corruption_names
+from beaufort import get_corruption_names
 from beaufort.conditions import Condition
+from beaufort.corruptions import corruptions
 from beaufort.errors import OptionError, UnknownNameError
 from beaufort.images import center_crop, resize_exactly, resize_short_side
 from beaufort.suites import SUITE_NAMES, Step, Suite, SuiteError, get_suite, parse_suite, read_suite

@@ -14,8 +14,8 @@ from beaufort.testbed import Grid, load_grid
 from beaufort.testbed._axes import Axes, percent_range
 from beaufort.testbed._drawing import Drawing
 from beaufort.testbed.figures import scatter_panel, write_figure
-from beaufort.testbed.looks import looks
-from beaufort.testbed.since import SHIFTS, since_2020
+from beaufort.testbed.legend import looks
+from beaufort.testbed.since_2020 import SHIFTS, since_2020
 from beaufort.testbed.study import HIDDEN, write_study
 
 RESULTS = Path(__file__).resolve().parents[2] / "results" / "natural-shifts"

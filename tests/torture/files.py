@@ -36,8 +36,8 @@ from PIL import Image
 from beaufort.datasets import iterate, open_dataset
 from beaufort.errors import BeaufortError
 from beaufort.evaluation.samples import read_samples
+from beaufort.image_sets import corrupt_tree
 from beaufort.images import read_cifar, read_idx, read_image
-from beaufort.jobs import corrupt_tree
 from beaufort.models import ModelSpec, Preprocessing, load_model
 from beaufort.suites import read_suite
 

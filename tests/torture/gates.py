@@ -88,7 +88,7 @@ def gate_beside_damage(row: Row, folder: Path, count: int, *, seed: int) -> None
 
 
 def _gate(folder: Path) -> tuple[int, str, BaseException | None]:
-    command = ["gate", f"{folder}/new", "--baseline", f"{folder}/old", "--suite", "mnist-c"]
+    command = ["gate", f"{folder}/new", "--reference", f"{folder}/old", "--suite", "mnist-c"]
     result = CliRunner().invoke(app, command)
     error = None if isinstance(result.exception, SystemExit) else result.exception
     return result.exit_code, result.output.replace(str(folder), ""), error

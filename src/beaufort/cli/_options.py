@@ -115,7 +115,7 @@ def severity_list(text: str) -> list[int]:
         match = _PART.fullmatch(part.strip())
         if match is None or int(match[2] or match[1]) < int(match[1]):
             raise OptionError(
-                f"the severity {text!r} came; write 3, or 1-5, or 1,3,5, with numbers from 1 to 5"
+                f"--severity must be like 3, 1-5 or 1,3,5, with integers from 1 to 5, got {text!r}"
             )
         found.update(range(int(match[1]), int(match[2] or match[1]) + 1))
     return sorted(found)

@@ -76,7 +76,7 @@ def images_of(texts: list[str] | None) -> dict[str, int]:
     for text in texts or []:
         setting, _, count = text.rpartition("=")
         if not setting or not count.isdigit() or int(count) < 1:
-            raise OptionError(f"n must be SETTING=IMAGES with a whole number from 1, got {text!r}")
+            raise OptionError(f"n must be SETTING=IMAGES with a positive integer, got {text!r}")
         found[setting] = int(count)
     return found
 

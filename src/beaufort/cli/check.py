@@ -12,7 +12,7 @@ from beaufort.cli._options import Classes, Convention, Json, Labels
 
 if TYPE_CHECKING:
     from beaufort.models import ModelSpec
-    from beaufort.testing import Finding
+    from beaufort.testing import ModelFinding
 
 __all__ = ["check"]
 
@@ -92,7 +92,7 @@ def check(
         raise typer.Exit(2 if "unusable" in levels else 1)
 
 
-def _tell(spec: ModelSpec, findings: list[Finding], *, judged: bool) -> None:
+def _tell(spec: ModelSpec, findings: list[ModelFinding], *, judged: bool) -> None:
     classes = "an unknown number of" if spec.classes is None else str(spec.classes)
     typer.echo(f"{printable(spec.name)}: {classes} classes, digest {spec.digest[:19]}")
     typer.echo(f"preprocessing: {spec.preprocessing}")

@@ -79,7 +79,7 @@ def _show(comparison: Comparison, every: bool) -> None:
     from beaufort.report._text import units
 
     scores = comparison.scores
-    against = f", baseline {scores.reference.title}" if scores.reference else ""
+    against = f", baseline {scores.baseline.title}" if scores.baseline else ""
     typer.echo(
         f"{scores.suite} on {scores.results.dataset}, {scores.images} images{against}; "
         f"{100 * scores.level:g} % intervals over {units(scores)}\n"
@@ -196,7 +196,7 @@ def _as_dict(comparison: Comparison) -> dict[str, Any]:
         "suite": str(scores.suite),
         "dataset": scores.results.dataset,
         "images": scores.images,
-        "baseline": scores.reference.name if scores.reference else None,
+        "baseline": scores.baseline.name if scores.baseline else None,
         "level": scores.level,
         "ranking": [vars(place) for place in scores.ranking],
         "metrics": {one.model: {k: vars(v) for k, v in one.metrics.items()} for one in scores.models},

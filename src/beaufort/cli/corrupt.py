@@ -61,7 +61,7 @@ def corrupt(
     kept where the format can, otherwise the picture is laid on white. Animations, pictures of more than 100
     megapixels or under 16 pixels, and damaged files are told at the end, with exit code 1; the rest is done.
     """
-    from beaufort.jobs import corrupt_tree
+    from beaufort.image_sets import corrupt_tree
 
     names, severities = comma_list(corruption), severity_list(severity)
     with progress_bar("corrupt") as progress:

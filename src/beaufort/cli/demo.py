@@ -62,12 +62,12 @@ def _told(made: Demo) -> str:
         for row in made.rows
     ]
     numbers = [f"{metrics[name].title} {value:.1%}" for name, value in one.metrics.items()]
-    reference = made.scores.reference
+    baseline = made.scores.baseline
     lines = [
         table([head, *rows]),
         "",
         f"{made.scores.suite}, {one.images} images: {'; '.join(numbers)}",
-        *([f"baseline: {reference.title} ({reference.source})"] if reference else []),
+        *([f"baseline: {baseline.title} ({baseline.source})"] if baseline else []),
         *([sample.note] if sample.note else []),
         "",
         f"open {printable(made.report)} to see where it breaks",

@@ -30,7 +30,7 @@ def gallery(
 
     `beaufort gallery cat.jpg --output gallery/ --subset weather`
     """
-    from beaufort.jobs import make_gallery
+    from beaufort.image_sets import make_gallery
 
     with progress_bar("gallery") as progress:
         report = make_gallery(output, image, subset=subset, seed=seed, progress=progress)

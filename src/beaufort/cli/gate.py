@@ -31,7 +31,7 @@ def gate(
         ),
     ] = None,
     *,
-    baseline: Annotated[
+    reference: Annotated[
         str | None, typer.Option(help="The old result, named likewise; not needed if a floor is given.")
     ] = None,
     store: Store = "results",
@@ -60,7 +60,7 @@ def gate(
     ] = None,
     suite: SuiteOfStore = None,
     seed: ResultSeed = None,
-    reference: Annotated[
+    baseline: Annotated[
         str | None, typer.Option(help="What mCE divides by: alexnet, conv1, …; the suite's own if not given.")
     ] = None,
     cluster_by: ClusterBy = None,
@@ -74,7 +74,7 @@ def gate(
 ) -> None:
     """Say whether a model is good enough: passed, failed, or undecided.
 
-    `beaufort gate --store results --baseline main-results --max-drop 1.0`
+    `beaufort gate --store results --reference main-results --max-drop 1.0`
 
     Exit code 0, passed: the whole 95 % interval is within the limit, for each check. 1, failed: the whole
     interval of a check is beyond it. 3, undecided: a limit lies in its interval, and more images are needed.
@@ -85,7 +85,7 @@ def gate(
         summary = _summary_file() if github_summary else None
         verdict = _judged(
             result,
-            baseline,
+            reference,
             store,
             suite,
             seed,
@@ -95,7 +95,7 @@ def gate(
             require=_share(require),
             min_clean=_share(min_clean),
             min_worst=_share(min_worst),
-            reference=reference,
+            baseline=baseline,
             clusters=column(cluster_by),
         )
         _write(verdict, junit, summary)
@@ -105,17 +105,17 @@ def gate(
     except Exception:  # Python would end with 1, and that means "failed"
         typer.echo(f"{traceback.format_exc()}beaufort: no answer, because of the error above", err=True)
         raise typer.Exit(2) from None
-    raise typer.Exit({"passed": 0, "failed": 1, "undecided": 3}[verdict.answer])
+    raise typer.Exit({"passed": 0, "failed": 1, "undecided": 3}[verdict.decision])
 
 
 def _judged(
-    result: str | None, baseline: str | None, store: str, suite: str | None, seed: int | None, **options: Any
+    result: str | None, reference: str | None, store: str, suite: str | None, seed: int | None, **options: Any
 ) -> Verdict:
     from beaufort.results import gate as judge
     from beaufort.results import open_target
 
     new = open_target(store if result is None else result, store, suite=suite, seed=seed)
-    old = None if baseline is None else open_target(baseline, store, suite=suite, seed=seed)
+    old = None if reference is None else open_target(reference, store, suite=suite, seed=seed)
     return judge(new, old, **options)
 
 
@@ -125,9 +125,7 @@ def _share(percent: float | None) -> float | None:
 
 def _summary_file() -> Path:
     if not (name := os.environ.get(_SUMMARY)):
-        raise OptionError(
-            f"--github-summary must have a file in ${_SUMMARY}, got none; GitHub Actions sets it"
-        )
+        raise OptionError(f"--github-summary needs a file in ${_SUMMARY}, which GitHub Actions sets")
     return Path(name)
 
 

@@ -44,7 +44,7 @@ def make(
 
     **tiny-imagenet-c**: the same with 64×64 pixels, the aspect not kept.
     """
-    from beaufort.jobs import make_dataset
+    from beaufort.image_sets import make_dataset
 
     names = None if corruption is None else comma_list(corruption)
     with progress_bar(f"make {dataset}") as progress:

@@ -27,7 +27,7 @@ def power(
     drop: Annotated[float, typer.Option(help="The true drop that is to be noticed, points of the metric.")],
     probability: Annotated[float, typer.Option(help="Of the right answer, percent.")] = 80.0,
     max_drop: Annotated[float, typer.Option(min=0, help="The drop that the gate allows, points.")] = 1.0,
-    baseline: Annotated[
+    reference: Annotated[
         str | None, typer.Option(help="The old result, named likewise; the spread is then measured.")
     ] = None,
     store: Annotated[str | None, typer.Option(help="Folder or URL that keeps the answers.")] = None,
@@ -51,7 +51,7 @@ def power(
     metric: Annotated[
         str | None, typer.Option(help="mce, relative_mce or mean_accuracy; the suite's first if not given.")
     ] = None,
-    reference: Annotated[
+    baseline: Annotated[
         str | None, typer.Option(help="What mCE divides by: alexnet, conv1, …; the suite's own if not given.")
     ] = None,
     seed: ResultSeed = None,
@@ -62,7 +62,7 @@ def power(
 
     `beaufort power --suite imagenet-c --accuracy 40 --drop 3 --probability 90`
 
-    `beaufort power new --baseline old --store results --drop 3`
+    `beaufort power new --reference old --store results --drop 3`
 
     Two numbers: so many images let `beaufort gate` fail a model whose true drop is --drop, and so many let it
     pass a model that is as good as the old one. From two models of a store, the spread of their paired
@@ -72,8 +72,8 @@ def power(
     from beaufort.suites import get_suite
 
     if accuracy is not None:
-        if result is not None or baseline is not None or store is not None or cluster_by is not None:
-            raise OptionError("--accuracy is stated instead of a store: leave out one of the two")
+        if result is not None or reference is not None or store is not None or cluster_by is not None:
+            raise OptionError("--accuracy must not be given together with a store: it replaces one")
         if suite is None:
             raise OptionError("--accuracy needs --suite: the conditions that a drop is a mean over")
         asked = get_suite(suite)
@@ -82,7 +82,7 @@ def power(
             accuracy / 100,
             clean=_share(clean),
             metric=metric,
-            reference=reference,
+            baseline=baseline,
             differ=_share(differ),
             alike=alike,
         )
@@ -91,12 +91,12 @@ def power(
             raise OptionError("--clean needs --accuracy; a store knows its clean accuracy")
         asked, spread = _measured(
             result,
-            baseline,
+            reference,
             store or "results",
             suite,
             seed,
             metric=metric,
-            reference=reference,
+            baseline=baseline,
             clusters=column(cluster_by),
             differ=_share(differ),
             alike=alike,
@@ -110,7 +110,7 @@ def power(
 
 def _measured(
     result: str | None,
-    baseline: str | None,
+    reference: str | None,
     store: str,
     suite: str | None,
     seed: int | None,
@@ -119,7 +119,7 @@ def _measured(
     from beaufort.results import open_target, spread_of_results
 
     new = open_target(store if result is None else result, store, suite=suite, seed=seed)
-    old = None if baseline is None else open_target(baseline, store, suite=suite, seed=seed)
+    old = None if reference is None else open_target(reference, store, suite=suite, seed=seed)
     return new.suite, spread_of_results(new, old, **options)  # type: ignore[arg-type]
 
 

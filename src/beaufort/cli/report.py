@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -31,7 +31,9 @@ __all__ = ["report"]
 
 
 def report(
-    store: Annotated[str, typer.Argument(help="Folder or URL that keeps the answers.")],
+    stores: Annotated[
+        list[str], typer.Argument(help="Folder or URL that keeps the answers; several stand side by side.")
+    ],
     *,
     output: Annotated[
         Path | None,
@@ -60,6 +62,15 @@ def report(
     convention: Convention = None,
     truths: Truths = None,
     title: Annotated[str | None, typer.Option(help="Of the page.")] = None,
+    table: Annotated[
+        str | None,
+        typer.Option(help="A table for a paper with a column a group of corruptions, or a corruption."),
+    ] = None,
+    measure: Annotated[str, typer.Option(help="Of that table: error, accuracy or ce.")] = "error",
+    intervals: Annotated[bool, typer.Option(help="Whether that table has intervals.")] = True,
+    published: Annotated[
+        bool, typer.Option("--published", help="Results of the suite's paper below one's own in that table.")
+    ] = False,
     cluster_by: ClusterBy = None,
     group_by: GroupBy = None,
     seeds: Seeds = None,
@@ -75,21 +86,28 @@ def report(
 
     `beaufort report results --format md`
 
+    `beaufort report mine yours --table group -o table.tex`
+
     The page is one file that needs no other and no network. `--labels`, `--convention` and `--truths` score
     stored answers anew, if the run kept their logits.
     """
-    from beaufort.report import FORMATS, to_text, write_report
+    from beaufort.report import FORMATS, TABLE_FORMATS, to_table, to_text, write_report, write_table
     from beaufort.report.write import check_output
-    from beaufort.results import open_results, score
+    from beaufort.results import join_results, open_results, score
 
-    kind = format or _kind(output)
-    if kind not in FORMATS:
-        raise OptionError(f"the format {kind!r} came; accepted are {', '.join(FORMATS)}")
+    known = FORMATS if table is None else TABLE_FORMATS
+    kind = format or ("md" if table and output is None else _kind(output))
+    if kind not in known:
+        raise OptionError(
+            f"--format must be one of {', '.join(known)}{' for a table' * bool(table)}, got {kind!r}"
+        )
     _check(kind, data, pictures, ask)
     target = Path("report.html") if output is None and kind == "html" else output
     if target is not None:
         check_output(target)
-    results = open_results(store, suite=suite, seed=seed, labels=labels, convention=convention, truths=truths)
+    anew: dict[str, Any] = {"labels": labels, "convention": convention, "truths": truths}
+    parts = [open_results(one, suite=suite, seed=seed, **anew) for one in dict.fromkeys(stores)]
+    results = parts[0] if len(parts) == 1 else join_results(parts)
     wanted = _wanted(results, model)
     scores = score(
         results,
@@ -98,6 +116,7 @@ def report(
         clusters=column(cluster_by),
         groups=column(group_by),
         seeds=seed_models(seeds),
+        calibration=table is None,
         resamples=resamples,
         seed=draw,
     )
@@ -106,11 +125,21 @@ def report(
             f"note: {printable(name)} is left out: it lacks {lacks} conditions of {printable(results.suite)}",
             err=True,
         )
-    examples = _examples(scores, data, pictures, ask or [], draw)
+    options: dict[str, Any] = {
+        "columns": table,
+        "measure": measure,
+        "intervals": intervals,
+        "published": published,
+    }
     if target is None:
-        typer.echo(printable(to_text(scores, kind), keep="\n\t"), nl=False)
+        text = to_text(scores, kind) if table is None else to_table(scores, kind, **options)
+        typer.echo(printable(text, keep="\n\t"), nl=False)
         return
-    write_report(scores, target, format=kind, examples=examples, title=title)
+    if table is None:
+        examples = _examples(scores, data, pictures, ask or [], draw)
+        write_report(scores, target, format=kind, examples=examples, title=title)
+    else:
+        write_table(scores, target, format=kind, **options)
     size = target.stat().st_size
     count = len(scores.models)
     typer.echo(f"{printable(target)}: {count} model{'s' * (count != 1)}, {size / 1e6:.2f} MB")
@@ -135,19 +164,20 @@ def _kind(output: Path | None) -> str:
     kind = _ENDINGS.get(output.suffix.lower())
     if kind is None:
         raise OptionError(
-            f"the output {output} came without --format, and its ending says none; accepted endings are "
-            f"{', '.join(_ENDINGS)}"
+            f"the output must end in {', '.join(_ENDINGS)}, or --format must be given, got {output}"
         )
     return kind
 
 
 def _check(kind: str, data: str | None, pictures: str | None, ask: list[str] | None) -> None:
     if data and pictures:
-        raise OptionError("--data and --pictures came; --data shows test images, --pictures others: give one")
+        raise OptionError("--data (test images) and --pictures (other images) must not both be given")
     if ask and not pictures:
-        raise OptionError("--ask came without --pictures; it says whom to ask about those")
+        raise OptionError("--ask needs --pictures")
     if kind != "html" and (data or pictures):
-        raise OptionError(f"the format {kind} shows no pictures; leave out --data and --pictures")
+        raise OptionError(
+            f"--data and --pictures must not be given for the format {kind}, which shows no pictures"
+        )
 
 
 def _examples(

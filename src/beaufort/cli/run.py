@@ -119,7 +119,7 @@ def _batch_size(text: str) -> int | None:
     if text == "auto":
         return None
     if not text.isdecimal() or int(text) < 1:
-        raise OptionError(f"the batch size {text!r} came; accepted are auto and whole numbers from 1")
+        raise OptionError(f"--batch-size must be auto or a positive integer, got {text!r}")
     return int(text)
 
 

@@ -43,7 +43,7 @@ def list_grids(
 ) -> None:
     """List the grids that come with the package, or what one of them holds."""
     from beaufort.testbed import GRIDS, load_grid
-    from beaufort.testbed.plain import grid_dict
+    from beaufort.testbed.json_values import grid_dict
 
     if grid is None:
         told = [grid_dict(load_grid(name)) for name in GRIDS]
@@ -91,8 +91,8 @@ def fit(
     --y, the natural shifts of the grid.
     """
     from beaufort.testbed import fit_shift, load_grid
-    from beaufort.testbed.correlate import natural_shifts
-    from beaufort.testbed.plain import fit_dict
+    from beaufort.testbed.correlation import natural_shifts
+    from beaufort.testbed.json_values import fit_dict
 
     loaded = load_grid(grid, fit_on=fit_on)
     shifts = [y] if y else natural_shifts(loaded)
@@ -155,7 +155,7 @@ def rho(
     cover a new training of the model, nor how standard models scatter around the baseline.
     """
     from beaufort.testbed import effective_robustness, load_grid
-    from beaufort.testbed.plain import rho_dict
+    from beaufort.testbed.json_values import rho_dict
 
     loaded = load_grid(grid, fit_on=fit_on, images=images_of(n))
     found = effective_robustness(
@@ -210,8 +210,8 @@ def tau(
     `beaufort testbed tau --y vid-robust-pm10 --select resnet50-lp`
     """
     from beaufort.testbed import load_grid, relative_robustness
+    from beaufort.testbed.json_values import tau_dict
     from beaufort.testbed.load import read_pairs
-    from beaufort.testbed.plain import tau_dict
 
     loaded = load_grid(grid, images=images_of(n))
     own = None if pairs is None else read_pairs(pairs)
@@ -249,7 +249,7 @@ def correlate(
     `beaufort testbed correlate --synthetic avg_pgd --natural imagenetv2 --select v1`
     """
     from beaufort.testbed import correlation_table, load_grid
-    from beaufort.testbed.plain import correlation_dict
+    from beaufort.testbed.json_values import correlation_dict
 
     loaded = load_grid(grid, fit_on=fit_on)
     found = correlation_table(

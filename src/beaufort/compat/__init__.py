@@ -1,1 +1,1 @@
-"""Modules to import in place of other packages: their names and signatures, our engine."""
+"""Modules to import in place of other packages: their names and signatures, our backend."""

@@ -35,6 +35,7 @@ from beaufort.corruptions import (
     zigzag,
     zoom_blur,
 )
+from beaufort.corruptions._corrupt import corrupt
 from beaufort.corruptions._corruption import (
     SCALE_NAMES,
     SCALES,
@@ -53,7 +54,6 @@ from beaufort.corruptions._corruption import (
     corruptions,
 )
 from beaufort.corruptions._names import SUBSETS, expand_names, get_corruption_names, members_of
-from beaufort.corruptions._one import corrupt
 
 __all__ = [
     "SCALES",

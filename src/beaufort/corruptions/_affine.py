@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 
-from beaufort.arrays import Field, Images
+from beaufort.arrays import Array, Images
 from beaufort.ops import Ops
 from beaufort.rng import Random
 
 __all__ = ["about_center", "signs"]
 
 
-def signs(random: Random, count: int) -> Field:
+def signs(random: Random, count: int) -> Array:
     """Fair coins, -1 or 1, `(n, count)`."""
     return random.host.integers((count,), 0, 2) * 2 - 1
 
 
-def about_center(images: Images, matrices: Field, ops: Ops) -> Images:
+def about_center(images: Images, matrices: Array, ops: Ops) -> Images:
     """Sample each image at matrix · (x, y) about its middle, black outside, rounded."""
     height, width = images.shape[1:3]
     middle = np.array([(width - 1) / 2, (height - 1) / 2])

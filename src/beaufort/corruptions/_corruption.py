@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from beaufort.arrays import Bytes, Images, is_tensor, open_batch
+from beaufort.arrays import Bytes, Images, is_tensor, on_host, open_images
 from beaufort.corruptions._notice import FAR, notice_size
 from beaufort.corruptions._sizes import (
     SCALES,
@@ -38,7 +38,7 @@ from beaufort.corruptions._threads import in_threads
 from beaufort.errors import OptionError
 from beaufort.ops import Ops, cpu_ops
 from beaufort.registry import Registry
-from beaufort.rng import STREAMS, Id, Key, Keyed, Random, Reference, id_words
+from beaufort.rng import STREAMS, Id, Key, Keyed, Random, ReferenceStream, id_words
 
 __all__ = [
     "SCALES",
@@ -62,12 +62,12 @@ SCALE_NAMES = ("auto", "relative", *SCALES)
 SEVERITIES = (1, 2, 3, 4, 5)
 
 _PHOTOS = tuple(scale for scale in SCALES if scale != "mnist")
-"""The scales for photos; their recipes differ in constants only, so that there is a way between them."""
+"""The scales for photos. Their recipes differ in constants only, which can be interpolated."""
 
 _PIECE = 602_112
-"""How many bytes are worked on at a time: four 224×224×3 images, or one with a number drawn a value."""
+"""Bytes of images worked on at a time: four 224×224×3 images, or one with a number drawn for each value."""
 
-ENGINES = ("auto", "cpu", "torch")
+BACKENDS = ("auto", "cpu", "torch")
 
 Draw = Callable[[Random, Images, Any], Any]
 Render = Callable[..., Images]
@@ -85,9 +85,9 @@ class Recipe:
     render: Render
     """`(images, params, drawn, ops) -> images`; without `drawn` if nothing is random."""
     published: int
-    """The severity that stands for none."""
+    """Severity used when none is given."""
     bulk: int
-    """About how many bytes are at hand for each value of the image while it is worked on."""
+    """Bytes of working memory for each value of the image, roughly."""
     tensors: bool = True
     """Whether draw and render work on torch tensors, too."""
 
@@ -155,7 +155,7 @@ class Corruption:
 
     @property
     def tensors(self) -> bool:
-        """Whether it works on torch tensors where they are, at every scale; else the CPU engine does it."""
+        """Whether it works on torch tensors where they are, at every scale; else the CPU backend does it."""
         return all(recipe.tensors for recipe in self.recipes.values())
 
     def at(
@@ -189,27 +189,27 @@ class Corruption:
         scale: str = "auto",
         stream: str = "keyed",
         jobs: int = 1,
-        engine: str = "auto",
+        backend: str = "auto",
     ) -> Any:
-        """Corrupt one image or a batch; what comes back has the kind, shape, dtype and device that came.
+        """Corrupt one image or a batch; the result has the kind, shape, dtype and device of the input.
 
         Args:
             images: uint8 NumPy `(h, w)`, `(h, w, 1|3|4)`, `(n, h, w, 1|3|4)`, a uint8 torch tensor
                 `(1|3|4, h, w)` or `(n, 1|3|4, h, w)` on any device, or a PIL image.
             severity: 1 to 5. None is 1, or at scale `mnist` the published severity.
             ids: one identity an image, a number or a text. Without, an image's own pixels identify it.
-            seed: any whole number.
+            seed: any integer.
             scale: `imagenet`, `inception`, `tiny`, `cifar`, `mnist`, or `auto` (the published constants at
                 their sizes, by the short side, and a continuous way between them), or `relative`
                 (constants in pixels grow with the short side).
             stream: `keyed`, or `reference` for the draws of NumPy's legacy generator seeded with
                 `seed`, one image of the batch after the other.
-            jobs: threads of the CPU engine to use on a batch.
-            engine: `cpu` or `torch`; `auto` is torch for tensors on a CUDA device, if the recipe can do
-                tensors, and the CPU engine for all else, which is faster where both can work. The reference
-                stream is the CPU engine's.
+            jobs: threads of the CPU backend to use on a batch.
+            backend: `cpu` or `torch`; `auto` is torch for tensors on a CUDA device, if the recipe can do
+                tensors, and the CPU backend for all else, which is faster where both can work. The reference
+                stream is the CPU backend's.
         """
-        batch = open_batch(images)
+        batch = open_images(images)
         color = batch.color
         height, width, channels = color.shape[1:]
         side = min(height, width)
@@ -224,22 +224,24 @@ class Corruption:
                 f"ids must be a list with one id for each of {len(color)} images, got {ids!r:.60}"
             )
         if not _is_whole(jobs) or jobs < 1:
-            raise OptionError(f"jobs={jobs!r} came; accepted is a whole number of threads, 1 or more")
+            raise OptionError(f"jobs must be an integer of at least 1, got {jobs!r}")
         if stream not in STREAMS:
-            raise OptionError(f"the stream {stream!r} came; accepted are {' and '.join(STREAMS)}")
-        if engine not in ENGINES:
-            raise OptionError(f"the engine {engine!r} came; accepted are {', '.join(ENGINES)}")
+            raise OptionError(f"stream must be one of {', '.join(STREAMS)}, got {stream!r}")
+        if backend not in BACKENDS:
+            raise OptionError(f"backend must be one of {', '.join(BACKENDS)}, got {backend!r}")
         words = None if ids is None else id_words(ids)
         if stream == "reference":
-            return batch.close(self._run_reference(_host(color), recipe, params, Reference(seed)))
+            return batch.close(self._run_reference(on_host(color), recipe, params, ReferenceStream(seed)))
         key = Key.of(_whole(seed), self.name, self.version, level)
-        if engine == "torch" and not recipe.tensors:
+        if backend == "torch" and not recipe.tensors:
             raise OptionError(
-                f"{self.name} is declared with tensors=False, so engine must be 'auto' or 'cpu', got 'torch'"
+                f"{self.name} is declared with tensors=False, so backend must be 'auto' or 'cpu', got 'torch'"
             )
-        if engine == "torch" or (engine == "auto" and is_tensor(color) and color.is_cuda and recipe.tensors):
+        if backend == "torch" or (
+            backend == "auto" and is_tensor(color) and color.is_cuda and recipe.tensors
+        ):
             return batch.close(run_tensors(color, recipe, params, key, words))
-        return batch.close(self._run_keyed(_host(color), recipe, params, key, words, jobs))
+        return batch.close(self._run_keyed(on_host(color), recipe, params, key, words, jobs))
 
     def params(self, severity: int | None = None, scale: str = "imagenet", side: int | None = None) -> Any:
         """The constants at a severity and scale, for an image whose short side is `side`.
@@ -263,7 +265,7 @@ class Corruption:
             channels: 1 for a grey image; `auto` takes `mnist` for those only.
         """
         if severity is not None and (not _is_whole(severity) or severity not in SEVERITIES):
-            raise OptionError(f"the severity {severity!r} came; accepted is a whole number from 1 to 5")
+            raise OptionError(f"severity must be an integer from 1 to 5, got {severity!r}")
         if scale not in SCALE_NAMES:
             raise OptionError(f"scale must be one of {', '.join(SCALE_NAMES)}, got {scale!r}")
         level = None if severity is None else int(severity)
@@ -324,7 +326,7 @@ class Corruption:
         fitted = between(low.params, SCALES[below], high.params, SCALES[above], side)
         return near._replace(recipe=replace(near.recipe, fitted=side), params=fitted)
 
-    def _run_reference(self, color: Bytes, recipe: Recipe, params: Any, random: Reference) -> Bytes:
+    def _run_reference(self, color: Bytes, recipe: Recipe, params: Any, random: ReferenceStream) -> Bytes:
         out = np.empty_like(color)
         for i in range(len(color)):
             out[i : i + 1] = recipe.run(color[i : i + 1], params, lambda: random, cpu_ops())
@@ -354,12 +356,8 @@ class Corruption:
         return out
 
 
-def _host(color: Images) -> Bytes:
-    return color if isinstance(color, np.ndarray) else color.cpu().numpy()
-
-
 def _content_ids(color: Bytes, recipe: Recipe, ops: Ops) -> NDArray[np.uint64]:
-    return np.zeros(len(color), np.uint64) if recipe.draw is None else ops.content_ids(color)
+    return np.zeros(len(color), np.uint64) if recipe.draw is None else np.asarray(ops.content_ids(color))
 
 
 def _is_whole(value: object) -> bool:
@@ -368,7 +366,7 @@ def _is_whole(value: object) -> bool:
 
 def _whole(seed: int) -> int:
     if not _is_whole(seed):
-        raise OptionError(f"the seed {seed!r} came; accepted is a whole number")
+        raise OptionError(f"seed must be an integer, got {seed!r}")
     return int(seed)
 
 
@@ -404,7 +402,7 @@ def corruption(
             render gets its constants as this class, where its own geometry would jump from one size to
             the next.
         tensors: whether draw and render work on torch tensors, too; give False if they are for arrays only,
-            and images on a GPU go through the CPU engine.
+            and images on a GPU go through the CPU backend.
     """
 
     def register(render: Render) -> Corruption:

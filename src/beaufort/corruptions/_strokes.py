@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from beaufort.arrays import Field, Images
+from beaufort.arrays import Array, Images
 from beaufort.ops import Ops
 
 __all__ = ["draw_strokes"]
 
 
 def draw_strokes(
-    images: Images, segments: Field, counts: Field, unit: float, ops: Ops, *, dash: float = 0.0
+    images: Images, segments: Array, counts: Array, unit: float, ops: Ops, *, dash: float = 0.0
 ) -> Images:
     """Draw segments (x0, y0, x1, y1), given for 28×28, in white."""
     height, width = images.shape[1:3]

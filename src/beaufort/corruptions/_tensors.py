@@ -4,25 +4,27 @@ from __future__ import annotations
 
 import math
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from beaufort.arrays import Field, Images
+from beaufort.arrays import Images
 from beaufort.ops import cpu_ops, torch_ops
 from beaufort.rng import Key, Keyed
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from beaufort.corruptions._corruption import Recipe
 
 __all__ = ["run_tensors"]
 
 _GPU_PIECE, _CPU_PIECE = 1 << 31, 1 << 26
-"""How many bytes are worked on at a time, temporary ones included, on a GPU and on the processor."""
+"""Bytes in use at a time, temporary arrays included, on a GPU and on the processor."""
 
 _PER_VALUE = 24
-"""How many of them there are for each value of an image, about, if it is one that numbers are drawn for."""
+"""Bytes in use for each value of an image, roughly, where numbers are drawn for each."""
 
 
 def run_tensors(
@@ -36,7 +38,7 @@ def run_tensors(
     import torch
 
     if isinstance(color, np.ndarray):
-        return run_tensors(torch.from_numpy(color), recipe, params, key, words).numpy()
+        return np.asarray(run_tensors(torch.from_numpy(color), recipe, params, key, words))
     if len(color) == 0:
         return color.clone()
     if color.is_cuda:
@@ -45,7 +47,7 @@ def run_tensors(
     return _run(color, recipe, params, key, words)
 
 
-def _run(color: Images, recipe: Recipe, params: Any, key: Key, words: NDArray[np.uint64] | None) -> Images:
+def _run(color: Tensor, recipe: Recipe, params: Any, key: Key, words: NDArray[np.uint64] | None) -> Images:
     import torch
 
     ops = torch_ops()
@@ -69,24 +71,24 @@ def _run(color: Images, recipe: Recipe, params: Any, key: Key, words: NDArray[np
     out = torch.empty_like(color)
     for start in range(0, len(color), step):
         part = slice(start, start + step)
-        out[part] = run(part)
+        out[part] = torch.as_tensor(run(part))
     return out
 
 
 class _Ids:
     """The words of a batch's ids on its device and on the host, each when it is first asked for."""
 
-    def __init__(self, color: Images, words: NDArray[np.uint64] | None) -> None:
+    def __init__(self, color: Tensor, words: NDArray[np.uint64] | None) -> None:
         self._color = color
         self._words = words
 
     @cached_property
-    def there(self) -> Field:
+    def there(self) -> Tensor:
         """On the device, an int64 tensor of the same bits."""
-        from beaufort.ops.torch import upload
+        from beaufort.ops.device import upload
 
         if self._words is None:
-            return torch_ops().content_ids(self._color)
+            return cast("Tensor", torch_ops().content_ids(self._color))
         return upload(self._words.view(np.int64), self._color.device)
 
     @cached_property

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from beaufort.arrays import Field, Images
+from beaufort.arrays import Array, Images
 from beaufort.corruptions._corruption import Pixels, corruption
 from beaufort.corruptions._strokes import draw_strokes
 from beaufort.ops import Ops
@@ -20,13 +20,13 @@ class Params(NamedTuple):
     """Half the length of a dot."""
 
 
-def draw(random: Random, images: Images, p: Params) -> Field:
+def draw(random: Random, images: Images, p: Params) -> Array:
     """The heights at which the line starts and ends, on a 28×28 digit."""
     return random.host.integers((2,), 0, 27)
 
 
 @corruption("digits", draw=draw, levels={"mnist": [Params()]})
-def dotted_line(images: Images, p: Params, heights: Field, ops: Ops) -> Images:
+def dotted_line(images: Images, p: Params, heights: Array, ops: Ops) -> Images:
     """Draw a soft white line across the whole digit, two columns off, two columns on."""
     ends = np.zeros((len(images), 1, 4))
     ends[:, 0, 1], ends[:, 0, 2], ends[:, 0, 3] = heights[:, 0], 27, heights[:, 1]

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from beaufort.arrays import Field, Images
+from beaufort.arrays import Array, Field, Images
 from beaufort.corruptions._corruption import Area, Pixels, corruption
 from beaufort.ops import Ops
 from beaufort.rng import Random
@@ -26,7 +26,7 @@ class Params(NamedTuple):
 class Deformation(NamedTuple):
     """Moves of three points as (x, y), and two fields in (-1, 1)."""
 
-    moves: Field
+    moves: Array
     right: Field
     down: Field
 
@@ -41,7 +41,7 @@ def draw(random: Random, images: Images, p: Params) -> Deformation:
     )
 
 
-def _inverse(images: Images, moves: Field) -> Field:
+def _inverse(images: Images, moves: Array) -> Array:
     """The maps that say where each pixel of the result comes from, `(n, 2, 3)`.
 
     They take three moved points back to where they were: off the middle by a third of the short side.

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from beaufort.arrays import Images
 from beaufort.catalog import fetch
 from beaufort.corruptions._corruption import Pixels, corruption
-from beaufort.ops import Ops, cpu_ops
+from beaufort.ops import Ops
+from beaufort.ops.frost import read_texture, resize
 from beaufort.rng import Random
 
 TEXTURES = ("frost1.png", "frost2.png", "frost3.png", "frost4.jpg", "frost5.jpg")
@@ -42,17 +43,17 @@ def _texture(name: str, grey: bool, scale: float, height: int, width: int) -> ND
     factor = scale if lack <= 1 else scale * lack * 1.1
     if factor == 1:
         return texture
-    return _shrunk(name, grey, factor) if factor < 1 else cpu_ops().resize(texture, factor)
+    return _shrunk(name, grey, factor) if factor < 1 else resize(texture, factor)
 
 
 @lru_cache(maxsize=32)
 def _shrunk(name: str, grey: bool, factor: float) -> NDArray[np.uint8]:
-    return cpu_ops().resize(_file(name, grey), factor)
+    return resize(_file(name, grey), factor)
 
 
 @lru_cache(maxsize=16)
 def _file(name: str, grey: bool) -> NDArray[np.uint8]:
-    return cpu_ops().read_texture(fetch(f"frost/{name}"), grey=grey)
+    return read_texture(fetch(f"frost/{name}"), grey=grey)
 
 
 def draw(random: Random, images: Images, p: Params) -> Crops:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from beaufort.arrays import Field, Images
+from beaufort.arrays import Array, Images
 from beaufort.corruptions._corruption import Pixels, corruption
 from beaufort.corruptions._strokes import draw_strokes
 from beaufort.ops import Ops
@@ -20,7 +20,7 @@ class Params(NamedTuple):
     """A third of its width, about."""
 
 
-def draw(random: Random, images: Images, p: Params) -> Field:
+def draw(random: Random, images: Images, p: Params) -> Array:
     """Ends (x0, y0, x1, y1) near the left and the right edge of a 28×28 digit."""
     left = random.host.integers((1,), 0, 5)
     right = random.host.integers((1,), 22, 27)
@@ -29,6 +29,6 @@ def draw(random: Random, images: Images, p: Params) -> Field:
 
 
 @corruption("digits", draw=draw, levels={"mnist": [Params()]})
-def line(images: Images, p: Params, ends: Field, ops: Ops) -> Images:
+def line(images: Images, p: Params, ends: Array, ops: Ops) -> Images:
     """Draw a soft white line from the left to the right."""
     return draw_strokes(images, ends[:, None], np.ones(len(images), np.int64), p.unit, ops)

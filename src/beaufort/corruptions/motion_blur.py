@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from beaufort.arrays import Field, Images
+from beaufort.arrays import Array, Images
 from beaufort.corruptions._corruption import Pixels, corruption
 from beaufort.ops import Ops
 from beaufort.rng import Random
@@ -21,7 +21,7 @@ class Params(NamedTuple):
     """Standard deviation of the half Gaussian along it."""
 
 
-def draw(random: Random, images: Images, p: Params) -> Field:
+def draw(random: Random, images: Images, p: Params) -> Array:
     """A direction, in degrees, at most 45° off the horizontal."""
     return random.host.uniform((), -45, 45, np.float64)
 
@@ -40,6 +40,6 @@ _PHOTOS = [Params(10, 3), Params(15, 5), Params(15, 8), Params(15, 12), Params(2
         "mnist": _PHOTOS,
     },
 )
-def motion_blur(images: Images, p: Params, angles_deg: Field, ops: Ops) -> Images:
+def motion_blur(images: Images, p: Params, angles_deg: Array, ops: Ops) -> Images:
     """Smear the image to one side along a straight line."""
     return ops.motion(images, p.radius, p.sigma, angles_deg)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from beaufort.arrays import Field, Images
+from beaufort.arrays import Array, Images
 from beaufort.catalog import fetch
 from beaufort.corruptions._corruption import Pixels, corruption
 from beaufort.ops import Ops
@@ -33,13 +33,13 @@ def _matrix() -> NDArray[np.float64]:
     return values.reshape(_SIDE**2, _SIDE**2).astype(np.float64)
 
 
-def draw(random: Random, images: Images, p: Params) -> Field:
+def draw(random: Random, images: Images, p: Params) -> Array:
     """196 normal numbers."""
     return random.host.normal((_SIDE**2,), np.float64)
 
 
 @corruption("digits", draw=draw, levels={"mnist": [Params(10.63 / 4)]})
-def pessimal_noise(images: Images, p: Params, normals: Field, ops: Ops) -> Images:
+def pessimal_noise(images: Images, p: Params, normals: Array, ops: Ops) -> Images:
     """Add one of two patterns, nearly: the matrix is practically of rank one.
 
     The tile of 14×14 is scaled to a fixed norm and repeated over the image.

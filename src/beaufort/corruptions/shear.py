@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from beaufort.arrays import Field, Images
+from beaufort.arrays import Array, Images
 from beaufort.corruptions._affine import about_center, signs
 from beaufort.corruptions._corruption import corruption
 from beaufort.ops import Ops
@@ -20,13 +20,13 @@ class Params(NamedTuple):
     """In radians."""
 
 
-def draw(random: Random, images: Images, p: Params) -> Field:
+def draw(random: Random, images: Images, p: Params) -> Array:
     """To which side."""
     return signs(random, 1)[:, 0]
 
 
 @corruption("digits", draw=draw, levels={"mnist": [Params(a) for a in (0.2, 0.4, 0.6, 0.8, 1)]}, published=2)
-def shear(images: Images, p: Params, side: Field, ops: Ops) -> Images:
+def shear(images: Images, p: Params, side: Array, ops: Ops) -> Images:
     """Slant the image about its middle, black outside.
 
     The matrix is [1, -sin; 0, cos], which also stretches the rows by 1/cos: the meaning that shear

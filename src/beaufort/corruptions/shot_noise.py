@@ -52,7 +52,7 @@ def shot_noise(images: Images, p: Params, counts: Field, ops: Ops) -> Images:
     With grains larger than a pixel, what the count of the middle pixel differs by is added to all.
     """
     if counts.shape == images.shape:
-        return ops.scale_counts(counts, _values(p.photons, False))
+        return ops.look_up(counts, _values(p.photons, False))
     excess = ops.excess(counts, p.photons, sample(images, p.grain))
     return ops.add_noise(images, enlarge(excess, images, p.grain), 1.0)
 
@@ -60,4 +60,4 @@ def shot_noise(images: Images, p: Params, counts: Field, ops: Ops) -> Images:
 @shot_noise.at("mnist", draw=draw, levels=[Params(c) for c in (60, 25, 12, 5, 3)], published=5)
 def digits(images: Images, p: Params, counts: Field, ops: Ops) -> Images:
     """As for photos, rounded."""
-    return ops.scale_counts(counts, _values(p.photons, True))
+    return ops.look_up(counts, _values(p.photons, True))

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from beaufort.arrays import Field, Images
+from beaufort.arrays import Array, Field, Images
 from beaufort.corruptions._corruption import Enlargement, Pixels, ShareKept, corruption
 from beaufort.corruptions._sizes import ends
 from beaufort.ops import Ops
@@ -40,7 +40,7 @@ class Flakes(NamedTuple):
     """Noise for the flakes, and the wind."""
 
     normals: Field
-    angles_deg: Field
+    angles_deg: Array
 
 
 def draw(random: Random, images: Images, p: Params) -> Flakes:

@@ -28,5 +28,5 @@ def stripe(images: Images, p: Params, ops: Ops) -> Images:
     columns = round(width * p.flank)
     middle = np.s_[:, :, columns : width - columns]
     out = 255 - images
-    out[middle] = images[middle]
+    out[middle] = images[middle]  # type: ignore[assignment]  # both are of one kind
     return out

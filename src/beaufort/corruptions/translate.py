@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from beaufort.arrays import Field, Images
+from beaufort.arrays import Array, Images
 from beaufort.corruptions._affine import signs
 from beaufort.corruptions._corruption import WholePixels, corruption
 from beaufort.ops import Ops
@@ -18,12 +18,12 @@ class Params(NamedTuple):
     """In both directions."""
 
 
-def draw(random: Random, images: Images, p: Params) -> Field:
+def draw(random: Random, images: Images, p: Params) -> Array:
     """The signs of the horizontal and the vertical move."""
     return signs(random, 2)
 
 
 @corruption("digits", draw=draw, levels={"mnist": [Params(d) for d in (1, 2, 3, 4, 5)]}, published=3)
-def translate(images: Images, p: Params, side: Field, ops: Ops) -> Images:
+def translate(images: Images, p: Params, side: Array, ops: Ops) -> Images:
     """Sample the image at (x ± d, y ± d), black outside."""
     return ops.shift(images, p.distance * side)

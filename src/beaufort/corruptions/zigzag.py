@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from beaufort.arrays import Field, Images
+from beaufort.arrays import Array, Images
 from beaufort.corruptions._corruption import Pixels, corruption
 from beaufort.corruptions._strokes import draw_strokes
 from beaufort.ops import Ops
@@ -26,7 +26,7 @@ class Params(NamedTuple):
     """A third of its width, about."""
 
 
-def draw(random: Random, images: Images, p: Params) -> Field:
+def draw(random: Random, images: Images, p: Params) -> Array:
     """The height of the left end, and how much lower the right end is, on a 28×28 digit."""
     return np.concatenate([random.host.integers((1,), 0, 27), random.host.integers((1,), -5, 5)], axis=1)
 
@@ -55,7 +55,7 @@ def _segments(drop: int) -> NDArray[np.float64]:
 
 
 @corruption("digits", draw=draw, levels={"mnist": [Params()]})
-def zigzag(images: Images, p: Params, course: Field, ops: Ops) -> Images:
+def zigzag(images: Images, p: Params, course: Array, ops: Ops) -> Images:
     """Draw a soft white zigzag from the left to the right."""
     lines = [_segments(int(drop)) for drop in course[:, 1]]
     counts = np.array([len(segments) for segments in lines])

@@ -73,11 +73,14 @@ class Dataset:
 
     def __post_init__(self) -> None:
         if len(self.ids) != len(self.labels):
-            raise ImageFileError(f"{self.name} has {len(self.ids)} pictures and {len(self.labels)} labels")
+            raise ImageFileError(
+                f"{self.name} must have a label for each picture, got {len(self.ids)} pictures and "
+                f"{len(self.labels)} labels"
+            )
         if len(self.labels) and not 0 <= self.labels.min() <= self.labels.max() < len(self.classes):
             raise ImageFileError(
-                f"{self.name} has labels from {self.labels.min()} to {self.labels.max()}; with "
-                f"{len(self.classes)} classes they must be from 0 to {len(self.classes) - 1}"
+                f"labels of {self.name} must be from 0 to {len(self.classes) - 1}, as it has "
+                f"{len(self.classes)} classes, got {self.labels.min()} to {self.labels.max()}"
             )
         if self.strict and self.problems:
             raise _strict_error(self.problems[0])
@@ -88,7 +91,7 @@ class Dataset:
     def __getitem__(self, index: int) -> Sample:
         i = operator.index(index)
         if not -len(self) <= i < len(self):
-            raise IndexError(f"{self.name} has {len(self)} samples; the index {index} came")
+            raise IndexError(f"index {index} is out of bounds for {self.name} with {len(self)} samples")
         i %= len(self)
         return Sample(self.ids[i], int(self.labels[i]), self.pixels.read(i))
 
@@ -97,7 +100,7 @@ class Dataset:
         if count is None:
             return self
         if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-            raise OptionError(f"the limit {count!r} came; accepted is a whole number from 1")
+            raise OptionError(f"limit must be a positive integer, got {count!r}")
         return replace(self, ids=self.ids[:count], labels=self.labels[:count])
 
     def shuffled(self, seed: int) -> Dataset:
@@ -125,7 +128,7 @@ class Dataset:
 
     def _ordered(self, places: NDArray[np.int64], seed: int, *, spread: bool = False) -> Dataset:
         if self.order is not None:
-            raise OptionError(f"{self.name} is in another order already, with the seed {self.order}")
+            raise OptionError(f"{self.name} is already shuffled, with the seed {self.order}")
         return replace(
             self,
             ids=[self.ids[place] for place in places],
@@ -196,7 +199,7 @@ def numbered(labels: NDArray[np.int64], at_least: int = 0) -> tuple[str, ...]:
     """
     highest = int(labels.max(initial=-1))
     if highest >= MOST_CLASSES:
-        raise ImageFileError(f"the label {highest} came; accepted are labels under {MOST_CLASSES:,}")
+        raise ImageFileError(f"labels must be below {MOST_CLASSES:,}, got {highest}")
     return tuple(map(str, range(max(highest + 1, at_least))))
 
 

@@ -115,7 +115,7 @@ class TarMember:
 
     def read(self) -> bytes:
         if self.size > MOST_BYTES:
-            raise ImageFileError(f"the file has {self.size:,} bytes; at most {MOST_BYTES:,} are read")
+            raise ImageFileError(f"the file must have at most {MOST_BYTES:,} bytes, got {self.size:,}")
         return _read(self.archive, self.start, self.size)
 
     def pixels(self) -> Bytes:
@@ -140,14 +140,16 @@ class ZipMember:
 
     def read(self) -> bytes:
         if self.flags & _ENCRYPTED or self.method not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-            raise ImageFileError("the file is encrypted or packed in an unusual way; pack it again")
+            raise ImageFileError(
+                "the file is encrypted, or compressed by an unsupported method; compress it again"
+            )
         if max(self.size, self.packed_size) > MOST_BYTES:
-            raise ImageFileError(f"the file has {self.size:,} bytes; at most {MOST_BYTES:,} are read")
+            raise ImageFileError(f"the file must have at most {MOST_BYTES:,} bytes, got {self.size:,}")
         content = _read(self.archive, self.start(), self.packed_size)
         if self.method == zipfile.ZIP_DEFLATED:
             content = self._inflate(content)
         if len(content) != self.size or zlib.crc32(content) != self.crc:
-            raise ImageFileError("the file is damaged: its checksum in the zip is another")
+            raise ImageFileError("the file is damaged: its checksum in the zip does not match")
         return content
 
     def start(self) -> int:
@@ -191,7 +193,7 @@ def zip_members(path: Path) -> dict[str, ZipMember]:
         for info in found
     }
     if len(members) != len(found):
-        raise ImageFileError(f"{path} has two files of the same name; which is meant cannot be told")
+        raise ImageFileError(f"{path} must not contain two files of the same name")
     return members
 
 
@@ -240,5 +242,5 @@ def _read(path: Path, start: int, size: int) -> bytes:
         reason = getattr(error, "strerror", None) or error
         raise ImageFileError(f"{path} cannot be read ({reason})") from None
     if len(content) != size:
-        raise ImageFileError(f"{path} is cut short: {size} bytes at {start} are not there")
+        raise ImageFileError(f"{path} is cut short: {size} bytes at {start} are missing")
     return content

@@ -60,8 +60,8 @@ class Stored:
         """The array as the labels of `count` pictures."""
         if self.shape != (count,) or self.dtype.kind not in "iu":  # before anything is loaded
             raise ImageFileError(
-                f"the labels of {count} pictures must be ({count},) whole numbers, got {self.dtype!s:.40} "
-                f"{self.shape} in {self.where}"
+                f"labels must be integers of shape ({count},), one per picture, got {self.dtype!s:.40} of "
+                f"shape {self.shape} in {self.where}"
             )
         if count > _MOST_LABELS:
             raise ImageFileError(f"{self.where} must have at most {_MOST_LABELS:,} labels, got {count:,}")
@@ -78,9 +78,7 @@ def stored_in(path: Path) -> Stored:
         raise ImageFileError(f"{path} cannot be read as an array ({error})") from None
     stored = Stored(path, str(path), offset, shape, dtype)
     if size < offset + math.prod(shape) * dtype.itemsize:
-        raise ImageFileError(
-            f"{path} announces {dtype} {shape} and is shorter; it is cut short: fetch it again"
-        )
+        raise ImageFileError(f"{path} is cut short: its header says {dtype} {shape}; fetch it again")
     return stored
 
 
@@ -97,7 +95,10 @@ def in_npz(path: Path) -> dict[str, Stored]:
         except Exception as error:  # zipfile and NumPy raise what they meet in damaged bytes
             raise ImageFileError(f"{where} cannot be read as an array ({error})") from None
         if member.size != inside + math.prod(shape) * dtype.itemsize:
-            raise ImageFileError(f"{where} announces {dtype} {shape} and has {member.size - inside} bytes")
+            raise ImageFileError(
+                f"{where} must have the size its header says, {dtype} {shape}, got {member.size - inside} "
+                "bytes"
+            )
         if member.method == zipfile.ZIP_STORED:
             stored = Stored(path, where, member.start() + inside, shape, dtype)
         else:
@@ -113,8 +114,8 @@ def pixels_in(stored: Stored) -> tuple[Pixels, int]:
         return Rows(stored.path, stored.offset, shape), shape[0]
     if math.prod(shape) > _MOST_UNPACKED:
         raise ImageFileError(
-            f"{stored.where} is compressed and unpacks to {math.prod(shape):,} bytes; save it with np.save "
-            "or np.savez, and it is read picture by picture"
+            f"{stored.where} is compressed and too large to load at once ({math.prod(shape):,} bytes); save "
+            "it with np.save or np.savez, which are read picture by picture"
         )
     return InMemory(stored.load().reshape(shape), stored.path), shape[0]
 
@@ -141,7 +142,7 @@ def _header(file: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any], int]:
     if min(shape, default=0) < 0:
         raise ValueError(f"its header is damaged: the shape {shape}")
     if dtype.hasobject:
-        raise ValueError("it holds Python objects, which are pickled")
+        raise ValueError("it holds pickled Python objects")
     if fortran_order and len(shape) > 1:
-        raise ValueError("it is stored by columns; save np.ascontiguousarray of it")
+        raise ValueError("it is in Fortran order; save np.ascontiguousarray(array)")
     return shape, dtype, start.tell()

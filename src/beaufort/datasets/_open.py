@@ -41,7 +41,7 @@ def open_dataset(spec: str | Path, *, strict: bool = False, limit: int | None = 
 def _from_catalog(name: str) -> Dataset:
     entry = entries[name]
     if not entry.opens_as:
-        raise OptionError(f"{name!r} is in the catalog and is not a data set; {_names()}")
+        raise OptionError(f"{name!r} is in the catalog, but is not a data set; {_names()}")
     folder = pull(name)[0].parent
     kind, _, part = entry.opens_as.partition("#")
     found = replace(readers[kind].open(str(folder), part), name=name)
@@ -56,7 +56,9 @@ def _from_path(spec: str) -> Dataset:
     if not _exists(location) and not ("{" in location and location.endswith(".tar")):
         near = get_close_matches(spec, _opening(), n=1)
         hint = f"did you mean {near[0]!r}?" if near else f"{_names()}; kinds are {', '.join(readers)}"
-        raise OptionError(f"{spec!r} is not a data set: no such file or folder, and no such name; {hint}")
+        raise OptionError(
+            f"unknown data set {spec!r}: neither a file or folder nor a name of the catalog; {hint}"
+        )
     return _named(_reader_of(Path(location)), location, part)
 
 
@@ -91,7 +93,7 @@ def _reader_of(path: Path) -> Reader:
         if readers[kind].detect(path):
             return readers[kind]
     sought = "; ".join(f"{reader.kind}: {reader.looks_like}" for reader in readers.values())
-    raise OptionError(f"{path} is not a data set of a kind that is known. Looked for were {sought}")
+    raise OptionError(f"{path} is not a data set of a known kind; expected {sought}")
 
 
 def _opening() -> list[str]:

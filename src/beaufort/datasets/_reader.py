@@ -51,7 +51,7 @@ def corruption_and_severity(kind: str, location: str, part: str) -> tuple[str, i
     match = re.fullmatch(r"(\w+)@([1-5])", part)
     if match is None:
         raise OptionError(
-            f"the part {part!r} of {location} came; name a corruption and a severity from 1 to 5, "
+            f"the part of {location} must be a corruption and a severity from 1 to 5, got {part!r}; write "
             f"for example '{kind}:{location}#fog@3'"
         )
     return match[1], int(match[2])

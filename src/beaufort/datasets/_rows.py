@@ -73,7 +73,7 @@ class Rows:
             reason = getattr(error, "strerror", None) or error
             raise ImageFileError(f"{self.path} cannot be read ({reason})") from None
         if row.size != self.row_size:
-            raise ImageFileError(f"{self.path} is cut short: picture {index} is not there")
+            raise ImageFileError(f"{self.path} is cut short: picture {index} is missing")
         return row.reshape(self.shape[1:])
 
     def contents(self, count: int) -> Iterator[Content]:
@@ -114,13 +114,13 @@ def check_shape(where: object, dtype: np.dtype[Any], shape: tuple[int, ...]) -> 
     whole = (*shape, 1) if len(shape) == 3 else shape
     if dtype != np.uint8 or len(whole) != 4 or whole[-1] not in (1, 3) or 0 in whole:
         raise ImageFileError(
-            f"{where} holds {dtype} {shape}; pictures are uint8 (n, h, w), (n, h, w, 1) or (n, h, w, 3), "
-            "at least one"
+            f"{where} must be uint8 of shape (n, h, w), (n, h, w, 1) or (n, h, w, 3) with n at least 1, got "
+            f"{dtype} of shape {shape}"
         )
     if whole[1] * whole[2] > MAX_PIXELS or max(whole[1:3]) > MAX_SIDE:
         raise ImageFileError(
-            f"the pictures of {where} must have at most {MAX_PIXELS:,} pixels and {MAX_SIDE:,} in a row or "
-            f"column, got {whole[1]} × {whole[2]}"
+            f"the pictures of {where} must have at most {MAX_PIXELS:,} pixels and {MAX_SIDE:,} on a side, "
+            f"got {whole[1]} × {whole[2]}"
         )
     return whole
 
@@ -129,13 +129,12 @@ def whole_numbers(where: object, labels: NDArray[Any], count: int) -> NDArray[np
     """Labels as int64, one a picture; an error if they are something else."""
     if labels.dtype.kind not in "iu" or labels.shape != (count,):
         raise ImageFileError(
-            f"{where} holds {labels.dtype} {labels.shape}; for {count} pictures labels are ({count},) "
-            "whole numbers"
+            f"{where} must be integers of shape ({count},), one per picture, got {labels.dtype} of shape "
+            f"{labels.shape}"
         )
     if labels.min() < 0 or labels.max() >= MOST_CLASSES:
         raise ImageFileError(
-            f"{where} has labels from {labels.min()} to {labels.max()}; accepted are whole numbers from 0, "
-            f"under {MOST_CLASSES:,}"
+            f"labels of {where} must be from 0 to {MOST_CLASSES - 1:,}, got {labels.min()} to {labels.max()}"
         )
     return labels.astype(np.int64)
 

@@ -65,7 +65,7 @@ def open_npz(location: str, part: str) -> Dataset:
         if images in arrays and labels in arrays:
             return _dataset(path.stem, split, arrays[images], arrays[labels])
     wanted = " or ".join(f"{images} and {labels}" for images, labels in pairs)
-    raise ImageFileError(f"{path} has the arrays {', '.join(arrays) or '(none)'}; looked for were {wanted}")
+    raise ImageFileError(f"{path} must contain {wanted}, got {', '.join(arrays) or 'no arrays'}")
 
 
 def _dataset(name: str, split: str, images: Stored, labels: Stored) -> Dataset:

@@ -33,14 +33,14 @@ def _detect(path: Path) -> bool:
 def open_folder(location: str, part: str) -> Dataset:
     """Labels are the places of the class folders in their sorted order; empty ones count."""
     if part:
-        raise OptionError(f"the part {part!r} of {location} came; a folder of classes has no parts")
+        raise OptionError(f"a folder of classes has no parts, got {part!r} after {location}")
     return open_class_folders(Path(location), Path(location).name)
 
 
 def open_class_folders(root: Path, name: str) -> Dataset:
     """Every picture below the class folders, sorted by path; its id is that path."""
     if not root.is_dir():
-        raise OptionError(f"{root} is not a folder; name one that has a folder for each class")
+        raise OptionError(f"{root} is not a folder; give one that has a folder for each class")
     folders = sorted(_subfolders(root), key=lambda folder: os.fsencode(folder.name))
     problems = [
         Problem(path.name, "the picture lies beside the class folders, so it has no label")
@@ -52,12 +52,14 @@ def open_class_folders(root: Path, name: str) -> Dataset:
         for relative in _walk(folder, folder.name, frozenset(), problems):
             found.append((os.fsencode(relative), relative, label))
     if not found:
-        raise ImageFileError(f"{root} has no pictures in folders, one a class")
+        raise ImageFileError(f"{root} must contain a folder of pictures for each class, got none")
     found.sort()
     names = [relative for _, relative, _ in found]
     ids = [encodable(relative) for relative in names]
     if len(set(ids)) != len(ids):
-        raise ImageFileError(f"{root} has two files whose names differ in what is no Unicode; rename one")
+        raise ImageFileError(
+            f"{root} has two files whose names differ only in bytes that are not valid UTF-8; rename one"
+        )
     return Dataset(
         name,
         tuple(encodable(folder.name) for folder in folders),

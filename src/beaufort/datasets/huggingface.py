@@ -43,11 +43,9 @@ class _Column:
         try:
             path = Path(name).resolve()
         except (OSError, RuntimeError, ValueError):
-            raise ImageFileError(f"the row names {name!r:.200}, which is no file") from None
+            raise ImageFileError(f"the row must name a file, got {name!r:.200}") from None
         if not any(path.is_relative_to(root.resolve()) for root in self.roots):
-            raise ImageFileError(
-                f"the row names {name!r:.200}, outside of the data set; only files in it are read"
-            )
+            raise ImageFileError(f"the row must name a file inside the data set, got {name!r:.200}")
         return path
 
     def contents(self, count: int) -> Iterator[Content]:
@@ -93,7 +91,7 @@ def _package() -> Any:
         return importlib.import_module("datasets")
     except ImportError:
         raise MissingExtraError(
-            "data sets of Hugging Face need the package datasets; install it with "
+            "data sets of Hugging Face need the package datasets: "
             "pip install -c constraints.txt 'beaufort[hf]'"
         ) from None
 
@@ -101,11 +99,13 @@ def _package() -> Any:
 def _rows(package: Any, location: str, split: str) -> Any:
     if not Path(location).exists():
         if is_offline():
-            raise AssetError(f"hf:{location} is not a folder, and BEAUFORT_OFFLINE forbids to ask the hub")
+            raise AssetError(
+                f"hf:{location} is not a local folder, and BEAUFORT_OFFLINE forbids downloads from the hub"
+            )
         try:
             return package.load_dataset(location, split=split)
         except Exception as error:  # the hub's client has many kinds
-            raise AssetError(f"hf:{location}#{split} could not be had ({error})") from error
+            raise AssetError(f"hf:{location}#{split} could not be loaded ({error})") from error
     try:
         found = package.load_from_disk(location)
     except Exception as error:
@@ -113,7 +113,7 @@ def _rows(package: Any, location: str, split: str) -> Any:
     if not isinstance(found, package.DatasetDict):
         return found
     if split not in found:
-        raise OptionError(f"the split {split!r} of {location} came; there are {', '.join(found)}")
+        raise OptionError(f"the split of {location} must be one of {', '.join(found)}, got {split!r}")
     return found[split]
 
 
@@ -126,6 +126,6 @@ def _feature(rows: Any, kind: type, names: tuple[str, ...], where: str) -> str:
     if usual:
         return usual[0]
     raise ImageFileError(
-        f"{where} has the columns {', '.join(rows.features)}; looked for was one {kind.__name__}, "
-        f"or {' or '.join(names)}"
+        f"{where} must have one column of type {kind.__name__}, or one named {' or '.join(names)}, got "
+        f"{', '.join(rows.features)}"
     )

@@ -41,12 +41,12 @@ def _detect(path: Path) -> bool:
 def open_csv(location: str, part: str) -> Dataset:
     """Pictures in the order of the list; ids are the names in its column `file`."""
     if part:
-        raise OptionError(f"the part {part!r} of {location} came; a list of labels has no parts")
+        raise OptionError(f"a list of labels has no parts, got {part!r} after {location}")
     path = Path(location)
     if path.suffix.lower() == ".zip" and path.is_file():
         inside = zip_members(path)
         if _LIST not in inside:
-            raise ImageFileError(f"{path} has no {_LIST} in it")
+            raise ImageFileError(f"{path} must contain a file {_LIST}")
         rows = list(_rows(inside[_LIST].read(), f"{path}/{_LIST}"))
         members: list[Member] = [_in_zip(row, inside, path.name) for row in rows]
     else:
@@ -120,8 +120,8 @@ def _labels(rows: list[_Row], where: str) -> tuple[NDArray[np.int64], tuple[str,
     if any(whole) != all(whole) or not all(row.label for row in rows):
         odd = next(row for row, number in zip(rows, whole, strict=True) if not number)
         raise ImageFileError(
-            f"{where}, line {odd.line}: the label {odd.label!r} came; all labels are whole numbers from 0, "
-            "or all are names"
+            f"{where}, line {odd.line}: labels must be all non-negative integers or all names, got "
+            f"{odd.label!r}"
         )
     if not all(whole):
         names = tuple(sorted({row.label for row in rows}))

@@ -34,11 +34,11 @@ def open_mnist(location: str, part: str) -> Dataset:
     """One split, `test` if none is named; ids are `test/0` and so on."""
     split, folder = part or "test", Path(location)
     if split not in _PREFIX:
-        raise OptionError(f"the split {split!r} of {location} came; accepted are test and train")
+        raise OptionError(f"the split of {location} must be test or train, got {split!r}")
     images, labels = (_find(folder, split, name) for name in (_IMAGES, _LABELS))
     if images is None or labels is None:
         missing = _IMAGES if images is None else _LABELS
-        raise ImageFileError(f"{location} has no {_PREFIX[split]}-{missing}, gzipped or not")
+        raise ImageFileError(f"{location} must contain {_PREFIX[split]}-{missing}, gzipped or not")
     pixels, count = _pixels(images)
     numbers = whole_numbers(labels, read_idx(labels), count)
     return Dataset(folder.name, numbered(numbers, at_least=10), RowIds(split, count), numbers, pixels)
@@ -63,7 +63,7 @@ def _pixels(path: Path) -> tuple[Pixels, int]:
     shape = check_shape(path, np.dtype(np.uint8), sides)
     if path.stat().st_size != 16 + shape[0] * shape[1] * shape[2]:
         raise ImageFileError(
-            f"{path} announces {' × '.join(map(str, sides))} values and has {path.stat().st_size - 16}; it "
-            "is cut short or damaged: fetch it again"
+            f"{path} is cut short or damaged: its header says {' × '.join(map(str, sides))} values, got "
+            f"{path.stat().st_size - 16}; fetch it again"
         )
     return Rows(path, 16, shape), shape[0]

@@ -32,7 +32,7 @@ def open_imagenet_c(location: str, part: str) -> Dataset:
     cell = Path(location) / name / str(severity)
     if not cell.is_dir():
         raise OptionError(
-            f"{cell} is not there; {location} has {', '.join(_folders(Path(location))) or 'nothing'}"
+            f"{cell} does not exist; {location} has {', '.join(_folders(Path(location))) or 'no folders'}"
         )
     return open_class_folders(cell, f"{Path(location).name}#{part}")
 
@@ -48,11 +48,14 @@ def open_cifar10_c(location: str, part: str) -> Dataset:
     root = Path(location)
     if not (root / f"{name}.npy").is_file():
         there = ", ".join(sorted(path.stem for path in root.glob("*.npy")))
-        raise OptionError(f"{root / name}.npy is not there; {location} has {there or 'no arrays'}")
+        raise OptionError(f"{root / name}.npy does not exist; {location} has {there or 'no arrays'}")
     pixels, count = pixels_in(stored_in(root / f"{name}.npy"))
     labels = stored_in(root / "labels.npy").labels(count)
     if count % _SEVERITIES:
-        raise ImageFileError(f"{root / name}.npy has {count} pictures, which five severities cannot share")
+        raise ImageFileError(
+            f"{root / name}.npy must have the same number of pictures for each of five severities, got "
+            f"{count}"
+        )
     size = count // _SEVERITIES
     start = (severity - 1) * size
     assert isinstance(pixels, Rows)
@@ -78,8 +81,8 @@ def open_mnist_c(location: str, part: str) -> Dataset:
     if not name.isidentifier() or not folder.is_dir() or split not in ("test", "train"):
         there = ", ".join(_folders(Path(location)))
         raise OptionError(
-            f"the part {part!r} of {location} came; name a corruption, as in 'mnist-c:{location}#fog' or "
-            f"'#fog/train'; there are {there or 'none'}"
+            f"the part of {location} must be a corruption, as in 'mnist-c:{location}#fog' or '#fog/train', "
+            f"got {part!r}; it has {there or 'none'}"
         )
     pixels, count = pixels_in(stored_in(folder / f"{split}_images.npy"))
     labels = stored_in(folder / f"{split}_labels.npy").labels(count)

@@ -31,17 +31,19 @@ def _detect(path: Path) -> bool:
 def open_shards(location: str, part: str) -> Dataset:
     """Samples in the order of the shards; ids are `shard.tar/key`."""
     if part:
-        raise OptionError(f"the part {part!r} of {location} came; shards have no parts")
+        raise OptionError(f"shards have no parts, got {part!r} after {location}")
     shards = sorted(Path(location).glob("*.tar")) if Path(location).is_dir() else expand(location)
     if absent := [shard for shard in shards if not shard.is_file()]:
-        raise OptionError(f"{absent[0]} is not there ({len(absent)} of {len(shards)} shards are missing)")
+        raise OptionError(f"{absent[0]} does not exist ({len(absent)} of {len(shards)} shards are missing)")
     if len({shard.name for shard in shards}) != len(shards):
-        raise OptionError(f"two shards of {location} have the same name; ids are made of it: rename one")
+        raise OptionError(
+            f"shards of {location} must have different names, as image ids contain them; rename one"
+        )
     problems: list[Problem] = []
     found = [sample for shard in shards for sample in _samples(shard, problems)]
     if not found:
         reason = f" ({problems[0].id}: {problems[0].message})" if problems else ""
-        raise ImageFileError(f"{location} has no pairs of a picture and a .cls file{reason}")
+        raise ImageFileError(f"{location} must contain pairs of a picture and a .cls file, got none{reason}")
     labels = np.array([label for _, label, _ in found], np.int64)
     return Dataset(
         PurePosixPath(location).name.partition(".")[0] or location,
@@ -64,7 +66,7 @@ def expand(pattern: str) -> list[Path]:
         return [Path(pattern)]
     first, last = int(match[1]), int(match[2])
     if not first <= last < first + _MOST_SHARDS:
-        raise OptionError(f"the range {match[0]} came; write it from low to high, as in {{000..146}}")
+        raise OptionError(f"a range must go from low to high, as in {{000..146}}, got {match[0]}")
     width = len(match[1])
     return [
         path
@@ -98,16 +100,14 @@ def _samples(shard: Path, problems: list[Problem]) -> list[tuple[str, int, TarMe
 def _picture(files: dict[str, TarMember]) -> TarMember:
     pictures = [member for ending, member in files.items() if is_picture_name(f"x.{ending}")]
     if len(pictures) != 1:
-        raise ImageFileError(f"the sample has {len(pictures)} pictures; one is wanted, with .jpg or the like")
+        raise ImageFileError(f"a sample must have one picture (.jpg or the like), got {len(pictures)}")
     return pictures[0]
 
 
 def _label(files: dict[str, TarMember]) -> int:
     if "cls" not in files:
-        raise ImageFileError(f"the sample has no .cls file, only {', '.join(files)}")
+        raise ImageFileError(f"a sample must have a .cls file, got only {', '.join(files)}")
     text = files["cls"].read()[:20].strip()
     if not text.isdigit() or int(text) >= MOST_CLASSES:
-        raise ImageFileError(
-            f"the label {text!r} came; accepted are whole numbers from 0, under {MOST_CLASSES:,}"
-        )
+        raise ImageFileError(f"a label must be an integer from 0 to {MOST_CLASSES - 1:,}, got {text!r}")
     return int(text)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from beaufort.evaluation.backends import DeviceError
-from beaufort.evaluation.cost import cost
+from beaufort.evaluation.costs import cost
 from beaufort.evaluation.engines import WorkerError
-from beaufort.evaluation.lazy import LazyModel
-from beaufort.evaluation.plan import Plan, Setup, Work
+from beaufort.evaluation.lazy_models import LazyModel
+from beaufort.evaluation.planning import Plan, Setup, Work
 from beaufort.evaluation.precision import Stop
 from beaufort.evaluation.ray_engine import RayOptions
 from beaufort.evaluation.run import Evaluation, Result, evaluate, plan

@@ -12,23 +12,26 @@ import sys
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future
-from typing import Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from beaufort.arrays import Bytes, Images, is_tensor
+from beaufort.arrays import Bytes, Images, on_host
 from beaufort.conditions import Condition
 from beaufort.corruptions import corruptions
 from beaufort.errors import BeaufortError
 from beaufort.evaluation.blocks import HELD, Batch, Block, divisor_of_block, power_of_two
-from beaufort.evaluation.plan import Setup
+from beaufort.evaluation.planning import Setup
 from beaufort.labels import LabelSpace
 from beaufort.models import Model
 from beaufort.models.network import Network
 from beaufort.store import AnswerScores, look_like_shares, score_logits, score_tensor, unpack
 
-__all__ = ["Answer", "Backend", "Device", "DeviceError", "Threads", "ask", "choose_backend"]
+if TYPE_CHECKING:
+    from torch import Tensor
+
+__all__ = ["Backend", "BatchAnswer", "Device", "DeviceError", "Threads", "ask", "choose_backend"]
 
 _IN_FLIGHT = 1 << 28
 """Bytes of corrupted images that wait for a model, at most, or one batch."""
@@ -36,7 +39,9 @@ _IN_FLIGHT = 1 << 28
 _TURN_S = 0.0005
 """How long a thread may keep the one that feeds a device waiting for the interpreter."""
 
-Answer = tuple[AnswerScores, NDArray[np.float32] | None]
+_Kind = TypeVar("_Kind")  # arrays or tensors: what came comes back
+
+BatchAnswer = tuple[AnswerScores, NDArray[np.float32] | None]
 """What is kept of the answers to a batch, and the logits if they are wanted."""
 
 
@@ -79,7 +84,7 @@ def choose_backend(models: Sequence[Model], setup: Setup, jobs: int) -> Backend:
 
 def ask(
     model: Model, images: Images, truth: NDArray[np.int64], space: LabelSpace, *, keep_logits: bool
-) -> Callable[[], Answer]:
+) -> Callable[[], BatchAnswer]:
     """Show images to a model; what comes back waits for the answer, scored in a label space.
 
     A network that takes tensors answers them on its device, where the answers are scored, too, and nobody
@@ -87,7 +92,7 @@ def ask(
     """
     if isinstance(model, Network) and model.takes(images):
         from beaufort.models._tensors import fetched
-        from beaufort.ops.torch import upload
+        from beaufort.ops.device import upload
 
         with _told(f"{model.spec.name} on {len(images)} images", only_memory=True):
             found = model.answer(images)
@@ -101,7 +106,7 @@ def ask(
                 )
         logits = found.float().cpu().numpy()  # sets of labels are scored by the host
     else:
-        logits = np.asarray(model(images.cpu().numpy() if is_tensor(images) else images), np.float32)
+        logits = np.asarray(model(on_host(images)), np.float32)
     scored = score_logits(space.apply(logits), truth)
     answer = _with_shares(scored, None if space.identity else look_like_shares(logits))
     return lambda: (answer, logits if keep_logits else None)
@@ -113,7 +118,7 @@ def _with_shares(scores: AnswerScores, shares: NDArray[np.bool_] | None) -> Answ
 
 
 class Threads:
-    """Arrays, corrupted by the CPU engine."""
+    """Arrays, corrupted by the CPU backend."""
 
     lag = 0
     ahead = False  # all threads corrupt
@@ -154,7 +159,7 @@ class Threads:
 
 
 class Device:
-    """Tensors, corrupted on a device; by the CPU engine where a recipe is for arrays only."""
+    """Tensors, corrupted on a device; by the CPU backend where a recipe is for arrays only."""
 
     lag = 2
     ahead = True
@@ -206,9 +211,9 @@ class Device:
 
     def notes(self, conditions: Sequence[Condition]) -> Iterator[str]:
         for name in dict.fromkeys(c.corruption for c in conditions if not _takes_tensors(c)):
-            yield f"{name} is made by the CPU engine: its recipe is for arrays only"
+            yield f"{name} is made by the CPU backend: its recipe is for arrays only"
 
-    def _handed_over(self, batch: Batch, shown: Images, made: Any) -> tuple[Batch, Images]:
+    def _handed_over(self, batch: Batch, shown: Any, made: Any) -> tuple[Batch, Images]:
         """Let the stream of the model wait until the images are made, and not be freed before it is done."""
         if made is not None:
             import torch
@@ -225,7 +230,7 @@ class Device:
             if _takes_tensors(batch.condition):
                 some = clean.tensor(batch).movedim(-1, 1)
                 return _applied(self._setup, batch, some).movedim(1, -1)
-            from beaufort.ops.torch import upload
+            from beaufort.ops.device import upload
 
             return upload(_applied(self._setup, batch, clean.array(batch)), self._device)
 
@@ -235,7 +240,7 @@ class _Clean:
 
     def __init__(self, block: Block, pool: Executor, device: Any) -> None:
         self.block, self._pool, self._device = block, pool, device
-        self._held: dict[tuple[int, ...], Images] = {}
+        self._held: dict[tuple[int, ...], Tensor] = {}
         self._room = HELD
 
     def array(self, batch: Batch, out: Bytes | None = None) -> Bytes:
@@ -243,7 +248,7 @@ class _Clean:
             return np.stack([self.block.image(row) for row in batch.rows], out=out)
         return np.stack(list(self._pool.map(self.block.image, batch.rows)), out=out)
 
-    def tensor(self, batch: Batch) -> Images:
+    def tensor(self, batch: Batch) -> Tensor:
         import torch
 
         if batch.rows in self._held:
@@ -291,10 +296,10 @@ def _line(error: Exception) -> str:
 def _on_host(setup: Setup, batch: Batch) -> Bytes:
     if not batch.rows:
         return np.empty((0, 0, 0, 0), np.uint8)
-    shown: Bytes = _applied(setup, batch, np.stack([batch.block.image(row) for row in batch.rows]))
-    return shown
+    return _applied(setup, batch, np.stack([batch.block.image(row) for row in batch.rows]))
 
 
-def _applied(setup: Setup, batch: Batch, clean: Images) -> Images:
+def _applied(setup: Setup, batch: Batch, clean: _Kind) -> _Kind:
     ids = [setup.dataset.ids[row] for row in batch.rows]
-    return batch.condition.apply(clean, ids=ids, seed=setup.seed, scale=setup.scale)
+    made: _Kind = batch.condition.apply(clean, ids=ids, seed=setup.seed, scale=setup.scale)
+    return made

@@ -22,9 +22,19 @@ from beaufort.conditions import Condition
 from beaufort.datasets import Problem
 from beaufort.datasets.decoders import Decoders
 from beaufort.errors import ImageFileError
-from beaufort.evaluation.plan import Range, Setup
+from beaufort.evaluation.planning import Range, Setup
 
-__all__ = ["BLOCK", "HELD", "Batch", "Block", "Group", "Groups", "Part", "divisor_of_block", "power_of_two"]
+__all__ = [
+    "BLOCK",
+    "HELD",
+    "Batch",
+    "Block",
+    "Group",
+    "Groups",
+    "UnitPart",
+    "divisor_of_block",
+    "power_of_two",
+]
 
 BLOCK = 1000
 """Images a block: one file of the store for each cell."""
@@ -42,7 +52,7 @@ Shape = tuple[int, ...]
 _Decoded = tuple[Shape, Bytes | None] | Problem
 
 
-class Part(NamedTuple):
+class UnitPart(NamedTuple):
     """One condition on images of a block, for the models that have no answers to them."""
 
     condition: Condition
@@ -66,7 +76,7 @@ class Group(NamedTuple):
 class Batch:
     """A group of images under a condition."""
 
-    part: Part
+    part: UnitPart
     block: Block
     group: Group
 

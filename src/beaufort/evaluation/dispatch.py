@@ -16,8 +16,8 @@ from collections import deque
 from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
-from beaufort.evaluation.blocks import Part
-from beaufort.evaluation.plan import Range
+from beaufort.evaluation.blocks import UnitPart
+from beaufort.evaluation.planning import Range
 from beaufort.evaluation.work import Failed, Unit
 
 __all__ = ["TRIES", "Dispatch", "Ticket"]
@@ -168,6 +168,6 @@ def _keys(unit: Unit) -> Iterator[tuple[int, Range]]:
     return ((number, part.span) for part in unit.parts for number, _ in part.works)
 
 
-def _left(part: Part, unstored: set[tuple[int, Range]]) -> Part | None:
+def _left(part: UnitPart, unstored: set[tuple[int, Range]]) -> UnitPart | None:
     works = tuple((number, model) for number, model in part.works if (number, part.span) in unstored)
     return part._replace(works=works) if works else None

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 from beaufort.conditions import Condition
 from beaufort.errors import OptionError
-from beaufort.evaluation.plan import Plan
-from beaufort.results import Results, Scored, Setting, Source, order_of, score
+from beaufort.evaluation.planning import Plan
+from beaufort.results import ListedStore, Results, ResultSetting, Scored, order_of, score
 from beaufort.stats import looks
 from beaufort.store import Cell, Store
 
@@ -62,9 +62,9 @@ def run_until(
         show: shows the images from a first to behind a last.
     """
     if not precision > 0:
-        raise OptionError(f"precision must be a number above 0, got {precision!r}")
+        raise OptionError(f"precision must be positive, got {precision!r}")
     if plan.setup.suite is None:
-        raise OptionError("precision needs a suite: it says which numbers are to be precise")
+        raise OptionError("precision needs a suite, whose metrics are to be that precise")
     shown = 0
     for count in looks(plan.setup.count):
         show(shown, count)
@@ -95,7 +95,7 @@ def _results(plan: Plan, store: Store, count: int) -> Results:
     scored = Scored.of(
         {key: value for work in plan.works for key, value in work.cell.data.get("labels", {}).items()}
     )
-    setting = Setting(str(plan.works[0].cell.data["digest"]), order_of(setup.data), setup.seed, scored)
-    sources = dict.fromkeys(cells, Source(store, store.listing()))
+    setting = ResultSetting(str(plan.works[0].cell.data["digest"]), order_of(setup.data), setup.seed, scored)
+    sources = dict.fromkeys(cells, ListedStore(store, store.listing()))
     dataset = setup.dataset
     return Results(setup.suite, setting, dataset.name, dataset.classes, cells, {}, sources, limit=count)

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple, Self
 from beaufort.errors import MissingExtraError, OptionError
 from beaufort.evaluation.dispatch import Dispatch, Ticket
 from beaufort.evaluation.engines import WorkerError, portable
-from beaufort.evaluation.keep import count_answers
+from beaufort.evaluation.keeper import count_answers
 from beaufort.evaluation.nodes import check_nodes
 from beaufort.evaluation.work import Job, Made, Message, Stored, Unit, work
 from beaufort.store import Cell, Store
@@ -105,6 +105,8 @@ class Ray:
         self._given = (replace(job, models=alone, jobs=max(1, int(options.cpus))), store, dict(provenance))
         self._streams: dict[Any, Any] = {}
         """The actor of each stream of reports."""
+        self._present: set[Any] = set()
+        """Streams whose actor has reported: others may wait for a place in the cluster for ever."""
         self._ours = False
         self.answers: dict[str, int] = {}
         """Answers that came from each node."""
@@ -140,6 +142,7 @@ class Ray:
             with contextlib.suppress(Exception):  # the cluster may be gone
                 ray.kill(actor)
         self._streams.clear()
+        self._present.clear()
         if self._ours:
             ray.shutdown()
 
@@ -156,6 +159,7 @@ class Ray:
                 except (ray.exceptions.RayActorError, ray.exceptions.RayTaskError, StopIteration) as error:
                     deaths += 1
                     self._streams.pop(stream)
+                    self._present.discard(stream)
                     yield from dispatch.lost(stream, _reason(error))
                     if deaths > _IDLE_DEATHS * (len(self._streams) + 1):
                         raise WorkerError(
@@ -163,6 +167,7 @@ class Ray:
                         ) from None
                     self._hire()
                     continue
+                self._present.add(stream)
                 for message in report.messages:
                     match message:
                         case Exception():
@@ -190,7 +195,8 @@ class Ray:
         self._streams[reports.remote()] = actor
 
     def _offer(self, dispatch: Dispatch) -> None:
-        for stream, actor in self._streams.items():
+        for stream in self._present:
+            actor = self._streams[stream]
             while (ticket := dispatch.take(stream)) is not None:
                 numbers = {number for part in ticket.unit.parts for number, _ in part.works}
                 actor.offer.remote(ticket, {number: self._cells[number] for number in numbers})
@@ -259,6 +265,7 @@ class _Worker:
     def reports(self) -> Iterator[Report]:
         """What is done, told now and then, until nobody listens any more."""
         node = _node_name()
+        yield Report([], node)
         while True:
             messages = [self._told.get()]
             until = time.monotonic() + _REPORT_S
@@ -311,7 +318,7 @@ class _Worker:
 
     def _keep(self, made: Made) -> None:
         cell = self._cells[made.work]
-        piece = self._store.write(cell, made.start, made.table, {**self._provenance, "engine": made.backend})
+        piece = self._store.write(cell, made.start, made.table, {**self._provenance, "backend": made.backend})
         self._told.put(Stored(made.work, piece, count_answers(made.table)))
 
 

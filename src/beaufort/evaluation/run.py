@@ -20,9 +20,9 @@ from beaufort.conditions import Condition
 from beaufort.datasets import Dataset, Problem, open_dataset
 from beaufort.errors import OptionError
 from beaufort.evaluation.engines import Engine, Local, Processes
-from beaufort.evaluation.keep import Counts, Keeper
-from beaufort.evaluation.lazy import LazyModel
-from beaufort.evaluation.plan import Labels, Plan, Setup, Work, make_plan
+from beaufort.evaluation.keeper import Counts, Keeper
+from beaufort.evaluation.lazy_models import LazyModel
+from beaufort.evaluation.planning import Labels, Plan, Setup, Work, make_plan
 from beaufort.evaluation.precision import Stop, run_until
 from beaufort.evaluation.provenance import provenance
 from beaufort.evaluation.ray_engine import Ray, RayOptions
@@ -61,7 +61,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What came of a run."""
+    """The result of a run."""
 
     results: tuple[Result, ...]
     problems: tuple[Problem, ...]
@@ -90,7 +90,7 @@ def plan(
 ) -> Plan:
     """What `evaluate` would do with the same arguments."""
     if not models:
-        raise OptionError("no model came; give at least one")
+        raise OptionError("models must not be empty")
     if isinstance(suite, str):
         suite = get_suite(suite)
     dataset = data if isinstance(data, Dataset) else open_dataset(str(data), strict=strict)
@@ -106,12 +106,12 @@ def plan(
 def _limited(dataset: Dataset, limit: int | None, first: int | None, seed: int) -> tuple[Dataset, int]:
     """The data set in the order in which its images are shown, and how many of them are."""
     if limit is not None and first is not None:
-        raise OptionError(f"only one of limit and first can be given, got {limit} and {first}")
+        raise OptionError(f"limit and first must not both be given, got {limit} and {first}")
     wanted = first if limit is None else limit
     count = len(dataset) if wanted is None else min(wanted, len(dataset))
     if count < 1:
         raise OptionError(
-            f"there is no image to evaluate on: {dataset.name} has {len(dataset)}, the limit is {wanted}"
+            f"expected at least one image, got {len(dataset)} in {dataset.name} with a limit of {wanted}"
         )
     if limit is not None and dataset.order is None and count < len(dataset):
         dataset = dataset.spread_out(seed)
@@ -184,7 +184,7 @@ def evaluate(
     if processes is not None and ray is not None:
         raise OptionError("only one of processes and ray can be given, got both")
     if processes is not None and processes < 1:
-        raise OptionError(f"processes must be a whole number from 1, got {processes!r}")
+        raise OptionError(f"processes must be a positive integer, got {processes!r}")
     kept = _store(store)
     if precision is not None:
         data = data if isinstance(data, Dataset) else open_dataset(str(data), strict=strict)

@@ -13,7 +13,7 @@ from beaufort.datasets import open_dataset
 from beaufort.datasets._decode import decode_file
 from beaufort.datasets._npy import in_npz, pixels_in
 from beaufort.errors import BeaufortError, ImageFileError, OptionError
-from beaufort.evaluation.plan import Labels, Setup, space_of
+from beaufort.evaluation.planning import Labels, Setup, space_of
 from beaufort.images import is_picture_name
 from beaufort.labels import LabelSpace
 from beaufort.models import ModelSpec
@@ -53,7 +53,7 @@ def read_samples(
         convention: as for `evaluate`.
     """
     if limit < 1:
-        raise OptionError(f"limit must be a whole number from 1, got {limit}")
+        raise OptionError(f"limit must be a positive integer, got {limit}")
     asked = get_suite(suite) if isinstance(suite, str) else suite
     unlabeled = _unlabeled(Path(data), limit)
     if unlabeled is not None:

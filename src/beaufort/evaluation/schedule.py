@@ -10,11 +10,11 @@ from typing import Any
 
 from beaufort.conditions import Condition
 from beaufort.datasets import Problem
-from beaufort.evaluation.blocks import BLOCK, Part
+from beaufort.evaluation.blocks import BLOCK, UnitPart
 from beaufort.evaluation.engines import Engine
-from beaufort.evaluation.keep import Keeper
-from beaufort.evaluation.lazy import LazyModel
-from beaufort.evaluation.plan import Facts, Plan, Range, Work
+from beaufort.evaluation.keeper import Keeper
+from beaufort.evaluation.lazy_models import LazyModel
+from beaufort.evaluation.planning import Facts, Plan, Range, Work
 from beaufort.evaluation.work import Answered, Failed, Made, Message, Note, Stored, Unit
 
 __all__ = ["Progress", "Run", "inside"]
@@ -79,7 +79,7 @@ class Run:
             case Made(work, start, table, backend):
                 if self.record is not None:  # not sooner: the digest in it would delay the first batch
                     self.keeper.record(self.record)
-                self.keeper.write(work, start, table, {**self.origin, "engine": backend})
+                self.keeper.write(work, start, table, {**self.origin, "backend": backend})
             case Stored(work, piece, counts):
                 self.keeper.stored(work, piece, counts)
             case Failed():
@@ -107,13 +107,13 @@ class Run:
         for span, parts in blocks:
             yield from _in_units(span, parts, math.ceil(len(parts) / shares))
 
-    def parts(self, works: Iterable[tuple[int, Work]], start: int, stop: int) -> list[Part]:
+    def parts(self, works: Iterable[tuple[int, Work]], start: int, stop: int) -> list[UnitPart]:
         """What is missing of a block, for all models together where they lack the same."""
         wanted: dict[tuple[Condition, Range], list[tuple[int, int]]] = {}
         for number, work in works:
             for span in inside(work.gaps, start, stop):
                 wanted.setdefault((work.condition, span), []).append((number, self.numbers[work.model]))
-        return [Part(condition, span, tuple(works)) for (condition, span), works in wanted.items()]
+        return [UnitPart(condition, span, tuple(works)) for (condition, span), works in wanted.items()]
 
     def count(self, answered: Answered) -> None:
         self.done += answered.images
@@ -134,7 +134,7 @@ class Run:
         return tuple(sorted(self.problems, key=lambda problem: place[problem.id]))
 
 
-def _in_units(span: Range, parts: Sequence[Part], most: int) -> Iterator[Unit]:
+def _in_units(span: Range, parts: Sequence[UnitPart], most: int) -> Iterator[Unit]:
     """Some parts of a block in units of so many parts."""
     for start in range(0, len(parts), max(1, most)):
         yield Unit(span, tuple(parts[start : start + most]))

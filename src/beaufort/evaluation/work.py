@@ -22,11 +22,11 @@ from beaufort.arrays import Images
 from beaufort.conditions import Condition
 from beaufort.datasets import Problem
 from beaufort.datasets.decoders import Decoders
-from beaufort.evaluation.backends import Answer, Backend, ask, choose_backend
-from beaufort.evaluation.blocks import Batch, Block, Part
-from beaufort.evaluation.keep import Counts
-from beaufort.evaluation.lazy import LazyModel
-from beaufort.evaluation.plan import Range, Setup
+from beaufort.evaluation.backends import Backend, BatchAnswer, ask, choose_backend
+from beaufort.evaluation.blocks import Batch, Block, UnitPart
+from beaufort.evaluation.keeper import Counts
+from beaufort.evaluation.lazy_models import LazyModel
+from beaufort.evaluation.planning import Range, Setup
 from beaufort.labels import NO_LABEL, LabelSpace
 from beaufort.models import Model
 from beaufort.store import AnswerScores, Piece, correct, join_scores, score_logits, table_of, unanswered
@@ -55,7 +55,7 @@ class Unit:
     """Work on one block of images, which are decoded once."""
 
     span: Range
-    parts: tuple[Part, ...]
+    parts: tuple[UnitPart, ...]
 
 
 class Answered(NamedTuple):
@@ -153,7 +153,7 @@ class _Working:
                 yield from self.answers(backend, itertools.chain([first], rest))
 
     def answers(self, backend: Backend, units: Iterable[Unit]) -> Iterator[Message]:
-        answers: dict[tuple[int, Range], list[Answer]] = {}
+        answers: dict[tuple[int, Range], list[BatchAnswer]] = {}
         for number, batch, wait in self.asked(backend, units):
             if batch.rows:
                 answer = wait()
@@ -170,9 +170,9 @@ class _Working:
 
     def asked(
         self, backend: Backend, units: Iterable[Unit]
-    ) -> Iterator[tuple[int, Batch, Callable[[], Answer]]]:
+    ) -> Iterator[tuple[int, Batch, Callable[[], BatchAnswer]]]:
         """Every batch for every work that wants it, with what waits for its answer."""
-        waiting: deque[tuple[int, Batch, Callable[[], Answer]]] = deque()
+        waiting: deque[tuple[int, Batch, Callable[[], BatchAnswer]]] = deque()
         for batch, shown in backend.shown(self.pool, self.batches(backend, units)):
             for number, model in batch.part.works:
                 wait = self.ask(model, shown, batch) if batch.rows else _nothing
@@ -194,12 +194,12 @@ class _Working:
             in_order = not backend.ahead
             yield from _batches(unit, its, lambda n: size or backend.batch_size(n), in_order=in_order)
 
-    def ask(self, model: int, shown: Images, batch: Batch) -> Callable[[], Answer]:
+    def ask(self, model: int, shown: Images, batch: Batch) -> Callable[[], BatchAnswer]:
         truth = self.truths[model][list(batch.rows)]
         keep = self.job.keep_logits
         return ask(self.models[model], shown, truth, self.job.spaces[model], keep_logits=keep)
 
-    def table(self, batch: Batch, answers: list[Answer], model: int) -> tuple[AnswerScores, pa.Table]:
+    def table(self, batch: Batch, answers: list[BatchAnswer], model: int) -> tuple[AnswerScores, pa.Table]:
         """The answers to a part, of which this is the last batch, with empty rows for images without one."""
         dataset, span = self.setup.dataset, batch.part.span
         lost = [place for place in range(*span) if batch.block.shape(place) is None]
@@ -234,9 +234,9 @@ class _Working:
 
 def _batches(unit: Unit, block: Block, size_for: Callable[[int], int], *, in_order: bool) -> Iterator[Batch]:
     """The batches of a unit, part by part; unless in order, others begin while those of one are decoded."""
-    begun: deque[tuple[Part, int]] = deque()
+    begun: deque[tuple[UnitPart, int]] = deque()
 
-    def rest(part: Part, number: int) -> Iterator[Batch]:
+    def rest(part: UnitPart, number: int) -> Iterator[Batch]:
         groups = block.groups(part.span, size_for)
         while number == 0 or not groups[number - 1].last:
             yield Batch(part, block, groups[number])
@@ -262,7 +262,7 @@ def _with_next(units: Iterable[Unit]) -> Iterator[tuple[Unit, Unit | None]]:
         unit = then
 
 
-def _model(part: Part, number: int) -> int:
+def _model(part: UnitPart, number: int) -> int:
     """The model of a work, by its place in the job."""
     return next(model for work, model in part.works if work == number)
 
@@ -270,5 +270,5 @@ def _model(part: Part, number: int) -> int:
 _NO_SCORES = score_logits(np.empty((0, 1), np.float32), np.empty(0, np.int64))
 
 
-def _nothing() -> Answer:
+def _nothing() -> BatchAnswer:
     return _NO_SCORES, None

@@ -30,7 +30,7 @@ _CHUNK = 1 << 20
 _MOST_BYTES = 1 << 30
 
 CIFAR_ACCEPTED = (
-    "accepted are the binary version (test_batch.bin, or the folder that holds it), a folder with images.npy "
+    "give the binary version (test_batch.bin, or the folder that holds it), a folder with images.npy "
     "and labels.npy, or one with a PNG grid of 32×32 tiles and labels.csv"
 )
 
@@ -63,8 +63,8 @@ def read_idx(path: Path) -> NDArray[np.uint8]:
     shape = tuple(int.from_bytes(content[4 + 4 * i : 8 + 4 * i], "big") for i in range(axes))
     if 0 in shape or len(content) != start + math.prod(shape):
         raise ImageFileError(
-            f"{path} announces {' × '.join(map(str, shape))} values and holds "
-            f"{max(0, len(content) - start)}; it is cut short or damaged: fetch it again"
+            f"{path} is cut short or damaged: its header says {' × '.join(map(str, shape))} values, got "
+            f"{max(0, len(content) - start)}; fetch it again"
         )
     return np.frombuffer(content, np.uint8, offset=start).reshape(shape)
 
@@ -81,14 +81,12 @@ def _content(path: Path) -> bytearray:
     except (OSError, EOFError, zlib.error) as error:
         raise ImageFileError(f"{path} cannot be read ({error})") from None
     if len(content) > _MOST_BYTES:
-        raise ImageFileError(
-            f"{path} must hold at most {_MOST_BYTES:,} bytes, unpacked; files of this kind do"
-        )
+        raise ImageFileError(f"{path} must have at most {_MOST_BYTES:,} bytes, uncompressed")
     return content
 
 
 def read_cifar(source: Path) -> Labeled:
-    """The CIFAR-10 test set, in its order, from any of the forms that are accepted."""
+    """The CIFAR-10 test set, in its order, from any supported form."""
     if source.is_file():
         return _binary(source)
     for batch in (source / "test_batch.bin", source / "cifar-10-batches-bin" / "test_batch.bin"):
@@ -101,18 +99,18 @@ def read_cifar(source: Path) -> Labeled:
         return _grid(grids[0], source / "labels.csv")
     if any((folder / "test_batch").is_file() for folder in (source, source / "cifar-10-batches-py")):
         raise ImageFileError(
-            f"{source} holds the Python version of CIFAR-10, which is a pickle and is not opened: a pickle "
-            "can run any program. Take the binary version (cifar-10-binary.tar.gz)"
+            f"{source} is the Python version of CIFAR-10, a pickle, which is not opened because it could run "
+            "arbitrary code; use the binary version (cifar-10-binary.tar.gz)"
         )
-    raise ImageFileError(f"{source} holds no CIFAR-10 test set; {CIFAR_ACCEPTED}")
+    raise ImageFileError(f"{source} is not a CIFAR-10 test set; {CIFAR_ACCEPTED}")
 
 
 def _binary(path: Path) -> Labeled:
     content = _content(path)
     if not content or len(content) % _CIFAR_RECORD:
         raise ImageFileError(
-            f"{path} has {len(content)} bytes; CIFAR-10's binary version has {_CIFAR_RECORD} for each "
-            "picture, a label and 3×32×32 values"
+            f"{path} must have {_CIFAR_RECORD} bytes per picture (a label and 3×32×32 values), got "
+            f"{len(content)} bytes"
         )
     records = np.frombuffer(content, np.uint8).reshape(-1, _CIFAR_RECORD)
     images = records[:, 1:].reshape(-1, 3, _CIFAR_SIDE, _CIFAR_SIDE).transpose(0, 2, 3, 1)
@@ -137,7 +135,7 @@ def _grid(path: Path, labels: Path) -> Labeled:
     rows, columns = grid.shape[0] // _CIFAR_SIDE, grid.shape[1] // _CIFAR_SIDE
     if grid.shape[:2] != (rows * _CIFAR_SIDE, columns * _CIFAR_SIDE):
         raise ImageFileError(
-            f"{path} has {grid.shape[0]} × {grid.shape[1]} pixels; a grid has whole tiles of 32 × 32"
+            f"{path} must be a grid of 32 × 32 tiles, got {grid.shape[0]} × {grid.shape[1]} pixels"
         )
     tiles = grid.reshape(rows, _CIFAR_SIDE, columns, _CIFAR_SIDE, 3).transpose(0, 2, 1, 3, 4)
     numbers = _label_column(labels)
@@ -150,20 +148,18 @@ def _label_column(path: Path) -> NDArray[np.int64]:
         with path.open(newline="", encoding="utf-8") as file:
             return np.array([int(row["label"]) for row in csv.DictReader(file)], np.int64)
     except (OSError, KeyError, TypeError, ValueError, OverflowError, csv.Error) as error:
-        raise ImageFileError(f"{path} has no column `label` of whole numbers ({error})") from None
+        raise ImageFileError(f"{path} must have a column `label` of integers ({error})") from None
 
 
 def _checked(images: NDArray[Any], labels: NDArray[Any], path: Path) -> Labeled:
     if images.dtype != np.uint8 or images.shape[1:] != (_CIFAR_SIDE, _CIFAR_SIDE, 3):
         raise ImageFileError(
-            f"{path} holds {images.dtype} {images.shape}; CIFAR-10's pictures are uint8 (n, 32, 32, 3)"
+            f"{path} must be uint8 of shape (n, 32, 32, 3), got {images.dtype} of shape {images.shape}"
         )
     if labels.shape != images.shape[:1] or labels.dtype.kind not in "iu":
         raise ImageFileError(
-            f"{len(images)} pictures came with labels {labels.dtype} {labels.shape}; one whole number each"
+            f"labels must be integers of shape ({len(images)},), got {labels.dtype} of shape {labels.shape}"
         )
     if len(labels) == 0 or labels.min() < 0 or labels.max() > 9:
-        raise ImageFileError(
-            f"the labels beside {path} must be from 0 to 9 and at least one; is this CIFAR-10?"
-        )
+        raise ImageFileError(f"the labels of {path} must be from 0 to 9, at least one; is this CIFAR-10?")
     return Labeled(images, labels.astype(np.uint8))

@@ -134,7 +134,7 @@ def _decoded(source: Path | io.BytesIO, upright: bool) -> Image.Image:
         raise
     except UnidentifiedImageError:
         raise ImageFileError(
-            "the file is not a picture of a format that can be read, or its start is damaged"
+            "the file is not a picture in a supported format, or its beginning is damaged"
         ) from None
     except (Image.DecompressionBombError, Image.DecompressionBombWarning):
         raise ImageFileError(
@@ -164,13 +164,13 @@ def _check_header(opened: Image.Image) -> None:
     width, height = opened.size
     if width * height > MAX_PIXELS or max(width, height) > MAX_SIDE:
         raise ImageFileError(
-            f"a picture must have at most {MAX_PIXELS:,} pixels and {MAX_SIDE:,} in a row or column, got "
+            f"a picture must have at most {MAX_PIXELS:,} pixels and {MAX_SIDE:,} on a side, got "
             f"{height} × {width}; make it smaller first"
         )
     # to count the frames of a TIFF takes minutes if there are many; to see that there is a second does not
     if opened.format != "MPO" and getattr(opened, "is_animated", False):
         raise ImageFileError(
-            "the file has more than one frame; save the one that is meant as a picture of its own"
+            "a picture must have one frame, got several; save the one you need as a file of its own"
         )
 
 
@@ -188,8 +188,8 @@ def _plain(image: Image.Image) -> Image.Image:
         return _from_16_bit(image)
     if image.mode not in _MODES:
         raise ImageFileError(
-            f"the picture has values of the kind {image.mode!r} in Pillow's terms; accepted are whole "
-            "numbers of up to 16 bits: save it as 8-bit RGB or grey first"
+            f"a picture must have integer values of up to 16 bits, got Pillow's mode {image.mode!r}; save it "
+            "as 8-bit RGB or grey first"
         )
     mode = _MODES[image.mode]
     if "transparency" in image.info:
@@ -203,7 +203,7 @@ def _from_16_bit(image: Image.Image) -> Image.Image:
     values = np.asarray(image)
     if values.min() < 0 or values.max() > 0xFFFF:
         raise ImageFileError(
-            f"the picture has values from {values.min()} to {values.max()}; accepted are whole numbers "
-            "of up to 16 bits: save it as 8-bit grey first"
+            f"a picture must have integer values of up to 16 bits, got {values.min()} to {values.max()}; "
+            "save it as 8-bit grey first"
         )
     return Image.fromarray((values.astype(np.uint16) >> 8).astype(np.uint8))

@@ -66,7 +66,8 @@ def _space(
     if isinstance(labels, LabelSpace):
         if labels.count not in (None, outputs.count):
             raise LabelError(
-                f"the label space is one of {labels.count} outputs, and {outputs.model} has {outputs.count}"
+                f"the label space must be of {outputs.count} outputs, those of {outputs.model}, got "
+                f"{labels.count}"
             )
         return labels
     if labels == IDENTITY:
@@ -199,7 +200,7 @@ def read_grouping(path: str | Path) -> Grouping:
         isinstance(some, list) and all(type(one) in (int, str) for one in some) for some in found.values()
     )
     if not good or not found:
-        raise LabelError(f"labels must be {form}; {path} is something else")
+        raise LabelError(f"labels must be {form}, got {path} with other contents")
     return {str(name): tuple(some) for name, some in found.items()}
 
 

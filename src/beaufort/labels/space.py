@@ -54,7 +54,7 @@ class LabelSpace:
         every = [output for some in outputs for output in some]
         if self.count is None or not every or not 0 <= min(every) <= max(every) < self.count:
             raise LabelError(
-                f"outputs of a label space must be numbers from 0 to {(self.count or 0) - 1}, one at least, "
+                f"outputs of a label space must be integers from 0 to {(self.count or 0) - 1}, at least one, "
                 f"got {sorted(set(every))[:5]}"
             )
         if len(set(every)) != len(every):
@@ -110,7 +110,8 @@ class LabelSpace:
             return logits
         if logits.shape[1] != self.count:
             raise LabelError(
-                f"a label space of {self.count} outputs came with {logits.shape[1]} logits an image"
+                f"logits must have {self.count} columns, the outputs of the label space, got "
+                f"{logits.shape[1]}"
             )
         members, empty = self._members
         if is_tensor(logits):

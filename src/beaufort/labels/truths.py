@@ -103,7 +103,9 @@ def read_truths(path: str | Path) -> Truths:
         raise LabelError(f"truths must be a file with {_FORM}; {file} cannot be read ({error})") from None
     rows = list(found.values()) if isinstance(found, dict) else found
     if not isinstance(rows, list) or not rows or not all(map(_is_set, rows)):
-        raise LabelError(f"truths must be {_FORM}, with whole numbers from 0; {file} is something else")
+        raise LabelError(
+            f"truths must be {_FORM}, with non-negative integers, got {file} with other contents"
+        )
     if isinstance(found, dict):
         return Truths(file.stem, {image: tuple(dict.fromkeys(row)) for image, row in found.items()})
     return Truths(file.stem, tuple(tuple(dict.fromkeys(row)) for row in rows))

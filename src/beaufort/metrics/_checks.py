@@ -25,7 +25,7 @@ __all__ = [
 Floats: TypeAlias = NDArray[np.float64]
 
 Value: TypeAlias = Any
-"""A float; an array if what came has leading axes (resamples, say), with just these axes."""
+"""A float; for input with leading axes (resamples, say), an array with just these axes."""
 
 _SLACK = 1e-9
 """How far a share may lie outside [0, 1]: sums in another order end a few bits off."""
@@ -44,15 +44,15 @@ def floats(values: ArrayLike, what: str) -> Floats:
     try:
         array = np.asarray(values, np.float64)
     except (TypeError, ValueError) as error:
-        raise MetricError(
-            f"{what} cannot be read as numbers ({error}); accepted is a number or an array of numbers"
-        ) from None
+        raise MetricError(f"{what} must be a number or an array of numbers ({error})") from None
     if array.size == 0:
-        raise MissingResultsError(f"{what} came empty, shape {array.shape}: evaluate some images first")
+        raise MissingResultsError(
+            f"{what} must not be empty, got shape {array.shape}; evaluate some images first"
+        )
     if np.isnan(array).any():
         raise MetricError(
-            f"{what} came with {np.isnan(array).sum()} NaN among {array.size} values; NaN does not stand "
-            "for a result that is absent: leave it out, or evaluate it"
+            f"{what} must not contain NaN, got {np.isnan(array).sum()} among {array.size} values; leave "
+            "missing results out, or evaluate them"
         )
     return array
 
@@ -63,9 +63,7 @@ def shares(values: ArrayLike, what: str) -> Floats:
     low, high = array.min(), array.max()
     if low < -_SLACK or high > 1 + _SLACK:
         hint = "; divide percent by 100" if low >= 0 and high <= 100 else ""
-        raise MetricError(
-            f"{what} came with values from {low:g} to {high:g}; accepted are shares in [0, 1]{hint}"
-        )
+        raise MetricError(f"{what} must be in [0, 1], got values from {low:g} to {high:g}{hint}")
     return array
 
 
@@ -73,9 +71,11 @@ def whole_numbers(values: ArrayLike, what: str) -> NDArray[Any]:
     """Classes: an array of an integer type."""
     array = np.asarray(values)
     if array.size == 0:
-        raise MissingResultsError(f"{what} came empty, shape {array.shape}: evaluate some images first")
+        raise MissingResultsError(
+            f"{what} must not be empty, got shape {array.shape}; evaluate some images first"
+        )
     if array.dtype.kind not in "iu":
-        raise MetricError(f"{what} came with dtype {array.dtype}; accepted are classes as whole numbers")
+        raise MetricError(f"{what} must be integers (class indices), got dtype {array.dtype}")
     return array
 
 
@@ -83,13 +83,13 @@ def images(count: int, what: str, array: NDArray[Any], *, axes: int) -> None:
     """An array of `axes` axes, the first as long as there are images."""
     if array.ndim != axes or len(array) != count:
         shape = "(images,)" if axes == 1 else "(images, classes)"
-        raise MetricError(f"{what} of shape {array.shape} came for {count} images; accepted is {shape}")
+        raise MetricError(f"{what} must have shape {shape} with {count} images, got {array.shape}")
 
 
 def whole(value: int, what: str, *, least: int = 1) -> int:
-    """An option that is a whole number."""
+    """Check an option that is an integer."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
-        raise OptionError(f"{what}={value!r} came; accepted is a whole number from {least}")
+        raise OptionError(f"{what} must be an integer of at least {least}, got {value!r}")
     return int(value)
 
 
@@ -97,12 +97,12 @@ def probabilities(p: ArrayLike) -> Floats:
     """Distributions over classes, one a row."""
     array = floats(p, "p")
     if array.ndim != 2:
-        raise MetricError(f"p of shape {array.shape} came; accepted is (images, classes)")
+        raise MetricError(f"p must have shape (images, classes), got {array.shape}")
     sums = array.sum(axis=1)
     if array.min() < -_SLACK or np.abs(sums - 1).max() > _SUM_SLACK:
         raise MetricError(
-            f"p came with values from {array.min():g} to {array.max():g} and rows that add up to "
-            f"{sums.min():g} to {sums.max():g}; accepted are probabilities, which add up to 1: take the "
-            "softmax of logits first"
+            f"each row of p must be probabilities that sum to 1, got values from {array.min():g} to "
+            f"{array.max():g} and sums from {sums.min():g} to {sums.max():g}; take the softmax of logits "
+            "first"
         )
     return np.clip(array, 0, None)

@@ -45,19 +45,19 @@ class SumMetric(ABC):
         return self
 
     def reset(self) -> None:
-        """Forget all that came."""
+        """Forget all images seen so far."""
         self._sums = {name: torch.zeros_like(sums) for name, sums in self._sums.items()}
 
     def merge_state(self, other: SumMetric) -> None:
         """Add what another one has seen, as if it had come here."""
         if type(other) is not type(self) or other._settings != self._settings:
             raise MetricError(
-                f"{other!r} came to be merged into {self!r}; accepted is one of the same kind and settings"
+                f"only a metric of the same class and settings can be merged into {self!r}, got {other!r}"
             )
         self._add(**other._sums)
 
     def compute(self, *, sync: bool = True) -> torch.Tensor:
-        """The value of all that came, to all processes together unless `sync` is false."""
+        """The value over all images seen so far, on all processes together unless `sync` is false."""
         sums = self._everyones() if sync and _running() else self._sums
         value = self.value({name: each.cpu() for name, each in sums.items()})
         return torch.tensor(value, dtype=torch.float64, device=self.device)
@@ -91,21 +91,21 @@ def checked(logits: torch.Tensor, labels: torch.Tensor | None) -> torch.Tensor:
     logits = logits.detach()
     if logits.ndim != 2 or logits.shape[1] == 0 or not logits.is_floating_point():
         raise MetricError(
-            f"logits of shape {tuple(logits.shape)} and {logits.dtype} came; accepted are floating-point "
-            "numbers (images, classes)"
+            "logits must be floating-point of shape (images, classes), got "
+            f"{logits.dtype} of shape {tuple(logits.shape)}"
         )
     if not bool(torch.isfinite(logits).all()):
-        raise MetricError("logits came that are not finite: NaN and infinity have no place in a ranking")
+        raise MetricError("logits must be finite, got NaN or infinity")
     if labels is not None:
         if labels.shape != logits.shape[:1] or labels.is_floating_point() or labels.dtype == torch.bool:
             raise MetricError(
-                f"labels of shape {tuple(labels.shape)} and {labels.dtype} came for {len(logits)} images; "
-                "accepted are whole numbers (images,)"
+                f"labels must be integers of shape ({len(logits)},), got {labels.dtype} of shape "
+                f"{tuple(labels.shape)}"
             )
         if len(labels) and not 0 <= int(labels.min()) <= int(labels.max()) < logits.shape[1]:
             raise MetricError(
-                f"labels from {int(labels.min())} to {int(labels.max())} came, and the logits have "
-                f"{logits.shape[1]} classes; accepted are labels from 0 to {logits.shape[1] - 1}"
+                f"labels must be from 0 to {logits.shape[1] - 1}, as the logits have {logits.shape[1]} "
+                f"classes, got {int(labels.min())} to {int(labels.max())}"
             )
     return logits.double()
 
@@ -126,5 +126,5 @@ def hits(logits: torch.Tensor, labels: torch.Tensor, k: int) -> torch.Tensor:
 def mean(total: torch.Tensor, count: torch.Tensor, what: str) -> float:
     """Total by count, where there is something to count."""
     if count == 0:
-        raise MissingResultsError(f"{what} has seen no images: call update first")
+        raise MissingResultsError(f"{what} has seen no images; call update first")
     return float(total / count)

@@ -65,8 +65,8 @@ class Baseline:
             wanted = 1 if name in self.averaged else levels
             if len(shares(values, f"the error of {self.name} under {name}")) != wanted:
                 raise MetricError(
-                    f"the baseline {self.name!r} came with {len(values)} errors under {name}; accepted are "
-                    f"{wanted}: one a severity, or one if only their average is known"
+                    f"the baseline {self.name!r} must have {wanted} errors under {name} (one per severity, "
+                    f"or one if only their average is known), got {len(values)}"
                 )
         if self.clean is not None:
             shares(self.clean, f"the clean error of {self.name}")
@@ -76,7 +76,7 @@ class Baseline:
         return _make, (values,)
 
     def select(self, corruptions: Iterable[str], severities: Severities) -> Errors:
-        """The errors to divide by, for some corruptions at some severities, in the order that they came.
+        """The errors to divide by, for some corruptions at some severities, in the order given.
 
         Where only the average over severities 1 to 5 is known, it comes as a plain number, and just these
         severities must be asked for.
@@ -87,8 +87,8 @@ class Baseline:
         {'fog': 0.819}
         >>> get_baseline("alexnet-paper").select(["fog"], [1, 5])
         Traceback (most recent call last):
-        beaufort.metrics._errors.MissingResultsError: the baseline 'alexnet-paper' has only the average over \
-severities 1 to 5 under fog, and 1, 5 came; ask for all five, or take a baseline that has each
+        beaufort.metrics._errors.MissingResultsError: severities must be 1 to 5 for the \
+baseline 'alexnet-paper', which has only their average under fog, got 1, 5; use all five, or another baseline
         """
         names = list(corruptions)
         if absent := [name for name in names if name not in self.errors]:
@@ -105,16 +105,16 @@ severities 1 to 5 under fog, and 1, 5 came; ask for all five, or take a baseline
             if wanted != "published" and set(wanted) == set(_ALL):
                 return values[0]
             raise MissingResultsError(
-                f"the baseline {self.name!r} has only the average over severities 1 to 5 under {name}, and "
-                f"{_text(wanted)} came; ask for all five, or take a baseline that has each"
+                f"severities must be 1 to 5 for the baseline {self.name!r}, which has only their average "
+                f"under {name}, got {_text(wanted)}; use all five, or another baseline"
             )
         if wanted == self.severities:
             return values
         assert self.severities is not None
         if wanted == "published" or self.severities == "published" or set(wanted) - set(self.severities):
             raise MissingResultsError(
-                f"the baseline {self.name!r} has the severities {_text(self.severities)} under {name}, and "
-                f"{_text(wanted)} came; ask for some of those, or take another baseline"
+                f"severities must be among {_text(self.severities)}, those of the baseline {self.name!r} "
+                f"under {name}, got {_text(wanted)}; use some of those, or another baseline"
             )
         return tuple(values[self.severities.index(level)] for level in wanted)
 
@@ -129,7 +129,7 @@ def _levels(severities: Severities) -> tuple[int, ...] | Literal["published"]:
     levels = tuple(severities)
     if not levels or len(set(levels)) < len(levels) or not set(levels) <= set(_ALL):
         raise OptionError(
-            f"the severities {severities!r} came; accepted are some of 1 to 5, each once, and 'published'"
+            f"severities must be distinct integers from 1 to 5, or 'published', got {severities!r}"
         )
     return levels
 

@@ -84,8 +84,8 @@ def ece_from_bins(count: ArrayLike, confidence_sum: ArrayLike, correct_sum: Arra
     sure, right = floats(confidence_sum, "confidence_sum"), floats(correct_sum, "correct_sum")
     if not images_in.shape == sure.shape == right.shape or images_in.ndim == 0:
         raise MetricError(
-            f"count, confidence_sum and correct_sum of shapes {images_in.shape}, {sure.shape} and "
-            f"{right.shape} came; accepted is one shape, with the bins on the last axis"
+            "count, confidence_sum and correct_sum must have the same shape, with bins on the last axis, "
+            f"got {images_in.shape}, {sure.shape} and {right.shape}"
         )
     total = images_in.sum(axis=-1)
     if (total <= 0).any():

@@ -58,7 +58,7 @@ def _hits(labels: ArrayLike, top: ArrayLike, k: int) -> NDArray[np.bool_]:
     images(truth.size, "top", answers, axes=2)
     if whole(k, "k") > answers.shape[1]:
         raise MetricError(
-            f"k={k} came, and top has {answers.shape[1]} answers an image; keep more, or lower k"
+            f"k must be at most {answers.shape[1]}, the number of answers per image in top, got {k}"
         )
     hits: NDArray[np.bool_] = (answers[:, :k] == truth[:, None]).any(axis=1)
     return hits

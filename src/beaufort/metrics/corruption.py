@@ -129,13 +129,13 @@ def mean_error(errors: Errors) -> Value:
 
 def _mean_of_rows(rows: Mapping[str, ArrayLike], what: str, of: str) -> Value:
     if not rows:
-        raise MissingResultsError(f"{what} came without rows: evaluate at least one condition")
+        raise MissingResultsError(f"{what} needs at least one row; evaluate at least one condition")
     return _mean([_average(shares(row, f"{of} under {name}")) for name, row in rows.items()])
 
 
 def _compare(what: str, errors: Errors, baseline: Errors) -> None:
     if not baseline:
-        raise MissingResultsError(f"{what} came with a baseline of no corruptions: select at least one")
+        raise MissingResultsError(f"{what} needs a baseline of at least one corruption, got none")
     if absent := [name for name in baseline if name not in errors]:
         raise MissingResultsError(
             f"{what} needs {', '.join(absent)}: evaluate them, or leave them out of the baseline"
@@ -147,9 +147,7 @@ def _mean(rows: list[Floats]) -> Value:
         return as_value(np.mean(np.broadcast_arrays(*rows), axis=0) if len(rows) > 1 else rows[0])
     except ValueError:
         shapes = ", ".join(sorted({str(row.shape) for row in rows}))
-        raise MetricError(
-            f"rows with leading axes of {shapes} came; they must be the same resamples of all rows"
-        ) from None
+        raise MetricError(f"all rows must have the same leading axes (resamples), got {shapes}") from None
 
 
 def _average(values: Floats) -> Floats:

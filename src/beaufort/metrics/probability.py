@@ -59,7 +59,7 @@ def _checked(p: ArrayLike, labels: ArrayLike) -> tuple[Floats, NDArray[Any]]:
     classes = rows.shape[1]
     if truth.min() < 0 or truth.max() >= classes:
         raise MetricError(
-            f"labels from {truth.min()} to {truth.max()} came, and p has {classes} classes; accepted are "
-            f"labels from 0 to {classes - 1}: bring both to one label space first"
+            f"labels must be from 0 to {classes - 1}, as p has {classes} classes, got {truth.min()} to "
+            f"{truth.max()}; bring both to one label space first"
         )
     return rows, truth

@@ -1,8 +1,8 @@
 """Metrics for loops in torch: fed batch by batch, exact over any number of batches and processes.
 
 Each keeps sums, so that parts add up to the whole: `update` adds a batch of logits, `compute` gives the value
-of all that came, `merge_state` adds what another one of its kind has seen. Where `torch.distributed` runs,
-`compute` adds up the sums of all processes, so all must call it, and all get the same answer.
+over all images seen so far, `merge_state` adds what another metric of its class has seen. With
+`torch.distributed`, `compute` adds up the sums of all processes; all must call it and get the same value.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Accuracy(SumMetric):
         """Add a batch."""
         logits = checked(logits, labels)
         if self._k > logits.shape[1]:
-            raise MetricError(f"k={self._k} came, and the logits have {logits.shape[1]} classes; lower k")
+            raise MetricError(f"k must be at most {logits.shape[1]}, the number of classes, got {self._k}")
         self._add(correct=hits(logits, labels, self._k).sum(), count=torch.tensor(len(logits)))
 
     def value(self, sums: Sums) -> float:
@@ -213,12 +213,12 @@ class MeanCorruptionError(SumMetric):
             raise UnknownNameError(unknown("corruption of this metric", corruption, known))
         if corruption is None:
             if severity is not None:
-                raise OptionError(f"the severity {severity!r} came without a corruption; name one")
+                raise OptionError(f"a severity needs a corruption, got severity {severity!r} alone; name one")
             return 0, 0
         if severity not in self._levels:
             levels = ", ".join(map(str, self._levels))
             raise OptionError(
-                f"the severity {severity!r} came under {corruption}; this metric takes {levels}"
+                f"severity must be one of {levels} for this metric, got {severity!r} under {corruption}"
             )
         return self._rows[corruption], self._levels.index(severity)
 

@@ -43,5 +43,5 @@ def declared(version: str | None) -> str:
     if version is None:
         return UNKNOWN
     if not str(version).strip():
-        raise OptionError("an empty version came; give a word that changes whenever the model does")
+        raise OptionError("version must not be empty; give a string that changes whenever the model does")
     return f"declared:{version}"

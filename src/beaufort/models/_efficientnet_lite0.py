@@ -40,7 +40,7 @@ def onnx_from_state_dict(content: bytes) -> bytes:
     """The ONNX file of the published file of weights; any other file is refused unread."""
     found = hashlib.sha256(content).hexdigest()
     if found != _SHA256:
-        raise ValueError(f"the sha256 of {_FILE} begins {found[:12]}, not {_SHA256[:12]}; refused")
+        raise ValueError(f"the sha256 of {_FILE} must begin with {_SHA256[:12]}, got {found[:12]}")
     weights = read_state_dict(content)
     nodes = _nodes(weights)
     return onnx_bytes(
@@ -137,7 +137,7 @@ class _Unpickler(pickle.Unpickler):
 
     def find_class(self, module: str, name: str) -> Any:
         if (module, name) not in self._NAMES:
-            raise pickle.UnpicklingError(f"{module}.{name} has no place among weights; refused")
+            raise pickle.UnpicklingError(f"a file of weights must not contain {module}.{name}")
         return self._NAMES[module, name]
 
     def persistent_load(self, reference: Any) -> _Storage:

@@ -77,10 +77,10 @@ def _input(program: Any, file: Path) -> tuple[int | None, Preprocessing]:
     ]
     shapes = [tuple(getattr(value, "shape", ())) for value in found]
     if len(shapes) != 1 or len(shapes[0]) != 4:
-        raise ModelError(f"{file} takes inputs of the shapes {shapes}; accepted is one, (n, channels, h, w)")
+        raise ModelError(f"{file} must have one input of shape (n, channels, h, w), got {shapes}")
     sides = [side if isinstance(side, int) else None for side in shapes[0]]
     if sides[1] not in (1, 3):
-        raise ModelError(f"{file} takes an input of the shape {shapes[0]}; accepted is (n, 1 or 3, h, w)")
+        raise ModelError(f"{file} must have an input of shape (n, 1 or 3, h, w), got {shapes[0]}")
     height, width = sides[2:]
     size = None if height is None or width is None else (height, width)
     resize = None if size is None else size[0] if size[0] == size[1] else size
@@ -92,9 +92,9 @@ def _look_inside(file: Path) -> None:
         with zipfile.ZipFile(file) as archive:
             names = archive.namelist()
             if len(set(names)) != len(names):
-                raise ModelFileError(f"{file} holds two parts of one name; it is refused")
+                raise ModelFileError(f"{file} must not hold two parts of the same name")
             if sum(part.file_size for part in archive.infolist()) > 2 * file.stat().st_size + _SLACK:
-                raise ModelFileError(f"{file} unpacks to much more than it has; torch packs nothing: refused")
+                raise ModelFileError(f"{file} must not be compressed: torch stores its parts as they are")
             for name in names:
                 _check_part(archive, name, file)
     except (
@@ -113,9 +113,7 @@ def _look_inside(file: Path) -> None:
 
 def _check_part(archive: zipfile.ZipFile, name: str, file: Path) -> None:
     if any(folder in f"/{name}" for folder in _COMPILED) or Path(name).name.startswith(_OBJECTS):
-        raise ModelFileError(
-            f"{file} holds compiled code or objects ({name}); only plain programs are opened"
-        )
+        raise ModelFileError(f"{file} must be a plain program, got compiled code or objects ({name})")
     if name.endswith(".pt"):
         _check_pickle(archive.read(name), name, file)
     elif name.endswith(".json"):
@@ -129,9 +127,7 @@ def _check_part(archive: zipfile.ZipFile, name: str, file: Path) -> None:
             _check_expression(expression, file)
         for target in (node["target"] for nodes in _values(content, "nodes") for node in nodes):
             if not target.startswith(_OPERATIONS):
-                raise ModelFileError(
-                    f"{file} calls {target!r:.80}, which is no operation of torch; it is refused"
-                )
+                raise ModelFileError(f"{file} must call only operations of torch, got {target!r:.80}")
 
 
 def _check_pickle(content: bytes, name: str, file: Path) -> None:
@@ -142,8 +138,8 @@ def _check_pickle(content: bytes, name: str, file: Path) -> None:
         torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
     except Exception as error:  # bytes of anyone's may raise anything
         raise ModelFileError(
-            f"{file} holds more than tensors in its part {name}; it is refused, because unpickling that "
-            f"could run any program ({error!s:.80})"
+            f"{file} must hold only tensors in its part {name}: unpickling anything else could run "
+            f"arbitrary code ({error!s:.80})"
         ) from None
 
 

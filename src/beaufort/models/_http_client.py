@@ -18,15 +18,15 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import httpx
 
-__all__ = ["Answer", "Client", "NoAnswerError"]
+__all__ = ["Client", "NoAnswerError", "Reply"]
 
 
 class NoAnswerError(Exception):
-    """No answer came, or not all of one; the next request may do better."""
+    """The service sent no answer, or only a part of one; the request may be tried again."""
 
 
 @dataclass(frozen=True)
-class Answer:
+class Reply:
     """What a service sent."""
 
     status: int
@@ -53,9 +53,9 @@ class Client:
         self._lock = threading.Lock()
         self._client = self._open()
 
-    def post(self, body: bytes, headers: Mapping[str, str], most: int) -> Answer:
+    def post(self, body: bytes, headers: Mapping[str, str], most: int) -> Reply:
         """Send a request, and take up to `most` bytes of the answer."""
-        coming: Future[Answer] = Future()
+        coming: Future[Reply] = Future()
         with self._lock:
             client = self._client
         arguments = (coming, client, body, headers, most)
@@ -67,7 +67,7 @@ class Client:
             raise NoAnswerError(f"timed out after {self._timeout:g} s") from None
 
     def _work(
-        self, coming: Future[Answer], client: httpx.Client, body: bytes, headers: Mapping[str, str], most: int
+        self, coming: Future[Reply], client: httpx.Client, body: bytes, headers: Mapping[str, str], most: int
     ) -> None:
         """In the thread: what happens becomes the future's, and is nobody's when the time is over."""
         try:
@@ -75,7 +75,7 @@ class Client:
         except BaseException as error:
             coming.set_exception(error)
 
-    def _exchange(self, client: httpx.Client, body: bytes, headers: Mapping[str, str], most: int) -> Answer:
+    def _exchange(self, client: httpx.Client, body: bytes, headers: Mapping[str, str], most: int) -> Reply:
         import httpx
 
         end = time.monotonic() + self._timeout
@@ -89,7 +89,7 @@ class Client:
                     if len(content) > most:
                         break
                 found = {name.lower(): value for name, value in answer.headers.items()}
-                return Answer(answer.status_code, found, bytes(content[:most]), len(content) <= most)
+                return Reply(answer.status_code, found, bytes(content[:most]), len(content) <= most)
         except (httpx.HTTPError, httpx.StreamError, OSError, RuntimeError, ValueError) as error:
             raise NoAnswerError(str(error) or type(error).__name__) from None
 

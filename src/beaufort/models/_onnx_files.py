@@ -36,7 +36,7 @@ def onnx_files(path: Path) -> list[Path]:
     """The file and all that it refers to, each inside its folder."""
     try:
         if path.stat().st_size > _MOST_BYTES:
-            raise ModelFileError(f"{path} must have at most {_MOST_BYTES:,} bytes, as ONNX files do")
+            raise ModelFileError(f"{path} must have at most {_MOST_BYTES:,} bytes, the limit of ONNX files")
         named = set(_locations(memoryview(path.read_bytes()), "model"))
     except ModelFileError:
         raise
@@ -51,12 +51,12 @@ def _inside(path: Path, name: str) -> Path:
     folder = path.resolve().parent
     if not _stays(folder, name):
         raise ModelFileError(
-            f"{path} keeps weights in {name!r}, outside of its own folder; refused, as a model has no "
-            "business there: put all files of the model into one folder"
+            f"{path} must keep its weights in its own folder, got {name!r}; put all files of the model into "
+            "one folder"
         )
     found = folder / name
     if not found.is_file():
-        raise ModelFileError(f"{path} keeps weights in {name!r}, which is not beside it")
+        raise ModelFileError(f"{path} keeps weights in {name!r}, which does not exist in its folder")
     return found
 
 

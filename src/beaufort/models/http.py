@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from beaufort.errors import OptionError
 from beaufort.models._digest import declared
 from beaufort.models._errors import ModelError
-from beaufort.models._http_client import Answer, Client, NoAnswerError
+from beaufort.models._http_client import Client, NoAnswerError, Reply
 from beaufort.models.network import Network
 from beaufort.models.options import Changes, changed, class_list, whole_number
 from beaufort.models.python import AS_THEY_ARE
@@ -82,7 +82,7 @@ def load(
     preprocessing = changed(AS_THEY_ARE, changes)
     if (preprocessing.dtype, preprocessing.layout) != ("uint8", "NHWC"):
         raise OptionError(
-            "a service gets 8-bit images: of the preprocessing only sizes and channels can be set"
+            "a service gets 8-bit images, so only sizes and channels of the preprocessing can be set"
         )
     count, names = class_list(classes)
     spec = ModelSpec(
@@ -120,7 +120,7 @@ def _check(*, timeout: Any, retries: Any, max_batch: Any, token: Any) -> None:
             f"timeout must be a number of seconds from 0 to {_LONGEST_TIMEOUT_S:g}, got {timeout!r:.60}"
         )
     if not _is_number(retries, int) or not 0 <= retries <= _MOST_RETRIES:
-        raise OptionError(f"retries must be a whole number from 0 to {_MOST_RETRIES}, got {retries!r:.60}")
+        raise OptionError(f"retries must be an integer from 0 to {_MOST_RETRIES}, got {retries!r:.60}")
     whole_number("max_batch", max_batch)
     if token is not None and not (isinstance(token, str) and re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", token)):
         raise OptionError("token must be the name of an environment variable, not the token itself")
@@ -181,7 +181,7 @@ class Service:
         an_image = _BYTES_AN_IMAGE if self.classes is None else self.classes * _BYTES_A_LOGIT
         return _BYTES_BESIDES + count * an_image
 
-    def _refusal(self, answer: Answer) -> str:
+    def _refusal(self, answer: Reply) -> str:
         """What a status says; an error if the next attempt would meet it too."""
         said = self._harmless(answer.content[:_EXCERPT].decode("utf-8", "replace").strip())
         told = f"status {answer.status}" + (f", {said}" if said else "")
@@ -189,11 +189,11 @@ class Service:
             raise ModelError(f"{self.shown} refused the request: {told}")
         return told
 
-    def _values(self, answer: Answer, most: int) -> dict[str, Any]:
+    def _values(self, answer: Reply, most: int) -> dict[str, Any]:
         if not answer.whole:
-            raise ModelError(f"{self.shown} must answer with at most {most:,} bytes, and sent more")
+            raise ModelError(f"{self.shown} must answer with at most {most:,} bytes, got more")
         if answer.headers.get("content-encoding", "identity") != "identity":
-            raise ModelError(f"{self.shown} packed its answer, and was asked not to; it is not unpacked")
+            raise ModelError(f"{self.shown} must not compress its answer")
         try:
             values = json.loads(answer.content)
         except (ValueError, RecursionError, MemoryError):
@@ -249,7 +249,9 @@ class Service:
         if rows is None:
             raise self._unexpected(json.dumps({"logits": answer["logits"]})[:80].encode())
         if rows.ndim != 2 or len(rows) != count or not rows.shape[1]:
-            raise ModelError(f"{self.shown} must answer {count} images with as many rows, got {rows.shape}")
+            raise ModelError(
+                f"{self.shown} must answer {count} images with {count} rows, got shape {rows.shape}"
+            )
         if np.isnan(rows).any() or (rows == np.inf).any():
             raise ModelError(f"{self.shown} must answer with numbers, got NaN or infinity")
         named = answer.get("version")

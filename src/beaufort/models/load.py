@@ -198,7 +198,7 @@ def _split(text: str) -> tuple[str, str]:
     (('onnx', 'nets/resnet50.onnx'), ('timm', 'resnet50'), ('http', 'http://127.0.0.1/classify'))
     """
     if not isinstance(text, str) or not text.strip():
-        raise OptionError(f"the model {text!r} came; {_accepted()}")
+        raise OptionError(f"a model must be a non-empty string, got {text!r}; {_accepted()}")
     text = model_names().get(text.strip(), text.strip())
     if re.match(r"https?://", text, re.IGNORECASE):
         return "http", text
@@ -206,7 +206,7 @@ def _split(text: str) -> tuple[str, str]:
     if colon and kind in adapters and rest:
         return kind, rest
     if colon and not rest:
-        raise OptionError(f"the model {text!r} came, with nothing after the colon; {_accepted()}")
+        raise OptionError(f"a model needs a name after the colon, got {text!r}; {_accepted()}")
     if re.fullmatch(r"\w+", kind) and colon and len(kind) > 1:
         raise UnknownNameError(unknown("kind of model", kind, {**adapters, "https": None}))
     for ending, of in ((".onnx", "onnx"), (".pt2", "torch")):
@@ -214,7 +214,7 @@ def _split(text: str) -> tuple[str, str]:
             return of, text
     near = get_close_matches(text, model_names())
     hint = f"did you mean {' or '.join(map(repr, near))}? " if near else ""
-    raise UnknownNameError(f"{text!r} is not a model; {hint}{_accepted()}")
+    raise UnknownNameError(f"unknown model {text!r}; {hint}{_accepted()}")
 
 
 def _accepted() -> str:

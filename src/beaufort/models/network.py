@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from beaufort.arrays import Bytes, Images, is_tensor
+from beaufort.arrays import Bytes, Images, is_tensor, on_host
 from beaufort.models._errors import ModelError
 from beaufort.models.options import whole_number
 from beaufort.models.preprocessing import Preprocessing
@@ -43,11 +43,10 @@ class Network:
 
     def __call__(self, images: Images) -> Logits:
         """Float32 logits `(n, classes)` of uint8 images `(n, h, w, 1 or 3)`, an array or a torch tensor."""
-        if is_tensor(images):
-            if self.takes(images):
-                answer: Logits = self.answer(images).cpu().numpy()
-                return answer
-            images = images.cpu().numpy()
+        if is_tensor(images) and self.takes(images):
+            answer: Logits = self.answer(images).cpu().numpy()
+            return answer
+        images = on_host(images)
         step = self.max_batch or max(1, len(images))
         parts = [self._run(images[start : start + step]) for start in range(0, len(images), step)]
         if parts:
@@ -98,11 +97,11 @@ class Network:
     def _check(self, shape: tuple[int, ...], dtype: str, count: int) -> None:
         if len(shape) != 2 or shape[0] != count or not dtype.startswith(("float", "int", "uint")):
             raise ModelError(
-                f"{self.spec.name} answered {count} images with an array {dtype} "
-                f"{shape}; logits ({count}, classes) are expected"
+                f"{self.spec.name} must return logits of shape ({count}, classes), got {dtype} of shape "
+                f"{shape}"
             )
         if self.spec.classes not in (None, shape[1]):
             raise ModelError(
-                f"{self.spec.name} gave {shape[1]} logits an image and is said to have "
-                f"{self.spec.classes} classes; load it with classes={shape[1]} if that is right"
+                f"{self.spec.name} must return {self.spec.classes} logits per image, its number of classes, "
+                f"got {shape[1]}; load it with classes={shape[1]} if that is right"
             )

@@ -56,7 +56,7 @@ def load(
     """
     file = Path(path)
     if not file.is_file():
-        raise ModelFileError(f"{path} is not a file; an ONNX model is written as onnx:folder/model.onnx")
+        raise ModelFileError(f"{path} is not a file; write an ONNX model as onnx:folder/model.onnx")
     weights = digest_of_files(onnx_files(file))
     session, used = _session(file, device, threads)
     entry, fixed_batch, preprocessing = _input(session, file)
@@ -111,7 +111,7 @@ def _session(file: Path, device: str, threads: int | None) -> tuple[Any, str]:
         raise ModelFileError(f"ONNX Runtime cannot open {file}: {_first_line(error)}") from None
     if used != "cpu" and session.get_providers()[0] == "CPUExecutionProvider":
         if device != "auto":
-            raise ModelError(f"device={device!r} came, and ONNX Runtime could not use it; use device='cpu'")
+            raise ModelError(f"ONNX Runtime cannot use the device {device!r}; use device='cpu'")
         used = "cpu"
     return session, used
 
@@ -124,10 +124,10 @@ def _providers(available: list[str], device: str) -> tuple[list[Any], str]:
         return ["CPUExecutionProvider"], "cpu"
     kind, _, index = ("cuda", "", "") if device == "auto" else device.partition(":")
     if kind != "cuda" or not (index or "0").isdecimal():
-        raise OptionError(f"device={device!r} came; for ONNX files accepted are auto, cpu, cuda and cuda:0")
+        raise OptionError(f"device must be auto, cpu, cuda or cuda:0 for ONNX files, got {device!r}")
     if not has_cuda:
         raise MissingExtraError(
-            f"device={device!r} came, and the installed ONNX Runtime has no CUDA: pip install onnxruntime-gpu"
+            f"device {device!r} needs an ONNX Runtime with CUDA: pip install onnxruntime-gpu"
         )
     settings = {"device_id": index or "0", "use_tf32": "0"}
     return [("CUDAExecutionProvider", settings), "CPUExecutionProvider"], f"cuda:{index or 0}"
@@ -138,14 +138,14 @@ def _input(session: Any, file: Path) -> tuple[Any, int | None, Preprocessing]:
     if len(inputs) != 1 or len(inputs[0].shape) != 4 or inputs[0].type not in _TYPES:
         told = ", ".join(f"{entry.name} {entry.type} {entry.shape}" for entry in inputs) or "none"
         raise ModelError(
-            f"{file} has the inputs {told}; accepted is one input of four axes, of type {', '.join(_TYPES)}"
+            f"{file} must have one input of four axes, of type {' or '.join(_TYPES)}, got {told}"
         )
     shape, dtype = inputs[0].shape, _TYPES[inputs[0].type]
     last = shape[3] in (1, 3) and shape[1] not in (1, 3)
     sides, channels = (shape[1:3], shape[3]) if last else (shape[2:4], shape[1])
     size = tuple(sides) if all(isinstance(side, int) and side > 0 for side in sides) else None
     if isinstance(channels, int) and channels not in (1, 3):
-        raise ModelError(f"{file} takes {channels} channels ({shape}); a model of images takes 1 or 3")
+        raise ModelError(f"{file} must take 1 or 3 channels, got {channels} (shape {shape})")
     preprocessing = Preprocessing(
         size=size,
         resize=None if size is None else size[0] if size[0] == size[1] else size,
@@ -160,7 +160,7 @@ def _input(session: Any, file: Path) -> tuple[Any, int | None, Preprocessing]:
 def _output(session: Any, file: Path, wanted: str | None) -> Any:
     outputs = {output.name: output for output in session.get_outputs()}
     if wanted is not None and wanted not in outputs:
-        raise OptionError(f"output={wanted!r} came; {file} has the outputs {', '.join(outputs)}")
+        raise OptionError(f"output must be one of {', '.join(outputs)} for {file}, got {wanted!r}")
     return outputs[wanted] if wanted is not None else next(iter(outputs.values()))
 
 

@@ -109,15 +109,13 @@ def _check_names(library: Any, architecture: str, weights: str, pretrained: bool
     tags = library.list_pretrained_tags_by_model(architecture)
     if not weights:
         raise OptionError(
-            f"open_clip:{architecture} came without weights; write open_clip:{architecture}/weights, with a "
-            f"file or one of {', '.join(tags) or 'none published'}"
+            f"open_clip:{architecture} needs weights; write open_clip:{architecture}/weights, with a file or "
+            f"one of {', '.join(tags) or 'none published'}"
         )
     if weights in tags or Path(weights).is_file():
         return
     if "/" in weights or Path(weights).suffix in (".pt", ".pth", ".bin", ".safetensors"):
-        raise ModelFileError(
-            f"{weights} is not a file; the weights of open_clip:{architecture} were sought there"
-        )
+        raise ModelFileError(f"{weights}, the weights of open_clip:{architecture}, is not a file")
     raise UnknownNameError(unknown(f"name of weights for {architecture}", weights, dict.fromkeys(tags)))
 
 
@@ -141,7 +139,9 @@ def _templates(library: Any, templates: str | Path | Sequence[str]) -> tuple[str
     if isinstance(templates, str | Path):
         templates = text_lines("templates", templates)
     if not templates or not all(isinstance(one, str) and one.count("{}") == 1 for one in templates):
-        raise OptionError(f"templates {templates!r:.80} came; each needs one {{}} for the class name")
+        raise OptionError(
+            f"each of templates must contain {{}} once, for the class name, got {templates!r:.80}"
+        )
     return tuple(templates)
 
 
@@ -151,7 +151,7 @@ def _preprocessing(config: dict[str, Any]) -> Preprocessing:
     mode = config.get("resize_mode", "shortest")
     if mode == "longest" or (mode == "shortest" and sides[0] != sides[1]):
         raise ModelError(
-            f"open_clip prepares images for this model by the mode {mode!r} at {sides}, which is not built"
+            f"the preprocessing of this model is not supported: resize mode {mode!r} of open_clip at {sides}"
         )
     return Preprocessing(
         size=sides,

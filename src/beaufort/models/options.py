@@ -69,7 +69,7 @@ def changed(base: Preprocessing, changes: Changes) -> Preprocessing:
 def whole_number(name: str, value: Any, most: int = 1_000_000) -> int:
     """A whole number from 1; an error that names the option if it is anything else."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or not 1 <= value <= most:
-        raise OptionError(f"{name} must be a whole number from 1 to {most}, got {value!r:.60}")
+        raise OptionError(f"{name} must be an integer from 1 to {most}, got {value!r:.60}")
     return int(value)
 
 
@@ -82,13 +82,13 @@ def _checked_kinds(changes: Changes) -> Changes:
     for name, value in given.items():
         if name in ("interpolation", "range", "layout", "order", "dtype"):
             if not isinstance(value, str):
-                raise OptionError(f"{name} must be a text, got {value!r:.60}")
+                raise OptionError(f"{name} must be a string, got {value!r:.60}")
         elif name == "channels":
             whole_number(name, value)
         elif name in ("input_size", "resize") and value is not None:
             sides = list(value) if isinstance(value, list | tuple) else [value]
             if not 1 <= len(sides) <= 2:
-                raise OptionError(f"{name} must be pixels, as in 224 or (224, 320), got {value!r:.60}")
+                raise OptionError(f"{name} must be in pixels, such as 224 or (224, 320), got {value!r:.60}")
             for side in sides:
                 whole_number(name, side)
     return cast("Changes", given)
@@ -109,7 +109,8 @@ def class_list(classes: Any) -> tuple[int | None, tuple[str, ...] | None]:
     if isinstance(classes, Sequence) and classes and all(isinstance(name, str) for name in classes):
         return len(classes), tuple(classes)
     raise OptionError(
-        f"classes {classes!r:.60} came; accepted is a number, a list of names, or a text file of one a line"
+        "classes must be a number, a list of names, or a text file with one name per line, got "
+        f"{classes!r:.60}"
     )
 
 
@@ -119,9 +120,9 @@ def text_lines(what: str, file: str | Path) -> list[str]:
         text = Path(file).read_text(encoding="utf-8")
         found = json.loads(text) if Path(file).suffix == ".json" else text.splitlines()
     except (OSError, ValueError, RecursionError) as error:
-        raise OptionError(f"{what} {str(file)!r} came, and no such file can be read ({error})") from None
+        raise OptionError(f"{what} must name a readable file, got {str(file)!r} ({error})") from None
     if not isinstance(found, list) or not all(isinstance(line, str) for line in found):
-        raise OptionError(f"{what} in {file} must be a list of texts")
+        raise OptionError(f"{what} in {file} must be a list of strings")
     return [line.strip() for line in found if line.strip()]
 
 
@@ -135,7 +136,9 @@ def parse_options(texts: Iterable[str]) -> dict[str, Any]:
     for text in texts:
         name, equals, value = text.partition("=")
         if not equals or not name.strip():
-            raise OptionError(f"the model option {text!r} came; write name=value, as in range=0..255")
+            raise OptionError(
+                f"a model option must have the form name=value, such as range=0..255, got {text!r}"
+            )
         found[name.strip().replace("-", "_")] = _value(name.strip().replace("-", "_"), value.strip())
     return found
 
@@ -171,7 +174,7 @@ def _value(name: str, text: str) -> Any:
 def _per_channel(name: str, value: Any, channels: int) -> tuple[float, ...]:
     values = value if isinstance(value, list | tuple) else (value,) * channels if value is not None else ()
     if not all(isinstance(number, int | float) and not isinstance(number, bool) for number in values):
-        raise OptionError(f"{name} must be numbers, one for each of {channels} channels, got {value!r:.60}")
+        raise OptionError(f"{name} must have one number for each of {channels} channels, got {value!r:.60}")
     return tuple(values)
 
 

@@ -67,9 +67,9 @@ class Preprocessing:
                 object.__setattr__(self, name, tuple(value))
         for name, accepted in _CHOICES.items():
             if getattr(self, name) not in accepted:
-                raise OptionError(f"{name} {getattr(self, name)!r} came; accepted are {', '.join(accepted)}")
+                raise OptionError(f"{name} must be one of {', '.join(accepted)}, got {getattr(self, name)!r}")
         if self.channels not in (1, 3):
-            raise OptionError(f"channels {self.channels!r} came; a network takes 1 or 3")
+            raise OptionError(f"channels must be 1 or 3, got {self.channels!r}")
         self._check_sizes()
         self._check_statistics()
 
@@ -80,19 +80,21 @@ class Preprocessing:
             plain = all(isinstance(side, int) and 0 < side <= 16384 for side in sides)
             pair = name == "resize" or len(sides) == 2
             if value is not None and not (plain and pair and len(sides) <= 2):
-                raise OptionError(f"{name} {value!r} came; write pixels, as in 224 or (224, 320)")
+                raise OptionError(f"{name} must be in pixels, such as 224 or (224, 320), got {value!r}")
         if self.resize is None:
             return
         if self.size is None:
-            raise OptionError(f"resize={self.resize} came without the input size that is cut out after it")
+            raise OptionError(
+                f"resize needs size, the input size that is cropped from it, got resize={self.resize} alone"
+            )
         if isinstance(self.resize, tuple):
             small = self.resize[0] < self.size[0] or self.resize[1] < self.size[1]
         else:
             small = self.resize < min(self.size)
         if small:
             raise OptionError(
-                f"resize={self.resize} came with an input of {self.size[0]}×{self.size[1]} pixels, which "
-                "cannot be cut out of that; resize to at least the input size"
+                f"resize must be at least the input size of {self.size[0]}×{self.size[1]} pixels, got "
+                f"{self.resize}"
             )
 
     def _check_statistics(self) -> None:
@@ -100,13 +102,15 @@ class Preprocessing:
             values = getattr(self, name)
             if len(values) not in (0, self.channels) or not all(map(math.isfinite, values)):
                 raise OptionError(
-                    f"{name} {values!r} came; one number for each of {self.channels} channels is expected"
+                    f"{name} must have one number for each of {self.channels} channels, got {values!r}"
                 )
             object.__setattr__(self, name, tuple(map(float, values)))
         if any(value <= 0 for value in self.std):
-            raise OptionError(f"std {self.std!r} came; it is divided by, so every number must be above 0")
+            raise OptionError(f"std must be positive, got {self.std!r}")
         if self.dtype == "uint8" and (self.mean or self.std or self.value_range != "0..255"):
-            raise OptionError("dtype uint8 takes the values as they are: value_range 0..255, no mean, no std")
+            raise OptionError(
+                "dtype uint8 needs value_range 0..255 and no mean or std, as values are not scaled"
+            )
 
     def apply(self, images: Bytes) -> NDArray[Any]:
         """The network's input for a uint8 batch `(n, h, w, c)`; the batch is left as it is."""
@@ -120,8 +124,8 @@ class Preprocessing:
             return images
         if self.resize is None:
             raise ImageValueError(
-                f"images of {height}×{width} pixels came; the model takes {self.size[0]}×{self.size[1]} and "
-                f"does not resize: resize them first, or load the model with resize={min(self.size)}"
+                f"images must have {self.size[0]}×{self.size[1]} pixels, as the model does not resize, got "
+                f"{height}×{width}; resize them first, or load the model with resize={min(self.size)}"
             )
         if len(images) == 0:
             return np.empty((0, *self.size, images.shape[-1]), np.uint8)
@@ -142,8 +146,9 @@ class Preprocessing:
         top, left = round((height - self.size[0]) / 2), round((width - self.size[1]) / 2)
         if top < 0 or left < 0:
             raise ImageValueError(
-                f"an image of {image.shape[0]}×{image.shape[1]} pixels is resized to {height}×{width}, "
-                f"of which no {self.size[0]}×{self.size[1]} can be cut; resize to a height and width instead"
+                f"an image must be at least {self.size[0]}×{self.size[1]} pixels after resizing, got "
+                f"{height}×{width} from {image.shape[0]}×{image.shape[1]}; resize to a height and width "
+                "instead"
             )
         return pixels[top : top + self.size[0], left : left + self.size[1]]
 
@@ -201,13 +206,13 @@ class Preprocessing:
 
 def _checked(images: Any) -> Bytes:
     if not isinstance(images, np.ndarray):
-        raise ImageTypeError(f"images of type {type(images).__name__} came; a model takes {_BATCHES}")
+        raise ImageTypeError(f"images must be {_BATCHES}, got {type(images).__name__}")
     if images.dtype != np.uint8:
         raise ImageTypeError(
-            f"images of dtype {images.dtype} came; a model takes {_BATCHES} and scales the values itself"
+            f"images must be {_BATCHES}, got dtype {images.dtype}; a model scales the values itself"
         )
     if images.ndim != 4 or images.shape[-1] not in (1, 3) or 0 in images.shape[1:3]:
-        raise ImageValueError(f"images of shape {images.shape} came; a model takes {_BATCHES}")
+        raise ImageValueError(f"images must be {_BATCHES}, got shape {images.shape}")
     return images
 
 

@@ -29,7 +29,7 @@ def load(text: str, **options: Any) -> Model:
         return as_model(factory, **options)
     if not callable(factory):
         raise ModelError(
-            f"python:{text} is of type {type(factory).__name__}; a function that makes a model is expected"
+            f"python:{text} must be a function that returns a model, got {type(factory).__name__}"
         )
     options.setdefault("name", text.rpartition(":")[2])
     return as_model(factory(), source=f"python:{text}", **options)
@@ -73,9 +73,7 @@ def as_model(
     """
     if isinstance(thing, Model) and not isinstance(thing, type):
         if changes or version or classes is not None:
-            raise OptionError(
-                "a Model came with options; it has a spec of its own, which they would contradict"
-            )
+            raise OptionError("options must not be given for a Model, which has a spec of its own")
         return thing
     called = str(getattr(thing, "__name__", type(thing).__name__)) if name is None else name
     torch = sys.modules.get("torch")
@@ -97,8 +95,8 @@ def as_model(
         )
     if not callable(thing):
         raise ModelError(
-            f"an object of type {type(thing).__name__} came; accepted are a Model, a torch module, and a "
-            "function from uint8 images (n, h, w, c) to logits (n, classes)"
+            "a model must be a Model, a torch module, or a function from uint8 images (n, h, w, c) to "
+            f"logits (n, classes), got {type(thing).__name__}"
         )
     count, names = class_list(classes)
     spec = ModelSpec(
@@ -117,15 +115,17 @@ def find_object(text: str) -> Any:
     """The object that `package.module:name` stands for."""
     module_name, colon, path = text.partition(":")
     if not (colon and module_name and path):
-        raise OptionError(f"'python:{text}' came; write python:package.module:factory")
+        raise OptionError(
+            f"a Python model must have the form python:package.module:factory, got 'python:{text}'"
+        )
     _look_here_too()
     try:
         found: Any = import_module(module_name)
     except ModuleNotFoundError as error:
         if error.name and (module_name == error.name or module_name.startswith(f"{error.name}.")):
             raise UnknownNameError(
-                f"there is no module {error.name!r}, which python:{text} names; "
-                "it is looked for on sys.path and in the working folder"
+                f"no module named {error.name!r} for python:{text}; sys.path and the working folder "
+                "are searched"
             ) from None
         raise
     for name in path.split("."):

@@ -46,7 +46,7 @@ class ModelSpec:
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name.strip():
-            raise OptionError(f"the name of a model must be a text, got {self.name!r:.60}")
+            raise OptionError(f"the name of a model must be a string, got {self.name!r:.60}")
         for field_name in ("name", "source"):  # they are written to stores, tables and pages
             object.__setattr__(self, field_name, encodable(without_secrets(getattr(self, field_name))))
         if self.class_names is not None:
@@ -55,7 +55,8 @@ class ModelSpec:
                 object.__setattr__(self, "classes", len(self.class_names))
             if len(self.class_names) != self.classes:
                 raise OptionError(
-                    f"{len(self.class_names)} class names came for a model of {self.classes} classes"
+                    f"class_names must have {self.classes} entries, one per class, got "
+                    f"{len(self.class_names)}"
                 )
 
     @property

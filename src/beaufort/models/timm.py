@@ -95,8 +95,8 @@ def _preprocessing(timm: Any, module: Any, changes: Changes) -> Preprocessing:
         resize = tuple(size)
     else:
         raise ModelError(
-            f"timm prepares images for this model by the mode {mode!r} at {size[0]}×{size[1]}, which is not "
-            "built; say how with resize=, a short side or a height and width"
+            f"the preprocessing of this model is not supported: crop mode {mode!r} of timm at "
+            f"{size[0]}×{size[1]}; give resize=, a short side or a height and width"
         )
     return Preprocessing(
         size=tuple(size),

@@ -60,7 +60,7 @@ def load(
     require("torch", "torch", what="torch models")
     file = Path(path)
     if not file.is_file():
-        raise ModelFileError(f"{path} is not a file; a torch model is written as torch:folder/model.pt2")
+        raise ModelFileError(f"{path} is not a file; write a torch model as torch:folder/model.pt2")
     given: dict[str, Any] = {
         "name": name if name is not None else file.stem,
         "source": f"torch:{path}",
@@ -73,7 +73,7 @@ def load(
     }
     if file.suffix == ".pt2":
         if arch is not None:
-            raise OptionError(f"arch={arch!r} came with {path}; an exported program has its own architecture")
+            raise OptionError(f"arch must not be given for {path}, an exported program, got {arch!r}")
         program = open_exported(file)
         limits = [limit for limit in (program.batch, max_batch) if limit is not None]
         return from_module(
@@ -88,8 +88,8 @@ def load(
         )
     if arch is None:
         raise OptionError(
-            f"{path} came without an architecture; a state dict needs one, arch=python:package.module:factory"
-            ", where factory() makes the module. torch.export.save writes files that need none (.pt2)"
+            f"{path} needs arch=python:package.module:factory, where factory() makes the module of this "
+            "state dict; files of torch.export.save (.pt2) need none"
         )
     module = _build(arch)
     load_weights(module, file)
@@ -214,10 +214,10 @@ def choose_device(device: str) -> str:
     try:
         kind = torch.device(device).type
     except RuntimeError:
-        raise OptionError(f"device={device!r} came; accepted are auto, cpu, cuda, cuda:0, mps") from None
+        raise OptionError(f"device must be auto, cpu, cuda, cuda:0 or mps, got {device!r}") from None
     there = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
     if not there.get(kind, True):
-        raise OptionError(f"device={device!r} came, and torch finds none here; use device='cpu'")
+        raise OptionError(f"torch finds no device {device!r} on this machine; use device='cpu'")
     return device
 
 
@@ -258,7 +258,7 @@ def read_tensors(file: Path) -> dict[str, Any]:
         isinstance(value, torch.Tensor) for value in content.values()
     ):
         raise ModelFileError(
-            f"{file} holds no state dict (tensors by name), plain or under {', '.join(_WRAPPERS)}"
+            f"{file} must hold a state dict (tensors by name), plain or under {', '.join(_WRAPPERS)}"
         )
     if content and all(str(key).startswith("module.") for key in content):
         content = {key.removeprefix("module."): value for key, value in content.items()}
@@ -276,9 +276,8 @@ def _read_pickle(file: Path) -> Any:
             return torch.load(file, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError:
         raise ModelFileError(
-            f"{file} holds more than tensors: a pickled module, or other objects. It is refused, because "
-            "unpickling it could run any program. Save the tensors with torch.save(model.state_dict(), file)"
-            ", or the whole model with torch.export.save"
+            f"{file} must hold only tensors, as unpickling other objects could run arbitrary code; save them "
+            "with torch.save(model.state_dict(), file), or the whole model with torch.export.save"
         ) from None
     except Exception as error:  # bytes of anyone's may raise anything
         raise ModelFileError(f"{file} cannot be read as a file of torch ({error!s:.200})") from None
@@ -289,10 +288,10 @@ def _build(arch: str) -> Any:
 
     torch = require("torch", "torch", what="torch models")
     if not arch.startswith("python:"):
-        raise OptionError(f"arch={arch!r} came; write arch=python:package.module:factory")
+        raise OptionError(f"arch must have the form python:package.module:factory, got {arch!r}")
     made = find_object(arch.removeprefix("python:"))()
     if not isinstance(made, torch.nn.Module):
-        raise ModelError(f"{arch} made an object of type {type(made).__name__}; a torch module is expected")
+        raise ModelError(f"{arch} must return a torch module, got {type(made).__name__}")
     return made
 
 
@@ -302,7 +301,5 @@ def _logits(answer: Any) -> Any:
         answer = answer[0]
     answer = getattr(answer, "logits", answer)
     if not hasattr(answer, "detach"):
-        raise ModelError(
-            f"the module returned an object of type {type(answer).__name__}; a tensor is expected"
-        )
+        raise ModelError(f"the module must return a tensor, got {type(answer).__name__}")
     return answer.detach().float()

@@ -115,6 +115,6 @@ def _preprocessing(transforms: Any) -> Preprocessing:
         )
     except AttributeError:
         raise ModelError(
-            f"torchvision prepares images for this model by {type(transforms).__name__}, which is not the "
-            "preset for classification; load it with python:package.module:factory instead"
+            f"the preprocessing of this model is not supported: {type(transforms).__name__} of torchvision; "
+            "load it with python:package.module:factory instead"
         ) from None

@@ -89,8 +89,8 @@ def _preprocessing(processor: dict[str, Any], config: Any, changes: Changes) -> 
     factor = processor.get("rescale_factor", 1 / 255)
     if (rescaled and abs(factor * 255 - 1) > 1e-6) or processor.get("rescale_offset"):
         raise ModelError(
-            f"the image processor multiplies values by {factor}, or shifts them, which is not built: "
-            "load the model with python:package.module:factory"
+            f"the preprocessing of this model is not supported: its image processor multiplies values by "
+            f"{factor}, or shifts them; load it with python:package.module:factory"
         )
     normalized = processor.get("do_normalize", False)
     return Preprocessing(
@@ -124,7 +124,8 @@ def _sizes(processor: dict[str, Any], config: Any, changes: Changes) -> tuple[An
     if "input_size" in changes:
         return None, None
     raise ModelError(
-        f"the image processor resizes to {given}, which is not built; say input_size= and resize="
+        f"the preprocessing of this model is not supported: its image processor resizes to {given}; "
+        "give input_size= and resize="
     )
 
 

@@ -10,6 +10,6 @@ __all__ = ["scored_answers"]
 
 def scored_answers(scores: Scores) -> SharedAnswers:
     """Models, in the order of the ranking, with their answers to the images that all of them have."""
-    reference = scores.reference
-    stored = [reference.name] if reference and reference.stored else []
+    baseline = scores.baseline
+    stored = [baseline.name] if baseline and baseline.stored else []
     return SharedAnswers(scores.results, [one.model for one in scores.models], also=stored)

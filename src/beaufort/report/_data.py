@@ -7,7 +7,7 @@ from typing import Any
 from beaufort.corruptions import corruptions
 from beaufort.metrics import metrics
 from beaufort.report._text import base_name, class_name, metric_title, words
-from beaufort.report.breaking import breaking_points
+from beaufort.report.breaking_severities import breaking_points
 from beaufort.report.classes import WorstClasses
 from beaufort.report.curves import baseline_errors, mean_curves
 from beaufort.report.examples import Answer, Examples
@@ -23,7 +23,7 @@ _DIGITS = 4
 
 def page_data(scores: Scores, worst: WorstClasses, examples: Examples | None) -> dict[str, Any]:
     """What `page.js` reads."""
-    suite, reference = scores.suite, scores.reference
+    suite, baseline = scores.suite, scores.baseline
     curves = mean_curves(scores)
     classes = examples.classes if examples else scores.results.classes
     used: dict[int, str] = {}
@@ -36,10 +36,10 @@ def page_data(scores: Scores, worst: WorstClasses, examples: Examples | None) ->
         "clean": suite.clean,
         "headline": scores.headline,
         "metrics": [
-            {"name": name, "title": metric_title(name, reference), "better": metrics[name].better}
+            {"name": name, "title": metric_title(name, baseline), "better": metrics[name].better}
             for name in scores.models[0].metrics
         ],
-        "baseline": None if reference is None else base_name(reference),
+        "baseline": None if baseline is None else base_name(baseline),
         "baselineErrors": [_rounded(row) for row in baseline_errors(scores).values()],
         "bins": BINS,
         "models": [_model(scores, one, curves.get(one.model, []), worst, used) for one in scores.models],

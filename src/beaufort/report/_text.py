@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from beaufort.metrics import metrics
-from beaufort.results import Reference, Scores
+from beaufort.results import ResultBaseline, Scores
 from beaufort.stats import Estimate
 
 __all__ = [
@@ -73,18 +73,18 @@ def ordinal(number: int) -> str:
     return _ORDINALS[number - 1] if number <= len(_ORDINALS) else f"{number}th"
 
 
-def base_name(reference: Reference) -> str:
+def base_name(baseline: ResultBaseline) -> str:
     """A baseline's short name: what stands before the first comma or `on` of a published title."""
-    if reference.stored:
-        return reference.name
-    return reference.title.partition(",")[0].partition(" on ")[0]
+    if baseline.stored:
+        return baseline.name
+    return baseline.title.partition(",")[0].partition(" on ")[0]
 
 
-def metric_title(name: str, reference: Reference | None) -> str:
+def metric_title(name: str, baseline: ResultBaseline | None) -> str:
     """A metric's title; one that divides by a baseline says by which."""
     one = metrics[name]
-    if one.unit == "ratio" and reference is not None:
-        return f"{one.title} vs {base_name(reference)}"
+    if one.unit == "ratio" and baseline is not None:
+        return f"{one.title} vs {base_name(baseline)}"
     return one.title
 
 

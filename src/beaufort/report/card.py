@@ -41,7 +41,7 @@ def to_card(scores: Scores) -> str:
 def _model(scores: Scores, model: ModelScores) -> dict[str, Any]:
     suite = scores.suite
     numbers = [
-        _metric(name, metric_title(name, scores.reference), value) for name, value in model.metrics.items()
+        _metric(name, metric_title(name, scores.baseline), value) for name, value in model.metrics.items()
     ]
     if model.clean is not None:
         numbers.append(_metric("accuracy", "Clean accuracy", model.clean))

@@ -36,10 +36,10 @@ def _shares(answers: Answers, severity: int) -> NDArray[np.float64]:
 
 def baseline_errors(scores: Scores) -> dict[str, tuple[float, ...]]:
     """A published baseline's error at each severity, by corruption; empty where only averages are known."""
-    reference, suite = scores.reference, scores.suite
-    if reference is None or reference.stored or suite.severities == "published":
+    baseline, suite = scores.baseline, scores.suite
+    if baseline is None or baseline.stored or suite.severities == "published":
         return {}
-    errors = get_baseline(reference.name).select(suite.corruptions, suite.severities)
+    errors = get_baseline(baseline.name).select(suite.corruptions, suite.severities)
     found = {name: np.atleast_1d(np.asarray(values, np.float64)) for name, values in errors.items()}
     if any(len(values) != len(suite.severities) for values in found.values()):
         return {}

@@ -17,7 +17,7 @@ from beaufort.report._answers import scored_answers
 from beaufort.report._thumbnails import Album
 from beaufort.results import Answers, Scores
 
-__all__ = ["Answer", "Examples", "Mistake", "Strip", "Work", "examples_of_data", "show_strip"]
+__all__ = ["Answer", "Examples", "Strip", "Work", "WrongAnswer", "examples_of_data", "show_strip"]
 
 STRIPS = 3
 """Pictures that are shown under every condition."""
@@ -54,7 +54,7 @@ class Strip:
 
 
 @dataclass(frozen=True)
-class Mistake:
+class WrongAnswer:
     """A wrong answer under corruption."""
 
     corruption: str
@@ -73,7 +73,7 @@ class Examples:
     pictures: tuple[str, ...]
     """Addresses that hold them."""
     strips: tuple[Strip, ...]
-    mistakes: Mapping[str, tuple[Mistake, ...]] | None
+    mistakes: Mapping[str, tuple[WrongAnswer, ...]] | None
     """By model; None where the test images are not shown."""
     classes: tuple[str, ...]
     note: str
@@ -105,11 +105,11 @@ def examples_of_data(
         if album.size < STRIP_BYTES:
             strips.append((place, shower.strip(album, first, place)))
     said: list[dict[str, tuple[Answer, ...]]] = [{} for _ in strips]
-    mistakes: dict[str, tuple[Mistake, ...]] = {}
+    mistakes: dict[str, tuple[WrongAnswer, ...]] = {}
     for name, answers in every.items():
         for spoken, (place, _) in zip(said, strips, strict=True):
             spoken[name] = tuple(_answer(answers, row, place) for row in range(len(answers.conditions)))
-        found: list[Mistake] = []
+        found: list[WrongAnswer] = []
         for corruption in scores.suite.corruptions:
             if album.size < ALL_BYTES:
                 found += _mistakes(shower, album, answers, corruption, seed)
@@ -133,8 +133,8 @@ def _check_same(scores: Scores, dataset: Dataset) -> None:
     wanted = scores.results.setting.data
     if (digest := dataset.digest()) != wanted:
         raise OptionError(
-            f"the data {dataset.name} ({digest[:12]}) came, and the answers are to {scores.results.dataset} "
-            f"({wanted[:12]}); give the data set of the run, or show other pictures with --pictures"
+            f"data must be the data set of the run, {scores.results.dataset} ({wanted[:12]}), got "
+            f"{dataset.name} ({digest[:12]}); show other pictures with --pictures"
         )
 
 
@@ -195,7 +195,7 @@ def _draw_images(answers: Answers, seed: int) -> Iterator[int]:
 
 def _mistakes(
     shower: _Shower, album: Album, answers: Answers, corruption: str, seed: int
-) -> Iterator[Mistake]:
+) -> Iterator[WrongAnswer]:
     """Some wrong answers under a corruption, all severities alike, each image once."""
     rows = np.array(answers.rows[corruption])
     wrong = np.argwhere(~answers.correct[rows])
@@ -212,7 +212,7 @@ def _mistakes(
         picture = album.place(key)
         if picture is None:
             picture = album.add(key, shower.shown(image, condition), MISTAKE_SIDE)
-        yield Mistake(
+        yield WrongAnswer(
             corruption,
             condition.severity,
             picture,

@@ -12,7 +12,7 @@ from typing import Any
 from beaufort import __version__
 from beaufort.conditions import Condition
 from beaufort.metrics import metrics
-from beaufort.report.made import last_time
+from beaufort.report.provenance import last_time
 from beaufort.results import ModelScores, Scores
 from beaufort.stats import Estimate
 
@@ -128,13 +128,13 @@ def _better(key: str) -> bool | None:
 
 
 def _config(scores: Scores) -> dict[str, Any]:
-    results, reference = scores.results, scores.reference
+    results, baseline = scores.results, scores.baseline
     return {
         "task": scores.suite.name,
         "dataset_name": results.dataset,
         "dataset_digest": results.setting.data,
         "suite_digest": scores.suite.digest,
-        "baseline": None if reference is None else {"name": reference.name, "source": reference.source},
+        "baseline": None if baseline is None else {"name": baseline.name, "source": baseline.source},
         "metadata": {"version": scores.suite.version, **scores.suite.facts()},
         **({"left_out": dict(sorted(results.incomplete.items()))} if results.incomplete else {}),
     }

@@ -46,7 +46,7 @@ def headline(scores: Scores, model: ModelScores) -> Headline:
     return Headline(
         model.model,
         sentence,
-        metric_title(name, scores.reference),
+        metric_title(name, scores.baseline),
         model.headline,
         meaning,
         _standing(scores, model),
@@ -72,8 +72,8 @@ def _strengths(count: int) -> str:
 
 
 def _mce(scores: Scores, model: ModelScores) -> tuple[str, str]:
-    assert scores.reference is not None
-    value, base = model.metrics["mce"], base_name(scores.reference)
+    assert scores.baseline is not None
+    value, base = model.metrics["mce"], base_name(scores.baseline)
     if value.exact:
         return f"{base} is the model that the others are measured against.", "100 % by definition."
     return (
@@ -84,8 +84,8 @@ def _mce(scores: Scores, model: ModelScores) -> tuple[str, str]:
 
 
 def _relative_mce(scores: Scores, model: ModelScores) -> tuple[str, str]:
-    assert scores.reference is not None
-    value, base = model.metrics["relative_mce"], base_name(scores.reference)
+    assert scores.baseline is not None
+    value, base = model.metrics["relative_mce"], base_name(scores.baseline)
     if value.exact:
         return f"{base} is the model that the others are measured against.", "100 % by definition."
     return (

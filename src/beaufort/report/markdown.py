@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from beaufort.report._text import counted
 from beaufort.report.headline import headline
-from beaufort.report.parts import group_table, seeds_table
+from beaufort.report.optional_tables import group_table, seeds_table
 from beaufort.report.tables import Table, baseline_words, corruption_table, headline_table
 from beaufort.results import Scores
 from beaufort.stats import Estimate

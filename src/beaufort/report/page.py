@@ -1,30 +1,35 @@
 """The page: one HTML file that needs nothing else.
 
-What a reader without scripts must see is written here as HTML: the headline, the ranking, the table of errors
-and how it all was made. The figures are drawn by `data/*.js` from one block of JSON.
+What a reader without scripts must see is written by the templates: the headline, the ranking, the table of
+errors and how it all was made. The figures are drawn by `data/*.js` from one block of JSON.
 """
 
 from __future__ import annotations
 
-from html import escape
-from string import Template
-
+from beaufort.pages import render
+from beaufort.report import _view
 from beaufort.report._data import page_data
-from beaufort.report._html_frames import bars, calibration, classes, curves, mistakes, strips
-from beaufort.report._html_head import controls, foot, head, navigation
-from beaufort.report._html_parts import parts as part_tables
-from beaufort.report._html_tables import heatmap, ranking
-from beaufort.report._text import default_title
+from beaufort.report._text import counted, default_title, units
 from beaufort.report.classes import find_worst_classes
-from beaufort.report.examples import Examples
-from beaufort.report.frame import as_script, bundle, content_policy, page_file
-from beaufort.report.headline import headline
-from beaufort.report.made import made
+from beaufort.report.examples import MISTAKES, Examples
+from beaufort.report.headline import about, headline
+from beaufort.report.provenance import provenance_facts
+from beaufort.report.tables import baseline_words
 from beaufort.results import Scores
 
 __all__ = ["to_html"]
 
-_SCRIPTS = ("base.js", "tables.js", "charts.js", "calibration.js", "pictures.js", "theme.js", "page.js")
+_SCRIPTS = (
+    "pages/base.js",
+    "report/tables.js",
+    "report/charts.js",
+    "report/calibration.js",
+    "report/pictures.js",
+    "pages/theme.js",
+    "report/page.js",
+)
+_DEEP = 0.62
+"""Shares from here on have a color that asks for the other ink; `tables.js` has the same."""
 
 
 def to_html(scores: Scores, *, examples: Examples | None = None, title: str | None = None) -> str:
@@ -36,29 +41,34 @@ def to_html(scores: Scores, *, examples: Examples | None = None, title: str | No
         title: of the page; made of the models and the suite if None.
     """
     worst = find_worst_classes(scores)
-    script = bundle(*map(page_file, _SCRIPTS))
-    named = default_title(scores) if title is None else title
     first = headline(scores, scores.models[0])
-    parts = {
-        "title": escape(named),
-        "policy": escape(content_policy(script)),
-        "style": page_file("page.css"),
-        "script": script,
-        "data": as_script(page_data(scores, worst, examples)),
-        "head": head(scores, first, named),
-        "controls": controls(scores),
-        "navigation": navigation(scores),
-        "ranking": ranking(scores),
-        "heatmap": heatmap(scores),
-        "parts": part_tables(scores),
-        "curves": curves(scores),
-        "bars": bars(scores),
-        "calibration": calibration(scores),
-        "examples": strips(examples),
-        "mistakes": mistakes(scores, examples),
-        "classes": classes(worst),
-        "made": foot(made(scores)),
-    }
-    for name in parts.keys() - {"policy", "style", "script", "data"}:
-        parts[name] = parts[name].replace(" %", "\u00a0%").replace("n = ", "n\u00a0=\u00a0")
-    return Template(page_file("page.html")).substitute(parts)
+    severities = scores.suite.severities
+    return render(
+        "report/page.html",
+        styles=["report/report.css"],
+        scripts=_SCRIPTS,
+        data=page_data(scores, worst, examples),
+        title=default_title(scores) if title is None else title,
+        eyebrow=scores.suite.title,
+        first=first,
+        gauge=_view.gauge(scores, first),
+        base=_view.base_title(scores),
+        dotted=scores.baseline is not None and not scores.baseline.stored,
+        about=f"{about(scores)} {baseline_words(scores).replace('`', '')}",
+        level=f"{100 * scores.level:g}",
+        units=units(scores),
+        notes=scores.notes,
+        navigation=_view.navigation(scores),
+        several=len(scores.models) > 1,
+        models=[model.model for model in scores.models],
+        images=counted(scores.images, "image"),
+        severities=() if severities == "published" else severities,
+        deep=_DEEP,
+        ranking=_view.ranking(scores),
+        heatmap=_view.heatmap(scores),
+        parts=_view.part_tables(scores),
+        examples=examples,
+        most_mistakes=MISTAKES,
+        worst_note=worst.note,
+        facts=provenance_facts(scores),
+    )

@@ -13,8 +13,8 @@ from beaufort.arrays import Bytes
 from beaufort.corruptions import SCALES
 from beaufort.datasets import Dataset, open_dataset
 from beaufort.errors import OptionError
+from beaufort.image_sets._scene import paint_digit, paint_scene
 from beaufort.images import center_crop, flatten, is_picture_name, read_image, resize_short_side
-from beaufort.jobs._scene import paint_digit, paint_scene
 from beaufort.labels import LabelSpace, class_names
 from beaufort.models import Model, load_model
 from beaufort.report._text import counted, spoken
@@ -91,8 +91,7 @@ def _find(scores: Scores, pictures: str | Dataset) -> tuple[list[_Picture], tupl
     dataset = pictures if isinstance(pictures, Dataset) else open_dataset(pictures)
     if dataset.digest() == scores.results.setting.data:
         raise OptionError(
-            f"{dataset.name} is the data that the models were tested on; --data shows test images, "
-            "--pictures is for others"
+            f"pictures must not be the test images, got {dataset.name}; use --data to show those"
         )
     samples = list(_samples(dataset))
     return samples, dataset.classes, f"{counted(len(samples), 'picture')} of {dataset.name}"

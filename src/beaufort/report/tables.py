@@ -9,13 +9,13 @@ from beaufort.report._text import base_name, counted, metric_title, units, words
 from beaufort.results import Scores
 from beaufort.stats import Estimate
 
-__all__ = ["WIDE", "Cell", "Table", "baseline_words", "corruption_table", "headline_table"]
+__all__ = ["WIDE", "Table", "TableCell", "baseline_words", "corruption_table", "error_of", "headline_table"]
 
 WIDE = 6
 """Models up to which the table of corruptions has one column each; beyond, models are its rows."""
 
 
-Cell = str | Estimate | None
+TableCell = str | Estimate | None
 """A text, a number, or nothing."""
 
 
@@ -25,7 +25,7 @@ class Table:
 
     caption: str
     header: tuple[str, ...]
-    rows: tuple[tuple[Cell, ...], ...]
+    rows: tuple[tuple[TableCell, ...], ...]
     marks: tuple[str, ...] = ()
     """For each column which way is good: `lower`, `higher`, or nothing."""
 
@@ -35,9 +35,9 @@ def headline_table(scores: Scores) -> Table:
     several = len(scores.models) > 1
     named = list(scores.models[0].metrics)
     places = {one.name: one for one in scores.ranking}
-    header = ["Model", *(metric_title(name, scores.reference) for name in named), "Clean accuracy"]
+    header = ["Model", *(metric_title(name, scores.baseline) for name in named), "Clean accuracy"]
     marks = ["", *((metrics[name].better or "") for name in named), "higher"]
-    rows: list[tuple[Cell, ...]] = []
+    rows: list[tuple[TableCell, ...]] = []
     for model in scores.models:
         row = [model.model, *(model.metrics[name] for name in named), model.clean]
         one = places[model.model]
@@ -52,9 +52,9 @@ def corruption_table(scores: Scores) -> Table:
     """The error under each corruption, the mean over severities: models as columns, or as rows if many."""
     caption = f"Error in percent under each corruption, the mean over severities; n = {scores.images:,}."
     names = list(scores.suite.corruptions)
-    clean = {model.model: _error(model.clean) for model in scores.models}
+    clean = {model.model: None if model.clean is None else error_of(model.clean) for model in scores.models}
     with_clean = any(clean.values())
-    rows: list[tuple[Cell, ...]]
+    rows: list[tuple[TableCell, ...]]
     if len(scores.models) <= WIDE:
         header = ("Corruption", *(model.model for model in scores.models))
         first = [("clean", *clean.values())] if with_clean else []
@@ -76,16 +76,15 @@ def corruption_table(scores: Scores) -> Table:
 
 def baseline_words(scores: Scores) -> str:
     """Which baseline the numbers are divided by."""
-    if scores.reference is None:
+    if scores.baseline is None:
         return "No baseline."
-    if scores.reference.stored:
-        return f"Baseline: {scores.reference.name}, {scores.reference.source}."
-    return f"Baseline: {base_name(scores.reference)} (`{scores.reference.name}`), as published."
+    if scores.baseline.stored:
+        return f"Baseline: {scores.baseline.name}, {scores.baseline.source}."
+    return f"Baseline: {base_name(scores.baseline)} (`{scores.baseline.name}`), as published."
 
 
-def _error(accuracy: Estimate | None) -> Estimate | None:
-    if accuracy is None:
-        return None
+def error_of(accuracy: Estimate) -> Estimate:
+    """The share of wrong answers where an accuracy is the share of right ones, and the other way around."""
     return Estimate(1 - accuracy.value, 1 - accuracy.high, 1 - accuracy.low, accuracy.n, level=accuracy.level)
 
 

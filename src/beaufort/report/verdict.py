@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 from beaufort.metrics import metrics
 from beaufort.report._text import counted
 from beaufort.report.markdown import escape_markdown
-from beaufort.results import Answer, Check, Verdict
+from beaufort.results import Check, Decision, Verdict
 
 __all__ = ["verdict_dict", "verdict_junit", "verdict_lines", "verdict_markdown"]
 
@@ -20,18 +20,18 @@ def verdict_lines(verdict: Verdict) -> Iterator[str]:
     for note in verdict.notes:
         yield f"note: {note}"
     yield f"{title} of {verdict.model}: {verdict.value:.2%}"
-    if verdict.baseline is not None:
-        yield f"{title} of the baseline {verdict.baseline}: {verdict.baseline_value:.2%}"
+    if verdict.reference is not None:
+        yield f"{title} of the reference {verdict.reference}: {verdict.reference_value:.2%}"
     for check in verdict.checks:
-        yield f"{check.answer}: {check.demand}: {_measured(check)}; {_reason(verdict, check)}"
-    yield f"gate: {verdict.answer} ({_basis(verdict)})"
+        yield f"{check.decision}: {check.demand}: {_measured(check)}; {_reason(verdict, check)}"
+    yield f"gate: {verdict.decision} ({_basis(verdict)})"
 
 
 def verdict_markdown(verdict: Verdict) -> str:
     """A heading and a table, a row for each check."""
-    against = "" if verdict.baseline is None else f", against {verdict.baseline}"
+    against = "" if verdict.reference is None else f", against {verdict.reference}"
     lines = [
-        f"### {_SIGNS[verdict.answer]} Robustness gate: {verdict.answer}",
+        f"### {_SIGNS[verdict.decision]} Robustness gate: {verdict.decision}",
         "",
         escape_markdown(f"{verdict.model}{against}; {_basis(verdict)}."),
         "",
@@ -40,7 +40,7 @@ def verdict_markdown(verdict: Verdict) -> str:
         "|---|---|---|---|",
     ]
     for check in verdict.checks:
-        cells = (check.answer, check.demand, _measured(check), _reason(verdict, check))
+        cells = (check.decision, check.demand, _measured(check), _reason(verdict, check))
         lines.append(f"| {' | '.join(map(escape_markdown, cells))} |")
     return "\n".join(lines) + "\n\n"
 
@@ -50,7 +50,7 @@ def verdict_junit(verdict: Verdict) -> bytes:
 
     An undecided check is a failure of the type `undecided`: what cannot be known must not look like success.
     """
-    failures = sum(check.answer is not Answer.PASSED for check in verdict.checks)
+    failures = sum(check.decision is not Decision.PASSED for check in verdict.checks)
     counts = {"tests": str(len(verdict.checks)), "failures": str(failures), "errors": "0"}
     root = ElementTree.Element("testsuites", counts)
     suite = ElementTree.SubElement(root, "testsuite", {"name": "beaufort gate", **counts})
@@ -61,10 +61,10 @@ def verdict_junit(verdict: Verdict) -> bytes:
             {"classname": _xml(f"beaufort.gate.{verdict.model}"), "name": _xml(check.demand)},
         )
         told = f"{_measured(check)}; {_reason(verdict, check)}"
-        if check.answer is Answer.PASSED:
+        if check.decision is Decision.PASSED:
             ElementTree.SubElement(case, "system-out").text = told
         else:
-            failure = {"type": check.answer.value, "message": f"{check.answer}: {told}"}
+            failure = {"type": check.decision.value, "message": f"{check.decision}: {told}"}
             ElementTree.SubElement(case, "failure", failure).text = told
     ElementTree.indent(root)
     return bytes(ElementTree.tostring(root, encoding="utf-8", xml_declaration=True))
@@ -72,12 +72,12 @@ def verdict_junit(verdict: Verdict) -> bytes:
 
 def verdict_dict(verdict: Verdict) -> dict[str, Any]:
     """All of it, ready for JSON; shares, not percent."""
-    old = verdict.baseline_value
+    old = verdict.reference_value
     return {
-        "answer": verdict.answer.value,
+        "decision": verdict.decision.value,
         "metric": verdict.metric,
         "model": {"name": verdict.model, **vars(verdict.value)},
-        "baseline": None if old is None else {"name": verdict.baseline, **vars(old)},
+        "reference": None if old is None else {"name": verdict.reference, **vars(old)},
         "images": verdict.images,
         "clusters": verdict.clusters,
         "notes": list(verdict.notes),
@@ -85,19 +85,19 @@ def verdict_dict(verdict: Verdict) -> dict[str, Any]:
             {
                 "name": check.name,
                 "demand": check.demand,
-                "answer": check.answer.value,
+                "decision": check.decision.value,
                 **vars(check.estimate),
                 "limit": check.limit,
                 "bound": "most" if check.upper else "least",
                 "rule": check.rule,
-                "images_needed": check.images_needed if check.answer is Answer.UNDECIDED else None,
+                "images_needed": check.images_needed if check.decision is Decision.UNDECIDED else None,
             }
             for check in verdict.checks
         ],
     }
 
 
-_SIGNS = {Answer.PASSED: "✅", Answer.FAILED: "❌", Answer.UNDECIDED: "❔"}
+_SIGNS = {Decision.PASSED: "✅", Decision.FAILED: "❌", Decision.UNDECIDED: "❔"}
 
 
 def _basis(verdict: Verdict) -> str:
@@ -122,14 +122,14 @@ def _reason(verdict: Verdict, check: Check) -> str:
     """Why the answer is what it is."""
     if check.rule == "significance":
         return _significance(check)
-    if check.answer is Answer.UNDECIDED:
+    if check.decision is Decision.UNDECIDED:
         return f"the limit lies in the interval: {_needed(verdict, check)}"
-    side = "kept" if check.answer is Answer.PASSED else "missed"
+    side = "kept" if check.decision is Decision.PASSED else "missed"
     return f"the limit is {side} over the whole interval"
 
 
 def _significance(check: Check) -> str:
-    if check.answer is Answer.FAILED:
+    if check.decision is Decision.FAILED:
         return "larger than allowed, and more than chance"
     if check.estimate.value > check.limit:
         return "larger than allowed, but it may be chance: the interval contains zero"

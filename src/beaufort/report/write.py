@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 from beaufort.errors import OptionError, UnknownNameError
 from beaufort.files import write_output
 from beaufort.registry import unknown
 from beaufort.report.card import to_card
+from beaufort.report.csv_table import to_csv
 from beaufort.report.examples import Examples
 from beaufort.report.harness import to_json
 from beaufort.report.latex import to_latex
 from beaufort.report.markdown import to_markdown
 from beaufort.report.page import to_html
-from beaufort.report.tidy import to_csv
+from beaufort.report.paper_text import to_table
 from beaufort.results import Scores
 
-__all__ = ["FORMATS", "MOST_BYTES", "check_output", "to_text", "write_report"]
+__all__ = ["FORMATS", "MOST_BYTES", "check_output", "to_text", "write_report", "write_table"]
 
 FORMATS: Mapping[str, Callable[[Scores], str]] = {
     "html": to_html,
@@ -67,10 +69,23 @@ def write_report(
     content = to_text(scores, format, examples=examples, title=title).encode()
     if format == "html" and len(content) >= MOST_BYTES:
         raise OptionError(
-            f"the page of {len(scores.models)} models would have {len(content) / 1e6:.1f} MB, and "
-            f"{MOST_BYTES / 1e6:.0f} is the most; name fewer with --model, or leave out the pictures"
+            f"the page must have at most {MOST_BYTES / 1e6:.0f} MB, got {len(content) / 1e6:.1f} MB for "
+            f"{len(scores.models)} models; choose fewer with --model, or leave out the pictures"
         )
     write_output(target, content)
+    return target
+
+
+def write_table(
+    scores: Scores,
+    path: Path | str,
+    *,
+    format: str = "latex",  # noqa: A002  the option's name
+    **options: Any,
+) -> Path:
+    """Write a table for a paper, whole or not at all; the options are those of `to_table`."""
+    target = check_output(path)
+    write_output(target, to_table(scores, format, **options).encode())
     return target
 
 
@@ -78,7 +93,5 @@ def check_output(path: Path | str) -> Path:
     """A path that a report can have."""
     target = Path(path)
     if target.is_dir():
-        raise OptionError(
-            f"the output {target} is a folder; name a file, for example {target / 'report.html'}"
-        )
+        raise OptionError(f"output must be a file, such as {target / 'report.html'}, got a folder")
     return target

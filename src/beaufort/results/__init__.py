@@ -4,50 +4,50 @@ from __future__ import annotations
 
 from beaufort.results._match import Scored, order_of
 from beaufort.results.answers import Answers
-from beaufort.results.baseline import Reference, find_reference
+from beaufort.results.baseline import ResultBaseline, find_baseline
 from beaufort.results.calibration import Calibration
 from beaufort.results.columns import read_column
-from beaufort.results.compare import CalibrationDifference, Comparison, ConditionTest, compare
-from beaufort.results.gate import RULES, Answer, Check, Verdict, gate
+from beaufort.results.comparison import CalibrationDifference, Comparison, ConditionTest, compare
 from beaufort.results.groups import GroupScores
 from beaufort.results.join import join_results
 from beaufort.results.linear import Linear
-from beaufort.results.open import Results, ResultsError, Setting, Source, open_results
+from beaufort.results.open import ListedStore, Results, ResultsError, ResultSetting, open_results
 from beaufort.results.pairs import Difference, Pairs
 from beaufort.results.power import ImagePlan, plan_images
 from beaufort.results.scores import ModelScores, Scores, score
 from beaufort.results.seeds import Seeds, SeedSpread
 from beaufort.results.spread import Spread, spread_of_accuracies, spread_of_results
 from beaufort.results.target import open_target
+from beaufort.results.verdict import RULES, Check, Decision, Verdict, gate
 
 __all__ = [
     "RULES",
-    "Answer",
     "Answers",
     "Calibration",
     "CalibrationDifference",
     "Check",
     "Comparison",
     "ConditionTest",
+    "Decision",
     "Difference",
     "GroupScores",
     "ImagePlan",
     "Linear",
+    "ListedStore",
     "ModelScores",
     "Pairs",
-    "Reference",
+    "ResultBaseline",
+    "ResultSetting",
     "Results",
     "ResultsError",
     "Scored",
     "Scores",
     "SeedSpread",
     "Seeds",
-    "Setting",
-    "Source",
     "Spread",
     "Verdict",
     "compare",
-    "find_reference",
+    "find_baseline",
     "gate",
     "join_results",
     "open_results",

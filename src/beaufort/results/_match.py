@@ -13,9 +13,9 @@ from beaufort.store import Cell, FileStore
 from beaufort.suites import SUITE_NAMES, Suite, SuiteError, get_suite
 
 __all__ = [
+    "ResultSetting",
     "ResultsError",
     "Scored",
-    "Setting",
     "cells_by_model",
     "conditions_by_key",
     "find_setting",
@@ -45,7 +45,7 @@ class Scored(NamedTuple):
         return cls(str(facts.get("convention") or ""), str(facts.get("truths") or ""))
 
 
-class Setting(NamedTuple):
+class ResultSetting(NamedTuple):
     """What answers must share to be compared."""
 
     data: str
@@ -108,7 +108,7 @@ def scored_as(cell: Cell) -> Scored:
     return Scored.of(cell.data.get("labels") or {})
 
 
-def _settings(cells: Sequence[Cell]) -> list[Setting]:
+def _settings(cells: Sequence[Cell]) -> list[ResultSetting]:
     """Every setting there is. A model whose outputs all are classes has answers under either convention."""
     data: dict[tuple[str, int | str | None], dict[Scored, None]] = {}
     for cell in cells:
@@ -120,7 +120,7 @@ def _settings(cells: Sequence[Cell]) -> list[Setting]:
     for one, ways in data.items():
         under = {way.truths for way in ways if way.convention}
         chosen = [way for way in ways if way.convention or way.truths not in under]
-        found += [Setting(*one, seed, way) for way in chosen for seed in seeds or [None]]
+        found += [ResultSetting(*one, seed, way) for way in chosen for seed in seeds or [None]]
     return found
 
 
@@ -131,7 +131,7 @@ def find_setting(
     run: Mapping[str, Any] | None,
     seed: int | None,
     scored: Scored | None = None,
-) -> Setting:
+) -> ResultSetting:
     """The setting that is meant: the last run's, or the only one there is.
 
     `scored` is how answers are to be scored; other answers will do if none are scored so.
@@ -188,7 +188,7 @@ def _key(facts: Mapping[str, Any], *, exact: bool) -> str:
 
 
 def cells_by_model(
-    cells: Sequence[Cell], setting: Setting, conditions: Mapping[str, Condition]
+    cells: Sequence[Cell], setting: ResultSetting, conditions: Mapping[str, Condition]
 ) -> dict[str, dict[Condition, Cell]]:
     """Cells of a setting by model and condition, in the suite's order."""
     exact = "params" in next(iter(conditions), "")

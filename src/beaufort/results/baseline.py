@@ -13,14 +13,14 @@ from beaufort.registry import unknown
 from beaufort.results.open import Results, ResultsError
 from beaufort.suites import Suite
 
-__all__ = ["NO_BASELINE", "Reference", "find_reference"]
+__all__ = ["NO_BASELINE", "ResultBaseline", "find_baseline"]
 
 NO_BASELINE = "none"
 """The name that stands for no baseline at all."""
 
 
 @dataclass(frozen=True)
-class Reference:
+class ResultBaseline:
     """The baseline of a result."""
 
     name: str
@@ -38,7 +38,7 @@ class Reference:
         return self.errors is None
 
 
-def find_reference(results: Results, name: str | None = None) -> tuple[Reference | None, tuple[str, ...]]:
+def find_baseline(results: Results, name: str | None = None) -> tuple[ResultBaseline | None, tuple[str, ...]]:
     """The baseline of a name, or the suite's own, and what to say about it; None if there is to be none.
 
     A published baseline belongs to its classes. On other classes it is refused if it was asked for by name;
@@ -52,7 +52,7 @@ def find_reference(results: Results, name: str | None = None) -> tuple[Reference
     if wanted is None or wanted == NO_BASELINE:
         return None, ()
     if wanted in results.models:
-        return Reference(wanted, wanted, "a model of this store, on the same images"), ()
+        return ResultBaseline(wanted, wanted, "a model of this store, on the same images"), ()
     if wanted not in BASELINE_NAMES:
         known = dict.fromkeys((*BASELINE_NAMES, *results.models, NO_BASELINE))
         raise UnknownNameError(unknown("baseline", wanted, known))
@@ -60,7 +60,7 @@ def find_reference(results: Results, name: str | None = None) -> tuple[Reference
         if name is not None:
             raise ResultsError(f"{other}; use a model of the store as the baseline, or {NO_BASELINE!r}")
         return None, (f"No number here is relative to a baseline: {other}.",)
-    return published_reference(results.suite, wanted), ()
+    return published_baseline(results.suite, wanted), ()
 
 
 def _other_classes(results: Results, name: str) -> str:
@@ -74,7 +74,7 @@ def _other_classes(results: Results, name: str) -> str:
     )
 
 
-def published_reference(suite: Suite, name: str) -> Reference:
+def published_baseline(suite: Suite, name: str) -> ResultBaseline:
     """A published network's errors on the corruptions and severities of a suite."""
     baseline = get_baseline(name)
     severities = None if suite.severities == "published" else suite.severities
@@ -82,4 +82,4 @@ def published_reference(suite: Suite, name: str) -> Reference:
     means = {
         corruption: float(np.mean(np.asarray(values, np.float64))) for corruption, values in errors.items()
     }
-    return Reference(name, baseline.title, baseline.source, baseline.clean, means)
+    return ResultBaseline(name, baseline.title, baseline.source, baseline.clean, means)

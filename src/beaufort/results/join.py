@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 
 from beaufort.conditions import Condition
-from beaufort.results.open import Results, ResultsError, Source
+from beaufort.results.open import ListedStore, Results, ResultsError
 from beaufort.results.rescore import Rescoring
 from beaufort.store import Cell
 
@@ -23,7 +23,7 @@ def join_results(parts: Sequence[Results]) -> Results:
         _check_comparable(first, other)
     names = [name for part in parts for name in part.models]
     cells: dict[str, Mapping[Condition, Cell]] = {}
-    sources: dict[str, Source] = {}
+    sources: dict[str, ListedStore] = {}
     lacking: dict[str, int] = {}
     rescored: dict[str, Rescoring] = {}
     for part in parts:

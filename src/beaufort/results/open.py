@@ -14,7 +14,7 @@ from beaufort.labels import Grouping, LabelSpace, Truths
 from beaufort.registry import unknown
 from beaufort.results._match import (
     ResultsError,
-    Setting,
+    ResultSetting,
     cells_by_model,
     conditions_by_key,
     find_setting,
@@ -27,14 +27,14 @@ from beaufort.results.rescore import Rescoring, Wanted, stored_space
 from beaufort.store import Cell, FileStore, Listing, Store, flat_origins
 from beaufort.suites import Suite
 
-__all__ = ["Results", "ResultsError", "Setting", "Source", "open_results"]
+__all__ = ["ListedStore", "ResultSetting", "Results", "ResultsError", "open_results"]
 
 
 _ROOM = 2 << 30
 """Bytes of answers that are kept in memory."""
 
 
-class Source(NamedTuple):
+class ListedStore(NamedTuple):
     """A store, and its files as they were when it was looked at."""
 
     store: Store
@@ -46,7 +46,7 @@ class Results:
     """The models of a store that have answers to every condition of a suite."""
 
     suite: Suite
-    setting: Setting
+    setting: ResultSetting
     dataset: str
     """What the data set is called."""
     classes: tuple[str, ...]
@@ -55,7 +55,7 @@ class Results:
     """By model and condition."""
     incomplete: Mapping[str, int]
     """Models that lack conditions, and how many."""
-    sources: Mapping[str, Source]
+    sources: Mapping[str, ListedStore]
     """Where each model's answers are."""
     origins: tuple[dict[str, Any], ...] = ()
     """Where the answers came from: commands, versions, machines, times."""
@@ -106,7 +106,7 @@ class Results:
             }
             for name, one in answers.items()
         }
-        results = cls(suite, Setting("", None, None), dataset, tuple(classes), cells, {}, {})
+        results = cls(suite, ResultSetting("", None, None), dataset, tuple(classes), cells, {}, {})
         results._read.update(answers)
         return results
 
@@ -180,7 +180,7 @@ def open_results(
     first = next(iter(next(iter(whole.values())).values()))
     origins = _origins(kept, listing, whole)
     classes = tuple(map(str, run.get("classes", ()))) if run else ()
-    sources = dict.fromkeys(whole, Source(kept, listing))
+    sources = dict.fromkeys(whole, ListedStore(kept, listing))
     outputs = run.get("outputs") if run else None
     rescored = {
         name: anew

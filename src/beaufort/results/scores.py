@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from beaufort.conditions import Condition
 from beaufort.metrics import metrics
 from beaufort.results.answers import Answers
-from beaufort.results.baseline import Reference, find_reference
+from beaufort.results.baseline import ResultBaseline, find_baseline
 from beaufort.results.calibration import Calibration, calibrate
 from beaufort.results.clusters import Clusters
 from beaufort.results.groups import GroupScores, group_scores
@@ -79,7 +79,7 @@ class Scores:
     """All numbers of some models on one suite."""
 
     results: Results
-    reference: Reference | None
+    baseline: ResultBaseline | None
     models: tuple[ModelScores, ...]
     """In the order of the ranking."""
     ranking: tuple[Ranked, ...]
@@ -90,6 +90,8 @@ class Scores:
     """Models that are trainings of one recipe with different seeds, if some were named."""
     errors: Mapping[str, Mapping[str, Linear]]
     """By model and corruption, what each image adds to the error."""
+    ratios: Mapping[str, Mapping[str, Linear]]
+    """By model and corruption, what each image adds to CE; empty for each model without a baseline."""
     images: int
     clusters: int
     """Units that intervals are over: clusters of images, or the images themselves."""
@@ -140,21 +142,25 @@ def score(
         level: of all intervals.
     """
     names = list(dict.fromkeys(results.models if models is None else models))
-    reference, notes = find_reference(results, baseline)
-    stored = [reference.name] if reference and reference.stored else []
+    divided_by, notes = find_baseline(results, baseline)
+    stored = [divided_by.name] if divided_by and divided_by.stored else []
     columns = columns_of(results.suite)
     answers = SharedAnswers(results, list(dict.fromkeys([*names, *stored])))
     ids = next(iter(answers.values())).ids
     units = None if clusters is None else Clusters.of(ids, clusters)
     errors = {name: _errors(one, columns) for name, one in answers.items()}
     divisor = None
-    if reference is not None:
-        divisor = find_divisor(reference, columns, errors[stored[0]] if stored else None)
+    if divided_by is not None:
+        divisor = find_divisor(divided_by, columns, errors[stored[0]] if stored else None)
         notes = (*notes, *_missing(divisor, results.suite, columns))
     maker = _Maker(results, columns, divisor, units, groups, calibration, resamples, seed, level)
     forms = {name: maker.metrics(name, errors[name]) for name in names}
     under = {name: maker.each_form(name, errors[name], "error") for name in names}
-    made = {name: maker.scores(name, answers[name], errors[name], forms[name], under[name]) for name in names}
+    ratios = {name: maker.each_form(name, errors[name], "ce") for name in names}
+    made = {
+        name: maker.scores(name, answers[name], errors[name], forms[name], under[name], ratios[name])
+        for name in names
+    }
     pairs = Pairs(forms, level)
     headline = next(iter(forms[names[0]]))
     ranking = rank(
@@ -166,12 +172,13 @@ def score(
     count = len(ids)
     return Scores(
         results,
-        reference,
+        divided_by,
         tuple(made[one.name] for one in ranking),
         tuple(ranking),
         pairs,
         spread_over_seeds(forms, seeds or {}, level),
         under,
+        ratios,
         count,
         count if units is None else units.count,
         level,
@@ -286,8 +293,9 @@ class _Maker:
         errors: Errors,
         forms: Mapping[str, Linear],
         under: Mapping[str, Linear],
+        ratios: Mapping[str, Linear],
     ) -> ModelScores:
-        """The numbers of a model, from what each image adds to its metrics and to its errors."""
+        """The numbers of a model, from what each image adds to its metrics, its errors and its CE."""
         accuracies = self.shares(answers, answers.correct)
         clean = next((value for condition, value in accuracies.items() if condition.clean), None)
         cell = next(iter(self.results.cells[name].values()))
@@ -300,7 +308,7 @@ class _Maker:
             clean=clean,
             metrics={metric: form.estimate(self.level) for metric, form in forms.items()},
             corruptions={corruption: form.estimate(self.level) for corruption, form in under.items()},
-            ce=self.each(name, errors, "ce"),
+            ce={corruption: form.estimate(self.level) for corruption, form in ratios.items()},
             relative_ce=self.each(name, errors, "relative_ce"),
             conditions=accuracies,
             top5=self.shares(answers, answers.correct5),

@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from beaufort.errors import OptionError
 from beaufort.metrics import BASELINE_NAMES, metrics
 from beaufort.registry import unknown
-from beaufort.results.baseline import NO_BASELINE, published_reference
-from beaufort.results.gate import drop_form, find_metric
+from beaufort.results.baseline import NO_BASELINE, published_baseline
 from beaufort.results.join import join_results
 from beaufort.results.open import Results, ResultsError
 from beaufort.results.scores import score
 from beaufort.results.statistics import columns_of, find_divisor, metric_forms
+from beaufort.results.verdict import drop_form, find_metric
 from beaufort.suites import Suite
 
 __all__ = ["ALIKE", "DIFFER", "Spread", "spread_of_accuracies", "spread_of_results"]
@@ -66,10 +66,10 @@ class Spread:
 
 def spread_of_results(
     results: Results,
-    baseline: Results | None = None,
+    reference: Results | None = None,
     *,
     metric: str | None = None,
-    reference: str | None = None,
+    baseline: str | None = None,
     clusters: Mapping[str, str] | None = None,
     differ: float | None = None,
     alike: float | None = None,
@@ -78,25 +78,25 @@ def spread_of_results(
 
     Args:
         results: one model's.
-        baseline: the other's. If None, the model's accuracy is known and the rest assumed, as for
+        reference: the other's. If None, the model's accuracy is known and the rest assumed, as for
             `spread_of_accuracies`.
         metric: as for `gate`.
-        reference: what mCE divides by, as for `score`.
-        clusters: images that are not independent, as for `score`; needs a baseline.
-        differ: as for `spread_of_accuracies`; only without a baseline.
+        baseline: what mCE divides by, as for `score`.
+        clusters: images that are not independent, as for `score`; needs a reference.
+        differ: as for `spread_of_accuracies`; only without a reference.
         alike: likewise.
     """
-    if baseline is None:
-        return _spread_of_one(results, metric, reference, clusters, differ, alike)
+    if reference is None:
+        return _spread_of_one(results, metric, baseline, clusters, differ, alike)
     if differ is not None or alike is not None:
-        raise OptionError("differ and alike must be left out if there are two models: they are measured")
-    joined = join_results([results, baseline])
+        raise OptionError("differ and alike must not be given for two models, as they are measured")
+    joined = join_results([results, reference])
     if len(joined.models) != 2:
         raise ResultsError(
             f"two different models are needed to measure a spread, got {joined.models[0]} twice"
         )
     new, old = joined.models
-    scores = score(joined, baseline=reference, models=[new, old], clusters=clusters, calibration=False)
+    scores = score(joined, baseline=baseline, models=[new, old], clusters=clusters, calibration=False)
     name = find_metric(scores, metric)
     form = drop_form(scores, name, new, old)
     if (deviation := form.values.std(ddof=1) if form.n > 1 else 0.0) == 0:
@@ -120,7 +120,7 @@ def spread_of_results(
 def _spread_of_one(
     results: Results,
     metric: str | None,
-    reference: str | None,
+    baseline: str | None,
     clusters: Mapping[str, str] | None,
     differ: float | None,
     alike: float | None,
@@ -128,7 +128,7 @@ def _spread_of_one(
     if clusters is not None:
         raise OptionError("clusters need two models: what a cluster adds to their difference is measured")
     model = results.models[0]
-    scores = score(results, baseline=reference, models=[model], calibration=False)
+    scores = score(results, baseline=baseline, models=[model], calibration=False)
     one = scores.models[0]
     name = find_metric(scores, metric)
     accuracy = 1 - float(np.mean([error.value for error in one.corruptions.values()]))
@@ -144,7 +144,7 @@ def spread_of_accuracies(
     *,
     clean: float | None = None,
     metric: str | None = None,
-    reference: str | None = None,
+    baseline: str | None = None,
     differ: float | None = None,
     alike: float | None = None,
 ) -> Spread:
@@ -155,7 +155,7 @@ def spread_of_accuracies(
         accuracy: the mean over corrupted conditions, a share.
         clean: on clean images, if they count in the metric; `accuracy` if None.
         metric: the suite's first one that can be had if None.
-        reference: what mCE divides by, if it is published; the suite's own if None.
+        baseline: what mCE divides by, if it is published; the suite's own if None.
         differ: the share of answers on which one of the two is right and the other wrong; if None, `DIFFER`
             times that of two models that have nothing in common.
         alike: the correlation of their difference between two versions of one photo; `ALIKE` if None.
@@ -165,11 +165,11 @@ def spread_of_accuracies(
             raise OptionError(f"{name} must lie between 0 and 1, got {value!r}")
     columns = columns_of(suite)
     divisor = None
-    wanted = suite.baseline if reference is None else reference
+    wanted = suite.baseline if baseline is None else baseline
     if wanted is not None and wanted != NO_BASELINE:
         if wanted not in BASELINE_NAMES:
             raise OptionError(unknown("published baseline", wanted, dict.fromkeys(BASELINE_NAMES)))
-        divisor = find_divisor(published_reference(suite, wanted), columns, None)
+        divisor = find_divisor(published_baseline(suite, wanted), columns, None)
     forms = metric_forms(suite, columns, "new", np.zeros((1, len(columns)), np.float32), divisor)
     name = next(iter(forms)) if metric is None else metric
     if name not in forms:

@@ -13,7 +13,7 @@ from beaufort.metrics import (
     mean_corruption_error,
     relative_mean_corruption_error,
 )
-from beaufort.results.baseline import Reference
+from beaufort.results.baseline import ResultBaseline
 from beaufort.results.linear import Linear
 from beaufort.stats import mean_interval
 from beaufort.suites import Suite
@@ -59,19 +59,17 @@ class Divisor:
     """Metrics that cannot be formed, and why."""
 
 
-def find_divisor(reference: Reference, columns: Columns, errors: Errors | None) -> Divisor:
+def find_divisor(baseline: ResultBaseline, columns: Columns, errors: Errors | None) -> Divisor:
     """What a baseline divides by; `errors` are those of a model of the store."""
     if errors is not None:
-        return Divisor(
-            reference.name, errors.mean(axis=0, dtype=np.float64), errors, _unable(errors, columns)
-        )
-    assert reference.errors is not None
-    clean = np.nan if reference.clean is None else reference.clean
-    means = np.array([clean if column is None else reference.errors[column] for column in columns])
+        return Divisor(baseline.name, errors.mean(axis=0, dtype=np.float64), errors, _unable(errors, columns))
+    assert baseline.errors is not None
+    clean = np.nan if baseline.clean is None else baseline.clean
+    means = np.array([clean if column is None else baseline.errors[column] for column in columns])
     unable = {}
-    if None in columns and reference.clean is None:
-        unable["relative_mce"] = f"the clean error of {reference.title} was not published"
-    return Divisor(reference.name, means, None, unable)
+    if None in columns and baseline.clean is None:
+        unable["relative_mce"] = f"the clean error of {baseline.title} was not published"
+    return Divisor(baseline.name, means, None, unable)
 
 
 def _unable(errors: Errors, columns: Columns) -> dict[str, str]:

@@ -28,7 +28,7 @@ def open_target(
         location, model = (text, "") if _is_store(text) else (store, text)
     elif not location or not model:
         raise ResultsError(
-            f"{text!r} came; write STORE{_BETWEEN}MODEL, a store of one model, or a model's name"
+            f"a result must be STORE{_BETWEEN}MODEL, a store of one model, or a model's name, got {text!r}"
         )
     results = open_results(location, suite=suite, seed=seed, models=[model] if model else None)
     if len(results.models) > 1:

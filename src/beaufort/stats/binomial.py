@@ -23,7 +23,7 @@ def clopper_pearson(hits: int, n: int, level: float = 0.95) -> Estimate:
     """
     level = checked_level(level)
     if not 0 <= hits <= n or n < 1:
-        raise OptionError(f"{hits} of {n} came; accepted is a count from 0 to n, of at least 1 image")
+        raise OptionError(f"hits must be from 0 to n, and n at least 1, got hits={hits} and n={n}")
     tail = (1 - level) / 2
     low = 0.0 if hits == 0 else _share_with_cdf(hits - 1, n, 1 - tail)
     high = 1.0 if hits == n else _share_with_cdf(hits, n, tail)
@@ -33,7 +33,7 @@ def clopper_pearson(hits: int, n: int, level: float = 0.95) -> Estimate:
 def checked_level(level: float) -> float:
     """A level that an interval can have."""
     if not 0 < level < 1:
-        raise OptionError(f"the level {level!r} came; accepted is a share between 0 and 1, such as 0.95")
+        raise OptionError(f"level must be between 0 and 1, such as 0.95, got {level!r}")
     return float(level)
 
 

@@ -23,7 +23,7 @@ def mcnemar(only_first: int, only_second: int) -> float:
     0.038574
     """
     if min(only_first, only_second) < 0:
-        raise OptionError(f"counts must be whole numbers from 0, got {only_first} and {only_second}")
+        raise OptionError(f"counts must be non-negative integers, got {only_first} and {only_second}")
     n = only_first + only_second
     return min(1.0, 2 * binomial_cdf(min(only_first, only_second), n, 0.5))
 

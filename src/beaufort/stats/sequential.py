@@ -29,7 +29,7 @@ def looks(count: int) -> Iterator[int]:
     [500, 625, 782, 978, 1000]
     """
     if count < 1:
-        raise OptionError(f"count must be a whole number from 1, got {count}")
+        raise OptionError(f"count must be a positive integer, got {count}")
     at = FIRST
     while at < count:
         yield at

@@ -39,7 +39,7 @@ def share_intervals(hits: ArrayLike, n: ArrayLike, level: float = 0.95) -> tuple
     k, size = (np.array(a, np.float64) for a in np.broadcast_arrays(np.asarray(hits), np.asarray(n)))
     given = ~(np.isnan(k) | np.isnan(size))
     if np.any((k[given] < 0) | (k[given] > size[given]) | (size[given] < 1)):
-        raise OptionError("counts must be from 0 to n, of at least 1 image")
+        raise OptionError("hits must be from 0 to n, and n at least 1")
     low, high = np.where(given, 0.0, np.nan), np.where(given, 1.0, np.nan)
     below, above = given & (k > 0), given & (k < size)
     low[below] = _beta_quantile(tail, k[below], (size - k + 1)[below])

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from beaufort.store._gather import flat_origins
-from beaufort.store._house import Merged
+from beaufort.store._housekeeping import Merged
 from beaufort.store.cells import Cell
 from beaufort.store.export import to_bytes, to_json
 from beaufort.store.files import FileStore
 from beaufort.store.findings import TO_SET_ASIDE, FaultyFileError, Finding, Kind, StoreError
 from beaufort.store.pieces import Listing, Piece
-from beaufort.store.predictions import (
+from beaufort.store.prediction_tables import (
     PredictionsError,
     Summary,
     labeled,

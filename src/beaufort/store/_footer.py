@@ -22,7 +22,7 @@ from beaufort.store._format import (
 from beaufort.store.cells import Cell
 from beaufort.store.findings import FaultyFileError, Finding, Kind
 from beaufort.store.pieces import Piece
-from beaufort.store.predictions import Summary, summarize
+from beaufort.store.prediction_tables import Summary, summarize
 
 __all__ = ["SUMS", "Footer", "encode_piece", "read_content", "read_footer", "read_table"]
 

@@ -27,7 +27,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from beaufort.store._lists import from_stored, to_stored
-from beaufort.store.predictions import summarize
+from beaufort.store.prediction_tables import summarize
 
 __all__ = [
     "FORMAT",

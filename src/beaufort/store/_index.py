@@ -18,7 +18,7 @@ from beaufort.store._format import DamagedError, NewerFormatError, decode, encod
 from beaufort.store.cells import Cell, folder_of
 from beaufort.store.findings import FaultyFileError, Finding, Kind, StoreError
 from beaufort.store.pieces import Piece, Slice, by_cell, cover, spans
-from beaufort.store.predictions import Summary, summarize
+from beaufort.store.prediction_tables import Summary, summarize
 
 if TYPE_CHECKING:
     from beaufort.store.files import FileStore

@@ -32,13 +32,13 @@ from beaufort.store._disk import Disk
 from beaufort.store._footer import Footer, encode_piece, read_content, read_footer, read_table
 from beaufort.store._format import DamagedError, NewerFormatError
 from beaufort.store._gather import gather
-from beaufort.store._house import Merged, collect, merge, verify
+from beaufort.store._housekeeping import Merged, collect, merge, verify
 from beaufort.store._records import FOLDER as RUNS
 from beaufort.store._records import decode_record, encode_record, is_record
 from beaufort.store.cells import Cell
 from beaufort.store.findings import FaultyFileError, Finding, Kind, StoreError
 from beaufort.store.pieces import Listing, Piece, Slice, by_cell, cover, gaps, spans
-from beaufort.store.predictions import Summary
+from beaufort.store.prediction_tables import Summary
 
 __all__ = ["PREDICTIONS", "FileStore", "Merged"]
 

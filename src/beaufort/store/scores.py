@@ -168,7 +168,7 @@ def score_tensor(logits: Any, labels: Any) -> Any:
     """
     import torch
 
-    from beaufort.ops.torch import use_kernels
+    from beaufort.ops.device import use_kernels
 
     logits = logits.float().contiguous()
     classes = logits.shape[1]

@@ -1,4 +1,4 @@
-"""What a suite may say: each key with what is accepted, then what must go together.
+"""What a suite may say: the valid values of each key, then what must go together.
 
 Works on plain values, so that a file and a `Suite` made in Python are held to the same.
 """
@@ -104,24 +104,24 @@ def _name(value: object) -> Found:
         quotes = "; put a number in quotes" if _whole(value) or isinstance(value, float) else ""
         yield (
             (),
-            f"{_shown(value)} is not a name; accepted are letters, digits, '-', '_' and '.', "
-            f"a letter or a digit first{quotes}",
+            "a name must have letters, digits, '-', '_' and '.' only, a letter or a digit first, got "
+            f"{_shown(value)}{quotes}",
         )
 
 
 def _version(value: object) -> Found:
     if not (isinstance(value, int) and not isinstance(value, bool) and value >= 1):
-        yield (), f"{_shown(value)} is not a version; accepted are whole numbers from 1"
+        yield (), f"version must be a positive integer, got {_shown(value)}"
 
 
 def _title(value: object) -> Found:
     if not (printable(value) and value):
-        yield (), f"{_shown(value)} is not a title; accepted is one line of text"
+        yield (), f"title must be one line of text, got {_shown(value)}"
 
 
 def _prose(value: object) -> Found:
     if not printable(value, also="\n"):
-        yield (), f"{_shown(value)} is not text; put it in quotes, or leave the key out"
+        yield (), f"must be text, got {_shown(value)}; put it in quotes, or leave the key out"
 
 
 def _scale(value: object) -> Found:
@@ -131,15 +131,15 @@ def _scale(value: object) -> Found:
 
 def _yes_or_no(value: object) -> Found:
     if not isinstance(value, bool):
-        yield (), f"{_shown(value)} is neither true nor false"
+        yield (), f"must be true or false, got {_shown(value)}"
 
 
 def _entries(value: object, what: str, example: str) -> Found:
     """What is wrong with a list as a list."""
     if not isinstance(value, list):
-        yield (), f"{_shown(value)} is not a list of {what}; write for example {example}"
+        yield (), f"must be a list of {what}, such as {example}, got {_shown(value)}"
     elif not value:
-        yield (), f"the list is empty; write for example {example}"
+        yield (), f"must not be empty; write for example {example}"
 
 
 def _corruptions(value: object) -> Found:
@@ -161,7 +161,7 @@ def _severities(value: object) -> Found:
     seen: set[int] = set()
     for number, severity in enumerate(value if isinstance(value, list) else []):
         if not _whole(severity) or severity not in SEVERITIES:
-            yield (number,), f"{_shown(severity)} is not a severity; accepted are whole numbers from 1 to 5"
+            yield (number,), f"severity must be an integer from 1 to 5, got {_shown(severity)}"
         elif severity in seen:
             yield (number,), f"{severity} is in the list already; name each severity once"
         else:
@@ -186,7 +186,7 @@ def _prepare(value: object) -> Found:
 
 def _baseline(value: object) -> Found:
     if not (value is None or (isinstance(value, str) and _BASELINE.fullmatch(value))):
-        yield (), f"{_shown(value)} is not a baseline; accepted are a model's name, such as alexnet, and null"
+        yield (), f"baseline must be a model's name, such as alexnet, or null, got {_shown(value)}"
 
 
 def _metrics(value: object) -> Found:

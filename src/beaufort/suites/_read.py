@@ -47,7 +47,7 @@ is a file whose name ends in .yaml
         raise UnknownNameError(f"{miss}{end}One of your own is a file whose name ends in .yaml")
     suite = _published(match[1])
     if match[2] is not None and int(match[2]) != suite.version:
-        raise UnknownNameError(f"{name!r} is not a suite of this Beaufort, which has '{suite}'")
+        raise UnknownNameError(f"unknown suite {name!r}; this version of Beaufort has '{suite}'")
     return suite
 
 
@@ -66,7 +66,7 @@ def read_suite(path: str | Path) -> Suite:
     file = Path(path)
     if not file.is_file():
         why = "is not a file" if file.exists() else "does not exist"
-        raise OptionError(f"the suite {file} {why}; name a YAML file, such as my.yaml")
+        raise OptionError(f"the suite {file} {why}; give a YAML file, such as my.yaml")
     try:
         with file.open("rb") as stream:
             content = stream.read(_most_bytes() + 1)

@@ -33,8 +33,8 @@ class Step(NamedTuple):
         match = _TEXT.fullmatch(text) if isinstance(text, str) else None
         if match is None or int(match[2]) < MIN_SIDE:
             raise OptionError(
-                f"{text!r:.60} is not a step; write 'resize 256' (the short side), 'stretch 64' (both sides) "
-                f"or 'crop 224' (the middle), with a side in pixels from {MIN_SIDE} to 99999"
+                "a step must be 'resize 256' (the short side), 'stretch 64' (both sides) or 'crop 224' (the "
+                f"center), with a side from {MIN_SIDE} to 99999 pixels, got {text!r:.60}"
             )
         return cls(match[1], int(match[2]))
 

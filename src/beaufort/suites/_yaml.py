@@ -127,7 +127,7 @@ class _Reader:
             _stop(
                 self._document,
                 _line(first),
-                f"a suite is lines of 'key: value', for example 'name: my-suite'; {kind} came",
+                f"a suite must consist of lines 'key: value', such as 'name: my-suite', got {kind}",
             )
         self._document.lines[()] = _line(first)
         self._document.values = value
@@ -147,7 +147,9 @@ class _Reader:
             )
         self._document.lines.setdefault(where, _line(event))
         if isinstance(event, yaml.AliasEvent):
-            self._note(event, f"the alias '*{event.anchor:.40}' is not accepted; write the value out", key)
+            self._note(
+                event, f"aliases are not supported, got '*{event.anchor:.40}'; write the value out", key
+            )
             return BROKEN
         sound = self._plain(event, key)
         if isinstance(event, yaml.ScalarEvent):
@@ -162,9 +164,9 @@ class _Reader:
         """Whether a value has neither tag nor anchor."""
         tag, anchor = getattr(event, "tag", None), getattr(event, "anchor", None)
         if tag is not None and tag != "!":
-            self._note(event, f"the tag {tag!r:.60} is not accepted; write a plain value", key)
+            self._note(event, f"tags are not supported, got {tag!r:.60}; write a plain value", key)
         if anchor is not None:
-            self._note(event, f"the anchor '&{anchor:.40}' is not accepted; write each value out", key)
+            self._note(event, f"anchors are not supported, got '&{anchor:.40}'; write each value out", key)
         return tag in (None, "!") and anchor is None
 
     def _scalar(self, event: yaml.ScalarEvent) -> Any:

@@ -6,7 +6,7 @@ Accuracies here are percentages and robustness is in percentage points, as in th
 from __future__ import annotations
 
 from beaufort.testbed.bands import band, coefficient_intervals
-from beaufort.testbed.correlate import Correlation, correlate, correlation_table
+from beaufort.testbed.correlation import Correlation, correlate, correlation_table
 from beaufort.testbed.effective import (
     Effective,
     EffectiveRobustness,

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from beaufort.errors import BeaufortError
-from beaufort.testbed.correlate import NOT_STANDARD, correlation_table, natural_shifts, synthetic_shifts
+from beaufort.testbed.correlation import NOT_STANDARD, correlation_table, natural_shifts, synthetic_shifts
 from beaufort.testbed.fit import SEED, Knee, fit_shift
 from beaufort.testbed.grid import Grid
-from beaufort.testbed.looks import looks, title
+from beaufort.testbed.legend import looks, title
 from beaufort.testbed.scores import Score
 from beaufort.testbed.settings import Setting
 

@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from importlib.resources import files
 from string import Template
 
-from beaufort.testbed.correlate import correlate, natural_shifts
+from beaufort.testbed.correlation import correlate, natural_shifts
 from beaufort.testbed.effective import effective_robustness
 from beaufort.testbed.fit import Knee, Line, fit_shift
 from beaufort.testbed.grid import Grid
-from beaufort.testbed.looks import title
+from beaufort.testbed.legend import title
 from beaufort.testbed.relative import relative_robustness
-from beaufort.testbed.since import Since
+from beaufort.testbed.since_2020 import Since
 
 __all__ = ["paper_table", "since_csv", "since_table", "study_text"]
 

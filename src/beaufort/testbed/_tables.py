@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Table", "read_table"]
+__all__ = ["FigureTable", "read_table"]
 
 _UNIT = 100_000
 """Accuracies are stored as whole steps of this many to a percent."""
 
 
-class Table(NamedTuple):
+class FigureTable(NamedTuple):
     """A file of figures."""
 
     facts: dict[str, str]
@@ -36,7 +36,7 @@ class Table(NamedTuple):
 
 
 @cache
-def read_table(name: str) -> Table:
+def read_table(name: str) -> FigureTable:
     """The file `data/<name>.parquet`."""
     import pyarrow.parquet as pq
 
@@ -45,4 +45,4 @@ def read_table(name: str) -> Table:
         stored = opened.metadata.metadata or {}
         table = opened.read()
     facts = {key.decode(): text.decode() for key, text in stored.items()}
-    return Table(facts, {column: table[column].to_pylist() for column in table.column_names})
+    return FigureTable(facts, {column: table[column].to_pylist() for column in table.column_names})

@@ -13,11 +13,11 @@ from beaufort.testbed._axes import Axes, percent_range, point_range
 from beaufort.testbed._drawing import Drawing
 from beaufort.testbed._files import write_file
 from beaufort.testbed.bands import band
-from beaufort.testbed.correlate import Correlation
+from beaufort.testbed.correlation import Correlation
 from beaufort.testbed.effective import accuracy_intervals
 from beaufort.testbed.fit import Baseline, Knee, fit_shift
 from beaufort.testbed.grid import Grid
-from beaufort.testbed.looks import Look, looks, title
+from beaufort.testbed.legend import Look, looks, title
 from beaufort.testbed.scales import get_scale
 from beaufort.testbed.scores import Score
 

@@ -41,7 +41,7 @@ def _draw_counts(n: int, resamples: int, seed: int) -> Floats:
     the paper's code.
     """
     if resamples < 1:
-        raise OptionError(f"resamples must be a whole number from 1, got {resamples}")
+        raise OptionError(f"resamples must be a positive integer, got {resamples}")
     generator = np.random.RandomState(seed)
     return np.stack([np.bincount(generator.choice(n, n), minlength=n) for _ in range(resamples)]).astype(
         float

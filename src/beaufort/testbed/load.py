@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from beaufort.errors import OptionError, UnknownNameError
 from beaufort.registry import unknown
 from beaufort.testbed._csv import read_grid_csv, read_rows
-from beaufort.testbed._tables import Table, read_table
+from beaufort.testbed._tables import FigureTable, read_table
 from beaufort.testbed.grid import Grid, Pair
 from beaufort.testbed.kinds import KINDS, TYPES, training_data
 from beaufort.testbed.settings import Setting, known_settings
@@ -192,7 +192,7 @@ def _timm(models: Sequence[str], columns: Mapping[str, Floats], facts: Mapping[s
     )
 
 
-def _leaderboard(name: str, table: Table) -> Grid:
+def _leaderboard(name: str, table: FigureTable) -> Grid:
     dataset = name.removeprefix("robustbench-")
     rows = np.array([one == dataset for one in table.columns["dataset"]])
     models = [model for model, inside in zip(table.columns["model"], rows, strict=True) if inside]

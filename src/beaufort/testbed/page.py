@@ -1,34 +1,39 @@
 """The interactive page of a grid: one HTML file that needs nothing else.
 
-It shares style, frame and scripts with the report's page. What a reader without scripts must see, one figure
-and the table of fits, is written here; all else is drawn by `data/*.js` from one block of JSON.
+What a reader without scripts must see, one figure and the table of fits, is in the template; all else is
+drawn by `data/*.js` from one block of JSON.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from html import escape
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from string import Template
+from typing import Any
 
 from beaufort.errors import OptionError
-from beaufort.report.frame import as_script, bundle, content_policy, page_file
+from beaufort.pages import render
+from beaufort.report.provenance import Fact
 from beaufort.testbed._drawing import Drawing
 from beaufort.testbed._files import write_file
 from beaufort.testbed._page_data import page_data
 from beaufort.testbed.bands import coefficient_intervals
-from beaufort.testbed.correlate import natural_shifts
+from beaufort.testbed.correlation import natural_shifts
 from beaufort.testbed.figures import legend, scatter_panel
 from beaufort.testbed.fit import Knee, Line, fit_shift
 from beaufort.testbed.grid import Grid
-from beaufort.testbed.looks import title
+from beaufort.testbed.legend import title
 from beaufort.testbed.scores import Score
 
 __all__ = ["to_page", "write_page"]
 
-_HERE = "beaufort.testbed"
-_SHARED = ("base.js", "theme.js")
-_OWN = ("fit.js", "plot.js", "testbed.js", "correlation.js")
+_SCRIPTS = (
+    "pages/base.js",
+    "pages/theme.js",
+    "testbed/fit.js",
+    "testbed/plot.js",
+    "testbed/testbed.js",
+    "testbed/correlation.js",
+)
 
 
 def write_page(
@@ -69,22 +74,19 @@ def to_page(
     shift = _first_shift(grid) if y is None else grid.setting(y).name
     clean = grid.setting(x).name if x is not None else grid.clean_of(shift).name
     data = page_data(grid, clean, shift, scale, own, own_name)
-    scripts = [*map(page_file, _SHARED), *(page_file(name, _HERE) for name in _OWN)]
-    script = bundle(*scripts)
-    named = f"The testbed: {grid.name}"
-    return Template(page_file("page.html", _HERE)).substitute(
-        title=escape(named),
-        policy=escape(content_policy(script)),
-        style=page_file("page.css") + page_file("testbed.css", _HERE),
-        script=script,
-        data=as_script(data),
+    return render(
+        "testbed/page.html",
+        styles=["testbed/testbed.css"],
+        scripts=_SCRIPTS,
+        data=data,
+        title=f"The testbed: {grid.name}",
+        eyebrow="testbed",
         sentence=f"{len(grid.models):,} models, {len(grid.settings)} test settings.",
-        about=escape(_about(grid)),
+        about=_about(grid),
         navigation=_navigation(data["correlation"] is not None),
         figure=_figure(grid, shift, clean, scale),
-        correlation=page_file("correlation.html", _HERE) if data["correlation"] is not None else "",
-        fits=_fits(grid),
-        made=_made(grid),
+        fits=list(_fits(grid)),
+        facts=_facts(grid),
     )
 
 
@@ -102,11 +104,10 @@ def _about(grid: Grid) -> str:
     return f"The baseline is fitted on {grid.fit_rule}." + (f" Beware: {caveat}." if caveat else "")
 
 
-def _navigation(correlated: bool) -> str:
+def _navigation(correlated: bool) -> dict[str, str]:
     titles = {"scatter": "Scatter", "ranking": "Above and below"}
     titles |= {"correlation": "Synthetic and natural"} if correlated else {}
-    titles |= {"fits": "Baselines", "made": "How it was made"}
-    return "".join(f'<a href="#{name}">{text}</a>' for name, text in titles.items())
+    return titles | {"fits": "Baselines", "made": "How it was made"}
 
 
 def _figure(grid: Grid, shift: str, clean: str, scale: str) -> str:
@@ -116,19 +117,8 @@ def _figure(grid: Grid, shift: str, clean: str, scale: str) -> str:
     return drawing.svg()
 
 
-def _fits(grid: Grid) -> str:
-    head = "".join(
-        f"<th{kind}>{text}</th>"
-        for text, kind in (
-            ("Shift", ""),
-            ("Standard accuracy", ""),
-            ("slope", ' class="num"'),
-            ("intercept", ' class="num"'),
-            ("r²", ' class="num"'),
-            ("n", ' class="num"'),
-        )
-    )
-    rows = []
+def _fits(grid: Grid) -> Iterator[dict[str, Any]]:
+    """Rows of the table of fits; a line with a knee has two."""
     for name in natural_shifts(grid):
         try:
             line = fit_shift(grid, name)
@@ -137,25 +127,21 @@ def _fits(grid: Grid) -> str:
         sides: list[tuple[str, Line]] = [("", line)] if isinstance(line, Line) else []
         if isinstance(line, Knee):
             sides = [(f", up to {line.pivot:.2f} %", line.left), (f", above {line.pivot:.2f} %", line.right)]
-        rows += [_fit_row(grid, name, where, side) for where, side in sides]
-    return f'<table id="fits-table"><thead><tr>{head}</tr></thead><tbody>{"".join(rows)}</tbody></table>'
+        for where, side in sides:
+            values = (side.slope, side.intercept)
+            yield {
+                "shift": title(name) + where,
+                "clean": title(grid.clean_of(name).name),
+                "coefficients": list(zip(values, coefficient_intervals(side), strict=True)),
+                "r2": side.r2,
+                "n": side.n,
+            }
 
 
-def _fit_row(grid: Grid, name: str, where: str, line: Line) -> str:
-    cells = [
-        f"{value:.3f} <small>[{ends.low:.3f}, {ends.high:.3f}]</small>"
-        for value, ends in zip((line.slope, line.intercept), coefficient_intervals(line), strict=True)
-    ]
-    numbers = "".join(f'<td class="num">{cell}</td>' for cell in [*cells, f"{line.r2:.2f}", str(line.n)])
-    clean = title(grid.clean_of(name).name)
-    return f'<tr><th scope="row">{escape(title(name) + where)}</th><td>{escape(clean)}</td>{numbers}</tr>'
-
-
-def _made(grid: Grid) -> str:
+def _facts(grid: Grid) -> list[Fact]:
     facts = {
         **grid.facts,
         "fit": f"least squares on the stretched axes, on {grid.fit_rule}",
         "intervals": "accuracies: Clopper and Pearson, 99.5 %; lines: 95 %, 1,000 resamples of the models",
     }
-    listed = "".join(f"<dt>{escape(key)}</dt><dd>{escape(text)}</dd>" for key, text in facts.items())
-    return f'<dl class="made">{listed}</dl>'
+    return [Fact(name, (text,)) for name, text in facts.items()]

@@ -47,7 +47,7 @@ def read_scores(path: Path | str) -> tuple[Score, ...]:
             )
         images = number(row.get("n", ""), f"n of {name!r} in {path}")
         if not np.isnan(images) and (images < 1 or images != int(images)):
-            raise OptionError(f"n of {name!r} must be a whole number from 1, got {row['n']}")
+            raise OptionError(f"n of {name!r} must be a positive integer, got {row['n']}")
         convention = row.get("convention") or None
         if convention not in {None, *CONVENTIONS}:
             raise OptionError(

@@ -11,14 +11,14 @@ from beaufort.testbed._axes import Axes, point_range
 from beaufort.testbed._drawing import Drawing
 from beaufort.testbed._files import write_file
 from beaufort.testbed._study_tables import since_csv, study_text
-from beaufort.testbed.correlate import correlate, correlation_table, natural_shifts
+from beaufort.testbed.correlation import correlate, correlation_table, natural_shifts
 from beaufort.testbed.effective import effective_robustness
 from beaufort.testbed.figures import correlation_panel, legend, scatter_panel, write_drawing
 from beaufort.testbed.grid import Grid
+from beaufort.testbed.legend import looks, title
 from beaufort.testbed.load import load_grid
-from beaufort.testbed.looks import looks, title
 from beaufort.testbed.relative import relative_robustness
-from beaufort.testbed.since import Since, since_2020
+from beaufort.testbed.since_2020 import Since, since_2020
 
 __all__ = ["HIDDEN", "write_study"]
 

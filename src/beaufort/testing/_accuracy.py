@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 
 from beaufort.stats import clopper_pearson
 
-__all__ = ["Accuracy", "above_chance", "judge_accuracy"]
+__all__ = ["MeasuredAccuracy", "above_chance", "judge_accuracy"]
 
 _SURE = 0.99
 """Level of the intervals by which something is more than chance."""
 
 
 @dataclass(frozen=True)
-class Accuracy:
+class MeasuredAccuracy:
     """How many of some labeled images a model gets right."""
 
     images: int
@@ -51,7 +51,7 @@ def above_chance(right: int, images: int, chance: float, tries: int = 1) -> bool
 
 def judge_accuracy(
     logits: NDArray[np.float32], labels: NDArray[np.int64], names: Sequence[str] = ()
-) -> Accuracy:
+) -> MeasuredAccuracy:
     """The accuracy of some logits `(images, classes)`.
 
     Args:
@@ -61,18 +61,22 @@ def judge_accuracy(
     """
     predicted, classes = logits.argmax(axis=1), logits.shape[1]
     chance = max(1 / classes, float(np.bincount(labels).max() / len(labels)))
-    found = Accuracy(len(labels), int((predicted == labels).sum()), chance)
+    found = MeasuredAccuracy(len(labels), int((predicted == labels).sum()), chance)
     if not found.at_chance:
         return found
     orders = list(_orders(classes, names))
     rights = [int((order[predicted] == labels).sum()) for _, order in orders]
     best = int(np.argmax(rights))
     if above_chance(rights[best], len(labels), chance, len(orders)):
-        return Accuracy(found.images, found.right, chance, orders[best][0], rights[best] / len(labels))
+        return MeasuredAccuracy(
+            found.images, found.right, chance, orders[best][0], rights[best] / len(labels)
+        )
     learned = _learned(predicted, labels, classes)
     if learned is not None and above_chance(*learned, chance):
         share = learned[0] / learned[1]
-        return Accuracy(found.images, found.right, chance, "an order learned from half of the images", share)
+        return MeasuredAccuracy(
+            found.images, found.right, chance, "an order learned from half of the images", share
+        )
     return found
 
 

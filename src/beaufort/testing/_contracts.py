@@ -55,7 +55,7 @@ def _expect(kept: bool, corruption: Corruption, promise: str) -> None:
 
 
 def keeps_kind_and_shape(corruption: Corruption) -> None:
-    """The same kind, shape and dtype come back, for every kind of image that is accepted."""
+    """The same kind, shape and dtype come back, for every supported kind of image."""
     from PIL import Image
 
     color = picture(40, 48)

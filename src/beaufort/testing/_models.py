@@ -13,10 +13,10 @@ from beaufort.arrays import Bytes
 from beaufort.errors import OptionError
 from beaufort.labels import LabelSpace
 from beaufort.models import IMAGENET_MEAN, IMAGENET_STD, Model, ModelSpec, Network, Preprocessing
-from beaufort.testing._accuracy import Accuracy, above_chance, judge_accuracy
+from beaufort.testing._accuracy import MeasuredAccuracy, above_chance, judge_accuracy
 from beaufort.testing._contracts import digit, picture
 
-__all__ = ["MODEL_CONTRACTS", "Finding", "check_model", "measure_accuracy"]
+__all__ = ["MODEL_CONTRACTS", "ModelFinding", "check_model", "measure_accuracy"]
 
 _ENOUGH = 16
 """Images below which nothing is concluded about the preprocessing."""
@@ -29,7 +29,7 @@ _ROUNDING = 1e-3
 
 
 @dataclass(frozen=True)
-class Finding:
+class ModelFinding:
     """Something about a model that is not as it should be."""
 
     check: str
@@ -68,7 +68,7 @@ def check_model(
     labels: NDArray[Any] | None = None,
     space: LabelSpace | None = None,
     classes: Sequence[str] = (),
-) -> list[Finding]:
+) -> list[ModelFinding]:
     """What is wrong with a model; an empty list if nothing was found.
 
     Args:
@@ -81,7 +81,7 @@ def check_model(
         classes: what the classes are called, if that is known.
     """
     if labels is not None and (images is None or np.shape(labels) != (len(images),)):
-        raise OptionError(f"labels of shape {np.shape(labels)} came; one for each image is expected")
+        raise OptionError(f"labels must have one entry per image, got shape {np.shape(labels)}")
     shown = _drawn(model.spec) if images is None else images
     few = shown[:8]
     try:
@@ -112,13 +112,13 @@ def measure_accuracy(
     *,
     space: LabelSpace | None = None,
     classes: Sequence[str] = (),
-) -> Accuracy:
+) -> MeasuredAccuracy:
     """How often a model is right; arguments are those of `check_model`."""
     logits = _batched(model, images)
     return judge_accuracy(logits if space is None else space.apply(logits), labels, classes)
 
 
-def _accuracy(found: Accuracy) -> list[Finding]:
+def _accuracy(found: MeasuredAccuracy) -> list[ModelFinding]:
     """A problem if it is at chance: with the order of classes that explains it, or the likely reasons."""
     if not found.at_chance:
         return []
@@ -126,12 +126,12 @@ def _accuracy(found: Accuracy) -> list[Finding]:
     if found.order:
         told += f"; if the outputs are in {found.order}, {found.ordered:.1%} are"
         advice = "give the names of the outputs in their order, --classes FILE"
-        return [Finding("class order", "problem", told, advice)]
+        return [ModelFinding("class order", "problem", told, advice)]
     advice = (
         "likely reasons, the first one first: another order of the classes (--classes FILE), another range "
         "(range=0..255), channels as BGR (order=BGR), another mean and std; or too few images to tell"
     )
-    return [Finding("accuracy", "problem", told, advice)]
+    return [ModelFinding("accuracy", "problem", told, advice)]
 
 
 def _free(model: Model) -> Model:
@@ -141,9 +141,9 @@ def _free(model: Model) -> Model:
     return model
 
 
-def _silent(model: Model, error: Exception) -> Finding:
+def _silent(model: Model, error: Exception) -> ModelFinding:
     told = " ".join(str(error).split()) or "no reason given"
-    return Finding(
+    return ModelFinding(
         "answers",
         "unusable",
         f"{model.spec.name} fails on ordinary images: {type(error).__name__}: {told:.300}",
@@ -161,12 +161,12 @@ def _drawn(spec: ModelSpec) -> Bytes:
     return np.concatenate([np.stack([picture(height, width, channels, variant=i) for i in range(6)]), noise])
 
 
-def _answers_with_logits(trial: _Trial, spec: ModelSpec) -> Iterator[Finding]:
+def _answers_with_logits(trial: _Trial, spec: ModelSpec) -> Iterator[ModelFinding]:
     """The answer is a float array `(n, classes)` with the classes that the spec says."""
     logits, count = trial.logits, len(trial.images)
     if not isinstance(logits, np.ndarray) or logits.ndim != 2 or len(logits) != count:
         told = f"an array {logits.shape}" if isinstance(logits, np.ndarray) else f"a {type(logits).__name__}"
-        yield Finding(
+        yield ModelFinding(
             "answers",
             "unusable",
             f"{count} images were answered with {told}; a NumPy array ({count}, classes) is expected",
@@ -175,9 +175,9 @@ def _answers_with_logits(trial: _Trial, spec: ModelSpec) -> Iterator[Finding]:
         return
     if logits.dtype != np.float32:
         level = "warning" if logits.dtype.kind == "f" else "problem"
-        yield Finding("answers", level, f"the logits are {logits.dtype}", "return float32")
+        yield ModelFinding("answers", level, f"the logits are {logits.dtype}", "return float32")
     if spec.classes is not None and logits.shape[1] != spec.classes:
-        yield Finding(
+        yield ModelFinding(
             "class count",
             "problem",
             f"there are {logits.shape[1]} logits an image, and the spec says {spec.classes} classes",
@@ -185,16 +185,18 @@ def _answers_with_logits(trial: _Trial, spec: ModelSpec) -> Iterator[Finding]:
         )
 
 
-def is_finite(trial: _Trial) -> list[Finding]:
+def is_finite(trial: _Trial) -> list[ModelFinding]:
     """No NaN and no infinity."""
     wrong = int((~np.isfinite(trial.logits)).any(axis=1).sum())
     if not wrong:
         return []
     told = f"the logits of {wrong} of {len(trial.images)} images are NaN or infinite"
-    return [Finding("finite", "problem", told, "look for a division by 0, or for float16 that overflows")]
+    return [
+        ModelFinding("finite", "problem", told, "look for a division by 0, or for float16 that overflows")
+    ]
 
 
-def same_every_time(trial: _Trial) -> list[Finding]:
+def same_every_time(trial: _Trial) -> list[ModelFinding]:
     """Two calls give the same numbers."""
     again = trial.model(trial.images.copy())
     if np.array_equal(again, trial.logits, equal_nan=True):
@@ -202,7 +204,7 @@ def same_every_time(trial: _Trial) -> list[Finding]:
     far = _distance(again, trial.logits)
     small = far <= trial.tolerance
     return [
-        Finding(
+        ModelFinding(
             "deterministic",
             "warning" if small else "problem",
             f"two calls on the same images differ by up to {far:.3g}",
@@ -213,7 +215,7 @@ def same_every_time(trial: _Trial) -> list[Finding]:
     ]
 
 
-def same_alone_as_in_a_batch(trial: _Trial) -> list[Finding]:
+def same_alone_as_in_a_batch(trial: _Trial) -> list[ModelFinding]:
     """An image's logits do not depend on its company, beyond rounding."""
     alone = np.concatenate([trial.model(image[None].copy()) for image in trial.images])
     far = _distance(alone, trial.logits)
@@ -221,51 +223,55 @@ def same_alone_as_in_a_batch(trial: _Trial) -> list[Finding]:
         return []
     told = f"an image alone and in a batch gets logits that differ by up to {far:.3g}"
     return [
-        Finding("batch", "problem", told, "put it into evaluation mode: batch statistics must not be used")
+        ModelFinding(
+            "batch", "problem", told, "put it into evaluation mode: batch statistics must not be used"
+        )
     ]
 
 
-def same_in_any_order(trial: _Trial) -> list[Finding]:
+def same_in_any_order(trial: _Trial) -> list[ModelFinding]:
     """Rows are in the order of the images."""
     turned = trial.model(np.ascontiguousarray(trial.images[::-1]))[::-1]
     far = _distance(turned, trial.logits)
     if far <= trial.tolerance:
         return []
     told = f"in reversed order the images get logits that differ by up to {far:.3g}"
-    return [Finding("order", "problem", told, "return a row for each image, in the order in which they came")]
+    return [ModelFinding("order", "problem", told, "return a row for each image, in the order of the images")]
 
 
-def leaves_input_alone(trial: _Trial) -> list[Finding]:
+def leaves_input_alone(trial: _Trial) -> list[ModelFinding]:
     """The caller's images are not written to."""
     given = trial.images.copy()
     trial.model(given)
     if np.array_equal(given, trial.images):
         return []
-    return [Finding("input", "problem", "the images that it is given are changed", "work on a copy")]
+    return [ModelFinding("input", "problem", "the images that it is given are changed", "work on a copy")]
 
 
-def looks_at_the_image(trial: _Trial) -> list[Finding]:
+def looks_at_the_image(trial: _Trial) -> list[ModelFinding]:
     """Different images get different logits."""
     spread = float(np.ptp(trial.logits, axis=0).max())
     if spread > 1e-6 * (1 + float(np.abs(trial.logits).max())):
         return []
     told = f"{len(trial.images)} different images get the same logits"
     return [
-        Finding("constant", "problem", told, "are the weights loaded, and is the range of the input right?")
+        ModelFinding(
+            "constant", "problem", told, "are the weights loaded, and is the range of the input right?"
+        )
     ]
 
 
-def gives_logits(trial: _Trial) -> list[Finding]:
+def gives_logits(trial: _Trial) -> list[ModelFinding]:
     """The answers are logits, not probabilities."""
     sums = trial.logits.sum(axis=1)
     if trial.logits.shape[1] < 2 or trial.logits.min() < 0 or np.abs(sums - 1).max() > 1e-3:
         return []
     told = "every row is positive and sums to 1: these are probabilities"
     advice = "leave the softmax out, or return their logarithms; accuracy is the same, calibration is not"
-    return [Finding("logits", "warning", told, advice)]
+    return [ModelFinding("logits", "warning", told, advice)]
 
 
-def takes_grey(trial: _Trial) -> list[Finding]:
+def takes_grey(trial: _Trial) -> list[ModelFinding]:
     """Grey images `(n, h, w, 1)` are answered as if their channel were stacked."""
     if trial.images.shape[-1] == 1:
         return []
@@ -275,13 +281,13 @@ def takes_grey(trial: _Trial) -> list[Finding]:
         answer = trial.model(grey)
         stacked = trial.model(np.repeat(grey, 3, axis=-1))
     except Exception as error:  # the model is anyone's
-        return [Finding("grey", "warning", f"grey images are refused: {error!s:.200}", advice)]
+        return [ModelFinding("grey", "warning", f"grey images are refused: {error!s:.200}", advice)]
     if _distance(answer, stacked) <= trial.tolerance:
         return []
-    return [Finding("grey", "problem", "grey images get other logits than stacked ones", advice)]
+    return [ModelFinding("grey", "problem", "grey images get other logits than stacked ones", advice)]
 
 
-MODEL_CONTRACTS: dict[str, Callable[[_Trial], list[Finding]]] = {
+MODEL_CONTRACTS: dict[str, Callable[[_Trial], list[ModelFinding]]] = {
     contract.__name__: contract
     for contract in (
         is_finite,
@@ -297,26 +303,26 @@ MODEL_CONTRACTS: dict[str, Callable[[_Trial], list[Finding]]] = {
 """The promises by name."""
 
 
-def _about_the_spec(spec: ModelSpec, labels: NDArray[Any] | None) -> Iterator[Finding]:
+def _about_the_spec(spec: ModelSpec, labels: NDArray[Any] | None) -> Iterator[ModelFinding]:
     if not spec.reusable:
-        yield Finding(
+        yield ModelFinding(
             "digest",
             "warning",
             "nobody can tell whether this is the same model as last time, so no result is ever reused",
             "load it with version=, a word that you change whenever its answers may",
         )
     if spec.classes is None:
-        yield Finding(
+        yield ModelFinding(
             "class count", "warning", "the spec does not say how many classes", "load it with classes="
         )
     elif labels is not None and len(labels) and int(np.max(labels)) >= spec.classes:
         told = f"a label is {int(np.max(labels))}, and {spec.classes} classes are numbered from 0"
-        yield Finding("class count", "problem", told, "these labels are not of this model's label space")
+        yield ModelFinding("class count", "problem", told, "these labels are not of this model's label space")
 
 
 def _preprocessing_fits(
     model: Model, images: Bytes, labels: NDArray[Any] | None, space: LabelSpace
-) -> list[Finding]:
+) -> list[ModelFinding]:
     """No other range or channel order does clearly better."""
     if len(images) < _ENOUGH:
         return []
@@ -344,7 +350,7 @@ def _preprocessing_fits(
     else:
         told = f"on {len(images)} images it is surer and tells more of them apart with {say}"
         level = "warning"
-    return [Finding(what, level, told, f"load it with {say}, or check with more labeled images")]
+    return [ModelFinding(what, level, told, f"load it with {say}, or check with more labeled images")]
 
 
 def _variants(model: Model, images: Bytes) -> Iterator[tuple[str, str, Model]]:

@@ -149,7 +149,7 @@ def get_corruption_names(subset: str = "common") -> list[str]:
 def _three_channels(image: Any) -> Bytes:
     if not isinstance(image, np.ndarray):
         raise NotAcceptedError(
-            f"image must be a NumPy array, got {type(image).__name__}; np.asarray(image) makes one"
+            f"image must be a NumPy array, got {type(image).__name__}; use np.asarray(image)"
         )
     if image.dtype != np.uint8:
         raise NotAcceptedError(f"image must have dtype uint8, from 0 to 255, got {image.dtype}")

@@ -54,7 +54,7 @@ def checked_severity(severity: int) -> int:
 
 
 def apply(name: str, image: Any, severity: int) -> Any:
-    """Corrupt an image of any kind the engine takes, under an identity drawn from the global generator."""
+    """Corrupt an image of any kind the backend takes, under an identity drawn from the global generator."""
     corruption = registry[name]
     ids = None
     if corruption.recipes["imagenet"].draw is not None:

@@ -1,0 +1,240 @@
+"""Which cells there are, and what is missing of each."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from threading import Lock
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from beaufort.arrays import Bytes
+from beaufort.conditions import Condition
+from beaufort.corruptions import SCALES
+from beaufort.datasets import Dataset, Sample, iterate
+from beaufort.errors import ImageFileError, OptionError
+from beaufort.evaluation.lazy_models import LazyModel
+from beaufort.labels import DataLabels, Grouping, LabelSpace, Outputs, Truths, find_space
+from beaufort.models import ModelSpec
+from beaufort.store import Cell, Listing, Store
+from beaufort.suites import Pictures, Step, Suite
+
+__all__ = ["Labels", "Plan", "Setup", "Work", "make_plan", "space_of"]
+
+Range = tuple[int, int]
+Labels = str | Path | Grouping | LabelSpace | None
+"""How labels and outputs come together, as `find_space` takes it."""
+Facts = dict[str, Any]
+T = TypeVar("T")
+
+
+class Once(Generic[T]):
+    """A value that is made by the first thread that asks for it."""
+
+    def __init__(self, make: Callable[[], T]) -> None:
+        self._make = make
+        self._made: list[T] = []
+        self._lock = Lock()
+
+    def __call__(self) -> T:
+        with self._lock:
+            if not self._made:
+                self._made.append(self._make())
+            return self._made[0]
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What every cell of a run shares."""
+
+    dataset: Dataset
+    count: int
+    """How many images of the data set, from the first on."""
+    prepare: tuple[Step, ...]
+    scale: str
+    seed: int
+    suite: Suite | None = None
+    """The suite that the conditions come from, if they come from one."""
+    truths: Truths | None = None
+    """The labels that are right for each image, where that is not the data set's alone."""
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """The facts of the data set."""
+        facts: dict[str, Any] = {"name": self.dataset.name, "digest": self.dataset.digest()}
+        if self.dataset.order is None:
+            return facts
+        return {**facts, "spread" if self.dataset.spread else "order": self.dataset.order}
+
+    def labels(self, space: LabelSpace) -> dict[str, Any]:
+        """The facts of how answers are scored; none where a label is the number of the one right output."""
+        facts = space.facts()
+        return facts if self.truths is None else {**facts, "truths": self.truths.digest}
+
+    def truth(self, space: LabelSpace) -> NDArray[np.int64]:
+        """What is right for each image, in a form that `beaufort.store.correct` takes."""
+        dataset = self.dataset
+        return dataset.labels if self.truths is None else self.truths.labels(dataset.ids, space)
+
+    @property
+    def steps(self) -> list[str]:
+        """What is done to a picture before it is corrupted, as text."""
+        return [*([] if self.grey else ["rgb"]), *map(str, self.prepare)]
+
+    @property
+    def grey(self) -> bool:
+        """Whether grey pictures stay grey: digits do; of photos the published sets made color pictures."""
+        return self.scale == "mnist"
+
+    def image(self, sample: Sample) -> Bytes:
+        """A picture made ready, `(h, w, c)`."""
+        return self.pictures.ready(sample.image)
+
+    @property
+    def pictures(self) -> Pictures:
+        """The pictures of the data set, made ready."""
+        return Pictures(self.dataset, self.prepare, self.grey)
+
+    def first_image(self) -> Bytes:
+        """The first picture that can be read, made ready; an error if none can."""
+        for sample in (walk := iterate(self.dataset, 0, self.count)):
+            if isinstance(sample, Sample):
+                return self.image(sample)
+        raise ImageFileError(
+            f"no picture of {self.dataset.name} can be read; the first is {walk.problems[0].id}: "
+            f"{walk.problems[0].message}"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Work:
+    """One cell and the ranges of images that have no answer in the store yet."""
+
+    model: LazyModel
+    condition: Condition
+    facts: tuple[Facts, Once[Facts], Facts]
+    """Of the model, the data and the condition; those of the data are computed when they are needed."""
+    gaps: tuple[Range, ...]
+    space: LabelSpace
+
+    @cached_property
+    def cell(self) -> Cell:
+        """What the store knows it by."""
+        model, data, condition = self.facts
+        return Cell(model, data(), condition)
+
+    @property
+    def images(self) -> int:
+        """How many images there are to do."""
+        return sum(stop - start for start, stop in self.gaps)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All cells of a run, those that are done included."""
+
+    setup: Setup
+    works: tuple[Work, ...]
+    listing: Listing
+    """What the store had when it was looked at."""
+
+    @property
+    def images(self) -> int:
+        """How many answers are still to be had."""
+        return sum(work.images for work in self.works)
+
+    @property
+    def reused(self) -> int:
+        """How many cells the store has whole."""
+        return sum(not work.gaps for work in self.works)
+
+
+def make_plan(
+    models: Sequence[LazyModel],
+    conditions: Sequence[Condition],
+    setup: Setup,
+    store: Store,
+    labels: Labels = None,
+    convention: str | None = None,
+) -> Plan:
+    """What there is to do; the store is looked at, nothing is run."""
+    names = [model.spec.name for model in models]
+    if twice := {name for name in names if names.count(name) > 1}:
+        raise OptionError(f"models must have different names, got {sorted(twice)[0]!r} twice")
+    spaces = [space_of(model.spec, setup, labels, convention) for model in models]
+    facts = _condition_facts(conditions, setup)
+    abouts = [_model_facts(model) for model in models]
+    _check_different(abouts)
+    listing = store.listing()
+    data = Once(lambda: setup.data)
+    works = []
+    for model, about, space in zip(models, abouts, spaces, strict=True):
+        mine = _with_labels(data, setup.labels(space))
+        for condition, fact in zip(conditions, facts, strict=True):
+            work = Work(model, condition, (about, mine, fact), ((0, setup.count),), space)
+            if listing:  # where nothing can be stored, nobody waits until all data are read for their digest
+                work = replace(work, gaps=tuple(store.missing(work.cell, setup.count, listing)))
+            works.append(work)
+    return Plan(setup, tuple(works), listing)
+
+
+def _with_labels(data: Once[Facts], labels: Facts) -> Once[Facts]:
+    """The facts of the data with those of how answers are scored, if there are any."""
+    return Once(lambda: {**data(), "labels": labels}) if labels else data
+
+
+def space_of(
+    spec: ModelSpec, setup: Setup, labels: Labels = None, convention: str | None = None
+) -> LabelSpace:
+    """The label space in which a model answers for a data set."""
+    dataset, suite = setup.dataset, setup.suite
+    used = np.unique(dataset.labels)
+    return find_space(
+        DataLabels(dataset.name, dataset.classes, used, dataset.by_name),
+        Outputs(
+            spec.name,
+            spec.classes,
+            spec.class_names,
+            spec.label_space,
+            suite.label_space if suite else None,
+        ),
+        labels=labels,
+        convention=convention,
+    )
+
+
+def _model_facts(model: LazyModel) -> dict[str, Any]:
+    spec = model.spec
+    facts = {"name": spec.name, "digest": spec.digest, "preprocessing": spec.preprocessing.to_dict()}
+    if not spec.reusable:  # nobody can say whether it is the model of an earlier run
+        facts["run"] = uuid.uuid4().hex
+    return facts
+
+
+def _check_different(abouts: Sequence[dict[str, Any]]) -> None:
+    """Two names for what the store takes for one model are a mistake within one run."""
+    seen: list[dict[str, Any]] = []
+    for about in abouts:
+        facts = {key: value for key, value in about.items() if key != "name"}
+        for other in seen:
+            if facts == {key: value for key, value in other.items() if key != "name"}:
+                raise OptionError(
+                    f"the models {other['name']} and {about['name']} cannot be told apart: same weights and "
+                    "preprocessing, or functions with the same version; give them different versions"
+                )
+        seen.append(about)
+
+
+def _condition_facts(conditions: Sequence[Condition], setup: Setup) -> list[dict[str, Any]]:
+    side, channels = None, 3
+    if setup.count and any(not condition.clean for condition in conditions):
+        first = setup.first_image()
+        channels = first.shape[-1]
+        side = None if setup.scale in SCALES else min(first.shape[:2])
+    about: dict[str, Any] = {"scale": setup.scale, "seed": setup.seed, "side": side, "channels": channels}
+    return [{**condition.facts(**about), "prepare": setup.steps} for condition in conditions]

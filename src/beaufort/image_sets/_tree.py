@@ -1,0 +1,262 @@
+"""One tree of pictures into one tree a corruption and severity: `output/corruption/severity/…`.
+
+A picture is decoded once and every output that is missing is made from it. Pictures are independent:
+what one comes to does not depend on the others, their order, or the number of threads.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path, PurePosixPath
+from threading import Event, Lock
+
+from PIL import Image
+
+from beaufort.arrays import MIN_SIDE
+from beaufort.corruptions import corruptions
+from beaufort.errors import AssetError, BeaufortError, OptionError
+from beaufort.files import is_leftover, remove_leftover, write_bytes
+from beaufort.image_sets._names import Variant
+from beaufort.image_sets._pool import run_bounded
+from beaufort.image_sets._walk import picture_folders
+from beaufort.image_sets._write_errors import stop_reason
+from beaufort.image_sets.outcome import Failure, Outcome, Progress
+from beaufort.images import Format, encode, pixel_count
+
+__all__ = ["TreeJob", "run_tree"]
+
+_LARGE = 16_000_000
+"""Pixels from which pictures are read and made one at a time, so that memory does not grow with threads."""
+
+
+@dataclass(frozen=True)
+class TreeJob:
+    """What is to be made of which pictures, and how."""
+
+    source: Path
+    """A folder, or one picture."""
+    output: Path
+    variants: Sequence[Variant]
+    read: Callable[[Path], Image.Image]
+    """A source file → the picture that is corrupted."""
+    target: Callable[[str], tuple[str, Format]]
+    """A source's name → the output's name and format."""
+    seed: int = 0
+    scale: str = "auto"
+    quality: int = 85
+    limit: int | None = None
+    """How many pictures at most."""
+
+
+@dataclass(frozen=True)
+class _Task:
+    """A picture and the outputs of it that are missing."""
+
+    path: Path
+    picture: PurePosixPath
+    """Relative to the source; the picture's identity."""
+    kind: Format
+    outputs: tuple[tuple[Variant, Path], ...]
+
+
+@dataclass(frozen=True)
+class _TaskOutcome:
+    dealt_with: int
+    done: int = 0
+    skipped: int = 0
+    ignored: int = 0
+    failures: tuple[Failure, ...] = ()
+
+
+def run_tree(job: TreeJob, *, jobs: int, progress: Progress | None = None) -> Outcome:
+    """Make what is missing of a tree."""
+    return _Run(job, jobs, progress).outcome()
+
+
+class _Run:
+    """A job under way: what its threads share."""
+
+    def __init__(self, job: TreeJob, jobs: int, progress: Progress | None) -> None:
+        self.job = job
+        self.jobs = jobs
+        self.progress = progress
+        self.stop = Event()
+        self.stopped: str | None = None
+        self.unavailable: dict[str, str] = {}
+        self.large = Lock()
+        self.total = self.count() * len(job.variants) if progress else 0
+        self.dealt_with = self.done = self.skipped = self.ignored = 0
+        self.failures: list[Failure] = []
+
+    def outcome(self) -> Outcome:
+        run_bounded(self.make, self.tasks(), self.collect, jobs=self.jobs, stop=self.stop)
+        missing = [Failure(name, message) for name, message in self.unavailable.items()]
+        if not (self.dealt_with or self.failures or self.stopped):
+            missing.append(
+                Failure(".", "no picture was found; files are looked at whose names end as pictures' do")
+            )
+        failures = tuple(sorted([*self.failures, *missing]))
+        return Outcome(self.done, self.skipped, failures, self.ignored, self.stopped)
+
+    # In the caller's thread: what there is to do, and what came of it.
+
+    def count(self) -> int:
+        found = sum(len(folder.pictures) for folder in picture_folders(self.job.source, self.job.output))
+        return found if self.job.limit is None else min(found, self.job.limit)
+
+    def collect(self, outcome: _TaskOutcome) -> None:
+        self.dealt_with += outcome.dealt_with
+        self.done += outcome.done
+        self.skipped += outcome.skipped
+        self.ignored += outcome.ignored
+        self.failures += outcome.failures
+        if self.progress is not None and outcome.dealt_with:
+            self.progress(self.dealt_with, self.total)
+
+    def tasks(self) -> Iterator[_Task]:
+        left = self.job.limit
+        alone = not self.job.source.is_dir()
+        root = self.job.source.parent if alone else self.job.source
+        for folder in picture_folders(self.job.source, self.job.output):
+            pictures = folder.pictures[:left]
+            if left is not None:
+                left -= len(pictures)
+            self.collect(
+                _TaskOutcome(0, ignored=folder.ignored, failures=(folder.failure,) if folder.failure else ())
+            )
+            for task in self.folder_tasks(root, folder.relative, pictures):
+                yield from _by_corruption(task) if alone else [task]
+            if left == 0:
+                return
+
+    def folder_tasks(self, root: Path, relative: PurePosixPath, pictures: Sequence[str]) -> Iterator[_Task]:
+        if not pictures:
+            return
+        folders = {
+            variant: self.job.output / variant.name / str(variant.severity) / relative
+            for variant in self.job.variants
+        }
+        try:
+            present = {variant: self.present(folder) for variant, folder in folders.items()}
+        except (OSError, RuntimeError, BeaufortError) as error:  # a link that leads to itself is the second
+            self.refuse(relative, len(pictures), f"its outputs cannot be written ({_reason(error)})")
+            return
+        taken: dict[str, str] = {}
+        for name in pictures:
+            target, kind = self.job.target(name)
+            if (first := taken.setdefault(target, name)) != name:
+                self.refuse(
+                    relative / name,
+                    1,
+                    f"its outputs would be called {target}, as those of {first}; rename it",
+                )
+                continue
+            missing = tuple(
+                (variant, folders[variant] / target) for variant in folders if target not in present[variant]
+            )
+            skipped = len(folders) - len(missing)
+            self.collect(_TaskOutcome(skipped, skipped=skipped))
+            if missing:
+                yield _Task(root / relative / name, relative / name, kind, missing)
+
+    def refuse(self, path: PurePosixPath, pictures: int, message: str) -> None:
+        failure = Failure(path.as_posix(), message)
+        self.collect(_TaskOutcome(pictures * len(self.job.variants), failures=(failure,)))
+
+    def present(self, folder: Path) -> set[str]:
+        """The names in an output folder; drafts of killed runs are deleted on the way."""
+        root = self.job.output.resolve()
+        if not folder.resolve().is_relative_to(root):
+            raise OptionError(f"{folder} leads out of {root} through a link")
+        try:
+            with os.scandir(folder) as entries:
+                names = {entry.name for entry in entries if entry.is_file()}
+        except FileNotFoundError:
+            return set()
+        for name in filter(is_leftover, names):
+            remove_leftover(folder / name)
+        return names
+
+    # In the worker threads.
+
+    def make(self, task: _Task) -> _TaskOutcome:
+        """Decode a picture and make its outputs; a failure with it is part of the outcome."""
+        with self.large if pixel_count(task.path) > _LARGE else nullcontext():
+            return self.make_all(task)
+
+    def make_all(self, task: _Task) -> _TaskOutcome:
+        path = task.picture.as_posix()
+        try:
+            image = self.job.read(task.path)
+        except (BeaufortError, OSError) as error:
+            return _TaskOutcome(len(task.outputs), failures=(Failure(path, _reason(error)),))
+        if min(image.size) < MIN_SIDE:
+            size = f"{image.height} × {image.width}"
+            message = (
+                f"the picture has {size} pixels; both sides must be at least {MIN_SIDE}: enlarge it first"
+            )
+            return _TaskOutcome(len(task.outputs), failures=(Failure(path, message),))
+        done = 0
+        failed: dict[str, list[Variant]] = {}
+        for variant, target in task.outputs:
+            try:
+                done += self.make_one(image, task, variant, target)
+            except (BeaufortError, OSError, MemoryError) as error:
+                failed.setdefault(_reason(error), []).append(variant)
+        failures = tuple(
+            Failure(path, f"{_listed(variants)}: {reason}") for reason, variants in failed.items()
+        )
+        return _TaskOutcome(len(task.outputs), done, failures=failures)
+
+    def make_one(self, image: Image.Image, task: _Task, variant: Variant, target: Path) -> bool:
+        """Write one output; False if the job is stopping, or the corruption's assets are not to be had."""
+        if self.stop.is_set() or variant.name in self.unavailable:
+            return False
+        try:
+            result = corruptions[variant.name](
+                image,
+                variant.severity,
+                ids=[_identity(task.picture)],
+                seed=self.job.seed,
+                scale=self.job.scale,
+            )
+        except AssetError as error:
+            self.unavailable[variant.name] = str(error)
+            return False
+        content = encode(result, task.kind, self.job.quality)
+        try:
+            write_bytes(target, content)
+        except OSError as error:
+            reason = stop_reason(target, error)
+            if reason is None:
+                raise
+            self.stopped = reason
+            self.stop.set()
+            return False
+        return True
+
+
+def _by_corruption(task: _Task) -> Iterator[_Task]:
+    """A task for each corruption, so that one picture can keep several threads busy."""
+    for _, outputs in groupby(task.outputs, key=lambda output: output[0].name):
+        yield _Task(task.path, task.picture, task.kind, tuple(outputs))
+
+
+def _identity(picture: PurePosixPath) -> str:
+    """The path as text that can be hashed, whatever bytes the file system allows in a name."""
+    return os.fsencode(picture.as_posix()).decode("utf-8", "backslashreplace")
+
+
+def _listed(variants: Sequence[Variant]) -> str:
+    first = f"{variants[0].name} at severity {variants[0].severity}"
+    return first if len(variants) == 1 else f"{first} and {len(variants) - 1} more"
+
+
+def _reason(error: BaseException) -> str:
+    if isinstance(error, BeaufortError):
+        return str(error)
+    return getattr(error, "strerror", None) or str(error) or type(error).__name__

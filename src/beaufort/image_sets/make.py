@@ -1,0 +1,173 @@
+"""The published data sets, made again in their published layouts.
+
+| name | layout | pictures | corruptions |
+|---|---|---|---|
+| `mnist-c` | `<corruption>/{train,test}_{images,labels}.npy` | uint8 `(n, 28, 28, 1)` | 15 and `identity` |
+| `cifar10-c` | `<corruption>.npy`, `labels.npy` | uint8 `(5n, 32, 32, 3)`, severity 1 first | 19 |
+| `imagenet-c` | `<corruption>/<severity>/<class>/<file>` | JPEG, 224×224 | 19 |
+| `tiny-imagenet-c` | `<corruption>/<severity>/<class>/<file>` | JPEG, 64×64 | 19 |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+
+from PIL import Image
+
+from beaufort.corruptions import SEVERITIES, get_corruption_names
+from beaufort.errors import OptionError
+from beaufort.image_sets._make_arrays import IDENTITY, make_cifar, make_mnist
+from beaufort.image_sets._names import corruption_names, variants, worker_count
+from beaufort.image_sets._request import Request
+from beaufort.image_sets._settings import claim_folder
+from beaufort.image_sets._tree import TreeJob, run_tree
+from beaufort.image_sets._walk import check_apart
+from beaufort.image_sets.outcome import Outcome, Progress
+from beaufort.images import (
+    FORMATS,
+    Format,
+    center_crop,
+    flatten,
+    read_image,
+    resize_exactly,
+    resize_short_side,
+)
+from beaufort.registry import Registry
+
+__all__ = ["DATASETS", "make_dataset"]
+
+_QUALITY = 85
+
+
+@dataclass(frozen=True)
+class PublishedSet:
+    """How one of the published data sets is made."""
+
+    corruptions: tuple[str, ...]
+    """The published ones."""
+    extra: tuple[str, ...]
+    """All, with those that were published as code only."""
+    make: Callable[[Request], Outcome]
+
+
+DATASETS: Registry[PublishedSet] = Registry("data set that can be made")
+"""What `make_dataset` makes, by name."""
+
+
+def make_dataset(
+    name: str,
+    source: Path | str,
+    output: Path | str,
+    *,
+    names: Iterable[str] | None = None,
+    extra: bool = False,
+    seed: int = 0,
+    limit: int | None = None,
+    jobs: int | None = None,
+    progress: Progress | None = None,
+) -> Outcome:
+    """Make a published data set from its clean pictures, in its published layout.
+
+    What is there already is skipped; a file has its name only when it is complete.
+
+    Args:
+        name: `mnist-c`, `cifar10-c`, `tiny-imagenet-c` or `imagenet-c`.
+        source: for `mnist-c` the folder with MNIST's idx files; for `cifar10-c` the binary version, a
+            folder with `images.npy` and `labels.npy`, or one with a PNG grid and `labels.csv`; for the
+            others a folder of pictures, one folder a class.
+        output: a folder; made if missing.
+        names: the corruptions to make instead of all published ones; subsets are accepted.
+        extra: for `mnist-c`, all 31 corruptions.
+        seed: any whole number.
+        limit: the first so many pictures only (of MNIST, of each split).
+        jobs: threads; as many as there are processors if None.
+        progress: called as outputs are dealt with.
+    """
+    dataset = DATASETS[name]
+    if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 1):
+        raise OptionError(f"limit must be a positive integer, got {limit!r}")
+    if not Path(source).exists():
+        raise OptionError(f"source {source} does not exist; give the folder of the clean data set")
+    published = dataset.extra if extra else dataset.corruptions
+    request = Request(
+        dataset=name,
+        source=Path(source),
+        output=Path(output),
+        names=published if names is None else _chosen(names, published),
+        seed=seed,
+        limit=limit,
+        jobs=worker_count(jobs),
+        progress=progress,
+    )
+    return dataset.make(request)
+
+
+def _chosen(names: Iterable[str], published: tuple[str, ...]) -> tuple[str, ...]:
+    """Names and subsets, with `identity` where the data set has it."""
+    wanted = list(names)
+    plain = [IDENTITY] if IDENTITY in wanted and IDENTITY in published else []
+    others = [name for name in wanted if name not in plain]
+    return (*plain, *(corruption_names(others) if others or not plain else ()))
+
+
+def _imagenet(request: Request) -> Outcome:
+    return _tree(request, "imagenet", _read_imagenet)
+
+
+def _tiny(request: Request) -> Outcome:
+    return _tree(request, "tiny", _read_tiny)
+
+
+def _tree(request: Request, scale: str, read: Callable[[Path], Image.Image]) -> Outcome:
+    made = variants(request.names, SEVERITIES, scale)
+    if not request.source.is_dir():
+        raise OptionError(f"source must be the folder of the clean data set, got the file {request.source}")
+    check_apart(request.source, request.output)
+    if full := claim_folder(request.output, request.settings(), request.names):
+        return Outcome(stopped=full)
+    job = TreeJob(
+        request.source,
+        request.output,
+        made,
+        read,
+        _jpeg_target,
+        seed=request.seed,
+        scale=scale,
+        quality=_QUALITY,
+        limit=request.limit,
+    )
+    return run_tree(job, jobs=request.jobs, progress=request.progress)
+
+
+def _read_rgb(path: Path) -> Image.Image:
+    """As the published sets were read: the rotation in EXIF data is not carried out."""
+    return flatten(read_image(path, upright=False)).convert("RGB")
+
+
+def _read_imagenet(path: Path) -> Image.Image:
+    return center_crop(resize_short_side(_read_rgb(path), 256), 224)
+
+
+def _read_tiny(path: Path) -> Image.Image:
+    return resize_exactly(_read_rgb(path), 64)
+
+
+def _jpeg_target(name: str) -> tuple[str, Format]:
+    path, kind = PurePath(name), FORMATS["jpeg"]
+    return (name if path.suffix.lower() in kind.suffixes else f"{path.stem}.JPEG"), kind
+
+
+def _register() -> None:
+    photos = tuple(get_corruption_names("all"))
+    digits = (IDENTITY, *get_corruption_names("mnist-c"))
+    DATASETS.register(
+        "mnist-c", PublishedSet(digits, (IDENTITY, *get_corruption_names("mnist-c-all")), make_mnist)
+    )
+    DATASETS.register("cifar10-c", PublishedSet(photos, photos, make_cifar))
+    DATASETS.register("tiny-imagenet-c", PublishedSet(photos, photos, _tiny))
+    DATASETS.register("imagenet-c", PublishedSet(photos, photos, _imagenet))
+
+
+_register()

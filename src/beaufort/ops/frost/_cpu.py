@@ -1,0 +1,45 @@
+"""Images mixed with textures, with Numba."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from beaufort.arrays import Bytes
+from beaufort.ops._numba import exact_kernel, to_byte
+
+__all__ = ["blend"]
+
+
+@exact_kernel
+def _blend(image, texture, weight, texture_weight, nearest, out):
+    line = image.shape[1] * image.shape[2]
+    for y in range(image.shape[0]):
+        source = image[y].reshape(line)
+        over = texture[y].reshape(line)
+        target = out[y].reshape(line)
+        for x in range(line):
+            target[x] = to_byte(weight * source[x] + texture_weight * over[x], nearest)
+
+
+def blend(
+    images: Bytes,
+    textures: Sequence[Bytes],
+    crops: NDArray[np.int64],
+    weight: float,
+    texture_weight: float,
+    *,
+    nearest: bool = False,
+) -> Bytes:
+    """a·X + b·F; F is cut from a texture `(h, w, c)`: its number, first row and column for each image.
+
+    In double precision, because the weights are tenths: many sums are whole numbers but for rounding.
+    """
+    out = np.empty_like(images)
+    height, width = images.shape[1:3]
+    for image, (number, row, column), target in zip(images, crops.tolist(), out, strict=True):
+        crop = np.ascontiguousarray(textures[number][row : row + height, column : column + width])
+        _blend(image, crop, float(weight), float(texture_weight), nearest, target)
+    return out

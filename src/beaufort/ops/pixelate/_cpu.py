@@ -1,0 +1,172 @@
+"""Cells of pixels, with Numba."""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from beaufort.arrays import Bytes
+from beaufort.errors import ImageValueError
+from beaufort.ops._numba import inlined, kernel
+
+__all__ = ["MOST_PIXELS", "cell_areas", "cell_table", "pixel_cells", "soft_cells"]
+
+u32, u8, u16 = np.uint32, np.uint8, np.uint16
+
+
+@inlined
+def _means(sums, count, short, out):
+    """The means of `count` bytes by their sums, in PIL's fixed point or in 16 bits that give the same."""
+    if short[count, 0] > 0:
+        factor, offset = u32(short[count, 0]), u16(short[count, 1])
+        for x in range(sums.size):
+            out[x] = u8(u32(u16(sums[x] + offset)) * factor >> u32(16))
+    else:
+        weight = u32(round((1 << 22) / count))
+        for x in range(sums.size):
+            out[x] = u8((u32(sums[x]) * weight + u32(1 << 21)) >> u32(22))
+
+
+@kernel
+def _pixel_cells(images, row_cells, rows, column_cells, columns, short, out):
+    height, width, channels = images.shape[1:]
+    line = width * channels
+    across = len(column_cells) * channels
+    # Cells have n or n + 1 pixels. The means of both are taken at every pixel, which vectorizes, and
+    # those that are wanted are picked.
+    n = column_cells[:, 1].min()
+    starts = column_cells[:, 0] * channels + np.where(column_cells[:, 1] > n, line, 0)
+    sums = np.empty(line, np.uint16)
+    means = np.empty(2 * line, np.uint8)
+    narrow = np.empty((height, across), np.uint8)
+    totals = np.empty(across, np.uint16)
+    cells = np.empty(across, np.uint8)
+    for i in range(images.shape[0]):
+        for y in range(height):
+            source, target = images[i, y].reshape(line), narrow[y]
+            for x in range(line):
+                sums[x] = u16(source[x])
+            for k in range(1, n + 1):
+                if k == n:
+                    _means(sums, n, short, means)
+                shifted = source[k * channels :]
+                for x in range(shifted.size):
+                    sums[x] += u16(shifted[x])
+            _means(sums, n + 1, short, means[line:])
+            for k in range(starts.size):
+                at = starts[k]
+                if channels == 3:
+                    target[3 * k] = means[at]
+                    target[3 * k + 1] = means[at + 1]
+                    target[3 * k + 2] = means[at + 2]
+                else:
+                    target[k] = means[at]
+        shown = -1
+        for y in range(height):
+            target = out[i, y].reshape(line)
+            if rows[y] == shown:
+                above = out[i, y - 1].reshape(line)
+                for x in range(line):
+                    target[x] = above[x]
+                continue
+            shown = rows[y]
+            first, count = row_cells[shown, 0], row_cells[shown, 1]
+            totals[:] = 0
+            for k in range(first, first + count):
+                source = narrow[k]
+                for x in range(across):
+                    totals[x] += u16(source[x])
+            _means(totals, count, short, cells)
+            if channels == 3:
+                for x in range(width):
+                    k = columns[x] * 3
+                    target[3 * x] = cells[k]
+                    target[3 * x + 1] = cells[k + 1]
+                    target[3 * x + 2] = cells[k + 2]
+            else:
+                for x in range(width):
+                    target[x] = cells[columns[x]]
+
+
+def pixel_cells(images: Bytes, rows: int, columns: int) -> Bytes:
+    """Average into rows × columns cells and show each cell flat, as PIL's BOX filter does."""
+    out = np.empty_like(images)
+    down, across = cell_table(images.shape[1], rows), cell_table(images.shape[2], columns)
+    _pixel_cells(images, *down, *across, _short_means(), out)
+    return out
+
+
+MOST_PIXELS = 256
+"""The widest cell whose sum fits 16 bits."""
+
+
+@lru_cache(maxsize=1)
+def _short_means() -> NDArray[np.int64]:
+    """For each count the factor and offset with which 16 bits give the mean of any sum; 0 if none do."""
+    short = np.zeros((MOST_PIXELS + 2, 2), np.int64)
+    short[1] = 1 << 16, 0
+    for count in range(2, 25):  # beyond, few counts have one
+        sums = np.arange(255 * count + 1)
+        wanted = (sums * round((1 << 22) / count) + (1 << 21)) >> 22
+        factor = -(-(1 << 16) // count)
+        for offset in (count // 2, (count - 1) // 2):
+            if np.array_equal((sums + offset) * factor >> 16, wanted):
+                short[count] = factor, offset
+    return short
+
+
+@lru_cache(maxsize=128)
+def cell_table(size: int, cells: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """First pixel and number of pixels of each cell, `(cells, 2)`, and each pixel's cell.
+
+    A cell averages the whole pixels whose centers lie in it, after its lower edge, up to its upper. On
+    an edge rounding decides, so the arithmetic is PIL's.
+    """
+    scale = size / cells
+    table = np.empty((cells, 2), np.int64)
+    for cell in range(cells):
+        middle = (cell + 0.5) * scale
+        first = max(int(middle - scale / 2 + 0.5), 0)
+        end = min(int(middle + scale / 2 + 0.5), size)
+        inside = [x for x in range(first, end) if -0.5 < (x - middle + 0.5) * (1 / scale) <= 0.5]
+        table[cell] = inside[0], len(inside)
+    most = int(table[:, 1].max())
+    if most > MOST_PIXELS:
+        raise ImageValueError(
+            f"a cell must be at most {MOST_PIXELS} pixels wide and high, got {most}; shrink the image first"
+        )
+    return table, ((np.arange(size) + 0.5) * (cells / size)).astype(np.int64)
+
+
+def soft_cells(images: Bytes, rows: float, columns: float, softness: float) -> Bytes:
+    """Average into cells whose edges may cut pixels; a pixel shows the cells by its area in each."""
+    count, height, width, channels = images.shape
+    down, across = cell_areas(height, rows, softness), cell_areas(width, columns, softness)
+    wide = _weighted(across.T, _weighted(across, images.astype(np.float64)))
+    wide = _weighted(down.T, _weighted(down, wide.reshape(count, height, width * channels)))
+    return wide.reshape(images.shape).astype(np.uint8)
+
+
+def _weighted(areas: NDArray[np.float64], values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Means by area, rounded; all sums are of whole numbers, and so the same in any order."""
+    whole = areas.sum(axis=1, keepdims=True)
+    means: NDArray[np.float64] = np.floor((areas @ values + whole / 2) / whole)
+    return means
+
+
+@lru_cache(maxsize=64)
+def cell_areas(size: int, cells: float, softness: float) -> NDArray[np.float64]:
+    """How much of each pixel lies in each cell, `(cells, size)`, in whole parts of 4096.
+
+    At softness 0 a pixel lies in the cell that its middle is in.
+    """
+    edges = np.minimum(np.arange(math.ceil(cells) + 1) * (size / cells), size)
+    whole = np.ceil(edges - 0.5)
+    edges = whole + softness * (edges - whole)
+    at = np.arange(size)
+    inside = np.minimum(edges[1:, None], at + 1) - np.maximum(edges[:-1, None], at)
+    areas = np.rint(np.clip(inside, 0, 1) * 4096)
+    return np.asarray(areas[areas.any(axis=1)])

@@ -1,0 +1,75 @@
+"""Flakes and snowfall, with Numba."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from beaufort.arrays import Array, Bytes
+from beaufort.ops._numba import kernel, to_byte
+from beaufort.ops.zoom_blur import Ends
+from beaufort.ops.zoom_blur._cpu import zoom_positions
+
+__all__ = ["flakes", "snowfall"]
+
+i32, f32, u8 = np.int32, np.float32, np.uint8
+
+
+@kernel
+def _flakes(normals, mean, spread, threshold, rows, row_share, columns, column_share, out):
+    for i in range(normals.shape[0]):
+        for y in range(out.shape[1]):
+            a = normals[i, rows[y]]
+            b = normals[i, min(rows[y] + 1, normals.shape[1] - 1)]
+            t = row_share[y]
+            for x in range(out.shape[2]):
+                k, j, s = columns[x], min(columns[x] + 1, normals.shape[2] - 1), column_share[x]
+                left = a[k] * (1 - t) + b[k] * t
+                right = a[j] * (1 - t) + b[j] * t
+                value = mean + spread * (left * (1 - s) + right * s)
+                value = 0.0 if value < threshold else value
+                out[i, y, x, 0] = u8(min(max(value, 0.0), 1.0) * 255)
+
+
+def flakes(
+    normals: Array, mean: float, spread: float, factor: float, threshold: float, *, like: Ends | None = None
+) -> Bytes:
+    """A layer of grains `(n, h, w, 1)`: normal noise zoomed into the middle, only the brightest left."""
+    down, across = (zoom_positions(size, factor, like) for size in normals.shape[1:])
+    out = np.empty((*normals.shape, 1), np.uint8)
+    _flakes(normals, mean, spread, threshold, *down, *across, out)
+    return out
+
+
+@kernel
+def _snowfall(images, layers, mix, nearest, out):
+    height, width, channels = images.shape[1:]
+    line = width * channels
+    white = np.empty(line, np.float32)
+    flakes = np.empty(line, np.float32)
+    share = f32(1) - mix
+    for i in range(images.shape[0]):
+        for y in range(height):
+            source, target = images[i, y].reshape(line), out[i, y].reshape(line)
+            layer, turned = layers[i, y], layers[i, height - 1 - y]
+            if channels == 3:
+                for x in range(width):
+                    red, green, blue = f32(source[3 * x]), f32(source[3 * x + 1]), f32(source[3 * x + 2])
+                    grey = f32(0.299) * red + f32(0.587) * green + f32(0.114) * blue
+                    paled = f32(1.5) * grey + f32(127.5)
+                    both = f32(i32(layer[x]) + i32(turned[width - 1 - x]))
+                    white[3 * x], white[3 * x + 1], white[3 * x + 2] = paled, paled, paled
+                    flakes[3 * x], flakes[3 * x + 1], flakes[3 * x + 2] = both, both, both
+            else:
+                for x in range(width):
+                    white[x] = f32(1.5) * f32(source[x]) + f32(127.5)
+                    flakes[x] = f32(i32(layer[x]) + i32(turned[width - 1 - x]))
+            for x in range(line):
+                value = f32(source[x])
+                target[x] = to_byte(mix * value + share * max(value, white[x]) + flakes[x], nearest)
+
+
+def snowfall(images: Bytes, layers: Bytes, mix: float, *, nearest: bool = False) -> Bytes:
+    """Whiten the image, then add the layer and the layer turned by 180°."""
+    out = np.empty_like(images)
+    _snowfall(images, layers, f32(mix), nearest, out)
+    return out

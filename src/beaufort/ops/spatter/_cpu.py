@@ -1,0 +1,106 @@
+"""Drops of water and mud, with Numba and OpenCV."""
+
+from __future__ import annotations
+
+import cv2
+import numpy as np
+
+from beaufort.arrays import Array, Bytes
+from beaufort.ops._numba import kernel, to_byte
+from beaufort.ops.gaussian_blur._cpu import smooth
+
+__all__ = ["mud_spots", "paint", "water_drops"]
+
+i32, f32, u8 = np.int32, np.float32, np.uint8
+
+
+@kernel
+def _liquid(smoothed, mean, spread, threshold, out):
+    for i in range(smoothed.size):
+        value = mean + spread * smoothed[i]
+        out[i] = u8(0) if value < threshold else u8(i32(value * 255))
+
+
+@kernel
+def _spots(smoothed, mean, spread, threshold, out):
+    for i in range(smoothed.size):
+        out[i] = f32(1) if mean + spread * smoothed[i] > threshold else f32(0)
+
+
+@kernel
+def _trim(masks, least):
+    for i in range(masks.size):
+        masks[i] = f32(0) if masks[i] < least else masks[i]
+
+
+def mud_spots(
+    normals: Array, mean: float, spread: float, sigma: float, threshold: float, rim: float
+) -> Array:
+    """How much mud covers each pixel, 0 or 0.8 to 1, float32: noise above a threshold, rounded off."""
+    spots = np.empty(normals.shape, np.float32)
+    _spots(smooth(normals, sigma).ravel(), mean, spread, threshold, spots.ravel())
+    masks = smooth(spots, rim)
+    _trim(masks.ravel(), f32(0.8))
+    return masks
+
+
+_EMBOSS = np.array([[-2, -1, 0], [-1, 1, 1], [0, 1, 2]])
+
+
+@kernel
+def _shine(water, relief, strength, out):
+    brightest = i32(0)
+    for i in range(water.size):
+        brightest = max(brightest, i32(water[i]) * i32(relief[i]))
+    gain = strength / f32(brightest) if brightest > 0 else f32(0)
+    for i in range(water.size):
+        out[i] = f32(i32(water[i]) * i32(relief[i])) * gain
+
+
+def water_drops(
+    normals: Array, mean: float, spread: float, sigma: float, threshold: float, strength: float
+) -> Array:
+    """How much light each pixel of water adds, float32: drops with a bright and a dark rim."""
+    layers = np.empty(normals.shape, np.uint8)
+    _liquid(smooth(normals, sigma).ravel(), mean, spread, threshold, layers.ravel())
+    out = np.empty(normals.shape, np.float32)
+    for water, light in zip(layers, out, strict=True):
+        depth = cv2.distanceTransform(255 - cv2.Canny(water, 50, 150), cv2.DIST_L2, 5)
+        depth = cv2.blur(np.minimum(depth, 20), (3, 3))
+        relief = cv2.filter2D(cv2.equalizeHist(depth.astype(np.uint8)), cv2.CV_8U, _EMBOSS)
+        _shine(water.ravel(), cv2.blur(relief, (3, 3)).ravel(), f32(strength), light.ravel())
+    return out
+
+
+@kernel
+def _paint(images, masks, color, cover, nearest, out):
+    height, width, channels = images.shape[1:]
+    line = width * channels
+    kept = np.empty(line, np.float32)
+    added = np.empty(line, np.float32)
+    for i in range(images.shape[0]):
+        for y in range(height):
+            source, target, mask = images[i, y].reshape(line), out[i, y].reshape(line), masks[i, y]
+            if channels == 3:
+                red, green, blue = color[0], color[1], color[2]
+                for x in range(width):
+                    share = f32(1) - mask[x] if cover else f32(1)
+                    kept[3 * x], kept[3 * x + 1], kept[3 * x + 2] = share, share, share
+                    added[3 * x] = mask[x] * red
+                    added[3 * x + 1] = mask[x] * green
+                    added[3 * x + 2] = mask[x] * blue
+            else:
+                for x in range(width):
+                    kept[x] = f32(1) - mask[x] if cover else f32(1)
+                    added[x] = mask[x] * color[0]
+            for x in range(line):
+                target[x] = to_byte(f32(source[x]) * kept[x] + added[x], nearest)
+
+
+def paint(
+    images: Bytes, masks: Array, color: tuple[float, ...], *, cover: bool, nearest: bool = False
+) -> Bytes:
+    """x + m·color, or x·(1 - m) + m·color where the paint is to `cover`; color in 0…255."""
+    out = np.empty_like(images)
+    _paint(images, masks, np.array(color, np.float32), cover, nearest, out)
+    return out

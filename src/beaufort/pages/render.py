@@ -1,0 +1,79 @@
+"""From a template and values to the text of a page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+from beaufort.pages.assets import as_script, asset, bundle, content_policy
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+__all__ = ["render"]
+
+
+def render(
+    template: str,
+    *,
+    styles: Sequence[str] = (),
+    scripts: Sequence[str] = (),
+    data: Mapping[str, Any] | None = None,
+    **values: Any,
+) -> str:
+    """The text of a page whose template extends `pages/base.html`; equal input gives equal bytes.
+
+    Args:
+        template: `report/page.html` for the file `page.html` in the templates of the report.
+        styles: names of assets that follow the style all pages share.
+        scripts: names of assets, in their order.
+        data: what the scripts read.
+        values: what the template shows; all of it is escaped.
+    """
+    script = bundle(*map(asset, scripts)) if scripts else ""
+    return (
+        _environment()
+        .get_template(template)
+        .render(
+            policy=content_policy(script),
+            style="".join(map(asset, ("pages/base.css", *styles))),
+            script=script,
+            data=None if data is None else as_script(data),
+            **values,
+        )
+    )
+
+
+@cache
+def _environment() -> Environment:
+    from jinja2 import Environment, FunctionLoader, StrictUndefined
+
+    environment = Environment(
+        loader=FunctionLoader(_source),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["tight"] = _tight
+    environment.filters["pct"] = _percent
+    return environment
+
+
+def _source(name: str) -> str | None:
+    """A template's text; None if there is none of that name."""
+    part, _, file = name.partition("/")
+    found = files("beaufort") / part / "templates" / file
+    return found.read_text(encoding="utf-8") if found.is_file() else None
+
+
+def _tight(text: str) -> str:
+    """A sentence that does not break between a number and what it counts."""
+    return text.replace(" %", "\u00a0%").replace("n = ", "n\u00a0=\u00a0")
+
+
+def _percent(share: float, digits: int = 1) -> str:
+    """A share in percent, without the sign."""
+    return f"{100 * share:.{digits}f}"

@@ -1,0 +1,175 @@
+"""How the numbers were made: what a reader needs to make them again, and nothing of anybody's disk."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable, Mapping
+from pathlib import PurePosixPath, PureWindowsPath
+from typing import Any, NamedTuple
+
+from beaufort import __version__
+from beaufort.report._text import counted
+from beaufort.results import Scores
+from beaufort.sanitize import command_without_secrets, without_secrets
+
+__all__ = ["Fact", "last_time", "provenance_facts", "without_folders"]
+
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+_SHOWN = 6
+"""Commands and machines told in full."""
+
+
+class Fact(NamedTuple):
+    """One line of the foot of a report."""
+
+    name: str
+    values: tuple[str, ...]
+
+
+def provenance_facts(scores: Scores) -> list[Fact]:
+    """Versions, seeds, digests, commands, machines and times, in a fixed order."""
+    results = scores.results
+    setting, origins = results.setting, results.origins
+    facts = [
+        Fact(
+            "Suite", (f"{scores.suite.name}, version {scores.suite.version}", f"sha256:{scores.suite.digest}")
+        ),
+        Fact("Data", (f"{results.dataset}, {counted(scores.images, 'image')}", f"sha256:{setting.data}")),
+        Fact(
+            "Seed of the corruptions",
+            ("none: nothing is random" if setting.seed is None else str(setting.seed),),
+        ),
+        Fact("Models", tuple(f"{one.model} {one.digest or 'without a digest'}" for one in scores.models)),
+        Fact("Baseline", _baseline(scores)),
+        Fact("Intervals", _intervals(scores)),
+    ]
+    facts.insert(2, Fact("Labels", results.spaces))
+    if setting.order is not None:
+        spread = str(setting.order).removeprefix("spread ")
+        said = f"classes take turns, with the seed {spread}"
+        shuffled = isinstance(setting.order, int)
+        order = f"shuffled with the seed {setting.order}" if shuffled else said
+        facts.insert(2, Fact("Order of the images", (order,)))
+    unread = {one.model: one.unread for one in scores.models if one.unread}
+    if unread:
+        told = (f"{name}: {counted(count, 'image')} without an answer" for name, count in unread.items())
+        facts.append(Fact("Left out", tuple(told)))
+    if results.incomplete:
+        told = (f"{name} lacks {counted(n, 'condition')}" for name, n in sorted(results.incomplete.items()))
+        facts.append(Fact("Models left out", tuple(told)))
+    facts += [fact for fact in _runs(origins) if fact.values]
+    facts.append(Fact("Report", (f"beaufort {__version__}",)))
+    return facts
+
+
+def _baseline(scores: Scores) -> tuple[str, ...]:
+    baseline = scores.baseline
+    if baseline is None:
+        return ("none",)
+    return (f"{baseline.name}: {baseline.title}", baseline.source)
+
+
+def _intervals(scores: Scores) -> tuple[str, ...]:
+    level = f"{100 * scores.level:g} %"
+    over = (
+        counted(scores.images, "base image")
+        if scores.clusters == scores.images
+        else f"{counted(scores.clusters, 'cluster')} of {counted(scores.images, 'base image')}"
+    )
+    return (
+        f"{level}, over {over} with all their versions; one accuracy alone: Clopper and Pearson's exact "
+        "interval; everything else: Gaffke's interval for means of bounded numbers, of which that one is a "
+        "special case; the calibration error: a bootstrap",
+        "they cover the choice of images; not the seed of a training, the seed of the corruptions, errors of "
+        "a published baseline, or wrong labels",
+    )
+
+
+def _runs(origins: Iterable[Mapping[str, Any]]) -> list[Fact]:
+    known = list(origins)
+    times = sorted(str(one["time"]) for one in known if one.get("time"))
+    commands = _distinct(_command(one.get("command")) for one in known)
+    machines = _distinct(_machine(one.get("machine")) for one in known)
+    versions = _versions(known)
+    span = " to ".join(dict.fromkeys(_time(time) for time in (times[:1] + times[-1:])))
+    return [
+        Fact("Answers made", (span,) if span else ()),
+        Fact("Commands", _cut(commands)),
+        Fact("Versions", versions),
+        Fact("Machines", _cut(machines)),
+        Fact("Commits", _distinct(str(one.get("git") or "") for one in known)),
+    ]
+
+
+def last_time(scores: Scores) -> str | None:
+    """When the last answer was kept, as the store says; no report has a time of its own."""
+    times = sorted(str(one["time"]) for one in scores.results.origins if one.get("time"))
+    return times[-1] if times else None
+
+
+def without_folders(text: str) -> str:
+    """A word of a command line with the names of files in place of absolute paths; addresses stay.
+
+    >>> without_folders("--data=/home/me/photos"), without_folders("csv:/data/x#test"), without_folders("a/b")
+    ('--data=photos', 'csv:x#test', 'a/b')
+    """
+    option, equals, value = text.partition("=") if text.startswith("-") else ("", "", text)
+    value = re.sub(r"^file:/+", "/", value)
+    if _URL.match(value):
+        return without_secrets(text)
+    kind, colon, path = value.partition(":")
+    if colon and len(kind) > 1 and _absolute(path):
+        return f"{option}{equals}{kind}:{_base(path)}"
+    return f"{option}{equals}{_base(value) if _absolute(value) else value}"
+
+
+def _absolute(text: str) -> bool:
+    return text.startswith(("/", "~")) or PureWindowsPath(text).is_absolute()
+
+
+def _base(text: str) -> str:
+    path = PurePosixPath(text) if text.startswith(("/", "~")) else PureWindowsPath(text)
+    return path.name or "/"
+
+
+def _command(words: object) -> str:
+    if not isinstance(words, list) or not words:
+        return ""
+    program, *rest = map(str, words)
+    return shlex.join([PurePosixPath(program).name, *map(without_folders, command_without_secrets(rest))])
+
+
+def _time(text: str) -> str:
+    """`2026-11-15 11:30 UTC` of what a run noted."""
+    return re.sub(r"^(\S{10})T(\d\d:\d\d)\S*\+00:00$", r"\1 \2 UTC", text)
+
+
+def _machine(facts: object) -> str:
+    if not isinstance(facts, Mapping):
+        return ""
+    system, processor, cores = (facts.get(key) for key in ("system", "processor", "cores"))
+    told = [str(part) for part in (system, processor) if part]
+    return ", ".join([*told, *([counted(int(cores), "core")] if isinstance(cores, int) else [])])
+
+
+def _versions(origins: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
+    """Each package with the versions that were used of it."""
+    found: dict[str, dict[str, None]] = {}
+    for one in origins:
+        if one.get("python"):
+            found.setdefault("python", {})[str(one["python"])] = None
+        versions = one.get("versions")
+        for name, version in sorted(versions.items()) if isinstance(versions, Mapping) else ():
+            found.setdefault(str(name), {})[str(version)] = None
+    told = (f"{name} {' and '.join(sorted(versions))}" for name, versions in sorted(found.items()))
+    return (", ".join(told),) if found else ()
+
+
+def _distinct(texts: Iterable[str]) -> tuple[str, ...]:
+    return tuple(sorted({text for text in texts if text}))
+
+
+def _cut(texts: tuple[str, ...]) -> tuple[str, ...]:
+    more = len(texts) - _SHOWN
+    return (*texts[:_SHOWN], f"and {more} more") if more > 0 else texts

@@ -1,0 +1,177 @@
+"""Models side by side on the same images: differences, and which of them are more than chance."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from beaufort.conditions import Condition
+from beaufort.errors import OptionError
+from beaufort.results.calibration import SCORES, calibrate, calibration_rows, score_forms
+from beaufort.results.clusters import Clusters
+from beaufort.results.linear import Linear
+from beaufort.results.open import Results
+from beaufort.results.pairs import Difference
+from beaufort.results.scores import Scores, score
+from beaufort.results.shared import SharedAnswers
+from beaufort.stats import Estimate, holm, mcnemar
+
+__all__ = ["CalibrationDifference", "Comparison", "ConditionTest", "compare"]
+
+
+@dataclass(frozen=True)
+class ConditionTest:
+    """Two models under one condition: McNemar's exact test, or its like for clusters of images."""
+
+    condition: Condition
+    first: Estimate
+    second: Estimate
+    """Accuracies."""
+    only_first: int
+    only_second: int
+    """Images that one of the two gets right and the other wrong."""
+    p: float
+    p_holm: float
+    """Adjusted for all conditions of all pairs."""
+
+
+@dataclass(frozen=True)
+class CalibrationDifference:
+    """One calibration score of two models: the second less the first; each interval stands by itself."""
+
+    group: str
+    """`clean`, a severity, or `corrupted` for suites with one published severity."""
+    metric: str
+    """`ece`, `confidence`, `nll`, `brier` or `entropy`."""
+    first: str
+    second: str
+    difference: Estimate
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """Some models on one suite and the same images.
+
+    There are two families of statements, and within each all hold together at the level of the scores:
+    differences of headline numbers (every pair under every metric), and tests under single conditions (every
+    pair under every condition).
+    """
+
+    scores: Scores
+    differences: tuple[Difference, ...]
+    """For every pair and metric."""
+    conditions: Mapping[tuple[str, str], tuple[ConditionTest, ...]]
+    """For every pair, all conditions."""
+    calibration: tuple[CalibrationDifference, ...]
+
+
+def compare(
+    results: Results,
+    models: Sequence[str] | None = None,
+    *,
+    baseline: str | None = None,
+    clusters: Mapping[str, str] | None = None,
+    groups: Mapping[str, str] | None = None,
+    seeds: Mapping[str, Sequence[str]] | None = None,
+    level: float = 0.95,
+) -> Comparison:
+    """Compare two or more models; arguments are those of `score`."""
+    names = list(dict.fromkeys(results.models if models is None else models))
+    if len(names) < 2:
+        raise OptionError(f"models must name at least two, got {', '.join(names) or 'none'}")
+    scores = score(
+        results,
+        baseline=baseline,
+        models=names,
+        clusters=clusters,
+        groups=groups,
+        seeds=seeds,
+        level=level,
+    )
+    stored = [scores.baseline.name] if scores.baseline and scores.baseline.stored else []
+    answers = SharedAnswers(results, names, also=stored)
+    correct = {name: one.correct for name, one in answers.items()}
+    units = None if clusters is None else Clusters.of(answers[names[0]].ids, clusters)
+    return Comparison(
+        scores,
+        scores.pairs.differences(),
+        _condition_tests(scores, correct, units),
+        _calibration(answers, units, level),
+    )
+
+
+def _condition_tests(
+    scores: Scores, correct: Mapping[str, NDArray[np.bool_]], units: Clusters | None
+) -> dict[tuple[str, str], tuple[ConditionTest, ...]]:
+    accuracies = {one.model: list(one.conditions.values()) for one in scores.models}
+    conditions = list(scores.models[0].conditions)
+    pairs = list(combinations(correct, 2))
+    counts = {
+        (first, second): (
+            (correct[first] & ~correct[second]).sum(axis=1),
+            (correct[second] & ~correct[first]).sum(axis=1),
+        )
+        for first, second in pairs
+    }
+    p = {
+        (first, second): [_p_value(a, b, units) for a, b in zip(correct[first], correct[second], strict=True)]
+        for first, second in pairs
+    }
+    adjusted = iter(holm([one for pair in pairs for one in p[pair]]).tolist())
+    return {
+        (first, second): tuple(
+            ConditionTest(
+                condition,
+                accuracies[first][row],
+                accuracies[second][row],
+                int(counts[first, second][0][row]),
+                int(counts[first, second][1][row]),
+                p[first, second][row],
+                next(adjusted),
+            )
+            for row, condition in enumerate(conditions)
+        )
+        for first, second in pairs
+    }
+
+
+def _p_value(first: NDArray[np.bool_], second: NDArray[np.bool_], units: Clusters | None) -> float:
+    """Of the hypothesis that two models are right equally often; images of one cluster count together."""
+    if units is None:
+        return mcnemar(int((first & ~second).sum()), int((second & ~first).sum()))
+    weight = np.ones(1)
+    form = Linear.of(0.0, {"first": (~first[:, None], -weight), "second": (~second[:, None], weight)})
+    return form.clustered(units.index).p_value()
+
+
+def _calibration(
+    answers: SharedAnswers, units: Clusters | None, level: float
+) -> tuple[CalibrationDifference, ...]:
+    rows = calibration_rows(answers[answers.models[0]])
+    forms: dict[str, dict[str, dict[str, Linear]]] = {}
+    gaps: dict[str, dict[str, Estimate]] = {}
+    for name, one in answers.items():
+        named = replace(one, model=name)
+        forms[name] = {group: score_forms(named, places, units) for group, places in rows.items()}
+        made = calibrate(named, units, (1 + level) / 2)
+        gaps[name] = {group: calibration.ece for group, calibration in made.items()}
+    found = []
+    for group in rows:
+        for a, b in combinations(forms, 2):
+            both = _box(gaps[a][group], gaps[b][group], level)
+            found.append(CalibrationDifference(group, "ece", a, b, both))
+            for metric in SCORES:
+                if metric in forms[a][group] and metric in forms[b][group]:
+                    form = forms[b][group][metric] - forms[a][group][metric]
+                    found.append(CalibrationDifference(group, metric, a, b, form.estimate(level)))
+    return tuple(found)
+
+
+def _box(first: Estimate, second: Estimate, level: float) -> Estimate:
+    """A difference from two intervals that hold together; wider than need be."""
+    low, high = second.low - first.high, second.high - first.low
+    return Estimate(second.value - first.value, low, high, first.n, level)

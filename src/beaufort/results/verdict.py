@@ -1,0 +1,254 @@
+"""A check for CI: is a model good enough, is it not, or is it not known?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from beaufort.errors import OptionError
+from beaufort.metrics import metrics
+from beaufort.registry import unknown
+from beaufort.results.join import join_results
+from beaufort.results.linear import Linear
+from beaufort.results.open import Results
+from beaufort.results.scores import ModelScores, Scores, score
+from beaufort.stats import Estimate
+
+__all__ = ["RULES", "Check", "Decision", "Verdict", "drop_form", "find_metric", "gate"]
+
+RULES = ("noninferiority", "significance")
+"""`noninferiority` asks whether a drop larger than allowed is ruled out; `significance` fails only if the
+drop is larger than allowed and surely larger than zero, and passes everything else."""
+
+_MOST = 10**9
+"""More images than this are nobody's advice."""
+
+
+class Decision(StrEnum):
+    """What a gate says."""
+
+    PASSED = "passed"
+    """The whole interval is on the good side of the limit."""
+    FAILED = "failed"
+    """The whole interval is on the bad side."""
+    UNDECIDED = "undecided"
+    """The limit lies in the interval: more images are needed to know."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """One demand, and whether it is met."""
+
+    name: str
+    """`drop`, `value`, `clean` or `worst`."""
+    demand: str
+    """In words, with the limit."""
+    estimate: Estimate
+    limit: float
+    """A share, not percent."""
+    upper: bool
+    """Whether the limit is one from above."""
+    rule: str = RULES[0]
+    form: Linear | None = field(default=None, repr=False, compare=False)
+    """What each image adds to the estimate, if it is a mean over images."""
+
+    @property
+    def decision(self) -> Decision:
+        one = self.estimate
+        if self.rule == "significance":
+            return Decision.FAILED if one.value > self.limit and one.low > 0 else Decision.PASSED
+        if (one.high <= self.limit) if self.upper else (one.low >= self.limit):
+            return Decision.PASSED
+        if (one.low > self.limit) if self.upper else (one.high < self.limit):
+            return Decision.FAILED
+        return Decision.UNDECIDED
+
+    @property
+    def images_needed(self) -> int | None:
+        """About how many images would decide it if they are like these; None if no number would.
+
+        Where what each image adds is not at hand, the interval is taken to shrink with the square root of
+        their number.
+        """
+        one = self.estimate
+        if self.form is not None:
+            needed = self.form.images_to_decide(self.limit, one.level)
+            return None if needed is None else max(one.n + 1, math.ceil(needed / 10) * 10)
+        distance = abs(one.value - self.limit)
+        width = one.high - one.value if one.value < self.limit else one.value - one.low
+        if not distance or (about := one.n * (width / distance) ** 2) > _MOST:
+            return None
+        return max(one.n + 1, math.ceil(about / 10) * 10)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a gate says, and why."""
+
+    model: str
+    metric: str
+    value: Estimate
+    """The metric of the model."""
+    reference: str | None
+    reference_value: Estimate | None
+    """The metric of the older model, on the same images."""
+    checks: tuple[Check, ...]
+    images: int
+    clusters: int
+    """Units that intervals are over: clusters of images, or the images themselves."""
+    notes: tuple[str, ...] = ()
+    """Why the metric is not the suite's first one, if that cannot be had."""
+
+    @property
+    def decision(self) -> Decision:
+        """Failed if any check is; else undecided if any check is; else passed."""
+        decisions = [check.decision for check in self.checks]
+        return next(
+            (one for one in (Decision.FAILED, Decision.UNDECIDED) if one in decisions), Decision.PASSED
+        )
+
+    @property
+    def ok(self) -> bool:
+        """Whether it passed."""
+        return self.decision is Decision.PASSED
+
+    @property
+    def drop(self) -> Estimate | None:
+        """How much worse than the older model it is, whichever way the metric counts; negative if better."""
+        return next((check.estimate for check in self.checks if check.name == "drop"), None)
+
+
+def gate(
+    results: Results,
+    reference: Results | None = None,
+    *,
+    max_drop: float = 0.01,
+    rule: str = RULES[0],
+    metric: str | None = None,
+    require: float | None = None,
+    min_clean: float | None = None,
+    min_worst: float | None = None,
+    baseline: str | None = None,
+    clusters: Mapping[str, str] | None = None,
+    level: float = 0.95,
+) -> Verdict:
+    """Check one model against an older one, against fixed limits, or both.
+
+    Args:
+        results: the new model's.
+        reference: the older model's: same suite, same data, same seed, or a `ResultsError` says what differs;
+            without one, at least one limit is needed.
+        max_drop: how much worse than the older one it may be, as a share: 0.01 is one point.
+        rule: one of `RULES`, for the drop.
+        metric: the suite's headline metric if None.
+        require: what the metric must be at most (mCE) or at least (accuracy).
+        min_clean: least accuracy on clean images.
+        min_worst: least accuracy under the worst corruption, the mean over its severities.
+        baseline: what mCE divides by, as for `score`.
+        clusters: images that are not independent, as for `score`.
+        level: of all intervals.
+    """
+    limits = {"require": require, "min_clean": min_clean, "min_worst": min_worst}
+    _check_arguments(results, reference, max_drop, rule, limits)
+    joined = results if reference is None else join_results([results, reference])
+    new, old = joined.models if len(joined.models) == 2 else (joined.models[0],) * 2
+    scores = score(
+        joined, baseline=baseline, models=[new, old], clusters=clusters, level=level, calibration=False
+    )
+    by_name = {one.model: one for one in scores.models}
+    name = find_metric(scores, metric)
+    checks = []
+    if reference is not None:
+        checks.append(_drop(scores, name, new, old, max_drop, rule))
+    if require is not None:
+        checks.append(_value(by_name[new], name, require))
+    if min_clean is not None:
+        checks.append(_clean(by_name[new], min_clean))
+    if min_worst is not None:
+        checks.append(_worst(by_name[new], scores, min_worst, level))
+    value = None if reference is None else by_name[old].metrics[name]
+    called = None if reference is None else reference.models[0]
+    fallback = metric is None and name != scores.suite.metrics[0]
+    return Verdict(
+        results.models[0],
+        name,
+        by_name[new].metrics[name],
+        called,
+        value,
+        tuple(checks),
+        scores.images,
+        scores.clusters,
+        scores.notes if fallback else (),
+    )
+
+
+def _check_arguments(
+    results: Results,
+    reference: Results | None,
+    max_drop: float,
+    rule: str,
+    limits: Mapping[str, float | None],
+) -> None:
+    for part in (results, reference):
+        if part is not None and len(part.models) != 1:
+            raise OptionError(
+                f"a gate compares one model with one, got {len(part.models)}: {', '.join(part.models)}"
+            )
+    if rule not in RULES:
+        raise OptionError(f"rule must be one of {', '.join(RULES)}, got {rule!r}")
+    if not 0 <= max_drop < math.inf:
+        raise OptionError(f"max_drop must be a non-negative number, got {max_drop!r}")
+    for name, limit in limits.items():
+        most = math.inf if name == "require" else 1
+        if limit is not None and not (0 <= limit <= most and math.isfinite(limit)):
+            allowed = "a non-negative number" if name == "require" else "a share from 0 to 1"
+            raise OptionError(f"{name} must be {allowed}, got {limit!r}")
+    if reference is None and all(limit is None for limit in limits.values()):
+        raise OptionError("a gate needs at least one of reference, require, min_clean and min_worst")
+
+
+def find_metric(scores: Scores, metric: str | None) -> str:
+    """A metric that the scores have; the first one if None."""
+    name = scores.headline if metric is None else metric
+    if name not in scores.models[0].metrics:
+        told = unknown(f"metric of {scores.suite}", name, dict.fromkeys(scores.models[0].metrics))
+        raise OptionError(" ".join([told, *scores.notes]))
+    return name
+
+
+def drop_form(scores: Scores, metric: str, new: str, old: str) -> Linear:
+    """How much worse the new model is than the old one, whichever way the metric counts."""
+    sign = 1 if metrics[metric].better == "lower" else -1
+    return (scores.pairs.forms[new][metric] - scores.pairs.forms[old][metric]) * sign
+
+
+def _drop(scores: Scores, metric: str, new: str, old: str, max_drop: float, rule: str) -> Check:
+    form = drop_form(scores, metric, new, old)
+    title = metrics[metric].title
+    points = f"{100 * max_drop:g} point{'' if max_drop == 0.01 else 's'}"
+    demand = f"{title} at most {points} worse than the older model's"
+    return Check("drop", demand, form.estimate(scores.level), max_drop, upper=True, rule=rule, form=form)
+
+
+def _value(model: ModelScores, metric: str, limit: float) -> Check:
+    upper = metrics[metric].better == "lower"
+    demand = f"{metrics[metric].title} at {'most' if upper else 'least'} {100 * limit:g} %"
+    return Check("value", demand, model.metrics[metric], limit, upper=upper)
+
+
+def _clean(model: ModelScores, limit: float) -> Check:
+    if model.clean is None:
+        raise OptionError("min_clean needs clean images, and the suite has none; leave it out")
+    return Check("clean", f"clean accuracy at least {100 * limit:g} %", model.clean, limit, upper=False)
+
+
+def _worst(model: ModelScores, scores: Scores, limit: float, level: float) -> Check:
+    """The least accuracy over corruptions; the intervals hold together, so their least ends bound it."""
+    errors = scores.corruption_errors(model.model, 1 - (1 - level) / len(model.corruptions))
+    name, worst = max(errors.items(), key=lambda item: item[1].value)
+    low = 1 - max(one.high for one in errors.values())
+    high = 1 - max(one.low for one in errors.values())
+    demand = f"accuracy under the worst corruption, {name.replace('_', ' ')}, at least {100 * limit:g} %"
+    return Check("worst", demand, Estimate(1 - worst.value, low, high, worst.n, level), limit, upper=False)

@@ -1,0 +1,217 @@
+"""Keeping house: finding what is wrong with a store, setting it aside, taking in another one."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import replace
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, NamedTuple
+
+from beaufort.files import is_in_use, is_leftover, remove_leftover
+from beaufort.store._footer import read_content
+from beaufort.store._gather import QUARANTINE
+from beaufort.store._index import check_index
+from beaufort.store._records import is_record
+from beaufort.store.findings import TO_SET_ASIDE, FaultyFileError, Finding, Kind
+from beaufort.store.pieces import Piece, by_cell, cover, gaps
+
+if TYPE_CHECKING:
+    from beaufort.store.files import FileStore
+
+__all__ = ["Merged", "collect", "merge", "verify"]
+
+
+class Merged(NamedTuple):
+    """The result of merging another store."""
+
+    copied: list[Piece]
+    left: list[Finding]
+    """Files of the other store that are not sound, and stayed behind."""
+
+
+def verify(store: FileStore) -> list[Finding]:
+    """Read every file to the last byte; what is not right is named."""
+    findings, sound = [], []
+    for piece in store.pieces():
+        try:
+            finding = _examine(store, piece)
+        except FileNotFoundError:
+            continue  # gathered into another file meanwhile
+        if finding is None:
+            sound.append(piece)
+        else:
+            findings.append(finding)
+    for same in by_cell(sound).values():
+        findings += _overlaps(same)
+    for path in store.records():
+        try:
+            store.record(path)
+        except FaultyFileError as error:
+            findings.append(error.finding)
+    findings += check_index(store)
+    findings += [Finding(path, "was left by a writer that was killed", Kind.draft) for path in _drafts(store)]
+    return findings
+
+
+def _examine(store: FileStore, piece: Piece) -> Finding | None:
+    try:
+        ids = store.table(piece)["id"].to_pylist()
+    except FaultyFileError as error:
+        return error.finding
+    return Finding(piece.path, "is damaged (it has an id twice)") if len(set(ids)) != len(ids) else None
+
+
+def _overlaps(pieces: list[Piece]) -> list[Finding]:
+    """Files of one cell that share rows: no row is read twice, and the next run puts them together."""
+    findings = []
+    chosen = {one.piece: one for one in cover(pieces)}
+    for piece in pieces:
+        if piece not in chosen:
+            others = ", ".join(PurePosixPath(one.path).name for one in chosen if _meet(one, piece))
+            findings.append(Finding(piece.path, f"has rows that are all in {others} too", Kind.twice))
+        elif skip := chosen[piece].skip:
+            findings.append(
+                Finding(
+                    piece.path, f"has {skip} rows that another file has too; they count once", Kind.overlap
+                )
+            )
+    return findings
+
+
+def _meet(one: Piece, other: Piece) -> bool:
+    return one.start < other.stop and other.start < one.stop
+
+
+def _drafts(store: FileStore) -> list[str]:
+    """What killed writers left; drafts that may still be written to are nobody's business."""
+    if not store.disk.local:
+        return []
+    paths = sorted(path.removeprefix("./") for path in store.disk.files("."))
+    drafts = [path for path in paths if is_leftover(PurePosixPath(path).name)]
+    return [path for path in drafts if not is_in_use(Path(store.disk.full(path)))]
+
+
+def collect(store: FileStore, *, dry_run: bool = False, delete: bool = False) -> list[Finding]:
+    """Set aside what is damaged or there twice, put overlaps together, delete drafts of killed writers.
+
+    Only what is proved damaged goes, into the folder `quarantine` of the store; `delete` empties it. A file
+    that cannot be read now, or is of a newer format, stays where it is.
+    """
+    findings = verify(store)
+    if dry_run:
+        return findings
+    for finding in findings:
+        if finding.kind is Kind.draft:
+            remove_leftover(Path(store.disk.full(finding.path)))
+        elif finding.kind in TO_SET_ASIDE:
+            _set_aside(store, finding)
+    listing = store.listing()
+    for fingerprint in _overlapping(findings):
+        _put_together(store, listing.get(fingerprint, []))
+    if delete:
+        for path in store.disk.files(QUARANTINE):
+            store.disk.remove(path)
+    return findings
+
+
+def _overlapping(findings: list[Finding]) -> set[str]:
+    pieces = (Piece.parse(finding.path) for finding in findings if finding.kind is Kind.overlap)
+    return {piece.fingerprint for piece in pieces if piece is not None}
+
+
+def _set_aside(store: FileStore, finding: Finding) -> None:
+    """Move a file into the quarantine, unless a run has just put a sound one in its place."""
+    if finding.kind is Kind.damaged and not _is_still(store, finding):
+        return
+    moved = store.disk.move(finding.path, QUARANTINE)
+    piece = Piece.parse(finding.path)
+    if finding.kind is Kind.damaged and piece is not None:  # a run may have been quicker than the move
+        with contextlib.suppress(FileNotFoundError, FaultyFileError):
+            store.disk.write(finding.path, read_content(store.disk, replace(piece, path=moved)))
+
+
+def _is_still(store: FileStore, finding: Finding) -> bool:
+    """Whether a second reading says the same: what a disk or a network got wrong once proves nothing."""
+    try:
+        if piece := Piece.parse(finding.path):
+            return _examine(store, piece) == finding
+        if is_record(finding.path):
+            store.record(finding.path)
+            return False
+        return finding in check_index(store)
+    except FileNotFoundError:
+        return False
+    except FaultyFileError as error:
+        return error.finding == finding
+
+
+def merge(store: FileStore, other: FileStore) -> Merged:
+    """Copy what the other store has and this one has not; files that are not sound stay behind.
+
+    Rows that both have are copied with the files they are in, if these have others too; what then overlaps
+    is put together.
+    """
+    other.check_exists()
+    if not store.disk.is_empty():
+        store.check_exists()
+    merged = Merged([], [])
+    ours = store.listing()
+    for fingerprint, theirs in other.listing().items():
+        mine = [piece for piece in ours.get(fingerprint, []) if _may_be_sound(store, piece)]
+        copied = [piece for piece in theirs if _lacks(mine, piece) and _copy(store, other, piece, merged)]
+        _put_together(store, [*copied, *mine])
+    for path in other.records():
+        if not _has_record(store, path):
+            _copy_record(store, other, path, merged)
+    return merged
+
+
+def _put_together(store: FileStore, pieces: list[Piece]) -> None:
+    """Gather the pieces of a cell, if they are several and one says which cell it is."""
+    if len(pieces) > 1:
+        for _, cell, *_ in store.summaries(pieces):
+            store.gather(cell)
+            return
+
+
+def _may_be_sound(store: FileStore, piece: Piece) -> bool:
+    """Whether a file of ours is not to be replaced: all that are not proved damaged."""
+    try:
+        finding = store.examine(piece)
+    except FileNotFoundError:
+        return False
+    return finding is None or finding.kind is not Kind.damaged
+
+
+def _lacks(mine: list[Piece], piece: Piece) -> bool:
+    return any(stop > piece.start for _, stop in gaps(mine, piece.stop))
+
+
+def _copy(store: FileStore, other: FileStore, piece: Piece, merged: Merged) -> bool:
+    try:
+        content = read_content(other.disk, piece)
+    except FileNotFoundError:
+        return False
+    except FaultyFileError as error:
+        merged.left.append(error.finding)
+        return False
+    store.disk.write(piece.path, content)
+    merged.copied.append(piece)
+    return True
+
+
+def _has_record(store: FileStore, path: str) -> bool:
+    try:
+        return store.record(path) is not None
+    except FaultyFileError as error:
+        return error.finding.kind is not Kind.damaged
+
+
+def _copy_record(store: FileStore, other: FileStore, path: str, merged: Merged) -> None:
+    try:
+        if other.record(path) is not None:
+            store.disk.write(path, other.disk.read(path))
+    except FaultyFileError as error:
+        merged.left.append(error.finding)
+    except FileNotFoundError:
+        return

@@ -1,0 +1,193 @@
+"""Answers as plain values for JSON; nothing here is NaN."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from beaufort.testbed.bands import band, coefficient_intervals
+from beaufort.testbed.correlation import Correlation
+from beaufort.testbed.effective import COVERS, EffectiveRobustness, accuracy_intervals
+from beaufort.testbed.fit import RESAMPLES, SEED, Baseline, Interval, Knee, Line
+from beaufort.testbed.grid import Grid
+from beaufort.testbed.relative import RelativeRobustness
+from beaufort.testbed.scales import get_scale
+
+__all__ = ["BAND_POINTS", "correlation_dict", "fit_dict", "grid_dict", "rho_dict", "tau_dict"]
+
+BAND_POINTS = 200
+"""Points of a band, equally spaced on the stretched axis."""
+
+
+def grid_dict(grid: Grid) -> dict[str, Any]:
+    """What a grid holds."""
+    kinds = sorted(set(grid.types))
+    values = np.array(list(grid.values.values()))
+    return {
+        "grid": grid.name,
+        "models": len(grid.models),
+        "settings": len(grid.settings),
+        "missing": int(np.isnan(values).sum()),
+        "types": {kind: grid.types.count(kind) for kind in kinds},
+        "groups": {name: int(mask.sum()) for name, mask in grid.groups.items()},
+        "fitted": int(grid.fitted.sum()),
+        "fit_on": grid.fit_rule,
+        "base_model_pairs": len(grid.pairs),
+        "facts": dict(grid.facts),
+    }
+
+
+def fit_dict(
+    grid: Grid, x: str, y: str, baseline: Baseline, *, resamples: int = RESAMPLES, seed: int = SEED
+) -> dict[str, Any]:
+    """A baseline; of one with a knee the two lines, and no slope of its own."""
+    told: dict[str, Any] = {"grid": grid.name, "x": x, "y": y, "scale": baseline.scale}
+    if isinstance(baseline, Knee):
+        told |= {"slope": None, "intercept": None, "r2": None, "n": baseline.n, "knee": baseline.pivot}
+        told |= {
+            "left": _line_dict(baseline.left, resamples, seed),
+            "right": _line_dict(baseline.right, resamples, seed),
+        }
+    else:
+        told |= {**_line_dict(baseline, resamples, seed), "knee": None}
+    points = band_points(baseline)
+    low, high = band(baseline, points, resamples=resamples, seed=seed)
+    return told | {
+        "excluded": list(baseline.excluded),
+        "fit_on": grid.fit_rule,
+        "range": _pair(baseline.range),
+        "band": {
+            "level": 0.95,
+            "resamples": resamples,
+            "seed": seed,
+            "x": points.tolist(),
+            "fit": baseline.predict(points).tolist(),
+            "low": low.tolist(),
+            "high": high.tolist(),
+        },
+    }
+
+
+def band_points(baseline: Baseline, count: int = BAND_POINTS) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """Standard accuracies in percent, equally spaced on the stretched axis over what was fitted on."""
+    scale = get_scale(baseline.scale)
+    low, high = scale.forward([baseline.range.low, baseline.range.high])
+    return scale.inverse(np.linspace(low, high, count))
+
+
+def _line_dict(line: Line, resamples: int, seed: int) -> dict[str, Any]:
+    slope, intercept = coefficient_intervals(line, resamples=resamples, seed=seed)
+    return {
+        "slope": line.slope,
+        "intercept": line.intercept,
+        "r2": line.r2,
+        "n": line.n,
+        "slope_interval": _pair(slope),
+        "intercept_interval": _pair(intercept),
+    }
+
+
+def rho_dict(grid: Grid, found: EffectiveRobustness) -> dict[str, Any]:
+    """Effective robustness: the mean first, then each model."""
+    mean = found.mean_interval
+    return {
+        "grid": grid.name,
+        "x": found.x,
+        "y": found.y,
+        "scale": found.baseline.scale,
+        "rho": found.mean,
+        "low": mean.low if mean else None,
+        "high": mean.high if mean else None,
+        "n": len(found.defined),
+        "level": found.level,
+        "interval_covers": COVERS,
+        "fit_on": grid.fit_rule,
+        "models": _rho_rows(found),
+        "missing": list(found.missing),
+    }
+
+
+def _rho_rows(found: EffectiveRobustness) -> list[dict[str, Any]]:
+    """Each model, with the exact 99.5 % intervals of its two accuracies."""
+    columns: list[Any] = []
+    for place, values in enumerate(
+        ([one.clean for one in found.models], [one.shifted for one in found.models])
+    ):
+        sizes = np.array([one.images[place] for one in found.models], np.float64)
+        columns.append(np.stack(accuracy_intervals(values, sizes), axis=1) if values else [])
+    return [
+        {
+            "model": one.model,
+            "type": one.type,
+            "x": one.clean,
+            "y": one.shifted,
+            "x_interval": _ends(x_ends),
+            "y_interval": _ends(y_ends),
+            "x_n": one.images[0],
+            "y_n": one.images[1],
+            "expected": one.expected,
+            "rho": one.rho,
+            "low": one.interval.low if one.interval else None,
+            "high": one.interval.high if one.interval else None,
+            "extrapolated": one.extrapolated,
+            **({} if one.rho is not None else {"why": "a standard accuracy of 0 or 100 has no baseline"}),
+        }
+        for one, x_ends, y_ends in zip(found.models, *columns, strict=True)
+    ]
+
+
+def _ends(ends: np.ndarray[Any, np.dtype[np.float64]]) -> dict[str, float] | None:
+    return None if np.isnan(ends).any() else {"low": float(ends[0]), "high": float(ends[1])}
+
+
+def tau_dict(grid: Grid, found: RelativeRobustness) -> dict[str, Any]:
+    """Relative robustness: the mean first, then each model."""
+    mean = found.mean_interval
+    return {
+        "grid": grid.name,
+        "y": found.y,
+        "tau": found.mean,
+        "low": mean.low if mean else None,
+        "high": mean.high if mean else None,
+        "n": len(found.models),
+        "level": found.level,
+        "models": [
+            {
+                "model": one.pair.model,
+                "base": one.pair.base,
+                "intervention": one.pair.intervention,
+                "provenance": one.pair.provenance,
+                "y": one.shifted,
+                "base_y": one.base_shifted,
+                "tau": one.tau,
+                "low": one.interval.low if one.interval else None,
+                "high": one.interval.high if one.interval else None,
+            }
+            for one in found.models
+        ],
+        "missing": list(found.missing),
+    }
+
+
+def correlation_dict(grid: Grid, one: Correlation, *, points: bool = False) -> dict[str, Any]:
+    """A correlation, with its points if asked for."""
+    told = {
+        "grid": grid.name,
+        "synthetic": one.synthetic,
+        "natural": one.natural,
+        "pearson": one.pearson,
+        "low": one.interval.low if one.interval else None,
+        "high": one.interval.high if one.interval else None,
+        "n": one.n,
+    }
+    if points:
+        told["models"] = [
+            {"model": model, "rho_synthetic": x, "rho_natural": y}
+            for model, x, y in zip(one.models, one.x, one.y, strict=True)
+        ]
+    return told
+
+
+def _pair(interval: Interval) -> dict[str, float]:
+    return {"low": interval.low, "high": interval.high}

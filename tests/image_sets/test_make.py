@@ -1,0 +1,227 @@
+"""The published data sets in their published layouts."""
+
+from __future__ import annotations
+
+import errno
+import gzip
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import beaufort
+from beaufort import files as draft_files
+from beaufort.corruptions import corruptions
+from beaufort.errors import ImageFileError, OptionError, UnknownNameError
+from beaufort.image_sets import DATASETS, Outcome, make_dataset
+from beaufort.images import resize_short_side
+
+RNG = np.random.default_rng(8)
+SHARED = Path(os.environ.get("BEAUFORT_SHARED", Path(__file__).parents[3] / "shared"))
+
+
+def opened(path: Path) -> Image.Image:
+    with Image.open(path) as image:
+        image.load()
+        return image
+
+
+def idx(array: np.ndarray) -> bytes:
+    shape = b"".join(n.to_bytes(4, "big") for n in array.shape)
+    return bytes([0, 0, 8, array.ndim]) + shape + array.tobytes()
+
+
+@pytest.fixture
+def mnist(tmp_path: Path) -> Path:
+    folder = tmp_path / "mnist"
+    folder.mkdir()
+    for prefix, count in {"train": 7, "t10k": 5}.items():
+        images = RNG.integers(0, 256, (count, 28, 28), np.uint8)
+        (folder / f"{prefix}-images-idx3-ubyte.gz").write_bytes(gzip.compress(idx(images)))
+        (folder / f"{prefix}-labels-idx1-ubyte").write_bytes(idx(np.arange(count, dtype=np.uint8)))
+    return folder
+
+
+@pytest.fixture
+def cifar(tmp_path: Path) -> Path:
+    folder = tmp_path / "cifar"
+    folder.mkdir()
+    np.save(folder / "images.npy", RNG.integers(0, 256, (6, 32, 32, 3), np.uint8))
+    np.save(folder / "labels.npy", np.array([6, 9, 9, 4, 1, 1]))
+    return folder
+
+
+def test_mnist_c_has_the_layout_of_zenodo(mnist: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    names = ["identity", "brightness", "stripe"]
+    assert make_dataset("mnist-c", mnist, out, names=names) == Outcome(done=12)
+    found = {path.relative_to(out).as_posix() for path in out.rglob("*.npy")}
+    files = [f"{split}_{part}.npy" for split in ("train", "test") for part in ("images", "labels")]
+    assert found == {f"{name}/{file}" for name in names for file in files}
+    clean, bright = (np.load(out / name / "test_images.npy") for name in ("identity", "brightness"))
+    assert (bright.dtype, bright.shape) == (np.uint8, (5, 28, 28, 1))
+    labels = np.load(out / "brightness/train_labels.npy")
+    assert (labels.dtype, labels.tolist()) == (np.int64, list(range(7)))
+    np.testing.assert_array_equal(bright, corruptions["brightness"](clean, scale="mnist"))
+
+
+def test_mnist_c_identifies_pictures_by_split_and_number(mnist: Path, tmp_path: Path) -> None:
+    make_dataset("mnist-c", mnist, tmp_path / "out", names=["shot_noise", "identity"], seed=4)
+    clean, noisy = (np.load(tmp_path / "out" / n / "train_images.npy") for n in ("identity", "shot_noise"))
+    alone = beaufort.corrupt(clean[3], None, "shot_noise", scale="mnist", seed=4, image_id="train/3")
+    np.testing.assert_array_equal(noisy[3], alone)
+
+
+def test_mnist_c_makes_the_published_corruptions(mnist: Path, tmp_path: Path) -> None:
+    assert len(DATASETS["mnist-c"].corruptions) == 16
+    assert len(DATASETS["mnist-c"].extra) == 32
+    for file in mnist.glob("train*"):
+        file.unlink()
+    assert make_dataset("mnist-c", mnist, tmp_path / "out").done == 32
+    assert not list((tmp_path / "out").rglob("train*"))
+
+
+def test_cifar10_c_has_the_published_layout(cifar: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    assert make_dataset("cifar10-c", cifar, out, names=["brightness", "shot_noise"], jobs=2) == Outcome(
+        done=3
+    )
+    assert sorted(path.name for path in out.iterdir()) == [
+        "beaufort.json",
+        "brightness.npy",
+        "labels.npy",
+        "shot_noise.npy",
+    ]
+    made, clean = np.load(out / "shot_noise.npy"), np.load(cifar / "images.npy")
+    assert (made.dtype, made.shape) == (np.uint8, (30, 32, 32, 3))
+    labels = np.load(out / "labels.npy")
+    assert (labels.dtype, labels.tolist()) == (np.uint8, [6, 9, 9, 4, 1, 1] * 5)
+    for severity in range(1, 6):
+        row = (severity - 1) * 6 + 2
+        alone = beaufort.corrupt(clean[2], severity, "shot_noise", scale="cifar", image_id="test/2")
+        np.testing.assert_array_equal(made[row], alone)
+
+
+def test_files_are_those_of_numpy(cifar: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    make_dataset("cifar10-c", cifar, out, names=["brightness"])
+    np.save(tmp_path / "again.npy", np.load(out / "brightness.npy"))
+    assert (tmp_path / "again.npy").read_bytes() == (out / "brightness.npy").read_bytes()
+
+
+def test_chunks_change_nothing(cifar: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make_dataset("cifar10-c", cifar, tmp_path / "whole", names=["shot_noise"])
+    monkeypatch.setattr("beaufort.image_sets._make_arrays._CHUNK", 4)
+    seen: list[tuple[int, int]] = []
+    make_dataset(
+        "cifar10-c", cifar, tmp_path / "cut", names=["shot_noise"], progress=lambda *at: seen.append(at)
+    )
+    whole, cut = (np.load(tmp_path / name / "shot_noise.npy") for name in ("whole", "cut"))
+    np.testing.assert_array_equal(whole, cut)
+    assert seen == sorted(seen)
+    assert seen[-1] == (60, 60)
+
+
+def test_arrays_are_made_once_and_limits_do_not_mix(cifar: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    make_dataset("cifar10-c", cifar, out, names=["brightness"], limit=2)
+    assert np.load(out / "brightness.npy").shape[0] == 10
+    again = make_dataset("cifar10-c", cifar, out, names=["brightness", "contrast"], limit=2)
+    assert again == Outcome(done=1, skipped=2)
+    for options in ({}, {"limit": 3}, {"limit": 2, "seed": 1}):
+        with pytest.raises(OptionError, match="was made with"):
+            make_dataset("cifar10-c", cifar, out, **options)
+
+
+def test_a_full_disk_leaves_no_half_array(
+    cifar: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(np.lib.format, "write_array_header_1_0", full)
+    out = tmp_path / "out"
+    report = make_dataset("cifar10-c", cifar, out, names=["brightness", "contrast"])
+    assert report.stopped is not None
+    assert report.done == 0
+    assert [path.name for path in out.iterdir()] == ["beaufort.json"]
+    monkeypatch.undo()
+    (out / f".beaufort-{draft_files._HOST}-{os.getpid()}-{'0' * 8}-3.part").write_bytes(
+        b"left by a killed run"
+    )
+    assert make_dataset("cifar10-c", cifar, out, names=["brightness", "contrast"]) == Outcome(done=3)
+    assert not list(out.glob(".*"))
+
+
+def picture(path: Path, size: tuple[int, int], mode: str = "RGB", **options: object) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pixels = RNG.integers(0, 256, (size[1] // 4, size[0] // 4, 3), np.uint8)
+    Image.fromarray(pixels).resize(size).convert(mode).save(path, **options)
+
+
+def test_imagenet_c_is_cropped_corrupted_and_saved_as_published(tmp_path: Path) -> None:
+    source, out = tmp_path / "val", tmp_path / "out"
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    picture(source / "n01/a.JPEG", (300, 260), exif=exif)
+    picture(source / "n01/grey.JPEG", (260, 400), "L")
+    picture(source / "n02/b.png", (100, 90))
+    report = make_dataset("imagenet-c", source, out, names=["brightness"])
+    assert report == Outcome(done=15)
+    made = opened(out / "brightness/3/n01/a.JPEG")
+    assert (made.format, made.mode, made.size) == ("JPEG", "RGB", (224, 224))
+    assert opened(out / "brightness/5/n01/grey.JPEG").mode == "RGB"
+    assert (out / "brightness/1/n02/b.JPEG").is_file()
+    clean = resize_short_side(opened(source / "n01/a.JPEG"), 256)  # not turned, as published
+    left, top = round((clean.width - 224) / 2), 16
+    cropped = np.asarray(clean.crop((left, top, left + 224, top + 224)))
+    expected = Image.fromarray(beaufort.corrupt(cropped, 3, "brightness", scale="imagenet"))
+    expected.save(tmp_path / "expected.jpg", quality=85, optimize=True)
+    assert (tmp_path / "expected.jpg").read_bytes() == (out / "brightness/3/n01/a.JPEG").read_bytes()
+
+
+def test_tiny_imagenet_c_is_64_by_64(tmp_path: Path) -> None:
+    picture(tmp_path / "val/n01/a.JPEG", (64, 64))
+    picture(tmp_path / "val/n01/b.JPEG", (80, 40))
+    picture(tmp_path / "val/n02/c.JPEG", (80, 40))
+    out = tmp_path / "out"
+    assert make_dataset("tiny-imagenet-c", tmp_path / "val", out, names=["contrast"], limit=2).done == 10
+    assert opened(out / "contrast/2/n01/b.JPEG").size == (64, 64)
+    assert make_dataset("tiny-imagenet-c", tmp_path / "val", out, names=["contrast"]) == Outcome(5, 10)
+
+
+def test_what_cannot_be_made_is_told(mnist: Path, cifar: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    with pytest.raises(UnknownNameError, match="did you mean"):
+        make_dataset("cifar100-c", cifar, out)
+    with pytest.raises(UnknownNameError, match="identity"):
+        make_dataset("cifar10-c", cifar, out, names=["identity"])
+    with pytest.raises(OptionError, match="stripe"):
+        make_dataset("cifar10-c", cifar, out, names=["stripe"])
+    with pytest.raises(OptionError, match="does not exist"):
+        make_dataset("cifar10-c", tmp_path / "nothing", out)
+    with pytest.raises(OptionError, match="limit"):
+        make_dataset("cifar10-c", cifar, out, limit=0)
+    with pytest.raises(ImageFileError, match="t10k"):
+        make_dataset("mnist-c", cifar, out)
+    (mnist / "train-labels-idx1-ubyte").unlink()
+    with pytest.raises(ImageFileError, match="partner"):
+        make_dataset("mnist-c", mnist, out)
+    (tmp_path / "file").touch()
+    with pytest.raises(OptionError, match="is a file"):
+        make_dataset("imagenet-c", tmp_path / "file", out)
+    assert not out.exists()
+
+
+@pytest.mark.skipif(not (SHARED / "data/mnist").is_dir(), reason="needs MNIST")
+def test_real_mnist(tmp_path: Path) -> None:
+    assert make_dataset("mnist-c", SHARED / "data/mnist", tmp_path, names=["identity"], limit=100).ok
+    assert np.load(tmp_path / "identity/test_labels.npy")[:5].tolist() == [7, 2, 1, 0, 4]
+
+
+@pytest.mark.skipif(not (SHARED / "data/cifar10_test").is_dir(), reason="needs CIFAR-10")
+def test_real_cifar(tmp_path: Path) -> None:
+    assert make_dataset("cifar10-c", SHARED / "data/cifar10_test", tmp_path, names=["contrast"], limit=100).ok
+    assert np.load(tmp_path / "labels.npy")[:5].tolist() == [3, 8, 8, 0, 6]
