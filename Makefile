@@ -21,9 +21,6 @@ types: $(VENV)/dev
 	$(BIN)/mypy
 
 docs: $(VENV)/docs  ## the documentation, in site/, with pictures made by the code
-	$(BIN)/beaufort gallery --output docs/assets/gallery
-	@# exit code 1: a corruption's file cannot be had here, and the gallery says which
-	$(BIN)/beaufort gallery --subset mnist-c-all --output docs/assets/gallery-mnist || [ $$? -eq 1 ]
 	$(BIN)/mkdocs build --strict
 
 bench: $(VENV)/core  ## how fast the corruptions are, beside imagecorruptions, and the intervals
@@ -37,7 +34,7 @@ kernels: $(VENV)/dev  ## every Triton kernel in Triton's interpreter, without a 
 	TRITON_INTERPRET=1 BEAUFORT_KERNELS=1 $(BIN)/python -m pytest -n auto tests/ops -k kernel
 
 clean:
-	rm -rf $(VENV) .venv-bench demo site torture.md docs/assets/gallery docs/assets/gallery-mnist
+	rm -rf $(VENV) .venv-bench demo site torture.md docs/assets/gallery docs/assets/gallery-mnist docs/tutorials/*.md
 
 $(VENV)/python:
 	$(PYTHON) -m venv $(VENV)

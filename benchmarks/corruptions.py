@@ -42,7 +42,9 @@ PEER_GLASS_MS = 11.1
 WARM_UP = 20
 BURST = 10
 """Calls a turn. The first one finds the processor asleep and its caches cold, and is not counted."""
-BATCH = 64
+BATCH = 256
+LEAST = 3.0
+"""What the ratio of every corruption has to be."""
 DIGITS = 10_000
 STARTS = ("gaussian_noise", "fog", "spatter", "elastic_transform", "brightness", "frost")
 
@@ -123,10 +125,6 @@ class Row:
     @property
     def ratio(self) -> float:
         return self.peer_ms / self.ours_ms
-
-    @property
-    def target(self) -> float:
-        return 1.2 if self.name in ("jpeg_compression", "pixelate") else 2.0
 
 
 @dataclass(frozen=True)
@@ -363,18 +361,18 @@ def first_calls(picture: Path, folder: Path) -> dict[str, dict[str, dict[str, fl
 def headline(results: Results) -> list[Goal]:
     """The numbers that have a target."""
     rows, starts = results.rows, results.starts
-    furthest = min(rows, key=lambda row: row.ratio / row.target)
+    least = min(rows, key=lambda row: row.ratio)
     goals = [
         Goal(
-            "geometric mean of the 18 live ratios", geometric_mean(r.ratio for r in rows if r.live), 12, "×"
+            "geometric mean of the 18 live ratios", geometric_mean(r.ratio for r in rows if r.live), 24, "×"
         ),
-        Goal("the same with glass blur (constant), 19", geometric_mean(r.ratio for r in rows), 12, "×"),
-        Goal(f"ratio furthest from its target: {furthest.name}", furthest.ratio, furthest.target, "×"),
-        Goal("sum of our 19", sum(row.ours_ms for row in rows), 11, " ms", at_least=False),
-        Goal("two threads on batches", speedup(results.threads.values()), 1.8, "×"),
+        Goal("the same with glass blur (constant), 19", geometric_mean(r.ratio for r in rows), 24, "×"),
+        Goal(f"smallest ratio: {least.name}", least.ratio, LEAST, "×"),
+        Goal("sum of our 19", sum(row.ours_ms for row in rows), 5.5, " ms", at_least=False),
+        Goal("two threads on batches", speedup(results.threads.values()), 1.9, "×"),
         Goal("the 15 of MNIST-C together, a digit", sum(results.digits.values()), 0.2, " ms", at_least=False),
     ]
-    for kind, target in (("warm", 0.5), ("empty", 5)):
+    for kind, target in (("warm", 0.3), ("empty", 5)):
         if starts:
             worst = max(starts, key=lambda name: starts[name][kind]["first_s"])
             what = f"first call, {kind} kernel cache, worst: {worst}"
@@ -416,7 +414,7 @@ def document(results: Results) -> dict[str, Any]:
     return {
         "machine": results.facts,
         "goals": [asdict(goal) | {"met": goal.met} for goal in headline(results)],
-        "corruptions": [asdict(row) | {"ratio": row.ratio, "target": row.target} for row in results.rows],
+        "corruptions": [asdict(row) | {"ratio": row.ratio, "target": LEAST} for row in results.rows],
         "threads_s": {name: {"one": one, "two": two} for name, (one, two) in results.threads.items()},
         "mnist_ms_a_digit": results.digits,
         "first_call_s": results.starts,
@@ -438,7 +436,7 @@ def markdown(results: Results) -> str:
         note = "" if row.live else " (constant)"
         lines.append(
             f"| {row.name} | {row.ours_ms:.3f} | {row.peer_ms:.3g}{note} | {row.ratio:.1f}× | "
-            f"≥ {row.target:g}× | {speedup([results.threads[row.name]]):.2f}× |"
+            f"≥ {LEAST:g}× | {speedup([results.threads[row.name]]):.2f}× |"
         )
     lines += ["", f"MNIST-C, µs of CPU time a digit ({facts['digits']}), {DIGITS:,} at once:", ""]
     lines += ["| corruption | µs |", "|---|---:|"]

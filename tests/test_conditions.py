@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import json
 import pickle
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from beaufort.arrays import Bytes
 from beaufort.conditions import DATASET_NAME, Condition
 from beaufort.corruptions import SCALES, corruptions
 from beaufort.errors import BeaufortError, OptionError, UnknownNameError
+from beaufort.rng import Id
+from beaufort.shifts import register_shift
+from beaufort.store import Cell
 from beaufort.testing._contracts import digit, picture
 
 DATASETS = st.from_regex(DATASET_NAME, fullmatch=True)
@@ -79,20 +85,20 @@ def test_not_a_condition(text: object) -> None:
 
 
 def test_unknown_corruption_is_answered_with_near_names() -> None:
-    with pytest.raises(UnknownNameError, match="'snwo' is not a corruption; did you mean 'snow'"):
+    with pytest.raises(UnknownNameError, match="unknown corruption 'snwo'; did you mean 'snow'"):
         Condition.parse("imagenet-val/snwo@3")
 
 
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("a/b",), "'a/b' is not the name of a data set"),
-        (("",), "'' is not the name"),
-        ((None,), "None is not the name"),
-        (("a", "fog", 6), "the severity 6 came"),
-        (("a", "fog", True), "the severity True came"),
-        (("a", "fog", 3.0), "the severity 3.0 came"),
-        (("a", None, 3), "without a corruption"),
+        (("a/b",), "the name of a data set must have letters.*got 'a/b'"),
+        (("",), "got ''"),
+        ((None,), "got None"),
+        (("a", "fog", 6), "severity must be an integer from 1 to 5, got 6"),
+        (("a", "fog", True), "severity must be an integer from 1 to 5, got True"),
+        (("a", "fog", 3.0), "severity must be an integer from 1 to 5, got 3.0"),
+        (("a", None, 3), "needs a corruption"),
         (("a", "fgo", 3), "did you mean 'fog'"),
     ],
 )
@@ -133,7 +139,7 @@ def test_five_severities_and_none_named() -> None:
         lambda: condition.facts(scale="tiny"),
     ):
         with pytest.raises(
-            OptionError, match=r"at the scale 'tiny' fog has five; write 'imagenet-val/fog@3'"
+            OptionError, match=r"at the scale 'tiny', fog has five; write 'imagenet-val/fog@3'"
         ):
             call()
 
@@ -183,9 +189,58 @@ def test_facts_of_clean() -> None:
 
 
 def test_facts_need_a_side_where_it_matters() -> None:
-    with pytest.raises(OptionError, match="give the short side"):
+    with pytest.raises(OptionError, match="give side, their short side"):
         Condition.parse("a/fog@1").facts()
-    with pytest.raises(OptionError, match=r"the seed 1.5 came"):
+    with pytest.raises(OptionError, match=r"seed must be an integer, got 1.5"):
         Condition.parse("a/fog@1").facts(scale="cifar", seed=1.5)  # type: ignore[arg-type]
     with pytest.raises(OptionError, match=r"scale must be one of .*, got 'huge'"):
         Condition.parse("a/fog@1").facts(scale="huge", side=32)
+
+
+@register_shift("test-dim")
+class Dim:
+    """Halves the light as often as its level says."""
+
+    def __init__(self, level: str) -> None:
+        if level and not level.isdecimal():
+            raise OptionError(f"the level of test-dim must be a whole number, got {level!r}")
+        self.times = int(level or "1")
+
+    def facts(self, *, seed: int) -> dict[str, Any]:
+        return {"times": self.times}
+
+    def apply(self, images: Bytes, *, ids: Sequence[Id], seed: int) -> Bytes:
+        dimmed: Bytes = np.right_shift(images, self.times).astype(np.uint8)
+        return dimmed
+
+
+def test_a_shift_of_another_kind() -> None:
+    dim = Condition.parse("photos/test-dim@2")
+    assert dim == Condition("photos", "test-dim", level="2")
+    assert str(dim) == "photos/test-dim@2"
+    assert not dim.clean
+    assert not dim.needs_model
+    assert dim.counterpart == Condition("photos")
+    assert dim.facts(seed=3) == {"corruption": "test-dim", "level": "2", "times": 2}
+    assert Condition.parse("photos/test-dim").facts() == {"corruption": "test-dim", "times": 1}
+    image = np.full((1, 16, 16, 3), 200, np.uint8)
+    assert dim.apply(image, ids=["a"]).max() == 50
+    assert pickle.loads(pickle.dumps(dim)) == dim
+    cell = Cell({"name": "net"}, {"name": "photos"}, dim.facts())
+    assert cell.condition_name == str(dim)
+    assert Cell.from_json(cell.to_json()) == cell
+
+
+def test_mistakes_in_a_shift_of_another_kind() -> None:
+    with pytest.raises(OptionError, match="must be a whole number, got 'much'"):
+        Condition.parse("photos/test-dim@much")
+    with pytest.raises(OptionError, match="has levels, not severities"):
+        Condition("photos", "test-dim", 3)
+    with pytest.raises(OptionError, match="must come with a shift that has levels"):
+        Condition("photos", "fog", 3, "3")
+    with pytest.raises(OptionError, match="a level must be up to 60"):
+        Condition.parse("photos/test-dim@2 3")
+    with pytest.raises(UnknownNameError, match="did you mean 'test-dim'"):
+        Condition("photos", "test-dm")
+    with pytest.raises(OptionError, match="not a corruption's, got 'fog'"):
+        register_shift("fog")

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import re
+import shlex
+import shutil
+import subprocess
 import sys
 import traceback
 import types
@@ -11,15 +15,32 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import click
 import pytest
+import typer
+import yaml
+from docs_hooks import make_page
+from notebooks import cells_of
 
+from beaufort.cli import app
 from beaufort.corruptions import corruptions
+from beaufort.datasets import open_dataset, readers
+from beaufort.errors import AssetError
+from beaufort.suites import own_suites
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-ALL_PAGES = [*PAGES, ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md"]
-GENERATED = ("docs/assets/gallery/", "docs/assets/gallery-mnist/")
-"""Folders that the docs build fills."""
+PAGES = [
+    ROOT / "README.md",
+    *sorted(page for page in (ROOT / "docs").rglob("*.md") if page.parent.name != "tutorials"),
+]
+RESULTS = sorted((ROOT / "results").rglob("*.md"))
+ALL_PAGES = [*PAGES, *RESULTS, ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md"]
+NOTEBOOKS = sorted((ROOT / "docs" / "tutorials").glob("*.ipynb"))
+GENERATED = (
+    *("docs/assets/gallery/", "docs/assets/gallery-mnist/"),
+    *(path.with_suffix(".md").relative_to(ROOT).as_posix() for path in NOTEBOOKS),
+)
+"""What the docs build makes."""
 
 FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)\s]+)\)")
@@ -62,7 +83,8 @@ def run(page: Path, block: Block, namespace: dict[str, Any]) -> None:
 @pytest.mark.parametrize("page", [page for page in PAGES if any(blocks(page))], ids=name)
 def test_python_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(corruptions, "_things", dict(corruptions))  # what a page registers goes with it
+    for registry in (corruptions, readers, own_suites):  # what a page registers goes with it
+        monkeypatch.setattr(registry, "_things", dict(registry))
     module = types.ModuleType("page")  # type hints are looked up in the module that they stand in
     monkeypatch.setitem(sys.modules, "page", module)
     torch = importlib.util.find_spec("torch") is not None
@@ -90,3 +112,100 @@ def test_every_corruption_is_in_the_table() -> None:
         one.name: (one.group, "yes" if one.random else "no", scales[len(one.recipes)])
         for one in corruptions.values()
     }
+
+
+def nav_pages(part: Any) -> Iterator[str]:
+    """The files of a navigation, whatever its sections."""
+    if isinstance(part, str):
+        yield part
+    for inner in part.values() if isinstance(part, dict) else part if isinstance(part, list) else ():
+        yield from nav_pages(inner)
+
+
+def test_every_page_is_in_the_navigation_once() -> None:
+    listed = list(nav_pages(yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))["nav"]))
+    docs = ROOT / "docs"
+    pages = {path.relative_to(docs).as_posix() for path in PAGES if path.is_relative_to(docs)}
+    tutorials = {path.with_suffix(".md").relative_to(docs).as_posix() for path in NOTEBOOKS}
+    assert sorted(listed) == sorted(pages | tutorials)
+
+
+CONSOLE = re.compile(r"^\$ beaufort (.+?)(?:\s+#.*)?$", re.MULTILINE)
+
+
+@pytest.mark.parametrize("page", [*PAGES, *RESULTS], ids=name)
+def test_commands_are_taken_as_written(page: Path) -> None:
+    """Every `beaufort …` of a console block has a command and options that there are."""
+    root = typer.main.get_command(app)
+    for block in blocks(page, "console"):
+        for line in CONSOLE.findall(block.code.replace("\\\n", " ")):
+            command = re.split(r"\s(?:\|\||&&|\||>)\s", line)[0]
+            words = [word for word in shlex.split(command) if word not in ("…", "...")]
+            try:
+                parsed: click.Command = root
+                context = parsed.make_context("beaufort", list(words), resilient_parsing=False)
+                while isinstance(parsed, click.Group) and context.protected_args + context.args:
+                    _, found, words = parsed.resolve_command(context, context.protected_args + context.args)
+                    assert found is not None
+                    parsed, context = found, found.make_context(found.name, words, parent=context)
+            except click.exceptions.Exit:  # --version, --help
+                continue
+            except click.ClickException as error:
+                pytest.fail(f"{name(page)}: beaufort {line}: {error.format_message()}")
+
+
+def test_results_cite_what_is_in_the_repository() -> None:
+    """Files that the pages of `results/` name are there, or are said to be written by a command."""
+    for page in RESULTS:
+        text = FENCE.sub("", page.read_text(encoding="utf-8"))
+        for cited in re.findall(r"`((?:[\w.-]+/)*[\w.-]+\.(?:csv|json|html|md|py|svg|yaml))`", text):
+            places = (page.parent / cited, ROOT / cited, ROOT / "results" / cited)
+            assert any(place.is_file() for place in places), f"{name(page)} cites {cited}"
+
+
+@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
+def test_notebooks_run(notebook: Path, tmp_path: Path) -> None:
+    """As the docs build runs them; Jupyter is not needed for it, and not for these tests."""
+    pytest.importorskip("torch", reason="torch is not installed")
+    pytest.importorskip("onnx", reason="onnx is not installed")
+    try:
+        open_dataset("mnist-test")
+    except AssetError as error:
+        pytest.skip(str(error))
+    make_page(notebook, tmp_path / "page.md")
+    page = (tmp_path / "page.md").read_text(encoding="utf-8")
+    assert "data:image/png;base64," in page  # a figure
+    assert "Traceback" not in page
+    assert "beaufort:" not in page  # how an error of a command begins
+
+
+@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
+def test_notebooks_are_kept_without_outputs(notebook: Path) -> None:
+    cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
+    assert not any(cell.get("outputs") or cell.get("execution_count") for cell in cells)
+
+
+def test_the_site_is_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All but what takes long: galleries and tutorials are stood in for."""
+    pytest.importorskip("material", reason="mkdocs-material is not installed; the extra docs has it")
+    copied = tmp_path / "docs"
+    shutil.copytree(ROOT / "docs", copied, ignore=shutil.ignore_patterns("gallery", "gallery-mnist"))
+    for folder in ("gallery", "gallery-mnist"):
+        (copied / "assets" / folder).mkdir()
+        for file in ("gallery.html", "gallery.png"):
+            (copied / "assets" / folder / file).touch()
+    for notebook in NOTEBOOKS:
+        cells = (text for kind, text in cells_of(notebook) if kind == "markdown")
+        (copied / "tutorials" / f"{notebook.stem}.md").write_text("\n\n".join(cells))
+    settings = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").replace("  - tools/docs_hooks.py\n", "")
+    settings = settings.replace("\nhooks:\n", "\n")
+    (tmp_path / "mkdocs.yml").write_text(settings)
+    built = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert built.returncode == 0, built.stdout + built.stderr
+    assert "Evaluate your own model" in (tmp_path / "site" / "index.html").read_text(encoding="utf-8")

@@ -14,7 +14,7 @@ from beaufort.registry import Registry
 def test_taken_once() -> None:
     registry = Registry[int]("thing")
     registry.register("a", 1)
-    with pytest.raises(OptionError, match="registered already"):
+    with pytest.raises(OptionError, match="already registered"):
         registry.register("a", 2)
     assert registry["a"] == 1
 

@@ -20,9 +20,9 @@ SOURCE = Path(beaufort.__file__).parent
 
 # A module imports from its own row and from rows above it.
 LAYERS = (
-    ("sanitize",),
+    ("sanitize", "words"),
     ("errors",),
-    ("registry", "arrays", "files", "pages"),
+    ("registry", "arrays", "files", "_pickles", "pages", "plugins"),
     ("labels",),
     ("_samples",),
     ("metrics", "stats"),
@@ -33,6 +33,8 @@ LAYERS = (
     ("datasets",),
     ("ops",),
     ("corruptions",),
+    ("shifts",),
+    ("attacks",),
     ("conditions",),
     ("suites",),
     ("store",),

@@ -22,6 +22,11 @@ __all__ = [
 __version__ = "0.1.0"
 
 
+def __dir__() -> list[str]:
+    """Also what is imported when first asked for."""
+    return sorted({*globals(), *__all__})
+
+
 def __getattr__(name: str) -> Any:
     """`evaluate` is imported when first asked for: a corruption needs no database."""
     if name == "evaluate":

@@ -1,7 +1,8 @@
 """Conditions: a data set, and what was done to its images before a model saw them.
 
 `imagenet-val` is the clean data set, `imagenet-val/fog@3` the same images in fog of severity 3. At
-the scale `mnist` every corruption has one published severity, and `mnist-test/fog` stands for it.
+the scale `mnist` every corruption has one published severity, and `mnist-test/fog` stands for it. What is not
+a corruption is a shift of another kind, with a level of its own: `imagenet-val/pgd-linf@0.5/255`.
 """
 
 from __future__ import annotations
@@ -13,17 +14,22 @@ from typing import Any
 
 import numpy as np
 
+from beaufort import attacks as _attacks  # noqa: F401  registers its shifts
 from beaufort.arrays import open_images
 from beaufort.corruptions import SCALES, SEVERITIES, corruptions
-from beaufort.errors import OptionError
+from beaufort.errors import OptionError, UnknownNameError
+from beaufort.registry import unknown
 from beaufort.rng import Id
+from beaufort.shifts import ImageShift, ModelShift, Shift, shifts
 
 __all__ = ["DATASET_NAME", "Condition"]
 
 DATASET_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 """What a data set may be called; such a name is a safe name of a file, too."""
 
-_TEXT = re.compile(rf"({DATASET_NAME.pattern})(?:/([^/@]+)(?:@([1-5]))?)?")
+_TEXT = re.compile(rf"({DATASET_NAME.pattern})(?:/([^/@]+)(?:@(.+))?)?")
+_SEVERITY = re.compile("[1-5]")
+_LEVEL = re.compile(r"[A-Za-z0-9._/+=,:-]{1,60}")
 
 _ONE_PUBLISHED = "mnist"
 """The scale at which every corruption was published at one severity."""
@@ -34,16 +40,18 @@ class Condition:
     """A data set and what was done to it; its text reads back as what it was.
 
     >>> Condition.parse("imagenet-val/fog@3")
-    Condition(dataset='imagenet-val', corruption='fog', severity=3)
+    Condition(dataset='imagenet-val', corruption='fog', severity=3, level=None)
     >>> str(Condition("mnist-test", "stripe"))
     'mnist-test/stripe'
     """
 
     dataset: str
     corruption: str | None = None
-    """None for the clean images."""
+    """Of what was done: a corruption, or a shift of another kind; None for the clean images."""
     severity: int | None = None
-    """1 to 5; None for the clean images, or for the severity that was published."""
+    """Of a corruption, 1 to 5; None for the clean images, or for the severity that was published."""
+    level: str | None = None
+    """How strong a shift of another kind is, in its own words."""
 
     def __post_init__(self) -> None:
         if not (isinstance(self.dataset, str) and DATASET_NAME.fullmatch(self.dataset)):
@@ -51,10 +59,23 @@ class Condition:
                 "the name of a data set must have letters, digits, '-', '_' and '.' only, a letter or digit "
                 f"first, got {self.dataset!r:.60}"
             )
-        if self.corruption is not None:
-            corruptions[self.corruption]  # a miss answers with near names
         if self.severity is not None:
             object.__setattr__(self, "severity", self._checked(self.severity))
+        if self.corruption is None or self.corruption in corruptions:
+            if self.level is not None:
+                raise OptionError(f"a level must come with a shift that has levels, got {self.level!r:.60}")
+            return
+        if self.corruption not in shifts:
+            raise UnknownNameError(
+                unknown("corruption", self.corruption, dict.fromkeys((*corruptions, *shifts)))
+            )
+        if self.severity is not None:
+            raise OptionError(f"{self.corruption} has levels, not severities; write '{self}' as its level")
+        if self.level is not None and not _LEVEL.fullmatch(self.level):
+            raise OptionError(
+                f"a level must be up to 60 letters, digits and ._/+=,:- , got {self.level!r:.80}"
+            )
+        self.shift  # noqa: B018  a level that means nothing is an error
 
     def _checked(self, severity: int) -> int:
         if not _is_whole(severity) or severity not in SEVERITIES:
@@ -76,21 +97,44 @@ class Condition:
         """
         match = _TEXT.fullmatch(text) if isinstance(text, str) else None
         if match is None:
-            raise OptionError(
-                f"{text!r:.80} is not a condition; write 'dataset' or 'dataset/corruption@severity', "
-                "for example 'imagenet-val/fog@3'"
-            )
-        dataset, corruption, severity = match.groups()
-        return cls(dataset, corruption, None if severity is None else int(severity))
+            raise _not_a_condition(text)
+        dataset, corruption, level = match.groups()
+        if level is None or corruption in shifts:
+            return cls(dataset, corruption, None, level)
+        if not _SEVERITY.fullmatch(level):
+            raise _not_a_condition(text)
+        return cls(dataset, corruption, int(level))
 
     def __str__(self) -> str:
-        corruption = "" if self.corruption is None else f"/{self.corruption}"
-        return f"{self.dataset}{corruption}" + ("" if self.severity is None else f"@{self.severity}")
+        return self.dataset if self.corruption is None else f"{self.dataset}/{self.done}"
+
+    @property
+    def done(self) -> str:
+        """What was done to the images, as it stands behind the data set; empty for clean ones."""
+        strength = self.level if self.severity is None else self.severity
+        return (self.corruption or "") + ("" if strength is None else f"@{strength}")
 
     @property
     def clean(self) -> bool:
         """Whether nothing was done to the images."""
         return self.corruption is None
+
+    @property
+    def counterpart(self) -> Condition:
+        """The clean images that it is compared with."""
+        return Condition(self.dataset)
+
+    @property
+    def shift(self) -> Shift | None:
+        """What does it, where that is not a corruption."""
+        if self.corruption is None or self.corruption in corruptions:
+            return None
+        return shifts[self.corruption](self.level or "")
+
+    @property
+    def needs_model(self) -> bool:
+        """Whether images are changed for the model that sees them, so that `apply` cannot make them."""
+        return isinstance(self.shift, ModelShift)
 
     def apply(
         self, images: Any, *, ids: Sequence[Id], seed: int = 0, scale: str = "auto", jobs: int = 1
@@ -106,6 +150,10 @@ class Condition:
         """
         if self.corruption is None:
             return images
+        if (shift := self.shift) is not None:
+            if not isinstance(shift, ImageShift):
+                raise OptionError(f"'{self}' is made for a model; evaluate one under it")
+            return shift.apply(images, ids=ids, seed=seed)
         if self.severity is None:
             height, width, channels = open_images(images).color.shape[1:]
             self.facts(scale=scale, side=min(height, width), channels=channels)
@@ -131,6 +179,9 @@ class Condition:
         """
         if self.corruption is None:
             return {"corruption": None}
+        if (shift := self.shift) is not None:
+            level = {} if self.level is None else {"level": self.level}
+            return {"corruption": self.corruption, **level, **shift.facts(seed=_checked_seed(seed))}
         if side is None and scale not in SCALES:
             raise OptionError(
                 f"the scale {scale!r} depends on the size of the images; give side, their short side in "
@@ -154,9 +205,20 @@ class Condition:
         }
         if recipe.draw is None:
             return facts
-        if not _is_whole(seed):
-            raise OptionError(f"seed must be an integer, got {seed!r}")
-        return {**facts, "seed": int(seed)}
+        return {**facts, "seed": _checked_seed(seed)}
+
+
+def _not_a_condition(text: object) -> OptionError:
+    return OptionError(
+        f"{text!r:.80} is not a condition; write 'dataset' or 'dataset/corruption@severity', "
+        "for example 'imagenet-val/fog@3'"
+    )
+
+
+def _checked_seed(seed: int) -> int:
+    if not _is_whole(seed):
+        raise OptionError(f"seed must be an integer, got {seed!r}")
+    return int(seed)
 
 
 def _is_whole(value: object) -> bool:

@@ -54,6 +54,9 @@ class ImageFileError(BeaufortError, OSError):
 class AssetError(BeaufortError, OSError):
     """A file of the catalog that no source gave, or that is not the one expected."""
 
+    asset: str = ""
+    """Its name in the catalog, where that is known."""
+
 
 class SizeWarning(UserWarning):
     """Images of a size that the published constants were not chosen for; given once in a process."""

@@ -39,6 +39,9 @@ class Registry(Mapping[str, T], Generic[T]):
         except (KeyError, TypeError):
             raise UnknownNameError(unknown(self._kind, name, self._things)) from None
 
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and name in self._things
+
     def __iter__(self) -> Iterator[str]:
         return iter(self._things)
 

@@ -134,7 +134,7 @@ class Corrupt:
     @cached_property
     def _names(self) -> tuple[str, ...]:
         given = self.name if isinstance(self.name, tuple) else (self.name,)
-        return expand_names(given, kind="corruption or a list of them")
+        return expand_names(given, kind="corruption")
 
     @cached_property
     def _severities(self) -> tuple[int | None, ...]:

@@ -20,6 +20,7 @@ import beaufort
 from beaufort.cli import app
 from beaufort.cli._console import printable
 from beaufort.cli._options import severity_list
+from beaufort.corruptions import corruptions
 from beaufort.errors import OptionError
 
 RUNNER = CliRunner()
@@ -83,7 +84,7 @@ def test_failures_are_told_at_the_end(source: Path, tmp_path: Path) -> None:
     (source / "notes.txt").touch()
     code, out, errors = run("corrupt", source, tmp_path / "out", *FAST)
     assert code == 1
-    assert out.endswith("1 other files left alone, 1 failure\n")
+    assert out.endswith("1 other file left alone, 1 failure\n")
     assert errors == "failed: empty.png: the file is empty (0 bytes)\n"
 
 
@@ -114,7 +115,7 @@ def test_many_failures_are_cut_short(tmp_path: Path) -> None:
         (["--severity", "6"], "1-5"),
         (["--severity", "5-1"], "1-5"),
         (["--scale", "huge"], "must be one of auto, relative"),
-        (["--jobs", "0"], "from 1"),
+        (["--jobs", "0"], "must be a positive integer"),
         (["--quality", "101"], "from 1 to 100"),
         (["--format", "gif"], "keep"),
     ],
@@ -163,7 +164,7 @@ def test_ls_corruptions() -> None:
     code, out, _ = run("ls", "corruptions")
     assert code == 0
     assert [line.split()[0] for line in out.splitlines()[1:]][:3] == beaufort.get_corruption_names("noise")
-    assert len(out.splitlines()) == 1 + len(beaufort.corruptions)
+    assert len(out.splitlines()) == 1 + len(corruptions)
     code, out, _ = run("ls", "corruptions", "--subset", "mnist-c", "--json")
     assert [found["name"] for found in json.loads(out)] == beaufort.get_corruption_names("mnist-c")
     code, _, errors = run("ls", "corruptions", "--subset", "mnist")
@@ -190,7 +191,7 @@ def test_severities(text: str, expected: list[int]) -> None:
 
 @pytest.mark.parametrize("text", ["", "0", "1-6", "a", "1,", "1--2", "-1", "1.5"])
 def test_what_is_no_severity(text: str) -> None:
-    with pytest.raises(OptionError, match="write 3, or 1-5"):
+    with pytest.raises(OptionError, match="must be like 3, 1-5"):
         severity_list(text)
 
 

@@ -59,11 +59,11 @@ def invoke(*arguments: str, code: int = 0) -> str:
 @pytest.mark.usefixtures("folder")
 def test_the_whole_way() -> None:
     told = invoke(*RUN, "--dry-run")
-    assert "1 models × 5 conditions × 20 images: 5 cells, 0 of them stored. 100 answers to go" in told
-    assert "toys/fog@5" in invoke(*RUN, "--first", "10")
+    assert "1 model × 5 conditions × 20 images: 5 cells, 0 of them stored. 100 answers to go" in told
+    assert "mine@1 on toys: 10 images, 5 conditions" in invoke(*RUN, "--first", "10")
     found = json.loads(invoke(*RUN, "--json"))
     assert [result["images"] for result in found["results"]] == [20] * 5
-    assert "stored" in invoke(*RUN)
+    assert "20 images, 5 conditions, 5 of them stored before" in invoke(*RUN)
     listed = json.loads(invoke("store", "ls", "kept", "--json"))
     assert [row["condition"] for row in listed] == [
         "toys",
@@ -121,7 +121,7 @@ def test_merge_and_gc() -> None:
     ("arguments", "says"),
     [
         ([*RUN[:3], "--suite", "imagnet-c", "--data", "toys"], "imagenet-c"),
-        ([*RUN, "--batch-size", "many"], "auto and whole numbers"),
+        ([*RUN, "--batch-size", "many"], "must be auto or a positive integer"),
         (["run", "--model", "nosuch.onnx", "--suite", "mine.yaml", "--data", "toys"], "nosuch.onnx"),
         (["query", "select 1", "--store", "kpet"], "kpet is not a store"),
         (["store", "ls", "kpet"], "kpet is not a store"),

@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from beaufort.cli import app
-from beaufort.suites import SUITE_NAMES, get_suite
+from beaufort.suites import SHIFT_SUITE_NAMES, SUITE_NAMES, get_suite
 
 RUNNER = CliRunner()
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
@@ -64,8 +64,8 @@ def test_mistakes(good: Path, bad: Path) -> None:
     code, out, errors = run("validate", bad, good)
     assert (code, errors) == (1, "")
     assert out.splitlines() == [
-        f"{bad}:5: corruptions: 'sonw' is not a corruption; did you mean 'snow'?",
-        f"{bad}:6: severities: 6 is not a severity; accepted are whole numbers from 1 to 5",
+        f"{bad}:5: corruptions: unknown corruption 'sonw'; did you mean 'snow'?",
+        f"{bad}:6: severities: severity must be an integer from 1 to 5, got 6",
         "ok: mine 3, 5 conditions",
     ]
 
@@ -86,7 +86,7 @@ def test_json(good: Path, bad: Path) -> None:
     assert second["mistakes"][0] == {
         "line": 5,
         "key": "corruptions",
-        "message": "'sonw' is not a corruption; did you mean 'snow'?",
+        "message": "unknown corruption 'sonw'; did you mean 'snow'?",
     }
 
 
@@ -95,7 +95,7 @@ def test_no_such_file(good: Path, tmp_path: Path) -> None:
     assert (code, out) == (2, "ok: mine 3, 5 conditions\n")
     assert (
         errors
-        == f"beaufort: the suite {tmp_path / 'no.yaml'} does not exist; name a YAML file, such as my.yaml\n"
+        == f"beaufort: the suite {tmp_path / 'no.yaml'} does not exist; give a YAML file, such as my.yaml\n"
     )
     assert run("validate")[0] == 2
 
@@ -107,9 +107,9 @@ def test_ls_suites() -> None:
     assert lines[0] == ["name", "version", "corruptions × severities", "scale", "baseline", "headline"]
     assert lines[1] == ["imagenet-c", "1", "15 × 5", "imagenet", "alexnet", "mce, relative_mce"]
     assert lines[5] == ["mnist-c", "1", "15 × published", "mnist", "conv1", "mean_accuracy, relative_mce"]
-    assert [line[0] for line in lines[1:]] == list(SUITE_NAMES)
+    assert [line[0] for line in lines[1:]] == [*SUITE_NAMES, *SHIFT_SUITE_NAMES]
 
 
 def test_ls_suites_json() -> None:
     found = json.loads(run("ls", "suites", "--json")[1])
-    assert found == [get_suite(name).as_dict() for name in SUITE_NAMES]
+    assert found == [get_suite(name).as_dict() for name in (*SUITE_NAMES, *SHIFT_SUITE_NAMES)]

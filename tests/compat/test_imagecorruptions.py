@@ -199,7 +199,7 @@ def test_bad_arguments_raise_the_same_types(photo, arguments, error):
 
 @pytest.mark.parametrize("subset", ["comon", "mnist-c", None])
 def test_unknown_subsets_are_value_errors(subset):
-    with pytest.raises(ValueError, match="is not a subset"):
+    with pytest.raises(ValueError, match="unknown subset"):
         get_corruption_names(subset)
 
 

@@ -43,7 +43,7 @@ def test_what_names_stand_for() -> None:
     assert [members_of(name) for name in ("smog", "", None, 3, ["fog"])] == [()] * 5
     assert expand_names(["snow", "noise"], kind="corruption") == ("snow", *SUBSETS["noise"])
     assert expand_names([], kind="corruption") == ()
-    with pytest.raises(UnknownNameError, match="'wether' is not a word; did you mean 'weather'"):
+    with pytest.raises(UnknownNameError, match="unknown word 'wether'; did you mean 'weather'"):
         expand_names(["fog", "wether"], kind="word")
 
 

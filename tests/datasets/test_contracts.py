@@ -22,6 +22,7 @@ from beaufort.errors import BeaufortError
 RNG = np.random.default_rng(7)
 GREY = RNG.integers(0, 256, (10, 20, 16), np.uint8)
 COLOR = RNG.integers(0, 256, (10, 20, 16, 3), np.uint8)
+TILES = RNG.integers(0, 256, (10, 32, 32, 3), np.uint8)
 LABELS = np.array([3, 0, 1, 2, 2, 1, 0, 3, 1, 1])
 
 
@@ -58,6 +59,34 @@ def make_folder(root: Path) -> str:
 def table(zips: bool) -> str:
     rows = [f"d/{i}.png,{label}" + f",{i % 2}.zip" * zips for i, label in enumerate(LABELS)]
     return "\n".join(["file,label" + ",zip" * zips, *rows])
+
+
+def make_cifar(root: Path) -> str:
+    records = np.concatenate([LABELS[:, None], TILES.transpose(0, 3, 1, 2).reshape(10, -1)], axis=1)
+    (root / "test_batch.bin").write_bytes(records.astype(np.uint8).tobytes())
+    return str(root)
+
+
+def make_cifar_pickled(root: Path) -> str:
+    batch = {"labels": LABELS.tolist(), "data": TILES.transpose(0, 3, 1, 2).reshape(10, -1)}
+    (root / "test_batch").write_bytes(pickle.dumps(batch, protocol=2))
+    return f"cifar:{root}"
+
+
+def make_cifar_grid(root: Path) -> str:
+    grid = TILES.reshape(2, 5, 32, 32, 3).transpose(0, 2, 1, 3, 4).reshape(64, 160, 3)
+    (root / "grid.png").write_bytes(png(grid))
+    (root / "labels.csv").write_text("\n".join(["label", *map(str, LABELS)]))
+    return str(root)
+
+
+def make_imagenet_val(root: Path) -> str:
+    names = [f"ILSVRC2012_val_{i:08}.JPEG" for i in range(10)]
+    for name, image in zip(names, COLOR, strict=True):
+        (root / name).write_bytes(png(image))
+    lines = [f"{name} {label}" for name, label in zip(names, LABELS, strict=True)]
+    (root / "val.txt").write_text("\n".join(lines))
+    return str(root)
 
 
 def make_csv(root: Path) -> str:
@@ -179,9 +208,11 @@ def test_samples(made: tuple[Path, str]) -> None:
         assert isinstance(sample, Sample)
         assert (sample.id, sample.label) == (dataset.ids[i], dataset.labels[i])
         number = i if "/" not in sample.id or sample.id.startswith("test/") else None
-        number = int("".join(filter(str.isdigit, sample.id.rpartition("/")[2]))) if number is None else number
+        if number is None:
+            number = int("".join(filter(str.isdigit, sample.id.rpartition("/")[2]))) % 10_000
         assert sample.label == LABELS[number]
-        expected = COLOR[number] if sample.image.shape[-1] == 3 else GREY[number][..., None]
+        pictures = {(20, 16, 3): COLOR, (20, 16, 1): GREY[..., None], (32, 32, 3): TILES}
+        expected = pictures[sample.image.shape][number]
         assert sample.image.dtype == np.uint8
         np.testing.assert_array_equal(sample.image, expected)
     np.testing.assert_array_equal(dataset[-1].image, dataset[9].image)
@@ -255,3 +286,4 @@ def test_the_container_does_not_matter(tmp_path: Path) -> None:
     assert digest(make_csv) == digest(make_csv_zips) == digest(make_csv_in_zip)
     assert digest(make_npy) == digest(make_npz_packed)
     assert digest(make_folder) == digest(make_imagenet_c)
+    assert digest(make_cifar) == digest(make_cifar_pickled) == digest(make_cifar_grid)

@@ -140,5 +140,5 @@ def test_no_parts_and_no_pictures(tmp_path: Path) -> None:
     picture(tmp_path / "a" / "1.png")
     with pytest.raises(OptionError, match="no parts"):
         open_dataset(f"folder:{tmp_path}#train")
-    with pytest.raises(ImageFileError, match="no pictures"):
+    with pytest.raises(ImageFileError, match="must contain a folder of pictures"):
         open_dataset(f"folder:{tmp_path / 'a'}")

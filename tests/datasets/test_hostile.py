@@ -22,7 +22,7 @@ from beaufort.datasets._digest import digest_of
 from beaufort.datasets._files import OnDisk
 from beaufort.errors import BeaufortError, ImageFileError
 from beaufort.evaluation.samples import read_samples
-from beaufort.images import MAX_SIDE, is_folder, read_cifar, read_idx
+from beaufort.images import MAX_SIDE, is_folder, read_idx
 from beaufort.models import ModelSpec, Preprocessing
 
 
@@ -99,7 +99,7 @@ def test_blank_lines_in_a_list(tmp_path: Path, content: str) -> None:
         open_dataset(tmp_path)
     Image.new("RGB", (32, 32)).save(tmp_path / "grid.png")
     with pytest.raises(ImageFileError):
-        read_cifar(tmp_path)
+        open_dataset(tmp_path)
 
 
 def test_blank_lines_between_rows_are_passed_over(tmp_path: Path) -> None:
@@ -157,7 +157,7 @@ def test_pictures_of_arrays_have_the_limits_of_files(tmp_path: Path) -> None:
     np.savez_compressed(
         tmp_path / "a.npz", images=np.zeros((1, MAX_SIDE + 1, 1), np.uint8), labels=np.zeros(1, np.int64)
     )
-    with pytest.raises(ImageFileError, match="in a row or column"):
+    with pytest.raises(ImageFileError, match="on a side"):
         open_dataset(tmp_path / "a.npz")
 
 

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from beaufort.datasets import _digest, open_dataset, readers
+from beaufort.datasets import _digest, kind_of, open_dataset, readers
 from beaufort.errors import BeaufortError, OptionError
 
 
@@ -26,17 +26,43 @@ def classes(root: Path) -> Path:
 def test_what_is_not_there() -> None:
     with pytest.raises(OptionError, match="did you mean 'mnist-test'"):
         open_dataset("mnist-tset")
-    with pytest.raises(OptionError, match=r"names are .*mnist-test.*kinds are .*folder"):
+    with pytest.raises(OptionError, match="did you mean 'mnist:/somewhere'"):
+        open_dataset("mnsit:/somewhere")
+    with pytest.raises(OptionError, match=r"must be a path that exists.*got 'somewhere/else'.*ls datasets"):
         open_dataset("somewhere/else")
-    with pytest.raises(OptionError, match="is not a data set"):
+    with pytest.raises(OptionError, match="must be a data set"):
         open_dataset("frost")
 
 
-def test_an_unknown_kind_of_folder_says_what_was_looked_for(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("files", "has", "nearest"),
+    [
+        ([], "an empty folder", "folder"),
+        (["a.jpg", "b.png", "notes.txt"], "2 pictures, 1 .txt file", "folder"),
+        (["pixels.npz", "a.csv", "b.csv"], "2 .csv files, 1 .npz file", "npz"),
+        (["x_test.npy"], "1 .npy file", "npy"),
+        (["data_batch_1.bin"], "1 .bin file", "cifar"),
+    ],
+)
+def test_an_unknown_folder_gets_a_short_list_of_guesses(
+    tmp_path: Path, files: list[str], has: str, nearest: str
+) -> None:
+    for name in files:
+        (tmp_path / name).touch()
     with pytest.raises(OptionError) as caught:
         open_dataset(tmp_path)
-    for kind, reader in readers.items():
-        assert f"{kind}: {reader.looks_like}" in str(caught.value)
+    first, *guesses, last = str(caught.value).splitlines()
+    assert has in first
+    assert 1 <= len(guesses) <= 3
+    assert guesses[0] == f"  {nearest}: {readers[nearest].looks_like}"
+    assert "beaufort ls datasets" in last
+    assert kind_of(tmp_path) is None
+
+
+def test_a_file_of_no_known_kind(tmp_path: Path) -> None:
+    (tmp_path / "notes.docx").touch()
+    with pytest.raises(OptionError, match=r"got a file whose name ends in \.docx; nearest are\n  folder: "):
+        open_dataset(tmp_path / "notes.docx")
 
 
 @pytest.mark.parametrize("kind", [kind for kind in readers if kind != "hf"])

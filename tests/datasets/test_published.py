@@ -78,5 +78,5 @@ def test_mnist_c(tmp_path: Path) -> None:
     assert list(open_dataset(f"{tmp_path}#fog").ids) == ["test/0", "test/1"]
     assert len(open_dataset(f"mnist-c:{tmp_path}#fog/train")) == 3
     for part in ("", "#snow", "#fog/other", "#../fog"):
-        with pytest.raises(OptionError, match="there are fog"):
+        with pytest.raises(OptionError, match="it has fog"):
             open_dataset(f"{tmp_path}{part}")

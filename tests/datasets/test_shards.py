@@ -47,9 +47,9 @@ def test_order_and_keys(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("files", "told"),
     [
-        ({"b.png": PNG}, "no .cls"),
-        ({"b.cls": b"1"}, "0 pictures"),
-        ({"b.png": PNG, "b.jpg": PNG, "b.cls": b"1"}, "2 pictures"),
+        ({"b.png": PNG}, "must have a .cls file"),
+        ({"b.cls": b"1"}, "must have one picture (.jpg or the like), got 0"),
+        ({"b.png": PNG, "b.jpg": PNG, "b.cls": b"1"}, "must have one picture (.jpg or the like), got 2"),
         ({"b.png": PNG, "b.cls": b"one"}, "b'one'"),
         ({"b.png": PNG, "b.cls": b"-1"}, "b'-1'"),
         ({"../b.png": PNG}, "leads out"),
@@ -110,7 +110,7 @@ def test_folders_and_missing_shards(tmp_path: Path) -> None:
     for i in (0, 1):
         (tmp_path / f"part{i}").mkdir()
         shard(tmp_path / f"part{i}" / "v.tar", PAIR)
-    with pytest.raises(OptionError, match="same name"):
+    with pytest.raises(OptionError, match="different names"):
         open_dataset(f"wds:{tmp_path}/part{{0..1}}/v.tar")
 
 

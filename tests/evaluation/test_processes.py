@@ -97,7 +97,7 @@ def test_a_model_object_that_can_be_pickled(tmp_path: Path) -> None:
 def test_a_model_object_that_cannot_be_pickled(tmp_path: Path) -> None:
     with pytest.raises(OptionError, match=r"must be given as text.*slow cannot"):
         evaluate([slow()], SUITE, dataset(), tmp_path, processes=2)
-    with pytest.raises(OptionError, match="processes must be a whole number from 1, got 0"):
+    with pytest.raises(OptionError, match="processes must be a positive integer, got 0"):
         evaluate([model()], SUITE, dataset(), tmp_path, processes=0)
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import gzip
 import os
+import pickle
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -104,6 +106,25 @@ def test_cifar10_c_has_the_published_layout(cifar: Path, tmp_path: Path) -> None
         np.testing.assert_array_equal(made[row], alone)
 
 
+def test_cifar100_c_is_made_of_the_download(tmp_path: Path) -> None:
+    planes = RNG.integers(0, 256, (4, 3072), np.uint8)
+    batch = {"fine_labels": [49, 33, 72, 99], "coarse_labels": [1, 2, 3, 4], "data": planes}
+    (tmp_path / "test").write_bytes(pickle.dumps(batch, protocol=2))
+    out = tmp_path / "out"
+    assert make_dataset("cifar100-c", tmp_path, out, names=["contrast"]) == Outcome(done=2)
+    assert np.load(out / "labels.npy").tolist() == [49, 33, 72, 99] * 5
+    clean = np.ascontiguousarray(planes[1].reshape(3, 32, 32).transpose(1, 2, 0))
+    expected = beaufort.corrupt(clean, 2, "contrast", scale="cifar", image_id="test/1")
+    np.testing.assert_array_equal(np.load(out / "contrast.npy")[4 + 1], expected)
+
+
+def test_mnist_c_of_other_kinds_of_data(tmp_path: Path) -> None:
+    images = RNG.integers(0, 256, (3, 28, 28), np.uint8)
+    np.savez(tmp_path / "digits.npz", images=images, labels=np.array([7, 1, 0]))
+    assert make_dataset("mnist-c", f"npz:{tmp_path / 'digits.npz'}", tmp_path / "out", names=["identity"]).ok
+    np.testing.assert_array_equal(np.load(tmp_path / "out/identity/test_images.npy")[..., 0], images)
+
+
 def test_files_are_those_of_numpy(cifar: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     make_dataset("cifar10-c", cifar, out, names=["brightness"])
@@ -182,6 +203,72 @@ def test_imagenet_c_is_cropped_corrupted_and_saved_as_published(tmp_path: Path) 
     assert (tmp_path / "expected.jpg").read_bytes() == (out / "brightness/3/n01/a.JPEG").read_bytes()
 
 
+def flat(root: Path) -> Path:
+    """ImageNet's validation pictures as they are unpacked, with Caffe's list."""
+    for number in (1, 2, 3):
+        picture(root / f"ILSVRC2012_val_{number:08}.JPEG", (260, 240))
+    lines = [f"ILSVRC2012_val_{number:08}.JPEG {label}\n" for number, label in ((1, 65), (2, 970), (3, 65))]
+    (root / "val.txt").write_text("".join(lines))
+    return root
+
+
+def zipped(root: Path) -> Path:
+    """The same pictures in a zip, with a list of class numbers and names."""
+    flat(root)
+    rows = [
+        ("n01751748", 1, 65, "sea snake"),
+        ("n09193705", 2, 970, "alp"),
+        ("n01751748", 3, 65, "sea snake"),
+    ]
+    lines = ["file,label,zip,name"]
+    with zipfile.ZipFile(root / "all.zip", "w") as archive:
+        for wnid, number, label, name in rows:
+            file = f"ILSVRC2012_val_{number:08}.JPEG"
+            archive.write(root / file, f"{wnid}/{file}")
+            lines.append(f"{wnid}/{file},{label},all.zip,{name}")
+    for path in [*root.glob("*.JPEG"), root / "val.txt"]:
+        path.unlink()
+    (root / "labels.csv").write_text("\n".join(lines))
+    return root
+
+
+def sorted_out(root: Path) -> Path:
+    flat(root)
+    for number, wnid in ((1, "n01751748"), (2, "n09193705"), (3, "n01751748")):
+        (root / wnid).mkdir(exist_ok=True)
+        file = f"ILSVRC2012_val_{number:08}.JPEG"
+        (root / file).rename(root / wnid / file)
+    (root / "val.txt").unlink()
+    return root
+
+
+def test_imagenet_c_is_the_same_of_every_kind_of_data(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = {}
+    for form in (sorted_out, flat, zipped):
+        monkeypatch.setitem(globals(), "RNG", np.random.default_rng(3))
+        source, out = form(tmp_path / form.__name__), tmp_path / f"out of {form.__name__}"
+        assert make_dataset("imagenet-c", source, out, names=["shot_noise"]) == Outcome(done=15)
+        files = sorted(path for path in out.rglob("*.JPEG"))
+        made[form.__name__] = {path.relative_to(out).as_posix(): path.read_bytes() for path in files}
+    assert "shot_noise/3/n01751748/ILSVRC2012_val_00000003.JPEG" in made["flat"]
+    assert made["sorted_out"] == made["flat"] == made["zipped"]
+    again = make_dataset("imagenet-c", tmp_path / "flat", tmp_path / "out of flat", names=["shot_noise"])
+    assert again == Outcome(skipped=15)
+
+
+def test_two_pictures_of_one_name_are_told(tmp_path: Path) -> None:
+    picture(tmp_path / "a/1.png", (64, 64))
+    picture(tmp_path / "b/1.png", (64, 64))
+    (tmp_path / "labels.csv").write_text("file,label\na/1.png,cat\nb/1.png,cat\n")
+    report = make_dataset("tiny-imagenet-c", tmp_path, tmp_path.parent / "out", names=["contrast"])
+    assert report.done == 5
+    assert [(problem.path, "as those of a/1.png" in problem.message) for problem in report.failures] == [
+        ("b/1.png", True)
+    ]
+
+
 def test_tiny_imagenet_c_is_64_by_64(tmp_path: Path) -> None:
     picture(tmp_path / "val/n01/a.JPEG", (64, 64))
     picture(tmp_path / "val/n01/b.JPEG", (80, 40))
@@ -195,23 +282,28 @@ def test_tiny_imagenet_c_is_64_by_64(tmp_path: Path) -> None:
 def test_what_cannot_be_made_is_told(mnist: Path, cifar: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     with pytest.raises(UnknownNameError, match="did you mean"):
-        make_dataset("cifar100-c", cifar, out)
+        make_dataset("cifar1000-c", cifar, out)
     with pytest.raises(UnknownNameError, match="identity"):
         make_dataset("cifar10-c", cifar, out, names=["identity"])
     with pytest.raises(OptionError, match="stripe"):
         make_dataset("cifar10-c", cifar, out, names=["stripe"])
-    with pytest.raises(OptionError, match="does not exist"):
+    with pytest.raises(OptionError, match="must be a path that exists"):
         make_dataset("cifar10-c", tmp_path / "nothing", out)
     with pytest.raises(OptionError, match="limit"):
         make_dataset("cifar10-c", cifar, out, limit=0)
-    with pytest.raises(ImageFileError, match="t10k"):
+    with pytest.raises(ImageFileError, match="28 × 28 pixels and 1 channels, got 32 × 32 × 3 in test/0"):
         make_dataset("mnist-c", cifar, out)
+    with pytest.raises(ImageFileError, match="32 × 32 pixels"):
+        make_dataset("cifar10-c", mnist, out)
     (mnist / "train-labels-idx1-ubyte").unlink()
-    with pytest.raises(ImageFileError, match="partner"):
+    with pytest.raises(ImageFileError, match="has no train-labels"):
         make_dataset("mnist-c", mnist, out)
     (tmp_path / "file").touch()
-    with pytest.raises(OptionError, match="is a file"):
+    with pytest.raises(OptionError, match="known kind, got a file"):
         make_dataset("imagenet-c", tmp_path / "file", out)
+    np.save(cifar / "labels.npy", np.array([6, 9, 9, 4, 1, 10]))
+    with pytest.raises(ImageFileError, match="from 0 to 9, got 10"):
+        make_dataset("cifar10-c", cifar, out)
     assert not out.exists()
 
 

@@ -125,7 +125,7 @@ def test_content_decides_not_the_name(tmp_path: Path) -> None:
 def test_animations_are_refused(tmp_path: Path, name: str) -> None:
     frames = [Image.new("RGB", (20, 20), (i * 80, 255 - i * 80, 0)) for i in range(3)]
     frames[0].save(tmp_path / name, save_all=True, append_images=frames[1:])
-    with pytest.raises(ImageFileError, match="more than one frame"):
+    with pytest.raises(ImageFileError, match="must have one frame"):
         read_image(tmp_path / name)
 
 
@@ -177,7 +177,7 @@ def test_only_the_formats_that_are_meant_are_opened(tmp_path: Path, monkeypatch:
     monkeypatch.setattr("subprocess.check_call", lambda *args, **_: started.append(args))
     picture = b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 20 20\n%%EndComments\nshowpage\n%%EOF\n"
     (tmp_path / "cat.jpg").write_bytes(picture)
-    with pytest.raises(ImageFileError, match="not a picture of a format that can be read"):
+    with pytest.raises(ImageFileError, match="not a picture in a supported format"):
         read_image(tmp_path / "cat.jpg")
     with pytest.raises(ImageFileError):
         decode_image(picture)
@@ -225,6 +225,6 @@ def test_a_tiff_of_very_many_frames_is_refused_at_once(tmp_path: Path) -> None:
     assert len(content) == 8 + 50_000 * size
     (tmp_path / "a.tif").write_bytes(content)
     start = time.monotonic()
-    with pytest.raises(ImageFileError, match="more than one frame"):
+    with pytest.raises(ImageFileError, match="must have one frame"):
         read_image(tmp_path / "a.tif")
     assert time.monotonic() - start < 1

@@ -155,5 +155,5 @@ def test_restricted_needs_classes() -> None:
     with pytest.raises(LabelError, match="convention 'restricted' needs"):
         find_space(plain, IMAGENET, convention="restricted")
     assert find_space(plain, Outputs("net", 2), convention="restricted").identity
-    with pytest.raises(LabelError, match="one of 5 outputs, and net has 1000"):
+    with pytest.raises(LabelError, match="must be of 1000 outputs, those of net, got 5"):
         find_space(plain, IMAGENET, labels=LabelSpace(5, ((1,), (2,))))

@@ -83,10 +83,10 @@ def test_all_outputs_in_order_are_identity() -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ((3, ((0,), (3,))), "numbers from 0 to 2"),
-        ((3, ((0,), (-1,))), "numbers from 0 to 2"),
+        ((3, ((0,), (3,))), "integers from 0 to 2"),
+        ((3, ((0,), (-1,))), "integers from 0 to 2"),
         ((3, ((0, 1), (1,))), "output 1 in two"),
-        ((3, ((), ())), "one at least"),
+        ((3, ((), ())), "at least one"),
         ((3, ((0,),), "some"), "convention must be 'restricted' or 'all', got 'some'"),
     ],
 )

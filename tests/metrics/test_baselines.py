@@ -108,25 +108,25 @@ def test_one_of_your_own() -> None:
         (
             lambda: get_baseline("alexnet").select(["saturate"], [1, 2]),
             MissingResultsError,
-            "only the average over severities 1 to 5 under saturate, and 1, 2 came",
+            "only their average under saturate, got 1, 2",
         ),
         (
             lambda: get_baseline("alexnet").select(["fog"], "published"),
             MissingResultsError,
-            "has the severities 1, 2, 3, 4, 5 under fog, and published came",
+            "must be among 1, 2, 3, 4, 5, those of the baseline .* under fog, got published",
         ),
         (
             lambda: get_baseline("conv1").select(["fog"], [1]),
             MissingResultsError,
-            "has the severities published under fog, and 1 came",
+            "must be among published, those of the baseline .* under fog, got 1",
         ),
-        (lambda: get_baseline("alexnet").select(["fog"], [6]), OptionError, r"\[6\] came"),
-        (lambda: get_baseline("alexnet").select(["fog"], []), OptionError, r"\[\] came"),
-        (lambda: get_baseline("alexnet").select(["fog"], [1, 1]), OptionError, "each once"),
+        (lambda: get_baseline("alexnet").select(["fog"], [6]), OptionError, r"got \[6\]"),
+        (lambda: get_baseline("alexnet").select(["fog"], []), OptionError, r"got \[\]"),
+        (lambda: get_baseline("alexnet").select(["fog"], [1, 1]), OptionError, "distinct integers"),
         (
             lambda: Baseline(name="mine", errors={"fog": (0.1, 0.2)}, severities=(1,)),
             MetricError,
-            "2 errors under fog; accepted are 1",
+            "must have 1 errors under fog .*, got 2",
         ),
         (
             lambda: Baseline(name="mine", errors={"fog": (12.0,)}, severities=(1,)),

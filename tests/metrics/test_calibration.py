@@ -77,13 +77,21 @@ def test_edges_belong_to_the_bin_below() -> None:
 @pytest.mark.parametrize(
     ("call", "kind", "words"),
     [
-        (lambda: expected_calibration_error([], []), MissingResultsError, "confidence came empty"),
-        (lambda: expected_calibration_error([0.5], [True], bins=0), OptionError, "bins=0"),
+        (lambda: expected_calibration_error([], []), MissingResultsError, "confidence must not be empty"),
+        (
+            lambda: expected_calibration_error([0.5], [True], bins=0),
+            OptionError,
+            "bins must be an integer of at least 1, got 0",
+        ),
         (lambda: expected_calibration_error([50.0], [True]), MetricError, "divide percent by 100"),
         (lambda: expected_calibration_error([np.nan], [True]), MetricError, "NaN"),
-        (lambda: expected_calibration_error([0.5], [True, False]), MetricError, "for 1 images"),
+        (
+            lambda: expected_calibration_error([0.5], [True, False]),
+            MetricError,
+            r"correct must have shape \(1,\)",
+        ),
         (lambda: ece_from_bins([0, 0], [0, 0], [0, 0]), MissingResultsError, "no images"),
-        (lambda: ece_from_bins([1, 1], [1], [1, 1]), MetricError, "one shape"),
+        (lambda: ece_from_bins([1, 1], [1], [1, 1]), MetricError, "same shape"),
     ],
 )
 def test_refusals(call: Callable[[], Any], kind: type[Exception], words: str) -> None:

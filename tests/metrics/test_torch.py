@@ -155,23 +155,23 @@ def small() -> Any:
 @pytest.mark.parametrize(
     ("call", "kind", "words"),
     [
-        (lambda: classes.Accuracy(0), OptionError, "k=0"),
-        (lambda: classes.Accuracy(7).update(*batch()), MetricError, "6 classes; lower k"),
-        (lambda: classes.CalibrationError(0), OptionError, "bins=0"),
+        (lambda: classes.Accuracy(0), OptionError, "k must be an integer of at least 1, got 0"),
+        (lambda: classes.Accuracy(7).update(*batch()), MetricError, "k must be at most 6"),
+        (lambda: classes.CalibrationError(0), OptionError, "bins must be an integer of at least 1, got 0"),
         (lambda: classes.Accuracy().update(torch.zeros(3), torch.zeros(3).long()), MetricError, "shape"),
         (lambda: classes.Accuracy().update(torch.zeros(3, 2), torch.zeros(3)), MetricError, "float32"),
         (
             lambda: classes.Accuracy().update(torch.zeros(3, 2), torch.zeros(2).long()),
             MetricError,
-            "3 images",
+            r"integers of shape \(3,\)",
         ),
-        (lambda: classes.Entropy().update(torch.full((1, 2), torch.nan)), MetricError, "not finite"),
+        (lambda: classes.Entropy().update(torch.full((1, 2), torch.nan)), MetricError, "must be finite"),
         (lambda: classes.BrierScore().update(torch.zeros(1, 2), torch.tensor([2])), MetricError, "0 to 1"),
-        (lambda: classes.Accuracy(1).merge_state(classes.Accuracy(2)), MetricError, r"Accuracy\(2\) came"),
-        (lambda: classes.BrierScore().merge_state(classes.Entropy()), MetricError, "same kind"),
+        (lambda: classes.Accuracy(1).merge_state(classes.Accuracy(2)), MetricError, r"got Accuracy\(2\)"),
+        (lambda: classes.BrierScore().merge_state(classes.Entropy()), MetricError, "same class and settings"),
         (lambda: small().update(*batch(), "fig", 1), UnknownNameError, "did you mean 'fog'"),
-        (lambda: small().update(*batch(), "fog", 2), OptionError, "severity 2 came under fog"),
-        (lambda: small().update(*batch(), None, 2), OptionError, "without a corruption"),
+        (lambda: small().update(*batch(), "fog", 2), OptionError, "got 2 under fog"),
+        (lambda: small().update(*batch(), None, 2), OptionError, "needs a corruption"),
         (
             lambda: classes.MeanCorruptionError(
                 metrics.Baseline(name="mine", errors={"fog": (0.5,)}, severities=(1,)), relative=True

@@ -189,5 +189,5 @@ def test_the_spec() -> None:
     findings = check_model(network(), images=images, labels=labels + 5)
     assert levels(findings) == {"class count": "problem"}
     assert levels(check_model(as_model(right, classes=9, version="1"))) == {"class count": "problem"}
-    with pytest.raises(OptionError, match="one for each image"):
+    with pytest.raises(OptionError, match="one entry per image"):
         check_model(network(), images=images, labels=labels[:3])

@@ -97,7 +97,7 @@ def test_efficientnet_lite0(lite0_file: Path, shared: Path) -> None:
 
 
 def test_another_file_of_weights_is_refused() -> None:
-    with pytest.raises(ValueError, match="refused"):
+    with pytest.raises(ValueError, match="must begin with"):
         lite0.onnx_from_state_dict(b"anything else")
 
 
@@ -127,5 +127,5 @@ def test_a_state_dict_runs_no_code() -> None:
         def __reduce__(self) -> tuple[object, ...]:
             return print, ("sprung",)
 
-    with pytest.raises(pickle.UnpicklingError, match=r"print has no place among weights"):
+    with pytest.raises(pickle.UnpicklingError, match=r"must not contain __builtin__.print"):
         lite0.read_state_dict(pickle.dumps(Trap(), protocol=2) * 5)

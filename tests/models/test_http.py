@@ -161,7 +161,7 @@ def test_token(service: Service, photos: NDArray[np.uint8], monkeypatch: pytest.
         (b"<html>", "must answer with JSON"),
         ({"scores": []}, "must answer with JSON"),
         ({"logits": [[1, 2], [3]]}, "must answer with JSON"),
-        ({"logits": [[1, 2]]}, r"6 images with as many rows, got \(1, 2\)"),
+        ({"logits": [[1, 2]]}, r"6 images with 6 rows, got shape \(1, 2\)"),
         (
             {"logits": [[1]] * 6, "version": "8"},
             "must answer as version '7', as which it was loaded, got '8'",

@@ -180,9 +180,9 @@ def test_open_clip_sentences(tmp_path: Path, tiny_clip: Any) -> None:
     for wrong, options, told in (
         (text, {}, "needs class names"),
         (text, {"classes": 3}, "needs class names"),
-        (text, {"classes": ["a"], "templates": ["a photo"]}, "needs one {}"),
+        (text, {"classes": ["a"], "templates": ["a photo"]}, "must contain {} once"),
         ("open_clip:tiny-clap", {"classes": ["a"]}, "did you mean 'tiny-clip'"),
-        ("open_clip:tiny-clip", {"classes": ["a"]}, "came without weights"),
+        ("open_clip:tiny-clip", {"classes": ["a"]}, "needs weights"),
         ("open_clip:tiny-clip/absent.pt", {"classes": ["a"]}, "not a file"),
         ("open_clip:ViT-B-32/laion2b_s34b_b79", {"classes": ["a"]}, "did you mean 'laion2b_s34b_b79k'"),
     ):

@@ -13,8 +13,9 @@ from models_nets import onnx_linear
 from numpy.typing import NDArray
 from PIL import Image
 
+from beaufort.datasets import iterate, open_dataset
 from beaufort.errors import BeaufortError, MissingExtraError
-from beaufort.images import center_crop, read_cifar, resize_short_side
+from beaufort.images import center_crop, resize_short_side
 from beaufort.models import ModelFileError, load_model
 
 onnxruntime = pytest.importorskip("onnxruntime")
@@ -74,7 +75,7 @@ def test_weights_beside_the_file_count(tmp_path: Path, photos: NDArray[np.uint8]
     beside.write_bytes(bytes(content))
     assert load_model(str(path)).spec.digest != model.spec.digest
     beside.unlink()
-    with pytest.raises(ModelFileError, match="not beside it"):
+    with pytest.raises(ModelFileError, match="does not exist in its folder"):
         load_model(str(path))
 
 
@@ -91,7 +92,7 @@ def test_weights_elsewhere_are_refused(tmp_path: Path, location: str) -> None:
         (tmp_path / "model/loop.bin").symlink_to(tmp_path / "model/loop.bin")
     if location == "link.bin":
         (tmp_path / "model/link.bin").symlink_to(tmp_path / "secret.bin")
-    with pytest.raises(ModelFileError, match="outside of its own folder"):
+    with pytest.raises(ModelFileError, match="in its own folder"):
         load_model(str(path))
 
 
@@ -106,7 +107,7 @@ def test_damaged_files(tmp_path: Path, content: bytes) -> None:
 def test_options_that_do_not_fit(tmp_path: Path) -> None:
     path = onnx_linear(tmp_path / "net.onnx", shape=["n", 3, 32, 32])
     for options in ({"output": "probabilities"}, {"threads": 0}, {"device": "tpu"}, {"max_batch": 0}):
-        with pytest.raises(BeaufortError, match=r"came|must be"):
+        with pytest.raises(BeaufortError, match="must be"):
             load_model(str(path), **options)
     if "CUDAExecutionProvider" not in onnxruntime.get_available_providers():
         with pytest.raises(MissingExtraError, match="onnxruntime-gpu"):
@@ -138,7 +139,7 @@ def test_a_real_mobilenet(shared: Path) -> None:
 def test_a_real_fixed_batch(shared: Path) -> None:
     data = shared / "data"
     try:
-        cifar = read_cifar(data / "cifar10_test").first(200)
+        cifar = open_dataset(data / "cifar10_test", limit=200)
     except BeaufortError as error:
         pytest.skip(str(error))
     model = load_model(
@@ -148,5 +149,7 @@ def test_a_real_fixed_batch(shared: Path) -> None:
         threads=1,
     )
     assert (model.spec.input_size, model.spec.classes) == ((32, 32), 10)
-    accuracy = float((model(cifar.images).argmax(axis=1) == cifar.labels).mean())
+    accuracy = float(
+        (model(np.stack([one.image for one in iterate(cifar)])).argmax(axis=1) == cifar.labels).mean()
+    )
     assert 0.6 < accuracy < 0.8, accuracy

@@ -88,7 +88,7 @@ def test_the_batch_is_left_alone(photos: NDArray[np.uint8]) -> None:
     ],
 )
 def test_what_is_no_batch_is_refused(images: Any, error: type[Exception]) -> None:
-    with pytest.raises(error, match="a model takes"):
+    with pytest.raises(error, match="images must be a uint8 array"):
         USUAL.apply(images)
 
 

@@ -1,4 +1,4 @@
-"""JPEG of the torch backend against OpenCV's library: equal to the last bit."""
+"""JPEG of the torch backend against the CPU's: equal to the last bit."""
 
 from __future__ import annotations
 

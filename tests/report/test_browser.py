@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,7 +16,8 @@ import pytest
 from beaufort.datasets import Dataset
 from beaufort.models import as_model
 from beaufort.report import examples_of_data, examples_of_pictures, write_report
-from beaufort.results import Scores
+from beaufort.report.differences import pair_differences
+from beaufort.results import Scores, open_results
 from beaufort.suites import get_suite
 
 pytest.importorskip("playwright", reason="playwright is not installed; the extra dev has it")
@@ -221,6 +224,134 @@ def test_any_model_that_was_asked_can_speak(show: Opener, scores: Scores, tmp_pa
     assert "fish & chips" in page.inner_text("#examples-figure .strip >> nth=0")
     assert "answers of n3" in page.inner_text("#examples-figure")
     assert "--pictures" in page.inner_text("#mistakes")
+
+
+def test_two_models_are_compared(show: Opener, page_file: Path, scores: Scores) -> None:
+    page = show(page_file)
+    assert "Choose a model" in page.inner_text("#comparison-figure")
+    page.select_option("#compare", label="bad")
+    rows = page.locator("#comparison-table tbody tr")
+    assert rows.count() == 1 + 3
+    found = scores.pairs.difference("mean_accuracy", "good", "bad")
+    value, low, high = (found.difference.value, found.difference.low, found.difference.high)
+    told = rows.nth(0).inner_text().replace("\u2212", "-")
+    assert f"{100 * value:+.1f} [{100 * low:+.1f}, {100 * high:+.1f}]" in told
+    assert ("good is better" in told) == found.told_apart
+    under = pair_differences(scores)[0, 2].corruptions
+    for row, difference in zip(rows.all()[1:], under, strict=True):
+        decided = difference.low > 0 or difference.high < 0
+        assert ("is better" in row.inner_text()) == decided
+        assert ("not decided" in row.inner_text()) != decided
+    said = page.inner_text("#comparison-said")
+    page.select_option("#model", label="bad")
+    page.select_option("#compare", label="good")
+    turned = rows.nth(0).inner_text().replace("\u2212", "-")
+    assert f"{-100 * value:+.1f} [{-100 * high:+.1f}, {-100 * low:+.1f}]" in turned
+    assert ("good is better" in turned) == found.told_apart
+    assert page.inner_text("#comparison-said") != said
+
+
+def test_many_models_are_compared_as_measured(show: Opener, large_file: Path) -> None:
+    page = show(large_file)
+    page.select_option("#compare", index=5)
+    assert "shows differences as measured" in page.inner_text("#comparison-said")
+    assert page.locator("#comparison-table tbody tr").count() > 15
+    assert "is better" not in page.inner_text("#comparison-table")
+
+
+def test_what_is_chosen_stands_in_the_address(show: Opener, page_file: Path) -> None:
+    page = show(page_file)
+    page.select_option("#model", label="middling")
+    page.select_option("#compare", label="bad")
+    page.click("button[data-order='worst']")
+    page.click("button[data-measure='accuracy']")
+    page.fill("#filter", "fog & co")
+    before = {name: page.inner_text(name) for name in ("#sentence", "#comparison-said", "#map")}
+    address = page.evaluate("location.href")
+    again = show(page_file)
+    again.goto(address)
+    assert {name: again.inner_text(name) for name in before} == before
+    assert again.input_value("#filter") == "fog & co"
+    assert again.input_value("#model") == page.input_value("#model")
+    assert again.locator("button[data-order='worst']").get_attribute("aria-pressed") == "true"
+    again.goto(f"{page_file.as_uri()}?model=nobody&compare=<b>&measure=x")
+    assert again.input_value("#model") == "0"
+    assert again.input_value("#compare") == "-1"
+
+
+def test_a_search_without_a_match_says_so(show: Opener, page_file: Path) -> None:
+    page = show(page_file)
+    page.fill("#filter", "hail")
+    assert page.inner_text("#filter-count") == "nothing matches “hail”"
+    page.fill("#filter", "fog")
+    assert page.inner_text("#filter-count") == ""
+    page.fill("#model-filter", "nobody")
+    assert page.inner_text("#model-count") == "nothing matches “nobody”"
+
+
+def test_distances_are_true_to_severity(show: Opener, page_file: Path) -> None:
+    """Clean images, then the severities 1, 3 and 5."""
+    page = show(page_file)
+    across = "dots => dots.map(dot => Number(dot.getAttribute('cx')))"
+    for figure, panel in (("curves", 0), ("calibration", 1)):
+        dots = page.locator(f"#{figure}-figure .panel").nth(panel).locator("circle.point1")
+        steps = [b - a for a, b in pairwise(dots.evaluate_all(across))]
+        assert steps == pytest.approx([steps[0], 2 * steps[0], 2 * steps[0]], abs=0.5), figure
+
+
+def test_a_table_that_scrolls_has_a_sign(show: Opener, page_file: Path) -> None:
+    page = show(page_file, viewport={"width": 390, "height": 800})
+    box = page.locator("#ranking .scroll")
+    sign = page.locator("#ranking .scrolls")
+    assert sign.inner_text() == "The table goes on to the right: scroll →"
+    box.evaluate("box => { box.scrollLeft = box.scrollWidth; }")
+    sign.wait_for(state="hidden")
+    wide = show(page_file, viewport={"width": 1280, "height": 900})
+    assert wide.locator("#ranking .scrolls").count() == 0
+
+
+WORDS = """() => {
+  const broken = [];
+  for (const caption of document.querySelectorAll('figcaption, .tile dt, .sentence, thead th')) {
+    const walker = document.createTreeWalker(caption, NodeFilter.SHOW_TEXT);
+    for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+      for (const match of node.data.matchAll(/[^\\s\\u00a0\\u2192-]+/g)) {
+        const range = document.createRange();
+        range.setStart(node, match.index);
+        range.setEnd(node, match.index + match[0].length);
+        const lines = new Set([...range.getClientRects()].map((box) => Math.round(box.top)));
+        if (lines.size > 1) broken.push(match[0]);
+      }
+    }
+  }
+  return broken;
+}"""
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_captions_do_not_break_inside_words(
+    show: Opener, make: SimpleNamespace, tmp_path: Path, width: int
+) -> None:
+    long = ("hippopotamus", "photosynthesizing_rhinoceros", "antidisestablishmentarian", "cat")
+    data = make.dataset()
+    named = replace(data, classes=long)
+    make.fill(tmp_path / "store", named)
+    scores = make.scored(open_results(str(tmp_path / "store")))
+    renamed = replace(examples_of_data(scores, named), classes=long)
+    page = show(
+        write_report(scores, tmp_path / "r.html", examples=renamed), viewport={"width": width, "height": 800}
+    )
+    assert page.locator("#mistakes-figure figcaption").count() > 3
+    assert page.evaluate(WORDS) == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_exact_words_are_a_click_away(show: Opener, page_file: Path) -> None:
+    page = show(page_file)
+    assert "Bonferroni" not in page.inner_text("#ranking")
+    page.click("#ranking .exact summary")
+    assert "Bonferroni" in page.inner_text("#ranking")
+    assert "surely" in page.inner_text("#heatmap aside")
 
 
 TOUCHED = """([id, value, kind]) => {

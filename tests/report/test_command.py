@@ -58,18 +58,18 @@ def test_test_images(store: Path, data: Dataset, tmp_path: Path, make: SimpleNam
     np.save(folder / "labels.npy", data.labels)
     code, said = run(store, "--data", folder, "-o", tmp_path / "r.html", "--resamples", 200)
     assert code == 2  # the same pictures, and classes without their names: other data
-    assert "give the data set of the run" in said
+    assert "must be the data set of the run" in said
 
 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--data", "x", "--pictures", "scene"], "give one"),
-        (["--ask", "x.onnx"], "without --pictures"),
+        (["--data", "x", "--pictures", "scene"], "must not both be given"),
+        (["--ask", "x.onnx"], "--ask needs --pictures"),
         (["--format", "md", "--data", "x"], "shows no pictures"),
-        (["--format", "pdf"], "format must be html, md"),
-        (["-o", "report.docx"], "accepted endings"),
-        (["-o", "."], "is a folder"),
+        (["--format", "pdf"], "must be one of html, md"),
+        (["-o", "report.docx"], "the output must end in"),
+        (["-o", "."], "output must be a file"),
         (["--model", "unfinished"], "lacks 9 conditions"),
         (["--model", "goood"], "did you mean 'good'"),
     ],

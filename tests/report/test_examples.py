@@ -78,7 +78,7 @@ def test_draws_follow_the_seed(scores: Scores, data: Dataset, examples: Examples
 
 
 def test_other_data_are_refused(scores: Scores, make: SimpleNamespace) -> None:
-    with pytest.raises(OptionError, match="the answers are to toys"):
+    with pytest.raises(OptionError, match="data must be the data set of the run, toys"):
         examples_of_data(scores, make.dataset(count=50))
 
 
@@ -105,7 +105,7 @@ def test_pictures_never_open_the_test_images(
     assert len(found.strips) == 3
     assert pixels(found, found.strips[0].pictures[0]).shape == (32, 32, 3)
     monkeypatch.undo()
-    with pytest.raises(OptionError, match="tested on"):
+    with pytest.raises(OptionError, match="pictures must not be the test images, got toys"):
         examples_of_pictures(scores, data)
 
 

@@ -123,6 +123,23 @@ def test_the_published_baseline_has_curves(make: SimpleNamespace, scores: Scores
     assert baseline_errors(scores) == {}
 
 
+def test_sentences_are_about_what_is_shown(make: SimpleNamespace, digits: tuple[Scores, object]) -> None:
+    imagenet = make.results_of(["net", "other"], get_suite("imagenet-c"), 20)
+    both = "to severity 5, with its range as a band; each point has 20 images. The dotted line is AlexNet."
+    assert f"from clean images (0) {both}" in Reader(to_html(make.scored(imagenet))).text
+    averages = Reader(to_html(make.scored(imagenet, baseline="alexnet-paper"))).text
+    assert "The dotted line" not in averages  # only averages over severities were printed
+    assert "Against AlexNet" in averages
+    plain = replace(make.suite, clean=False)
+    assert (
+        "Accuracy from severity 1 to severity 5"
+        in Reader(to_html(make.scored(make.results_of(["net"], plain, 20)))).text
+    )
+    single = Reader(to_html(digits[0])).text
+    assert "each strength" not in single
+    assert "mean over severities" not in single
+
+
 def test_headlines_say_no_more_than_the_interval(make: SimpleNamespace) -> None:
     scores = make.scored(make.results_of(["net", "worse"], get_suite("imagenet-c"), 60))
     for model in scores.models:
@@ -219,10 +236,10 @@ def test_a_page_is_whole_or_absent(scores: Scores, tmp_path: Path, monkeypatch: 
     target = tmp_path / "new" / "report.html"
     target.parent.mkdir()
     target.write_text("old")
-    with pytest.raises(OptionError, match="is a folder"):
+    with pytest.raises(OptionError, match="output must be a file, such as"):
         write_report(scores, target.parent)
     monkeypatch.setattr("beaufort.report.write.MOST_BYTES", 1000)
-    with pytest.raises(OptionError, match="name fewer with --model"):
+    with pytest.raises(OptionError, match="choose fewer models with --model"):
         write_report(scores, target)
     assert target.read_text() == "old"
     monkeypatch.undo()

@@ -111,7 +111,7 @@ def test_the_command(store: Path, tmp_path: Path) -> None:
     assert r"\bottomrule" in target.read_text(encoding="utf-8")
     code, said = run(store, "--table", "group", "--format", "html")
     assert code == 2
-    assert "format must be md, latex, csv for a table, got 'html'" in said
+    assert "format must be one of md, latex, csv for a table, got 'html'" in said
 
 
 def test_several_stores(store: Path, data: Dataset, make: SimpleNamespace, tmp_path: Path) -> None:

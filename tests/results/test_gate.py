@@ -123,7 +123,7 @@ def test_clusters_make_the_gate_less_sure(fill: Fill) -> None:
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        ({}, "older model or a limit"),
+        ({}, "at least one of reference"),
         ({"min_clean": 80}, "min_clean must be a share from 0 to 1, got 80"),
         ({"require": float("nan")}, "require must be"),
         ({"min_clean": 0.5, "rule": "hope"}, "rule must be one of"),

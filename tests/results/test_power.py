@@ -129,7 +129,7 @@ def test_what_cannot_be_planned_is_told(fill: Fill) -> None:
         plan_images(spread, drop=2.0)
     with pytest.raises(OptionError, match="accuracy must lie between 0 and 1, got 70"):
         spread_of_accuracies(get_suite("cifar10-c"), 70)
-    with pytest.raises(OptionError, match="is not a metric"):
+    with pytest.raises(OptionError, match="unknown metric"):
         spread_of_accuracies(get_suite("cifar10-c"), 0.7, metric="mce")
     results = open_results(fill("s", {"net": 0.8}))
     with pytest.raises(BeaufortError, match="two different models"):

@@ -322,7 +322,7 @@ def test_seeds_of_one_recipe(fill: Fill) -> None:
     assert spread.mean.low < spread.mean.value < spread.mean.high
     with pytest.raises(OptionError, match="at least two models"):
         score(results, seeds={"recipe": ["a"]})
-    with pytest.raises(OptionError, match="'d' is not a model"):
+    with pytest.raises(OptionError, match="unknown model 'd'"):
         score(results, seeds={"recipe": ["a", "d"]})
 
 
@@ -366,7 +366,7 @@ def test_targets(fill: Fill, tmp_path: object) -> None:
     assert open_target(f"{store.location}::net").models == ("net",)
     with pytest.raises(ResultsError, match="has 2 models: net, other; name one as"):
         open_target(store.location)
-    with pytest.raises(ResultsError, match="'otter' is not a model"):
+    with pytest.raises(ResultsError, match=r"unknown model of .* 'otter'"):
         open_target("otter", store.location)
     with pytest.raises(ResultsError, match="STORE::MODEL"):
         open_target("::net", store.location)

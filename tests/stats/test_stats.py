@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import itertools
+from fractions import Fraction
+from math import comb
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import binom, binomtest
+from scipy.stats import binom
 from statsmodels.stats.contingency_tables import mcnemar as their_mcnemar
 from statsmodels.stats.multitest import multipletests
 
@@ -32,25 +34,52 @@ from beaufort.stats import (
 COUNTS = st.integers(1, 60_000).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))
 
 
-@given(COUNTS, st.sampled_from([0.5, 0.9, 0.95, 0.999]))
-def test_clopper_pearson_as_scipy(counts: tuple[int, int], level: float) -> None:
+def tail(hits: int, n: int, share: Fraction) -> Fraction:
+    """The chance of at least so many hits, summed term by term without rounding."""
+    return sum((comb(n, k) * share**k * (1 - share) ** (n - k) for k in range(hits, n + 1)), Fraction(0))
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.integers(1, 80).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))),
+    st.sampled_from([0.5, 0.95]),
+)
+def test_clopper_pearson_by_definition(counts: tuple[int, int], level: float) -> None:
+    """So many hits or more have the chance of one tail under the lower end; or fewer, under the upper."""
     hits, n = counts
     ours = clopper_pearson(hits, n, level)
-    theirs = binomtest(hits, n).proportion_ci(level, method="exact")
-    assert ours.value == hits / n
-    assert ours.n == n
-    assert (ours.low, ours.high) == pytest.approx((theirs.low, theirs.high), abs=1e-10)
+    assert (ours.value, ours.n) == (hits / n, n)
+    chance = (1 - level) / 2
+    if hits:
+        assert float(tail(hits, n, Fraction(ours.low))) == pytest.approx(chance, rel=1e-9)
+    if hits < n:
+        assert float(1 - tail(hits + 1, n, Fraction(ours.high))) == pytest.approx(chance, rel=1e-9)
 
 
-@given(COUNTS, st.floats(0, 1))
-def test_binomial_cdf_as_scipy(counts: tuple[int, int], p: float) -> None:
+@given(COUNTS, st.sampled_from([0.5, 0.9, 0.95, 0.999]))
+def test_clopper_pearson_of_many_images(counts: tuple[int, int], level: float) -> None:
+    """The ends put into the distribution itself, which does not invert anything."""
+    hits, n = counts
+    ours = clopper_pearson(hits, n, level)
+    chance = (1 - level) / 2
+    if hits:
+        assert float(binom.sf(hits - 1, n, ours.low)) == pytest.approx(chance, rel=1e-6)
+    if hits < n:
+        assert float(binom.cdf(hits, n, ours.high)) == pytest.approx(chance, rel=1e-6)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.integers(1, 80).flatmap(lambda n: st.tuples(st.integers(-1, n), st.just(n))), st.floats(0.001, 0.999)
+)
+def test_binomial_cdf_by_definition(counts: tuple[int, int], p: float) -> None:
     k, n = counts
-    assert binomial_cdf(k, n, p) == pytest.approx(float(binom.cdf(k, n, p)), abs=1e-9)
+    assert binomial_cdf(k, n, p) == pytest.approx(float(1 - tail(k + 1, n, Fraction(p))), rel=1e-9)
 
 
 @pytest.mark.parametrize(("hits", "n"), [(-1, 5), (6, 5), (0, 0)])
 def test_counts_that_cannot_be(hits: int, n: int) -> None:
-    with pytest.raises(OptionError, match=f"{hits} of {n} came"):
+    with pytest.raises(OptionError, match=f"got hits={hits} and n={n}"):
         clopper_pearson(hits, n)
 
 

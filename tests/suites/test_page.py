@@ -32,7 +32,7 @@ def test_table_of_suites() -> None:
     rows = re.findall(
         r"^\| `([\w-]+)` \| (\d+) × (\w+) \| `(\w+)` \| `([\w-]+)` \| (.+?) \| (.+?) \|$", PAGE, re.M
     )
-    assert [row[0] for row in rows] == list(SUITE_NAMES)
+    assert [row[0] for row in rows] == [name for name in SUITE_NAMES if get_suite(name).corruptions]
     for name, corruptions, severities, scale, dataset, baseline, headline in rows:
         suite = get_suite(name)
         assert int(corruptions) == len(suite.corruptions)

@@ -20,7 +20,16 @@ from beaufort.conditions import Condition
 from beaufort.corruptions import corruptions
 from beaufort.errors import OptionError, UnknownNameError
 from beaufort.images import center_crop, resize_exactly, resize_short_side
-from beaufort.suites import SUITE_NAMES, Step, Suite, SuiteError, get_suite, parse_suite, read_suite
+from beaufort.suites import (
+    SHIFT_SUITE_NAMES,
+    SUITE_NAMES,
+    Step,
+    Suite,
+    SuiteError,
+    get_suite,
+    parse_suite,
+    read_suite,
+)
 
 # A suite that changes gets a new version, and its line here.
 DIGESTS = {
@@ -28,8 +37,27 @@ DIGESTS = {
     "imagenet-c-validation@1": "249c4cd2fec08a7c7255a3b0f48faf7cc0821c90d48c9b8726f72dc120c34e0b",
     "tiny-imagenet-c@1": "1c9bc1a6a3149f6d59bd8dffcb6ce1c0590c228487f4bc169a1d9e6e516c461f",
     "cifar10-c@1": "1bec8b14a6ea93edce65cba244ab3f6518f8f5926b83017d6ddbaedc55a768b8",
+    "cifar100-c@1": "c425bf91e55344217966696b0c3025e918463c4869fb7db3544c283a76d8e6d9",
     "mnist-c@1": "a87ae482bc757a53eb646b98d8c5328bc98e1eb119c08145632edf9f78274fbb",
     "mnist-c-extra@1": "8aa4cbcf63592adb581b120dc725ba0afab04383df00a7d5b9303f7db2b9a6e0",
+    "testbed-pgd@1": "1825359a63ca054a851444c38ce72bfe20eb5696d179e6ca5fc64ae26e7ab1da",
+    "photos@1": "a74127f11896e28f0a72f8f1e11bd4f293d8b6b4796a8071c2aa486c8a2646a1",
+}
+
+SHIFT_DIGESTS = {
+    "imagenetv2-matched-frequency@1": "c9a70959ebb306562f3a5b00b1a2950d3afcbde15c2e1cf577659e4071d83ebb",
+    "imagenetv2-threshold-0.7@1": "74ad3b473e43b2c98872e95c4e66b9e243203123a10d44d0a5446dbb884e5212",
+    "imagenetv2-top-images@1": "736c37613bbe7f214308e8a94cbf563edb715e984253e5061ac40cb94afffa82",
+    "imagenet-a@1": "8c6e9513633220f0397bb04c300f4ffbda96b9a9e7ab2fe72be35119e472373a",
+    "imagenet-r@1": "81acd78838b3dfa6375e48d3f37a1bbdd8ba5c886887ce73b709ef770bf82912",
+    "imagenet-sketch@1": "31b8a0d6c43667433c34369cc165002d564d7c145af4c945060d72c6b1c91dfa",
+    "objectnet@1": "28600580cbcdddba61f3b9f8e3288269234921b74a1e5ea1ad183d621b13898b",
+    "objectnet-2020@1": "a34dfd1ecce2ff903604dea460723558e0b15fafdb805c8353ec6bf0400adac6",
+    "imagenet-d@1": "8077f58dcc84e1f5ab6fb3348f4ca7d079f71dd693881ec1762f2f209545ba80",
+    "imagenet-d-113@1": "a0dc09584b1aa5fe86c3a8592ea87773a8cfe68991d18aef39389f0eeb746ec4",
+    "vid-robust@1": "dd9f1efce538aaf3d0faf8d6588c3a11c028ea23c961e585c610e0eeab3d1e38",
+    "ytbb-robust@1": "f4ef473b5ad02b195198f3321e95e982eb585f6500fff591c6d1114b35085cb9",
+    "stylized-imagenet@1": "59ba9e9761479a588a44accbbfe5400c1b24a6f7b620419cb71ecbf8ab90321f",
 }
 
 # name: list of corruptions, its data set, its scale, conditions with the clean one, baseline, metrics
@@ -45,12 +73,22 @@ FACTS = {
     ),
     "tiny-imagenet-c": ("common", "tiny-imagenet-val", "tiny", 76, None, ("mean_accuracy",)),
     "cifar10-c": ("common", "cifar10-test", "cifar", 76, None, ("mean_accuracy",)),
+    "cifar100-c": ("common", "cifar100-test", "cifar", 76, None, ("mean_accuracy",)),
     "mnist-c": ("mnist-c", "mnist-test", "mnist", 16, "conv1", ("mean_accuracy", "relative_mce")),
     "mnist-c-extra": ("mnist-c-extra", "mnist-test", "mnist", 17, None, ("mean_accuracy",)),
 }
 
 
-@pytest.mark.parametrize("suite_name", SUITE_NAMES)
+def test_photos_of_ones_own() -> None:
+    """Nobody published it: every size, every class, no baseline, and nothing of a picture is cut off."""
+    suite = get_suite("photos")
+    assert list(suite.corruptions) == get_corruption_names("common")
+    assert (suite.scale, suite.baseline, suite.metrics) == ("relative", None, ("mean_accuracy",))
+    assert (suite.label_space, [str(step) for step in suite.prepare]) == (None, ["resize 256"])
+    assert len(suite.conditions("mine")) == 76
+
+
+@pytest.mark.parametrize("suite_name", FACTS)
 def test_as_published(suite_name: str) -> None:
     suite = get_suite(suite_name)
     subset, dataset, scale, count, baseline, metrics = FACTS[suite_name]
@@ -64,14 +102,43 @@ def test_as_published(suite_name: str) -> None:
         condition.facts(scale=suite.scale)
 
 
+def test_the_testbeds_attacks() -> None:
+    suite = get_suite("testbed-pgd")
+    assert (suite.corruptions, suite.prepare, suite.label_space) == ((), (), "imagenet-1k")
+    assert [str(condition) for condition in suite.conditions()] == [
+        "imagenet-val",
+        "imagenet-val/testbed-pgd-linf@0.5/255",
+        "imagenet-val/testbed-pgd-linf@2/255",
+        "imagenet-val/testbed-pgd-l2@0.1",
+        "imagenet-val/testbed-pgd-l2@0.5",
+    ]
+
+
 def test_every_file_is_named_and_every_name_has_a_file() -> None:
-    found = {entry.name for entry in (files("beaufort.suites") / "data").iterdir()}
+    found = {entry.name for entry in (files("beaufort.suites") / "data").iterdir() if entry.is_file()}
     assert found == {f"{name}.yaml" for name in SUITE_NAMES}
     assert [get_suite(name).name for name in SUITE_NAMES] == list(SUITE_NAMES)
 
 
 def test_nothing_changes_under_its_version() -> None:
     assert {str(get_suite(name)): get_suite(name).digest for name in SUITE_NAMES} == DIGESTS
+    assert {str(get_suite(name)): get_suite(name).digest for name in SHIFT_SUITE_NAMES} == SHIFT_DIGESTS
+
+
+def test_natural_shifts_have_clean_counterparts() -> None:
+    folder = Path(str(files("beaufort.suites"))) / "data" / "shifts"
+    assert {path.stem for path in folder.iterdir()} == set(SHIFT_SUITE_NAMES)
+    for name in SHIFT_SUITE_NAMES:
+        suite = get_suite(name)
+        clean, shifted = suite.parts[:2]
+        assert (suite.name, clean.dataset, clean.counterpart) == (name, "imagenet-val", None)
+        assert shifted.counterpart == clean.name
+        assert shifted.convention == clean.convention
+        assert suite.citation
+        if name != "objectnet-2020":
+            assert shifted.labels == clean.labels == (clean.classes or "imagenet-1k")
+        changed = replace(suite, parts=suite.parts[:1])
+        assert changed.name == f"{name}-changed"
 
 
 def test_digest_is_about_numbers_not_words() -> None:
@@ -87,6 +154,88 @@ def test_order_of_conditions() -> None:
     assert found[-1] == "imagenet-val/jpeg_compression@5"
     digits = get_suite("mnist-c").conditions("my-digits")
     assert digits[:2] == [Condition("my-digits"), Condition("my-digits", "shot_noise")]
+
+
+@pytest.mark.parametrize("suite_name", SUITE_NAMES)
+def test_every_published_name_is_lost_by_a_change(suite_name: str) -> None:
+    changed = replace(
+        get_suite(suite_name), corruptions=("contrast",), baseline=None, metrics=("mean_accuracy",)
+    )
+    assert changed.name == f"{suite_name}-changed"
+
+
+def test_a_changed_suite_loses_the_published_name() -> None:
+    suite = get_suite("cifar10-c")
+    changed = replace(suite, corruptions=("fog",))
+    assert str(changed) == "cifar10-c-changed@1"
+    assert changed.title == "CIFAR-10-C, the 15 corruptions of the benchmark, changed"
+    assert Suite.from_dict(changed.as_dict()) == changed
+    assert replace(suite, notes="Read twice.").name == "cifar10-c"  # words are no part of what is measured
+    assert replace(suite, dataset="my-images").name == "cifar10-c-changed"
+    assert Suite.from_dict({**suite.as_dict(), "severities": [1]}).name == "cifar10-c-changed"
+    without = suite.without_clean()
+    assert (str(without), without.clean, len(without.conditions())) == ("cifar10-c@1", False, 75)
+
+
+PARTS = """
+name: mine
+version: 2
+parts:
+  - dataset: photos
+    scale: cifar
+    corruptions: [fog]
+    severities: [1, 3]
+    labels: {cat: [1, 2], dog: [n02085620]}
+  - dataset: sketches
+    labels: imagenet-a
+    convention: all
+    counterpart: photos
+"""
+
+
+def test_parts_read_back(tmp_path: Path) -> None:
+    suite = parse_suite(PARTS)
+    assert [str(part) for part in suite.parts] == ["photos@2", "sketches@2"]
+    assert [str(one) for one in suite.conditions()] == ["photos", "photos/fog@1", "photos/fog@3", "sketches"]
+    assert suite.part("photos").grouping == {"cat": (1, 2), "dog": ("n02085620",)}
+    grouping = suite.part("sketches").grouping
+    assert isinstance(grouping, dict)
+    assert len(grouping) == 200
+    path = tmp_path / "mine.yaml"
+    path.write_text(yaml.safe_dump(suite.as_dict()))
+    assert read_suite(path) == suite
+    assert pickle.loads(pickle.dumps(suite)) == suite
+    words = PARTS.replace("version: 2", "version: 2\nnotes: a")
+    assert parse_suite(words).digest == suite.digest
+    assert parse_suite(PARTS.replace("[1, 3]", "[1, 4]")).digest != suite.digest
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("version: 2", "version: 2\nscale: cifar", "4: scale: 'scale' is not a key beside 'parts'"),
+        ("fog", "fgo", "7: corruptions: unknown corruption 'fgo'"),
+        ("counterpart: photos", "counterpart: photo", "13: counterpart: 'photo' is not another part"),
+        ("counterpart: photos", "counterpart: sketches", "13: counterpart: 'sketches' is not another part"),
+        ("dataset: sketches", "dataset: photos", "10: name: 'photos' is the name of another part"),
+        ("    severities: [1, 3]\n", "", "'severities' is missing"),
+        ("convention: all", "convention: some", "12: convention: unknown convention 'some'"),
+        ("labels: imagenet-a", "labels: imagenet-b", "11: labels: unknown label space 'imagenet-b'"),
+        ("[1, 2]", "[1.5]", "labels: the outputs of 'cat' must be a list of numbers or names"),
+        ("- dataset: sketches", "- sketches: yes", "'dataset' is missing"),
+        ("convention: all", "metrics: [mce]", "mce divides by the errors of a baseline"),
+        ("convention: all", "clean: false", "nothing is left to show"),
+        (
+            "convention: all",
+            "shifts: [fog@3]",
+            "shifts: 'fog@3' is a corruption; write it",
+        ),
+    ],
+)
+def test_mistakes_in_parts(old: str, new: str, told: str) -> None:
+    with pytest.raises(SuiteError) as caught:
+        parse_suite(PARTS.replace(old, new, 1))
+    assert told in str(caught.value)
 
 
 def test_order_does_not_follow_the_file() -> None:
@@ -107,7 +256,7 @@ def test_names_and_versions() -> None:
     suite = get_suite("imagenet-c")
     assert str(suite) == "imagenet-c@1"
     assert get_suite(str(suite)) is suite
-    with pytest.raises(UnknownNameError, match="'imagenet-c@2' is not a suite of this Beaufort, which has"):
+    with pytest.raises(UnknownNameError, match="unknown suite 'imagenet-c@2'; this version of Beaufort has"):
         get_suite("imagenet-c@2")
     for wrong in ("imagenetc", "imagenet-c@", "imagenet-c@x", "imagenet-c@1@1", ""):
         with pytest.raises(UnknownNameError, match="One of your own is a file"):
@@ -142,7 +291,7 @@ def test_a_suite_made_in_python_is_held_to_the_same() -> None:
             severities=(1, 6),
         )
     assert str(caught.value).splitlines() == [
-        "suite 'mine': severities: 6 is not a severity; accepted are whole numbers from 1 to 5",
+        "suite 'mine': severities: severity must be an integer from 1 to 5, got 6",
         "suite 'mine': corruptions: stripe has no constants for the scale 'cifar'; it has them for mnist, "
         "and the scale 'relative' fits any size",
     ]

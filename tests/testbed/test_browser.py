@@ -141,7 +141,7 @@ def test_types_can_be_hidden(show: Opener, page_file: Path) -> None:
     page = show(page_file)
     page.fill("#search", "instagram")
     page.click("#types button:has-text('more data')")
-    assert page.inner_text("#found") == "0 of 172 models"
+    assert page.inner_text("#found") == "nothing matches “instagram” among the 172 models shown"
     page.click("#types button:has-text('more data')")
     assert page.inner_text("#found") == "4 of 202 models"
 

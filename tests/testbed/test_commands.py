@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
@@ -121,8 +122,8 @@ def test_a_grid_without_natural_shifts(small: Path) -> None:
     ("arguments", "says"),
     [
         (("fit", "--y", "imagenet2"), "did you mean 'imagenetv2'"),
-        (("fit", "--grid", "papers"), "is not a grid"),
-        (("fit", "--y", "imagenetv2", "--scale", "log"), "is not a scale"),
+        (("fit", "--grid", "papers"), "unknown grid"),
+        (("fit", "--y", "imagenetv2", "--scale", "log"), "unknown scale"),
         (("fit", "--y", "imagenetv2", "--knee", "no"), "knee must be auto, none or a percentage"),
         (
             ("fit", "--y", "imagenetv2", "--fit-on", "resnet50"),
@@ -154,7 +155,7 @@ def test_place(tmp_path: Path) -> None:
     text = invoke("place", "--scores", str(scores))
     assert "above the baseline (p = " in text
     assert "nearest: " in text
-    assert "one of --scores and --store must be given" in invoke("place", code=2)
+    assert "one of --scores, --store and --data must be given" in invoke("place", code=2)
 
 
 def test_place_from_a_store(fill: Callable[..., FileStore]) -> None:
@@ -163,6 +164,81 @@ def test_place_from_a_store(fill: Callable[..., FileStore]) -> None:
     assert [shift["y"] for shift in one["shifts"]] == ["corruptions"]
     assert one["shifts"][0]["rho"] is not None
     assert "name one with --model" in invoke("place", "--store", store, code=2)
+
+
+MODEL = """
+import numpy as np
+from beaufort.models import as_model
+
+def make():
+    return as_model(
+        lambda images: np.repeat(images[:, :2, 0, 0].astype(np.float32), 5, axis=1),
+        name="bright", classes=10, version="1",
+    )
+"""
+
+ATTACKED = """
+from torch import manual_seed, nn
+
+def make():
+    manual_seed(0)
+    return nn.Sequential(nn.AdaptiveAvgPool2d(2), nn.Flatten(), nn.Linear(12, 10))
+"""
+
+
+@pytest.fixture
+def toys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder to work in, with a model and some pictures in ten classes."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    images = np.random.default_rng(0).integers(0, 256, (40, 32, 32, 3)).astype(np.uint8)
+    (tmp_path / "toys").mkdir()
+    np.save("toys/images.npy", images)
+    np.save("toys/labels.npy", np.arange(40) % 10)
+    (tmp_path / "placed_model.py").write_text(MODEL)
+    (tmp_path / "placed_net.py").write_text(ATTACKED)
+    return tmp_path
+
+
+def test_place_runs_a_model(toys: Path) -> None:
+    """One command: the model is run, its answers are kept, and it is placed."""
+    (toys / "mine.yaml").write_text(
+        "{name: mine, version: 1, dataset: cifar10-test, scale: cifar, corruptions: [contrast], "
+        "severities: [1]}"
+    )
+    how = ("place", "--model", "python:placed_model:make", "--data", "toys", "--suite", "mine.yaml")
+    one = told(*how, "--grid", "robustbench-cifar10")
+    (shift,) = one["shifts"]
+    assert (shift["x"], shift["y"], shift["similar"]["n"]) == ("clean", "corruptions", 20)
+    assert any("15 corruptions × 5, this one over mine's" in text for text in one["warnings"])
+    stored = sorted((toys / "results").rglob("*.parquet"))
+    assert stored
+    times = [file.stat().st_mtime_ns for file in stored]
+    assert told(*how, "--grid", "robustbench-cifar10")["shifts"] == one["shifts"]
+    assert [file.stat().st_mtime_ns for file in stored] == times
+    own = told(*how, "--grid", "paper")
+    assert [shift["y"] for shift in own["shifts"]] == ["imagenet-c.contrast.1_in-memory"]
+    assert any("own resize and crop" in text for text in own["warnings"])
+
+
+def test_place_under_attack(toys: Path) -> None:
+    pytest.importorskip("torch", reason="torch is not installed")
+    (toys / "hard.yaml").write_text(
+        "{name: hard, version: 1, dataset: toys, shifts: [testbed-pgd-linf@2/255, pgd-linf@2/255]}"
+    )
+    model = ("--model", "python:placed_net:make", "--set", "device=cpu")
+    one = told("place", *model, "--data", "toys", "--suite", "hard.yaml")
+    assert [shift["y"] for shift in one["shifts"]] == ["pgd.linf.eps2"]
+    assert [other["setting"] for other in one["skipped"]] == ["pgd-linf@2/255"]
+
+
+def test_place_needs_to_know_what_to_run(toys: Path) -> None:
+    assert "add --model" in invoke("place", "--data", "toys", code=2)
+    wanted = invoke(
+        "place", "--model", "python:placed_model:make", "--data", "toys", "--grid", "timm", code=2
+    )
+    assert "suite must be given for the grid timm" in wanted
+    assert "one of --scores" in invoke("place", "--data", "toys", "--scores", "scores.csv", code=2)
 
 
 def test_outputs_that_cannot_be(tmp_path: Path) -> None:

@@ -162,7 +162,7 @@ def test_a_knee_is_found_by_the_model_with_accuracy_0() -> None:
 def test_unknown_names(paper: Grid) -> None:
     with pytest.raises(UnknownNameError, match="did you mean 'imagenetv2'"):
         fit_shift(paper, "imagenet2")
-    with pytest.raises(UnknownNameError, match="is not a scale"):
+    with pytest.raises(UnknownNameError, match="unknown scale"):
         fit_shift(paper, "imagenetv2", scale="log")
     with pytest.raises(OptionError, match="val has no standard accuracy"):
         fit_shift(paper, "val")

@@ -186,7 +186,7 @@ def test_which_models_are_fitted_on(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("source", ["papers", "nowhere/at/all"])
 def test_no_such_grid(source: str) -> None:
-    with pytest.raises(UnknownNameError, match="is not a grid"):
+    with pytest.raises(UnknownNameError, match="unknown grid"):
         load_grid(source)
 
 

@@ -132,8 +132,8 @@ def test_nothing_to_place(paper: Grid) -> None:
         ("setting\nval\n", "must have the column 'accuracy'"),
         ("setting,accuracy\nval,\n", "percentage from 0 to 100, got none"),
         ("setting,accuracy\nval,120\n", "percentage from 0 to 100, got 120"),
-        ("setting,accuracy,n\nval,76,0\n", "whole number from 1, got 0"),
-        ("setting,accuracy,n\nval,76,1.5\n", "whole number from 1, got 1.5"),
+        ("setting,accuracy,n\nval,76,0\n", "positive integer, got 0"),
+        ("setting,accuracy,n\nval,76,1.5\n", "positive integer, got 1.5"),
         ("setting,accuracy,convention\nval,76,some\n", "must be all or subset, got 'some'"),
         ("setting,accuracy\nval,76\nval,77\n", "got 'val' twice"),
     ],
@@ -158,7 +158,7 @@ def test_scores_from_a_store(fill: Callable[..., FileStore], paper: Grid) -> Non
     store = str(fill("s", {"a": 0.9, "b": 0.8}).location).removeprefix("file://")
     with pytest.raises(OptionError, match="has 2 models; name one with --model"):
         scores_of_store(store, None, paper)
-    with pytest.raises(UnknownNameError, match="is not a model of"):
+    with pytest.raises(UnknownNameError, match="unknown model of"):
         scores_of_store(store, "zzz", paper)
     scores = {one.setting: one for one in scores_of_store(store, "a", paper)}
     grid = load_grid(store)
@@ -167,3 +167,38 @@ def test_scores_from_a_store(fill: Callable[..., FileStore], paper: Grid) -> Non
     board = {one.setting: one for one in scores_of_store(store, "a", load_grid("robustbench-cifar10"))}
     assert set(board) == {"clean", "corruptions"}
     assert np.isfinite(board["corruptions"].accuracy)
+
+
+def test_a_store_that_is_not_the_leaderboards_is_told(fill: Callable[..., FileStore]) -> None:
+    store = str(fill("s", {"a": 0.9}).location).removeprefix("file://")
+    board = load_grid("robustbench-cifar10")
+    warnings = place(board, scores_of_store(store, None, board)).warnings
+    assert any("15 corruptions × 5, this one over mnist-c's" in one for one in warnings)
+    assert any("images are of cifar10, these of digits (mnist-c)" in one for one in warnings)
+
+
+def test_a_size_that_is_not_the_models_own_is_told_once(fill: Callable[..., FileStore], paper: Grid) -> None:
+    store = str(fill("s", {"a": 0.8}, suite="imagenet-c").location).removeprefix("file://")
+    scores = scores_of_store(store, None, paper)
+    assert {one.preprocessing for one in scores} == {"resize 256, crop 224"}
+    told = [one for one in place(paper, scores).warnings if "own resize and crop" in one]
+    assert told == [
+        "val and 70 more: the reference uses each model's own resize and crop, the scores say "
+        "'resize 256, crop 224'"
+    ]
+
+
+def test_suites_of_natural_shifts_have_the_testbeds_names() -> None:
+    """Every data set of theirs is a setting of the grid, but frames and ImageNet-D, which it lacks."""
+    from beaufort.suites import SHIFT_SUITE_NAMES, get_suite
+    from beaufort.testbed.stored_scores import _PARTS
+
+    grid, absent = load_grid("paper"), {"imagenet-d", "imagenet-val-imagenet-d", "vid-robust-frames"}
+    for name in SHIFT_SUITE_NAMES:
+        for part in get_suite(name).parts:
+            if part.name in absent or part.name == "ytbb-robust-frames":
+                continue
+            setting = grid.setting(_PARTS.get(part.name, part.name))
+            clean = part.counterpart and grid.setting(_PARTS[part.counterpart]).name
+            assert setting.clean == clean
+            assert (setting.convention == "subset") == (part.convention == "restricted")

@@ -11,6 +11,7 @@ import gzip
 import io
 import json
 import os
+import pickle
 import random
 import resource
 import shutil
@@ -37,7 +38,7 @@ from beaufort.datasets import iterate, open_dataset
 from beaufort.errors import BeaufortError
 from beaufort.evaluation.samples import read_samples
 from beaufort.image_sets import corrupt_tree
-from beaufort.images import read_cifar, read_idx, read_image
+from beaufort.images import read_idx, read_image
 from beaufort.models import ModelSpec, Preprocessing, load_model
 from beaufort.suites import read_suite
 
@@ -336,6 +337,21 @@ def _npzs() -> list[bytes]:
     return [_as_labels(method, labels) for method in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)]
 
 
+def _batches() -> list[bytes]:
+    """Two pictures as CIFAR's Python version has them, in the protocols of old and of today."""
+    batch = {"data": np.zeros((2, 3072), np.uint8), "labels": [3, 8]}
+    return [pickle.dumps(batch, protocol=protocol) for protocol in (2, 4, 5)]
+
+
+def _cifar_tars() -> list[bytes]:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as archive:
+        info = tarfile.TarInfo("cifar-10-batches-py/test_batch")
+        info.size = len(content := _batches()[0])
+        archive.addfile(info, io.BytesIO(content))
+    return [buffer.getvalue()]
+
+
 def _beside(name: str, content: bytes, read: Callable[[Path], object]) -> Callable[[Path], object]:
     """Read a file that needs a sound one beside it."""
 
@@ -451,11 +467,18 @@ KINDS: dict[str, Kind] = {
         "labels.npy",
         _beside("images.npy", _npy(np.zeros((3, 16, 16, 3), np.uint8)), _walk),
     ),
-    "cifar": Kind(lambda: [bytes(2 * 3073)], "test_batch.bin", read_cifar),
+    "cifar": Kind(lambda: [bytes(2 * 3073)], "test_batch.bin", _walk),
+    "cifar, pickled": Kind(_batches, "test_batch", _walk),
+    "cifar, archive": Kind(_cifar_tars, "cifar-10-python.tar.gz", _walk, _gzipped),
+    "imagenet list": Kind(
+        lambda: [b"490\n" * 50_000, b"ILSVRC2012_val_00000001.JPEG 65\n"],
+        "val.txt",
+        _beside("ILSVRC2012_val_00000001.JPEG", _encoded("JPEG"), _walk),
+    ),
     "cifar labels": Kind(
         lambda: [b"label\n0\n1\n", b"a,label\nx,1\ny,2\n"],
         "labels.csv",
-        _beside("grid.png", _encoded("PNG", side=64), read_cifar),
+        _beside("grid.png", _encoded("PNG", side=64), _walk),
     ),
     "idx": Kind(lambda: [_idx((3, 28, 28)), _gzipped(_idx((3,)))], "a-idx3-ubyte", read_idx),
     "mnist": Kind(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import io
-import pickletools
 
+from beaufort._pickles import longest_bytes
 from beaufort.catalog._entries import Asset, Entry, assets, entries
 from beaufort.catalog._packages import Wheel
 from beaufort.catalog._sources import Url
@@ -50,7 +50,7 @@ def _register_pessimal_noise() -> None:
         "7407685b5cb54d31591bec94ade036deae4cc64ccbd31daf547b35c48d7a5c1b",
         "Apache-2.0",
         "google-research/mnist-c",
-        [Url(address, _array_in_pickle)],
+        [Url(address, longest_bytes)],
         mirrored_as="pessimal_noise_matrix.npz",
         unpack=_array_in_npz,
         size=153_664,
@@ -73,16 +73,6 @@ def _array_in_npz(content: bytes) -> bytes:
 
     with np.load(io.BytesIO(content), allow_pickle=False) as stored:
         return bytes(stored["A"].tobytes())
-
-
-def _array_in_pickle(content: bytes) -> bytes:
-    """The longest bytes in a pickle.
-
-    The pickle is read as a list of instructions, none of which is carried out; the bytes of an array
-    are the argument of one of them.
-    """
-    found = [argument for _, argument, _ in pickletools.genops(content) if isinstance(argument, bytes)]
-    return max(found, key=len, default=b"")
 
 
 _register_frost()

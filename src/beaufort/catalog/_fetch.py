@@ -38,7 +38,8 @@ def fetch(name: str, *, tell: Tell | None = None) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
         with _one_at_a_time(path):
             return path if state(name) is State.whole else _get(asset, path, tell or _silent)
-    except AssetError:
+    except AssetError as error:
+        error.asset = name
         raise
     except OSError as error:
         raise AssetError(

@@ -18,6 +18,7 @@ from beaufort.cli import (
     corrupt,
     data,
     demo,
+    frames,
     gallery,
     gate,
     ls,
@@ -30,7 +31,9 @@ from beaufort.cli import (
     testbed,
     validate,
 )
+from beaufort.cli._help import name_types
 from beaufort.errors import BeaufortError
+from beaufort.plugins import load_plugins
 from beaufort.sanitize import printable, without_secrets
 
 __all__ = ["app", "main"]
@@ -38,6 +41,10 @@ __all__ = ["app", "main"]
 
 class _Group(TyperGroup):
     """The one place where an error becomes a message and an exit code."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        name_types(self)
 
     def main(self, *args: Any, **options: Any) -> Any:
         try:
@@ -47,8 +54,12 @@ class _Group(TyperGroup):
             _forget_output()
             sys.exit(2)
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, _imports_first(args))
+
     def invoke(self, ctx: Any) -> Any:
         try:
+            load_plugins(ctx.params.get("imports") or ())
             return super().invoke(ctx)
         except BeaufortError as error:
             notes = "".join(f" [{note}]" for note in getattr(error, "__notes__", ()))
@@ -60,6 +71,24 @@ class _Group(TyperGroup):
                 err=True,
             )
             raise typer.Exit(130) from None
+
+
+def _imports_first(args: list[str]) -> list[str]:
+    """`--import` belongs to all commands, and people write it after theirs.
+
+    >>> _imports_first(["run", "--seed", "1", "--import", "street"])
+    ['--import', 'street', 'run', '--seed', '1']
+    """
+    first: list[str] = []
+    rest: list[str] = []
+    waiting = list(args)
+    while waiting and waiting[0] != "--":
+        one = waiting.pop(0)
+        if one == "--import" and waiting:
+            first += [one, waiting.pop(0)]
+        else:
+            (first if one.startswith("--import=") else rest).append(one)
+    return [*first, *rest, *waiting]
 
 
 def _tell(message: str) -> None:
@@ -81,7 +110,7 @@ app = typer.Typer(
     name="beaufort",
     cls=_Group,
     no_args_is_help=True,
-    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
     rich_markup_mode="markdown",
     pretty_exceptions_show_locals=False,
 )
@@ -98,6 +127,14 @@ def beaufort(
     version: Annotated[
         bool, typer.Option("--version", help="Show the version.", callback=_show_version, is_eager=True)
     ] = False,
+    imports: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--import",
+            metavar="MODULE",
+            help="Import a module that registers corruptions, data sets or suites; for every command.",
+        ),
+    ] = None,
 ) -> None:
     """How well image classifiers hold up when their input stops looking like their training data.
 
@@ -115,6 +152,7 @@ app.command()(gallery.gallery)
 app.command()(run.run)
 app.command()(compare.compare)
 app.command()(gate.gate)
+app.command()(frames.frames)
 app.command()(power.power)
 app.command()(validate.validate)
 app.command()(check.check)

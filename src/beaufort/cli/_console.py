@@ -5,17 +5,22 @@ from __future__ import annotations
 import contextlib
 import json
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 import typer
 
 from beaufort.sanitize import printable
+from beaufort.words import counted, duration
 
 if TYPE_CHECKING:
     from beaufort.image_sets import Outcome
 
-__all__ = ["Show", "finish", "printable", "progress_bar", "table"]
+__all__ = ["Show", "counted", "duration", "finish", "printable", "progress_bar", "table"]
+
+clock = time.monotonic
+"""In seconds; tests put another one in its place."""
 
 
 class Show(Protocol):
@@ -27,16 +32,18 @@ class Show(Protocol):
 
 _SHOWN = 20
 """Failures told in full; `--json` lists all."""
+_EVERY_S = 60
+"""How often a log gets a line."""
 
 
 @contextlib.contextmanager
-def progress_bar(title: str = "") -> Iterator[Show | None]:
-    """A bar with the time left, on a terminal's stderr; None elsewhere.
+def progress_bar(title: str) -> Iterator[Show]:
+    """A bar with the times that are gone and left, on a terminal's stderr; a line a minute elsewhere.
 
     It is told how many are done, of how many, and, if that changes, what it is about.
     """
     if not sys.stderr.isatty():
-        yield None
+        yield _Lines(title)
         return
     from rich.console import Console
     from rich.markup import escape
@@ -50,12 +57,31 @@ def progress_bar(title: str = "") -> Iterator[Show | None]:
     )
 
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()
-    times = TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn(), TextColumn("{task.fields[about]}")
-    with Progress(*columns, *times, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(title, total=None, about="")
+    elapsed = TimeElapsedColumn(), TextColumn("elapsed,")
+    left = TimeRemainingColumn(), TextColumn("left"), TextColumn("{task.fields[about]}")
+    with Progress(*columns, *elapsed, *left, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(escape(title), total=None, about="")
         yield lambda done, total, about="": bar.update(
             task, completed=done, total=total, about=escape(printable(about))
         )
+
+
+class _Lines:
+    """For a log: a line a minute, none for what takes less."""
+
+    def __init__(self, title: str) -> None:
+        self._title = title
+        self._start = self._last = clock()
+
+    def __call__(self, done: int, total: int, about: str = "", /) -> None:
+        now = clock()
+        if now - self._last < _EVERY_S:
+            return
+        self._last = now
+        elapsed = now - self._start
+        left = f", about {duration(elapsed * (total - done) / done)} left" if done else ""
+        said = f"{self._title}: {done:,} of {total:,}, {duration(elapsed)} elapsed{left}"
+        typer.echo(printable(f"{said}; {about}" if about else said), err=True)
 
 
 def finish(outcome: Outcome, output: object, *, as_json: bool) -> None:
@@ -74,9 +100,9 @@ def _summary(outcome: Outcome, output: object) -> str:
     if outcome.skipped:
         parts.append(f"{outcome.skipped} there already")
     if outcome.ignored:
-        parts.append(f"{outcome.ignored} other files left alone")
+        parts.append(f"{counted(outcome.ignored, 'other file')} left alone")
     if outcome.failures:
-        parts.append(f"{len(outcome.failures)} failure{'s' * (len(outcome.failures) != 1)}")
+        parts.append(counted(len(outcome.failures), "failure"))
     return ", ".join(parts)
 
 

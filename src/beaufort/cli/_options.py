@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -26,6 +27,9 @@ __all__ = [
     "Truths",
     "column",
     "comma_list",
+    "complete_corruptions",
+    "complete_suites",
+    "data_by_name",
     "seed_models",
     "severity_list",
 ]
@@ -104,6 +108,26 @@ def comma_list(text: str) -> list[str]:
     return [part.strip() for part in text.split(",") if part.strip()]
 
 
+_NAMED = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)=(.+)")
+
+
+def data_by_name(texts: list[str]) -> str | dict[str, str]:
+    """One data set, or several by name.
+
+    >>> data_by_name(["a=photos", "b=cifar10-c:folder"])
+    {'a': 'photos', 'b': 'cifar10-c:folder'}
+    """
+    if len(texts) == 1 and (Path(texts[0]).exists() or not _NAMED.fullmatch(texts[0])):
+        return texts[0]
+    found: dict[str, str] = {}
+    for text in texts:
+        match = _NAMED.fullmatch(text)
+        if match is None or match[1] in found:
+            raise OptionError(f"several data sets must be given as NAME=PATH, each once, got {text!r}")
+        found[match[1]] = match[2]
+    return found
+
+
 def severity_list(text: str) -> list[int]:
     """Severities: one, a range, or several of both.
 
@@ -119,6 +143,25 @@ def severity_list(text: str) -> list[int]:
             )
         found.update(range(int(match[1]), int(match[2] or match[1]) + 1))
     return sorted(found)
+
+
+def complete_suites(incomplete: str) -> list[str]:
+    """For a shell: the suites that a text may become."""
+    from beaufort.suites import SUITE_NAMES, own_suites
+
+    return [name for name in (*SUITE_NAMES, *own_suites) if name.startswith(incomplete)]
+
+
+def complete_corruptions(incomplete: str) -> list[str]:
+    """For a shell: the lists that a text may become, by its last name.
+
+    >>> complete_corruptions("fog,sno")
+    ['fog,snow']
+    """
+    from beaufort.corruptions import SUBSETS, corruptions
+
+    before, comma, last = incomplete.rpartition(",")
+    return [f"{before}{comma}{name}" for name in (*corruptions, *SUBSETS) if name.startswith(last)]
 
 
 def column(text: str | None) -> dict[str, str] | None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from beaufort.cli._console import printable, table
+from beaufort.cli._console import counted, printable, table
 from beaufort.cli._options import (
     Baseline,
     ClusterBy,
@@ -58,19 +58,29 @@ def compare(
     the two gets right; Holm's correction keeps one false alarm over all conditions of all pairs at 5 %.
     """
     from beaufort.results import compare as compare_models
-    from beaufort.results import join_results, open_target
+    from beaufort.results import join_results, open_target_parts, pair_parts
 
-    parts = [open_target(text, store, suite=suite, seed=seed) for text in results]
-    comparison = compare_models(
-        join_results(parts),
-        baseline=baseline,
-        clusters=column(cluster_by),
-        groups=column(group_by),
-        seeds=seed_models(seeds),
-    )
+    targets = [open_target_parts(text, store, suite=suite, seed=seed) for text in results]
+    comparisons = [
+        compare_models(
+            join_results(parts),
+            baseline=baseline,
+            clusters=column(cluster_by),
+            groups=column(group_by),
+            seeds=seed_models(seeds),
+        )
+        for parts in pair_parts(targets)
+    ]
     if as_json:
-        typer.echo(json.dumps(_as_dict(comparison), indent=2))
-    else:
+        found = [_as_dict(comparison) for comparison in comparisons]
+        typer.echo(json.dumps(found[0] if len(found) == 1 else {"parts": found}, indent=2))
+        return
+    for number, comparison in enumerate(comparisons):
+        if len(comparisons) > 1:
+            gap = "" if number == 0 else "\n"
+            typer.echo(
+                f"{gap}== {comparison.scores.suite.name}; what holds together does so on this data set\n"
+            )
         _show(comparison, every)
 
 
@@ -81,7 +91,7 @@ def _show(comparison: Comparison, every: bool) -> None:
     scores = comparison.scores
     against = f", baseline {scores.baseline.title}" if scores.baseline else ""
     typer.echo(
-        f"{scores.suite} on {scores.results.dataset}, {scores.images} images{against}; "
+        f"{scores.suite} on {scores.results.dataset}, {counted(scores.images, 'image')}{against}; "
         f"{100 * scores.level:g} % intervals over {units(scores)}\n"
     )
     for note in scores.notes:

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from beaufort.cli._console import finish, progress_bar
-from beaufort.cli._options import Jobs, Json, Seed, comma_list, severity_list
+from beaufort.cli._options import Jobs, Json, Seed, comma_list, complete_corruptions, severity_list
 
 __all__ = ["corrupt"]
 
@@ -29,7 +29,11 @@ def corrupt(
     output: Annotated[Path, typer.Argument(help="A folder outside of the source; made if missing.")],
     *,
     corruption: Annotated[
-        str, typer.Option(help="Names and subsets, with commas; `beaufort ls corruptions` lists them.")
+        str,
+        typer.Option(
+            help="Names and subsets, with commas; `beaufort ls corruptions` lists them.",
+            autocompletion=complete_corruptions,
+        ),
     ] = "common",
     severity: Annotated[str, typer.Option(help="3, or 1-5, or 1,3,5.")] = "1-5",
     seed: Seed = 0,

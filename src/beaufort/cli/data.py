@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from beaufort.catalog import Entry, State, assets, cache_folder, entries, is_offline, pull, state
-from beaufort.cli._console import progress_bar, table
+from beaufort.cli._console import counted, printable, progress_bar, table
 from beaufort.cli._options import Json
 from beaufort.errors import AssetError
+from beaufort.files import write_output
 from beaufort.registry import Registry
 
 __all__ = ["app"]
@@ -53,10 +55,19 @@ def list_data(as_json: Json = False) -> None:
 
 
 @app.command("pull")
-def pull_data(names: Names) -> None:
+def pull_data(
+    names: Names,
+    to: Annotated[
+        Path | None,
+        typer.Option(help="Copy the files here, too: a folder for BEAUFORT_MIRROR of another machine."),
+    ] = None,
+) -> None:
     """Fetch entries into the cache; what is there is kept, and a download that was cut goes on.
 
     `beaufort data pull mnist-test mnist-train`
+
+    For a machine without a network: `beaufort data pull frost --to carried`, copy the folder `carried` to
+    that machine, and set BEAUFORT_MIRROR to where it lies.
     """
     catalog = _catalog()
     wanted = [catalog[name] for name in dict.fromkeys(names)]
@@ -65,9 +76,10 @@ def pull_data(names: Names) -> None:
         try:
             with progress_bar(entry.name) as tell:
                 paths = pull(entry.name, tell=tell)
-            many = f"{len(paths)} file{'s' * (len(paths) != 1)}"
+            folder = paths[0].parent if to is None else _copied(entry, to)
+            many = counted(len(paths), "file")
             typer.echo(
-                f"{entry.name}: {many}, {_megabytes(entry.size)}, {entry.license}, in {paths[0].parent}"
+                f"{entry.name}: {many}, {_megabytes(entry.size)}, {entry.license}, in {printable(folder)}"
             )
         except AssetError as error:
             failed = True
@@ -105,6 +117,17 @@ def verify_data(
             typer.echo(f"damaged: {cache_folder() / file}: its sha256 is another; {remedy}", err=True)
     if damaged:
         raise typer.Exit(1)
+
+
+def _copied(entry: Entry, to: Path) -> Path:
+    """Copy the files of an entry into a folder that can be a mirror; where they lie then."""
+    try:
+        for file in entry.files:
+            (to / file).parent.mkdir(parents=True, exist_ok=True)
+            write_output(to / file, (cache_folder() / file).read_bytes())
+    except OSError as error:
+        raise AssetError(f"its files cannot be copied to {to} ({error.strerror or error})") from None
+    return (to / entry.files[0]).parent
 
 
 def _catalog() -> Registry[Entry]:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from beaufort.cli._console import printable, table
+from beaufort.cli._console import counted, printable, table
+from beaufort.cli._evaluation import answers_bar
 from beaufort.cli._options import Json
-from beaufort.cli.run import answers_bar
 
 if TYPE_CHECKING:
     from beaufort.demo import Demo
@@ -66,7 +66,7 @@ def _told(made: Demo) -> str:
     lines = [
         table([head, *rows]),
         "",
-        f"{made.scores.suite}, {one.images} images: {'; '.join(numbers)}",
+        f"{made.scores.suite}, {counted(one.images, 'image')}: {'; '.join(numbers)}",
         *([f"baseline: {baseline.title} ({baseline.source})"] if baseline else []),
         *([sample.note] if sample.note else []),
         "",

@@ -81,9 +81,11 @@ def gate(
     2: there is no answer, as something is missing, damaged, or cannot be compared: other data, another seed,
     another suite or version of it.
     """
+    from beaufort.results import worst_decision
+
     try:
         summary = _summary_file() if github_summary else None
-        verdict = _judged(
+        verdicts = _judged(
             result,
             reference,
             store,
@@ -98,25 +100,28 @@ def gate(
             baseline=baseline,
             clusters=column(cluster_by),
         )
-        _write(verdict, junit, summary)
-        _show(verdict, as_json)
+        _write(verdicts, junit, summary)
+        _show(verdicts, as_json)
     except BeaufortError:
         raise
     except Exception:  # Python would end with 1, and that means "failed"
         typer.echo(f"{traceback.format_exc()}beaufort: no answer, because of the error above", err=True)
         raise typer.Exit(2) from None
-    raise typer.Exit({"passed": 0, "failed": 1, "undecided": 3}[verdict.decision])
+    raise typer.Exit({"passed": 0, "failed": 1, "undecided": 3}[worst_decision(verdicts)])
 
 
 def _judged(
     result: str | None, reference: str | None, store: str, suite: str | None, seed: int | None, **options: Any
-) -> Verdict:
+) -> list[Verdict]:
+    """One verdict for each data set of the suite."""
     from beaufort.results import gate as judge
-    from beaufort.results import open_target
+    from beaufort.results import open_target_parts, pair_parts
 
-    new = open_target(store if result is None else result, store, suite=suite, seed=seed)
-    old = None if reference is None else open_target(reference, store, suite=suite, seed=seed)
-    return judge(new, old, **options)
+    new = open_target_parts(store if result is None else result, store, suite=suite, seed=seed)
+    if reference is None:
+        return [judge(part, None, **options) for part in new]
+    old = open_target_parts(reference, store, suite=suite, seed=seed)
+    return [judge(*pair, **options) for pair in pair_parts([new, old])]
 
 
 def _share(percent: float | None) -> float | None:
@@ -129,24 +134,32 @@ def _summary_file() -> Path:
     return Path(name)
 
 
-def _write(verdict: Verdict, junit: Path | None, summary: Path | None) -> None:
+def _write(verdicts: list[Verdict], junit: Path | None, summary: Path | None) -> None:
     from beaufort.files import write_output
     from beaufort.report.verdict import verdict_junit, verdict_markdown
 
     try:
         if junit is not None:
-            write_output(junit, verdict_junit(verdict))
+            write_output(junit, verdict_junit(verdicts))
         if summary is not None:
             with summary.open("a", encoding="utf-8") as file:
-                file.write(verdict_markdown(verdict))
+                file.write("".join(map(verdict_markdown, verdicts)))
     except OSError as error:
         raise OptionError(f"{error.filename} cannot be written ({error.strerror or error})") from None
 
 
-def _show(verdict: Verdict, as_json: bool) -> None:
+def _show(verdicts: list[Verdict], as_json: bool) -> None:
     from beaufort.report.verdict import verdict_dict, verdict_lines
+    from beaufort.results import worst_decision
 
     if as_json:
-        typer.echo(json.dumps(verdict_dict(verdict), indent=2))
-    else:
+        found = [verdict_dict(verdict) for verdict in verdicts]
+        several = {"decision": worst_decision(verdicts), "parts": found}
+        typer.echo(json.dumps(found[0] if len(found) == 1 else several, indent=2))
+        return
+    for verdict in verdicts:
+        if len(verdicts) > 1:
+            typer.echo(f"== {printable(verdict.dataset)}")
         typer.echo("\n".join(map(printable, verdict_lines(verdict))))
+    if len(verdicts) > 1:
+        typer.echo(f"gate, all data sets: {worst_decision(verdicts)}")

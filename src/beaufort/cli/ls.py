@@ -53,9 +53,9 @@ def list_suites(as_json: Json = False) -> None:
 
     `beaufort ls suites --json`
     """
-    from beaufort.suites import SUITE_NAMES, get_suite
+    from beaufort.suites import SHIFT_SUITE_NAMES, SUITE_NAMES, get_suite, own_suites
 
-    found = [get_suite(name) for name in SUITE_NAMES]
+    found = [get_suite(name) for name in (*SUITE_NAMES, *SHIFT_SUITE_NAMES, *own_suites)]
     if as_json:
         typer.echo(json.dumps([suite.as_dict() for suite in found], indent=2))
     else:
@@ -64,8 +64,10 @@ def list_suites(as_json: Json = False) -> None:
 
 
 def _suite_cells(suite: Suite) -> tuple[str, ...]:
+    if suite.parts:
+        return suite.name, str(suite.version), f"{len(suite.parts)} data sets", "", "none", "accuracy"
     levels = suite.severities if suite.severities == "published" else str(len(suite.severities))
-    size = f"{len(suite.corruptions)} × {levels}"
+    size = f"{len(suite.corruptions)} × {levels}" if suite.corruptions else f"{len(suite.shifts)} attacks"
     headline = ", ".join(suite.metrics)
     return suite.name, str(suite.version), size, suite.scale, suite.baseline or "none", headline
 

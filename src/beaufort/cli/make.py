@@ -14,8 +14,10 @@ __all__ = ["make"]
 
 
 def make(
-    dataset: Annotated[str, typer.Argument(help="mnist-c, cifar10-c, tiny-imagenet-c or imagenet-c.")],
-    source: Annotated[Path, typer.Argument(help="The clean data set.")],
+    dataset: Annotated[
+        str, typer.Argument(help="mnist-c, cifar10-c, cifar100-c, tiny-imagenet-c or imagenet-c.")
+    ],
+    source: Annotated[str, typer.Argument(help="The clean data set, as --data of `beaufort run`.")],
     output: Annotated[Path, typer.Argument(help="A folder; made if missing.")],
     *,
     corruption: Annotated[
@@ -33,14 +35,16 @@ def make(
 
     `beaufort make mnist-c mnist/ mnist-c/ --corruption fog,identity`
 
-    **mnist-c**: SOURCE has MNIST's idx files, gzipped or not; without those of the training set only the
-    test set is made. Writes `corruption/{train,test}_{images,labels}.npy`.
+    SOURCE is any data set: a path, kind:path, or a name of `beaufort ls datasets`.
 
-    **cifar10-c**: SOURCE is the binary version, a folder with images.npy and labels.npy, or one with a PNG
-    grid and labels.csv. Writes `corruption.npy`, all pictures at severity 1 first, and `labels.npy`.
+    **mnist-c**: of MNIST's folder, both splits, or the test split if that is all there is. Writes
+    `corruption/{train,test}_{images,labels}.npy`.
 
-    **imagenet-c**: SOURCE is a folder a class. Short side 256, middle 224×224, corrupted, JPEG of quality 85
-    at `corruption/severity/class/file`.
+    **cifar10-c**, **cifar100-c**: of pictures of 32×32 pixels. Writes `corruption.npy`, all pictures at
+    severity 1 first, and `labels.npy`.
+
+    **imagenet-c**: short side 256, middle 224×224, corrupted, JPEG of quality 85 at
+    `corruption/severity/class/file`. A folder of pictures without classes will do, too.
 
     **tiny-imagenet-c**: the same with 64×64 pixels, the aspect not kept.
     """

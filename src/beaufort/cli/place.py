@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from beaufort.cli._console import printable
-from beaufort.cli._options import Json
+from beaufort.cli._evaluation import answers_bar
+from beaufort.cli._options import Json, data_by_name
 from beaufort.errors import OptionError
 
 if TYPE_CHECKING:
@@ -24,9 +25,28 @@ def place(
         typer.Option(help="CSV with setting, accuracy (percent), n; convention and preprocessing if known."),
     ] = None,
     store: Annotated[
-        str | None, typer.Option(help="A store instead, with --model if it has several.")
+        str | None,
+        typer.Option(
+            help="A store instead; with --data the one that keeps the answers, results if not given."
+        ),
     ] = None,
-    model: Annotated[str | None, typer.Option(help="Which model of the store.")] = None,
+    model: Annotated[
+        str | None,
+        typer.Option(help="Which model of the store; with --data the model to run, as for `beaufort run`."),
+    ] = None,
+    data: Annotated[
+        list[str] | None, typer.Option(help="Run the model over these images first, as for `beaufort run`.")
+    ] = None,
+    suite: Annotated[
+        str | None, typer.Option(help="What to run; the one that the grid is about if not given.")
+    ] = None,
+    options: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="What to know about the model that is run; may be repeated."),
+    ] = None,
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="Run only so many images, spread over the classes.")
+    ] = None,
     grid: Annotated[
         str,
         typer.Option(
@@ -45,17 +65,23 @@ def place(
 
     `beaufort place --scores scores.csv --grid timm`
 
+    `beaufort place --model timm:resnet50.a1_in1k --data imagenet/val --grid paper` runs the model first, and
+    keeps its answers as `beaufort run` does: what the store has is not run again.
+
     A shift is placed if the scores have both its accuracy and the standard accuracy that it is compared with.
     """
     from beaufort.testbed import load_grid
     from beaufort.testbed.place import place as place_scores
     from beaufort.testbed.place import read_scores, scores_of_store
 
-    if (scores is None) == (store is None):
-        raise OptionError("one of --scores and --store must be given")
+    if (scores is not None) + (data is not None or store is not None) != 1:
+        raise OptionError("one of --scores, --store and --data must be given")
     loaded = load_grid(grid, fit_on=fit_on)
     if scores is not None:
         own = read_scores(scores)
+    elif data is not None:
+        kept = store or "results"
+        own = scores_of_store(kept, _run(model, suite, data, kept, options, limit, grid), loaded)
     else:
         assert store is not None
         own = scores_of_store(store, model, loaded)
@@ -65,6 +91,44 @@ def place(
         typer.echo(json.dumps(told, indent=2, allow_nan=False, ensure_ascii=False))
     else:
         _show(found, loaded.fit_rule)
+
+
+_SUITES = {
+    "paper": "imagenet-c",
+    "latest": "imagenet-c",
+    "robustbench-imagenet": "imagenet-c",
+    "robustbench-cifar10": "cifar10-c",
+    "robustbench-cifar100": "cifar100-c",
+}
+"""What a grid is about that can be made from clean images."""
+
+
+def _run(
+    model: str | None,
+    suite: str | None,
+    data: list[str],
+    store: str,
+    options: list[str] | None,
+    limit: int | None,
+    grid: str,
+) -> str:
+    """Run a model, tell what there is to know about that, and give its name."""
+    from beaufort.evaluation import LazyModel, evaluate
+    from beaufort.models import parse_options
+
+    if model is None:
+        raise OptionError("data must come with a model to run; add --model")
+    asked = suite or _SUITES.get(grid)
+    if asked is None:
+        raise OptionError(f"suite must be given for the grid {grid}, which does not tell what to run")
+    lazy = LazyModel(model, parse_options(options or []))
+    with answers_bar() as progress:
+        found = evaluate([lazy], asked, data_by_name(data), store, limit=limit, progress=progress)
+    for note in found.notes:
+        typer.echo(f"note: {printable(note)}", err=True)
+    if found.problems:
+        typer.echo(f"{len(found.problems)} images could not be read and have no answer", err=True)
+    return lazy.spec.name
 
 
 def _show(found: Placement, rule: str) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from beaufort.cli._console import printable, progress_bar
+from beaufort.cli._console import counted, printable, progress_bar
 from beaufort.cli._options import (
     Baseline,
     ClusterBy,
@@ -91,9 +91,17 @@ def report(
     The page is one file that needs no other and no network. `--labels`, `--convention` and `--truths` score
     stored answers anew, if the run kept their logits.
     """
-    from beaufort.report import FORMATS, TABLE_FORMATS, to_table, to_text, write_report, write_table
-    from beaufort.report.write import check_output
-    from beaufort.results import join_results, open_results, score
+    from beaufort.report import (
+        FORMATS,
+        TABLE_FORMATS,
+        to_table,
+        to_text,
+        to_text_of_several,
+        write_report,
+        write_table,
+    )
+    from beaufort.report.write import check_output, write_text
+    from beaufort.results import join_results, open_parts, pair_parts, score
 
     known = FORMATS if table is None else TABLE_FORMATS
     kind = format or ("md" if table and output is None else _kind(output))
@@ -106,24 +114,37 @@ def report(
     if target is not None:
         check_output(target)
     anew: dict[str, Any] = {"labels": labels, "convention": convention, "truths": truths}
-    parts = [open_results(one, suite=suite, seed=seed, **anew) for one in dict.fromkeys(stores)]
-    results = parts[0] if len(parts) == 1 else join_results(parts)
-    wanted = _wanted(results, model)
-    scores = score(
-        results,
-        baseline=baseline,
-        models=wanted,
-        clusters=column(cluster_by),
-        groups=column(group_by),
-        seeds=seed_models(seeds),
-        calibration=table is None,
-        resamples=resamples,
-        seed=draw,
-    )
-    for name, lacks in sorted(results.incomplete.items()) if wanted is None else ():
-        typer.echo(
-            f"note: {printable(name)} is left out: it lacks {lacks} conditions of {printable(results.suite)}",
-            err=True,
+    opened = [open_parts(one, suite=suite, seed=seed, **anew) for one in dict.fromkeys(stores)]
+    clusters = column(cluster_by)
+    made = []
+    for parts in pair_parts(opened):
+        results = parts[0] if len(parts) == 1 else join_results(parts)
+        wanted = _wanted(results, model)
+        made.append(
+            score(
+                results,
+                baseline=baseline,
+                models=wanted,
+                clusters=clusters,
+                groups=column(group_by),
+                seeds=seed_models(seeds),
+                calibration=table is None,
+                resamples=resamples,
+                seed=draw,
+            )
+        )
+        for name, lacks in sorted(results.incomplete.items()) if wanted is None else ():
+            typer.echo(
+                f"note: {printable(name)} is left out: it lacks {counted(lacks, 'condition')} of "
+                f"{printable(results.suite)}",
+                err=True,
+            )
+    scores = made[0]
+    several = len(made) > 1 or bool(scores.suite.shifts)
+    if several and (data or pictures or table):
+        raise OptionError(
+            "--data, --pictures and --table must be used with a suite of one data set and its corruptions, "
+            f"got {printable(scores.results.part_of or scores.suite)}"
         )
     options: dict[str, Any] = {
         "columns": table,
@@ -131,18 +152,25 @@ def report(
         "intervals": intervals,
         "published": published,
     }
+    if several:
+        text = to_text_of_several(made, kind, title=title, clusters=clusters)
+    elif table is not None:
+        text = to_table(scores, kind, **options)
+    else:
+        text = to_text(scores, kind) if target is None else ""
     if target is None:
-        text = to_text(scores, kind) if table is None else to_table(scores, kind, **options)
         typer.echo(printable(text, keep="\n\t"), nl=False)
         return
-    if table is None:
+    if several:
+        write_text(text, target, kind)
+    elif table is not None:
+        write_table(scores, target, format=kind, **options)
+    else:
         examples = _examples(scores, data, pictures, ask or [], draw)
         write_report(scores, target, format=kind, examples=examples, title=title)
-    else:
-        write_table(scores, target, format=kind, **options)
     size = target.stat().st_size
-    count = len(scores.models)
-    typer.echo(f"{printable(target)}: {count} model{'s' * (count != 1)}, {size / 1e6:.2f} MB")
+    count = len({model.model for one in made for model in one.models})
+    typer.echo(f"{printable(target)}: {counted(count, 'model')}, {size / 1e6:.2f} MB")
 
 
 def _wanted(results: Results, names: list[str] | None) -> list[str] | None:
@@ -150,7 +178,7 @@ def _wanted(results: Results, names: list[str] | None) -> list[str] | None:
         if name in results.incomplete:
             lacks = results.incomplete[name]
             raise OptionError(
-                f"{name} lacks {lacks} conditions of {results.suite}; `beaufort run` makes them"
+                f"{name} lacks {counted(lacks, 'condition')} of {results.suite}; `beaufort run` makes them"
             )
     return list(dict.fromkeys(names)) if names else None
 

@@ -2,30 +2,73 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from beaufort.cli._console import printable, progress_bar, table
-from beaufort.cli._options import Classes, Convention, Json, Labels, Seed, Truths
+from beaufort.cli._console import counted, duration, printable
+from beaufort.cli._evaluation import answers_bar, show_evaluation, tell_labels
+from beaufort.cli._options import (
+    Classes,
+    Convention,
+    Json,
+    Labels,
+    Seed,
+    Truths,
+    comma_list,
+    complete_corruptions,
+    complete_suites,
+    data_by_name,
+    severity_list,
+)
 from beaufort.errors import OptionError
 
 if TYPE_CHECKING:
-    from beaufort.evaluation import Evaluation, Plan, Progress, Stop
+    from beaufort.evaluation import Plan
+    from beaufort.suites import Suite
 
-__all__ = ["answers_bar", "run"]
+__all__ = ["run"]
 
 
 def run(
     model: Annotated[
         list[str], typer.Option(help="As `beaufort ls models` shows; give it again for more models.")
     ],
-    suite: Annotated[str, typer.Option(help="One of `beaufort ls suites`, or a YAML file of your own.")],
-    data: Annotated[str, typer.Option(help="A path, kind:path, or a name of `beaufort ls datasets`.")],
+    data: Annotated[
+        list[str],
+        typer.Option(
+            help="A path, kind:path, or a name of `beaufort ls datasets`; for a suite of several data sets "
+            "NAME=PATH, once for each."
+        ),
+    ],
     *,
+    suite: Annotated[
+        str | None,
+        typer.Option(
+            help="One of `beaufort ls suites`, or a YAML file of your own.", autocompletion=complete_suites
+        ),
+    ] = None,
+    corruption: Annotated[
+        str | None,
+        typer.Option(
+            help="Instead of a suite: names with commas, as fog,snow; subsets as weather, all.",
+            autocompletion=complete_corruptions,
+        ),
+    ] = None,
+    severity: Annotated[
+        str | None, typer.Option(help="With --corruption: 3, or 1-5, or 1,3,5; 1-5 if not given.")
+    ] = None,
+    prepare: Annotated[
+        str | None,
+        typer.Option(
+            metavar="none", help="none: take pictures as they are, instead of bringing them to size."
+        ),
+    ] = None,
+    clean: Annotated[
+        str | None,
+        typer.Option(help="The clean images that stored pictures, as cifar10-c:PATH, are made from."),
+    ] = None,
     store: Annotated[str, typer.Option(help="Folder or URL that keeps the answers.")] = "results",
     options: Annotated[
         list[str] | None,
@@ -68,6 +111,13 @@ def run(
 
     `beaufort run --model resnet50.onnx --suite imagenet-c --data imagenet/val --store results`
 
+    `beaufort run --model net.onnx --data photos/ --corruption fog,snow --severity 3`
+
+    The suite `photos` is for pictures and classes of your own: all common corruptions, without a baseline.
+
+    What a run needs (data, weights, textures, packages, room on the disk) is looked for first, and what is
+    missing is told at once.
+
     Answers that the store has are not asked for again: after a kill, or with one more model, only what is
     missing is done. Images that cannot be read are told at the end, with exit code 1.
 
@@ -86,33 +136,56 @@ def run(
     given.update(
         {key: value for key, value in (("device", device), ("classes", classes)) if value is not None}
     )
-    chosen: dict[str, Any] = {"labels": labels, "convention": convention, "truths": truths}
-    models = [LazyModel(text, given) for text in model]
+    given_data = data_by_name(data)
+    asked: dict[str, Any] = {
+        "models": [LazyModel(text, given) for text in model],
+        "suite": _suite(suite, corruption, severity),
+        "data": given_data,
+        "store": store,
+        "clean": clean,
+        "limit": limit,
+        "first": first,
+        "prepare": prepare,
+        "labels": labels,
+        "convention": convention,
+        "truths": truths,
+        "seed": seed,
+        "keep_logits": keep_logits,
+        "strict": strict,
+    }
     if dry_run:
-        planned = plan(
-            models, suite, data, store, limit=limit, first=first, seed=seed, strict=strict, **chosen
-        )
-        _show_plan(planned, as_json)
+        _show_plan(plan(**asked, shuffled=precision is not None), as_json)
         return
     with answers_bar() as progress:
         evaluation = evaluate(
-            models,
-            suite,
-            data,
-            store,
-            limit=limit,
-            first=first,
-            **chosen,
+            **asked,
             jobs=jobs,
             processes=processes,
             batch_size=_batch_size(batch_size),
-            seed=seed,
-            keep_logits=keep_logits,
-            strict=strict,
-            precision=None if precision is None else precision / 100,
+            precision=precision,
             progress=progress,
         )
-    _show(evaluation, as_json)
+    show_evaluation(evaluation, store, given_data, as_json=as_json)
+
+
+def _suite(suite: str | None, corruption: str | None, severity: str | None) -> str | Suite:
+    """The suite that is named, or one of some corruptions."""
+    from beaufort.suites import suite_of_corruptions
+
+    if (suite is None) == (corruption is None):
+        got = "neither" if suite is None else "both"
+        raise OptionError(
+            f"one of --suite and --corruption must be given, got {got}; `beaufort ls suites` and `beaufort "
+            "ls corruptions` list them, and --suite photos is for pictures of your own"
+        )
+    if suite is not None:
+        if severity is not None:
+            raise OptionError(f"--severity goes with --corruption, got it with --suite {suite}")
+        return suite
+    names = comma_list(corruption or "")
+    if not names:
+        raise OptionError("--corruption must name at least one, got none; write fog,snow")
+    return suite_of_corruptions(names, severity_list(severity or "1-5"))
 
 
 def _batch_size(text: str) -> int | None:
@@ -123,79 +196,19 @@ def _batch_size(text: str) -> int | None:
     return int(text)
 
 
-@contextlib.contextmanager
-def answers_bar() -> Iterator[Callable[[Progress], None] | None]:
-    """A bar with the time left and the accuracy so far, on a terminal's stderr; None elsewhere."""
-    with progress_bar() as show:
-        if show is None:
-            yield None
-        else:
-            yield lambda at: show(at.done, at.total, f"{at.model} {at.condition} {at.accuracy or 0:.1%}")
-
-
-def _show(evaluation: Evaluation, as_json: bool) -> None:
-    if as_json:
-        typer.echo(json.dumps(_as_dict(evaluation), indent=2))
-    else:
-        rows = [
-            (
-                result.model,
-                result.condition,
-                f"{result.accuracy:.2%}",
-                str(result.images),
-                "stored" if result.reused else "new",
-            )
-            for result in evaluation.results
-        ]
-        typer.echo(table([("model", "condition", "accuracy", "images", ""), *rows]))
-        _tell_labels({result.model: result.labels for result in evaluation.results})
-        if left_out := max(result.unlabeled for result in evaluation.results):
-            typer.echo(f"{left_out} images have no label and are left out")
-    if evaluation.stop and not as_json:
-        typer.echo(_stopped(evaluation.stop))
-    for note in evaluation.notes:
-        typer.echo(f"note: {printable(note)}", err=True)
-    for problem in evaluation.problems[:20]:
-        typer.echo(f"problem: {printable(problem.id)}: {printable(problem.message)}", err=True)
-    if evaluation.problems:
-        typer.echo(f"{len(evaluation.problems)} images could not be read and have no answer", err=True)
-        raise typer.Exit(1)
-
-
-def _tell_labels(words: Mapping[str, str]) -> None:
-    """What counts as which class, by model."""
-    for said in dict.fromkeys(words.values()):
-        models = [printable(model) for model, one in words.items() if one == said]
-        typer.echo(f"{', '.join(models)}: {said}")
-
-
-def _as_dict(evaluation: Evaluation) -> dict[str, Any]:
-    results = [{**vars(result), "accuracy": result.accuracy} for result in evaluation.results]
-    problems = [problem._asdict() for problem in evaluation.problems]
-    facts = {"results": results, "problems": problems, "notes": list(evaluation.notes)}
-    stop = evaluation.stop
-    return facts if stop is None else {**facts, "stop": {**vars(stop), "met": stop.met}}
-
-
-def _stopped(stop: Stop) -> str:
-    end = "stopped" if stop.met else "ran out of images"
-    return (
-        f"{end} after {stop.images} of {stop.of} images: the widest headline interval is "
-        f"± {100 * stop.widest:.2f} points, asked for were ± {100 * stop.precision:g}"
-    )
-
-
 def _show_plan(plan: Plan, as_json: bool) -> None:
-    from beaufort.evaluation import cost
+    from beaufort.evaluation import cost, notes_on
 
     seconds = cost(plan)
+    images = sum({work.condition.dataset: work.setup.count for work in plan.works}.values())
     facts = {
         "cells": len(plan.works),
         "stored": plan.reused,
-        "images": plan.setup.count,
+        "images": images,
         "answers": plan.images,
         "seconds": round(seconds, 1),
         "labels": {work.model.spec.name: str(work.space) for work in plan.works},
+        "notes": list(notes_on(plan)),
     }
     if as_json:
         typer.echo(json.dumps(facts, indent=2))
@@ -203,14 +216,10 @@ def _show_plan(plan: Plan, as_json: bool) -> None:
     models = {work.model.spec.name for work in plan.works}
     conditions = {str(work.condition) for work in plan.works}
     typer.echo(
-        f"{len(models)} models × {len(conditions)} conditions × {plan.setup.count} images: "
-        f"{facts['cells']} cells, {facts['stored']} of them stored. {plan.images} answers to go, "
-        f"about {_duration(seconds)} on this machine."
+        f"{counted(len(models), 'model')} × {counted(len(conditions), 'condition')} × "
+        f"{counted(images, 'image')}: {counted(len(plan.works), 'cell')}, {plan.reused:,} of them "
+        f"stored. {counted(plan.images, 'answer')} to go, about {duration(seconds)} on this machine."
     )
-    _tell_labels({work.model.spec.name: str(work.space) for work in plan.works})
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 90:
-        return f"{seconds:.0f} seconds"
-    return f"{seconds / 60:.0f} minutes" if seconds < 5400 else f"{seconds / 3600:.1f} hours"
+    tell_labels({(work.model.spec.name, work.condition.dataset): str(work.space) for work in plan.works})
+    for note in notes_on(plan):
+        typer.echo(f"note: {printable(note)}", err=True)

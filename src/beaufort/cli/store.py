@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from beaufort.cli._console import printable, table
+from beaufort.cli._console import counted, printable, table
 from beaufort.cli._options import Json
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def verify(store: Location = "results", as_json: Json = False) -> None:
     if as_json:
         typer.echo(json.dumps([vars(finding) for finding in findings], indent=2))
     else:
-        typer.echo(f"{len(kept.pieces())} files, {len(findings)} not as they should be")
+        typer.echo(f"{counted(len(kept.pieces()), 'file')}, {len(findings):,} not as they should be")
         _tell(findings)
     if findings:
         raise typer.Exit(1)
@@ -76,9 +76,10 @@ def merge(store: Location, other: Annotated[str, typer.Argument(help="The store 
     from beaufort.store import FileStore
 
     copied, left = FileStore(store).merge(FileStore(other))
-    typer.echo(f"{len(copied)} files copied to {printable(store)}")
+    typer.echo(f"{counted(len(copied), 'file')} copied to {printable(store)}")
     if left:
-        typer.echo(f"{len(left)} files of {printable(other)} were not copied:", err=True)
+        were = "was" if len(left) == 1 else "were"
+        typer.echo(f"{counted(len(left), 'file')} of {printable(other)} {were} not copied:", err=True)
         _tell(left, err=True)
         raise typer.Exit(1)
 
@@ -108,8 +109,10 @@ def gc(
     )
     would = "would be " * dry_run
     typer.echo(
-        f"{aside} files {would}moved to quarantine, {together} {would}put together with others, "
-        f"{drafts} drafts {would}deleted, {left} left as they are{f'; quarantine {would}emptied' * yes}"
+        f"{counted(aside, 'file')} {would}moved to quarantine, {together} {would}put together with others, "
+        f"{counted(drafts, 'draft')} {would}deleted, {left} left as they are"
+        + f"; quarantine {would}emptied"
+        * yes
     )
 
 
@@ -140,7 +143,7 @@ def export(
         raise OptionError(f"the output must end in .csv, .parquet or .json, got {output}")
     answer = ask(FileStore(store), sql, unsafe=unsafe)
     write_output(output, to_bytes(answer, output.suffix))
-    typer.echo(f"{answer.num_rows} rows written to {printable(output)}")
+    typer.echo(f"{counted(answer.num_rows, 'row')} written to {printable(output)}")
 
 
 def query(

@@ -129,11 +129,22 @@ class Corruption:
     Same image id and seed, same pixels: whatever the batch, the order, the thread, the process.
     """
 
-    def __init__(self, name: str, group: str, version: int, doc: str, *, graded: bool = True) -> None:
+    def __init__(
+        self,
+        name: str,
+        group: str,
+        version: int,
+        doc: str,
+        *,
+        graded: bool = True,
+        files: tuple[str, ...] = (),
+    ) -> None:
         self.name = name
         self.group = group
         self.version = version
         self.graded = graded
+        self.files = files
+        """Entries of the catalog that it needs; `beaufort data pull` fetches them."""
         self.__doc__ = doc
         self.recipes: dict[str, Recipe] = {}
 
@@ -388,6 +399,7 @@ def corruption(
     graded: bool = True,
     smooth: type | None = None,
     tensors: bool = True,
+    files: tuple[str, ...] = (),
 ) -> Callable[[Render], Corruption]:
     """Register a render as the corruption of its name.
 
@@ -403,10 +415,11 @@ def corruption(
             the next.
         tensors: whether draw and render work on torch tensors, too; give False if they are for arrays only,
             and images on a GPU go through the CPU backend.
+        files: entries of the catalog that it needs: a run has them before its first image.
     """
 
     def register(render: Render) -> Corruption:
-        made = Corruption(render.__name__, group, version, render.__doc__ or "", graded=graded)
+        made = Corruption(render.__name__, group, version, render.__doc__ or "", graded=graded, files=files)
         for scale, constants in levels.items():
             made.at(scale, levels=constants, draw=draw, published=published, smooth=smooth, tensors=tensors)(
                 render

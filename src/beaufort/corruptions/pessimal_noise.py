@@ -38,7 +38,7 @@ def draw(random: Random, images: Images, p: Params) -> Array:
     return random.host.normal((_SIDE**2,), np.float64)
 
 
-@corruption("digits", draw=draw, levels={"mnist": [Params(10.63 / 4)]})
+@corruption("digits", draw=draw, levels={"mnist": [Params(10.63 / 4)]}, files=("pessimal-noise",))
 def pessimal_noise(images: Images, p: Params, normals: Array, ops: Ops) -> Images:
     """Add one of two patterns, nearly: the matrix is practically of rank one.
 

@@ -6,15 +6,19 @@ from beaufort.datasets import (  # noqa: F401
     _foolbox_files,
     _mnist_files,
     arrays,
+    cifar,
     folder,
+    frames,
     huggingface,
+    imagenet_val,
     labels_csv,
     mnist,
+    natural,
     published,
     shards,
 )
 from beaufort.datasets._dataset import Dataset, Problem, Sample, Walk, iterate
-from beaufort.datasets._open import open_dataset
+from beaufort.datasets._open import kind_of, open_dataset
 from beaufort.datasets._reader import Reader, readers
 from beaufort.datasets.arrays import from_arrays
 
@@ -26,6 +30,7 @@ __all__ = [
     "Walk",
     "from_arrays",
     "iterate",
+    "kind_of",
     "open_dataset",
     "readers",
 ]

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from beaufort.arrays import Bytes
 from beaufort.datasets._digest import Content, digest_of
 from beaufort.errors import BeaufortError, ImageFileError, OptionError
+from beaufort.labels import Truths
 
 __all__ = ["MOST_CLASSES", "Dataset", "Pixels", "Problem", "Sample", "Walk", "iterate", "numbered"]
 
@@ -70,6 +71,8 @@ class Dataset:
     """Whether labels are places of class names in their sorted order, not numbers that someone chose."""
     spread: bool = False
     """Whether the order takes turns among the classes."""
+    truths: Truths | None = None
+    """Sets of classes of which any is right, where a sample has more than one label."""
 
     def __post_init__(self) -> None:
         if len(self.ids) != len(self.labels):
@@ -148,6 +151,18 @@ class Dataset:
         if self.made_from is not None:
             return self.made_from.digest(fresh=fresh)
         return digest_of(self.classes, self.ids, self.labels, self.pixels.contents(len(self)), fresh=fresh)
+
+    def labels_digest(self) -> str:
+        """A sha256 of which samples there are and what they show, whatever their pictures look like."""
+        if self.made_from is not None:
+            return self.made_from.labels_digest()
+        return digest_of(self.classes, self.ids, self.labels, ())
+
+    def pictures_digest(self) -> str:
+        """A sha256 of the pictures alone."""
+        if self.made_from is not None:
+            return self.made_from.pictures_digest()
+        return digest_of((), (), np.empty(0, np.int64), self.pixels.contents(len(self)))
 
 
 @dataclass(frozen=True)

@@ -58,14 +58,14 @@ class Stored:
 
     def labels(self, count: int) -> NDArray[np.int64]:
         """The array as the labels of `count` pictures."""
-        if self.shape != (count,) or self.dtype.kind not in "iu":  # before anything is loaded
+        if self.shape not in ((count,), (count, 1)) or self.dtype.kind not in "iu":  # before it is loaded
             raise ImageFileError(
                 f"labels must be integers of shape ({count},), one per picture, got {self.dtype!s:.40} of "
                 f"shape {self.shape} in {self.where}"
             )
         if count > _MOST_LABELS:
             raise ImageFileError(f"{self.where} must have at most {_MOST_LABELS:,} labels, got {count:,}")
-        return whole_numbers(self.where, self.load(), count)
+        return whole_numbers(self.where, self.load().reshape(-1), count)
 
 
 def stored_in(path: Path) -> Stored:

@@ -4,18 +4,30 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from difflib import get_close_matches
 from pathlib import Path
 
 from beaufort.catalog import entries, pull
 from beaufort.datasets._dataset import Dataset
 from beaufort.datasets._reader import Reader, readers
+from beaufort.datasets._unknown import NAMES, unknown_kind, unknown_name
 from beaufort.errors import BeaufortError, ImageFileError, OptionError
 from beaufort.labels import class_names
 
-__all__ = ["open_dataset"]
+__all__ = ["kind_of", "named", "open_dataset", "parse_spec"]
 
-_TRIED = ("mnist", "csv", "npz", "npy", "hf", "mnist-c", "cifar10-c", "imagenet-c", "wds")
+_TRIED = (
+    "mnist",
+    "cifar",
+    "csv",
+    "imagenet-val",
+    "npz",
+    "npy",
+    "hf",
+    "mnist-c",
+    "cifar10-c",
+    "imagenet-c",
+    "wds",
+)
 """What has marks of its own, in the order in which it is looked for; a folder of classes has none."""
 
 
@@ -38,36 +50,61 @@ def open_dataset(spec: str | Path, *, strict: bool = False, limit: int | None = 
     return replace(found, strict=strict).first(limit)
 
 
+def kind_of(spec: str | Path) -> str | None:
+    """The kind that `open_dataset` would take a text for; None if it would refuse it.
+
+    >>> kind_of("mnist-test"), kind_of("folder:pets"), kind_of("nowhere")
+    ('mnist', 'folder', None)
+    """
+    text = str(spec)
+    if text in entries:
+        return entries[text].opens_as.partition("#")[0] or None
+    kind, colon, _ = text.partition(":")
+    if colon and kind in readers:
+        return kind
+    try:
+        found = _find_reader(Path(_split(text)[0]))
+    except (BeaufortError, OSError, ValueError):
+        return None
+    return found and found.kind
+
+
 def _from_catalog(name: str) -> Dataset:
     entry = entries[name]
     if not entry.opens_as:
-        raise OptionError(f"{name!r} is in the catalog, but is not a data set; {_names()}")
+        raise OptionError(f"{name!r} must be a data set, and is another entry of the catalog; {NAMES}")
     folder = pull(name)[0].parent
     kind, _, part = entry.opens_as.partition("#")
     found = replace(readers[kind].open(str(folder), part), name=name)
     return replace(found, classes=class_names(entry.label_space)) if entry.label_space else found
 
 
-def _from_path(spec: str) -> Dataset:
+def parse_spec(spec: str) -> tuple[Reader | None, str, str]:
+    """What a text stands for: the reader, where it is, and the part; no reader if it is a name or nothing."""
     kind, colon, rest = spec.partition(":")
     if colon and kind in readers:
-        return _named(readers[kind], *_split(rest))
+        return readers[kind], *_split(rest)
     location, part = _split(spec)
-    if not _exists(location) and not ("{" in location and location.endswith(".tar")):
-        near = get_close_matches(spec, _opening(), n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"{_names()}; kinds are {', '.join(readers)}"
-        raise OptionError(
-            f"unknown data set {spec!r}: neither a file or folder nor a name of the catalog; {hint}"
-        )
-    return _named(_reader_of(Path(location)), location, part)
+    if spec in entries or not (_exists(location) or ("{" in location and location.endswith(".tar"))):
+        return None, location, part
+    found = _find_reader(Path(location))
+    if found is None:
+        raise OptionError(unknown_kind(Path(location)))
+    return found, location, part
 
 
-def _named(reader: Reader, location: str, part: str) -> Dataset:
-    """Open it, with a name that can stand in a condition and be a file's: `imagenet-c-fog-3`."""
-    found = reader.open(location, part)
+def _from_path(spec: str) -> Dataset:
+    reader, location, part = parse_spec(spec)
+    if reader is None:
+        raise OptionError(unknown_name(spec, _opening()))
+    return replace(reader.open(location, part), name=named(reader, location, part))
+
+
+def named(reader: Reader, location: str, part: str) -> str:
+    """A name that can stand in a condition and be a file's: `imagenet-c-fog-3`."""
     stem = Path(location).resolve().name.partition(".tar")[0] if _exists(location) else location
     name = re.sub(r"[^A-Za-z0-9._]+", "-", f"{stem}-{part}" if part else stem).strip("-._")
-    return replace(found, name=name or reader.kind)
+    return name or reader.kind
 
 
 def _split(text: str) -> tuple[str, str]:
@@ -86,19 +123,15 @@ def _exists(location: str) -> bool:
         return False
 
 
-def _reader_of(path: Path) -> Reader:
-    if "{" in path.name:
+def _find_reader(path: Path) -> Reader | None:
+    """The first kind that knows the path, or many tars by one name; None if none does."""
+    if "{" in path.name and path.name.endswith(".tar"):
         return readers["wds"]
-    for kind in dict.fromkeys([*_TRIED, *(kind for kind in readers if kind != "folder"), "folder"]):
-        if readers[kind].detect(path):
-            return readers[kind]
-    sought = "; ".join(f"{reader.kind}: {reader.looks_like}" for reader in readers.values())
-    raise OptionError(f"{path} is not a data set of a known kind; expected {sought}")
+    if not _exists(str(path)):
+        return None
+    order = dict.fromkeys([*_TRIED, *(kind for kind in readers if kind != "folder"), "folder"])
+    return next((readers[kind] for kind in order if readers[kind].detect(path)), None)
 
 
 def _opening() -> list[str]:
     return [entry.name for entry in entries.values() if entry.opens_as]
-
-
-def _names() -> str:
-    return f"names are {', '.join(_opening())}"

@@ -51,8 +51,8 @@ def corruption_and_severity(kind: str, location: str, part: str) -> tuple[str, i
     match = re.fullmatch(r"(\w+)@([1-5])", part)
     if match is None:
         raise OptionError(
-            f"the part of {location} must be a corruption and a severity from 1 to 5, got {part!r}; write "
-            f"for example '{kind}:{location}#fog@3'"
+            f"a part of {location} must be a corruption and a severity from 1 to 5, as '#fog@3', got "
+            f"{part!r}; all of its pictures are evaluated with `--suite {kind} --data {kind}:{location}`"
         )
     return match[1], int(match[2])
 

@@ -134,7 +134,8 @@ def whole_numbers(where: object, labels: NDArray[Any], count: int) -> NDArray[np
         )
     if labels.min() < 0 or labels.max() >= MOST_CLASSES:
         raise ImageFileError(
-            f"labels of {where} must be from 0 to {MOST_CLASSES - 1:,}, got {labels.min()} to {labels.max()}"
+            f"labels of {where} must be integers from 0 to {MOST_CLASSES - 1:,}, got {labels.min()} to "
+            f"{labels.max()}"
         )
     return labels.astype(np.int64)
 

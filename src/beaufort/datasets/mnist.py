@@ -12,7 +12,7 @@ from beaufort.datasets._rows import InMemory, RowIds, Rows, check_shape, whole_n
 from beaufort.errors import ImageFileError, OptionError
 from beaufort.images import read_idx
 
-__all__ = ["open_mnist"]
+__all__ = ["open_mnist", "splits_in"]
 
 _PREFIX = {"test": "t10k", "train": "train"}
 _IMAGES, _LABELS = "images-idx3-ubyte", "labels-idx1-ubyte"
@@ -23,6 +23,13 @@ def _find(folder: Path, split: str, name: str) -> Path | None:
     plain = f"{_PREFIX[split]}-{name}"
     forms = (plain, f"{plain}.gz", plain.replace("-idx", ".idx"))
     return next((folder / form for form in forms if (folder / form).is_file()), None)
+
+
+def splits_in(folder: Path) -> list[str]:
+    """The splits of which at least one file is there; the test split always, for its error."""
+    return [
+        s for s in ("train", "test") if s == "test" or any(_find(folder, s, n) for n in (_IMAGES, _LABELS))
+    ]
 
 
 def _detect(path: Path) -> bool:

@@ -18,6 +18,7 @@ from beaufort.labels import class_names
 __all__ = ["CIFAR10_CLASSES", "open_cifar10_c", "open_imagenet_c", "open_mnist_c"]
 
 CIFAR10_CLASSES = class_names("cifar-10")
+_CIFAR = (CIFAR10_CLASSES, class_names("cifar-100"))
 _SEVERITIES = 5
 
 
@@ -26,10 +27,11 @@ _SEVERITIES = 5
     "folders corruption/severity/class with pictures",
     lambda path: any(_folders(path / sub / severity) for sub in _folders(path) for severity in "12345"),
 )
+@reader("tiny-imagenet-c", "the same", lambda path: False)  # noqa: ARG005
 def open_imagenet_c(location: str, part: str) -> Dataset:
     """One corruption at one severity; ids are `class/file`."""
     name, severity = corruption_and_severity("imagenet-c", location, part)
-    cell = Path(location) / name / str(severity)
+    cell = _cell(Path(location), name, severity)
     if not cell.is_dir():
         raise OptionError(
             f"{cell} does not exist; {location} has {', '.join(_folders(Path(location))) or 'no folders'}"
@@ -42,6 +44,7 @@ def open_imagenet_c(location: str, part: str) -> Dataset:
     "a folder with labels.npy and fog.npy and so on",
     lambda path: (path / "labels.npy").is_file() and not (path / "images.npy").is_file(),
 )
+@reader("cifar100-c", "the same", lambda path: False)  # noqa: ARG005
 def open_cifar10_c(location: str, part: str) -> Dataset:
     """One corruption at one severity: a fifth of its array. CIFAR-100-C has the same layout."""
     name, severity = corruption_and_severity("cifar10-c", location, part)
@@ -59,10 +62,10 @@ def open_cifar10_c(location: str, part: str) -> Dataset:
     size = count // _SEVERITIES
     start = (severity - 1) * size
     assert isinstance(pixels, Rows)
-    few = labels.max() < len(CIFAR10_CLASSES)
+    classes = next((some for some in _CIFAR if labels.max() < len(some)), None)
     return Dataset(
         f"{root.name}#{part}",
-        CIFAR10_CLASSES if few else numbered(labels),
+        classes or numbered(labels),
         RowIds("test", size),
         labels[start : start + size],
         pixels.slice(start, start + size),
@@ -89,6 +92,15 @@ def open_mnist_c(location: str, part: str) -> Dataset:
     return Dataset(
         f"{Path(location).name}#{part}", numbered(labels, at_least=10), RowIds(split, count), labels, pixels
     )
+
+
+def _cell(root: Path, name: str, severity: int) -> Path:
+    """The folder of a corruption and severity, also where the published groups (`noise`) are folders, too."""
+    cell = root / name / str(severity)
+    if cell.is_dir():
+        return cell
+    grouped = [root / group / name / str(severity) for group in _folders(root)]
+    return next((folder for folder in grouped if folder.is_dir()), cell)
 
 
 def _folders(path: Path) -> list[str]:

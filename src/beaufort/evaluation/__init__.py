@@ -6,8 +6,10 @@ from beaufort.evaluation.backends import DeviceError
 from beaufort.evaluation.costs import cost
 from beaufort.evaluation.engines import WorkerError
 from beaufort.evaluation.lazy_models import LazyModel
+from beaufort.evaluation.notes import notes_on
 from beaufort.evaluation.planning import Plan, Setup, Work
 from beaufort.evaluation.precision import Stop
+from beaufort.evaluation.preflight import NotReadyError
 from beaufort.evaluation.ray_engine import RayOptions
 from beaufort.evaluation.run import Evaluation, Result, evaluate, plan
 from beaufort.evaluation.schedule import Progress
@@ -16,6 +18,7 @@ __all__ = [
     "DeviceError",
     "Evaluation",
     "LazyModel",
+    "NotReadyError",
     "Plan",
     "Progress",
     "RayOptions",
@@ -26,5 +29,6 @@ __all__ = [
     "WorkerError",
     "cost",
     "evaluate",
+    "notes_on",
     "plan",
 ]

@@ -26,12 +26,22 @@ from beaufort.evaluation.planning import Setup
 from beaufort.labels import LabelSpace
 from beaufort.models import Model
 from beaufort.models.network import Network
+from beaufort.shifts import ModelShift
 from beaufort.store import AnswerScores, look_like_shares, score_logits, score_tensor, unpack
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["Backend", "BatchAnswer", "Device", "DeviceError", "Threads", "ask", "choose_backend"]
+__all__ = [
+    "Backend",
+    "BatchAnswer",
+    "Device",
+    "DeviceError",
+    "Threads",
+    "ask",
+    "ask_changed",
+    "choose_backend",
+]
 
 _IN_FLIGHT = 1 << 28
 """Bytes of corrupted images that wait for a model, at most, or one batch."""
@@ -107,9 +117,35 @@ def ask(
         logits = found.float().cpu().numpy()  # sets of labels are scored by the host
     else:
         logits = np.asarray(model(on_host(images)), np.float32)
+    answer = _scored(logits, truth, space, keep_logits=keep_logits)
+    return lambda: answer
+
+
+def ask_changed(
+    model: Model,
+    images: Images,
+    batch: Batch,
+    setup: Setup,
+    truth: NDArray[np.int64],
+    space: LabelSpace,
+    *,
+    keep_logits: bool,
+) -> Callable[[], BatchAnswer]:
+    """As `ask`, under a condition whose images are changed for the model."""
+    shift = batch.condition.shift
+    assert isinstance(shift, ModelShift)
+    ids = [setup.dataset.ids[row] for row in batch.rows]
+    found = shift.answer(model, images, ids=ids, truth=truth, space=space, seed=setup.seed)
+    answer = _scored(np.asarray(found, np.float32), truth, space, keep_logits=keep_logits)
+    return lambda: answer
+
+
+def _scored(
+    logits: NDArray[np.float32], truth: NDArray[np.int64], space: LabelSpace, *, keep_logits: bool
+) -> BatchAnswer:
     scored = score_logits(space.apply(logits), truth)
     answer = _with_shares(scored, None if space.identity else look_like_shares(logits))
-    return lambda: (answer, logits if keep_logits else None)
+    return answer, logits if keep_logits else None
 
 
 def _with_shares(scores: AnswerScores, shares: NDArray[np.bool_] | None) -> AnswerScores:
@@ -264,7 +300,9 @@ class _Clean:
 
 
 def _takes_tensors(condition: Condition) -> bool:
-    return condition.corruption is None or corruptions[condition.corruption].tensors
+    if condition.corruption is not None and condition.corruption in corruptions:
+        return corruptions[condition.corruption].tensors
+    return condition.clean or condition.needs_model
 
 
 @contextlib.contextmanager
@@ -300,6 +338,8 @@ def _on_host(setup: Setup, batch: Batch) -> Bytes:
 
 
 def _applied(setup: Setup, batch: Batch, clean: _Kind) -> _Kind:
+    if setup.stored or batch.condition.needs_model:
+        return clean  # they are that already, or are changed when the model is asked
     ids = [setup.dataset.ids[row] for row in batch.rows]
     made: _Kind = batch.condition.apply(clean, ids=ids, seed=setup.seed, scale=setup.scale)
     return made

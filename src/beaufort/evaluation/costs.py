@@ -9,24 +9,28 @@ import numpy as np
 from beaufort.evaluation.backends import Threads
 from beaufort.evaluation.lazy_models import LazyModel
 from beaufort.evaluation.planning import Plan
+from beaufort.shifts import Demanding
 
 __all__ = ["cost"]
 
 
 def cost(planned: Plan) -> float:
-    """About how many seconds the rest of a plan takes here: one batch of each model, timed."""
-    setup = planned.setup
-    todo: dict[LazyModel, int] = {}
+    """About how many seconds the rest of a plan takes here: one batch of each model, timed.
+
+    Attacks count with all of their steps; where a model is fooled soon, it takes less.
+    """
+    todo: dict[LazyModel, dict[int, int]] = {}
     for work in planned.works:
         if work.gaps:
-            todo[work.model] = todo.get(work.model, 0) + work.images
-    if not todo:
-        return 0.0
-    first = setup.first_image()
-    batch = np.repeat(first[None], min(Threads.batch_size(first.size), setup.count), axis=0)
+            passes = shift.passes if isinstance(shift := work.condition.shift, Demanding) else 1
+            one = todo.setdefault(work.model, {})
+            one[work.place] = one.get(work.place, 0) + passes * work.images
     seconds = 0.0
-    for lazy, images in todo.items():
+    for lazy, places in todo.items():
         model = lazy.load()
+        setup, images = planned.setups[min(places)], sum(places.values())
+        first = setup.first_image()
+        batch = np.repeat(first[None], min(Threads.batch_size(first.size), setup.count), axis=0)
         model(batch)  # the first time is not like the others
         start = time.perf_counter()
         model(batch)

@@ -44,7 +44,6 @@ class Ticket:
 @dataclass
 class _Lane:
     model: int
-    span: Range
     units: deque[Unit]
 
 
@@ -154,14 +153,14 @@ class Dispatch:
 
 
 def _lanes(units: Iterable[Unit]) -> Iterator[_Lane]:
-    for (model, span), some in itertools.groupby(units, _lane_of):
-        yield _Lane(model, span, deque(some))
+    for (model, _, _), some in itertools.groupby(units, _lane_of):
+        yield _Lane(model, deque(some))
 
 
-def _lane_of(unit: Unit) -> tuple[int, Range]:
+def _lane_of(unit: Unit) -> tuple[int, int, Range]:
     models = {model for part in unit.parts for _, model in part.works}
     assert len(models) == 1, "a unit is for one model"
-    return models.pop(), unit.span
+    return models.pop(), unit.setup, unit.span
 
 
 def _keys(unit: Unit) -> Iterator[tuple[int, Range]]:

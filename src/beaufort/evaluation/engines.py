@@ -17,6 +17,7 @@ from typing import Any, Protocol, Self
 
 from beaufort.errors import BeaufortError, OptionError
 from beaufort.evaluation.work import Job, Message, Unit, work
+from beaufort.plugins import load_plugins
 
 __all__ = ["Engine", "Local", "Processes", "WorkerError", "portable"]
 
@@ -194,6 +195,7 @@ def _serve(theirs: Any) -> None:
     import cv2
 
     cv2.setNumThreads(1)
+    load_plugins()
     job = None
     with contextlib.suppress(EOFError, ConnectionError):
         while True:

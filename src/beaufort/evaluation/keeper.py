@@ -53,6 +53,8 @@ class Keeper:
         self._recorded: Future[None] | None = None
         self.notes: list[str] = []
         """What could not be done to the store and changes no result."""
+        self.unread: set[tuple[int, str]] = set()
+        """Images without an answer, by setup and id, as far as `counts` had to read them from the store."""
 
     def __enter__(self) -> Self:
         return self
@@ -94,7 +96,7 @@ class Keeper:
         while len(self._waiting) > most or (self._waiting and self._waiting[0].done()):
             self._waiting.popleft().result()
 
-    def counts(self, count: int, failed: Collection[int] = ()) -> list[Counts | None]:
+    def counts(self, first: int | None = None, failed: Collection[int] = ()) -> list[Counts | None]:
         """What the first so many images of each work add up to; the pieces of a cell are put together.
 
         None for works that are known to have `failed`.
@@ -105,10 +107,13 @@ class Keeper:
         if scattered:
             list(self._pool.map(lambda cell: self._gather(cell, listing), scattered))
             listing = self._store.listing()
+        numbered = list(enumerate(self._works))
         return list(
             self._pool.map(
-                lambda number: None if number in failed else self._count(number, count, listing),
-                range(len(self._works)),
+                lambda one: (
+                    None if one[0] in failed else self._count(one[0], first or one[1].setup.count, listing)
+                ),
+                numbered,
             )
         )
 
@@ -146,13 +151,16 @@ class Keeper:
         if seen == count and _cover(listing.get(work.cell.fingerprint, ()), count):
             return written
         sets = ("truth",) if "truths" in work.cell.data.get("labels", ()) else ()
-        table = self._store.read(work.cell, listing, ("label", "top", *sets)).slice(0, count)
+        table = self._store.read(work.cell, listing, ("id", "label", "top", *sets)).slice(0, count)
         if len(table) != count:
             raise StoreError(
                 f"the store lacks answers of {work.model.spec.name} under {work.condition} that were kept in "
                 f"it: {len(table)} of {count} are there; it was changed while the run was under way, and the "
                 "same command makes what is missing"
             )
+        with self._lock:
+            lost = table.filter(table["top"].is_null())["id"].to_pylist()
+            self.unread.update((work.place, str(id)) for id in lost)
         return count_answers(table)
 
 

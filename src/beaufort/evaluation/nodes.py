@@ -26,8 +26,8 @@ class Look(NamedTuple):
     python: tuple[str, str]
     digests: tuple[str, ...]
     """Of the models, in their order."""
-    places: tuple[int, ...]
-    """Pictures that can be read here."""
+    places: tuple[tuple[int, int], ...]
+    """Pictures that can be read here: the setup, and the place in its data set."""
     recorded: bool
     """Whether the store has a record of this run."""
 
@@ -95,9 +95,12 @@ def _name(node: dict[str, Any]) -> str:
 def _wanted(job: Job, store: Store) -> Look:
     from beaufort import __version__
 
-    setup = job.setup
-    ends = dict.fromkeys((0, setup.count // 2, setup.count - 1))
-    readable = tuple(place for place in ends if not isinstance(setup.pictures(place), Problem))
+    readable = tuple(
+        (number, place)
+        for number, setup in enumerate(job.setups)
+        for place in dict.fromkeys((0, setup.count // 2, setup.count - 1))
+        if not isinstance(setup.pictures(place), Problem)
+    )
     digests = tuple(model.spec.digest for model in job.models)
     return Look(__version__, platform.python_version_tuple()[:2], digests, readable, bool(store.runs()))
 
@@ -130,16 +133,16 @@ def _models(job: Job, wanted: Look) -> Iterator[str]:
 
 
 def _pictures(job: Job, wanted: Look) -> Iterator[str]:
-    dataset = job.setup.dataset
-    for place in wanted.places:
+    told: set[int] = set()
+    for number, place in wanted.places:
+        setup = job.setups[number]
         try:
-            found = job.setup.pictures(place)
+            found = setup.pictures(place)
         except Exception as error:  # whatever a data set of anyone's raises
-            yield f"the data set {dataset.name} cannot be read: {error}"
-            return
-        if isinstance(found, Problem):
-            yield f"the picture {found.id} of {dataset.name} cannot be read: {found.message}"
-            return
+            found = Problem(setup.dataset.ids[place], str(error))
+        if isinstance(found, Problem) and number not in told:
+            told.add(number)
+            yield f"the picture {found.id} of {setup.dataset.name} cannot be read: {found.message}"
 
 
 def _store(store: Store, wanted: Look) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -21,6 +22,7 @@ from beaufort.errors import ImageFileError, OptionError
 from beaufort.evaluation.lazy_models import LazyModel
 from beaufort.labels import DataLabels, Grouping, LabelSpace, Outputs, Truths, find_space
 from beaufort.models import ModelSpec
+from beaufort.shifts import Demanding
 from beaufort.store import Cell, Listing, Store
 from beaufort.suites import Pictures, Step, Suite
 
@@ -62,11 +64,14 @@ class Setup:
     """The suite that the conditions come from, if they come from one."""
     truths: Truths | None = None
     """The labels that are right for each image, where that is not the data set's alone."""
+    stored: bool = False
+    """Whether the pictures are what a condition says already."""
 
     @property
     def data(self) -> dict[str, Any]:
         """The facts of the data set."""
-        facts: dict[str, Any] = {"name": self.dataset.name, "digest": self.dataset.digest()}
+        digest = self.dataset.labels_digest() if self.stored else self.dataset.digest()
+        facts: dict[str, Any] = {"name": self.dataset.name, "digest": digest}
         if self.dataset.order is None:
             return facts
         return {**facts, "spread" if self.dataset.spread else "order": self.dataset.order}
@@ -117,16 +122,19 @@ class Work:
 
     model: LazyModel
     condition: Condition
-    facts: tuple[Facts, Once[Facts], Facts]
-    """Of the model, the data and the condition; those of the data are computed when they are needed."""
+    facts: tuple[Facts, Once[Facts], Once[Facts]]
+    """Of the model, the data and the condition; digests are computed when they are needed."""
     gaps: tuple[Range, ...]
     space: LabelSpace
+    setup: Setup
+    place: int = 0
+    """Of the setup in the plan."""
 
     @cached_property
     def cell(self) -> Cell:
         """What the store knows it by."""
         model, data, condition = self.facts
-        return Cell(model, data(), condition)
+        return Cell(model, data(), condition())
 
     @property
     def images(self) -> int:
@@ -138,10 +146,18 @@ class Work:
 class Plan:
     """All cells of a run, those that are done included."""
 
-    setup: Setup
+    setups: tuple[Setup, ...]
+    """One for each data set, and for each condition of a stored one."""
     works: tuple[Work, ...]
     listing: Listing
     """What the store had when it was looked at."""
+    suite: Suite | None = None
+    """The whole that was asked for, if it was a suite."""
+
+    @property
+    def setup(self) -> Setup:
+        """The first one; the only one unless there are several data sets."""
+        return self.setups[0]
 
     @property
     def images(self) -> int:
@@ -156,31 +172,60 @@ class Plan:
 
 def make_plan(
     models: Sequence[LazyModel],
-    conditions: Sequence[Condition],
-    setup: Setup,
+    groups: Sequence[tuple[Setup, Sequence[Condition]]],
     store: Store,
     labels: Labels = None,
     convention: str | None = None,
+    suite: Suite | None = None,
 ) -> Plan:
-    """What there is to do; the store is looked at, nothing is run."""
+    """What there is to do; the store is looked at, nothing is run.
+
+    Args:
+        models: those to ask.
+        groups: each data set with its conditions.
+        store: where answers are kept.
+        labels: as for `evaluate`; those of the suite if None.
+        convention: likewise.
+        suite: the whole that was asked for.
+    """
     names = [model.spec.name for model in models]
     if twice := {name for name in names if names.count(name) > 1}:
-        raise OptionError(f"models must have different names, got {sorted(twice)[0]!r} twice")
-    spaces = [space_of(model.spec, setup, labels, convention) for model in models]
-    facts = _condition_facts(conditions, setup)
+        raise OptionError(
+            f"models must have different names, got {sorted(twice)[0]!r} twice; in Python, "
+            "`as_model(…, name='other')` gives a name"
+        )
+    spaces = [
+        {id(model): space_of(model.spec, setup, labels, convention) for model in models}
+        for setup, _ in groups
+    ]
+    _check_models(models, [condition for _, conditions in groups for condition in conditions])
     abouts = [_model_facts(model) for model in models]
     _check_different(abouts)
     listing = store.listing()
-    data = Once(lambda: setup.data)
+    sides = [
+        (Once(lambda setup=setup: setup.data), _condition_facts(conditions, setup))  # type: ignore[misc]
+        for setup, conditions in groups
+    ]
     works = []
-    for model, about, space in zip(models, abouts, spaces, strict=True):
-        mine = _with_labels(data, setup.labels(space))
-        for condition, fact in zip(conditions, facts, strict=True):
-            work = Work(model, condition, (about, mine, fact), ((0, setup.count),), space)
-            if listing:  # where nothing can be stored, nobody waits until all data are read for their digest
-                work = replace(work, gaps=tuple(store.missing(work.cell, setup.count, listing)))
-            works.append(work)
-    return Plan(setup, tuple(works), listing)
+    for model, about in zip(models, abouts, strict=True):
+        for place, ((setup, conditions), (data, facts)) in enumerate(zip(groups, sides, strict=True)):
+            space = spaces[place][id(model)]
+            mine = _with_labels(data, setup.labels(space))
+            for condition, fact in zip(conditions, facts, strict=True):
+                whole = ((0, setup.count),)
+                work = Work(model, condition, (about, mine, fact), whole, space, setup, place)
+                if listing:  # where nothing is stored, nobody waits until all data are read for their digest
+                    work = replace(work, gaps=tuple(store.missing(work.cell, setup.count, listing)))
+                works.append(work)
+    return Plan(tuple(setup for setup, _ in groups), tuple(works), listing, suite)
+
+
+def _check_models(models: Sequence[LazyModel], conditions: Sequence[Condition]) -> None:
+    """Let shifts that are made for a model look at every one of them, before hours are spent on others."""
+    for model, condition in itertools.product(models, conditions):
+        shift = condition.shift
+        if isinstance(shift, Demanding):
+            shift.check(model.load())
 
 
 def _with_labels(data: Once[Facts], labels: Facts) -> Once[Facts]:
@@ -194,6 +239,9 @@ def space_of(
     """The label space in which a model answers for a data set."""
     dataset, suite = setup.dataset, setup.suite
     used = np.unique(dataset.labels)
+    if suite is not None:
+        labels = suite.grouping if labels is None else labels
+        convention = suite.convention if convention is None else convention
     return find_space(
         DataLabels(dataset.name, dataset.classes, used, dataset.by_name),
         Outputs(
@@ -230,11 +278,21 @@ def _check_different(abouts: Sequence[dict[str, Any]]) -> None:
         seen.append(about)
 
 
-def _condition_facts(conditions: Sequence[Condition], setup: Setup) -> list[dict[str, Any]]:
+def _condition_facts(conditions: Sequence[Condition], setup: Setup) -> list[Once[Facts]]:
+    if setup.stored:
+        return [Once(lambda condition=condition: _stored_facts(condition, setup)) for condition in conditions]  # type: ignore[misc]
     side, channels = None, 3
     if setup.count and any(not condition.clean for condition in conditions):
         first = setup.first_image()
         channels = first.shape[-1]
         side = None if setup.scale in SCALES else min(first.shape[:2])
     about: dict[str, Any] = {"scale": setup.scale, "seed": setup.seed, "side": side, "channels": channels}
-    return [{**condition.facts(**about), "prepare": setup.steps} for condition in conditions]
+    found = [{**condition.facts(**about), "prepare": setup.steps} for condition in conditions]
+    return [Once(lambda facts=facts: facts) for facts in found]  # type: ignore[misc]
+
+
+def _stored_facts(condition: Condition, setup: Setup) -> Facts:
+    """Of pictures that are a condition already: what they are, and nothing of how they were made."""
+    made = {"corruption": condition.corruption, "stored": setup.dataset.pictures_digest()}
+    strength = {} if condition.clean else {"severity": condition.severity}
+    return {**made, **strength, "prepare": setup.steps}

@@ -11,14 +11,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from beaufort.conditions import Condition
 from beaufort.errors import OptionError
+from beaufort.evaluation._results import plan_results, stored_in
 from beaufort.evaluation.planning import Plan
-from beaufort.results import ListedStore, Results, ResultSetting, Scored, order_of, score
+from beaufort.results import score
 from beaufort.stats import looks
-from beaufort.store import Cell, Store
+from beaufort.store import Store
 
-__all__ = ["Stop", "run_until"]
+__all__ = ["FINEST", "Stop", "run_until"]
+
+FINEST = 0.05
+"""Points; less would take millions of images, and is a share where points were meant."""
 
 
 @dataclass(frozen=True)
@@ -30,18 +33,18 @@ class Stop:
     of: int
     """How many there are."""
     precision: float
-    """What was asked for, as a share."""
+    """What was asked for, in points: 1.0 is ± 1 %."""
     half_widths: Mapping[str, Mapping[str, float]]
     """Half the width of the interval of each headline number, by model and metric."""
 
     @property
     def met(self) -> bool:
         """Whether it ended because every interval is narrow enough, and not because images ran out."""
-        return self.widest <= self.precision
+        return 100 * self.widest <= self.precision
 
     @property
     def widest(self) -> float:
-        """Half the width of the widest interval."""
+        """Half the width of the widest interval, a share."""
         return max(width for one in self.half_widths.values() for width in one.values())
 
 
@@ -57,12 +60,15 @@ def run_until(
     Args:
         plan: all images, in a random order.
         store: where `show` keeps the answers.
-        precision: as a share: 0.01 is one point.
+        precision: in points: 1.0 is ± 1 %.
         baseline: as for `score`.
         show: shows the images from a first to behind a last.
     """
-    if not precision > 0:
-        raise OptionError(f"precision must be positive, got {precision!r}")
+    if not precision >= FINEST:
+        raise OptionError(
+            f"precision must be at least {FINEST} points, got {precision!r}; it is in percentage points: "
+            "1 asks for ± 1 %"
+        )
     if plan.setup.suite is None:
         raise OptionError("precision needs a suite, whose metrics are to be that precise")
     shown = 0
@@ -76,7 +82,7 @@ def run_until(
 
 
 def _look(plan: Plan, store: Store, precision: float, baseline: str | None, count: int) -> Stop:
-    results = _results(plan, store, count)
+    results = stored_in(plan_results(plan.works, count), store)
     scores = score(results, baseline=baseline, calibration=False)
     wanted = set(scores.suite.metrics) & set(scores.models[0].metrics) or {scores.headline}
     half_widths = {
@@ -84,18 +90,3 @@ def _look(plan: Plan, store: Store, precision: float, baseline: str | None, coun
         for one in scores.models
     }
     return Stop(count, plan.setup.count, precision, half_widths)
-
-
-def _results(plan: Plan, store: Store, count: int) -> Results:
-    setup = plan.setup
-    assert setup.suite is not None
-    cells: dict[str, dict[Condition, Cell]] = {}
-    for work in plan.works:
-        cells.setdefault(work.model.spec.name, {})[work.condition] = work.cell
-    scored = Scored.of(
-        {key: value for work in plan.works for key, value in work.cell.data.get("labels", {}).items()}
-    )
-    setting = ResultSetting(str(plan.works[0].cell.data["digest"]), order_of(setup.data), setup.seed, scored)
-    sources = dict.fromkeys(cells, ListedStore(store, store.listing()))
-    dataset = setup.dataset
-    return Results(setup.suite, setting, dataset.name, dataset.classes, cells, {}, sources, limit=count)

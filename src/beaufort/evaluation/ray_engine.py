@@ -290,8 +290,8 @@ class _Worker:
         if self._held not in (None, ticket.model):
             self._job.models[self._held].let_go()
         self._next, self._held = ticket, ticket.model
-        model, space = self._job.models[ticket.model], self._job.spaces[ticket.model]
-        job = replace(self._job, models=(model,), spaces=(space,))
+        spaces = tuple((each[ticket.model],) for each in self._job.spaces)
+        job = replace(self._job, models=(self._job.models[ticket.model],), spaces=spaces)
         writing: deque[Future[None]] = deque()
         for message in work(job, self._units(ticket.model)):
             if isinstance(message, Made):

@@ -11,27 +11,35 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from beaufort.conditions import Condition
-from beaufort.datasets import Dataset, Problem, open_dataset
+from beaufort.datasets import Problem
 from beaufort.errors import OptionError
+from beaufort.evaluation._memory import memory_store
+from beaufort.evaluation._notebook import evaluation_frame, evaluation_html
+from beaufort.evaluation._results import common_outputs, plan_results, stored_in
+from beaufort.evaluation.arguments import Conditions, Models, find_models, find_suite
 from beaufort.evaluation.engines import Engine, Local, Processes
+from beaufort.evaluation.groups import Choice, Data, Source, find_groups
 from beaufort.evaluation.keeper import Counts, Keeper
-from beaufort.evaluation.lazy_models import LazyModel
-from beaufort.evaluation.planning import Labels, Plan, Setup, Work, make_plan
+from beaufort.evaluation.notes import notes_on
+from beaufort.evaluation.planning import Labels, Plan, Work, make_plan
 from beaufort.evaluation.precision import Stop, run_until
+from beaufort.evaluation.preflight import Needs
 from beaufort.evaluation.provenance import provenance
 from beaufort.evaluation.ray_engine import Ray, RayOptions
 from beaufort.evaluation.schedule import Progress, Run, inside
 from beaufort.evaluation.work import Failed, Job
 from beaufort.labels import Truths, read_truths
-from beaufort.models import Model
+from beaufort.results import Results, Scores, score
 from beaufort.store import FileStore, Store
-from beaufort.suites import Step, Suite, get_suite
+from beaufort.suites import Suite
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["Evaluation", "Result", "evaluate", "plan"]
 
@@ -65,79 +73,99 @@ class Evaluation:
 
     results: tuple[Result, ...]
     problems: tuple[Problem, ...]
-    """Images that could not be read."""
+    """Images that could not be read, in this run or in one whose answers are reused."""
     stop: Stop | None = None
     """Where a run with a precision ended."""
-    failures: tuple[str, ...] = ()
-    """What could not be done, because it ended every worker that tried; those results are left out."""
     notes: tuple[str, ...] = ()
     """What else a reader should know: corruptions that the device cannot make, say."""
+    store: Store | None = field(default=None, repr=False, compare=False)
+    """Where the answers are; in memory if no store was named."""
+    answers: tuple[Results, ...] = field(default=(), repr=False, compare=False)
+    """Which answers they are, for each data set of the suite; none without a suite."""
+    failures: tuple[str, ...] = ()
+    """What could not be done, because it ended every worker that tried; those results are left out."""
+
+    def scores(self, **options: Any) -> Scores:
+        """The suite's numbers with their intervals; the options are those of `beaufort.results.score`."""
+        found = self.part_scores(**options)
+        if len(found) > 1:
+            raise OptionError(f"scores() is for a suite of one data set, got {len(found)}; use part_scores()")
+        return found[0]
+
+    def part_scores(self, **options: Any) -> tuple[Scores, ...]:
+        """As `scores`, for each data set of a suite of several."""
+        if not self.answers or self.store is None:
+            raise OptionError("scores need a suite: it says which numbers are wanted; evaluate with one")
+        return tuple(score(stored_in(one, self.store), **options) for one in self.answers)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """A data frame with a row for each model and condition; `scores().to_pandas()` has every number."""
+        return evaluation_frame(self)
+
+    def _repr_html_(self) -> str:
+        return evaluation_html(self)
 
 
 def plan(
-    models: Sequence[str | Model | LazyModel],
-    suite: str | Suite | Sequence[Condition],
-    data: str | Path | Dataset,
+    models: Models,
+    suite: Conditions,
+    data: Data,
     store: str | Path | Store,
     *,
+    clean: Source | None = None,
     limit: int | None = None,
     first: int | None = None,
+    prepare: str | None = None,
     labels: Labels = None,
     convention: str | None = None,
     truths: str | Path | Truths | None = None,
     seed: int = 0,
+    keep_logits: bool = False,
     strict: bool = False,
+    shuffled: bool = False,
 ) -> Plan:
-    """What `evaluate` would do with the same arguments."""
-    if not models:
-        raise OptionError("models must not be empty")
-    if isinstance(suite, str):
-        suite = get_suite(suite)
-    dataset = data if isinstance(data, Dataset) else open_dataset(str(data), strict=strict)
-    conditions, prepare, scale = _conditions(suite, dataset)
-    dataset, count = _limited(dataset, limit, first, seed)
-    named = suite if isinstance(suite, Suite) else None
+    """What `evaluate` would do with the same arguments; `shuffled` is what it does with a precision.
+
+    What a run needs is looked for, and fetched from the catalog; a `NotReadyError` tells of all that is
+    missing.
+    """
+    found = find_suite(suite, prepare)
+    named = found if isinstance(found, Suite) else None
+    if labels is not None and named is not None and named.parts:
+        raise OptionError(f"labels must be said in the suite, part by part: {named} has several data sets")
+    lazy = find_models(models)
     sets = read_truths(truths) if isinstance(truths, str | os.PathLike) else truths
-    setup = Setup(dataset, count, prepare, scale, seed, named, sets)
-    lazy = [LazyModel.of(model) for model in models]
-    return make_plan(lazy, conditions, setup, _store(store), labels, convention)
-
-
-def _limited(dataset: Dataset, limit: int | None, first: int | None, seed: int) -> tuple[Dataset, int]:
-    """The data set in the order in which its images are shown, and how many of them are."""
-    if limit is not None and first is not None:
-        raise OptionError(f"limit and first must not both be given, got {limit} and {first}")
-    wanted = first if limit is None else limit
-    count = len(dataset) if wanted is None else min(wanted, len(dataset))
-    if count < 1:
-        raise OptionError(
-            f"expected at least one image, got {len(dataset)} in {dataset.name} with a limit of {wanted}"
-        )
-    if limit is not None and dataset.order is None and count < len(dataset):
-        dataset = dataset.spread_out(seed)
-    return dataset, count
+    choice = Choice(limit, first, seed, strict, shuffled, sets)
+    needs = Needs()
+    groups = needs.get("the data", lambda: find_groups(found, data, clean, choice))
+    for model in lazy:  # after all that could be a slip of the pen: some take minutes to load
+        needs.get(f"the model {model.text}", lambda model=model: model.spec)  # type: ignore[misc]
+    if groups is None or needs.missing:
+        needs.files(found.conditions() if isinstance(found, Suite) else found)
+        needs.check()
+    assert groups is not None
+    kept = _store(store)
+    planned = make_plan(lazy, groups, kept, labels, convention, named)
+    needs.files(work.condition for work in planned.works if work.gaps and not work.setup.stored)
+    needs.room(planned, kept, keep_logits=keep_logits)
+    needs.check()
+    return planned
 
 
 def _store(store: str | Path | Store) -> Store:
     return FileStore(store) if isinstance(store, str | os.PathLike) else store
 
 
-def _conditions(
-    suite: Suite | Sequence[Condition], dataset: Dataset
-) -> tuple[list[Condition], tuple[Step, ...], str]:
-    if isinstance(suite, Suite):
-        return suite.conditions(dataset.name), suite.prepare, suite.scale
-    return list(suite), (), "auto"
-
-
 def evaluate(
-    models: Sequence[str | Model | LazyModel],
-    suite: str | Suite | Sequence[Condition],
-    data: str | Path | Dataset,
-    store: str | Path | Store,
+    models: Models,
+    suite: Conditions,
+    data: Data,
+    store: str | Path | Store | None = None,
     *,
+    clean: Source | None = None,
     limit: int | None = None,
     first: int | None = None,
+    prepare: str | None = None,
     labels: Labels = None,
     convention: str | None = None,
     truths: str | Path | Truths | None = None,
@@ -155,13 +183,21 @@ def evaluate(
     """Show every image under every condition to every model, and keep the answers; skip what is kept.
 
     Args:
-        models: models, or texts for `load_model`.
-        suite: a suite, its name or file, or a list of conditions.
-        data: a data set, or a text for `open_dataset`.
-        store: a folder or URL that keeps the answers, or any `Store`.
+        models: one model or a list of them: texts for `load_model`, `Model`s, torch modules, or functions
+            from uint8 images `(n, h, w, c)` to logits.
+        suite: a suite, its name or file; a list of conditions; or a list of names of corruptions, each of
+            which then comes at all five severities, beside the clean images.
+        data: a text for `open_dataset`, a `Dataset`, `(images, labels)` as arrays or tensors, or a torch
+            `Dataset` or `DataLoader`, whose items are shown in their own order; images are uint8, or floats
+            from 0 to 1. For a suite of several, one for each of its data sets by name. A published C-set as
+            a whole, `cifar10-c:FOLDER`, is shown as it is stored.
+        store: a folder or URL that keeps the answers, or any `Store`; in memory, for as long as the
+            result is kept, if None.
+        clean: the clean images that stored pictures were made from, if a suite's clean condition is wanted.
         limit: only so many images, spread over the classes: they take turns, and which of a class's images
             come is seeded with `seed`.
         first: only the first so many images of the data set.
+        prepare: `none` leaves pictures as they are, where the suite would bring them to size.
         labels: `identity` where labels are numbers of outputs; outputs by class, or a JSON file of them. If
             None, names decide where both sides have some; what cannot be decided is refused.
         convention: `restricted` (only outputs that belong to the data set's classes compete) or `all`; the
@@ -176,8 +212,8 @@ def evaluate(
         seed: of everything that is random.
         keep_logits: keep all logits, not only the five best classes.
         strict: stop at the first image that cannot be read, instead of telling of it at the end.
-        precision: stop when every headline interval is narrower than ± this share (0.01: one point); the
-            images then come in a random order, seeded with `seed`.
+        precision: stop when every headline interval is narrower than ± so many points (1.0: ± 1 %), as
+            `--precision`; the images then come in a random order, seeded with `seed`.
         baseline: what mCE divides by when a precision is asked for; the suite's own if None.
         progress: called after every batch.
     """
@@ -185,30 +221,33 @@ def evaluate(
         raise OptionError("only one of processes and ray can be given, got both")
     if processes is not None and processes < 1:
         raise OptionError(f"processes must be a positive integer, got {processes!r}")
-    kept = _store(store)
-    if precision is not None:
-        data = data if isinstance(data, Dataset) else open_dataset(str(data), strict=strict)
-        data = data if data.order is not None else data.shuffled(seed)
+    kept = memory_store() if store is None else _store(store)
     planned = plan(
         models,
         suite,
         data,
         kept,
+        clean=clean,
         limit=limit,
         first=first,
+        prepare=prepare,
         labels=labels,
         convention=convention,
         truths=truths,
         seed=seed,
+        keep_logits=keep_logits,
         strict=strict,
+        shuffled=precision is not None,
     )
+    if precision is not None and len(planned.setups) > 1:
+        raise OptionError("precision must be asked for on one data set, got several; leave it out")
     origin = provenance()
-    spaces = {work.model: work.space for work in planned.works if work.gaps}
-    todo = list(spaces)
+    todo = list(dict.fromkeys(work.model for work in planned.works if work.gaps))
+    spaces = {(work.place, work.model): work.space for work in planned.works}
     job = Job(
-        planned.setup,
+        planned.setups,
         tuple(todo),
-        tuple(spaces.values()),
+        tuple(tuple(spaces[place, model] for model in todo) for place in range(len(planned.setups))),
         tuple(dict.fromkeys(work.condition for work in planned.works if work.gaps)),
         jobs or max(1, (os.cpu_count() or 2) - 1),
         batch_size,
@@ -217,7 +256,7 @@ def evaluate(
     for model in {work.model for work in planned.works}:
         if processes is not None or ray is not None or model not in todo:
             model.let_go()
-    record = None if planned.setup.suite is None else partial(_record, planned, planned.setup.suite, origin)
+    record = None if planned.suite is None else partial(_record, planned, planned.suite, origin)
     if ray is not None and record is not None and todo:
         kept.write_run(*record())  # workers look for it, and write answers only after it
     engine: Engine
@@ -232,18 +271,20 @@ def evaluate(
         run = Run(planned, engine, keeper, todo, origin, processes or 1, progress, record)
         stop = None
         if precision is None:
-            run.show(0, planned.setup.count)
+            run.show()
         else:
             stop = run_until(planned, kept, precision, baseline, run.show)
         if record is not None:
             keeper.record(record, needed=planned.images > 0)  # also if there was nothing to do
         failed = {number for failure in run.failures for number in failure.works}
-        counts = keeper.counts(planned.setup.count if stop is None else stop.images, failed)
+        counts = keeper.counts(None if stop is None else stop.images, failed)
     both = zip(planned.works, counts, strict=True)
     results = (_result(work, each, stop) for work, each in both if each is not None)
+    problems = run.sorted_problems(keeper.unread)
     failures = tuple(_failure(planned, failure) for failure in run.failures)
-    notes = (*_chosen(planned.setup), *run.notes, *keeper.notes)
-    return Evaluation(tuple(results), run.sorted_problems(), stop, failures, notes)
+    notes = (*notes_on(planned), *run.notes, *keeper.notes)
+    answers = () if failed else tuple(_answers(planned, None if stop is None else stop.images, origin))
+    return Evaluation(tuple(results), problems, stop, notes, kept, answers, failures)
 
 
 def _failure(planned: Plan, failure: Failed) -> str:
@@ -256,34 +297,49 @@ def _failure(planned: Plan, failure: Failed) -> str:
     )
 
 
-def _chosen(setup: Setup) -> Iterator[str]:
-    """Which images were taken, if not all."""
-    if setup.dataset.spread:
-        yield (
-            f"{setup.count:,} of {len(setup.dataset):,} images, taken from the classes in turns, with the "
-            f"seed {setup.dataset.order}; `first` (--first) takes the first ones instead"
-        )
+def _answers(planned: Plan, shown: int | None, origin: dict[str, Any]) -> Iterator[Results]:
+    """For each data set of the suite, if there is one."""
+    for works in _by_part(planned):
+        yield plan_results(works, works[0].setup.count if shown is None else shown, (origin,))
+
+
+def _by_part(planned: Plan) -> list[Sequence[Work]]:
+    if planned.suite is None:
+        return []
+    if not planned.suite.parts:
+        return [planned.works]
+    return [[work for work in planned.works if work.setup.suite is part] for part in planned.suite.parts]
 
 
 def _record(planned: Plan, suite: Suite, origin: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """What a run is asked for, and what else a reader of its results wants to know."""
-    setup = planned.setup
     models = {work.cell.model["name"]: work.cell.model for work in planned.works}
-    facts: dict[str, Any] = {
-        "suite": suite.as_dict(),
-        "data": planned.works[0].cell.data,
-        "seed": setup.seed,
-        "models": list(models.values()),
+    facts: dict[str, Any] = {"suite": suite.as_dict()}
+    asked = {"seed": planned.setup.seed, "models": list(models.values())}
+    if not suite.parts:
+        some, notes = _record_of(planned.works)
+        return {**facts, **some, **asked}, {**notes, **origin}
+    each = list(map(_record_of, _by_part(planned)))
+    return {**facts, "parts": [some for some, _ in each], **asked}, {
+        "shown": [notes for _, notes in each],
+        **origin,
     }
-    scored = {key: value for work in planned.works for key, value in work.cell.data.get("labels", {}).items()}
+
+
+def _record_of(works: Sequence[Work]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The same for works on the same images."""
+    setup = works[0].setup
+    facts: dict[str, Any] = {"data": works[0].cell.data}
+    scored = {key: value for work in works for key, value in work.cell.data.get("labels", {}).items()}
     if scored:
         facts["data"] = {key: value for key, value in facts["data"].items() if key != "labels"}
         facts["labels"] = {key: scored[key] for key in ("convention", "truths") if key in scored}
+    if setup.stored:
+        facts["stored"] = {work.condition.done: work.cell.condition["stored"] for work in works}
     notes: dict[str, Any] = {"images": setup.count, "classes": list(setup.dataset.classes)}
-    outputs = {work.model.spec.classes for work in planned.works}
-    if len(outputs) == 1 and None not in outputs:  # models that choose from different classes say nothing
-        notes["outputs"] = outputs.pop()
-    return facts, {**notes, **origin}
+    if (outputs := common_outputs(works)) is not None:
+        notes["outputs"] = outputs
+    return facts, notes
 
 
 def _result(work: Work, counts: Counts, stop: Stop | None) -> Result:

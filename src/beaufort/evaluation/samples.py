@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from beaufort.arrays import Bytes
-from beaufort.datasets import open_dataset
+from beaufort.datasets import kind_of, open_dataset
 from beaufort.datasets._decode import decode_file
 from beaufort.datasets._npy import in_npz, pixels_in
 from beaufort.errors import BeaufortError, ImageFileError, OptionError
@@ -100,7 +100,7 @@ def _stacked(pictures: list[Bytes], data: str | Path, spec: ModelSpec) -> Bytes:
 
 def _unlabeled(path: Path, limit: int) -> list[Bytes] | None:
     """Pictures of a folder or an array that have no labels; None if this is something else."""
-    if path.is_dir() and not any(one.is_dir() or one.suffix == ".csv" for one in path.iterdir()):
+    if path.is_dir() and kind_of(path) is None:
         files = sorted(one for one in path.iterdir() if is_picture_name(one.name))
         return [decode_file(files[place]) for place in _even(len(files), limit)] or None
     if path.suffix != ".npz" or not path.is_file():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
@@ -23,6 +23,10 @@ _UNITS_A_PROCESS = 4
 """At least so many, if conditions allow: who is done early takes more of them."""
 _CONDITIONS = 8
 """Conditions of a unit for one model."""
+
+_READ_NOW = (
+    "it can be read now, but could not when it was evaluated, and has no answer; a new store asks for one"
+)
 
 
 @dataclass(frozen=True)
@@ -67,9 +71,11 @@ class Run:
         self.done = 0
         self.right: dict[int, tuple[int, int]] = {}
 
-    def show(self, first: int, behind: int) -> None:
+    def show(self, first: int = 0, behind: int | None = None) -> None:
         """Show the images from the first to the one before `behind`, and have the answers stored."""
-        with closing(self.engine.work(self.units(first, behind))) as messages:
+        ends = [setup.count if behind is None else behind for setup in self.plan.setups]
+        units = (unit for place, end in enumerate(ends) for unit in self.units(place, first, end))
+        with closing(self.engine.work(units)) as messages:
             for message in messages:
                 self.take(message)
         self.keeper.flush()
@@ -91,21 +97,22 @@ class Run:
             case Problem():
                 self.problems.add(message)
 
-    def units(self, first: int, behind: int) -> Iterator[Unit]:
+    def units(self, setup: int, first: int, behind: int) -> Iterator[Unit]:
         """A block each; where blocks are few, processes share the conditions of one."""
         edges = range(first - first % BLOCK, behind, BLOCK)
         spans = [(max(edge, first), min(edge + BLOCK, behind)) for edge in edges]
+        works = [(number, work) for number, work in self.works if work.place == setup]
         if self.engine.one_model:
-            for number in range(len(self.numbers)):
-                mine = [(n, work) for n, work in self.works if self.numbers[work.model] == number]
+            for model in range(len(self.numbers)):
+                mine = [(number, work) for number, work in works if self.numbers[work.model] == model]
                 for span in spans:
-                    yield from _in_units(span, self.parts(mine, *span), _CONDITIONS)
+                    yield from _in_units(setup, span, self.parts(mine, *span), _CONDITIONS)
             return
-        blocks = [(span, parts) for span in spans if (parts := self.parts(self.works, *span))]
+        blocks = [(span, parts) for span in spans if (parts := self.parts(works, *span))]
         wanted = _UNITS_A_PROCESS * self.processes if self.processes > 1 else 1
         shares = math.ceil(wanted / max(1, len(blocks)))
         for span, parts in blocks:
-            yield from _in_units(span, parts, math.ceil(len(parts) / shares))
+            yield from _in_units(setup, span, parts, math.ceil(len(parts) / shares))
 
     def parts(self, works: Iterable[tuple[int, Work]], start: int, stop: int) -> list[UnitPart]:
         """What is missing of a block, for all models together where they lack the same."""
@@ -126,18 +133,32 @@ class Run:
         accuracy = right / seen if seen else None
         self.progress(Progress(self.done, self.plan.images, name, condition, accuracy))
 
-    def sorted_problems(self) -> tuple[Problem, ...]:
-        """Each once, in the order of the data set."""
-        if not self.problems:
+    def sorted_problems(self, unread: Collection[tuple[int, str]] = ()) -> tuple[Problem, ...]:
+        """Each once, in the order of the data set.
+
+        Args:
+            unread: setups and ids of images that an earlier run could not read; they are looked at again to
+                say why.
+        """
+        found = set(self.problems)
+        told = {problem.id for problem in found}
+        for number in {number for number, id in unread if id not in told}:
+            setup = self.plan.setups[number]
+            rows = {id: row for row, id in enumerate(setup.dataset.ids)}
+            for id in (id for other, id in unread if other == number and id not in told):
+                again = setup.pictures(rows[id])
+                found.add(again if isinstance(again, Problem) else Problem(id, _READ_NOW))
+        if not found:
             return ()
-        place = {id: place for place, id in enumerate(self.plan.setup.dataset.ids)}
-        return tuple(sorted(self.problems, key=lambda problem: place[problem.id]))
+        ids = dict.fromkeys(id for setup in self.plan.setups for id in setup.dataset.ids)
+        place = {id: place for place, id in enumerate(ids)}
+        return tuple(sorted(found, key=lambda problem: place[problem.id]))
 
 
-def _in_units(span: Range, parts: Sequence[UnitPart], most: int) -> Iterator[Unit]:
+def _in_units(setup: int, span: Range, parts: Sequence[UnitPart], most: int) -> Iterator[Unit]:
     """Some parts of a block in units of so many parts."""
     for start in range(0, len(parts), max(1, most)):
-        yield Unit(span, tuple(parts[start : start + most]))
+        yield Unit(span, tuple(parts[start : start + most]), setup)
 
 
 def inside(gaps: Sequence[Range], start: int, stop: float) -> list[Range]:

@@ -22,7 +22,7 @@ from beaufort.arrays import Images
 from beaufort.conditions import Condition
 from beaufort.datasets import Problem
 from beaufort.datasets.decoders import Decoders
-from beaufort.evaluation.backends import Backend, BatchAnswer, ask, choose_backend
+from beaufort.evaluation.backends import Backend, BatchAnswer, ask, ask_changed, choose_backend
 from beaufort.evaluation.blocks import Batch, Block, UnitPart
 from beaufort.evaluation.keeper import Counts
 from beaufort.evaluation.lazy_models import LazyModel
@@ -38,10 +38,11 @@ __all__ = ["Answered", "Failed", "Job", "Made", "Message", "Note", "Stored", "Un
 class Job:
     """What all units of a run share."""
 
-    setup: Setup
+    setups: tuple[Setup, ...]
+    """One for each data set, and for each condition of a stored one."""
     models: tuple[LazyModel, ...]
-    spaces: tuple[LabelSpace, ...]
-    """In which each model answers."""
+    spaces: tuple[tuple[LabelSpace, ...], ...]
+    """For each setup, those in which the models answer."""
     conditions: tuple[Condition, ...]
     jobs: int
     """Threads that decode and corrupt, in each process."""
@@ -56,6 +57,8 @@ class Unit:
 
     span: Range
     parts: tuple[UnitPart, ...]
+    setup: int = 0
+    """By its place in the job."""
 
 
 class Answered(NamedTuple):
@@ -107,7 +110,8 @@ def work(job: Job, units: Iterable[Unit]) -> Generator[Message]:
     """Do some units, one after the other, and tell of every batch and every part that is done."""
     with ThreadPoolExecutor(job.jobs) as pool, _memory_kept(2 * job.jobs):
         try:
-            yield from _Working(job, pool).units(units)
+            for setup, some in itertools.groupby(units, key=lambda unit: unit.setup):
+                yield from _Working(job, setup, pool).units(some)
         except BaseException:
             pool.shutdown(wait=True, cancel_futures=True)
             raise
@@ -129,14 +133,15 @@ def _memory_kept(blocks: int) -> Iterator[None]:
 
 
 class _Working:
-    """What does the units of a job in this process; models are loaded for the first one."""
+    """What does the units of one setup in this process; models are loaded for the first one."""
 
-    def __init__(self, job: Job, pool: Executor) -> None:
+    def __init__(self, job: Job, setup: int, pool: Executor) -> None:
         self.job = job
-        self.setup = job.setup
+        self.setup = job.setups[setup]
+        self.spaces = job.spaces[setup]
         self.pool = pool
         self.models: tuple[Model, ...] = ()
-        self.truths = [job.setup.truth(space) for space in job.spaces]
+        self.truths = [self.setup.truth(space) for space in self.spaces]
         self.decoders: Decoders | None = None
         self.told: set[str] = set()
 
@@ -196,8 +201,11 @@ class _Working:
 
     def ask(self, model: int, shown: Images, batch: Batch) -> Callable[[], BatchAnswer]:
         truth = self.truths[model][list(batch.rows)]
-        keep = self.job.keep_logits
-        return ask(self.models[model], shown, truth, self.job.spaces[model], keep_logits=keep)
+        space, keep = self.spaces[model], self.job.keep_logits
+        if batch.condition.needs_model:
+            one = self.models[model]
+            return ask_changed(one, shown, batch, self.setup, truth, space, keep_logits=keep)
+        return ask(self.models[model], shown, truth, space, keep_logits=keep)
 
     def table(self, batch: Batch, answers: list[BatchAnswer], model: int) -> tuple[AnswerScores, pa.Table]:
         """The answers to a part, of which this is the last batch, with empty rows for images without one."""

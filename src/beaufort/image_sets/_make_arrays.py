@@ -1,4 +1,4 @@
-"""The data sets that are published as arrays: MNIST-C and CIFAR-10-C.
+"""The data sets that are published as arrays: MNIST-C, CIFAR-10-C and CIFAR-100-C.
 
 An array is written from front to back in chunks, so memory holds one chunk, and a full disk is an error
 like any other (writing through a memory map would end the process).
@@ -16,7 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from beaufort.arrays import Bytes
+from beaufort.catalog import entries
 from beaufort.corruptions import SEVERITIES, corruptions
+from beaufort.datasets import Dataset, kind_of, open_dataset
+from beaufort.datasets.mnist import splits_in
 from beaufort.errors import AssetError, ImageFileError, OptionError
 from beaufort.files import draft, remove_leftovers
 from beaufort.image_sets._names import variants
@@ -24,7 +27,6 @@ from beaufort.image_sets._request import Request
 from beaufort.image_sets._settings import claim_folder
 from beaufort.image_sets._write_errors import stop_reason
 from beaufort.image_sets.outcome import Failure, Outcome, Progress
-from beaufort.images import Labeled, read_cifar, read_idx
 
 __all__ = ["IDENTITY", "make_cifar", "make_mnist"]
 
@@ -32,7 +34,16 @@ IDENTITY = "identity"
 """The clean pictures, which MNIST-C has among its corruptions."""
 
 _CHUNK = 2048
-_MNIST_SPLITS = {"train": "train", "test": "t10k"}
+_CLASSES = {"cifar10-c": 10, "cifar100-c": 100}
+
+
+@dataclass(frozen=True)
+class _Clean:
+    """The pictures of a data set in memory `(n, h, w, c)`, with their ids and labels."""
+
+    images: Bytes
+    labels: NDArray[np.int64]
+    ids: Sequence[str]
 
 
 @dataclass(frozen=True)
@@ -50,17 +61,17 @@ class _Array:
 def make_mnist(request: Request) -> Outcome:
     """`output/<corruption>/{train,test}_{images,labels}.npy` at the published severities."""
     _check_mnist_names(request.names)
-    splits = {split: found.first(request.limit) for split, found in _read_mnist(request.source).items()}
+    splits = {split: _load(found, request, (28, 28, 1)) for split, found in _mnist_splits(request.source)}
     if full := claim_folder(request.output, request.settings(limit=request.limit), request.names):
         return Outcome(stopped=full)
     arrays = []
     for name in request.names:
         for split, found in splits.items():
-            pixels = partial(_mnist_rows, request, name, split, found.images)
+            pixels = partial(_mnist_rows, request, name, found)
             start = request.output / name / split
             arrays += [
                 _Array(start.with_name(f"{split}_images.npy"), name, np.uint8, found.images.shape, pixels),
-                _labels(start.with_name(f"{split}_labels.npy"), found.labels.astype(np.int64)),
+                _labels(start.with_name(f"{split}_labels.npy"), found.labels),
             ]
     return _write_all(arrays, request.progress)
 
@@ -68,35 +79,43 @@ def make_mnist(request: Request) -> Outcome:
 def make_cifar(request: Request) -> Outcome:
     """`output/<corruption>.npy`, all pictures at severity 1, then at 2 and so on; `output/labels.npy`."""
     variants(request.names, SEVERITIES, "cifar")
-    test = read_cifar(request.source).first(request.limit)
+    test = _load(open_dataset(request.source), request, (32, 32, 3))
+    if test.labels.max() >= (count := _CLASSES[request.dataset]):
+        raise ImageFileError(
+            f"labels for {request.dataset} must be from 0 to {count - 1}, got {test.labels.max()} in "
+            f"{request.source}; `beaufort ls suites` lists what is published for other classes"
+        )
     if full := claim_folder(request.output, request.settings(limit=request.limit), request.names):
         return Outcome(stopped=full)
     shape = (len(SEVERITIES) * len(test.images), *test.images.shape[1:])
-    arrays = [_labels(request.output / "labels.npy", np.tile(test.labels, len(SEVERITIES)))]
+    arrays = [_labels(request.output / "labels.npy", np.tile(test.labels.astype(np.uint8), len(SEVERITIES)))]
     for name in request.names:
-        pixels = partial(_cifar_rows, request, name, test.images)
+        pixels = partial(_cifar_rows, request, name, test)
         arrays.append(_Array(request.output / f"{name}.npy", name, np.uint8, shape, pixels))
     return _write_all(arrays, request.progress)
 
 
-def _mnist_rows(request: Request, name: str, split: str, images: Bytes) -> Iterator[Bytes]:
-    for part in _slices(len(images)):
+def _mnist_rows(request: Request, name: str, clean: _Clean) -> Iterator[Bytes]:
+    for part in _slices(len(clean.images)):
         if name == IDENTITY:
-            yield images[part]
+            yield clean.images[part]
         else:
-            ids = [f"{split}/{i}" for i in range(part.start, part.stop)]
             yield corruptions[name](
-                images[part], ids=ids, seed=request.seed, scale="mnist", jobs=request.jobs
+                clean.images[part], ids=clean.ids[part], seed=request.seed, scale="mnist", jobs=request.jobs
             )
 
 
-def _cifar_rows(request: Request, name: str, images: Bytes) -> Iterator[Bytes]:
+def _cifar_rows(request: Request, name: str, clean: _Clean) -> Iterator[Bytes]:
+    corruption = corruptions[name]
     for severity in SEVERITIES:
-        for part in _slices(len(images)):
-            ids = [f"test/{i}" for i in range(part.start, part.stop)]
-            pixels = np.ascontiguousarray(images[part])
-            yield corruptions[name](
-                pixels, severity, ids=ids, seed=request.seed, scale="cifar", jobs=request.jobs
+        for part in _slices(len(clean.images)):
+            yield corruption(
+                clean.images[part],
+                severity,
+                ids=clean.ids[part],
+                seed=request.seed,
+                scale="cifar",
+                jobs=request.jobs,
             )
 
 
@@ -106,38 +125,29 @@ def _check_mnist_names(names: Sequence[str]) -> None:
             corruptions[name].params(None, "mnist")
 
 
-def _read_mnist(source: Path) -> dict[str, Labeled]:
-    """The splits that are there, of which the test split must be one."""
-    splits = {}
-    for split, prefix in _MNIST_SPLITS.items():
-        images, labels = (
-            _find_idx(source, f"{prefix}-{part}-ubyte") for part in ("images-idx3", "labels-idx1")
-        )
-        if images is not None and labels is not None:
-            splits[split] = _pair(images, labels)
-        elif images is not None or labels is not None:
-            raise ImageFileError(f"{source} must contain both images and labels, got only {images or labels}")
-    if "test" not in splits:
-        raise ImageFileError(
-            f"{source} must contain t10k-images-idx3-ubyte and t10k-labels-idx1-ubyte, gzipped or not; "
-            "give the folder with MNIST's four files"
-        )
-    return splits
+def _mnist_splits(source: str) -> Iterator[tuple[str, Dataset]]:
+    """Both of MNIST's splits where a folder has them; of other data sets, what is opened."""
+    if kind_of(source) == "mnist" and "#" not in source and source not in entries:
+        for split in splits_in(Path(source.removeprefix("mnist:"))):
+            yield split, open_dataset(f"{source}#{split}")
+    else:
+        found = open_dataset(source)
+        yield "train" if found.ids[0].startswith("train/") else "test", found
 
 
-def _find_idx(source: Path, name: str) -> Path | None:
-    candidates = (source / name, source / f"{name}.gz", source / name.replace("-idx", ".idx"))
-    return next((path for path in candidates if path.is_file()), None)
-
-
-def _pair(images: Path, labels: Path) -> Labeled:
-    pixels, numbers = read_idx(images), read_idx(labels)
-    if pixels.shape[1:] != (28, 28) or numbers.shape != pixels.shape[:1]:
-        raise ImageFileError(
-            f"{images} and {labels} must have shapes (n, 28, 28) and (n,), got {pixels.shape} and "
-            f"{numbers.shape}"
-        )
-    return Labeled(pixels[..., None], numbers)
+def _load(dataset: Dataset, request: Request, shape: tuple[int, int, int]) -> _Clean:
+    """All pictures of a data set, which must be of one shape."""
+    few = dataset.first(request.limit)
+    images = np.empty((len(few), *shape), np.uint8)
+    for place, room in enumerate(images):
+        image = few[place].image
+        if image.shape != shape:
+            raise ImageFileError(
+                f"pictures for {request.dataset} must have {shape[0]} × {shape[1]} pixels and {shape[2]} "
+                f"channels, got {' × '.join(map(str, image.shape))} in {few.ids[place]}"
+            )
+        room[:] = image
+    return _Clean(images, few.labels, few.ids)
 
 
 def _labels(path: Path, labels: NDArray[Any]) -> _Array:

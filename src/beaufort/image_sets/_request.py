@@ -16,7 +16,8 @@ class Request:
     """The arguments of `make_dataset`, checked."""
 
     dataset: str
-    source: Path
+    source: str
+    """A text for `open_dataset`."""
     output: Path
     names: tuple[str, ...]
     seed: int

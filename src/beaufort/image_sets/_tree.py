@@ -1,6 +1,6 @@
 """One tree of pictures into one tree a corruption and severity: `output/corruption/severity/…`.
 
-A picture is decoded once and every output that is missing is made from it. Pictures are independent:
+A picture is decoded once and every output that is missing is made from it. PictureSource are independent:
 what one comes to does not depend on the others, their order, or the number of threads.
 """
 
@@ -21,11 +21,11 @@ from beaufort.corruptions import corruptions
 from beaufort.errors import AssetError, BeaufortError, OptionError
 from beaufort.files import is_leftover, remove_leftover, write_bytes
 from beaufort.image_sets._names import Variant
+from beaufort.image_sets._pictures import PictureSource
 from beaufort.image_sets._pool import run_bounded
-from beaufort.image_sets._walk import picture_folders
 from beaufort.image_sets._write_errors import stop_reason
 from beaufort.image_sets.outcome import Failure, Outcome, Progress
-from beaufort.images import Format, encode, pixel_count
+from beaufort.images import Format, encode
 
 __all__ = ["TreeJob", "run_tree"]
 
@@ -37,12 +37,9 @@ _LARGE = 16_000_000
 class TreeJob:
     """What is to be made of which pictures, and how."""
 
-    source: Path
-    """A folder, or one picture."""
+    pictures: PictureSource
     output: Path
     variants: Sequence[Variant]
-    read: Callable[[Path], Image.Image]
-    """A source file → the picture that is corrupted."""
     target: Callable[[str], tuple[str, Format]]
     """A source's name → the output's name and format."""
     seed: int = 0
@@ -56,9 +53,8 @@ class TreeJob:
 class _Task:
     """A picture and the outputs of it that are missing."""
 
-    path: Path
     picture: PurePosixPath
-    """Relative to the source; the picture's identity."""
+    """Its path below a corruption and severity."""
     kind: Format
     outputs: tuple[tuple[Variant, Path], ...]
 
@@ -105,7 +101,7 @@ class _Run:
     # In the caller's thread: what there is to do, and what came of it.
 
     def count(self) -> int:
-        found = sum(len(folder.pictures) for folder in picture_folders(self.job.source, self.job.output))
+        found = sum(len(folder.pictures) for folder in self.job.pictures.folders())
         return found if self.job.limit is None else min(found, self.job.limit)
 
     def collect(self, outcome: _TaskOutcome) -> None:
@@ -119,21 +115,19 @@ class _Run:
 
     def tasks(self) -> Iterator[_Task]:
         left = self.job.limit
-        alone = not self.job.source.is_dir()
-        root = self.job.source.parent if alone else self.job.source
-        for folder in picture_folders(self.job.source, self.job.output):
+        for folder in self.job.pictures.folders():
             pictures = folder.pictures[:left]
             if left is not None:
                 left -= len(pictures)
             self.collect(
                 _TaskOutcome(0, ignored=folder.ignored, failures=(folder.failure,) if folder.failure else ())
             )
-            for task in self.folder_tasks(root, folder.relative, pictures):
-                yield from _by_corruption(task) if alone else [task]
+            for task in self.folder_tasks(folder.relative, pictures):
+                yield from _by_corruption(task) if self.job.pictures.alone else [task]
             if left == 0:
                 return
 
-    def folder_tasks(self, root: Path, relative: PurePosixPath, pictures: Sequence[str]) -> Iterator[_Task]:
+    def folder_tasks(self, relative: PurePosixPath, pictures: Sequence[str]) -> Iterator[_Task]:
         if not pictures:
             return
         folders = {
@@ -161,7 +155,7 @@ class _Run:
             skipped = len(folders) - len(missing)
             self.collect(_TaskOutcome(skipped, skipped=skipped))
             if missing:
-                yield _Task(root / relative / name, relative / name, kind, missing)
+                yield _Task(relative / name, kind, missing)
 
     def refuse(self, path: PurePosixPath, pictures: int, message: str) -> None:
         failure = Failure(path.as_posix(), message)
@@ -185,13 +179,13 @@ class _Run:
 
     def make(self, task: _Task) -> _TaskOutcome:
         """Decode a picture and make its outputs; a failure with it is part of the outcome."""
-        with self.large if pixel_count(task.path) > _LARGE else nullcontext():
+        with self.large if self.job.pictures.size(task.picture) > _LARGE else nullcontext():
             return self.make_all(task)
 
     def make_all(self, task: _Task) -> _TaskOutcome:
         path = task.picture.as_posix()
         try:
-            image = self.job.read(task.path)
+            image = self.job.pictures.read(task.picture)
         except (BeaufortError, OSError) as error:
             return _TaskOutcome(len(task.outputs), failures=(Failure(path, _reason(error)),))
         if min(image.size) < MIN_SIDE:
@@ -217,12 +211,9 @@ class _Run:
         if self.stop.is_set() or variant.name in self.unavailable:
             return False
         try:
+            identity = self.job.pictures.identity(task.picture)
             result = corruptions[variant.name](
-                image,
-                variant.severity,
-                ids=[_identity(task.picture)],
-                seed=self.job.seed,
-                scale=self.job.scale,
+                image, variant.severity, ids=[identity], seed=self.job.seed, scale=self.job.scale
             )
         except AssetError as error:
             self.unavailable[variant.name] = str(error)
@@ -243,12 +234,7 @@ class _Run:
 def _by_corruption(task: _Task) -> Iterator[_Task]:
     """A task for each corruption, so that one picture can keep several threads busy."""
     for _, outputs in groupby(task.outputs, key=lambda output: output[0].name):
-        yield _Task(task.path, task.picture, task.kind, tuple(outputs))
-
-
-def _identity(picture: PurePosixPath) -> str:
-    """The path as text that can be hashed, whatever bytes the file system allows in a name."""
-    return os.fsencode(picture.as_posix()).decode("utf-8", "backslashreplace")
+        yield _Task(task.picture, task.kind, tuple(outputs))
 
 
 def _listed(variants: Sequence[Variant]) -> str:

@@ -11,6 +11,7 @@ from PIL import Image
 from beaufort.corruptions import SEVERITIES
 from beaufort.errors import OptionError
 from beaufort.image_sets._names import corruption_names, variants, worker_count
+from beaufort.image_sets._pictures import TreePictureSource
 from beaufort.image_sets._settings import claim_folder
 from beaufort.image_sets._tree import TreeJob, run_tree
 from beaufort.image_sets._walk import check_apart
@@ -65,10 +66,9 @@ def corrupt_tree(
     if full := claim_folder(output, settings, chosen):
         return Outcome(stopped=full)
     job = TreeJob(
-        source,
+        TreePictureSource(source, output, partial(_read, file_format=file_format)),
         output,
         made,
-        partial(_read, file_format=file_format),
         partial(_target, file_format=file_format),
         seed=seed,
         scale=scale,

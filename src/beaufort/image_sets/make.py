@@ -3,7 +3,7 @@
 | name | layout | pictures | corruptions |
 |---|---|---|---|
 | `mnist-c` | `<corruption>/{train,test}_{images,labels}.npy` | uint8 `(n, 28, 28, 1)` | 15 and `identity` |
-| `cifar10-c` | `<corruption>.npy`, `labels.npy` | uint8 `(5n, 32, 32, 3)`, severity 1 first | 19 |
+| `cifar10-c`, `cifar100-c` | `<corruption>.npy`, `labels.npy` | uint8 `(5n, 32, 32, 3)`, by severity | 19 |
 | `imagenet-c` | `<corruption>/<severity>/<class>/<file>` | JPEG, 224×224 | 19 |
 | `tiny-imagenet-c` | `<corruption>/<severity>/<class>/<file>` | JPEG, 64×64 | 19 |
 """
@@ -17,9 +17,11 @@ from pathlib import Path, PurePath
 from PIL import Image
 
 from beaufort.corruptions import SEVERITIES, get_corruption_names
+from beaufort.datasets import kind_of, open_dataset
 from beaufort.errors import OptionError
 from beaufort.image_sets._make_arrays import IDENTITY, make_cifar, make_mnist
 from beaufort.image_sets._names import corruption_names, variants, worker_count
+from beaufort.image_sets._pictures import DatasetPictureSource, PictureSource, TreePictureSource
 from beaufort.image_sets._request import Request
 from beaufort.image_sets._settings import claim_folder
 from beaufort.image_sets._tree import TreeJob, run_tree
@@ -73,10 +75,10 @@ def make_dataset(
     What is there already is skipped; a file has its name only when it is complete.
 
     Args:
-        name: `mnist-c`, `cifar10-c`, `tiny-imagenet-c` or `imagenet-c`.
-        source: for `mnist-c` the folder with MNIST's idx files; for `cifar10-c` the binary version, a
-            folder with `images.npy` and `labels.npy`, or one with a PNG grid and `labels.csv`; for the
-            others a folder of pictures, one folder a class.
+        name: `mnist-c`, `cifar10-c`, `cifar100-c`, `tiny-imagenet-c` or `imagenet-c`.
+        source: the clean pictures, as for `open_dataset`: 28×28 and grey for `mnist-c`, which is made of both
+            of MNIST's splits where they are; 32×32 for `cifar10-c` and `cifar100-c`. For the others also a
+            folder of pictures without classes.
         output: a folder; made if missing.
         names: the corruptions to make instead of all published ones; subsets are accepted.
         extra: for `mnist-c`, all 31 corruptions.
@@ -88,12 +90,10 @@ def make_dataset(
     dataset = DATASETS[name]
     if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 1):
         raise OptionError(f"limit must be a positive integer, got {limit!r}")
-    if not Path(source).exists():
-        raise OptionError(f"source {source} does not exist; give the folder of the clean data set")
     published = dataset.extra if extra else dataset.corruptions
     request = Request(
         dataset=name,
-        source=Path(source),
+        source=str(source),
         output=Path(output),
         names=published if names is None else _chosen(names, published),
         seed=seed,
@@ -113,25 +113,22 @@ def _chosen(names: Iterable[str], published: tuple[str, ...]) -> tuple[str, ...]
 
 
 def _imagenet(request: Request) -> Outcome:
-    return _tree(request, "imagenet", _read_imagenet)
+    return _tree(request, "imagenet", _middle)
 
 
 def _tiny(request: Request) -> Outcome:
-    return _tree(request, "tiny", _read_tiny)
+    return _tree(request, "tiny", _small)
 
 
-def _tree(request: Request, scale: str, read: Callable[[Path], Image.Image]) -> Outcome:
+def _tree(request: Request, scale: str, prepare: Callable[[Image.Image], Image.Image]) -> Outcome:
     made = variants(request.names, SEVERITIES, scale)
-    if not request.source.is_dir():
-        raise OptionError(f"source must be the folder of the clean data set, got the file {request.source}")
-    check_apart(request.source, request.output)
+    pictures = _pictures(request, prepare)
     if full := claim_folder(request.output, request.settings(), request.names):
         return Outcome(stopped=full)
     job = TreeJob(
-        request.source,
+        pictures,
         request.output,
         made,
-        read,
         _jpeg_target,
         seed=request.seed,
         scale=scale,
@@ -141,17 +138,27 @@ def _tree(request: Request, scale: str, read: Callable[[Path], Image.Image]) -> 
     return run_tree(job, jobs=request.jobs, progress=request.progress)
 
 
+def _pictures(request: Request, prepare: Callable[[Image.Image], Image.Image]) -> PictureSource:
+    """Files as they lie in a folder with or without classes; of other data sets, a folder a class."""
+    folder = Path(request.source.removeprefix("folder:"))
+    if folder.is_dir():
+        check_apart(folder, request.output)
+        if kind_of(request.source) in (None, "folder"):
+            return TreePictureSource(folder, request.output, lambda path: prepare(_read_rgb(path)))
+    return DatasetPictureSource(open_dataset(request.source), lambda image: prepare(image.convert("RGB")))
+
+
 def _read_rgb(path: Path) -> Image.Image:
     """As the published sets were read: the rotation in EXIF data is not carried out."""
     return flatten(read_image(path, upright=False)).convert("RGB")
 
 
-def _read_imagenet(path: Path) -> Image.Image:
-    return center_crop(resize_short_side(_read_rgb(path), 256), 224)
+def _middle(image: Image.Image) -> Image.Image:
+    return center_crop(resize_short_side(image, 256), 224)
 
 
-def _read_tiny(path: Path) -> Image.Image:
-    return resize_exactly(_read_rgb(path), 64)
+def _small(image: Image.Image) -> Image.Image:
+    return resize_exactly(image, 64)
 
 
 def _jpeg_target(name: str) -> tuple[str, Format]:
@@ -166,6 +173,7 @@ def _register() -> None:
         "mnist-c", PublishedSet(digits, (IDENTITY, *get_corruption_names("mnist-c-all")), make_mnist)
     )
     DATASETS.register("cifar10-c", PublishedSet(photos, photos, make_cifar))
+    DATASETS.register("cifar100-c", PublishedSet(photos, photos, make_cifar))
     DATASETS.register("tiny-imagenet-c", PublishedSet(photos, photos, _tiny))
     DATASETS.register("imagenet-c", PublishedSet(photos, photos, _imagenet))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from beaufort.images.crop import center_crop, flatten, resize_exactly, resize_short_side
-from beaufort.images.packed import Labeled, read_cifar, read_idx
+from beaufort.images.packed import read_idx, read_packed
 from beaufort.images.read import (
     MAX_PIXELS,
     MAX_SIDE,
@@ -22,7 +22,6 @@ __all__ = [
     "MAX_SIDE",
     "SUFFIXES",
     "Format",
-    "Labeled",
     "center_crop",
     "decode_image",
     "encode",
@@ -31,9 +30,9 @@ __all__ = [
     "is_folder",
     "is_picture_name",
     "pixel_count",
-    "read_cifar",
     "read_idx",
     "read_image",
+    "read_packed",
     "resize_exactly",
     "resize_short_side",
 ]

@@ -10,8 +10,9 @@ logits_of_two_classes = space.apply(logits_of_a_thousand)
 from __future__ import annotations
 
 from beaufort.labels._errors import LabelError
-from beaufort.labels._known import class_ids, class_lists, class_names, same_name
+from beaufort.labels._known import class_ids, class_lists, class_names, devkit_ids, same_name
 from beaufort.labels.find import IDENTITY, Grouping, find_space, read_grouping
+from beaufort.labels.maps import LabelMap, label_maps
 from beaufort.labels.sides import DataLabels, Outputs
 from beaufort.labels.space import CONVENTIONS, LabelSpace, check_convention
 from beaufort.labels.truths import NO_LABEL, Truths, read_truths
@@ -23,6 +24,7 @@ __all__ = [
     "DataLabels",
     "Grouping",
     "LabelError",
+    "LabelMap",
     "LabelSpace",
     "Outputs",
     "Truths",
@@ -30,7 +32,9 @@ __all__ = [
     "class_ids",
     "class_lists",
     "class_names",
+    "devkit_ids",
     "find_space",
+    "label_maps",
     "read_grouping",
     "read_truths",
     "same_name",

@@ -9,9 +9,19 @@ from importlib.resources import files
 
 from beaufort.registry import Registry
 
-__all__ = ["class_ids", "class_lists", "class_names", "same_name"]
+__all__ = ["class_ids", "class_lists", "class_names", "devkit_ids", "same_name"]
 
 IMAGENET = "imagenet-1k"
+
+_CIFAR100 = """
+apple aquarium_fish baby bear beaver bed bee beetle bicycle bottle bowl boy bridge bus butterfly camel can
+castle caterpillar cattle chair chimpanzee clock cloud cockroach couch crab crocodile cup dinosaur dolphin
+elephant flatfish forest fox girl hamster house kangaroo keyboard lamp lawn_mower leopard lion lizard
+lobster man maple_tree motorcycle mountain mouse mushroom oak_tree orange orchid otter palm_tree pear
+pickup_truck pine_tree plain plate poppy porcupine possum rabbit raccoon ray road rocket rose sea seal
+shark shrew skunk skyscraper snail snake spider squirrel streetcar sunflower sweet_pepper table tank
+telephone television tiger tractor train trout tulip turtle wardrobe whale willow_tree wolf woman worm
+"""
 
 class_lists: Registry[tuple[str, ...]] = Registry("label space with names")
 """The class names of label spaces in the order of their labels; ImageNet's are in a file of the package."""
@@ -21,6 +31,7 @@ class_lists.register(
     ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"),
 )
 class_lists.register("mnist", tuple("0123456789"))
+class_lists.register("cifar-100", tuple(_CIFAR100.split()))
 class_lists.register(IMAGENET, ())
 
 _WNID = re.compile(r"n\d{8}")
@@ -52,6 +63,17 @@ def class_ids(label_space: str) -> tuple[str, ...]:
     'n01440764'
     """
     return class_lists[label_space] or tuple(wnid for wnid, _ in _imagenet())
+
+
+@cache
+def devkit_ids() -> tuple[str, ...]:
+    """The WordNet ids of ImageNet's classes as the development kit of ILSVRC2012 numbers them, from 1.
+
+    >>> devkit_ids()[490 - 1]  # its first validation picture has the number 490, a sea snake
+    'n01751748'
+    """
+    text = (files("beaufort.labels") / "data" / f"{IMAGENET}-devkit.txt").read_text(encoding="utf-8")
+    return tuple(text.split())
 
 
 @cache

@@ -42,6 +42,8 @@ class Truths:
     name: str
     sets: Mapping[str, tuple[int, ...]] | tuple[tuple[int, ...], ...]
     """By image id; or in the order of ImageNet's validation images, whose numbers are in their names."""
+    of_classes: bool = False
+    """Whether labels are classes of the data set, and not numbers of outputs."""
 
     def of(self, image: str) -> tuple[int, ...]:
         """The set of an image."""
@@ -63,19 +65,24 @@ class Truths:
         Labels that are none of the columns can be nobody's answer and are left out.
         """
         rows = [self.of(image) for image in ids]
+        if not self.of_classes:
+            rows = self._columns(rows, space)
+        filled = np.full((len(rows), self.most), NO_LABEL, np.int64)
+        for place, row in enumerate(rows):
+            filled[place, : len(row)] = row
+        return filled
+
+    def _columns(self, rows: list[tuple[int, ...]], space: LabelSpace) -> list[tuple[int, ...]]:
+        """Numbers of outputs as columns of a space."""
         if space.identity:
             highest = max((label for row in rows for label in row), default=-1)
             if space.count is not None and highest >= space.count:
                 raise LabelError(
                     f"labels of {self.name} must be below the model's {space.count} outputs, got {highest}"
                 )
-        else:
-            columns = space.columns
-            rows = [tuple(dict.fromkeys(columns[one] for one in row if one in columns)) for row in rows]
-        filled = np.full((len(rows), self.most), NO_LABEL, np.int64)
-        for place, row in enumerate(rows):
-            filled[place, : len(row)] = row
-        return filled
+            return rows
+        columns = space.columns
+        return [tuple(dict.fromkeys(columns[one] for one in row if one in columns)) for row in rows]
 
     @cached_property
     def most(self) -> int:
@@ -87,6 +94,7 @@ class Truths:
     def digest(self) -> str:
         """One word for these sets."""
         plain: Any = dict(self.sets) if isinstance(self.sets, Mapping) else self.sets
+        plain = {"of_classes": plain} if self.of_classes else plain
         text = json.dumps(plain, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()
 

@@ -82,8 +82,8 @@ def whole_numbers(values: ArrayLike, what: str) -> NDArray[Any]:
 def images(count: int, what: str, array: NDArray[Any], *, axes: int) -> None:
     """An array of `axes` axes, the first as long as there are images."""
     if array.ndim != axes or len(array) != count:
-        shape = "(images,)" if axes == 1 else "(images, classes)"
-        raise MetricError(f"{what} must have shape {shape} with {count} images, got {array.shape}")
+        shape = f"({count},)" if axes == 1 else f"({count}, classes)"
+        raise MetricError(f"{what} must have shape {shape}, got {array.shape}")
 
 
 def whole(value: int, what: str, *, least: int = 1) -> int:

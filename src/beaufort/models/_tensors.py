@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from beaufort.models._lazy import installed, require
 from beaufort.models.preprocessing import Preprocessing
 
-__all__ = ["fetched", "prepared"]
+__all__ = ["as_pixels", "fetched", "prepared", "prepared_pixels"]
 
 _LUMA = (19595, 38470, 7471)  # Pillow's, in 1/65536
 
@@ -77,6 +77,35 @@ def _table(preprocessing: Preprocessing, device: Any) -> Any:
     if preprocessing.std:
         values /= np.array(preprocessing.std, np.float32)[:, None]
     return torch.from_numpy(values.astype(preprocessing.dtype)).to(device)
+
+
+def as_pixels(images: NDArray[np.uint8], device: str) -> Any:
+    """Uint8 images `(n, h, w, c)` as float32 values in 0..1, `(n, c, h, w)`, on a device."""
+    torch = require("torch", "torch", what="torch models")
+    there = torch.from_numpy(np.ascontiguousarray(images.transpose(0, 3, 1, 2))).to(device)
+    return there.float() / torch.full((), 255.0, device=there.device)  # a number would become a factor 1/255
+
+
+def prepared_pixels(pixels: Any, preprocessing: Preprocessing) -> Any:
+    """What `preprocessing` makes of values in 0..1, `(n, c, h, w)`; gradients pass through.
+
+    The values are those of `Preprocessing.apply` where those were whole numbers of 255ths, to the last bit.
+    """
+    torch = require("torch", "torch", what="torch models")
+
+    def by_channel(values: tuple[float, ...]) -> Any:
+        return torch.tensor(values, dtype=torch.float32, device=pixels.device)[:, None, None]
+
+    if preprocessing.order == "BGR":
+        pixels = pixels.flip(1)
+    if preprocessing.value_range == "0..255":
+        pixels = pixels * 255
+    if preprocessing.mean:
+        pixels = pixels - by_channel(preprocessing.mean)
+    if preprocessing.std:
+        pixels = pixels / by_channel(preprocessing.std)
+    pixels = pixels.to(getattr(torch, preprocessing.dtype))
+    return pixels if preprocessing.layout == "NCHW" else pixels.movedim(1, -1).contiguous()
 
 
 def fetched(tensor: Any) -> Callable[[], NDArray[Any]]:

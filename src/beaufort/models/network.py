@@ -36,6 +36,8 @@ class Network:
     """As `forward`, from tensors to tensors on its device; None where a network takes arrays only."""
     channels_last: bool = False
     """How tensors for `on_device` are laid out in memory."""
+    differentiable: Callable[[Any], Any] | None = None
+    """As `on_device`, with gradients; None where a network has none."""
 
     def __post_init__(self) -> None:
         if self.max_batch is not None:
@@ -72,6 +74,39 @@ class Network:
             part = images[start : start + step]
             batch = prepared(part, self.spec.preprocessing, channels_last=self.channels_last)
             answers.append(self.on_device(batch))
+            self._check(tuple(answers[-1].shape), "float32", len(part))
+        return answers[0] if len(answers) == 1 else torch.cat(answers)
+
+    def pixels(self, images: Images) -> Any:
+        """Values in 0..1, a float32 tensor `(n, c, h, w)` of the network's size and channels, on its device.
+
+        They are what `logits_of_pixels` and `answer_pixels` take, and what an attack may change. Images are
+        uint8 `(n, h, w, 1 or 3)`, as for a call.
+        """
+        from beaufort.models._tensors import as_pixels
+
+        return as_pixels(self.spec.preprocessing.fit(on_host(images)), self.device)
+
+    def logits_of_pixels(self, pixels: Any) -> Any:
+        """Float32 logits of values in 0..1, with gradients; normalization is part of the network here."""
+        assert self.differentiable is not None
+        return self._in_turns(self.differentiable, pixels)
+
+    def answer_pixels(self, pixels: Any) -> Any:
+        """Float32 logits of values in 0..1, on the device; of unchanged ones those that a call gives."""
+        assert self.on_device is not None
+        return self._in_turns(self.on_device, pixels)
+
+    def _in_turns(self, run: Callable[[Any], Any], pixels: Any) -> Any:
+        import torch
+
+        from beaufort.models._tensors import prepared_pixels
+
+        step = self.max_batch or max(1, len(pixels))
+        answers = []
+        for start in range(0, len(pixels), step):
+            part = prepared_pixels(pixels[start : start + step], self.spec.preprocessing)
+            answers.append(run(part))
             self._check(tuple(answers[-1].shape), "float32", len(part))
         return answers[0] if len(answers) == 1 else torch.cat(answers)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from importlib import import_module
-from pathlib import Path
 from typing import Any, Unpack
 
 from beaufort.errors import OptionError, UnknownNameError
@@ -14,6 +13,7 @@ from beaufort.models.network import Network
 from beaufort.models.options import Changes, changed, class_list
 from beaufort.models.preprocessing import Preprocessing
 from beaufort.models.spec import Model, ModelSpec
+from beaufort.plugins import look_here_too
 from beaufort.registry import unknown
 
 __all__ = ["as_model", "find_object", "load"]
@@ -118,7 +118,7 @@ def find_object(text: str) -> Any:
         raise OptionError(
             f"a Python model must have the form python:package.module:factory, got 'python:{text}'"
         )
-    _look_here_too()
+    look_here_too()
     try:
         found: Any = import_module(module_name)
     except ModuleNotFoundError as error:
@@ -134,17 +134,6 @@ def find_object(text: str) -> Any:
             raise UnknownNameError(f"in {module_name}, {unknown('name', name, public)}")
         found = getattr(found, name)
     return found
-
-
-def _look_here_too() -> None:
-    """Let modules be found in the working folder, after everything that is installed.
-
-    Only somebody who names a `python:` model means to run code of this folder, and even then a file in it
-    must not take the place of a library.
-    """
-    here = str(Path.cwd())
-    if here not in sys.path and "" not in sys.path:
-        sys.path.append(here)
 
 
 def _preprocessing(changes: Changes) -> Preprocessing:

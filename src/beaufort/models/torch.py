@@ -162,22 +162,30 @@ def from_module(
 
     filled = _Filled(fixed_batch, compiled=hasattr(module, "_orig_mod"))
 
-    def answer(batch: Any) -> Any:
-        count = len(batch)
-        batch = filled(batch)  # outside of inference mode: its tensors are another kind to the compiler
-        if channels_last:
-            batch = batch.contiguous(memory_format=torch.channels_last)
+    def ready(batch: Any) -> Any:
+        batch = filled(batch)
+        return batch.contiguous(memory_format=torch.channels_last) if channels_last else batch
+
+    def logits(batch: Any) -> Any:
         steady = torch.backends.cudnn.flags(
             enabled=True, benchmark=False, deterministic=True, allow_tf32=tf32
         )
-        with torch.inference_mode(), steady:
-            return _logits((run or module)(batch))[:count]
+        with steady:
+            return _logits((run or module)(batch))
+
+    def differentiable(batch: Any) -> Any:
+        return logits(ready(batch))[: len(batch)]
+
+    def answer(batch: Any) -> Any:
+        whole = ready(batch)  # outside of inference mode: its tensors are another kind to the compiler
+        with torch.inference_mode():
+            return logits(whole)[: len(batch)].detach()
 
     def forward(batch: NDArray[Any]) -> Logits:
         found: Logits = answer(torch.from_numpy(batch).to(where)).cpu().numpy()
         return found
 
-    network = Network(spec, forward, where, max_batch, answer, channels_last)
+    network = Network(spec, forward, where, max_batch, answer, channels_last, differentiable)
     if count is None and hasattr(module, "_orig_mod") and run is None:
         # A compiled module would be compiled for one image; what it was compiled from has as many classes.
         plain = from_module(module._orig_mod, name=name, source=source, base=preprocessing, device=where)
@@ -302,4 +310,4 @@ def _logits(answer: Any) -> Any:
     answer = getattr(answer, "logits", answer)
     if not hasattr(answer, "detach"):
         raise ModelError(f"the module must return a tensor, got {type(answer).__name__}")
-    return answer.detach().float()
+    return answer.float()

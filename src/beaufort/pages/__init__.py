@@ -7,6 +7,6 @@ package marks text as safe. Jinja is imported with the first page, so that nothi
 from __future__ import annotations
 
 from beaufort.pages.assets import as_script, asset, bundle, content_policy
-from beaufort.pages.render import render
+from beaufort.pages.rendering import render, render_fragment, render_table
 
-__all__ = ["as_script", "asset", "bundle", "content_policy", "render"]
+__all__ = ["as_script", "asset", "bundle", "content_policy", "render", "render_fragment", "render_table"]

@@ -14,14 +14,19 @@ from beaufort.report.markdown import to_markdown
 from beaufort.report.page import to_html
 from beaufort.report.paper_text import TABLE_FORMATS, to_table
 from beaufort.report.pictures import examples_of_pictures
+from beaufort.report.several import shift_table, to_text_of_several
+from beaufort.report.single_figure import Figure, figure
 from beaufort.report.write import FORMATS, to_text, write_report, write_table
 
 __all__ = [
     "FORMATS",
     "TABLE_FORMATS",
     "Examples",
+    "Figure",
     "examples_of_data",
     "examples_of_pictures",
+    "figure",
+    "shift_table",
     "to_card",
     "to_csv",
     "to_html",
@@ -30,6 +35,7 @@ __all__ = [
     "to_markdown",
     "to_table",
     "to_text",
+    "to_text_of_several",
     "write_report",
     "write_table",
 ]

@@ -6,10 +6,11 @@ from typing import Any
 
 from beaufort.corruptions import corruptions
 from beaufort.metrics import metrics
-from beaufort.report._text import base_name, class_name, metric_title, words
+from beaufort.report._text import class_name, words
 from beaufort.report.breaking_severities import breaking_points
 from beaufort.report.classes import WorstClasses
 from beaufort.report.curves import baseline_errors, mean_curves
+from beaufort.report.differences import MOST_COMPARED, pair_differences
 from beaufort.report.examples import Answer, Examples
 from beaufort.report.headline import headline
 from beaufort.results import ModelScores, Scores
@@ -36,13 +37,21 @@ def page_data(scores: Scores, worst: WorstClasses, examples: Examples | None) ->
         "clean": suite.clean,
         "headline": scores.headline,
         "metrics": [
-            {"name": name, "title": metric_title(name, baseline), "better": metrics[name].better}
+            {"name": name, "title": scores.metric_title(name), "better": metrics[name].better}
             for name in scores.models[0].metrics
         ],
-        "baseline": None if baseline is None else base_name(baseline),
+        "baseline": None if baseline is None else baseline.short_name,
         "baselineErrors": [_rounded(row) for row in baseline_errors(scores).values()],
         "bins": BINS,
         "models": [_model(scores, one, curves.get(one.model, []), worst, used) for one in scores.models],
+    }
+    data["mostCompared"] = MOST_COMPARED
+    data["pairs"] = {
+        f"{a},{b}": {
+            "metrics": list(map(_triple, one.metrics)),
+            "corruptions": list(map(_triple, one.corruptions)),
+        }
+        for (a, b), one in pair_differences(scores).items()
     }
     if examples is not None:
         data["examples"] = _examples(examples, used)
@@ -66,6 +75,7 @@ def _model(
     return {
         "name": model.model,
         "place": ranked.place,
+        "letters": list(ranked.groups),
         "sentence": said.sentence,
         "standing": said.standing,
         "meaning": said.meaning,

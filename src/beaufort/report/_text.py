@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from beaufort.metrics import metrics
-from beaufort.results import ResultBaseline, Scores
+from beaufort.results import Scores
 from beaufort.stats import Estimate
+from beaufort.words import counted
 
 __all__ = [
-    "base_name",
     "class_name",
     "counted",
     "default_title",
-    "metric_title",
     "ordinal",
     "percent",
     "shown",
@@ -50,15 +48,6 @@ def shown(estimate: Estimate | None) -> str:
     return "–" if estimate is None else f"{estimate:.1%}"
 
 
-def counted(count: int, noun: str, plural: str | None = None) -> str:
-    """A number and what it counts.
-
-    >>> counted(1, "model"), counted(1000, "image")
-    ('1 model', '1,000 images')
-    """
-    return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
-
-
 def spoken(names: list[str]) -> str:
     """Names in a sentence.
 
@@ -71,21 +60,6 @@ def spoken(names: list[str]) -> str:
 def ordinal(number: int) -> str:
     """`first`, `second`, …, `11th`."""
     return _ORDINALS[number - 1] if number <= len(_ORDINALS) else f"{number}th"
-
-
-def base_name(baseline: ResultBaseline) -> str:
-    """A baseline's short name: what stands before the first comma or `on` of a published title."""
-    if baseline.stored:
-        return baseline.name
-    return baseline.title.partition(",")[0].partition(" on ")[0]
-
-
-def metric_title(name: str, baseline: ResultBaseline | None) -> str:
-    """A metric's title; one that divides by a baseline says by which."""
-    one = metrics[name]
-    if one.unit == "ratio" and baseline is not None:
-        return f"{one.title} vs {base_name(baseline)}"
-    return one.title
 
 
 def class_name(classes: tuple[str, ...], label: int) -> str:

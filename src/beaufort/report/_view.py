@@ -5,14 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 from beaufort.metrics import metrics
-from beaufort.report._text import base_name, counted, metric_title, shown, words
+from beaufort.report._text import counted, shown, units, words
+from beaufort.report.curves import baseline_errors
+from beaufort.report.differences import MOST_COMPARED
 from beaufort.report.headline import Headline
 from beaufort.report.optional_tables import group_table, seeds_table
 from beaufort.report.tables import Table, error_of
 from beaufort.results import ModelScores, Scores
 from beaufort.stats import Estimate
 
-__all__ = ["base_title", "gauge", "heatmap", "navigation", "part_tables", "ranking"]
+__all__ = ["figures", "gauge", "navigation", "part_tables", "ranking"]
+
+_DEEP = 0.62
+"""Shares from here on have a color that asks for the other ink; `tables.js` has the same."""
 
 _ALIGNED = 12
 """Tie letters up to which each has a column of its own."""
@@ -20,10 +25,12 @@ _ALIGNED = 12
 
 def navigation(scores: Scores) -> dict[str, str]:
     """The sections' titles by id."""
-    titles = {"ranking": "Ranking" if len(scores.models) > 1 else "Numbers", "heatmap": "Heat map"}
+    several = len(scores.models) > 1
+    titles = {"ranking": "Ranking", "comparison": "Comparison"} if several else {"ranking": "Numbers"}
+    titles["heatmap"] = "Heat map"
     if scores.suite.severities != "published":
         titles["curves"] = "Curves"
-    titles |= {"bars": "CE" if scores.baseline else "Errors", "calibration": "Calibration"}
+    titles |= {"bars": "CE" if _against(scores) else "Errors", "calibration": "Calibration"}
     if any(model.groups for model in scores.models) or scores.seeds:
         titles["parts"] = _parts_title(scores)
     return titles | {
@@ -32,6 +39,11 @@ def navigation(scores: Scores) -> dict[str, str]:
         "classes": "Classes",
         "made": "How it was made",
     }
+
+
+def _against(scores: Scores) -> str:
+    """The baseline that errors under single corruptions are divided by; empty if they are not."""
+    return scores.baseline.short_name if scores.baseline is not None and scores.models[0].ce else ""
 
 
 def _parts_title(scores: Scores) -> str:
@@ -71,8 +83,9 @@ def ranking(scores: Scores) -> dict[str, Any]:
     lacking = sorted(scores.results.incomplete.items())
     return {
         "words": _ranking_words(scores),
+        "exact": _ranking_exact(scores),
         "heads": [
-            {"title": metric_title(name, scores.baseline), "better": metrics[name].better}
+            {"title": scores.metric_title(name), "better": metrics[name].better}
             for name in scores.models[0].metrics
         ],
         "low": low,
@@ -116,22 +129,49 @@ def _bar(estimate: Estimate, low: float, high: float) -> dict[str, float]:
 
 
 def _ranking_words(scores: Scores) -> str:
-    n = counted(scores.images, "image")
+    """How to read the table, for everybody."""
     if len(scores.models) == 1:
-        return f"In percent, with intervals; n = {n}. Arrows show which way is good."
+        return "In percent, with the range of each number. Arrows show which way is good."
     return (
-        f"In percent, with intervals; n = {n}, the same for all. A place such as 2–4 is what the data allow. "
-        "Two models share a letter exactly if they are not told apart: if the interval of their "
-        f"difference contains zero. The intervals are adjusted for all "
-        f"{counted(scores.pairs.size, 'difference')} of these models and metrics (Bonferroni)."
+        "In percent, with the range of each number. Models that share a letter are too close to tell which "
+        "is better; a place such as 2–4 means that it could be any of these. Arrows show which way is good."
     )
 
 
-def heatmap(scores: Scores) -> dict[str, Any]:
+def _ranking_exact(scores: Scores) -> str:
+    """The same, for statisticians."""
+    n = f"n = {counted(scores.images, 'image')}"
+    if len(scores.models) == 1:
+        return f"Ranges are {100 * scores.level:g} % intervals; {n}."
+    return (
+        f"Ranges are {100 * scores.level:g} % intervals; {n}, the same for all. Two models share a letter "
+        "exactly if they are not told apart: if the interval of their difference contains zero. These "
+        f"intervals are adjusted for all {counted(scores.pairs.size, 'difference')} of these models and "
+        "metrics (Bonferroni)."
+    )
+
+
+def _comparison_exact(scores: Scores) -> str:
+    """What the comparison's intervals are."""
+    models = len(scores.models)
+    pairs = models * (models - 1) // 2
+    paired = "Differences are paired: each image adds the difference of its own answers."
+    if models > MOST_COMPARED:
+        return f"{paired} With more than {MOST_COMPARED} models they are shown as measured."
+    corruptions = counted(pairs * len(scores.suite.corruptions), "difference")
+    return (
+        f"{paired} “Decided” means that the interval of the difference does not contain zero. Intervals of "
+        f"headline numbers hold together, with {100 * scores.level:g} %, for all "
+        f"{counted(scores.pairs.size, 'difference')} of these models and metrics; those of errors under "
+        f"single corruptions for all {corruptions} (Bonferroni)."
+    )
+
+
+def _heatmap(scores: Scores) -> dict[str, Any]:
     """The errors of all models, which can be read without scripts."""
     several, published = len(scores.models) > 1, scores.suite.severities == "published"
     heads: list[dict[str, Any]] = [{"title": "clean", "column": None}] if scores.models[0].clean else []
-    heads += [{"title": words(name), "column": i} for i, name in enumerate(scores.suite.corruptions)]
+    heads += [{"title": words(name), "column": i} for i, name in enumerate(scores.suite.families)]
     title = "All models, the mean over severities" if several else "The mean over severities"
     if published:
         title = "All models" if several else "All corruptions"
@@ -153,6 +193,20 @@ def _errors(model: ModelScores) -> list[Estimate]:
     return [*clean, *model.corruptions.values()]
 
 
-def base_title(scores: Scores) -> str:
-    """The baseline's short name; empty without one."""
-    return "" if scores.baseline is None else base_name(scores.baseline)
+def figures(scores: Scores) -> dict[str, Any]:
+    """What the sections with figures say, on the page and alone."""
+    severities = scores.suite.severities
+    return {
+        "several": len(scores.models) > 1,
+        "level": f"{100 * scores.level:g}",
+        "units": units(scores),
+        "images": counted(scores.images, "image"),
+        "severities": () if severities == "published" else severities,
+        "base": "" if scores.baseline is None else scores.baseline.short_name,
+        "dotted": bool(baseline_errors(scores)),
+        "against": _against(scores),
+        "clean": scores.suite.clean,
+        "deep": _DEEP,
+        "heatmap": _heatmap(scores),
+        "comparison_exact": _comparison_exact(scores),
+    }

@@ -7,7 +7,6 @@ from typing import Any
 import yaml
 
 from beaufort import __version__
-from beaufort.report._text import metric_title
 from beaufort.report.headline import about, headline
 from beaufort.report.markdown import escape_markdown, markdown_table
 from beaufort.report.tables import baseline_words, corruption_table, headline_table
@@ -40,9 +39,7 @@ def to_card(scores: Scores) -> str:
 
 def _model(scores: Scores, model: ModelScores) -> dict[str, Any]:
     suite = scores.suite
-    numbers = [
-        _metric(name, metric_title(name, scores.baseline), value) for name, value in model.metrics.items()
-    ]
+    numbers = [_metric(name, scores.metric_title(name), value) for name, value in model.metrics.items()]
     if model.clean is not None:
         numbers.append(_metric("accuracy", "Clean accuracy", model.clean))
     return {

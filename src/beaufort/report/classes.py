@@ -63,7 +63,7 @@ def find_worst_classes(scores: Scores) -> WorstClasses:
     else:
         note = (
             f"The {_SHOWN} of {len(enough):,} classes with the lowest mean accuracy under corruption."
-            f"{left_out} Picked because they are the lowest: on new images they will be a little better."
+            f"{left_out} Picked because they are the lowest: on new images they are likely to do better."
         )
     return WorstClasses(found, note)
 

@@ -93,6 +93,11 @@ def examples_of_data(
         seed: decides which images and mistakes are drawn.
         progress: called after each step.
     """
+    if scores.results.stored:
+        raise OptionError(
+            "pictures that lay corrupted on a disk cannot be shown with --data, which corrupts clean ones; "
+            "leave it out"
+        )
     dataset = data if isinstance(data, Dataset) else open_dataset(data)
     _check_same(scores, dataset)
     shower, album = _Shower(scores, dataset), Album()

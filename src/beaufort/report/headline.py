@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from beaufort.metrics import metrics
-from beaufort.report._text import base_name, counted, metric_title, ordinal, percent, shown, spoken, words
+from beaufort.report._text import counted, ordinal, percent, shown, spoken, words
 from beaufort.results import ModelScores, Scores
 from beaufort.stats import Estimate
 
@@ -46,7 +46,7 @@ def headline(scores: Scores, model: ModelScores) -> Headline:
     return Headline(
         model.model,
         sentence,
-        metric_title(name, scores.baseline),
+        scores.metric_title(name),
         model.headline,
         meaning,
         _standing(scores, model),
@@ -57,7 +57,7 @@ def headline(scores: Scores, model: ModelScores) -> Headline:
 def about(scores: Scores) -> str:
     """What was shown to the models, in words."""
     suite = scores.suite
-    ways = counted(len(suite.corruptions), "kind of damage", "kinds of damage")
+    ways = counted(len(suite.families), "kind of damage", "kinds of damage")
     levels = "one strength" if suite.severities == "published" else _strengths(len(suite.severities))
     versions = len(suite.conditions())
     clean = "each as it is and under" if suite.clean else "each under"
@@ -73,7 +73,7 @@ def _strengths(count: int) -> str:
 
 def _mce(scores: Scores, model: ModelScores) -> tuple[str, str]:
     assert scores.baseline is not None
-    value, base = model.metrics["mce"], base_name(scores.baseline)
+    value, base = model.metrics["mce"], scores.baseline.short_name
     if value.exact:
         return f"{base} is the model that the others are measured against.", "100 % by definition."
     return (
@@ -85,7 +85,7 @@ def _mce(scores: Scores, model: ModelScores) -> tuple[str, str]:
 
 def _relative_mce(scores: Scores, model: ModelScores) -> tuple[str, str]:
     assert scores.baseline is not None
-    value, base = model.metrics["relative_mce"], base_name(scores.baseline)
+    value, base = model.metrics["relative_mce"], scores.baseline.short_name
     if value.exact:
         return f"{base} is the model that the others are measured against.", "100 % by definition."
     return (
@@ -100,7 +100,7 @@ def _share(value: Estimate) -> str:
 
 
 def _kinds(scores: Scores) -> str:
-    return f"{counted(len(scores.suite.corruptions), 'kind', 'kinds')} of damage"
+    return f"{counted(len(scores.suite.families), 'kind', 'kinds')} of damage"
 
 
 def _undecided(value: Estimate) -> str:
@@ -111,7 +111,7 @@ def _undecided(value: Estimate) -> str:
 
 
 def _mean_accuracy(scores: Scores, model: ModelScores) -> tuple[str, str]:
-    value, kinds = model.metrics["mean_accuracy"], counted(len(scores.suite.corruptions), "kind", "kinds")
+    value, kinds = model.metrics["mean_accuracy"], counted(len(scores.suite.families), "kind", "kinds")
     if scores.suite.clean_in_mean:
         return (
             f"{model.model} names {percent(value.value)} of the pictures correctly, damaged ones and clean.",
@@ -147,8 +147,8 @@ def _standing(scores: Scores, model: ModelScores) -> str:
     if not ties:
         return f"{said}, told apart from every other by more than chance."
     if len(ties) > 3:
-        return f"{said}; {counted(len(ties), 'other')} cannot be told apart from it."
-    return f"{said}; {spoken(ties)} cannot be told apart from it."
+        return f"{said}; {counted(len(ties), 'other')} cannot be told apart from it with these images."
+    return f"{said}; {spoken(ties)} cannot be told apart from it with these images."
 
 
 def _tiles(scores: Scores, model: ModelScores) -> list[Tile]:
@@ -159,9 +159,9 @@ def _tiles(scores: Scores, model: ModelScores) -> list[Tile]:
         tiles.append(_tile("Accuracy under damage", model.metrics["mean_accuracy"]))
     errors = sorted(model.corruptions.items(), key=lambda item: item[1].value)
     if len(errors) > 1 and errors[-1][1].value > errors[-2][1].value:
-        tiles.append(_tile(f"Most errors: {words(errors[-1][0])}", errors[-1][1]))
+        tiles.append(_tile(f"Most errors measured: {words(errors[-1][0])}", errors[-1][1]))
     if len(errors) > 1 and errors[0][1].value < errors[1][1].value:
-        tiles.append(_tile(f"Fewest errors: {words(errors[0][0])}", errors[0][1]))
+        tiles.append(_tile(f"Fewest errors measured: {words(errors[0][0])}", errors[0][1]))
     if model.calibration:
         last = list(model.calibration)[-1]
         at = {"clean": "on clean images", "corrupted": "under damage"}.get(last, f"at severity {last}")

@@ -8,7 +8,7 @@ from beaufort.report.tables import Table, baseline_words, corruption_table, head
 from beaufort.results import Scores
 from beaufort.stats import Estimate
 
-__all__ = ["escape_latex", "to_latex"]
+__all__ = ["escape_latex", "latex_table", "to_latex"]
 
 _ESCAPES = {
     "\\": r"\textbackslash{}",
@@ -41,9 +41,9 @@ def to_latex(scores: Scores) -> str:
         [
             "% \\usepackage{booktabs} and, for \\textquotedbl, \\usepackage[T1]{fontenc}",
             *(f"% {escape_latex(note)}" for note in scores.notes),
-            _table(ranking, about, "headline"),
+            latex_table(ranking, about, "headline"),
             "",
-            _table(errors, errors.caption, "corruptions"),
+            latex_table(errors, errors.caption, "corruptions"),
             "",
         ]
     )
@@ -60,7 +60,8 @@ def escape_latex(text: str) -> str:
     return _SPECIAL.sub(lambda match: _ESCAPES[match[0]], plain)
 
 
-def _table(table: Table, caption: str, label: str) -> str:
+def latex_table(table: Table, caption: str, label: str) -> str:
+    """A table with booktabs' rules."""
     marks = table.marks or ("",) * len(table.header)
     header = [f"{escape_latex(t)}{_ARROWS[m]}" for t, m in zip(table.header, marks, strict=True)]
     columns = "".join("l" if isinstance(cell, str) else "r" for cell in table.rows[0])

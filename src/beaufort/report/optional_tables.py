@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from beaufort.metrics import metrics
-from beaufort.report._text import counted, metric_title
+from beaufort.report._text import counted
 from beaufort.report.tables import WIDE, Table, TableCell
 from beaufort.results import GroupScores, Scores, Seeds
 
@@ -57,7 +57,7 @@ def _seed_rows(scores: Scores, seeds: Seeds) -> list[tuple[TableCell, ...]]:
     return [
         (
             seeds.name,
-            f"{metric_title(name, scores.baseline)}{_SIGNS.get(metrics[name].better or '', '')}",
+            f"{scores.metric_title(name)}{_SIGNS.get(metrics[name].better or '', '')}",
             spread.mean,
             f"{100 * spread.deviation:.2f}",
             f"{100 * spread.lowest:.1f} to {100 * spread.highest:.1f}",

@@ -9,7 +9,7 @@ from __future__ import annotations
 from beaufort.pages import render
 from beaufort.report import _view
 from beaufort.report._data import page_data
-from beaufort.report._text import counted, default_title, units
+from beaufort.report._text import default_title
 from beaufort.report.classes import find_worst_classes
 from beaufort.report.examples import MISTAKES, Examples
 from beaufort.report.headline import about, headline
@@ -17,19 +17,19 @@ from beaufort.report.provenance import provenance_facts
 from beaufort.report.tables import baseline_words
 from beaufort.results import Scores
 
-__all__ = ["to_html"]
+__all__ = ["SCRIPTS", "STYLES", "to_html"]
 
-_SCRIPTS = (
+STYLES = ("report/report.css",)
+SCRIPTS = (
     "pages/base.js",
     "report/tables.js",
     "report/charts.js",
+    "report/compare.js",
     "report/calibration.js",
     "report/pictures.js",
     "pages/theme.js",
     "report/page.js",
 )
-_DEEP = 0.62
-"""Shares from here on have a color that asks for the other ink; `tables.js` has the same."""
 
 
 def to_html(scores: Scores, *, examples: Examples | None = None, title: str | None = None) -> str:
@@ -42,33 +42,24 @@ def to_html(scores: Scores, *, examples: Examples | None = None, title: str | No
     """
     worst = find_worst_classes(scores)
     first = headline(scores, scores.models[0])
-    severities = scores.suite.severities
     return render(
         "report/page.html",
-        styles=["report/report.css"],
-        scripts=_SCRIPTS,
+        styles=STYLES,
+        scripts=SCRIPTS,
         data=page_data(scores, worst, examples),
         title=default_title(scores) if title is None else title,
         eyebrow=scores.suite.title,
         first=first,
         gauge=_view.gauge(scores, first),
-        base=_view.base_title(scores),
-        dotted=scores.baseline is not None and not scores.baseline.stored,
         about=f"{about(scores)} {baseline_words(scores).replace('`', '')}",
-        level=f"{100 * scores.level:g}",
-        units=units(scores),
         notes=scores.notes,
         navigation=_view.navigation(scores),
-        several=len(scores.models) > 1,
         models=[model.model for model in scores.models],
-        images=counted(scores.images, "image"),
-        severities=() if severities == "published" else severities,
-        deep=_DEEP,
         ranking=_view.ranking(scores),
-        heatmap=_view.heatmap(scores),
         parts=_view.part_tables(scores),
         examples=examples,
         most_mistakes=MISTAKES,
         worst_note=worst.note,
         facts=provenance_facts(scores),
+        **_view.figures(scores),
     )

@@ -10,7 +10,7 @@ from statistics import fmean
 
 from beaufort.corruptions import corruptions
 from beaufort.errors import OptionError
-from beaufort.report._text import base_name, counted, units, words
+from beaufort.report._text import counted, units, words
 from beaufort.report.published import published_errors, published_source
 from beaufort.report.tables import error_of
 from beaufort.results import Linear, ModelScores, Scores
@@ -150,7 +150,7 @@ def _printed_mean(row: Mapping[str, float], names: Sequence[str]) -> float | Non
 
 def _caption(scores: Scores, measure: str, intervals: bool, published: bool) -> str:
     what = {"error": "Error", "accuracy": "Accuracy", "ce": "CE"}[measure]
-    over = f", relative to {base_name(scores.baseline)}" if measure == "ce" and scores.baseline else ""
+    over = f", relative to {scores.baseline.short_name}" if measure == "ce" and scores.baseline else ""
     severities = "" if scores.suite.severities == "published" else ", the mean over severities"
     parts = [
         f"{scores.suite.title} ({scores.suite}), {counted(scores.images, 'image')} of "

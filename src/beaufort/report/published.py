@@ -8,7 +8,6 @@ import numpy as np
 
 from beaufort.errors import OptionError
 from beaufort.metrics import get_baseline, published_table
-from beaufort.report._text import base_name
 from beaufort.results import ResultBaseline, Scores
 from beaufort.suites import get_suite
 
@@ -51,7 +50,7 @@ def published_errors(scores: Scores, measure: str) -> dict[str, Mapping[str, flo
     found = baseline.select(suite.corruptions, severities)
     errors = {name: float(np.mean(np.asarray(values, np.float64))) for name, values in found.items()}
     clean = {} if baseline.clean is None else {"clean": baseline.clean}
-    named = base_name(ResultBaseline(baseline.name, baseline.title, baseline.source, errors=errors))
+    named = ResultBaseline(baseline.name, baseline.title, baseline.source, errors=errors).short_name
     return {named: {**clean, **errors}}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from beaufort.metrics import metrics
-from beaufort.report._text import base_name, counted, metric_title, units, words
+from beaufort.report._text import counted, units, words
 from beaufort.results import Scores
 from beaufort.stats import Estimate
 
@@ -35,7 +35,7 @@ def headline_table(scores: Scores) -> Table:
     several = len(scores.models) > 1
     named = list(scores.models[0].metrics)
     places = {one.name: one for one in scores.ranking}
-    header = ["Model", *(metric_title(name, scores.baseline) for name in named), "Clean accuracy"]
+    header = ["Model", *(scores.metric_title(name) for name in named), "Clean accuracy"]
     marks = ["", *((metrics[name].better or "") for name in named), "higher"]
     rows: list[tuple[TableCell, ...]] = []
     for model in scores.models:
@@ -51,7 +51,7 @@ def headline_table(scores: Scores) -> Table:
 def corruption_table(scores: Scores) -> Table:
     """The error under each corruption, the mean over severities: models as columns, or as rows if many."""
     caption = f"Error in percent under each corruption, the mean over severities; n = {scores.images:,}."
-    names = list(scores.suite.corruptions)
+    names = list(scores.suite.families)
     clean = {model.model: None if model.clean is None else error_of(model.clean) for model in scores.models}
     with_clean = any(clean.values())
     rows: list[tuple[TableCell, ...]]
@@ -80,7 +80,7 @@ def baseline_words(scores: Scores) -> str:
         return "No baseline."
     if scores.baseline.stored:
         return f"Baseline: {scores.baseline.name}, {scores.baseline.source}."
-    return f"Baseline: {base_name(scores.baseline)} (`{scores.baseline.name}`), as published."
+    return f"Baseline: {scores.baseline.short_name} (`{scores.baseline.name}`), as published."
 
 
 def error_of(accuracy: Estimate) -> Estimate:

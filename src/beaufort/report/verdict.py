@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 from xml.etree import ElementTree
 
@@ -45,20 +45,22 @@ def verdict_markdown(verdict: Verdict) -> str:
     return "\n".join(lines) + "\n\n"
 
 
-def verdict_junit(verdict: Verdict) -> bytes:
-    """A test case for each check, as JUnit writes them.
+def verdict_junit(verdicts: Sequence[Verdict]) -> bytes:
+    """A test case for each check on each data set, as JUnit writes them.
 
     An undecided check is a failure of the type `undecided`: what cannot be known must not look like success.
     """
-    failures = sum(check.decision is not Decision.PASSED for check in verdict.checks)
-    counts = {"tests": str(len(verdict.checks)), "failures": str(failures), "errors": "0"}
+    checks = [(verdict, check) for verdict in verdicts for check in verdict.checks]
+    failures = sum(check.decision is not Decision.PASSED for _, check in checks)
+    counts = {"tests": str(len(checks)), "failures": str(failures), "errors": "0"}
     root = ElementTree.Element("testsuites", counts)
     suite = ElementTree.SubElement(root, "testsuite", {"name": "beaufort gate", **counts})
-    for check in verdict.checks:
+    for verdict, check in checks:
+        on = f"{verdict.dataset}: " if len(verdicts) > 1 else ""
         case = ElementTree.SubElement(
             suite,
             "testcase",
-            {"classname": _xml(f"beaufort.gate.{verdict.model}"), "name": _xml(check.demand)},
+            {"classname": _xml(f"beaufort.gate.{verdict.model}"), "name": _xml(f"{on}{check.demand}")},
         )
         told = f"{_measured(check)}; {_reason(verdict, check)}"
         if check.decision is Decision.PASSED:

@@ -19,7 +19,7 @@ from beaufort.report.page import to_html
 from beaufort.report.paper_text import to_table
 from beaufort.results import Scores
 
-__all__ = ["FORMATS", "MOST_BYTES", "check_output", "to_text", "write_report", "write_table"]
+__all__ = ["FORMATS", "MOST_BYTES", "check_output", "to_text", "write_report", "write_table", "write_text"]
 
 FORMATS: Mapping[str, Callable[[Scores], str]] = {
     "html": to_html,
@@ -65,12 +65,17 @@ def write_report(
         examples: pictures for the page, from `examples_of_data` or `examples_of_pictures`.
         title: of the page.
     """
+    return write_text(to_text(scores, format, examples=examples, title=title), path, format)
+
+
+def write_text(text: str, path: Path | str, format: str = "html") -> Path:  # noqa: A002  the option's name
+    """Write the text of a report, whole or not at all; a page that is too large is refused."""
     target = check_output(path)
-    content = to_text(scores, format, examples=examples, title=title).encode()
+    content = text.encode()
     if format == "html" and len(content) >= MOST_BYTES:
         raise OptionError(
-            f"the page must have at most {MOST_BYTES / 1e6:.0f} MB, got {len(content) / 1e6:.1f} MB for "
-            f"{len(scores.models)} models; choose fewer with --model, or leave out the pictures"
+            f"the page must have at most {MOST_BYTES / 1e6:.0f} MB, got {len(content) / 1e6:.1f} MB; choose "
+            "fewer models with --model, or leave out the pictures"
         )
     write_output(target, content)
     return target

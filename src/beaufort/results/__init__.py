@@ -8,17 +8,26 @@ from beaufort.results.baseline import ResultBaseline, find_baseline
 from beaufort.results.calibration import Calibration
 from beaufort.results.columns import read_column
 from beaufort.results.comparison import CalibrationDifference, Comparison, ConditionTest, compare
+from beaufort.results.frames import PmScore, pm_scores
 from beaufort.results.groups import GroupScores
-from beaufort.results.join import join_results
+from beaufort.results.join import join_results, pair_parts
 from beaufort.results.linear import Linear
-from beaufort.results.open import ListedStore, Results, ResultsError, ResultSetting, open_results
+from beaufort.results.open import (
+    ListedStore,
+    Results,
+    ResultsError,
+    ResultSetting,
+    open_parts,
+    open_results,
+)
 from beaufort.results.pairs import Difference, Pairs
 from beaufort.results.power import ImagePlan, plan_images
 from beaufort.results.scores import ModelScores, Scores, score
 from beaufort.results.seeds import Seeds, SeedSpread
+from beaufort.results.shifted import ShiftScore, shift_scores
 from beaufort.results.spread import Spread, spread_of_accuracies, spread_of_results
-from beaufort.results.target import open_target
-from beaufort.results.verdict import RULES, Check, Decision, Verdict, gate
+from beaufort.results.target import open_target, open_target_parts
+from beaufort.results.verdict import RULES, Check, Decision, Verdict, gate, worst_decision
 
 __all__ = [
     "RULES",
@@ -36,6 +45,7 @@ __all__ = [
     "ListedStore",
     "ModelScores",
     "Pairs",
+    "PmScore",
     "ResultBaseline",
     "ResultSetting",
     "Results",
@@ -44,18 +54,25 @@ __all__ = [
     "Scores",
     "SeedSpread",
     "Seeds",
+    "ShiftScore",
     "Spread",
     "Verdict",
     "compare",
     "find_baseline",
     "gate",
     "join_results",
+    "open_parts",
     "open_results",
     "open_target",
+    "open_target_parts",
     "order_of",
+    "pair_parts",
     "plan_images",
+    "pm_scores",
     "read_column",
     "score",
+    "shift_scores",
     "spread_of_accuracies",
     "spread_of_results",
+    "worst_decision",
 ]

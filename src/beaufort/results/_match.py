@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from beaufort.conditions import Condition
-from beaufort.corruptions import SCALES
+from beaufort.corruptions import SCALES, corruptions
 from beaufort.errors import BeaufortError
 from beaufort.store import Cell, FileStore
-from beaufort.suites import SUITE_NAMES, Suite, SuiteError, get_suite
+from beaufort.suites import SHIFT_SUITE_NAMES, SUITE_NAMES, Suite, SuiteError, get_suite
 
 __all__ = [
     "ResultSetting",
     "ResultsError",
     "Scored",
     "cells_by_model",
+    "check_registered",
     "conditions_by_key",
     "find_setting",
     "find_suite",
@@ -65,6 +67,18 @@ def suite_of(run: Mapping[str, Any]) -> Suite | None:
         return None
 
 
+def check_registered(store: FileStore, given: str | Suite | None, runs: Sequence[Mapping[str, Any]]) -> None:
+    """An error if the suite that is asked for has corruptions of a package that is not imported here."""
+    suites = [run["suite"] for run in runs if isinstance(run.get("suite"), Mapping)]
+    meant = suites[-1:] if given is None else [suite for suite in suites if suite.get("name") == given]
+    names = [name for suite in meant for name in suite.get("corruptions", ()) if isinstance(name, str)]
+    if absent := sorted({name for name in names if name not in corruptions}):
+        raise ResultsError(
+            f"the corruptions of {store.location} must be registered, and {', '.join(absent)} are not; name "
+            "the module that has them with --import, or install the package that offers it"
+        )
+
+
 def find_suite(
     store: FileStore,
     given: str | Suite | None,
@@ -75,12 +89,12 @@ def find_suite(
         return given
     if given is not None:
         recorded = {suite.name: suite for suite, _ in runs}
-        return recorded[given] if given in recorded and given not in SUITE_NAMES else get_suite(given)
+        own = given in recorded and given not in (*SUITE_NAMES, *SHIFT_SUITE_NAMES)
+        return recorded[given] if own else get_suite(given)
     if runs:
         return runs[-1][0]
     # A store without records of its runs: the largest published suite that some model has the whole of.
-    for name in sorted(SUITE_NAMES, key=lambda name: -len(get_suite(name).conditions())):
-        suite = get_suite(name)
+    for suite in sorted(map(get_suite, SUITE_NAMES), key=lambda suite: -len(suite.conditions())):
         matching = [cell for cell in cells.values() if prepared_as(suite, cell)]
         wanted = conditions_by_key(suite)
         for setting in _settings(matching):
@@ -95,7 +109,8 @@ def find_suite(
 def prepared_as(suite: Suite, cell: Cell) -> bool:
     """Whether pictures were made ready as the suite says, whatever was done to them then."""
     steps = [step for step in cell.condition.get("prepare", []) if step != "rgb"]
-    return steps == [str(step) for step in suite.prepare]
+    ready = "stored" in cell.condition and cell.condition.get("corruption") is not None
+    return steps == ([] if ready else [str(step) for step in suite.prepare])
 
 
 def order_of(data: Mapping[str, Any]) -> int | str | None:
@@ -170,27 +185,50 @@ def find_setting(
     )
 
 
-def conditions_by_key(suite: Suite) -> dict[str, Condition]:
-    """The conditions of a suite by what their cells say of them."""
-    return {_key_of(suite, condition): condition for condition in suite.conditions("x")}
+def conditions_by_key(suite: Suite, stored: Mapping[str, str] | None = None) -> dict[str, Condition]:
+    """The conditions of a suite by what their cells say of them.
+
+    Args:
+        suite: whose conditions.
+        stored: the digests of stored pictures by what was done to them, if that is what was shown.
+    """
+    return {_key_of(suite, condition, stored): condition for condition in suite.conditions("x")}
 
 
-def _key_of(suite: Suite, condition: Condition) -> str:
-    if suite.scale in SCALES:
-        return _key(condition.facts(scale=suite.scale, seed=0), exact=True)
-    return _key({"corruption": condition.corruption, "severity": condition.severity}, exact=False)
+def _key_of(suite: Suite, condition: Condition, stored: Mapping[str, str] | None) -> str:
+    strength = {"corruption": condition.corruption, "severity": condition.severity}
+    if stored is not None:
+        return _key({**strength, "stored": stored.get(condition.done)}, exact=False)
+    if condition.shift is not None or suite.scale in SCALES:
+        return _key(condition.facts(scale=suite.scale, seed=0), exact=suite.scale in SCALES)
+    return _key(strength, exact=False)
+
+
+_EXACT = ("version", "scale", "params")
+_PLAIN = {"corruption", "severity", "seed", "prepare", *_EXACT}
 
 
 def _key(facts: Mapping[str, Any], *, exact: bool) -> str:
-    """What makes two conditions the same; constants too where they are known without the images."""
-    names = ("corruption", "severity", "version", "scale", "params") if exact else ("corruption", "severity")
-    return json.dumps({name: facts.get(name) for name in names}, sort_keys=True)
+    """What makes two conditions the same; constants too where they are known without the images.
+
+    Stored pictures are the same if their digest is; a shift of another kind if all its facts are.
+    """
+    names = ("corruption", "severity", *(_EXACT if exact and "stored" not in facts else ()))
+    more = {} if facts.get("corruption") in corruptions and "stored" not in facts else facts
+    rest = {name: value for name, value in more.items() if name not in _PLAIN}
+    return json.dumps({**{name: facts.get(name) for name in names}, **rest}, sort_keys=True)
 
 
 def cells_by_model(
-    cells: Sequence[Cell], setting: ResultSetting, conditions: Mapping[str, Condition]
+    cells: Sequence[Cell],
+    setting: ResultSetting,
+    conditions: Mapping[str, Condition],
+    dataset: str | None = None,
 ) -> dict[str, dict[Condition, Cell]]:
-    """Cells of a setting by model and condition, in the suite's order."""
+    """Cells of a setting by model and condition, in the suite's order.
+
+    Conditions are those of `dataset`; of what the cells call it if None.
+    """
     exact = "params" in next(iter(conditions), "")
     found: dict[tuple[str, str], dict[Condition, list[Cell]]] = {}
     for cell in cells:
@@ -203,14 +241,12 @@ def cells_by_model(
         condition = conditions.get(_key(cell.condition, exact=exact))
         if condition is not None:
             named = str(cell.model["name"]), _weights(cell)
-            real = Condition(str(cell.data["name"]), condition.corruption, condition.severity)
+            real = replace(condition, dataset=dataset or str(cell.data["name"]))
             found.setdefault(named, {}).setdefault(real, []).append(cell)
     chosen = {named: _one_way(row, setting.scored) for named, row in found.items()}
-    places = {(c.corruption, c.severity): place for place, c in enumerate(conditions.values())}
+    places = {condition.done: place for place, condition in enumerate(conditions.values())}
     return {
-        _name(named, found): dict(
-            sorted(row.items(), key=lambda item: places[item[0].corruption, item[0].severity])
-        )
+        _name(named, found): dict(sorted(row.items(), key=lambda item: places[item[0].done]))
         for named, row in chosen.items()
     }
 

@@ -37,6 +37,11 @@ class ResultBaseline:
         """Whether it is a model of the store, whose errors have an uncertainty of their own."""
         return self.errors is None
 
+    @property
+    def short_name(self) -> str:
+        """What stands before the first comma or `on` of a published title; a stored model's name."""
+        return self.name if self.stored else self.title.partition(",")[0].partition(" on ")[0]
+
 
 def find_baseline(results: Results, name: str | None = None) -> tuple[ResultBaseline | None, tuple[str, ...]]:
     """The baseline of a name, or the suite's own, and what to say about it; None if there is to be none.

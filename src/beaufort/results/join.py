@@ -10,7 +10,19 @@ from beaufort.results.open import ListedStore, Results, ResultsError
 from beaufort.results.rescore import Rescoring
 from beaufort.store import Cell
 
-__all__ = ["join_results"]
+__all__ = ["join_results", "pair_parts"]
+
+
+def pair_parts(targets: Sequence[Sequence[Results]]) -> list[tuple[Results, ...]]:
+    """The results of several models on each data set of a suite side by side."""
+    names = [[results.suite.name for results in target] for target in targets]
+    counts = {len(target) for target in targets}
+    if len(counts) > 1 or (counts != {1} and any(other != names[0] for other in names[1:])):
+        raise ResultsError(
+            "results of suites with other data sets cannot be compared: "
+            f"{' and '.join(', '.join(some) for some in names)}; evaluate all on the same suite"
+        )
+    return list(zip(*targets, strict=True))
 
 
 def join_results(parts: Sequence[Results]) -> Results:
@@ -46,6 +58,9 @@ def join_results(parts: Sequence[Results]) -> Results:
         tuple(origins.values()),
         outputs=next((part.outputs for part in parts if part.outputs), None),
         rescored=rescored,
+        stored=first.stored,
+        part_of=first.part_of,
+        notes=tuple(dict.fromkeys(note for part in parts for note in part.notes)),
     )
 
 
@@ -63,6 +78,11 @@ def _check_comparable(first: Results, other: Results) -> None:
         a, b = str(first.suite), str(other.suite)
         differ = f"{a} and {b}" if a != b else f"two suites that are both called {a}"
         raise ResultsError(f"results of {differ} cannot be compared; evaluate both on the same suite")
+    if _pictures(first) != _pictures(other):
+        raise ResultsError(
+            "results on other pictures cannot be compared: some lay corrupted on a disk, others were made in "
+            "memory or lay on another; evaluate both on the same"
+        )
     if first.setting.data != other.setting.data:
         raise ResultsError(
             f"results on other data cannot be compared: {first.dataset} ({first.setting.data[:12]}) and "
@@ -78,6 +98,12 @@ def _check_comparable(first: Results, other: Results) -> None:
             f"results of the seeds {first.setting.seed} and {other.setting.seed} cannot be compared: the "
             "corruptions differ; evaluate both with the same seed"
         )
+
+
+def _pictures(results: Results) -> dict[str, str]:
+    """The digests of stored pictures by what was done to them; none if they were made in memory."""
+    row = next(iter(results.cells.values()))
+    return {c.done: str(cell.condition["stored"]) for c, cell in row.items()} if results.stored else {}
 
 
 def _scored_alike(first: Results, other: Results) -> bool:

@@ -16,18 +16,28 @@ from beaufort.results._match import (
     ResultsError,
     ResultSetting,
     cells_by_model,
+    check_registered,
     conditions_by_key,
     find_setting,
     find_suite,
     prepared_as,
     suite_of,
 )
+from beaufort.results._namesakes import Namesakes
 from beaufort.results.answers import Answers, read_answers
 from beaufort.results.rescore import Rescoring, Wanted, stored_space
 from beaufort.store import Cell, FileStore, Listing, Store, flat_origins
 from beaufort.suites import Suite
 
-__all__ = ["ListedStore", "ResultSetting", "Results", "ResultsError", "open_results"]
+__all__ = [
+    "ListedStore",
+    "ResultSetting",
+    "Results",
+    "ResultsError",
+    "only_part",
+    "open_parts",
+    "open_results",
+]
 
 
 _ROOM = 2 << 30
@@ -65,6 +75,12 @@ class Results:
     """How many outputs the models have; None if the store does not say."""
     rescored: Mapping[str, Rescoring] = field(default_factory=dict)
     """Models whose answers are scored anew from their logits, and how."""
+    stored: bool = False
+    """Whether the pictures lay corrupted on a disk."""
+    part_of: str = ""
+    """The title of the suite of several data sets that this is one of; empty if it stands alone."""
+    notes: tuple[str, ...] = ()
+    """What a reader must know: models that share a name, and which of them is meant."""
 
     def space(self, model: str) -> LabelSpace:
         """The label space in which a model's answers are scored."""
@@ -142,63 +158,137 @@ def open_results(
     convention: str | None = None,
     truths: str | Path | Truths | None = None,
 ) -> Results:
-    """The answers of a store to one suite.
+    """The answers of a store to one suite of one data set; see `open_parts` for suites of several.
 
     Args:
         store: a store, its folder or URL.
         suite: a suite, its name or file; the one of the store's last run if None.
-        models: only these.
+        models: only these; a name that several models have means the newest of them.
         seed: of the corruptions; the one of the last run if None.
         labels: another label space, as for `evaluate`; answers are scored anew, from logits that were kept.
         convention: `restricted` or `all`, likewise.
         truths: sets of labels of which any is right, or a file of them, likewise.
     """
+    parts = open_parts(
+        store, suite=suite, models=models, seed=seed, labels=labels, convention=convention, truths=truths
+    )
+    return only_part(parts)
+
+
+def only_part(parts: Sequence[Results]) -> Results:
+    """The results of a suite of one data set; an error for those of several."""
+    if len(parts) > 1:
+        raise ResultsError(
+            f"results must be of one data set, got {', '.join(one.suite.name for one in parts)}; name the "
+            "suite of one, or use `open_parts`"
+        )
+    return parts[0]
+
+
+def open_parts(
+    store: str | Path | FileStore,
+    *,
+    suite: str | Suite | None = None,
+    models: Sequence[str] | None = None,
+    seed: int | None = None,
+    labels: str | Path | Grouping | LabelSpace | None = None,
+    convention: str | None = None,
+    truths: str | Path | Truths | None = None,
+) -> tuple[Results, ...]:
+    """The answers of a store to each data set of a suite; one for a suite of one. As `open_results`."""
     wanted = Wanted.of(labels, convention, truths)
     kept = store if isinstance(store, FileStore) else FileStore(store)
-    listing = kept.listing()
     cells = kept.cells()
     if not cells:
         raise ResultsError(
             f"{kept.location} holds no answers; `beaufort run --store {kept.location}` makes some"
         )
-    runs = [(asked, run) for run in kept.runs() if (asked := suite_of(run))]
+    recorded = kept.runs()
+    check_registered(kept, suite, recorded)
+    runs = [(asked, run) for run in recorded if (asked := suite_of(run))]
     asked = find_suite(kept, suite, runs, cells)
-    matching = [cell for cell in cells.values() if prepared_as(asked, cell)]
     run = next((run for other, run in reversed(runs) if other.digest == asked.digest), None)
-    setting = find_setting(kept, asked, matching, run, seed, wanted.scored(matching))
-    conditions = conditions_by_key(asked)
-    found = cells_by_model(matching, setting, conditions)
-    if models is not None:
-        for name in models:
-            if name not in found:
-                raise ResultsError(unknown(f"model of {kept.location}", name, dict.fromkeys(found)))
-        found = {name: found[name] for name in models}
-    whole = {name: row for name, row in sorted(found.items()) if len(row) == len(conditions)}
-    lacking = {name: len(conditions) - len(row) for name, row in found.items() if name not in whole}
-    if not whole:
-        raise ResultsError(_nothing_whole(kept, asked, lacking, len(conditions)))
-    first = next(iter(next(iter(whole.values())).values()))
-    origins = _origins(kept, listing, whole)
-    classes = tuple(map(str, run.get("classes", ()))) if run else ()
-    sources = dict.fromkeys(whole, ListedStore(kept, listing))
-    outputs = run.get("outputs") if run else None
-    rescored = {
-        name: anew
-        for name, row in whole.items()
-        if (anew := wanted.rescoring(kept, listing, row, classes)) is not None
-    }
-    return Results(
-        asked,
-        setting,
-        str(first.data["name"]),
-        classes,
-        whole,
-        lacking,
-        sources,
-        origins,
-        outputs=outputs if isinstance(outputs, int) else None,
-        rescored=rescored,
-    )
+    opener = _Opener(kept, kept.listing(), tuple(cells.values()), models, seed, wanted)
+    if not asked.parts:
+        return (opener.open(asked, run),)
+    return tuple(opener.open(part, _run_of(run, number), asked) for number, part in enumerate(asked.parts))
+
+
+def _run_of(run: Mapping[str, Any] | None, number: int) -> dict[str, Any] | None:
+    """What a run on several data sets was asked for and showed of one of them."""
+    if run is None:
+        return None
+    places = [run.get(name) for name in ("parts", "shown")]
+    known = [place[number] for place in places if isinstance(place, list) and number < len(place)]
+    return {**run, **{key: value for one in known if isinstance(one, dict) for key, value in one.items()}}
+
+
+@dataclass(frozen=True)
+class _Opener:
+    """A store that was looked at, and what is wanted of it."""
+
+    store: FileStore
+    listing: Listing
+    cells: tuple[Cell, ...]
+    models: Sequence[str] | None
+    seed: int | None
+    wanted: Wanted
+
+    def open(self, asked: Suite, run: Mapping[str, Any] | None, part_of: Suite | None = None) -> Results:
+        """The answers to a suite of one data set, of which `run` was the last run.
+
+        A part of another suite is called as it is there, whatever a run before has called its data.
+        """
+        kept, listing, models, wanted = self.store, self.listing, self.models, self.wanted
+        stored = run.get("stored") if run else None
+        stored = stored if isinstance(stored, dict) else None
+        if stored is not None and "" not in stored and asked.clean:
+            asked = asked.without_clean()
+        matching = [
+            cell
+            for cell in self.cells
+            if prepared_as(asked, cell) and ("stored" in cell.condition) == (stored is not None)
+        ]
+        setting = find_setting(kept, asked, matching, run, self.seed, wanted.scored(matching))
+        conditions = conditions_by_key(asked, stored)
+        found = cells_by_model(matching, setting, conditions, asked.name if part_of else None)
+        namesakes = Namesakes(kept, listing, {name: row.values() for name, row in found.items()})
+        notes = tuple(namesakes.notes(models))
+        if models is not None:
+            models = [namesakes.newest(name) or name for name in models]
+            for name in models:
+                if name not in found:
+                    raise ResultsError(unknown(f"model of {kept.location}", name, dict.fromkeys(found)))
+            found = {name: found[name] for name in models}
+        whole = {name: row for name, row in sorted(found.items()) if len(row) == len(conditions)}
+        lacking = {name: len(conditions) - len(row) for name, row in found.items() if name not in whole}
+        if not whole:
+            raise ResultsError(_nothing_whole(kept, asked, lacking, len(conditions)))
+        first = next(iter(next(iter(whole.values())).values()))
+        origins = _origins(kept, listing, whole)
+        classes = tuple(map(str, run.get("classes", ()))) if run else ()
+        sources = dict.fromkeys(whole, ListedStore(kept, listing))
+        outputs = run.get("outputs") if run else None
+        rescored = {
+            name: anew
+            for name, row in whole.items()
+            if (anew := wanted.rescoring(kept, listing, row, classes)) is not None
+        }
+        return Results(
+            asked,
+            setting,
+            asked.name if part_of else str(first.data["name"]),
+            classes,
+            whole,
+            lacking,
+            sources,
+            origins,
+            outputs=outputs if isinstance(outputs, int) else None,
+            rescored=rescored,
+            stored=stored is not None,
+            part_of=part_of.title if part_of else "",
+            notes=notes,
+        )
 
 
 def _origins(

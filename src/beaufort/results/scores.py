@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +33,9 @@ from beaufort.results.statistics import (
 )
 from beaufort.stats import Estimate, Ranked, clopper_pearson, rank
 from beaufort.suites import Suite
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["ModelScores", "Scores", "score"]
 
@@ -108,6 +112,26 @@ class Scores:
         """The name of the first metric."""
         return next(iter(self.models[0].metrics))
 
+    def metric_title(self, name: str) -> str:
+        """A metric's title; one that divides by a baseline says by which."""
+        one = metrics[name]
+        if one.unit == "ratio" and self.baseline is not None:
+            return f"{one.title} vs {self.baseline.short_name}"
+        return one.title
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Every number as a row of a data frame; the columns are those of `beaufort report --format csv`."""
+        from beaufort.results.tidy import COLUMNS, data_frame, tidy_rows
+
+        columns = zip(*tidy_rows(self), strict=True)
+        return data_frame(dict(zip(COLUMNS, columns, strict=True)), integers=["severity"])
+
+    def _repr_html_(self) -> str:
+        """The headline numbers, as a notebook shows them."""
+        from beaufort.results.notebook import scores_html
+
+        return scores_html(self)
+
     def corruption_errors(self, model: str, level: float) -> dict[str, Estimate]:
         """A model's error under each corruption, with intervals of another level."""
         return {corruption: form.estimate(level) for corruption, form in self.errors[model].items()}
@@ -183,6 +207,7 @@ def score(
         count if units is None else units.count,
         level,
         (
+            *results.notes,
             *_labels(results, names, max(answers[name].unlabeled for name in names)),
             *notes,
             *_few(forms[ranking[0].name][headline], level),

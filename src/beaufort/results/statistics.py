@@ -44,7 +44,7 @@ FEWEST = 10
 
 def columns_of(suite: Suite) -> Columns:
     """The columns that a suite's numbers are made of."""
-    return (*([None] if suite.clean else []), *suite.corruptions)
+    return (*([None] if suite.clean else []), *suite.families)
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,7 +110,8 @@ def metric_forms(
             possible["relative_mce"] = lambda: ratio_form(
                 model, errors, divisor, places, columns, relative=True
             )
-    rows = [i for i, column in enumerate(columns) if column is not None or suite.clean_in_mean]
+    clean = suite.clean_in_mean or not places
+    rows = [i for i, column in enumerate(columns) if column is not None or clean]
     possible["mean_accuracy"] = lambda: _accuracy_form(model, errors, rows)
     order = [name for name in suite.metrics if name in possible]
     return {name: possible[name]() for name in dict.fromkeys([*order, *possible])}

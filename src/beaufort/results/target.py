@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from beaufort.results.open import Results, ResultsError, open_results
+from beaufort.results.open import Results, ResultsError, only_part, open_parts
 from beaufort.store import FileStore
 
-__all__ = ["open_target"]
+__all__ = ["open_target", "open_target_parts"]
 
 _BETWEEN = "::"
 
@@ -15,7 +15,14 @@ _BETWEEN = "::"
 def open_target(
     text: str, store: str = "results", *, suite: str | None = None, seed: int | None = None
 ) -> Results:
-    """The results of one model.
+    """The results of one model on a suite of one data set; arguments are those of `open_target_parts`."""
+    return only_part(open_target_parts(text, store, suite=suite, seed=seed))
+
+
+def open_target_parts(
+    text: str, store: str = "results", *, suite: str | None = None, seed: int | None = None
+) -> tuple[Results, ...]:
+    """The results of one model, one for each data set of the suite.
 
     Args:
         text: `STORE::MODEL`; `STORE`, if it has one model; or `MODEL`, one of `store`.
@@ -30,13 +37,14 @@ def open_target(
         raise ResultsError(
             f"a result must be STORE{_BETWEEN}MODEL, a store of one model, or a model's name, got {text!r}"
         )
-    results = open_results(location, suite=suite, seed=seed, models=[model] if model else None)
-    if len(results.models) > 1:
-        raise ResultsError(
-            f"{location} has {len(results.models)} models: {', '.join(results.models[:10])}; name one as "
-            f"{location}{_BETWEEN}{results.models[0]}"
-        )
-    return results
+    parts = open_parts(location, suite=suite, seed=seed, models=[model] if model else None)
+    for results in parts:
+        if len(results.models) > 1:
+            raise ResultsError(
+                f"{location} has {len(results.models)} models: {', '.join(results.models[:10])}; name one as "
+                f"{location}{_BETWEEN}{results.models[0]}" + "".join(f". {note}" for note in results.notes)
+            )
+    return parts
 
 
 def _is_store(text: str) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -16,7 +16,7 @@ from beaufort.results.open import Results
 from beaufort.results.scores import ModelScores, Scores, score
 from beaufort.stats import Estimate
 
-__all__ = ["RULES", "Check", "Decision", "Verdict", "drop_form", "find_metric", "gate"]
+__all__ = ["RULES", "Check", "Decision", "Verdict", "drop_form", "find_metric", "gate", "worst_decision"]
 
 RULES = ("noninferiority", "significance")
 """`noninferiority` asks whether a drop larger than allowed is ruled out; `significance` fails only if the
@@ -100,6 +100,8 @@ class Verdict:
     """Units that intervals are over: clusters of images, or the images themselves."""
     notes: tuple[str, ...] = ()
     """Why the metric is not the suite's first one, if that cannot be had."""
+    dataset: str = ""
+    """What the images are of."""
 
     @property
     def decision(self) -> Decision:
@@ -180,8 +182,15 @@ def gate(
         tuple(checks),
         scores.images,
         scores.clusters,
-        scores.notes if fallback else (),
+        scores.notes if fallback else joined.notes,
+        results.dataset,
     )
+
+
+def worst_decision(verdicts: Sequence[Verdict]) -> Decision:
+    """What a gate says over several data sets: failed if one is; else undecided if one is; else passed."""
+    decisions = [verdict.decision for verdict in verdicts]
+    return next((one for one in (Decision.FAILED, Decision.UNDECIDED) if one in decisions), Decision.PASSED)
 
 
 def _check_arguments(
@@ -246,6 +255,8 @@ def _clean(model: ModelScores, limit: float) -> Check:
 
 def _worst(model: ModelScores, scores: Scores, limit: float, level: float) -> Check:
     """The least accuracy over corruptions; the intervals hold together, so their least ends bound it."""
+    if not model.corruptions:
+        raise OptionError(f"min_worst needs shifted images, and {scores.suite} has none; leave it out")
     errors = scores.corruption_errors(model.model, 1 - (1 - level) / len(model.corruptions))
     name, worst = max(errors.items(), key=lambda item: item[1].value)
     low = 1 - max(one.high for one in errors.values())

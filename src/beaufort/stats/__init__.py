@@ -6,14 +6,13 @@ photo are not independent; one accuracy alone has an exact interval. No interval
 
 from __future__ import annotations
 
-from beaufort.stats.binomial import binomial_cdf, clopper_pearson
+from beaufort.stats.binomial import binomial_cdf, clopper_pearson, share_intervals
 from beaufort.stats.bounded import images_to_decide, mean_interval, mean_p_value
 from beaufort.stats.estimate import Estimate
 from beaufort.stats.paired import holm, mcnemar
 from beaufort.stats.ranking import Ranked, letters, rank
 from beaufort.stats.resampling import RESAMPLES, Resamples, bootstrap, bootstrap_means, resample
 from beaufort.stats.sequential import looks
-from beaufort.stats.shares import share_intervals
 
 __all__ = [
     "RESAMPLES",

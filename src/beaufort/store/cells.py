@@ -55,12 +55,13 @@ class Cell:
 
     @property
     def condition_name(self) -> str:
-        """`dataset`, `dataset/corruption` or `dataset/corruption@severity`."""
+        """`dataset`, `dataset/corruption`, `dataset/corruption@severity` or `dataset/shift@level`."""
         name = str(self.data["name"])
         if corruption := self.condition.get("corruption"):
             name += f"/{corruption}"
-            if (severity := self.condition.get("severity")) is not None:
-                name += f"@{severity}"
+            strength = self.condition.get("severity", self.condition.get("level"))
+            if strength is not None:
+                name += f"@{strength}"
         return name
 
     @property
@@ -90,7 +91,13 @@ _TYPES: dict[str, tuple[tuple[str, ...], dict[str, tuple[type, ...]]]] = {
     "data": (("name",), {"name": _TEXT, "digest": _TEXT, "order": _NUMBER}),
     "condition": (
         (),
-        {"corruption": (str, NoneType), "severity": _NUMBER, "seed": _NUMBER, "prepare": (list,)},
+        {
+            "corruption": (str, NoneType),
+            "severity": _NUMBER,
+            "level": _TEXT,
+            "seed": _NUMBER,
+            "prepare": (list,),
+        },
     ),
 }
 """What must be there, and of which types what others rely on must be."""

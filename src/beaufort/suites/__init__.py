@@ -5,14 +5,24 @@ The published ones are files of the package, one a suite; one of your own is a f
 
 from __future__ import annotations
 
+from beaufort.suites._corruptions import suite_of_corruptions
 from beaufort.suites._mistakes import Mistake, SuiteError
 from beaufort.suites._pictures import Pictures
-from beaufort.suites._read import SUITE_NAMES, get_suite, parse_suite, read_suite
+from beaufort.suites._read import (
+    SHIFT_SUITE_NAMES,
+    SUITE_NAMES,
+    get_suite,
+    own_suites,
+    parse_suite,
+    read_suite,
+    register_suite,
+)
 from beaufort.suites._step import Step
 from beaufort.suites._suite import METRICS, Suite
 
 __all__ = [
     "METRICS",
+    "SHIFT_SUITE_NAMES",
     "SUITE_NAMES",
     "Mistake",
     "Pictures",
@@ -20,6 +30,9 @@ __all__ = [
     "Suite",
     "SuiteError",
     "get_suite",
+    "own_suites",
     "parse_suite",
     "read_suite",
+    "register_suite",
+    "suite_of_corruptions",
 ]

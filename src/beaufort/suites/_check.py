@@ -10,13 +10,23 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from typing import Final, TypeAlias
 
-from beaufort.conditions import DATASET_NAME
+from beaufort.conditions import DATASET_NAME, Condition
 from beaufort.corruptions import SCALE_NAMES, SCALES, SEVERITIES, SUBSETS, corruptions, members_of
-from beaufort.errors import OptionError
+from beaufort.errors import BeaufortError, OptionError
+from beaufort.labels import CONVENTIONS, IDENTITY, class_lists, label_maps
 from beaufort.registry import unknown
 from beaufort.suites._step import Step
 
-__all__ = ["BROKEN", "METRICS", "PUBLISHED", "Where", "find_mistakes", "key_of"]
+__all__ = [
+    "BROKEN",
+    "METRICS",
+    "PUBLISHED",
+    "Where",
+    "find_mistakes",
+    "find_mistakes_of_one",
+    "key_of",
+    "needed",
+]
 
 Where: TypeAlias = tuple[str | int, ...]
 """A key, or a key and the number of an entry in its list; empty for the whole."""
@@ -39,7 +49,10 @@ _NEEDED = {
     "corruptions": "[fog, snow]",
     "severities": "[1, 2, 3, 4, 5]",
 }
-"""The keys that every suite has, each with an example."""
+"""The keys that every suite has, each with an example; a part of one needs only its data set."""
+
+_MADE = ("scale", "corruptions", "severities")
+"""What goes together: a suite of other shifts, or a part, may have none of them."""
 
 _LONGEST = 60
 """Characters of a value that a message repeats."""
@@ -49,14 +62,32 @@ _BASELINE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@-]*")
 
 def find_mistakes(values: Mapping[str, object]) -> Iterator[tuple[Where, str]]:
     """Everything that is wrong with a suite's values."""
+    if "parts" in values:
+        from beaufort.suites._parts import find_mistakes_of_parts
+
+        yield from find_mistakes_of_parts(values)
+    else:
+        yield from find_mistakes_of_one(values, needed(values))
+
+
+def needed(values: Mapping[str, object], *, part: bool = False) -> set[str]:
+    """The keys that a suite of one data set must have."""
+    made = not part and "shifts" not in values
+    some = made or any(key in values for key in _MADE)
+    return {"name", "version", "dataset", *(_MADE if some else ())}
+
+
+def find_mistakes_of_one(values: Mapping[str, object], keys: set[str]) -> Iterator[tuple[Where, str]]:
+    """What is wrong with the values of a suite of one data set, which must have some keys."""
     bad = {key for key, value in values.items() if value is BROKEN}
     meant = set()
     for key in values:
         if key not in _CHECKS:
             meant.update(get_close_matches(key[:_LONGEST], _CHECKS, n=1))
             yield (key,), _miss("key of a suite", key, _CHECKS)
+    bad |= {key for key in _MADE if key not in values}
     for key, example in _NEEDED.items():
-        if key not in values:
+        if key in keys and key not in values:
             bad.add(key)
             if key not in meant:  # otherwise it is there, misspelled, and told
                 yield (), f"{key!r} is missing; write for example '{key}: {example}'"
@@ -65,21 +96,22 @@ def find_mistakes(values: Mapping[str, object]) -> Iterator[tuple[Where, str]]:
             for where, message in check(values[key]):
                 bad.add(key)
                 yield (key, *where), message
-    for keys, check_together in _TOGETHER:
-        if not bad.intersection(keys):
+    for about, check_together in _TOGETHER:
+        if not bad.intersection(about):
             yield from check_together(values)
 
 
 def key_of(where: Where) -> str:
     """The key that a mistake is about, if it is one that a suite has."""
-    return str(where[0]) if where and where[0] in _CHECKS else ""
+    if len(where) > 2 and where[0] == "parts":
+        return str(where[2]) if where[2] in _CHECKS else "parts"
+    return str(where[0]) if where and where[0] in (*_CHECKS, "parts") else ""
 
 
 def _miss(kind: str, name: object, known: Iterable[str]) -> str:
-    """The answer to a wrong name, also to one that is no text or that is endless."""
+    """The message for a wrong name, also if it is not a string or very long."""
     if not isinstance(name, str):
-        article = "an" if kind[0] in "aeiou" else "a"
-        return f"{_shown(name)} is not {article} {kind}; known are {', '.join(known)}"
+        return f"unknown {kind} {_shown(name)}; known are {', '.join(known)}"
     return unknown(kind, name if len(name) <= _LONGEST else f"{name[:_LONGEST]}…", dict.fromkeys(known))
 
 
@@ -104,19 +136,19 @@ def _name(value: object) -> Found:
         quotes = "; put a number in quotes" if _whole(value) or isinstance(value, float) else ""
         yield (
             (),
-            "a name must have letters, digits, '-', '_' and '.' only, a letter or a digit first, got "
+            "must have letters, digits, '-', '_' and '.' only, a letter or a digit first, got "
             f"{_shown(value)}{quotes}",
         )
 
 
 def _version(value: object) -> Found:
     if not (isinstance(value, int) and not isinstance(value, bool) and value >= 1):
-        yield (), f"version must be a positive integer, got {_shown(value)}"
+        yield (), f"must be a positive integer, got {_shown(value)}"
 
 
 def _title(value: object) -> Found:
     if not (printable(value) and value):
-        yield (), f"title must be one line of text, got {_shown(value)}"
+        yield (), f"must be one line of text, got {_shown(value)}"
 
 
 def _prose(value: object) -> Found:
@@ -184,9 +216,44 @@ def _prepare(value: object) -> Found:
         side = step.side
 
 
+def _labels(value: object) -> Found:
+    if isinstance(value, dict):
+        for name, outputs in value.items():
+            if not isinstance(outputs, list) or not all(type(one) in (int, str) for one in outputs):
+                yield (), f"the outputs of {name!r:.60} must be a list of numbers or names of outputs"
+    elif value not in (IDENTITY, *class_lists, *label_maps):
+        yield (), _miss("label space", value, (IDENTITY, *class_lists, *label_maps))
+
+
+def _convention(value: object) -> Found:
+    if value not in CONVENTIONS:
+        yield (), _miss("convention", value, CONVENTIONS)
+
+
+def _classes(value: object) -> Found:
+    if value not in label_maps:
+        yield (), _miss("list of classes", value, label_maps)
+
+
+def _shifts(value: object) -> Found:
+    yield from _entries(value, "shifts", "[my-blur@2.5]")
+    seen: set[object] = set()
+    for number, text in enumerate(value if isinstance(value, list) else []):
+        try:
+            condition = Condition.parse(f"x/{text}")
+        except BeaufortError as error:
+            yield (number,), str(error)
+            continue
+        if condition.shift is None:
+            yield (number,), f"{text!r:.60} is a corruption; write it under 'corruptions'"
+        if text in seen:
+            yield (number,), f"{text} is in the list already; name each shift once"
+        seen.add(text)
+
+
 def _baseline(value: object) -> Found:
     if not (value is None or (isinstance(value, str) and _BASELINE.fullmatch(value))):
-        yield (), f"baseline must be a model's name, such as alexnet, or null, got {_shown(value)}"
+        yield (), f"must be a model's name, such as alexnet, or null, got {_shown(value)}"
 
 
 def _metrics(value: object) -> Found:
@@ -213,6 +280,11 @@ _CHECKS: dict[str, Callable[[object], Found]] = {
     "prepare": _prepare,
     "baseline": _baseline,
     "metrics": _metrics,
+    "labels": _labels,
+    "convention": _convention,
+    "classes": _classes,
+    "counterpart": _name,
+    "shifts": _shifts,
     "citation": _prose,
     "notes": _prose,
 }
@@ -254,10 +326,14 @@ def _metrics_can_be_had(values: Mapping[str, object]) -> Iterator[tuple[Where, s
                 ("metrics", number),
                 f"{name} divides by the errors of a baseline; add for example 'baseline: alexnet'",
             )
+        if name != "mean_accuracy" and ("corruptions" not in values or "shifts" in values):
+            yield ("metrics", number), f"{name} is about corruptions alone; write for example [mean_accuracy]"
         if name == "relative_mce" and not values.get("clean", True):
             yield ("metrics", number), "relative_mce needs the clean images; write 'clean: true'"
     if values.get("clean_in_mean", False) and not values.get("clean", True):
         yield ("clean_in_mean",), "the clean images are not part of the suite; write 'clean: true'"
+    if not values.get("clean", True) and not ("corruptions" in values or "shifts" in values):
+        yield ("clean",), "nothing is left to show; write 'clean: true', or some corruptions"
 
 
 _TOGETHER: tuple[tuple[set[str], Callable[[Mapping[str, object]], Iterator[tuple[Where, str]]]], ...] = (

@@ -8,22 +8,52 @@ from importlib.resources import files
 from pathlib import Path
 
 from beaufort.errors import OptionError, UnknownNameError
-from beaufort.registry import unknown
+from beaufort.registry import Registry, unknown
 from beaufort.suites._check import find_mistakes, key_of
 from beaufort.suites._mistakes import Mistake, SuiteError
 from beaufort.suites._suite import Suite
 
-__all__ = ["SUITE_NAMES", "get_suite", "parse_suite", "read_suite"]
+__all__ = [
+    "SHIFT_SUITE_NAMES",
+    "SUITE_NAMES",
+    "get_suite",
+    "own_suites",
+    "parse_suite",
+    "read_suite",
+    "register_suite",
+]
 
 SUITE_NAMES = (
     "imagenet-c",
     "imagenet-c-validation",
     "tiny-imagenet-c",
     "cifar10-c",
+    "cifar100-c",
     "mnist-c",
     "mnist-c-extra",
+    "testbed-pgd",
+    "photos",
 )
 """The suites that are files of the package, `data/<name>.yaml`."""
+
+own_suites: Registry[Suite] = Registry("suite")
+"""Suites of other packages, by name."""
+SHIFT_SUITE_NAMES = (
+    "imagenetv2-matched-frequency",
+    "imagenetv2-threshold-0.7",
+    "imagenetv2-top-images",
+    "imagenet-a",
+    "imagenet-r",
+    "imagenet-sketch",
+    "objectnet",
+    "objectnet-2020",
+    "imagenet-d",
+    "imagenet-d-113",
+    "vid-robust",
+    "ytbb-robust",
+    "stylized-imagenet",
+)
+"""Natural shifts, each with its clean counterpart; files of the package, too, `data/shifts/<name>.yaml`."""
 
 _TEXT = re.compile(r"([^@]+)(?:@([1-9][0-9]{0,8}))?")
 
@@ -41,13 +71,22 @@ is a file whose name ends in .yaml
     if isinstance(name, Path) or (isinstance(name, str) and _is_path(name)):
         return read_suite(name)
     match = _TEXT.fullmatch(name) if isinstance(name, str) else None
-    if match is None or match[1] not in SUITE_NAMES:
-        miss = unknown("suite", name, dict.fromkeys(SUITE_NAMES))
+    names = (*SUITE_NAMES, *SHIFT_SUITE_NAMES, *own_suites)
+    if match is None or match[1] not in names:
+        miss = unknown("suite", name, dict.fromkeys(names))
         end = " " if miss.endswith("?") else ". "
         raise UnknownNameError(f"{miss}{end}One of your own is a file whose name ends in .yaml")
-    suite = _published(match[1])
+    suite = own_suites[match[1]] if match[1] in own_suites else _published(match[1])
     if match[2] is not None and int(match[2]) != suite.version:
         raise UnknownNameError(f"unknown suite {name!r}; this version of Beaufort has '{suite}'")
+    return suite
+
+
+def register_suite(suite: Suite) -> Suite:
+    """Let a suite of your own be had by its name, as `--suite` and in `get_suite`."""
+    if suite.name in (*SUITE_NAMES, *SHIFT_SUITE_NAMES):
+        raise OptionError(f"the name of a suite must not be a published one, got {suite.name!r}")
+    own_suites.register(suite.name, suite)
     return suite
 
 
@@ -57,7 +96,9 @@ def _is_path(text: str) -> bool:
 
 @cache
 def _published(name: str) -> Suite:
-    content = (files("beaufort.suites") / "data" / f"{name}.yaml").read_bytes()
+    folder = files("beaufort.suites") / "data"
+    folder = folder / "shifts" if name in SHIFT_SUITE_NAMES else folder
+    content = (folder / f"{name}.yaml").read_bytes()
     return _build(content, f"{name}.yaml", taken=())
 
 
@@ -85,7 +126,7 @@ def parse_suite(content: str | bytes, *, source: str = "suite") -> Suite:
     return _build(
         content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content,
         source,
-        taken=SUITE_NAMES,
+        taken=(*SUITE_NAMES, *SHIFT_SUITE_NAMES),
     )
 
 

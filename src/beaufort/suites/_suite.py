@@ -4,14 +4,24 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Literal
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Self
 
 from beaufort.conditions import Condition
 from beaufort.corruptions import expand_names
-from beaufort.suites._check import METRICS, PUBLISHED, find_mistakes, key_of
+from beaufort.labels import Grouping, class_lists, label_maps
+from beaufort.suites._check import (
+    METRICS,
+    PUBLISHED,
+    Where,
+    find_mistakes,
+    find_mistakes_of_one,
+    key_of,
+    needed,
+)
 from beaufort.suites._mistakes import Mistake, SuiteError
+from beaufort.suites._parts import part_values
 from beaufort.suites._step import Step
 
 __all__ = ["METRICS", "Suite"]
@@ -22,29 +32,65 @@ _LABEL_SPACES = {
     "imagenet-c": "imagenet-1k",
     "imagenet-c-validation": "imagenet-1k",
     "cifar10-c": "cifar-10",
+    "cifar100-c": "cifar-100",
     "mnist-c": "mnist",
     "mnist-c-extra": "mnist",
 }
 """What published suites are about; not among their facts, which stay what they were."""
+
+_UNPREPARED = "-unprepared"
+
+_DIGESTS = {
+    "imagenet-c@1": "0a81b274f2b08eb8b8e40a6a003b07a10d05e6386fa16e5f8e19732ac6c4e0d6",
+    "imagenet-c-validation@1": "249c4cd2fec08a7c7255a3b0f48faf7cc0821c90d48c9b8726f72dc120c34e0b",
+    "tiny-imagenet-c@1": "1c9bc1a6a3149f6d59bd8dffcb6ce1c0590c228487f4bc169a1d9e6e516c461f",
+    "cifar10-c@1": "1bec8b14a6ea93edce65cba244ab3f6518f8f5926b83017d6ddbaedc55a768b8",
+    "cifar100-c@1": "c425bf91e55344217966696b0c3025e918463c4869fb7db3544c283a76d8e6d9",
+    "mnist-c@1": "a87ae482bc757a53eb646b98d8c5328bc98e1eb119c08145632edf9f78274fbb",
+    "mnist-c-extra@1": "8aa4cbcf63592adb581b120dc725ba0afab04383df00a7d5b9303f7db2b9a6e0",
+    "testbed-pgd@1": "1825359a63ca054a851444c38ce72bfe20eb5696d179e6ca5fc64ae26e7ab1da",
+    "photos@1": "a74127f11896e28f0a72f8f1e11bd4f293d8b6b4796a8071c2aa486c8a2646a1",
+}
+"""Of the published suites: one that says something else under such a name is another suite."""
+
+_SHIFT_DIGESTS = {
+    "imagenetv2-matched-frequency@1": "c9a70959ebb306562f3a5b00b1a2950d3afcbde15c2e1cf577659e4071d83ebb",
+    "imagenetv2-threshold-0.7@1": "74ad3b473e43b2c98872e95c4e66b9e243203123a10d44d0a5446dbb884e5212",
+    "imagenetv2-top-images@1": "736c37613bbe7f214308e8a94cbf563edb715e984253e5061ac40cb94afffa82",
+    "imagenet-a@1": "8c6e9513633220f0397bb04c300f4ffbda96b9a9e7ab2fe72be35119e472373a",
+    "imagenet-r@1": "81acd78838b3dfa6375e48d3f37a1bbdd8ba5c886887ce73b709ef770bf82912",
+    "imagenet-sketch@1": "31b8a0d6c43667433c34369cc165002d564d7c145af4c945060d72c6b1c91dfa",
+    "objectnet@1": "28600580cbcdddba61f3b9f8e3288269234921b74a1e5ea1ad183d621b13898b",
+    "objectnet-2020@1": "a34dfd1ecce2ff903604dea460723558e0b15fafdb805c8353ec6bf0400adac6",
+    "imagenet-d@1": "8077f58dcc84e1f5ab6fb3348f4ca7d079f71dd693881ec1762f2f209545ba80",
+    "imagenet-d-113@1": "a0dc09584b1aa5fe86c3a8592ea87773a8cfe68991d18aef39389f0eeb746ec4",
+    "vid-robust@1": "dd9f1efce538aaf3d0faf8d6588c3a11c028ea23c961e585c610e0eeab3d1e38",
+    "ytbb-robust@1": "f4ef473b5ad02b195198f3321e95e982eb585f6500fff591c6d1114b35085cb9",
+    "stylized-imagenet@1": "59ba9e9761479a588a44accbbfe5400c1b24a6f7b620419cb71ecbf8ab90321f",
+}
+"""The same of suites with parts; a part may be called like one of them."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Suite:
     """A named list of conditions with its baseline and headline metrics.
 
-    A published suite never changes under its version.
+    A published suite never changes under its version: one that is made from it by changing something gets
+    another name.
     """
 
     name: str
     version: int
     """Goes up when anything that can change a number changes."""
-    dataset: str
-    """The data set that is meant unless another one is given."""
-    scale: str
+    dataset: str = ""
+    """The data set that is meant unless another one is given; empty for a suite of parts."""
+    scale: str = "auto"
     """Whose constants to use."""
-    corruptions: tuple[str, ...]
-    severities: tuple[int, ...] | Literal["published"]
+    corruptions: tuple[str, ...] = ()
+    severities: tuple[int, ...] | Literal["published"] = ()
     """Each corruption comes at each of them; at scale `mnist` also the one that was published."""
+    shifts: tuple[str, ...] = ()
+    """What else is done to the images, as it stands behind the data set: `pgd-linf@0.5/255`."""
     clean: bool = True
     """Whether the clean images are part of it, as the first condition."""
     clean_in_mean: bool = False
@@ -59,60 +105,142 @@ class Suite:
     """One line for people; the name if not given."""
     citation: str = ""
     notes: str = ""
+    labels: str | tuple[tuple[str, tuple[int | str, ...]], ...] | None = None
+    """Which outputs count as which class: a class list, a label map, `identity`, or outputs by class."""
+    convention: str | None = None
+    """Which outputs compete, `restricted` or `all`; as `evaluate` says if None."""
+    classes: str | None = None
+    """A label map: only images of its classes are shown."""
+    counterpart: str | None = None
+    """The part of the same suite whose clean images these are compared with; their own clean ones if None."""
+    parts: tuple[Suite, ...] = ()
+    """Suites of one data set each; all else but words is theirs then."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "title", self.title or self.name)
-        if found := list(find_mistakes(self.as_dict())):
+        if found := list(_mistakes_in(self.as_dict())):
             mistakes = [Mistake(None, key_of(where), text) for where, text in found]
             raise SuiteError(f"suite {self.name!r:.60}", mistakes)
+        published = _SHIFT_DIGESTS if self.parts else _DIGESTS
+        if self.digest != published.get(str(self), self.digest):
+            object.__setattr__(self, "title", f"{self.title}, changed")
+            object.__setattr__(self, "name", f"{self.name}-changed")
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Suite:
         """The suite of what `as_dict`, or a file, says; a `SuiteError` if it has mistakes."""
-        if found := list(find_mistakes(values)):
+        if found := list(_mistakes_in(values)):
             raise SuiteError("suite", [Mistake(None, key_of(where), text) for where, text in found])
-        severities = values["severities"]
-        lists: dict[str, Any] = {
-            "corruptions": expand_names(values["corruptions"], kind="corruption"),
-            "severities": severities if severities == PUBLISHED else tuple(sorted(severities)),
-        }
+        if "parts" in values:
+            each = [part_values(values, part) for part in values["parts"]]
+            parts = tuple(cls._of_one(part)._called(part["name"], part.get("title", "")) for part in each)
+            return cls(**{**values, "parts": parts})
+        return cls._of_one(values)
+
+    @classmethod
+    def _of_one(cls, values: Mapping[str, Any]) -> Self:
+        lists: dict[str, Any] = {}
+        if "corruptions" in values:
+            severities = values["severities"]
+            lists["corruptions"] = expand_names(values["corruptions"], kind="corruption")
+            lists["severities"] = severities if severities == PUBLISHED else tuple(sorted(severities))
         if "prepare" in values:
             lists["prepare"] = tuple(Step.parse(text) for text in values["prepare"])
-        if "metrics" in values:
-            lists["metrics"] = tuple(values["metrics"])
+        for key in ("metrics", "shifts"):
+            if key in values:
+                lists[key] = tuple(values[key])
+        if isinstance(labels := values.get("labels"), Mapping):
+            lists["labels"] = tuple((name, tuple(outputs)) for name, outputs in labels.items())
         return cls(**{**values, **lists})
 
     def __str__(self) -> str:
         return f"{self.name}@{self.version}"
 
     def conditions(self, dataset: str | None = None) -> list[Condition]:
-        """Every condition in a fixed order: clean, then each corruption from weak to strong.
+        """Every condition in a fixed order: clean, each corruption from weak to strong, then other shifts.
 
         Args:
             dataset: the name of another data set to do the same to.
         """
+        if self.parts:
+            return [condition for part in self.parts for condition in part.conditions()]
         name = self.dataset if dataset is None else dataset
         levels = [None] if self.severities == PUBLISHED else sorted(self.severities)
         corrupted = [
             Condition(name, corruption, level) for corruption in self.corruptions for level in levels
         ]
-        return [*([Condition(name)] if self.clean else []), *corrupted]
+        others = [Condition.parse(f"{name}/{shift}") for shift in self.shifts]
+        return [*([Condition(name)] if self.clean else []), *corrupted, *others]
+
+    @property
+    def families(self) -> tuple[str, ...]:
+        """What is done to the images, whatever its strength: corruptions, then other shifts."""
+        return (*self.corruptions, *dict.fromkeys(shift.partition("@")[0] for shift in self.shifts))
+
+    def part(self, name: str) -> Suite:
+        """A part by its name."""
+        return next(part for part in self.parts if part.name == name)
+
+    def without_clean(self) -> Suite:
+        """The same without clean images, for stored pictures that come without; it keeps its name."""
+        metrics = tuple(name for name in self.metrics if name != "relative_mce") or ("mean_accuracy",)
+        return replace(self, clean=False, metrics=metrics)._called(self.name, self.title)
+
+    def unprepared(self) -> Suite:
+        """The same for pictures that are left as they are, under a name of its own.
+
+        Pixels differ where a picture would have been brought to size, so these are not the published numbers.
+
+        >>> from beaufort.suites import get_suite
+        >>> str(get_suite("imagenet-c").unprepared())
+        'imagenet-c-unprepared@1'
+        """
+        if not self.prepare:
+            return self
+        title = f"{self.title}; pictures as they are"
+        return replace(self, name=f"{self.name}{_UNPREPARED}", title=title, prepare=())
+
+    def _called(self, name: str, title: str) -> Self:
+        """The same under a name that may be a published suite's."""
+        object.__setattr__(self, "name", name)
+        object.__setattr__(self, "title", title or name)
+        return self
 
     @property
     def label_space(self) -> str | None:
-        """The classes that a published suite is about; None if nobody says."""
-        return _LABEL_SPACES.get(self.name)
+        """The classes that a suite is about, if they are a list; None if nobody says."""
+        if isinstance(self.labels, str) and self.labels in class_lists:
+            return self.labels
+        return _LABEL_SPACES.get(self.name.removesuffix(_UNPREPARED))
+
+    @property
+    def grouping(self) -> str | Grouping | None:
+        """How labels and outputs come together, as `find_space` takes it; None if names decide."""
+        if isinstance(self.labels, tuple):
+            return dict(self.labels)
+        if self.labels is None or self.labels in class_lists:
+            return None
+        return label_maps[self.labels].grouping if self.labels in label_maps else self.labels
 
     def as_dict(self) -> dict[str, Any]:
         """What a file of this suite says, ready for JSON or YAML."""
+        words = {"name": self.name, "version": self.version, "title": self.title}
+        if self.parts:
+            parts = [_without(part.as_dict(), "version") for part in self.parts]
+            return {**words, "parts": parts, "citation": self.citation, "notes": self.notes}
+        severities = self.severities if self.severities == PUBLISHED else list(self.severities)
+        made = {"scale": self.scale, "corruptions": list(self.corruptions), "severities": severities}
+        labels = self.labels
+        if isinstance(labels, tuple):
+            more: dict[str, Any] = {"labels": {name: list(outputs) for name, outputs in labels}}
+        else:
+            more = {"labels": labels}
+        more |= {"convention": self.convention, "classes": self.classes, "counterpart": self.counterpart}
         return {
-            "name": self.name,
-            "version": self.version,
-            "title": self.title,
+            **words,
             "dataset": self.dataset,
-            "scale": self.scale,
-            "corruptions": list(self.corruptions),
-            "severities": self.severities if self.severities == PUBLISHED else list(self.severities),
+            **(made if self.corruptions or self.severities else {}),
+            **({"shifts": list(self.shifts)} if self.shifts else {}),
             "clean": self.clean,
             "clean_in_mean": self.clean_in_mean,
             "prepare": [str(step) for step in self.prepare],
@@ -120,14 +248,29 @@ class Suite:
             "metrics": list(self.metrics),
             "citation": self.citation,
             "notes": self.notes,
+            **{key: value for key, value in more.items() if value is not None},
         }
 
     def facts(self) -> dict[str, Any]:
         """All that can change a number: everything but title, citation and notes."""
-        return {key: value for key, value in self.as_dict().items() if key not in _PROSE}
+        values = {key: value for key, value in self.as_dict().items() if key not in _PROSE}
+        if self.parts:
+            values["parts"] = [part.facts() for part in self.parts]
+        return values
 
     @property
     def digest(self) -> str:
         """The sha256 of the facts as JSON, keys sorted, without spaces."""
         text = json.dumps(self.facts(), sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _mistakes_in(values: Mapping[str, Any]) -> Iterable[tuple[Where, str]]:
+    """As `find_mistakes`, which files are held to; a suite made in Python may show its clean images alone."""
+    if "parts" in values:
+        return find_mistakes(values)
+    return find_mistakes_of_one(values, needed(values, part=True))
+
+
+def _without(values: Mapping[str, Any], key: str) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if name != key}

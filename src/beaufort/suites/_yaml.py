@@ -196,10 +196,10 @@ class _Reader:
             sound = isinstance(key, str)
             name = key if sound else ""
             if not sound and key is not BROKEN:
-                self._note(event, f"{key!r:.60} is not a key; a key is a text")
+                self._note(event, f"a key must be text, got {key!r:.60}")
             elif name in values:
                 first = self._document.lines[*where, name]
-                self._note(event, f"the key stands twice; it is on line {first} already", name)
+                self._note(event, f"duplicate key; it is on line {first} already", name)
                 sound = False
             else:
                 self._document.lines[*where, name] = _line(event)

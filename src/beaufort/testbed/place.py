@@ -15,8 +15,9 @@ from beaufort.testbed.effective import COVERS, Effective, measure
 from beaufort.testbed.fit import RESAMPLES, SEED, Baseline, fit_shift
 from beaufort.testbed.grid import Grid
 from beaufort.testbed.scales import get_scale
-from beaufort.testbed.scores import Score, read_scores, scores_of_store
+from beaufort.testbed.scores import Score, read_scores
 from beaufort.testbed.settings import Setting
+from beaufort.testbed.stored_scores import scores_of_store
 
 __all__ = ["Neighbor", "Placement", "Standing", "place", "read_scores", "scores_of_store"]
 
@@ -129,7 +130,9 @@ Own = dict[str, tuple[Setting, Score]]
 def _matched(grid: Grid, scores: Sequence[Score]) -> tuple[Own, list[tuple[str, str]], list[str]]:
     """Scores by the grid's settings, means of settings included; what is not in the grid; warnings."""
     own: Own = {}
-    skipped, warnings = [], []
+    skipped = []
+    told: dict[str, list[str]] = {}
+    """Settings by what is different about their scores."""
     for score in scores:
         try:
             setting = grid.setting(score.setting)
@@ -139,13 +142,15 @@ def _matched(grid: Grid, scores: Sequence[Score]) -> tuple[Own, list[tuple[str, 
         if setting.name in own:
             raise OptionError(f"settings must be distinct, got {setting.name!r} twice")
         own[setting.name] = (setting, score)
-        warnings += _differences(setting, score)
+        for difference in _differences(setting, score):
+            told.setdefault(difference, []).append(setting.name)
     for name, setting in grid.aggregates.items():
         if name not in own and all(member in own for member in setting.members):
             members = [own[member][1] for member in setting.members]
             sizes = [one.images for one in members if one.images is not None]
             mean = float(np.mean([one.accuracy for one in members]))
             own[name] = (setting, Score(name, mean, min(sizes, default=None)))
+    warnings = [f"{_some(names)}: {difference}" for difference, names in told.items()]
     if own and all(score.accuracy <= 1 for _, score in own.values()):
         warnings.append("every accuracy is at most 1; they are read as percentages, not as shares")
     if caveat := grid.facts.get("caveat"):
@@ -153,28 +158,27 @@ def _matched(grid: Grid, scores: Sequence[Score]) -> tuple[Own, list[tuple[str, 
     return own, skipped, warnings
 
 
+def _some(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
+
+
 def _differences(setting: Setting, score: Score) -> list[str]:
-    found = []
+    found = list(score.differences)
     words = {"subset": f"among the classes of {setting.classes} alone", "all": "among all classes"}
     if score.convention is None and setting.classes:
-        found.append(
-            f"{setting.name}: the reference answers {words['subset']}; the scores do not say their convention"
-        )
+        found.append(f"the reference answers {words['subset']}; the scores do not say their convention")
     elif score.convention is not None and score.convention != setting.convention:
         found.append(
-            f"{setting.name}: the reference answers {words[setting.convention]}, the scores say "
-            f"{score.convention!r}: the two are not comparable"
+            f"the reference answers {words[setting.convention]}, the scores say {score.convention!r}: the "
+            "two are not comparable"
         )
     if score.preprocessing not in {None, "own"}:
         found.append(
-            f"{setting.name}: the reference uses each model's own resize and crop, the scores say "
-            f"{score.preprocessing!r}"
+            f"the reference uses each model's own resize and crop, the scores say {score.preprocessing!r}"
         )
     larger = setting.images is not None and (score.images or 0) > setting.images
     if larger and not setting.members:
-        found.append(
-            f"{setting.name}: n is {score.images:,}, the reference's set has {setting.images:,} images"
-        )
+        found.append(f"n is {score.images:,}, the reference's set has {setting.images:,} images")
     return found
 
 

@@ -1,19 +1,16 @@
-"""The accuracies of one model of your own, from a CSV file or a store."""
+"""The accuracies of one model of your own, and how they come from a CSV file."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from beaufort.errors import OptionError, UnknownNameError
-from beaufort.registry import unknown
+from beaufort.errors import OptionError
 from beaufort.testbed._csv import number, read_rows
-from beaufort.testbed.grid import Grid
 
-__all__ = ["Score", "read_scores", "scores_of_store"]
+__all__ = ["Score", "read_scores"]
 
 CONVENTIONS = ("all", "subset")
 
@@ -31,6 +28,8 @@ class Score:
     """`all` classes could be answered, or only those of the data set's `subset`; not told if None."""
     preprocessing: str | None = None
     """`own`: the model's own resize and crop; anything else is told apart from the reference's."""
+    differences: tuple[str, ...] = ()
+    """What else is known to differ from the reference's, each a clause."""
 
 
 def read_scores(path: Path | str) -> tuple[Score, ...]:
@@ -59,35 +58,3 @@ def read_scores(path: Path | str) -> tuple[Score, ...]:
     if twice := [name for name in names if names.count(name) > 1]:
         raise OptionError(f"settings must be distinct, got {twice[0]!r} twice in {path}")
     return tuple(made)
-
-
-def scores_of_store(store: Path | str, model: str | None, reference: Grid) -> tuple[Score, ...]:
-    """A stored model's accuracies, under the names that a reference grid has for them.
-
-    Corruptions made by Beaufort count as the testbed's in-memory ones; for a leaderboard they are averaged.
-    """
-    from beaufort.testbed._from_store import CLEAN, grid_of_store
-
-    grid = grid_of_store(Path(store))
-    if model is None and len(grid.models) > 1:
-        raise OptionError(f"{store} has {len(grid.models)} models; name one with --model")
-    name = grid.models[0] if model is None else model
-    if name not in grid.place_of:
-        raise UnknownNameError(unknown(f"model of {store}", name, dict.fromkeys(grid.models)))
-    row = grid.place_of[name]
-    values = {setting: float(column[row]) for setting, column in grid.values.items()}
-    sizes = {setting: one.images for setting, one in grid.settings.items()}
-    if reference.name.startswith("robustbench-"):
-        corrupted = [value for setting, value in values.items() if setting != CLEAN]
-        found: Mapping[str, float] = {"corruptions": float(np.mean(corrupted))} if corrupted else {}
-        found = {**found, **({CLEAN: values[CLEAN]} if CLEAN in values else {})}
-        least = min(size for size in sizes.values() if size is not None)
-        return tuple(Score(setting, value, least) for setting, value in found.items())
-    return tuple(Score(_testbed_name(setting), value, sizes[setting]) for setting, value in values.items())
-
-
-def _testbed_name(setting: str) -> str:
-    if setting == "clean":
-        return "val"
-    corruption, _, severity = setting.partition("@")
-    return f"imagenet-c.{corruption}.{severity}_in-memory"

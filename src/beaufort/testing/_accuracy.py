@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from beaufort.stats import clopper_pearson
+from beaufort.words import counted
 
 __all__ = ["MeasuredAccuracy", "above_chance", "judge_accuracy"]
 
@@ -41,7 +42,9 @@ class MeasuredAccuracy:
 
     def __str__(self) -> str:
         end = ", no better than chance" if self.at_chance else ""
-        return f"accuracy on {self.images} images: {self.value:.1%}; chance: {self.chance:.1%}{end}"
+        return (
+            f"accuracy on {counted(self.images, 'image')}: {self.value:.1%}; chance: {self.chance:.1%}{end}"
+        )
 
 
 def above_chance(right: int, images: int, chance: float, tries: int = 1) -> bool:

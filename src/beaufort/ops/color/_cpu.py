@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from beaufort.arrays import Bytes
-from beaufort.ops._numba import kernel, to_byte
+from beaufort.ops._numba import kernel, put_together, take_apart, to_byte
 from beaufort.ops.values._cpu import look_up
 
 __all__ = ["brighten", "brighter", "lower_contrast", "saturate_colors"]
@@ -50,18 +50,27 @@ def lower_contrast(images: Bytes, factor: float, *, nearest: bool = False) -> By
     return out
 
 
+_PIXELS = 512
+"""Pixels whose three colors are taken apart, worked on in vectors, and put together again."""
+
+
 @kernel
 def _brighten(images, ratio, black, out):
-    pixels = images.reshape(images.size // 3, 3)
-    bright = out.reshape(images.size // 3, 3)
-    for i in range(len(pixels)):
-        red, green, blue = pixels[i, 0], pixels[i, 1], pixels[i, 2]
-        value = max(red, green, blue)
-        gain = ratio[value]
-        lift = black if value == 0 else f32(0)
-        bright[i, 0] = u8(i32(f32(red) * gain + lift))
-        bright[i, 1] = u8(i32(f32(green) * gain + lift))
-        bright[i, 2] = u8(i32(f32(blue) * gain + lift))
+    source, target = images.reshape(images.size), out.reshape(images.size)
+    red, green, blue = np.zeros((3, _PIXELS), np.uint8)
+    value, gain = np.empty(_PIXELS, np.uint8), np.empty(_PIXELS, np.float32)
+    for start in range(0, images.size, 3 * _PIXELS):
+        take_apart(source[start : start + 3 * _PIXELS], red, green, blue)
+        for x in range(_PIXELS):
+            value[x] = max(red[x], green[x], blue[x])
+        for x in range(_PIXELS):
+            gain[x] = ratio[value[x]]
+        for x in range(_PIXELS):
+            lift = black if value[x] == 0 else f32(0)
+            red[x] = u8(i32(f32(red[x]) * gain[x] + lift))
+            green[x] = u8(i32(f32(green[x]) * gain[x] + lift))
+            blue[x] = u8(i32(f32(blue[x]) * gain[x] + lift))
+        put_together(red, green, blue, target[start : start + 3 * _PIXELS])
 
 
 def brighten(images: Bytes, amount: float) -> Bytes:
@@ -89,25 +98,23 @@ def brighter(after: bytes) -> NDArray[np.float32]:
 
 @kernel
 def _saturate(images, gain, lift, out):
-    pixels = images.reshape(images.size // 3, 3)
-    vivid = out.reshape(images.size // 3, 3)
+    source, target = images.reshape(images.size), out.reshape(images.size)
+    reds, greens, blues = np.zeros((3, _PIXELS), np.uint8)
     grey_share = min(max(lift, f32(0)), f32(1))
-    for i in range(len(pixels)):
-        red, green, blue = f32(pixels[i, 0]), f32(pixels[i, 1]), f32(pixels[i, 2])
-        value = max(red, green, blue)
-        spread = value - min(red, green, blue)
-        if spread > f32(0):
-            inverse = value / spread  # 1 / S
+    for start in range(0, images.size, 3 * _PIXELS):
+        take_apart(source[start : start + 3 * _PIXELS], reds, greens, blues)
+        for x in range(_PIXELS):
+            red, green, blue = f32(reds[x]), f32(greens[x]), f32(blues[x])
+            value = max(red, green, blue)
+            spread = value - min(red, green, blue)
+            colored = spread > f32(0)
+            inverse = value / (spread if colored else f32(1))  # 1 / S
             ratio = min(gain + lift * inverse, inverse)
-            red = value - (value - red) * ratio
-            green = value - (value - green) * ratio
-            blue = value - (value - blue) * ratio
-        else:
-            green = value - value * grey_share
-            blue = green
-        vivid[i, 0] = to_byte(red, False)
-        vivid[i, 1] = to_byte(green, False)
-        vivid[i, 2] = to_byte(blue, False)
+            grey = value - value * grey_share
+            reds[x] = to_byte(value - (value - red) * ratio if colored else value, False)
+            greens[x] = to_byte(value - (value - green) * ratio if colored else grey, False)
+            blues[x] = to_byte(value - (value - blue) * ratio if colored else grey, False)
+        put_together(reds, greens, blues, target[start : start + 3 * _PIXELS])
 
 
 def saturate_colors(images: Bytes, gain: float, lift: float) -> Bytes:

@@ -20,7 +20,20 @@ i32, f32 = np.int32, np.float32
 
 @kernel
 def _defocus(
-    images, rows, columns, pad, flat_boxes, flat_heights, weight, taps, heights, boxes, weights, nearest, out
+    images,
+    rows,
+    columns,
+    pad,
+    flat_boxes,
+    flat_heights,
+    weight,
+    taps,
+    heights,
+    boxes,
+    weights,
+    nearest,
+    zero,
+    out,
 ):
     height, width, channels = images.shape[1:]
     line = width * channels
@@ -28,11 +41,12 @@ def _defocus(
     strip = 32
     whole = (width + 2 * pad) * channels
     broad = (width + 2 * rim) * channels  # a line and what its rim needs on both sides
-    sums = np.empty((strip + 2 * pad + 1, whole), np.int32)
-    sides = np.empty((flat_heights.size, whole), np.int32)
+    sums = np.empty((strip + 2 * pad + 1, whole), zero.dtype)
+    sides = np.empty((flat_heights.size, whole), zero.dtype)
     extra = np.empty((heights.size, whole), np.float32)
     flat = np.empty((strip + 2 * rim, broad), np.float32)
-    count = np.empty(broad, np.int32)
+    tall = np.empty(whole, zero.dtype)
+    count = np.empty(broad, zero.dtype)
     soft = np.empty(broad, np.float32)
     total = np.empty(line, np.float32)
     for x in range(whole):
@@ -47,11 +61,12 @@ def _defocus(
                 middle, middle_above = below[edge : edge + line], above[edge : edge + line]
                 for x in range(line):
                     middle[x] = middle_above[x] + i32(source[x])
-                for x in range(edge):
-                    left = columns[x // channels] * channels + x % channels
-                    right = columns[width + pad + x // channels] * channels + x % channels
-                    below[x] = above[x] + i32(source[left])
-                    below[edge + line + x] = above[edge + line + x] + i32(source[right])
+                for x in range(pad):
+                    left, right = columns[x] * channels, columns[width + pad + x] * channels
+                    for c in range(channels):
+                        before, after = x * channels + c, edge + line + x * channels + c
+                        below[before] = above[before] + i32(source[left + c])
+                        below[after] = above[after] + i32(source[right + c])
             for y in range(lines + 2 * rim):  # the flat disk: a box a column
                 center = y + pad - rim
                 for k in range(flat_heights.size):
@@ -90,7 +105,9 @@ def _defocus(
                     low, high = sums[y + pad + 1 + heights[k]], sums[y + pad - heights[k]]
                     column = extra[k]
                     for x in range(whole):
-                        column[x] = f32(low[x] - high[x])
+                        tall[x] = low[x] - high[x]
+                    for x in range(whole):
+                        column[x] = f32(tall[x])
                 for k in range(weights.size):
                     c = extra[boxes[k, 0]][(pad - boxes[k, 1]) * channels :]
                     d = extra[boxes[k, 0]][(pad + boxes[k, 1]) * channels :]
@@ -114,8 +131,16 @@ def defocus(images: Bytes, radius: float, softness: float, *, nearest: bool = Fa
     rows = border_index(height, pad, pad, "mirror")
     columns = border_index(width, pad, pad, "mirror")
     out = np.empty_like(images)
-    _defocus(images, rows, columns, *parts, nearest, out)
+    _defocus(images, rows, columns, *parts, nearest, _zero(parts[3]), out)
     return out
+
+
+def _zero(weight: float) -> NDArray[Any]:
+    """A zero of the type that sums are taken in, by the weight of a pixel.
+
+    In 16 bits running sums may overflow, as long as the sum of a whole disk of white pixels does not.
+    """
+    return np.zeros(1, np.uint16 if 255 / weight < 1 << 16 else np.int32)
 
 
 def disk(radius: float, softness: float) -> NDArray[np.float32]:

@@ -53,59 +53,79 @@ def _gaussian_exact(images, taps, rows, columns, horizontal, nearest, out):
                     out[i, y, x, c] = to_byte(total * 255.0, nearest)
 
 
+@inlined
+def _add_pairs(target, a, b, c, d, t, u):
+    """Add two pairs of mirrored taps at once: half as many trips through the target."""
+    for x in range(target.size):
+        target[x] += t * (a[x] + b[x]) + u * (c[x] + d[x])
+
+
+@inlined
+def _weigh_rows(lines, at, taps, out):
+    """Weigh the rows around one, nearest first: row `at[k]` by the tap of k's distance from the middle."""
+    radius = taps.size - 1
+    here = lines[at[radius]]
+    for x in range(out.size):
+        out[x] = taps[0] * here[x]
+    for k in range(2, radius + 1, 2):
+        near, other = lines[at[radius - k + 1]], lines[at[radius + k - 1]]
+        far, beyond = lines[at[radius - k]], lines[at[radius + k]]
+        _add_pairs(out, near, other, far, beyond, taps[k - 1], taps[k])
+    if radius % 2 == 1:
+        first, last, t = lines[at[0]], lines[at[2 * radius]], taps[radius]
+        for x in range(out.size):
+            out[x] += t * (first[x] + last[x])
+
+
+@inlined
+def _weigh_places(row, step, taps, out):
+    """Weigh the values around each place of a row, nearest first; neighbors are `step` places apart."""
+    radius = taps.size - 1
+    middle = radius * step
+    here = row[middle:]
+    for x in range(out.size):
+        out[x] = taps[0] * here[x]
+    for k in range(2, radius + 1, 2):
+        near, other = row[middle - (k - 1) * step :], row[middle + (k - 1) * step :]
+        far, beyond = row[middle - k * step :], row[middle + k * step :]
+        _add_pairs(out, near, other, far, beyond, taps[k - 1], taps[k])
+    if radius % 2 == 1:
+        last, t = row[2 * middle :], taps[radius]
+        for x in range(out.size):
+            out[x] += t * (row[x] + last[x])
+
+
+_STRIP = 32
+"""Rows blurred at a time: they and those around them are made float32 once, and stay in the cache."""
+
+
 @kernel
-def _gaussian(images, taps, rows, horizontal, nearest, out):
+def _gaussian(images, taps, rows, nearest, out):
     height, width, channels = images.shape[1:]
     line = width * channels
     radius = taps.size - 1
     pad = radius * channels
+    frame = np.empty((_STRIP + 2 * radius, line), np.float32)
+    at = np.arange(_STRIP + 2 * radius)
     row = np.empty(line + 2 * pad, np.float32)
     middle = row[pad : pad + line]
     total = np.empty(line, np.float32)
     for i in range(images.shape[0]):
-        lines = images[i].reshape(height, line)
-        for y in range(height):
-            here = lines[y]
-            for x in range(line):
-                middle[x] = taps[0] * f32(here[x])
-            k = 1
-            while k + 1 <= radius:
-                a, b = lines[rows[y + radius - k]], lines[rows[y + radius + k]]
-                c, d = lines[rows[y + radius - k - 1]], lines[rows[y + radius + k + 1]]
-                t, u = taps[k], taps[k + 1]
+        for top in range(0, height, _STRIP):
+            lines = min(_STRIP, height - top)
+            for y in range(lines + 2 * radius):
+                source, target = images[i, rows[top + y]].reshape(line), frame[y]
                 for x in range(line):
-                    near = f32(i32(a[x]) + i32(b[x]))
-                    far = f32(i32(c[x]) + i32(d[x]))
-                    middle[x] += t * near + u * far
-                k += 2
-            if k == radius:
-                a, b, t = lines[rows[y]], lines[rows[y + 2 * radius]], taps[k]
+                    target[x] = f32(source[x])
+            for y in range(lines):
+                _weigh_rows(frame, at[y:], taps, middle)
+                for c in range(channels):
+                    row[c:pad:channels] = middle[c]
+                    row[pad + line + c :: channels] = middle[line - channels + c]
+                _weigh_places(row, channels, taps, total)
+                shown = out[i, top + y].reshape(line)
                 for x in range(line):
-                    middle[x] += t * f32(i32(a[x]) + i32(b[x]))
-            target = out[i, y].reshape(line)
-            if not horizontal:
-                for x in range(line):
-                    target[x] = to_byte(middle[x], nearest)
-                continue
-            for x in range(pad):
-                row[x] = middle[x % channels]
-                row[pad + line + x] = middle[line - channels + x % channels]
-            for x in range(line):
-                total[x] = taps[0] * middle[x]
-            k = 1
-            while k + 1 <= radius:
-                a, b = row[pad - k * channels :], row[pad + k * channels :]
-                c, d = row[pad - (k + 1) * channels :], row[pad + (k + 1) * channels :]
-                t, u = taps[k], taps[k + 1]
-                for x in range(line):
-                    total[x] += t * (a[x] + b[x]) + u * (c[x] + d[x])
-                k += 2
-            if k == radius:
-                a, b, t = row, row[2 * pad :], taps[k]
-                for x in range(line):
-                    total[x] += t * (a[x] + b[x])
-            for x in range(line):
-                target[x] = to_byte(total[x], nearest)
+                    shown[x] = to_byte(total[x], nearest)
 
 
 def gaussian(images: Bytes, sigma: float, *, horizontal: bool = True, nearest: bool = False) -> Bytes:
@@ -118,7 +138,7 @@ def gaussian(images: Bytes, sigma: float, *, horizontal: bool = True, nearest: b
         columns = border_index(images.shape[2], radius, radius, "nearest")
         _gaussian_exact(images, taps, rows, columns, horizontal, nearest, out)
     else:
-        _gaussian(images, taps.astype(np.float32), rows, horizontal, nearest, out)
+        _gaussian(images, taps.astype(np.float32), rows, nearest, out)
     return out
 
 
@@ -130,46 +150,19 @@ fraction costs a level, is decided by rounding.
 """
 
 
-@inlined
-def _add_pairs(target, a, b, c, d, t, u):
-    """Add two pairs of mirrored taps at once: half as many trips through the target."""
-    for x in range(target.size):
-        target[x] += t * (a[x] + b[x]) + u * (c[x] + d[x])
-
-
 @kernel
 def _smooth(fields, taps, rows, columns, out):
     height, width = fields.shape[1:]
     radius = taps.size - 1
     row = np.empty(width + 2 * radius, fields.dtype)
-    middle = np.empty(width, fields.dtype)
+    middle = row[radius : radius + width]
     for i in range(fields.shape[0]):
-        field = fields[i]
         for y in range(height):
-            here, at = field[y], y + radius
-            for x in range(width):
-                middle[x] = taps[0] * here[x]
-            for k in range(2, radius + 1, 2):
-                near, other = field[rows[at - k + 1]], field[rows[at + k - 1]]
-                far, beyond = field[rows[at - k]], field[rows[at + k]]
-                _add_pairs(middle, near, other, far, beyond, taps[k - 1], taps[k])
-            if radius % 2 == 1:
-                first, last, t = field[rows[y]], field[rows[y + 2 * radius]], taps[radius]
-                for x in range(width):
-                    middle[x] += t * (first[x] + last[x])
-            for x in range(width + 2 * radius):
+            _weigh_rows(fields[i], rows[y:], taps, middle)
+            for x in range(radius):
                 row[x] = middle[columns[x]]
-            target = out[i, y]
-            for x in range(width):
-                target[x] = taps[0] * middle[x]
-            for k in range(2, radius + 1, 2):
-                near, other = row[radius - k + 1 :], row[radius + k - 1 :]
-                far, beyond = row[radius - k :], row[radius + k :]
-                _add_pairs(target, near, other, far, beyond, taps[k - 1], taps[k])
-            if radius % 2 == 1:
-                last = row[2 * radius :]
-                for x in range(width):
-                    target[x] += taps[radius] * (row[x] + last[x])
+                row[radius + width + x] = middle[columns[radius + width + x]]
+            _weigh_places(row, 1, taps, out[i, y])
 
 
 @kernel

@@ -11,38 +11,18 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from beaufort.ops.device import constant, use_kernels
+from beaufort.ops.jpeg_compression._cpu import quantization_steps
 
 __all__ = ["jpeg"]
-
-_LUMA = """
-    16 11 10 16  24  40  51  61  12 12 14 19  26  58  60  55  14 13 16 24  40  57  69  56
-    14 17 22 29  51  87  80  62  18 22 37 56  68 109 103  77  24 35 55 64  81 104 113  92
-    49 64 78 87 103 121 120 101  72 92 95 98 112 100 103  99"""
-
-_CHROMA = """
-    17 18 24 47 99 99 99 99  18 21 26 66 99 99 99 99  24 26 56 99 99 99 99 99
-    47 66 99 99 99 99 99 99  99 99 99 99 99 99 99 99  99 99 99 99 99 99 99 99
-    99 99 99 99 99 99 99 99  99 99 99 99 99 99 99 99"""
-
-
-@lru_cache(maxsize=128)
-def _steps(quality: int) -> NDArray[np.int32]:
-    """The standard's tables at a quality, `(2, 64)`: of brightness and of color, row by row."""
-    quality = min(max(quality, 1), 100)
-    scale = 5000 // quality if quality < 50 else 200 - 2 * quality
-    tables = np.array([[int(word) for word in text.split()] for text in (_LUMA, _CHROMA)])
-    return np.clip((tables * scale + 50) // 100, 1, 255).astype(np.int32)
 
 
 def jpeg(images: Tensor, quality: int) -> Tensor:
     """Baseline JPEG, 4:2:0, standard tables; one channel stays one channel."""
-    steps = _steps(int(quality))
+    steps = quantization_steps(int(quality))
     if use_kernels(images):
         from beaufort.ops.jpeg_compression import _triton as kernels
 

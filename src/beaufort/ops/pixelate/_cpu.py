@@ -10,112 +10,88 @@ from numpy.typing import NDArray
 
 from beaufort.arrays import Bytes
 from beaufort.errors import ImageValueError
-from beaufort.ops._numba import inlined, kernel
+from beaufort.ops._numba import kernel
+from beaufort.ops._vectors import copy4
 
 __all__ = ["MOST_PIXELS", "cell_areas", "cell_table", "pixel_cells", "soft_cells"]
 
 u32, u8, u16 = np.uint32, np.uint8, np.uint16
 
 
-@inlined
-def _means(sums, count, short, out):
-    """The means of `count` bytes by their sums, in PIL's fixed point or in 16 bits that give the same."""
-    if short[count, 0] > 0:
-        factor, offset = u32(short[count, 0]), u16(short[count, 1])
-        for x in range(sums.size):
-            out[x] = u8(u32(u16(sums[x] + offset)) * factor >> u32(16))
-    else:
-        weight = u32(round((1 << 22) / count))
-        for x in range(sums.size):
-            out[x] = u8((u32(sums[x]) * weight + u32(1 << 21)) >> u32(22))
-
-
 @kernel
-def _pixel_cells(images, row_cells, rows, column_cells, columns, short, out):
+def _pixel_cells(images, row_cells, rows, column_cells, columns, out):
     height, width, channels = images.shape[1:]
     line = width * channels
     across = len(column_cells) * channels
-    # Cells have n or n + 1 pixels. The means of both are taken at every pixel, which vectorizes, and
+    # Cells have n or n + 1 pixels. The sums of both are taken at every pixel, which vectorizes, and
     # those that are wanted are picked.
     n = column_cells[:, 1].min()
     starts = column_cells[:, 0] * channels + np.where(column_cells[:, 1] > n, line, 0)
-    sums = np.empty(line, np.uint16)
-    means = np.empty(2 * line, np.uint8)
+    places = columns * channels
+    weights = np.empty(across, np.uint32)
+    for x in range(across):
+        weights[x] = round((1 << 22) / column_cells[x // channels, 1])
+    sums = np.empty(2 * line + 1, np.uint16)
+    few, more = sums[:line], sums[line : 2 * line]
+    picked = np.empty(across + 1, np.uint16)
     narrow = np.empty((height, across), np.uint8)
     totals = np.empty(across, np.uint16)
-    cells = np.empty(across, np.uint8)
+    cells = np.empty(across + 1, np.uint8)
+    wide = np.empty(line + 1, np.uint8)
     for i in range(images.shape[0]):
         for y in range(height):
             source, target = images[i, y].reshape(line), narrow[y]
             for x in range(line):
-                sums[x] = u16(source[x])
-            for k in range(1, n + 1):
-                if k == n:
-                    _means(sums, n, short, means)
+                few[x] = u16(source[x])
+            for k in range(1, n):
                 shifted = source[k * channels :]
                 for x in range(shifted.size):
-                    sums[x] += u16(shifted[x])
-            _means(sums, n + 1, short, means[line:])
-            for k in range(starts.size):
-                at = starts[k]
-                if channels == 3:
-                    target[3 * k] = means[at]
-                    target[3 * k + 1] = means[at + 1]
-                    target[3 * k + 2] = means[at + 2]
-                else:
-                    target[k] = means[at]
+                    few[x] += u16(shifted[x])
+            shifted = source[n * channels :]
+            for x in range(shifted.size):
+                more[x] = few[x] + u16(shifted[x])
+            if channels == 3:
+                for k in range(starts.size):
+                    copy4(picked, 3 * k, sums, starts[k])
+            else:
+                for k in range(starts.size):
+                    picked[k] = sums[starts[k]]
+            for x in range(across):
+                target[x] = u8((u32(picked[x]) * weights[x] + u32(1 << 21)) >> u32(22))
         shown = -1
         for y in range(height):
-            target = out[i, y].reshape(line)
-            if rows[y] == shown:
-                above = out[i, y - 1].reshape(line)
-                for x in range(line):
-                    target[x] = above[x]
-                continue
-            shown = rows[y]
-            first, count = row_cells[shown, 0], row_cells[shown, 1]
-            totals[:] = 0
-            for k in range(first, first + count):
-                source = narrow[k]
+            if rows[y] != shown:
+                shown = rows[y]
+                first, count = row_cells[shown, 0], row_cells[shown, 1]
+                weight = u32(round((1 << 22) / count))
+                totals[:] = 0
+                for k in range(first, first + count):
+                    source = narrow[k]
+                    for x in range(across):
+                        totals[x] += u16(source[x])
                 for x in range(across):
-                    totals[x] += u16(source[x])
-            _means(totals, count, short, cells)
-            if channels == 3:
-                for x in range(width):
-                    k = columns[x] * 3
-                    target[3 * x] = cells[k]
-                    target[3 * x + 1] = cells[k + 1]
-                    target[3 * x + 2] = cells[k + 2]
-            else:
-                for x in range(width):
-                    target[x] = cells[columns[x]]
+                    cells[x] = u8((u32(totals[x]) * weight + u32(1 << 21)) >> u32(22))
+                if channels == 3:
+                    for x in range(width):
+                        copy4(wide, 3 * x, cells, places[x])
+                else:
+                    for x in range(width):
+                        wide[x] = cells[places[x]]
+            target = out[i, y].reshape(line)
+            for x in range(line):
+                target[x] = wide[x]
 
 
 def pixel_cells(images: Bytes, rows: int, columns: int) -> Bytes:
     """Average into rows × columns cells and show each cell flat, as PIL's BOX filter does."""
     out = np.empty_like(images)
     down, across = cell_table(images.shape[1], rows), cell_table(images.shape[2], columns)
-    _pixel_cells(images, *down, *across, _short_means(), out)
+    _pixel_cells(images, *down, *across, out)
     return out
 
 
 MOST_PIXELS = 256
 """The widest cell whose sum fits 16 bits."""
-
-
-@lru_cache(maxsize=1)
-def _short_means() -> NDArray[np.int64]:
-    """For each count the factor and offset with which 16 bits give the mean of any sum; 0 if none do."""
-    short = np.zeros((MOST_PIXELS + 2, 2), np.int64)
-    short[1] = 1 << 16, 0
-    for count in range(2, 25):  # beyond, few counts have one
-        sums = np.arange(255 * count + 1)
-        wanted = (sums * round((1 << 22) / count) + (1 << 21)) >> 22
-        factor = -(-(1 << 16) // count)
-        for offset in (count // 2, (count - 1) // 2):
-            if np.array_equal((sums + offset) * factor >> 16, wanted):
-                short[count] = factor, offset
-    return short
 
 
 @lru_cache(maxsize=128)

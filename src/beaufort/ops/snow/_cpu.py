@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from beaufort.arrays import Array, Bytes
-from beaufort.ops._numba import kernel, to_byte
+from beaufort.ops._numba import inlined, kernel, put_together, take_apart, to_byte
 from beaufort.ops.zoom_blur import Ends
 from beaufort.ops.zoom_blur._cpu import zoom_positions
 
@@ -40,32 +40,41 @@ def flakes(
     return out
 
 
+@inlined
+def _whiten(values, white, flakes, mix, nearest):
+    """Mix a row of one color with its whitened self, and add the flakes."""
+    share = f32(1) - mix
+    for x in range(values.size):
+        value = f32(values[x])
+        values[x] = to_byte(mix * value + share * max(value, white[x]) + flakes[x], nearest)
+
+
 @kernel
 def _snowfall(images, layers, mix, nearest, out):
     height, width, channels = images.shape[1:]
-    line = width * channels
-    white = np.empty(line, np.float32)
-    flakes = np.empty(line, np.float32)
-    share = f32(1) - mix
+    reds, greens, blues = np.empty((3, width), np.uint8)
+    white, flakes = np.empty(width, np.float32), np.empty(width, np.float32)
     for i in range(images.shape[0]):
         for y in range(height):
-            source, target = images[i, y].reshape(line), out[i, y].reshape(line)
+            source, target = images[i, y].reshape(width * channels), out[i, y].reshape(width * channels)
             layer, turned = layers[i, y], layers[i, height - 1 - y]
+            for x in range(width):  # an unsigned index is not looked at for its sign: this vectorizes
+                flakes[x] = f32(i32(layer[x]) + i32(turned[np.uintp(width - 1 - x)]))
             if channels == 3:
+                take_apart(source, reds, greens, blues)
                 for x in range(width):
-                    red, green, blue = f32(source[3 * x]), f32(source[3 * x + 1]), f32(source[3 * x + 2])
+                    red, green, blue = f32(reds[x]), f32(greens[x]), f32(blues[x])
                     grey = f32(0.299) * red + f32(0.587) * green + f32(0.114) * blue
-                    paled = f32(1.5) * grey + f32(127.5)
-                    both = f32(i32(layer[x]) + i32(turned[width - 1 - x]))
-                    white[3 * x], white[3 * x + 1], white[3 * x + 2] = paled, paled, paled
-                    flakes[3 * x], flakes[3 * x + 1], flakes[3 * x + 2] = both, both, both
+                    white[x] = f32(1.5) * grey + f32(127.5)
+                _whiten(reds, white, flakes, mix, nearest)
+                _whiten(greens, white, flakes, mix, nearest)
+                _whiten(blues, white, flakes, mix, nearest)
+                put_together(reds, greens, blues, target)
             else:
                 for x in range(width):
+                    target[x] = source[x]
                     white[x] = f32(1.5) * f32(source[x]) + f32(127.5)
-                    flakes[x] = f32(i32(layer[x]) + i32(turned[width - 1 - x]))
-            for x in range(line):
-                value = f32(source[x])
-                target[x] = to_byte(mix * value + share * max(value, white[x]) + flakes[x], nearest)
+                _whiten(target, white, flakes, mix, nearest)
 
 
 def snowfall(images: Bytes, layers: Bytes, mix: float, *, nearest: bool = False) -> Bytes:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from beaufort.arrays import Array, Bytes
 from beaufort.ops._borders import border_index
 from beaufort.ops._numba import inlined, kernel, to_byte
+from beaufort.ops._vectors import mix4
 
 __all__ = ["affine", "displace", "displace_zero", "shift"]
 
@@ -23,34 +24,45 @@ def _mix(a, b, d, e, s, t):
     return upper + (lower - upper) * t
 
 
+@inlined
+def _sample(source, offset, room, line, channels, rows, columns, tops, lefts, s, t, out):
+    """A row of bilinear samples: its pixels come from (lefts + s, tops + t), which count in a margin."""
+    for x in range(lefts.size):
+        upper, lower = offset + i64(rows[tops[x]]) * line, offset + i64(rows[tops[x] + 1]) * line
+        a, b = i64(columns[lefts[x]]) * channels, i64(columns[lefts[x] + 1]) * channels
+        if channels == 3 and max(upper, lower) + max(a, b) <= room:
+            mix4(out, 3 * x, source, upper + a, upper + b, lower + a, lower + b, s[x], t[x])
+        else:
+            for c in range(channels):
+                near, other = f32(source[upper + a + c]), f32(source[upper + b + c])
+                far, beyond = f32(source[lower + a + c]), f32(source[lower + b + c])
+                out[channels * x + c] = _mix(near, other, far, beyond, s[x], t[x])
+
+
 @kernel
 def _affine_mirror(images, matrices, rows, columns, margin, out):
     height, width, channels = images.shape[1:]
+    line = width * channels
     high_y, high_x = len(rows) - margin - 2, len(columns) - margin - 2
-    frame = np.empty((height, width * channels), np.float32)
+    values = images.reshape(images.size)
+    room = images.size - 4  # where the last four values begin
+    sampled = np.empty(line + 1, np.float32)
+    tops, lefts = np.empty(width, np.uint32), np.empty(width, np.uint32)
+    s, t = np.empty(width, np.float32), np.empty(width, np.float32)
     for i in range(images.shape[0]):
-        m = matrices[i]
+        m, offset = matrices[i], i * height * line
         for y in range(height):
-            source, target = images[i, y].reshape(width * channels), frame[y]
-            for x in range(width * channels):
-                target[x] = f32(source[x])
-        for y in range(height):
-            target = out[i, y].reshape(width * channels)
             for x in range(width):
                 from_x = m[0, 0] * x + (m[0, 1] * y + m[0, 2])
                 from_y = m[1, 0] * x + (m[1, 1] * y + m[1, 2])
-                left, top = i64(np.floor(from_x)), i64(np.floor(from_y))
-                s, t = f32(from_x - left), f32(from_y - top)
-                left = min(max(left, -margin), high_x) + margin
-                top = min(max(top, -margin), high_y) + margin
-                upper, lower = frame[rows[top]], frame[rows[top + 1]]
-                a, b = columns[left] * channels, columns[left + 1] * channels
-                if channels == 3:
-                    for c in range(3):
-                        value = _mix(upper[a + c], upper[b + c], lower[a + c], lower[b + c], s, t)
-                        target[3 * x + c] = value
-                else:
-                    target[x] = _mix(upper[a], upper[b], lower[a], lower[b], s, t)
+                left, top = np.floor(from_x), np.floor(from_y)
+                s[x], t[x] = f32(from_x - left), f32(from_y - top)
+                lefts[x] = i32(min(max(left, -margin), high_x) + margin)
+                tops[x] = i32(min(max(top, -margin), high_y) + margin)
+            _sample(values, offset, room, line, channels, rows, columns, tops, lefts, s, t, sampled)
+            target = out[i, y].reshape(line)
+            for x in range(line):
+                target[x] = sampled[x]
 
 
 @kernel
@@ -102,25 +114,25 @@ def _sample_index(size: int, margin: int, border: str) -> NDArray[np.int64]:
 def _displace(images, right, down, rows, columns, margin, nearest, out):
     height, width, channels = images.shape[1:]
     line = width * channels
-    high_y, high_x = len(rows) - margin - 2, len(columns) - margin - 2
-    moved = np.empty(line, np.float32)
+    high_y, high_x = f32(len(rows) - margin - 2), f32(len(columns) - margin - 2)
+    low = f32(-margin)
+    values = images.reshape(images.size)
+    room = images.size - 4  # where the last four values begin
+    moved = np.empty(line + 1, np.float32)
+    tops, lefts = np.empty(width, np.uint32), np.empty(width, np.uint32)
+    s, t = np.empty(width, np.float32), np.empty(width, np.float32)
     for i in range(images.shape[0]):
-        frame = images[i].reshape(height, line)
         for y in range(height):
+            aside, below = right[i, y], down[i, y]
             for x in range(width):
-                from_x = f32(x) + right[i, y, x]
-                from_y = f32(y) + down[i, y, x]
-                left, top = i32(np.floor(from_x)), i32(np.floor(from_y))
-                s, t = from_x - f32(left), from_y - f32(top)
-                x_at = min(max(left, -margin), high_x) + margin
-                y_at = min(max(top, -margin), high_y) + margin
-                upper, lower = frame[rows[y_at]], frame[rows[y_at + 1]]
-                a, b = columns[x_at] * channels, columns[x_at + 1] * channels
-                if channels == 3:
-                    for c in range(3):
-                        moved[3 * x + c] = _mix(upper[a + c], upper[b + c], lower[a + c], lower[b + c], s, t)
-                else:
-                    moved[x] = _mix(upper[a], upper[b], lower[a], lower[b], s, t)
+                from_x = f32(i32(x)) + aside[x]
+                from_y = f32(i32(y)) + below[x]
+                left, top = np.floor(from_x), np.floor(from_y)
+                s[x], t[x] = from_x - left, from_y - top
+                lefts[x] = i32(min(max(left, low), high_x)) + i32(margin)
+                tops[x] = i32(min(max(top, low), high_y)) + i32(margin)
+            offset = i * height * line
+            _sample(values, offset, room, line, channels, rows, columns, tops, lefts, s, t, moved)
             target = out[i, y].reshape(line)
             for x in range(line):
                 target[x] = to_byte(moved[x], nearest)

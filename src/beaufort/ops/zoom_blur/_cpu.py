@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from beaufort.arrays import Bytes
 from beaufort.ops._numba import kernel, to_byte
+from beaufort.ops._vectors import add_between4, copy4
 from beaufort.ops.zoom_blur import Ends
 
 __all__ = ["zoom_average", "zoom_positions"]
@@ -24,16 +25,20 @@ def _zoom_average(images, rows, row_share, columns, column_share, nearest, out):
     line = width * channels
     # One buffer for both, half a page apart: a processor takes a store for a load whose addresses agree
     # in their last twelve bits, and waits.
-    gap = 512 + (line + channels + 1023) // 1024 * 1024
-    scratch = np.zeros(gap + line, np.float32)
-    mixed, total = scratch[: line + channels], scratch[gap:]
+    gap = 512 + (line + channels + 1 + 1023) // 1024 * 1024
+    scratch = np.zeros(gap + 4 * width, np.float32)
+    mixed, total = scratch[: line + channels + 1], scratch[gap:]
+    values = np.empty(line + 1, np.float32)
     factors = rows.shape[0]
     share = f32(1) / f32(factors + 1)
     for i in range(images.shape[0]):
         lines = images[i].reshape(height, line)
         for y in range(height):
             for x in range(line):
-                total[x] = f32(lines[y, x])
+                values[x] = f32(lines[y, x])
+            if channels == 3:  # a pixel has room for four in `total`
+                for x in range(width):
+                    copy4(total, 4 * x, values, 3 * x)
             for j in range(factors):
                 a, b, t = lines[rows[j, y]], lines[min(rows[j, y] + 1, height - 1)], row_share[j, y]
                 for x in range(line):
@@ -41,17 +46,18 @@ def _zoom_average(images, rows, row_share, columns, column_share, nearest, out):
                     mixed[x] = value + (f32(b[x]) - value) * t
                 if channels == 3:
                     for x in range(width):
-                        k, t = columns[j, x] * 3, column_share[j, x]
-                        for c in range(3):
-                            value = mixed[k + c]
-                            total[3 * x + c] += value + (mixed[k + 3 + c] - value) * t
+                        k = columns[j, x] * 3
+                        add_between4(total, 4 * x, mixed, k, k + 3, column_share[j, x])
                 else:
                     for x in range(width):
                         value = mixed[columns[j, x]]
-                        total[x] += value + (mixed[columns[j, x] + 1] - value) * column_share[j, x]
+                        values[x] += value + (mixed[columns[j, x] + 1] - value) * column_share[j, x]
+            if channels == 3:
+                for x in range(width):
+                    copy4(values, 3 * x, total, 4 * x)
             target = out[i, y].reshape(line)
             for x in range(line):
-                target[x] = to_byte(total[x] * share, nearest)
+                target[x] = to_byte(values[x] * share, nearest)
 
 
 def zoom_average(

@@ -72,3 +72,29 @@ document.addEventListener('pointerover', (event) => tell(event.target));
 document.addEventListener('focusin', (event) => tell(event.target));
 document.addEventListener('keydown', (event) => { if (event.key === 'Escape') tell(document); });
 addEventListener('scroll', () => { if (tipFor) tell(document); }, { passive: true });
+
+// A frame that scrolls says so: what is cut off fades out, and a line below names the way.
+function scroller(label, table) {
+  return h('div', { class: 'scroll', tabindex: '0', role: 'region', 'aria-label': label }, table);
+}
+function signScroll(box) {
+  const right = box.scrollWidth - box.clientWidth - box.scrollLeft > 2;
+  const below = box.scrollHeight - box.clientHeight - box.scrollTop > 2;
+  const more = [right && 'right', below && 'below'].filter(Boolean).join(' ');
+  if (box.dataset.more === more) return;
+  box.dataset.more = more;
+  let sign = box.nextElementSibling;
+  if (!sign || !sign.classList.contains('scrolls')) {
+    if (!more) return;
+    sign = h('p', { class: 'scrolls faint', 'aria-hidden': 'true' });
+    box.after(sign);
+  }
+  sign.textContent = [right && 'The table goes on to the right: scroll →', below && 'and below ↓'].filter(Boolean).join(' ').replace(/^and/, 'The table goes on');
+  sign.hidden = !more;
+}
+const signScrolls = () => { for (const box of document.querySelectorAll('.scroll')) signScroll(box); };
+document.addEventListener('scroll', (event) => {
+  if (event.target.classList && event.target.classList.contains('scroll')) signScroll(event.target);
+}, { passive: true, capture: true });
+addEventListener('resize', signScrolls);
+addEventListener('load', signScrolls);

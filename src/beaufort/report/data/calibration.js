@@ -37,7 +37,9 @@ function reliability(groups) {
 }
 
 function overSeverity(groups, series, top, yTitle) {
-  const x = (i) => (groups.length < 2 ? 0.5 : 0.04 + (0.92 * i) / (groups.length - 1));
+  const at = groups.map(([name]) => (name === 'clean' ? 0 : Number(name) || 1)); // true to severity
+  const span = at.at(-1) - at[0];
+  const x = (i) => (span ? 0.04 + (0.92 * (at[i] - at[0])) / span : 0.5);
   const xs = groups.map(([name], i) => [x(i), name === 'corrupted' ? 'damaged' : name]);
   const ys = [0, 0.5, 1].map((v) => [v, percent(v * top, top < 0.1 ? 1 : 0)]);
   return s('svg', { viewBox: `0 0 ${side.w} ${side.h}`, 'aria-hidden': 'true' },
@@ -75,8 +77,7 @@ function calibrationTable(groups) {
   const cell = (text) => h('td', { class: 'num' }, text);
   const nats = (t, digits) => (t ? h('td', { class: 'num' }, `${t[0].toFixed(digits)} `, h('small', null, `[${t[1].toFixed(digits)}, ${t[2].toFixed(digits)}]`)) : cell('∞'));
   const heads = ['', 'ECE, %', 'as usually printed, %', 'if calibrated, %', 'confidence, %', 'accuracy, %', 'NLL', 'Brier', 'entropy, nats'];
-  return h('div', { class: 'scroll', tabindex: '0', role: 'region', 'aria-label': 'Calibration, scrolls sideways' },
-    h('table', null, h('caption', { class: 'faint', style: 'text-align:left;padding:.5rem .7rem' },
+  return scroller('Calibration', h('table', null, h('caption', { class: 'faint', style: 'text-align:left;padding:.5rem .7rem' },
       `${chosen().name}; ${images()}, ${D.bins} bins of equal width`),
     h('thead', null, h('tr', null, heads.map((text) => h('th', { scope: 'col', class: text ? 'num' : null }, text)))),
     h('tbody', null, groups.map(([name, one]) => h('tr', null, h('th', { scope: 'row' }, GROUP(name)),
@@ -85,6 +86,7 @@ function calibrationTable(groups) {
 }
 
 function drawCalibration() {
+  if (!byId('calibration-figure')) return;
   const groups = Object.entries(chosen().calibration).sort(([a], [b]) => (a === 'clean' ? -1 : b === 'clean' ? 1 : Number(a) - Number(b)));
   const keys = h('div', { class: 'legend' }, groups.map(([name], i) => h('span', null,
     s('svg', { viewBox: '0 0 30 10', 'aria-hidden': 'true' }, s('path', { class: `line${tone(name, i)}`, d: 'M0 5H30' }),

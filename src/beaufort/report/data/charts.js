@@ -1,6 +1,10 @@
 // Severity curves, and bars of errors.
 const W = 180, H = 120, LEFT = 20, RIGHT = 8, TOP = 8, BOTTOM = 16;
-const xAt = (i, count) => LEFT + (i * (W - LEFT - RIGHT)) / Math.max(count - 1, 1);
+// Where a severity stands on the axis, true to its distance from the others; clean images are 0.
+const xAt = (i) => {
+  const levels = ticks(), first = levels[0], last = levels.at(-1);
+  return LEFT + ((levels[i] - first) * (W - LEFT - RIGHT)) / Math.max(last - first, 1);
+};
 const yAt = (share) => TOP + (1 - share) * (H - TOP - BOTTOM);
 const pathOf = (points) => 'M' + points.map(([x, y]) => `${x.toFixed(1)} ${y.toFixed(1)}`).join('L');
 
@@ -20,10 +24,10 @@ function legend(entries) {
 
 function panel(title, c, rowOf, baseline) {
   const model = chosen(), other = compared(), mine = curveOf(model, rowOf(model)), count = mine.length;
-  const at = (row) => row.map((t, i) => [xAt(i, count), yAt(t[0])]);
+  const at = (row) => row.map((t, i) => [xAt(i), yAt(t[0])]);
   const others = D.models.filter((one) => one !== model && one !== other);
-  const band = [...mine.map((t, i) => [xAt(i, count), yAt(t[2])]),
-    ...mine.map((t, i) => [xAt(i, count), yAt(t[1])]).reverse()];
+  const band = [...mine.map((t, i) => [xAt(i), yAt(t[2])]),
+    ...mine.map((t, i) => [xAt(i), yAt(t[1])]).reverse()];
   const second = other && curveOf(other, rowOf(other));
   const names = ticks().map((level) => (level === 0 ? 'clean' : `severity ${level}`));
   const told = `${title}${second ? `, then ${other.name}` : ''}\n` + mine.map((t, i) => `${names[i]}: ${estimate(t)}` +
@@ -31,9 +35,9 @@ function panel(title, c, rowOf, baseline) {
   const svg = s('svg', { viewBox: `0 0 ${W} ${H}`, 'aria-hidden': 'true' },
     [0, 0.5, 1].map((y) => [s('path', { class: 'grid', d: `M${LEFT} ${yAt(y)}H${W - RIGHT}` }),
       s('text', { x: LEFT - 4, y: yAt(y) + 3, 'text-anchor': 'end' }, percent(y, 0))]),
-    ticks().map((level, i) => s('text', { x: xAt(i, count), y: H - 3, 'text-anchor': 'middle' }, String(level))),
+    ticks().map((level, i) => s('text', { x: xAt(i), y: H - 3, 'text-anchor': 'middle' }, String(level))),
     others.length && s('path', { class: 'ghost', d: others.map((one) => pathOf(at(curveOf(one, rowOf(one))))).join('') }),
-    baseline && s('path', { class: 'dotted', d: pathOf(baseline.map((e, i) => [xAt(i + (D.clean ? 1 : 0), count), yAt(1 - e)])) }),
+    baseline && s('path', { class: 'dotted', d: pathOf(baseline.map((e, i) => [xAt(i + (D.clean ? 1 : 0)), yAt(1 - e)])) }),
     s('path', { class: 'area1', d: `${pathOf(band)}Z` }),
     second && [s('path', { class: 'two', d: pathOf(at(second)) }),
       at(second).map(([x, y]) => s('path', { class: 'point2', d: `M${x} ${y - 3.4}L${x + 3.4} ${y}L${x} ${y + 3.4}L${x - 3.4} ${y}Z` }))],
@@ -77,6 +81,7 @@ function axisMarks(top, base) {
 }
 
 function drawBars() {
+  if (!byId('bars-figure')) return;
   const model = chosen(), other = compared(), base = model.ce.length > 0;
   const rowsOf = (one) => (base ? one.ce : one.error);
   const all = D.models.flatMap((one) => rowsOf(one).map((t) => t[2]));
@@ -90,5 +95,5 @@ function drawBars() {
   const marks = axisMarks(top, base).map((v) => h('i', { style: `left:${(100 * v) / top}%;transform:translateX(-${(100 * v) / top}%)` },
     base && v === 1 ? `${D.baseline} 100 %` : `${percent(v, 0)}${v ? ' %' : ''}`));
   const axis = h('div', { class: 'bar axis', 'aria-hidden': 'true' }, h('span'), h('span', { class: 'track' }, marks), h('span'));
-  byId('bars-figure').replaceChildren(other ? legend(entries) : '', axis, h('div', { class: 'bars', role: 'list' }, rows));
+  byId('bars-figure').replaceChildren(D.models.length > 1 ? legend(entries) : '', axis, h('div', { class: 'bars', role: 'list' }, rows));
 }

@@ -1,5 +1,6 @@
 // What is chosen, and what that changes.
 function drawHead() {
+  if (!byId('sentence')) return;
   const model = chosen(), main = model.metrics[0], gauge = byId('gauge'), top = Number(gauge.dataset.top);
   byId('sentence').textContent = model.sentence;
   byId('value').textContent = `${percent(main[0])}\u00a0%`;
@@ -32,6 +33,9 @@ function applyFilter() {
   const hidden = visible.map((yes, c) => (yes ? '' : `#all-table tr > :nth-child(${c + first})`)).filter(Boolean);
   columnStyle.textContent = hidden.length ? `${hidden.join(',')}{display:none}` : '';
   for (const table of document.querySelectorAll('.heat-table')) roam(table);
+  const note = byId('filter-count'), count = visible.filter(Boolean).length;
+  if (note) note.textContent = count ? '' : `nothing matches “${state.filter.trim()}”`;
+  signScrolls();
 }
 
 function filterModels(text) {
@@ -39,10 +43,43 @@ function filterModels(text) {
   const visible = D.models.map((model) => model.name.toLowerCase().includes(wanted));
   for (const row of document.querySelectorAll('tr[data-m]')) row.hidden = !visible[Number(row.dataset.m)];
   const count = visible.filter(Boolean).length;
-  byId('model-count').textContent = wanted ? `${count} of ${D.models.length}` : '';
+  const note = byId('model-count');
+  note.textContent = !wanted ? '' : count ? `${count} of ${D.models.length}` : `nothing matches “${text.trim()}”`;
+  note.classList.toggle('none', Boolean(wanted) && !count);
+  signScrolls();
+}
+
+// What is chosen stands in the address, by name, so that a link shows the same to others.
+const KEPT = { measure: 'error', order: 'suite', filter: '' };
+function keepState() {
+  const words = new URLSearchParams();
+  if (state.model) words.set('model', chosen().name);
+  if (compared()) words.set('compare', compared().name);
+  for (const [key, usual] of Object.entries(KEPT)) if (state[key] !== usual) words.set(key, state[key]);
+  const text = words.toString();
+  try {
+    history.replaceState(null, '', `${location.pathname}${text ? `?${text}` : ''}${location.hash}`);
+  } catch { /* a frame without an address of its own keeps none */ }
+}
+function takeState() {
+  Object.assign(state, D.start);
+  const words = new URLSearchParams(location.search);
+  const place = (name) => D.models.findIndex((model) => model.name === name);
+  if (place(words.get('model')) >= 0) state.model = place(words.get('model'));
+  if (place(words.get('compare')) >= 0) state.compare = place(words.get('compare'));
+  if (['error', 'accuracy'].includes(words.get('measure'))) state.measure = words.get('measure');
+  if (['suite', 'worst'].includes(words.get('order'))) state.order = words.get('order');
+  state.filter = words.get('filter') || '';
+}
+// What the controls show is what is chosen.
+function showState() {
+  if (byId('filter')) byId('filter').value = state.filter;
+  if (byId('model')) [byId('model').value, byId('compare').value] = [String(state.model), String(state.compare)];
+  for (const button of document.querySelectorAll('[data-order]')) button.setAttribute('aria-pressed', String(button.dataset.order === state.order));
 }
 
 function drawModel() {
+  drawComparison();
   drawHeatmap();
   drawCurves();
   drawBars();
@@ -59,12 +96,14 @@ function choose(place) {
   byId('model').value = String(place);
   drawHead();
   drawModel();
+  keepState();
 }
 
 function press(button, key, draw) {
   state[key] = button.dataset[key];
   draw();
   applyFilter();
+  keepState();
   const again = document.querySelector(`[data-${key}="${button.dataset[key]}"]`);
   for (const other of document.querySelectorAll(`[data-${key}]`)) other.setAttribute('aria-pressed', String(other === again));
   again.focus();
@@ -81,13 +120,18 @@ document.addEventListener('click', (event) => {
   else if (button.dataset.strip) press(button, 'strip', drawStrips);
 });
 document.addEventListener('keydown', move);
-byId('filter').addEventListener('input', (event) => { state.filter = event.target.value; applyFilter(); });
-if (D.models.length > 1) {
-  byId('model').addEventListener('change', (event) => choose(Number(event.target.value)));
-  byId('compare').addEventListener('change', (event) => { state.compare = Number(event.target.value); drawModel(); });
-  byId('model-filter').addEventListener('input', (event) => filterModels(event.target.value));
+if (byId('filter')) {
+  byId('filter').addEventListener('input', (event) => { state.filter = event.target.value; applyFilter(); keepState(); });
 }
+if (byId('model')) {
+  byId('model').addEventListener('change', (event) => choose(Number(event.target.value)));
+  byId('compare').addEventListener('change', (event) => { state.compare = Number(event.target.value); drawModel(); keepState(); });
+}
+if (byId('model-filter')) byId('model-filter').addEventListener('input', (event) => filterModels(event.target.value));
 
 root.classList.remove('plain');
 if (E && E.pictures.length && E.pictures[0].startsWith('data:image/png')) document.body.classList.add('pixelated');
+takeState();
+showState();
+if (state.model) drawHead();
 drawModel();

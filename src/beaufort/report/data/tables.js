@@ -83,18 +83,21 @@ function breakingPoints(model) {
   const by = new Map();
   model.breaks.forEach((severity, c) => by.set(severity, [...(by.get(severity) || []), c]));
   const entries = [...D.severities, null].filter((severity) => by.has(severity)).map((severity) => [
-    h('dt', null, severity === null ? 'not up to ' + D.severities.at(-1) : `at ${severity}`),
+    h('dt', null, severity === null ? `not surely, up to ${D.severities.at(-1)}` : `at ${severity}`),
     h('dd', null, by.get(severity).map((c, i) => h('span', { 'data-c': c }, D.corruptions[c])))]);
-  return h('aside', { class: 'breaks' }, h('h3', null, 'Half of its clean accuracy is gone'),
-    h('p', { class: 'faint' }, `The first severity at which the whole interval is below ${percent(model.clean[0] / 2)} %.`),
+  return h('aside', { class: 'breaks' }, h('h3', null, 'Half of its clean accuracy is surely gone'),
+    h('p', { class: 'faint' }, `The first severity at which it surely names fewer than half as many pictures correctly as without damage: the whole range is below ${percent(model.clean[1] / 2)}\u00a0%, half of the lower end for clean pictures.`),
     h('dl', null, entries));
 }
 
 function drawHeatmap() {
-  if (!D.severities.length) return; // one severity: the table of all models has it all
+  if (!D.severities.length || !byId('heatmap-figure')) return; // one severity: the table of all models has it all
   const model = chosen(), other = compared();
-  const holders = [model, other].filter(Boolean).map((one, i) =>
-    h('div', { class: 'scroll fit' }, heatTable(one, i ? 'map2' : 'map')));
+  const holders = [model, other].filter(Boolean).map((one, i) => {
+    const holder = scroller(`Errors of ${one.name}`, heatTable(one, i ? 'map2' : 'map'));
+    holder.classList.add('fit');
+    return holder;
+  });
   const buttons = ['error', 'accuracy'].map((name) =>
     h('button', { type: 'button', 'data-measure': name, 'aria-pressed': String(state.measure === name) }, name));
   const steps = Array.from({ length: 24 }, (_, i) => h('b', { class: 'heat', style: `--v:${i / 23}` }));
@@ -107,6 +110,7 @@ function drawHeatmap() {
 
 function drawClasses() {
   const holder = byId('classes-figure'), found = chosen().classes;
+  if (!holder) return;
   if (!found.length) return holder.replaceChildren();
   const rows = found.map(([label, n, corrupted, clean]) => h('tr', null,
     h('th', { scope: 'row' }, nameOf(label)),
@@ -115,8 +119,7 @@ function drawClasses() {
     h('td', { class: 'num', 'data-v': n }, n.toLocaleString('en'))));
   const heads = ['Class', 'Accuracy under damage', 'Clean accuracy', 'Lost, in points', 'Images'].map((text, i) =>
     h('th', { scope: 'col', 'aria-sort': 'none', class: i ? 'num' : null }, h('button', { type: 'button', 'data-first': i > 2 ? 'descending' : 'ascending' }, text)));
-  holder.replaceChildren(h('div', { class: 'scroll', tabindex: '0', role: 'region', 'aria-label': 'Worst classes, scrolls sideways' },
-    h('table', { class: 'sortable', id: 'classes-table' },
+  holder.replaceChildren(scroller('Worst classes', h('table', { class: 'sortable', id: 'classes-table' },
       h('caption', { class: 'faint', style: 'text-align:left;padding:.5rem .7rem' }, `${chosen().name}, in percent with intervals`),
       h('thead', null, h('tr', null, heads)), h('tbody', null, rows))));
 }

@@ -102,7 +102,7 @@ function search() {
   const exact = main.found.length === 1 ? main.found[0] : null;
   main.mark(main.found, exact && withIntervals(exact));
   byId('found').textContent = !wanted ? '' : exact ? describe(exact).replaceAll('\n', '; ')
-    : `${main.found.length} of ${view.rows.length} models`;
+    : main.found.length ? `${main.found.length} of ${view.rows.length} models` : `nothing matches “${wanted}” among the ${view.rows.length} models shown`;
   drawTable();
 }
 

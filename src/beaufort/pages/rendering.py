@@ -12,7 +12,7 @@ from beaufort.pages.assets import as_script, asset, bundle, content_policy
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-__all__ = ["render"]
+__all__ = ["render", "render_fragment", "render_table"]
 
 
 def render(
@@ -21,6 +21,7 @@ def render(
     styles: Sequence[str] = (),
     scripts: Sequence[str] = (),
     data: Mapping[str, Any] | None = None,
+    framed: Sequence[str] = (),
     **values: Any,
 ) -> str:
     """The text of a page whose template extends `pages/base.html`; equal input gives equal bytes.
@@ -30,6 +31,7 @@ def render(
         styles: names of assets that follow the style all pages share.
         scripts: names of assets, in their order.
         data: what the scripts read.
+        framed: scripts of pages that are framed in this one, which has none: its policy covers them.
         values: what the template shows; all of it is escaped.
     """
     script = bundle(*map(asset, scripts)) if scripts else ""
@@ -37,13 +39,25 @@ def render(
         _environment()
         .get_template(template)
         .render(
-            policy=content_policy(script),
+            policy=content_policy(bundle(*map(asset, framed)) if framed else script),
             style="".join(map(asset, ("pages/base.css", *styles))),
             script=script,
             data=None if data is None else as_script(data),
             **values,
         )
     )
+
+
+def render_table(
+    caption: str, header: Sequence[str], rows: Sequence[Sequence[str]], notes: Sequence[str] = ()
+) -> str:
+    """A table as a piece of HTML for a notebook, which has a style of its own."""
+    return render_fragment("pages/table.html", caption=caption, header=header, rows=rows, notes=notes)
+
+
+def render_fragment(template: str, **values: Any) -> str:
+    """A piece of HTML that is no page."""
+    return _environment().get_template(template).render(**values)
 
 
 @cache

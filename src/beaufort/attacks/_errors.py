@@ -1,0 +1,11 @@
+"""What can be wrong with an attack."""
+
+from __future__ import annotations
+
+from beaufort.errors import BeaufortError
+
+__all__ = ["AttackError"]
+
+
+class AttackError(BeaufortError, RuntimeError):
+    """An attack on a model that cannot be attacked, or that gave something other than images."""

@@ -1,0 +1,158 @@
+"""What an evaluation shows while it works, and its numbers when it ends."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from beaufort.cli._console import counted, printable, progress_bar, table
+from beaufort.sanitize import without_secrets
+
+if TYPE_CHECKING:
+    from beaufort.evaluation import Evaluation, Progress, Stop
+    from beaufort.results import ModelScores, Scores
+
+__all__ = ["answers_bar", "show_evaluation", "tell_labels"]
+
+_SHOWN = 20
+"""Problems told in full; `--json` lists all."""
+
+
+@contextlib.contextmanager
+def answers_bar() -> Iterator[Callable[[Progress], None]]:
+    """How far a run is, with the time left and the accuracy so far, on stderr."""
+    with progress_bar("answers") as show:
+        yield lambda at: show(at.done, at.total, f"{at.model} {at.condition} {at.accuracy or 0:.1%}")
+
+
+def show_evaluation(
+    evaluation: Evaluation, store: str, data: str | Mapping[str, str], *, as_json: bool
+) -> None:
+    """Tell what came of a run, and end with 1 if it had problems."""
+    parts = evaluation.part_scores(calibration=False)
+    if as_json:
+        typer.echo(json.dumps(_as_dict(evaluation, parts), indent=2))
+    else:
+        for scores in parts:
+            _show_numbers(evaluation, scores)
+        datasets = [result.condition.partition("/")[0] for result in evaluation.results]
+        both = zip(evaluation.results, datasets, strict=True)
+        tell_labels({(result.model, dataset): result.labels for result, dataset in both})
+        if left_out := max(result.unlabeled for result in evaluation.results):
+            typer.echo(f"{counted(left_out, 'image')} without a label left out")
+        if evaluation.stop:
+            typer.echo(_stopped(evaluation.stop))
+        typer.echo(_next(evaluation, store, data))
+    for note in evaluation.notes:
+        typer.echo(f"note: {printable(note)}", err=True)
+    for problem in evaluation.problems[:_SHOWN]:
+        typer.echo(f"problem: {printable(problem.id)}: {printable(problem.message)}", err=True)
+    if evaluation.problems:
+        have = "has" if len(evaluation.problems) == 1 else "have"
+        more = "" if len(evaluation.problems) <= _SHOWN else "; --json lists all"
+        typer.echo(
+            f"{counted(len(evaluation.problems), 'image')} could not be read and {have} no answer{more}",
+            err=True,
+        )
+        raise typer.Exit(1)
+
+
+def tell_labels(words: Mapping[tuple[str, str], str]) -> None:
+    """What counts as which class, by model and data set."""
+    several = len({dataset for _, dataset in words}) > 1
+    for said in dict.fromkeys(words.values()):
+        told = [
+            f"{printable(model)} on {dataset}" if several else printable(model)
+            for (model, dataset), one in words.items()
+            if one == said
+        ]
+        typer.echo(f"{', '.join(told)}: {said}")
+
+
+def _show_numbers(evaluation: Evaluation, scores: Scores) -> None:
+    """The headline numbers of each model, with intervals."""
+    keys = {cell.fingerprint for row in scores.results.cells.values() for cell in row.values()}
+    results = [result for result in evaluation.results if result.fingerprint in keys]
+    reused = sum(result.reused for result in results)
+    cells = counted(len(results), "condition" if len(scores.models) == 1 else "cell")
+    kept = f"{cells}, {reused:,} of them stored before" if reused else cells
+    typer.echo(
+        f"{scores.suite} on {printable(scores.results.dataset)}: {counted(scores.images, 'image')}, {kept}; "
+        f"{100 * scores.level:g} % intervals\n"
+    )
+    rows = [_head(scores), *map(_row, scores.models)]
+    typer.echo(table(rows if any(row[-1] for row in rows[1:]) else [row[:-1] for row in rows]))
+    typer.echo()
+    for note in scores.notes:
+        typer.echo(f"note: {note}", err=True)
+
+
+def _head(scores: Scores) -> tuple[str, ...]:
+    names = [scores.metric_title(name) for name in scores.models[0].metrics]
+    return ("model", *names, *(["clean accuracy"] if scores.models[0].clean else []), "most errors under")
+
+
+def _row(one: ModelScores) -> tuple[str, ...]:
+    numbers = [f"{value:.1%}" for value in one.metrics.values()]
+    clean = [f"{one.clean:.1%}"] if one.clean else []
+    return (one.model, *numbers, *clean, _worst(one))
+
+
+def _worst(one: ModelScores) -> str:
+    """The corruption with the most errors; empty if two have as many, or there is only one."""
+    errors = sorted(one.corruptions.items(), key=lambda item: -item[1].value)
+    if len(errors) < 2 or errors[0][1].value == errors[1][1].value:
+        return ""
+    name, error = errors[0]
+    return f"{name}: {error:.1%}"
+
+
+def _next(evaluation: Evaluation, store: str, data: str | Mapping[str, str]) -> str:
+    """What to do with the answers, as commands."""
+    place = _quoted(without_secrets(store))
+    models = list(dict.fromkeys(result.model for result in evaluation.results))
+    shown = f" --data {_quoted(without_secrets(data))}" if isinstance(data, str) else ""
+    steps = [f"beaufort report {place}{shown} -o report.html"]
+    if len(models) > 1:
+        steps.append(f"beaufort compare {' '.join(map(_quoted, models))} --store {place}")
+    steps.append(f"beaufort store ls {place}    (every condition)")
+    return "\n".join(["next:", *(f"  {printable(step)}" for step in steps)])
+
+
+def _quoted(text: str) -> str:
+    import shlex
+
+    return shlex.quote(text)
+
+
+def _as_dict(evaluation: Evaluation, parts: Sequence[Scores]) -> dict[str, Any]:
+    facts: dict[str, Any] = {
+        "scores": [
+            {
+                "suite": str(scores.suite),
+                "data": scores.results.dataset,
+                "metrics": {
+                    one.model: {name: vars(value) for name, value in one.metrics.items()}
+                    for one in scores.models
+                },
+            }
+            for scores in parts
+        ],
+        "results": [{**vars(result), "accuracy": result.accuracy} for result in evaluation.results],
+        "problems": [problem._asdict() for problem in evaluation.problems],
+        "notes": [*evaluation.notes, *(note for scores in parts for note in scores.notes)],
+    }
+    stop = evaluation.stop
+    return facts if stop is None else {**facts, "stop": {**vars(stop), "met": stop.met}}
+
+
+def _stopped(stop: Stop) -> str:
+    end = "stopped" if stop.met else "ran out of images"
+    return (
+        f"{end} after {stop.images} of {stop.of} images: the widest headline interval is "
+        f"± {100 * stop.widest:.2f} points, asked for were ± {stop.precision:g}"
+    )

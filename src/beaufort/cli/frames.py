@@ -1,0 +1,58 @@
+"""`beaufort frames`: how steady models are over the frames of a video."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from beaufort.cli._console import printable, table
+from beaufort.cli._options import Json, SuiteOfStore, comma_list
+from beaufort.errors import OptionError
+
+__all__ = ["frames"]
+
+
+def frames(
+    store: Annotated[str, typer.Argument(help="Folder or URL that keeps the answers to all frames.")],
+    sets: Annotated[str, typer.Option(help="The folder of the frame sets, or their pmsets.json.")],
+    *,
+    k: Annotated[str, typer.Option("-k", help="Frames on each side of the anchor, as 0,5,10.")] = "0,10",
+    part: Annotated[
+        str | None,
+        typer.Option(help="Which data set of the suite; one that has all frames if not given."),
+    ] = None,
+    suite: SuiteOfStore = None,
+    as_json: Json = False,
+) -> None:
+    """Say how often a model is right on an anchor frame and on every frame around it (pm-k).
+
+    `beaufort frames results --sets imagenet-vid-robust -k 0,1,5,10`
+
+    The worst frame of a set decides. Answers are those of a run on all frames, and any k can be asked for.
+    """
+    from beaufort.datasets.frames import read_frame_sets
+    from beaufort.results import open_parts, pm_scores
+
+    if wrong := [one for one in comma_list(k) if not one.isdecimal()]:
+        raise OptionError(f"k must be whole numbers from 0, as 0,5,10, got {wrong[0]!r}")
+    parts = open_parts(store, suite=suite)
+    chosen = [results for results in parts if part is None or results.suite.name == part]
+    if not chosen:
+        names = ", ".join(results.suite.name for results in parts)
+        raise OptionError(f"part must be one of {names}, got {part!r}")
+    known = read_frame_sets(sets)
+    whole = [one for one in chosen if set(known.frames) <= set(one.answers(one.models[0]).ids)]
+    results = (whole or chosen)[0]
+    found = pm_scores(results, known, [int(one) for one in comma_list(k)])
+    if as_json:
+        typer.echo(json.dumps([{**asdict(one), "setting": f"pm-{one.k}"} for one in found], indent=2))
+        return
+    rows = [
+        (printable(one.model), f"pm-{one.k}", f"{one.accuracy:.2%}", str(one.accuracy.n)) for one in found
+    ]
+    typer.echo(table([("model", "setting", "accuracy", "anchors"), *rows]))
+    for model in results.models:
+        typer.echo(f"{printable(model)}: {results.space(model)}")

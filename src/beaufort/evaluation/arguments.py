@@ -1,0 +1,138 @@
+"""What `evaluate` is given: one model or many, a suite or names of corruptions, data in any usual form."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from beaufort.conditions import Condition
+from beaufort.corruptions import members_of
+from beaufort.datasets import Dataset, open_dataset
+from beaufort.errors import OptionError
+from beaufort.evaluation.lazy_models import LazyModel
+from beaufort.evaluation.objects import dataset_of_items, dataset_of_pair
+from beaufort.models import Model, as_model
+from beaufort.suites import SUITE_NAMES, Suite, get_suite, own_suites, suite_of_corruptions
+
+__all__ = ["Conditions", "Models", "find_dataset", "find_models", "find_suite"]
+
+Models: TypeAlias = Any
+"""A model, or a list of them: texts for `load_model`, `Model`s, torch modules, functions."""
+Conditions: TypeAlias = str | Path | Suite | Condition | Sequence[Condition] | Sequence[str]
+"""A suite, its name or file; a list of conditions, or of names of corruptions."""
+
+_MODEL = (
+    "a model must be a text as in `beaufort ls models`, a Model, a torch module, or a function from uint8 "
+    "images (n, h, w, c) to logits (n, classes)"
+)
+_SUITE = (
+    "suite must be a suite, its name or file, a list of conditions, or a list of names of corruptions, "
+    "as ['fog', 'snow']"
+)
+_DATA = (
+    "data must be a path or a name as in `beaufort ls datasets`, (images, labels), a torch Dataset or "
+    "DataLoader, or a Dataset of Beaufort"
+)
+
+
+def find_models(models: Models) -> list[LazyModel]:
+    """The models, each of which is loaded when it is needed."""
+    if _is_one(models):
+        return [_model(models)]
+    if isinstance(models, Mapping) or not isinstance(models, Iterable):
+        raise OptionError(f"{_MODEL}, or a list of these; got {_described(models)}")
+    found = [_model(one) for one in models]
+    if not found:
+        raise OptionError("models must be at least one, got none")
+    return found
+
+
+def _is_one(models: Models) -> bool:
+    return isinstance(models, str | os.PathLike | LazyModel | Model) or callable(models)
+
+
+def _model(model: Any) -> LazyModel:
+    if isinstance(model, str | os.PathLike):
+        return LazyModel.of(str(model))
+    if isinstance(model, LazyModel):
+        return model
+    if isinstance(model, type) or not (isinstance(model, Model) or callable(model)):
+        raise OptionError(f"{_MODEL}; got {_described(model)}")
+    return LazyModel.of(as_model(model))
+
+
+def find_suite(suite: Conditions, prepare: str | None = None) -> Suite | list[Condition]:
+    """A suite, or a list of conditions that are of none.
+
+    Args:
+        suite: as `evaluate` takes it.
+        prepare: `none` for the same with pictures that are left as they are.
+    """
+    found = _suite(suite)
+    if prepare is None:
+        return found
+    if prepare != "none":
+        raise OptionError(f"prepare must be 'none', or not be given, got {prepare!r:.60}")
+    if not isinstance(found, Suite):
+        return found
+    if found.parts:
+        raise OptionError(f"prepare must not be given with a suite of several data sets, got it with {found}")
+    return found.unprepared()
+
+
+def _suite(suite: Conditions) -> Suite | list[Condition]:
+    if isinstance(suite, Suite):
+        return suite
+    if isinstance(suite, str) and members_of(suite) and suite not in (*SUITE_NAMES, *own_suites):
+        return suite_of_corruptions([suite])
+    if isinstance(suite, str | Path):
+        return get_suite(suite)
+    if isinstance(suite, Condition):
+        return [suite]
+    given: list[Any] = list(suite) if isinstance(suite, Iterable) else []
+    if given and all(isinstance(one, Condition) for one in given):
+        return given
+    if given and all(isinstance(one, str) for one in given):
+        return suite_of_corruptions(given)
+    raise OptionError(f"{_SUITE}; got {_described(suite)}")
+
+
+def find_dataset(data: Any, *, strict: bool = False) -> Dataset:
+    """The data set that is meant."""
+    if isinstance(data, Dataset):
+        return data
+    if isinstance(data, str | os.PathLike):
+        return open_dataset(str(data), strict=strict)
+    if isinstance(data, tuple | list):
+        if len(data) != 2:
+            raise OptionError(f"{_DATA}; got {_described(data)}")
+        return dataset_of_pair(*data)
+    items = data.dataset if _is_loader(data) else data
+    if not isinstance(items, Mapping) and hasattr(items, "__getitem__") and hasattr(items, "__len__"):
+        if not hasattr(items, "shape"):
+            return dataset_of_items(items, strict=strict)
+        raise OptionError(f"{_DATA}; got {_described(items)} without labels")
+    hint = "; collect it into (images, labels)" if hasattr(items, "__iter__") else ""
+    raise OptionError(f"{_DATA}, with a length and items by number; got {_described(items)}{hint}")
+
+
+def _is_loader(data: Any) -> bool:
+    """Whether it is a torch `DataLoader`; torch is not imported to find out."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(data, torch.utils.data.DataLoader)
+
+
+def _described(thing: Any) -> str:
+    """What came, short enough for a message."""
+    kind = type(thing).__name__
+    if isinstance(thing, type):
+        return f"the class {thing.__name__}, not an object of it"
+    if hasattr(thing, "shape"):
+        return f"an array of shape {tuple(thing.shape)}"
+    if isinstance(thing, list | tuple):
+        kinds = ", ".join(dict.fromkeys(type(one).__name__ for one in thing))
+        return f"a {kind} of {len(thing)} ({kinds})" if thing else f"an empty {kind}"
+    return f"an object of type {kind}"

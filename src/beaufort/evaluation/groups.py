@@ -1,0 +1,174 @@
+"""From a suite and data to what is shown: each data set, made ready, with its conditions."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+from beaufort.conditions import Condition
+from beaufort.datasets import Dataset
+from beaufort.datasets.stored import StoredSet, check_same_images, corrupted_part, stored_set
+from beaufort.datasets.subset import of_classes
+from beaufort.errors import OptionError
+from beaufort.evaluation.arguments import find_dataset
+from beaufort.evaluation.planning import Setup
+from beaufort.labels import Truths, label_maps
+from beaufort.suites import Suite
+
+__all__ = ["Choice", "Data", "Source", "find_groups"]
+
+Source: TypeAlias = Any
+"""A `Dataset`, a text for `open_dataset`, `(images, labels)`, a torch `Dataset` or `DataLoader`."""
+Data: TypeAlias = Any
+"""One data set, or several by the names that a suite has for them."""
+Group = tuple[Setup, Sequence[Condition]]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What is said about data beside what they are."""
+
+    limit: int | None = None
+    first: int | None = None
+    seed: int = 0
+    strict: bool = False
+    shuffled: bool = False
+    """Whether images come in a random order."""
+    truths: Truths | None = None
+
+
+def find_groups(
+    suite: Suite | Sequence[Condition], data: Data, clean: Source | None, choice: Choice
+) -> list[Group]:
+    """Every data set with its conditions; stored pictures are a data set for each of them."""
+    if not isinstance(suite, Suite):
+        dataset, count = _limited(_opened(_one(data, None), choice), choice)
+        return [(Setup(dataset, count, (), "auto", choice.seed, None, choice.truths), list(suite))]
+    if not suite.parts:
+        return list(_groups_of(suite, _one(data, suite), clean, choice))
+    if clean is not None:
+        raise OptionError(
+            "clean is for stored pictures of a suite of one data set; name data by part instead"
+        )
+    return [
+        group
+        for part, source in _by_part(suite, data).items()
+        for group in _groups_of(suite.part(part), source, None, choice, name=part)
+    ]
+
+
+def _one(data: Data, suite: Suite | None) -> Source:
+    if not isinstance(data, Mapping):
+        return data
+    named = set(data) - ({suite.name, suite.dataset} if suite else set())
+    if len(data) != 1 or named:
+        raise OptionError(
+            f"data must be one data set{f', as {suite.dataset}=PATH or a path alone' if suite else ''}, got "
+            f"{', '.join(data) or 'none'}"
+        )
+    return next(iter(data.values()))
+
+
+def _by_part(suite: Suite, data: Data) -> dict[str, Source]:
+    """The data of each part; a data set of the catalog need not be named."""
+    from beaufort.catalog import entries
+
+    names = [part.name for part in suite.parts]
+    if not isinstance(data, Mapping):
+        raise OptionError(
+            f"{suite} has {len(names)} data sets, {', '.join(names)}; give each by its name, as "
+            f"{names[0]}=PATH"
+        )
+    known = {*names, *(part.dataset for part in suite.parts)}
+    if other := [name for name in data if name not in known]:
+        raise OptionError(f"{other[0]!r} is not a data set of {suite}; it has {', '.join(names)}")
+    found: dict[str, Source] = {}
+    for part in suite.parts:
+        source = data.get(part.name, data.get(part.dataset))
+        if source is None and part.dataset in entries:
+            source = part.dataset
+        if source is None:
+            lacking = [p.name for p in suite.parts if p.name not in data and p.dataset not in data]
+            raise OptionError(f"{suite} needs data for {', '.join(lacking)}; give it as {lacking[0]}=PATH")
+        found[part.name] = source
+    return found
+
+
+def _groups_of(
+    suite: Suite, source: Source, clean: Source | None, choice: Choice, *, name: str | None = None
+) -> Iterator[Group]:
+    text = str(source) if isinstance(source, str | os.PathLike) else None
+    stored = stored_set(text, strict=choice.strict) if text is not None and suite.corruptions else None
+    if stored is not None:
+        yield from _stored_groups(suite, stored, clean, choice, name)
+        return
+    if clean is not None:
+        raise OptionError(
+            "clean is for stored pictures, as cifar10-c:FOLDER; other data are the clean images themselves"
+        )
+    if text is not None and suite.corruptions and corrupted_part(text):
+        whole = text.rpartition("#")[0]
+        raise OptionError(
+            f"data must be clean images or all stored pictures of {suite.name}, got one condition of them, "
+            f"{text}, which would be corrupted again; give {whole}"
+        )
+    dataset = _opened(source, choice)
+    if suite.classes is not None:
+        dataset = of_classes(dataset, label_maps[suite.classes])
+    dataset = dataset if name is None else replace(dataset, name=name)
+    dataset, count = _limited(dataset, choice)
+    truths = dataset.truths if choice.truths is None else choice.truths
+    setup = Setup(dataset, count, suite.prepare, suite.scale, choice.seed, suite, truths)
+    yield setup, suite.conditions(dataset.name)
+
+
+def _stored_groups(
+    suite: Suite, stored: StoredSet, clean: Source | None, choice: Choice, name: str | None
+) -> Iterator[Group]:
+    """The stored pictures of every condition, on the same images."""
+    if suite.shifts:
+        raise OptionError(f"{suite} has shifts that are made from clean images; stored pictures have none")
+    first = _opened(clean, choice) if clean is not None else stored.clean()
+    if first is None and suite.clean_in_mean:
+        raise OptionError(
+            f"{suite.name} counts the clean images in its mean, and {stored.location} has none; give them as "
+            "clean (--clean)"
+        )
+    conditions = [one for one in suite.conditions(name or stored.name) if not one.clean or first is not None]
+    sets = ((str(one.done) or "clean", _open_one(stored, first, one)) for one in conditions)
+    for condition, opened in zip(conditions, check_same_images(sets), strict=True):
+        dataset, count = _limited(replace(opened, name=condition.dataset), choice)
+        prepare = suite.prepare if condition.clean else ()
+        setup = Setup(dataset, count, prepare, suite.scale, choice.seed, suite, choice.truths, stored=True)
+        yield setup, [condition]
+
+
+def _open_one(stored: StoredSet, clean: Dataset | None, condition: Condition) -> Dataset:
+    if condition.corruption is None:
+        assert clean is not None
+        return clean
+    return stored.open(condition.corruption, condition.severity)
+
+
+def _opened(source: Source, choice: Choice) -> Dataset:
+    return find_dataset(source, strict=choice.strict)
+
+
+def _limited(dataset: Dataset, choice: Choice) -> tuple[Dataset, int]:
+    """The data set in the order in which its images are shown, and how many of them are."""
+    limit, first = choice.limit, choice.first
+    if limit is not None and first is not None:
+        raise OptionError(f"only one of limit and first can be given, got {limit} and {first}")
+    wanted = first if limit is None else limit
+    count = len(dataset) if wanted is None else min(wanted, len(dataset))
+    if count < 1:
+        raise OptionError(
+            f"there is no image to evaluate on: {dataset.name} has {len(dataset)}, the limit is {wanted}"
+        )
+    if choice.shuffled and dataset.order is None:
+        return dataset.shuffled(choice.seed), count
+    if limit is not None and dataset.order is None and count < len(dataset):
+        dataset = dataset.spread_out(choice.seed)
+    return dataset, count

@@ -1,0 +1,172 @@
+"""Data sets of Python objects: arrays or tensors with labels, and torch's data sets."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from beaufort.arrays import Bytes
+from beaufort.datasets import Dataset, from_arrays
+from beaufort.datasets._dataset import numbered
+from beaufort.datasets._digest import Content
+from beaufort.datasets._rows import RowIds, check_shape, whole_numbers
+from beaufort.errors import BeaufortError, ImageFileError, OptionError
+
+__all__ = ["dataset_of_items", "dataset_of_pair"]
+
+_FORMS = "uint8, or floats from 0 to 1 (a normalization belongs to the model, not to the data)"
+
+
+def dataset_of_pair(images: Any, labels: Any, name: str = "data") -> Dataset:
+    """A data set of `(images, labels)`: arrays, tensors or lists."""
+    pixels = _numbers(images, "images")
+    if pixels.ndim == 4 and _channels_first(pixels.shape[1:], is_tensor=hasattr(images, "movedim")):
+        pixels = np.ascontiguousarray(np.moveaxis(pixels, 1, -1))
+    if pixels.ndim not in (3, 4):
+        raise OptionError(
+            f"images must be (n, h, w, c), (n, c, h, w) or (n, h, w), got an array of shape {pixels.shape}"
+        )
+    return from_arrays(name, _as_bytes(pixels), _labels(labels, len(pixels)))
+
+
+def dataset_of_items(items: Any, *, strict: bool = False) -> Dataset:
+    """A data set of an object whose items are `(image, label)`, as those of a torch `Dataset`.
+
+    Images are PIL's, arrays `(h, w, c)` or tensors `(c, h, w)`. Labels are those of `items.targets`, or are
+    read from the items.
+    """
+    kind = type(items).__name__
+    count = len(items)
+    if count < 1:
+        raise OptionError(f"data must have at least one item, got a {kind} of length {count}")
+    pixels = _Items(items)
+    if not np.array_equal(pixels.read(0), pixels.read(0)):
+        raise OptionError(
+            f"items of the {kind} must be the same whenever they are asked for, got two different images as "
+            "its first; leave out transforms that are random"
+        )
+    labels = _labels(_targets(items, count), count)
+    classes = _class_names(items, labels)
+    name = re.sub(r"[^A-Za-z0-9._-]+", "-", kind).strip("-._") or "data"
+    return Dataset(name, classes, RowIds("item", count), labels, pixels, strict=strict)
+
+
+@dataclass(frozen=True, eq=False)
+class _Items:
+    """Pictures that another data set gives, one at a time: nobody promised that it takes threads."""
+
+    items: Any
+    _lock: Any = field(default_factory=Lock, repr=False)
+
+    def read(self, index: int) -> Bytes:
+        try:
+            with self._lock:
+                image = _split(self.items[index], index)[0]
+            return _picture(image)
+        except BeaufortError:
+            raise
+        except OSError as error:  # a file that is damaged, or not there
+            raise ImageFileError(f"item {index} cannot be read ({error})") from error
+
+    def contents(self, count: int) -> Iterator[Content]:
+        for index in range(count):
+            yield Content(lambda index=index: self._chunks(index))  # type: ignore[misc]
+
+    def _chunks(self, index: int) -> Iterator[bytes]:
+        image = self.read(index)
+        yield f"uint8 {image.shape}\n".encode()
+        yield image.tobytes()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"items": self.items}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        object.__setattr__(self, "items", state["items"])
+        object.__setattr__(self, "_lock", Lock())
+
+
+def _split(item: Any, index: int) -> tuple[Any, Any]:
+    """The image and the label of an item."""
+    if isinstance(item, tuple | list) and len(item) == 2:
+        return item[0], item[1]
+    if isinstance(item, Mapping) and {"image", "label"} <= item.keys():
+        return item["image"], item["label"]
+    raise OptionError(
+        "an item of the data must be (image, label), or a mapping with image and label, got "
+        f"{type(item).__name__} as item {index}"
+    )
+
+
+def _picture(image: Any) -> Bytes:
+    """One image as uint8 `(h, w, c)`."""
+    if hasattr(image, "convert") and getattr(image, "mode", "RGB") not in ("L", "RGB"):
+        image = image.convert("RGB")
+    pixels = _numbers(image, "an image")
+    if pixels.ndim == 3 and _channels_first(pixels.shape, is_tensor=hasattr(image, "movedim")):
+        pixels = np.moveaxis(pixels, 0, -1)
+    if pixels.ndim not in (2, 3):
+        raise OptionError(f"an image must be (h, w), (h, w, c) or (c, h, w), got shape {pixels.shape}")
+    found = _as_bytes(pixels[None])
+    return np.ascontiguousarray(found.reshape(check_shape("an item", found.dtype, found.shape))[0])
+
+
+def _channels_first(shape: tuple[int, ...], *, is_tensor: bool) -> bool:
+    """Whether the first of three numbers counts channels: tensors have them there, arrays rarely."""
+    first, last = shape[0] in (1, 3), shape[-1] in (1, 3)
+    return first and (is_tensor or not last)
+
+
+def _numbers(values: Any, what: str) -> NDArray[Any]:
+    if hasattr(values, "detach"):
+        values = values.detach().cpu()
+    try:
+        found = np.asarray(values)
+    except (ValueError, TypeError) as error:
+        raise OptionError(f"{what} must be an array of one shape, got something else ({error})") from None
+    if found.dtype.kind not in "uif":
+        raise OptionError(f"{what} must be {_FORMS}, got {found.dtype}")
+    return found
+
+
+def _as_bytes(pixels: NDArray[Any]) -> Bytes:
+    if pixels.dtype == np.uint8:
+        return pixels
+    if pixels.dtype.kind != "f" or not pixels.size:
+        raise OptionError(f"images must be {_FORMS}, got {pixels.dtype}")
+    low, high = float(pixels.min()), float(pixels.max())
+    if not (low >= 0 and high <= 1):
+        raise OptionError(f"images must be {_FORMS}, got {pixels.dtype} from {low:.3g} to {high:.3g}")
+    rounded: Bytes = np.rint(pixels * 255).astype(np.uint8)
+    return rounded
+
+
+def _labels(labels: Any, count: int) -> NDArray[np.int64]:
+    found = _numbers(labels, "labels")
+    if found.shape != (count,) or found.dtype.kind not in "iu":
+        raise OptionError(
+            f"labels must be {count} whole numbers, one for each image, got {found.dtype} of shape "
+            f"{found.shape}"
+        )
+    return whole_numbers("labels", found, count)
+
+
+def _targets(items: Any, count: int) -> Any:
+    """All labels: those that the data set has ready, if nothing changes them, else those of its items."""
+    ready = getattr(items, "targets", None)
+    if ready is not None and getattr(items, "target_transform", None) is None and len(ready) == count:
+        return ready
+    return [int(_split(items[index], index)[1]) for index in range(count)]
+
+
+def _class_names(items: Any, labels: NDArray[np.int64]) -> tuple[str, ...]:
+    """What the data set calls its classes; their numbers if it does not say, or not for all."""
+    names = getattr(items, "classes", None)
+    if isinstance(names, list | tuple) and len(names) > labels.max() and all(type(n) is str for n in names):
+        return tuple(names)
+    return numbered(labels)

@@ -1,0 +1,86 @@
+"""What other packages add: modules that register corruptions, data sets or suites when they are imported.
+
+A package offers its module by an entry point of the group `beaufort.plugins`:
+
+```toml
+[project.entry-points."beaufort.plugins"]
+street = "street_weather"
+```
+
+The command line imports all that are installed, and those named with `--import`. In Python, `import` does;
+`load_plugins` does what the command line does, also for worker processes.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from collections.abc import Iterable
+from importlib import import_module
+from importlib.metadata import entry_points
+from pathlib import Path
+
+from beaufort.errors import OptionError
+
+__all__ = ["GROUP", "load_plugins", "look_here_too"]
+
+GROUP = "beaufort.plugins"
+_VARIABLE = "BEAUFORT_IMPORT"
+"""Names of modules, with commas: what worker processes import, too."""
+
+
+def load_plugins(modules: Iterable[str] = ()) -> None:
+    """Import the modules of installed plug-ins, and others by name; those imported before stay as they are.
+
+    An installed plug-in that cannot be imported is a warning, a module that was named is an error.
+
+    Args:
+        modules: names as after `import`; they are looked for in the working folder, too.
+    """
+    _remember(modules)
+    for entry in entry_points(group=GROUP):
+        try:
+            entry.load()
+        except Exception as error:  # whatever someone else's module raises
+            owner = entry.dist.name if entry.dist else "an unknown package"
+            text = f"the plug-in {entry.name} of {owner} cannot be imported: {type(error).__name__}: {error}"
+            warnings.warn(text, stacklevel=2)
+    for name in _named():
+        _import(name)
+
+
+def _import(name: str) -> None:
+    look_here_too()
+    try:
+        import_module(name)
+    except Exception as error:  # whatever someone else's module raises
+        raise OptionError(
+            f"--import must name a module that can be imported, got {name!r}: {type(error).__name__}: {error}"
+        ) from error
+
+
+def _remember(modules: Iterable[str]) -> None:
+    """Note modules in the environment, which worker processes inherit."""
+    names = dict.fromkeys([*_named(), *(part for text in modules for part in _parts(text))])
+    if names:
+        os.environ[_VARIABLE] = ",".join(names)
+
+
+def _named() -> list[str]:
+    return _parts(os.environ.get(_VARIABLE, ""))
+
+
+def _parts(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def look_here_too() -> None:
+    """Let modules be found in the working folder, after everything that is installed.
+
+    Only somebody who names a module means to run code of this folder, and even then a file in it must not
+    take the place of a library.
+    """
+    here = str(Path.cwd())
+    if here not in sys.path and "" not in sys.path:
+        sys.path.append(here)

@@ -1,0 +1,44 @@
+"""Differences between models for the page: headline numbers, and errors under each corruption."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import NamedTuple
+
+from beaufort.results import Scores
+from beaufort.stats import Estimate
+
+__all__ = ["MOST_COMPARED", "PairDifferences", "pair_differences"]
+
+MOST_COMPARED = 12
+"""Models up to which every pair is compared: each difference takes about a millisecond."""
+
+
+class PairDifferences(NamedTuple):
+    """The second model less the first, each with an interval that decides."""
+
+    metrics: tuple[Estimate, ...]
+    """In the order of the headline numbers; intervals adjusted for all pairs and numbers."""
+    corruptions: tuple[Estimate, ...]
+    """Errors, in the order of the suite; intervals adjusted for all pairs and corruptions."""
+
+
+def pair_differences(scores: Scores) -> dict[tuple[int, int], PairDifferences]:
+    """By the places of two models in the scores; empty if there are too many to compare all."""
+    names = [model.model for model in scores.models]
+    if not 1 < len(names) <= MOST_COMPARED:
+        return {}
+    pairs = list(combinations(range(len(names)), 2))
+    family = len(pairs) * len(scores.suite.corruptions)
+    level = 1 - (1 - scores.level) / family
+    found = {}
+    for a, b in pairs:
+        first, second = scores.errors[names[a]], scores.errors[names[b]]
+        found[a, b] = PairDifferences(
+            tuple(
+                scores.pairs.difference(metric, names[a], names[b]).difference
+                for metric in scores.models[0].metrics
+            ),
+            tuple((second[name] - first[name]).estimate(level) for name in scores.suite.corruptions),
+        )
+    return found

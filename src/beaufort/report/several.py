@@ -1,0 +1,117 @@
+"""Reports of suites of several data sets: a table of all with their clean counterparts, then each."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from beaufort.errors import UnknownNameError
+from beaufort.pages import render
+from beaufort.registry import unknown
+from beaufort.report._text import counted, words
+from beaufort.report.latex import latex_table
+from beaufort.report.markdown import escape_markdown, markdown_table
+from beaufort.report.page import SCRIPTS, STYLES, to_html
+from beaufort.report.tables import Table, TableCell
+from beaufort.report.write import FORMATS, to_text
+from beaufort.results import Scores, ShiftScore, shift_scores
+from beaufort.stats import Estimate
+
+__all__ = ["shift_table", "to_text_of_several"]
+
+
+def to_text_of_several(
+    scores: Sequence[Scores],
+    format: str = "html",  # noqa: A002  the option's name
+    *,
+    title: str | None = None,
+    clusters: Mapping[str, str] | None = None,
+) -> str:
+    """A report of all data sets of a suite in one text.
+
+    Args:
+        scores: one for each data set.
+        format: one of `FORMATS`.
+        title: of the page; the suite's if None.
+        clusters: as for `score`.
+    """
+    if format not in FORMATS:
+        raise UnknownNameError(unknown("format of a report", format, FORMATS))
+    rows = shift_scores(scores, clusters)
+    named = title or scores[0].results.part_of or counted(len(scores), "data set")
+    if format == "html":
+        return _page(scores, rows, named)
+    if format == "json":
+        return _json(scores, rows, named)
+    texts = [to_text(one, format) for one in scores if one.suite.families or format == "csv"]
+    if format == "csv":
+        return "".join(text if i == 0 else text.partition("\n")[2] for i, text in enumerate(texts))
+    table = shift_table(rows, scores)
+    if format == "latex":
+        return "\n\n".join([latex_table(table, table.caption, "shifts"), *texts])
+    head = f"# {escape_markdown(named)}\n\n{escape_markdown(table.caption)}\n\n{markdown_table(table)}\n"
+    heads = [one.suite for one in scores if one.suite.families]
+    sections = [
+        f"## {escape_markdown(suite.title)}\n\n{text}" for suite, text in zip(heads, texts, strict=True)
+    ]
+    return "\n".join([head, *sections])
+
+
+def shift_table(rows: Sequence[ShiftScore], scores: Sequence[Scores]) -> Table:
+    """A row for each model on each data set: clean accuracy, accuracy under the shift, what is lost."""
+    level = 100 * scores[0].level
+    caption = (
+        f"Accuracy in percent on {counted(len(scores), 'data set')}, with {level:g} % intervals; a shift "
+        "stands beside its clean counterpart on the same classes."
+    )
+    header = ("Data set", "Model", "Compared with", "Clean accuracy", "Accuracy", "Lost", "Labels")
+    cells: list[tuple[TableCell, ...]] = [
+        (_called(row), row.model, row.counterpart or "–", row.clean, row.accuracy, row.drop, row.labels)
+        for row in rows
+    ]
+    return Table(caption, header, tuple(cells), ("", "", "", "higher", "higher", "lower", ""))
+
+
+def _called(row: ShiftScore) -> str:
+    if not row.shifts:
+        return row.part
+    some = words(row.shifts[0]) if len(row.shifts) == 1 else f"{len(row.shifts)} shifts"
+    return f"{row.part}, {some}"
+
+
+def _json(scores: Sequence[Scores], rows: Sequence[ShiftScore], named: str) -> str:
+    parts = {one.suite.name: json.loads(to_text(one, "json")) for one in scores}
+    whole: dict[str, Any] = {"title": named, "shifts": [asdict(row) for row in rows], "parts": parts}
+    return json.dumps(whole, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _page(scores: Sequence[Scores], rows: Sequence[ShiftScore], named: str) -> str:
+    """One file: the table, and under it the page of every data set whose images were changed."""
+    table = shift_table(rows, scores)
+    marked = [one for one in scores if one.suite.corruptions and not one.suite.shifts]
+    pages = {one.suite.title: to_html(one, title=one.suite.title) for one in marked}
+    return render(
+        "report/several.html",
+        styles=STYLES,
+        framed=SCRIPTS,
+        title=named,
+        eyebrow=counted(len(scores), "data set"),
+        navigation={"shifts": "Data sets", **({"pages": "Pages"} if pages else {})},
+        table=table,
+        rows=[[_cell(cell) for cell in row] for row in table.rows],
+        notes=list(dict.fromkeys(_notes(scores))),
+        pages=pages,
+    )
+
+
+def _cell(cell: TableCell) -> tuple[str, str]:
+    """What a cell says, and the ends of its interval."""
+    if isinstance(cell, Estimate):
+        return f"{100 * cell.value:.1f}", f"[{100 * cell.low:.1f}, {100 * cell.high:.1f}]"
+    return "–" if cell is None else cell, ""
+
+
+def _notes(scores: Sequence[Scores]) -> list[str]:
+    return [f"{one.suite.name}: {note}" for one in scores for note in one.notes]

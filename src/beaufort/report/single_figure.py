@@ -1,0 +1,101 @@
+"""Figures of the page alone, for a notebook."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from beaufort.errors import OptionError, UnknownNameError
+from beaufort.files import write_output
+from beaufort.pages import render, render_fragment
+from beaufort.registry import unknown
+from beaufort.report import _view
+from beaufort.report._data import page_data
+from beaufort.report._text import default_title
+from beaufort.report.classes import WorstClasses
+from beaufort.report.page import SCRIPTS, STYLES
+from beaufort.results import Scores
+
+__all__ = ["FIGURES", "Figure", "figure"]
+
+FIGURES = {"bars": 640, "calibration": 760, "comparison": 760, "curves": 760, "heatmap": 860}
+"""What can be shown, and how many pixels high."""
+
+
+class HasScores(Protocol):
+    """What `evaluate` returns."""
+
+    def scores(self, **options: Any) -> Scores: ...
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure that a notebook shows and a browser opens; it needs no other file and no network."""
+
+    title: str
+    html: str
+    """A whole page with the figure alone."""
+    height: int
+    """In pixels, of its frame in a notebook."""
+
+    def save(self, path: Path | str) -> Path:
+        """Write the figure as an HTML file."""
+        target = Path(path)
+        write_output(target, self.html.encode())
+        return target
+
+    def _repr_html_(self) -> str:
+        shown = {"html": self.html, "title": self.title, "height": self.height}
+        return render_fragment("report/frame.html", **shown)
+
+
+def figure(
+    of: Scores | HasScores, kind: str, *, model: str | None = None, compare: str | None = None
+) -> Figure:
+    """A figure of the page: `curves`, `heatmap`, `comparison`, `bars` or `calibration`.
+
+    Args:
+        of: scores, or what `evaluate` returned.
+        kind: which one.
+        model: whose; the best one's if None.
+        compare: a model beside it; `comparison` takes the next best one if None.
+    """
+    if kind not in FIGURES:
+        raise UnknownNameError(unknown("figure", kind, FIGURES))
+    scores = of if isinstance(of, Scores) else of.scores(calibration=kind == "calibration")
+    _check(scores, kind)
+    first, second = _places(scores, kind, model, compare)
+    title = f"{default_title(scores)}: {kind}"
+    data = page_data(scores, WorstClasses({}, ""), None)
+    html = render(
+        "report/figure.html",
+        styles=STYLES,
+        scripts=SCRIPTS,
+        data={**data, "start": {"model": first, "compare": second}},
+        kind=kind,
+        title=title,
+        **_view.figures(scores),
+    )
+    return Figure(title, html, FIGURES[kind])
+
+
+def _check(scores: Scores, kind: str) -> None:
+    if kind == "curves" and scores.suite.severities == "published":
+        raise OptionError(f"curves need several severities, and {scores.suite} has one of each corruption")
+    if kind == "comparison" and len(scores.models) < 2:
+        raise OptionError("comparison needs at least two models, got 1")
+    if kind == "calibration" and not scores.models[0].calibration:
+        raise OptionError("calibration was left out of these scores; score with calibration=True")
+
+
+def _places(scores: Scores, kind: str, model: str | None, compare: str | None) -> tuple[int, int]:
+    """The places of the chosen model and of the one beside it; -1 if there is none."""
+    names = [one.model for one in scores.models]
+    for name in (model, compare):
+        if name is not None and name not in names:
+            raise UnknownNameError(unknown("model of these scores", name, dict.fromkeys(names)))
+    first = 0 if model is None else names.index(model)
+    if compare is not None:
+        return first, names.index(compare)
+    return first, int(first == 0) if kind == "comparison" else -1

@@ -1,0 +1,37 @@
+"""Scores as a notebook shows them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from beaufort.metrics import metrics
+from beaufort.pages import render_table
+
+if TYPE_CHECKING:
+    from beaufort.results.scores import Scores
+
+__all__ = ["scores_html"]
+
+_ARROWS = {"lower": " ↓", "higher": " ↑"}
+
+
+def scores_html(scores: Scores) -> str:
+    """A row a model: its place, the headline numbers and the clean accuracy, in percent with intervals."""
+    named = list(scores.models[0].metrics)
+    places = {one.name: one.place for one in scores.ranking}
+    heads = [f"{scores.metric_title(name)}{_ARROWS.get(metrics[name].better or '', '')}" for name in named]
+    rows = [
+        [places[one.model], one.model, *(f"{one.metrics[name]:.1%}" for name in named), _or_dash(one.clean)]
+        for one in scores.models
+    ]
+    return render_table(
+        f"{scores.suite.title}, {scores.images:,} images of {scores.results.dataset}; in brackets "
+        f"{100 * scores.level:g} % intervals",
+        ["Place", "Model", *heads, "Clean accuracy ↑"],
+        rows,
+        scores.notes,
+    )
+
+
+def _or_dash(value: object) -> str:
+    return "–" if value is None else f"{value:.1%}"

@@ -1,0 +1,121 @@
+"""Every number as a row of one table, for whatever reads tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from beaufort.conditions import Condition
+from beaufort.errors import MissingExtraError
+from beaufort.stats import Estimate
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from beaufort.results.scores import ModelScores, Scores
+    from beaufort.results.seeds import Seeds
+
+__all__ = ["COLUMNS", "data_frame", "tidy_rows"]
+
+COLUMNS = (
+    *("model", "condition", "corruption", "severity", "metric", "value", "low", "high", "n", "group"),
+    "convention",
+)
+"""`condition` and `severity` are empty for numbers over several; `low` and `high` where a number describes
+the sample and not the truth behind it: the calibration error with its chance part, what chance adds, and the
+spread over trainings. `group` names the group of images that a number is about, if it is about one; numbers
+about several trainings have the name of their recipe as `model` and `seeds_` before their metric."""
+
+ALL = "*"
+"""Stands in `corruption` for all of them together."""
+
+TidyRow = tuple[
+    str, str | None, str | None, int | None, str, float, float | None, float | None, int, str | None
+]
+
+
+def tidy_rows(scores: Scores) -> Iterator[tuple[Any, ...]]:
+    """All numbers of all models, in the order of `COLUMNS`; shares and ratios, not percent."""
+    for model in scores.models:
+        convention = _convention(scores, model.model)
+        yield from ((*row, convention) for row in _rows(model))
+    for seeds in scores.seeds:
+        convention = _convention(scores, seeds.models[0])
+        yield from ((*row, convention) for row in _seed_rows(seeds))
+
+
+def data_frame(columns: Mapping[str, Sequence[Any]], integers: Sequence[str] = ()) -> pd.DataFrame:
+    """A pandas data frame; `integers` are columns of whole numbers some of which may be absent."""
+    try:
+        import pandas as pd
+    except ImportError as error:
+        raise MissingExtraError("data frames need pandas: pip install 'beaufort[pandas]'") from error
+    return pd.DataFrame(dict(columns)).astype(dict.fromkeys(integers, "Int64"))
+
+
+def _convention(scores: Scores, model: str) -> str:
+    """What competes for a model's answers, by name."""
+    space = scores.results.space(model)
+    return "all" if space.identity else space.convention
+
+
+def _rows(model: ModelScores) -> Iterator[TidyRow]:
+    for name, estimate in model.metrics.items():
+        yield _row(model.model, None, None, None, name, estimate)
+    for metric, by_name in (
+        ("error", model.corruptions),
+        ("ce", model.ce),
+        ("relative_ce", model.relative_ce),
+    ):
+        for name, estimate in by_name.items():
+            yield _row(model.model, None, name, None, metric, estimate)
+    for condition, estimate in model.conditions.items():
+        yield _row(model.model, condition, condition.corruption, condition.severity, "accuracy", estimate)
+        top5 = model.top5[condition]
+        yield _row(model.model, condition, condition.corruption, condition.severity, "accuracy5", top5)
+    for group, one in model.calibration.items():
+        severity = int(group) if group.isdigit() else None
+        clean = next((c for c in model.conditions if c.clean), None) if group == "clean" else None
+        corruption = None if group == "clean" else ALL
+        for metric in ("ece", "confidence", "nll", "brier", "entropy"):
+            if (estimate := getattr(one, metric)) is not None:
+                yield _row(model.model, clean, corruption, severity, metric, estimate)
+        for metric, value in (("raw_ece", one.raw_ece), ("ece_floor", one.floor)):
+            bare = _row(model.model, clean, corruption, severity, metric, one.ece)
+            yield (*bare[:5], value, None, None, one.ece.n, None)
+    if model.groups is not None:
+        for group, estimate in model.groups.accuracies.items():
+            yield _row(model.model, None, ALL, None, "group_accuracy", estimate, group)
+        worst = model.groups
+        yield _row(model.model, None, ALL, None, "worst_group_accuracy", worst.worst, worst.worst_name)
+
+
+def _seed_rows(seeds: Seeds) -> Iterator[TidyRow]:
+    for name, one in seeds.metrics.items():
+        row = _row(seeds.name, None, None, None, f"seeds_{name}", one.mean)
+        yield row
+        for about, value in (("sd", one.deviation), ("lowest", one.lowest), ("highest", one.highest)):
+            yield (*row[:4], f"seeds_{name}_{about}", value, None, None, one.mean.n, None)
+
+
+def _row(
+    model: str,
+    condition: Condition | None,
+    corruption: str | None,
+    severity: int | None,
+    metric: str,
+    estimate: Estimate,
+    group: str | None = None,
+) -> TidyRow:
+    return (
+        model,
+        None if condition is None else str(condition),
+        corruption or None,
+        severity,
+        metric,
+        estimate.value,
+        estimate.low,
+        estimate.high,
+        estimate.n,
+        group,
+    )

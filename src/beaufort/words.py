@@ -1,0 +1,25 @@
+"""Numbers in sentences: what is counted, in the singular or plural, and how long something takes."""
+
+from __future__ import annotations
+
+__all__ = ["counted", "duration"]
+
+
+def counted(count: int, noun: str, plural: str | None = None) -> str:
+    """A number and what it counts.
+
+    >>> counted(1, "model"), counted(1000, "image")
+    ('1 model', '1,000 images')
+    """
+    return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
+
+
+def duration(seconds: float) -> str:
+    """A time that people can grasp.
+
+    >>> duration(1), duration(300), duration(9000)
+    ('1 second', '5 minutes', '2.5 hours')
+    """
+    if seconds < 90:
+        return counted(round(seconds), "second")
+    return counted(round(seconds / 60), "minute") if seconds < 5400 else f"{seconds / 3600:.1f} hours"

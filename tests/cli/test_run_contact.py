@@ -1,0 +1,323 @@
+"""What somebody meets who runs `beaufort run` for the first time, and for the second."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from PIL import Image
+from typer.testing import CliRunner
+
+from beaufort.cli import _console, app
+from beaufort.results import open_results
+from beaufort.store import FileStore
+from beaufort.testing._contracts import picture
+
+MODEL = """
+import numpy as np
+from beaufort.models import as_model
+
+def toy(name="toy", gain=1):
+    answer = lambda images: gain * images.astype(np.float32).mean(axis=(1, 2)) / 20
+    return as_model(answer, name=name, classes=3, version=str(gain))
+
+def other():
+    return toy("other", -1)
+
+def namesake():
+    return toy("toy", -1)
+"""
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with pictures of three classes, 40 × 40 pixels each, and a model."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "contact_nets.py").write_text(MODEL)
+    for i in range(12):
+        place = tmp_path / "pictures" / "abc"[i % 3] / f"{i}.png"
+        place.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(picture(40, 40, variant=i)).save(place)
+    return tmp_path
+
+
+TOY = ("--model", "python:contact_nets:toy", "--data", "pictures", "--store", "kept")
+FOG = ("--corruption", "fog", "--severity", "3")
+
+
+def run(*arguments: str) -> tuple[int, str, str]:
+    result = CliRunner().invoke(app, ["run", *arguments])
+    return result.exit_code, result.stdout, result.stderr
+
+
+# Images that cannot be read
+
+
+def test_a_repeated_run_remembers_what_could_not_be_read(folder: Path) -> None:
+    (folder / "pictures" / "b" / "1.png").write_bytes(b"no picture")
+    for _ in range(2):
+        code, _, errors = run(*TOY, *FOG)
+        assert code == 1
+        assert "problem: b/1.png: the file is not a picture" in errors
+        assert "1 image could not be read and has no answer" in errors
+        code, out, _ = run(*TOY, *FOG, "--json")
+        (problem,) = json.loads(out)["problems"]
+        assert (code, problem["id"]) == (1, "b/1.png")
+    code, _, errors = run(*TOY, *FOG, "--strict")
+    assert (code, "b/1.png" in errors) == (2, True)
+
+
+def test_problems_of_an_earlier_run_that_was_shorter(folder: Path) -> None:
+    (folder / "pictures" / "a" / "0.png").write_bytes(b"no picture")
+    assert run(*TOY, *FOG, "--first", "4")[0] == 1
+    code, out, _ = run(*TOY, *FOG, "--json")
+    assert (code, [one["id"] for one in json.loads(out)["problems"]]) == (1, ["a/0.png"])
+
+
+def test_files_that_are_left_out_are_told(folder: Path) -> None:
+    (folder / "pictures" / "a" / "notes.txt").write_text("not a picture")
+    code, _, errors = run(*TOY, *FOG)
+    assert (code, "note: 1 file of pictures left out, the first: a/notes.txt" in errors) == (0, True)
+
+
+# What is done to small pictures
+
+
+def test_enlarging_is_said_and_can_be_left_out() -> None:
+    tiny = (*TOY, "--suite", "tiny-imagenet-c", "--dry-run")
+    code, _, errors = run(*tiny)
+    assert code == 0
+    assert (
+        "pictures are enlarged before they are corrupted: tiny-imagenet-c makes their short side 64" in errors
+    )
+    assert "(40 × 40)" in errors
+    assert "--prepare none" in errors
+    code, _, errors = run(*tiny, "--prepare", "none")
+    assert (code, errors) == (0, "")
+    code, _, errors = run(*tiny, "--prepare", "all")
+    assert (code, "prepare must be 'none', or not be given, got 'all'" in errors) == (2, True)
+
+
+def test_pictures_as_they_are_have_answers_of_their_own(folder: Path) -> None:
+    (folder / "mine.yaml").write_text(
+        "{name: mine, version: 1, dataset: x, scale: cifar, corruptions: [fog], severities: [3], "
+        "prepare: [resize 48, crop 40]}"
+    )
+    mine = (*TOY, "--suite", "mine.yaml", "--json")
+    prepared, left = (json.loads(run(*mine, *more)[1]) for more in ((), ("--prepare", "none")))
+    named = [one["scores"][0]["suite"] for one in (prepared, left)]
+    assert named == ["mine@1", "mine-unprepared@1"]
+    assert not {one["fingerprint"] for one in prepared["results"]} & {
+        one["fingerprint"] for one in left["results"]
+    }
+    cells = FileStore("kept").cells()
+    steps = {tuple(cells[one["fingerprint"]].condition["prepare"]) for one in left["results"]}
+    assert steps == {("rgb",)}
+    assert not any(one["reused"] for one in left["results"])
+    assert open_results("kept", suite="mine-unprepared").suite.prepare == ()
+
+
+# How a run ends
+
+
+def test_it_ends_with_the_headline_and_the_next_command() -> None:
+    code, out, _ = run(*TOY, "--model", "python:contact_nets:other", "--corruption", "fog,contrast")
+    assert code == 0
+    lines = out.splitlines()
+    assert lines[0] == "fog-contrast-1-5@1 on pictures: 12 images, 22 cells; 95 % intervals"
+    assert lines[2].split("  ")[0] == "model"
+    assert "Mean accuracy" in lines[2]
+    rows = {line.split()[0]: line for line in lines[3:5]}
+    assert rows.keys() == {"toy", "other"}
+    assert all(row.count("[") >= 2 for row in rows.values())
+    assert "  beaufort report kept --data pictures -o report.html" in lines
+    assert any(line.startswith("  beaufort compare ") for line in lines)
+    assert len(lines) < 15
+    assert (
+        "22 of them stored before"
+        in run(*TOY, "--model", "python:contact_nets:other", "--corruption", "fog,contrast")[1]
+    )
+
+
+def test_the_headline_is_that_of_the_report() -> None:
+    told = json.loads(run(*TOY, *FOG, "--json")[1])
+    result = CliRunner().invoke(app, ["report", "kept", "--format", "json"])
+    (found,) = [one for key, one in json.loads(result.stdout)["results"].items() if "/" not in key]
+    assert told["scores"][0]["metrics"]["toy"]["mean_accuracy"]["low"] == pytest.approx(found["acc_low,none"])
+
+
+def test_a_log_gets_a_line_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
+    times = iter(range(0, 10**6, 25))  # each look at the clock is 25 seconds later
+    monkeypatch.setattr(_console, "clock", lambda: next(times))
+    code, _, errors = run(*TOY, *FOG, "--batch-size", "2", "--jobs", "1")
+    lines = [line for line in errors.splitlines() if line.startswith("answers: ")]
+    assert code == 0
+    assert len(lines) == 4  # 12 batches, of which every third is a minute after the line before
+    assert lines[0].startswith("answers: 6 of 24, 75 seconds elapsed, about 4 minutes left; toy pictures")
+    assert lines[-1].startswith(
+        "answers: 24 of 24, 5 minutes elapsed, about 0 seconds left; toy pictures/fog@3"
+    )
+
+
+# Corruptions without a file
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ((), "one of --suite and --corruption must be given, got neither"),
+        (("--suite", "photos", "--corruption", "fog"), "got both"),
+        (("--suite", "photos", "--severity", "3"), "--severity goes with --corruption"),
+        (("--corruption", "fogg"), "did you mean 'fog'"),
+        (("--corruption", "fog@3"), "severities are given apart"),
+        (("--corruption", "fog", "--severity", "6"), "6"),
+        (("--corruption", ","), "at least one"),
+    ],
+)
+def test_mistakes(arguments: tuple[str, ...], says: str) -> None:
+    code, _, errors = run(*TOY, *arguments)
+    assert (code, says in errors) == (2, True), errors
+
+
+def test_a_suite_for_photos_of_ones_own() -> None:
+    told = json.loads(run(*TOY, "--suite", "photos", "--first", "1", "--dry-run", "--json")[1])
+    assert told["cells"] == 76
+    assert "short side 256" in told["notes"][0]
+
+
+# Two models of one name
+
+
+@pytest.fixture
+def namesakes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two models called toy, the second a day younger."""
+    from beaufort.evaluation import run as module
+
+    known = module.provenance
+    for name, day in (("toy", "14"), ("namesake", "15")):
+        monkeypatch.setattr(
+            module, "provenance", lambda day=day: {**known(), "time": f"2026-11-{day}T20:11:12+00:00"}
+        )
+        assert run("--model", f"python:contact_nets:{name}", *TOY[2:], *FOG)[0] == 0
+
+
+def invoke(*arguments: str) -> Any:
+    return CliRunner().invoke(app, list(arguments))
+
+
+@pytest.mark.usefixtures("namesakes")
+def test_a_shared_name_means_the_newest_model() -> None:
+    cells = FileStore("kept").cells().values()
+    digests = {str(cell.model["digest"]).removeprefix("sha256:")[:8] for cell in cells}
+    told = invoke("gate", "toy", "--store", "kept", "--require", "0").stdout
+    assert "note: 2 models of the store are called toy: toy#" in told
+    for digest in digests:
+        assert f"toy#{digest}" in told
+    assert "answers of 2026-11-14 20:11:12 UTC" in told
+    newest = next(iter({str(c.model["digest"]) for c in cells if dict(c.model) == _newest(cells)}))
+    assert f"taken is the newest, toy#{newest.removeprefix('sha256:')[:8]}" in told
+
+
+def _newest(cells: Any) -> dict[str, Any]:
+    """The facts of the model whose files are younger."""
+    store = FileStore("kept")
+    times = {
+        json.dumps(dict(cell.model), sort_keys=True): origin["time"]
+        for _, cell, _, origin in store.summaries()
+    }
+    found: dict[str, Any] = json.loads(max(times, key=lambda key: times[key]))
+    return found
+
+
+@pytest.mark.usefixtures("namesakes")
+def test_reports_and_comparisons_say_when_each_was_made() -> None:
+    told = invoke("report", "kept", "--format", "md").stdout
+    assert "answers of 2026-11-15 20:11:12 UTC" in told
+    result = invoke("gate", "kept", "--require", "0")
+    assert (result.exit_code, "answers of 2026-11-15 20:11:12 UTC" in result.stderr) == (2, True)
+
+
+# What a run needs
+
+
+@pytest.fixture
+def offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An empty cache, no mirror, no network."""
+    monkeypatch.setenv("BEAUFORT_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("BEAUFORT_OFFLINE", "1")
+    monkeypatch.delenv("BEAUFORT_MIRROR", raising=False)
+
+
+@pytest.fixture
+def frost() -> None:
+    """The textures of frost; a test that needs them is skipped where they cannot be had."""
+    from beaufort.catalog import pull
+    from beaufort.errors import AssetError
+
+    try:
+        pull("frost")
+    except AssetError as error:
+        pytest.skip(str(error))
+
+
+@pytest.mark.usefixtures("offline")
+def test_what_is_missing_is_told_at_once_and_before_the_first_image() -> None:
+    code, _, errors = run(*TOY, "--corruption", "fog,frost", "--severity", "1")
+    assert code == 2
+    assert "the run cannot begin, because 1 thing that it needs is missing" in errors
+    assert "- frost, which the corruption frost needs: frost/frost1.png" in errors
+    assert "`beaufort data pull frost` fetches the files" in errors
+    assert "beaufort data pull frost --to FOLDER" in errors
+    assert not Path("kept").exists()
+    models = ("--model", "absent.onnx", "--model", "demo:efficientnet-lite0")
+    code, _, errors = run(*models, "--data", "mnist-test", "--corruption", "frost", "--store", "kept")
+    assert code == 2
+    assert "4 things that it needs are missing" in errors
+    assert "- the data: " in errors
+    assert "- the model absent.onnx: absent.onnx is not a file" in errors
+    (command,) = {part for part in errors.split("`") if part.endswith("frost")}
+    assert command.startswith("beaufort data pull ")
+    assert {"frost", "mnist-test", "efficientnet-lite0"} == set(command.split()[3:])
+
+
+def test_answers_that_are_stored_need_no_textures(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, frost: None
+) -> None:
+    asked = (*TOY, "--corruption", "frost", "--severity", "1")
+    assert run(*asked)[0] == 0
+    monkeypatch.setenv("BEAUFORT_CACHE", str(tmp_path / "empty"))
+    monkeypatch.setenv("BEAUFORT_OFFLINE", "1")
+    monkeypatch.delenv("BEAUFORT_MIRROR", raising=False)
+    assert run(*asked)[0] == 0
+    assert run(*asked, "--seed", "1")[0] == 2
+
+
+def test_no_room_on_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda place: SimpleNamespace(free=100))
+    code, _, errors = run(*TOY, *FOG)
+    assert code == 2
+    assert "- room on the disk of kept: the answers take about 0.0 MB, and 0.0 MB are free" in errors
+    assert not Path("kept").exists()
+
+
+def test_a_store_that_cannot_be_written_to(folder: Path) -> None:
+    (folder / "file").touch()
+    code, _, errors = run(*TOY[:-1], "file/kept", *FOG)
+    assert code == 2
+    assert "- a place for the store file/kept: " in errors
+
+
+def test_files_are_carried_to_a_machine_without_a_network(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, frost: None
+) -> None:
+    result = invoke("data", "pull", "frost", "--to", "carried")
+    assert result.exit_code == 0, result.output
+    assert "frost: 5 files" in result.stdout
+    monkeypatch.setenv("BEAUFORT_CACHE", str(tmp_path / "elsewhere"))
+    monkeypatch.setenv("BEAUFORT_OFFLINE", "1")
+    monkeypatch.setenv("BEAUFORT_MIRROR", str(tmp_path / "carried"))
+    assert run(*TOY, "--corruption", "frost", "--severity", "1")[0] == 0

@@ -1,0 +1,262 @@
+"""`evaluate` takes what is obvious, and says clearly what is not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from beaufort import evaluate
+from beaufort.conditions import Condition
+from beaufort.datasets import from_arrays
+from beaufort.errors import BeaufortError, OptionError
+from beaufort.models import as_model
+from beaufort.suites import get_suite, suite_of_corruptions
+from beaufort.testing._contracts import picture
+
+IMAGES = np.stack([picture(32, 32, variant=i) for i in range(8)])
+LABELS = np.arange(8) % 3
+
+
+def mean(images: np.ndarray) -> np.ndarray:
+    return images.mean(axis=(1, 2)).astype(np.float32)
+
+
+MODEL = as_model(mean, name="mean", classes=3, version="1")
+
+
+def answers(data: Any, tmp_path: Path, model: Any = MODEL, suite: Any = ("contrast",)) -> list[int]:
+    found = evaluate(model, suite, data, tmp_path / "store")
+    return [result.correct for result in found.results]
+
+
+@pytest.fixture
+def right(tmp_path: Path) -> list[int]:
+    return answers(from_arrays("plain", IMAGES, LABELS), tmp_path / "plain")
+
+
+# Models
+
+
+def test_one_model_or_many(tmp_path: Path, right: list[int]) -> None:
+    pair = (IMAGES, LABELS)
+    assert answers(pair, tmp_path / "a", [MODEL]) == right
+    assert answers(pair, tmp_path / "b", (MODEL,)) == right
+    assert answers(pair, tmp_path / "c", mean) == right  # a function
+    assert answers(pair, tmp_path / "d", iter([MODEL])) == right
+
+
+def test_a_torch_module(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    module = torch.nn.Sequential(torch.nn.AdaptiveAvgPool2d(1), torch.nn.Flatten())
+    found = evaluate(module, ["contrast"], (IMAGES, LABELS), tmp_path / "a")
+    assert {result.model for result in found.results} == {"Sequential"}
+    assert [result.images for result in found.results] == [8] * 6
+    again = evaluate([module.eval()], ["contrast"], (IMAGES, LABELS), tmp_path / "a")
+    assert all(result.reused for result in again.results)
+
+
+@pytest.mark.parametrize(
+    ("models", "says"),
+    [
+        ([], "models must be at least one, got none"),
+        (3, "or a list of these; got an object of type int"),
+        ([3], "a model must be a text .* got an object of type int"),
+        ({"a": MODEL}, "or a list of these; got an object of type dict"),
+        ([dict], "got the class dict, not an object of it"),
+        (None, "got an object of type NoneType"),
+    ],
+)
+def test_what_is_no_model(tmp_path: Path, models: Any, says: str) -> None:
+    with pytest.raises(OptionError, match=says):
+        evaluate(models, ["fog"], (IMAGES, LABELS), tmp_path)
+
+
+def test_two_modules_of_one_class_are_told_how_to_be_named(tmp_path: Path) -> None:
+    with pytest.raises(OptionError, match=r"different names, got 'mean' twice; .*as_model\(…, name="):
+        evaluate([mean, mean], ["fog"], (IMAGES, LABELS), tmp_path)
+
+
+# Suites
+
+
+def test_names_of_corruptions(tmp_path: Path) -> None:
+    found = evaluate(MODEL, ["fog", "noise"], (IMAGES, LABELS), tmp_path)
+    named = [result.condition for result in found.results]
+    assert named[:3] == ["data", "data/fog@1", "data/fog@2"]
+    assert len(named) == 1 + 4 * 5
+    assert found.scores(calibration=False).models[0].metrics["mean_accuracy"].n == 8
+    one = evaluate(MODEL, "fog", (IMAGES, LABELS), tmp_path)
+    assert [result.fingerprint for result in one.results] == [r.fingerprint for r in found.results[:6]]
+    assert all(result.reused for result in one.results)
+
+
+def test_conditions(tmp_path: Path) -> None:
+    fog = Condition("data", "fog", 3)
+    for asked in (fog, [fog], (fog,)):
+        found = evaluate(MODEL, asked, (IMAGES, LABELS), tmp_path)
+        assert [result.condition for result in found.results] == ["data/fog@3"]
+        assert not found.answers
+
+
+@pytest.mark.parametrize(
+    ("suite", "says"),
+    [
+        ([], "suite must be .* got an empty list"),
+        (3, "suite must be .* got an object of type int"),
+        (["fog", 3], r"got a list of 2 \(str, int\)"),
+        (["fogg"], "unknown corruption 'fogg'; did you mean 'fog'"),
+        (["fog@3"], "a corruption must be given by its name alone, as 'fog', got 'fog@3'"),
+        ("fogg", "unknown suite 'fogg'"),
+    ],
+)
+def test_what_is_no_suite(tmp_path: Path, suite: Any, says: str) -> None:
+    with pytest.raises(BeaufortError, match=says):
+        evaluate(MODEL, suite, (IMAGES, LABELS), tmp_path)
+
+
+def test_suites_of_corruptions_have_names_that_say_what_is_in_them() -> None:
+    assert str(suite_of_corruptions(["fog", "snow"], [3])) == "fog-snow-3@1"
+    assert str(suite_of_corruptions(["weather"])) == "weather-1-5@1"
+    assert suite_of_corruptions(["mnist-c"]).name != get_suite("mnist-c").name
+    names = ["gaussian_noise", "defocus_blur", "elastic_transform", "jpeg_compression", "pixelate"]
+    long = [suite_of_corruptions(names, [severity]).name for severity in (1, 2)]
+    assert long[0].startswith("5-corruptions-")
+    assert long[0] != long[1]
+    with pytest.raises(BeaufortError, match="severity must be an integer from 1 to 5, got 6"):
+        suite_of_corruptions(["fog"], [6])
+
+
+def test_left_as_they_are() -> None:
+    suite = get_suite("imagenet-c")
+    left = suite.unprepared()
+    assert (left.name, left.prepare, left.label_space) == ("imagenet-c-unprepared", (), "imagenet-1k")
+    assert left.unprepared() is left
+    assert get_suite("cifar10-c").unprepared() is get_suite("cifar10-c")
+
+
+# Data
+
+
+def test_images_and_labels(tmp_path: Path, right: list[int]) -> None:
+    first = np.moveaxis(IMAGES, -1, 1)
+    share = (IMAGES / 255).astype(np.float32)
+    for number, images in enumerate((IMAGES, list(IMAGES), first, share)):
+        assert answers((images, LABELS), tmp_path / str(number)) == right
+    assert answers((IMAGES, LABELS.tolist()), tmp_path / "list") == right
+    assert answers([IMAGES, LABELS], tmp_path / "pair") == right
+
+
+def test_tensors(tmp_path: Path, right: list[int]) -> None:
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    images, labels = torch.tensor(IMAGES).movedim(-1, 1), torch.tensor(LABELS)
+    assert answers((images, labels), tmp_path / "a") == right
+    assert answers((images.float() / 255, labels), tmp_path / "b") == right
+    assert answers((images.movedim(1, -1), labels), tmp_path / "c") == right
+
+
+class Pairs:
+    """What a torch `Dataset` is: a length, and items by number."""
+
+    classes = ("a", "b", "c")
+
+    def __init__(self, items: list[Any]) -> None:
+        self.items = items
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __getitem__(self, index: int) -> Any:
+        return self.items[index]
+
+
+def pairs() -> list[Any]:
+    return [(image, int(label)) for image, label in zip(IMAGES, LABELS, strict=True)]
+
+
+def test_items(tmp_path: Path, right: list[int]) -> None:
+    from PIL import Image
+
+    assert answers(Pairs(pairs()), tmp_path / "a") == right
+    pictures = [(Image.fromarray(image), label) for image, label in pairs()]
+    assert answers(Pairs(pictures), tmp_path / "b") == right
+    mappings = [{"image": image, "label": label, "more": 1} for image, label in pairs()]
+    assert answers(Pairs(mappings), tmp_path / "c") == right
+    found = evaluate(MODEL, ["contrast"], Pairs(pairs()), tmp_path / "a" / "store")
+    assert all(result.reused for result in found.results)
+    changed = [(image ^ 1, label) for image, label in pairs()]
+    found = evaluate(MODEL, ["contrast"], Pairs(changed), tmp_path / "a" / "store")
+    assert not any(result.reused for result in found.results)
+
+
+def test_a_torch_dataset_and_a_loader(tmp_path: Path, right: list[int]) -> None:
+    data = pytest.importorskip("torch.utils.data", reason="torch is not installed")
+    torch = pytest.importorskip("torch")
+    images = torch.tensor(IMAGES).movedim(-1, 1).float() / 255
+    tensors = data.TensorDataset(images, torch.tensor(LABELS))
+    assert answers(tensors, tmp_path / "a") == right
+    loader = data.DataLoader(tensors, batch_size=3, shuffle=True)
+    assert answers(loader, tmp_path / "a") == right
+    assert answers(data.Subset(tensors, range(8)), tmp_path / "b") == right
+
+    class Stream(data.IterableDataset):  # type: ignore[name-defined,misc]
+        def __iter__(self) -> Any:
+            return iter(pairs())
+
+    for thing in (Stream(), data.DataLoader(Stream())):
+        with pytest.raises(OptionError, match=r"got an object of type Stream; collect it into"):
+            evaluate(MODEL, ["fog"], thing, tmp_path)
+
+
+def test_random_transforms_are_refused(tmp_path: Path) -> None:
+    class Augmented(Pairs):
+        def __getitem__(self, index: int) -> Any:
+            image, label = self.items[index]
+            return np.roll(image, np.random.default_rng().integers(1, 31), axis=0), label
+
+    with pytest.raises(OptionError, match="leave out transforms that are random"):
+        evaluate(MODEL, ["fog"], Augmented(pairs()), tmp_path)
+
+
+def test_an_item_that_cannot_be_read_is_a_problem(tmp_path: Path) -> None:
+    class Broken(Pairs):
+        targets = LABELS
+
+        def __getitem__(self, index: int) -> Any:
+            if index == 5:
+                raise FileNotFoundError("5.png")
+            return self.items[index]
+
+    found = evaluate(MODEL, ["contrast"], Broken(pairs()), tmp_path)
+    assert [problem.id for problem in found.problems] == ["item/5"]
+    assert {(result.images, result.unread) for result in found.results} == {(7, 1)}
+
+
+@pytest.mark.parametrize(
+    ("data", "says"),
+    [
+        (IMAGES, r"got an array of shape \(8, 32, 32, 3\) without labels"),
+        ((IMAGES,), r"got a tuple of 1 \(ndarray\)"),
+        ((IMAGES, LABELS[:5]), r"labels must be 8 whole numbers, .*got int64 of shape \(5,\)"),
+        ((IMAGES, LABELS / 2), "labels must be 8 whole numbers.*float64"),
+        ((IMAGES, list("aabbccaa")), "labels must be"),
+        ((IMAGES[0, 0], LABELS), r"images must be \(n, h, w, c\).*got an array of shape \(32, 3\)"),
+        ((IMAGES.astype(np.float32), LABELS), "got float32 from 40 to 255"),
+        ((IMAGES.astype(np.int64), LABELS), "images must be uint8, or floats from 0 to 1.*got int64"),
+        (((IMAGES / 255 - 0.5) / 0.2, LABELS), "a normalization belongs to the model"),
+        (Pairs([]), "data must have at least one item"),
+        (Pairs([IMAGES[0]]), r"an item of the data must be \(image, label\).*got ndarray as item 0"),
+        ({"a": 1}, "data must be one data set, .*got a"),
+        (None, "data must be a path .*got an object of type NoneType"),
+    ],
+)
+def test_what_is_no_data(tmp_path: Path, data: Any, says: str) -> None:
+    with pytest.raises(OptionError, match=says):
+        evaluate(MODEL, ["fog"], data, tmp_path)
+
+
+def test_a_long_text_is_no_data(tmp_path: Path) -> None:
+    with pytest.raises(BeaufortError, match="data must be a path that exists"):
+        evaluate(MODEL, ["fog"], "x" * 5000, tmp_path)
