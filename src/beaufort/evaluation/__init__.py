@@ -10,6 +10,7 @@ from beaufort.evaluation.notes import notes_on
 from beaufort.evaluation.planning import Plan, Setup, Work
 from beaufort.evaluation.precision import Stop
 from beaufort.evaluation.preflight import NotReadyError
+from beaufort.evaluation.ray_engine import RayOptions
 from beaufort.evaluation.run import Evaluation, Result, evaluate, plan
 from beaufort.evaluation.schedule import Progress
 
@@ -20,6 +21,7 @@ __all__ = [
     "NotReadyError",
     "Plan",
     "Progress",
+    "RayOptions",
     "Result",
     "Setup",
     "Stop",

@@ -19,7 +19,7 @@ from beaufort.errors import BeaufortError, OptionError
 from beaufort.evaluation.work import Job, Message, Unit, work
 from beaufort.plugins import load_plugins
 
-__all__ = ["Engine", "Local", "Processes", "WorkerError"]
+__all__ = ["Engine", "Local", "Processes", "WorkerError", "portable"]
 
 _THREADS = (
     "OMP_NUM_THREADS",
@@ -41,6 +41,9 @@ class WorkerError(BeaufortError, RuntimeError):
 class Engine(Protocol):
     """Schedules units of work: in this process, in several, or elsewhere."""
 
+    one_model: bool
+    """Whether a unit is for one model only, because workers hold one at a time."""
+
     def __enter__(self) -> Self: ...
 
     def __exit__(
@@ -53,6 +56,8 @@ class Engine(Protocol):
 
 class Local:
     """Does the work in the calling process."""
+
+    one_model = False
 
     def __init__(self, job: Job) -> None:
         self._job = job
@@ -73,6 +78,8 @@ class Processes:
     A worker asks for a unit whenever it wants one, and sends back what is to be stored: only this process
     writes. If one dies, or this process is interrupted, all end.
     """
+
+    one_model = False
 
     def __init__(self, job: Job, count: int) -> None:
         for model in job.models:
@@ -200,7 +207,7 @@ def _serve(theirs: Any) -> None:
             except (EOFError, ConnectionError):
                 raise
             except Exception as error:
-                theirs.send(_portable(error))
+                theirs.send(portable(error))
             theirs.send(_Signal.DONE)
 
 
@@ -213,7 +220,7 @@ def _units(theirs: Any) -> Iterator[Unit]:
         yield unit
 
 
-def _portable(error: Exception) -> Exception:
+def portable(error: Exception) -> Exception:
     """An error that can be sent, with its traceback unless it speaks for itself."""
     if not isinstance(error, BeaufortError):
         error.add_note("in a worker process:\n" + traceback.format_exc())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from threading import Lock
 from types import TracebackType
@@ -15,7 +15,7 @@ import pyarrow as pa
 from beaufort.evaluation.planning import Facts, Work
 from beaufort.store import Cell, Listing, Piece, Store, StoreError, correct, labeled, truth_of
 
-__all__ = ["Counts", "Keeper"]
+__all__ = ["Counts", "Keeper", "count_answers"]
 
 _THREADS = 2
 _WAITING = 64
@@ -86,13 +86,21 @@ class Keeper:
         self.flush(_WAITING - 1)
         self._waiting.append(self._pool.submit(self._write, work, start, table, provenance))
 
+    def stored(self, work: int, piece: Piece, counts: Counts) -> None:
+        """Take note of a piece that was written elsewhere."""
+        self.flush(_WAITING - 1)
+        self._waiting.append(self._pool.submit(self._add, work, piece, counts))
+
     def flush(self, most: int = 0) -> None:
         """Wait until at most `most` pieces are left to write."""
         while len(self._waiting) > most or (self._waiting and self._waiting[0].done()):
             self._waiting.popleft().result()
 
-    def counts(self, first: int | None = None) -> list[Counts]:
-        """What the first so many images of each work add up to; the pieces of a cell are put together."""
+    def counts(self, first: int | None = None, failed: Collection[int] = ()) -> list[Counts | None]:
+        """What the first so many images of each work add up to; the pieces of a cell are put together.
+
+        None for works that are known to have `failed`.
+        """
         self.flush()
         listing = self._store.listing()
         scattered = [w.cell for w in self._works if len(listing.get(w.cell.fingerprint, ())) > 1]
@@ -101,23 +109,33 @@ class Keeper:
             listing = self._store.listing()
         numbered = list(enumerate(self._works))
         return list(
-            self._pool.map(lambda one: self._count(one[0], first or one[1].setup.count, listing), numbered)
+            self._pool.map(
+                lambda one: (
+                    None if one[0] in failed else self._count(one[0], first or one[1].setup.count, listing)
+                ),
+                numbered,
+            )
         )
 
     def _write(self, number: int, start: int, table: pa.Table, provenance: Mapping[str, Any]) -> None:
         if self._recorded is not None:
             self._recorded.result()
-        cell = self._works[number].cell
-        piece = self._store.write(cell, start, table, provenance)
-        counts = _counts(table)
+        piece = self._store.write(self._works[number].cell, start, table, provenance)
+        self._add(number, piece, count_answers(table))
+
+    def _add(self, number: int, piece: Piece, counts: Counts) -> None:
+        """Count a piece that is in the store; if it was the last of its cell, put them together."""
         with self._lock:
             pieces = self._pieces[number]
             pieces.append(piece)
             before = self._counts[number]
             self._counts[number] = Counts(*(a + b for a, b in zip(before, counts, strict=True)))
-            self._left[number] -= len(table)
+            self._left[number] -= piece.stop - piece.start
             whole = not self._left[number]
+            if whole:
+                self._pieces[number] = []
         if whole and len(pieces) > 1:
+            cell = self._works[number].cell
             self._gather(cell, {cell.fingerprint: pieces})
 
     def _gather(self, cell: Cell, listing: Listing) -> None:
@@ -143,10 +161,11 @@ class Keeper:
         with self._lock:
             lost = table.filter(table["top"].is_null())["id"].to_pylist()
             self.unread.update((work.place, str(id)) for id in lost)
-        return _counts(table)
+        return count_answers(table)
 
 
-def _counts(table: pa.Table) -> Counts:
+def count_answers(table: pa.Table) -> Counts:
+    """What the answers in a table add up to."""
     answered = table.filter(table["top"].is_valid())
     scored = answered.filter(pa.array(labeled(answered)))
     lost, apart = len(table) - len(answered), len(answered) - len(scored)

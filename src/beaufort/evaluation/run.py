@@ -30,8 +30,9 @@ from beaufort.evaluation.planning import Labels, Plan, Work, make_plan
 from beaufort.evaluation.precision import Stop, run_until
 from beaufort.evaluation.preflight import Needs
 from beaufort.evaluation.provenance import provenance
+from beaufort.evaluation.ray_engine import Ray, RayOptions
 from beaufort.evaluation.schedule import Progress, Run, inside
-from beaufort.evaluation.work import Job
+from beaufort.evaluation.work import Failed, Job
 from beaufort.labels import Truths, read_truths
 from beaufort.results import Results, Scores, score
 from beaufort.store import FileStore, Store
@@ -81,6 +82,8 @@ class Evaluation:
     """Where the answers are; in memory if no store was named."""
     answers: tuple[Results, ...] = field(default=(), repr=False, compare=False)
     """The stored answers of each data set of the suite, ready to be scored; empty without a suite."""
+    failures: tuple[str, ...] = ()
+    """What could not be done, because it ended every worker that tried; those results are left out."""
 
     def scores(self, **options: Any) -> Scores:
         """The suite's numbers with their intervals; the options are those of `beaufort.results.score`."""
@@ -173,6 +176,7 @@ def evaluate(
     truths: str | Path | Truths | None = None,
     jobs: int | None = None,
     processes: int | None = None,
+    ray: RayOptions | None = None,
     batch_size: int | None = None,
     seed: int = 0,
     keep_logits: bool = False,
@@ -207,6 +211,8 @@ def evaluate(
         jobs: threads that decode and corrupt; one less than there are processors, at least 1, if None.
         processes: worker processes that share the work, each with one thread for every library; models are
             then given as text, or as objects that can be pickled. None does it in this process.
+        ray: workers of a Ray cluster share the work, and write the answers themselves; models and data are
+            then looked for on every node before anything starts.
         batch_size: images that a model sees at once; by their size if None.
         seed: of everything that is random.
         keep_logits: keep all logits, not only the five best classes.
@@ -216,6 +222,8 @@ def evaluate(
         baseline: what mCE divides by when a precision is asked for; the suite's own if None.
         progress: called after every batch.
     """
+    if processes is not None and ray is not None:
+        raise OptionError("only one of processes and ray can be given, got both")
     if processes is not None and processes < 1:
         raise OptionError(f"processes must be a positive integer, got {processes!r}")
     kept = memory_store() if store is None else _store(store)
@@ -252,11 +260,20 @@ def evaluate(
         keep_logits,
     )
     for model in {work.model for work in planned.works}:
-        if processes is not None or model not in todo:
+        if processes is not None or ray is not None or model not in todo:
             model.let_go()
-    engine: Engine = Local(job) if processes is None or not todo else Processes(job, processes)
+    record = None if planned.suite is None else partial(_record, planned, planned.suite, origin)
+    if ray is not None and record is not None and todo:
+        kept.write_run(*record())  # workers look for it, and write answers only after it
+    engine: Engine
+    if not todo or (processes is None and ray is None):
+        engine = Local(job)
+    elif ray is not None:
+        cells = {number: work.cell for number, work in enumerate(planned.works) if work.gaps}
+        engine = Ray(job, ray, kept, cells, origin)
+    else:
+        engine = Processes(job, processes or 1)
     with engine, Keeper(kept, planned.works, planned.listing) as keeper:
-        record = None if planned.suite is None else partial(_record, planned, planned.suite, origin)
         run = Run(planned, engine, keeper, todo, origin, processes or 1, progress, record)
         stop = None
         if precision is None:
@@ -265,12 +282,25 @@ def evaluate(
             stop = run_until(planned, kept, precision, baseline, run.show)
         if record is not None:
             keeper.record(record, needed=planned.images > 0)  # also if there was nothing to do
-        counts = keeper.counts(None if stop is None else stop.images)
-    results = (_result(work, each, stop) for work, each in zip(planned.works, counts, strict=True))
+        failed = {number for failure in run.failures for number in failure.works}
+        counts = keeper.counts(None if stop is None else stop.images, failed)
+    both = zip(planned.works, counts, strict=True)
+    results = (_result(work, each, stop) for work, each in both if each is not None)
     problems = run.sorted_problems(keeper.unread)
+    failures = tuple(_failure(planned, failure) for failure in run.failures)
     notes = (*notes_on(planned), *run.notes, *keeper.notes)
-    answers = tuple(_answers(planned, None if stop is None else stop.images, origin))
-    return Evaluation(tuple(results), problems, stop, notes, kept, answers)
+    answers = () if failed else tuple(_answers(planned, None if stop is None else stop.images, origin))
+    return Evaluation(tuple(results), problems, stop, notes, kept, answers, failures)
+
+
+def _failure(planned: Plan, failure: Failed) -> str:
+    names = sorted({planned.works[number].model.spec.name for number in failure.works})
+    condition = planned.works[failure.works[0]].condition
+    first, behind = failure.span
+    return (
+        f"{', '.join(names)} under {condition}, images {first} to {behind - 1}: every worker that tried "
+        f"ended ({failure.reason})"
+    )
 
 
 def _answers(planned: Plan, shown: int | None, origin: dict[str, Any]) -> Iterator[Results]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
@@ -14,13 +14,15 @@ from beaufort.evaluation.blocks import BLOCK, UnitPart
 from beaufort.evaluation.engines import Engine
 from beaufort.evaluation.keeper import Keeper
 from beaufort.evaluation.lazy_models import LazyModel
-from beaufort.evaluation.planning import Facts, Plan, Range
-from beaufort.evaluation.work import Answered, Made, Message, Note, Unit
+from beaufort.evaluation.planning import Facts, Plan, Range, Work
+from beaufort.evaluation.work import Answered, Failed, Made, Message, Note, Stored, Unit
 
 __all__ = ["Progress", "Run", "inside"]
 
 _UNITS_A_PROCESS = 4
 """At least so many, if conditions allow: who is done early takes more of them."""
+_CONDITIONS = 8
+"""Conditions of a unit for one model."""
 
 _READ_NOW = (
     "it can be read now, but could not when it was evaluated, and has no answer; a new store asks for one"
@@ -57,6 +59,7 @@ class Run:
         self.plan = plan
         self.engine = engine
         self.keeper = keeper
+        self.works = [(number, work) for number, work in enumerate(plan.works) if work.gaps]
         self.numbers = {model: number for number, model in enumerate(models)}
         self.origin = origin
         self.processes = processes
@@ -64,14 +67,14 @@ class Run:
         self.record = record
         self.problems: set[Problem] = set()
         self.notes: dict[str, None] = {}
+        self.failures: list[Failed] = []
         self.done = 0
         self.right: dict[int, tuple[int, int]] = {}
 
     def show(self, first: int = 0, behind: int | None = None) -> None:
         """Show the images from the first to the one before `behind`, and have the answers stored."""
-        setups = self.plan.setups
-        ends = [setup.count if behind is None else behind for setup in setups]
-        units = [unit for place, end in enumerate(ends) for unit in self.units(place, first, end)]
+        ends = [setup.count if behind is None else behind for setup in self.plan.setups]
+        units = (unit for place, end in enumerate(ends) for unit in self.units(place, first, end))
         with closing(self.engine.work(units)) as messages:
             for message in messages:
                 self.take(message)
@@ -83,6 +86,10 @@ class Run:
                 if self.record is not None:  # not sooner: the digest in it would delay the first batch
                     self.keeper.record(self.record)
                 self.keeper.write(work, start, table, {**self.origin, "backend": backend})
+            case Stored(work, piece, counts):
+                self.keeper.stored(work, piece, counts)
+            case Failed():
+                self.failures.append(message)
             case Answered():
                 self.count(message)
             case Note(text):
@@ -94,20 +101,23 @@ class Run:
         """A block each; where blocks are few, processes share the conditions of one."""
         edges = range(first - first % BLOCK, behind, BLOCK)
         spans = [(max(edge, first), min(edge + BLOCK, behind)) for edge in edges]
-        blocks = [(span, parts) for span in spans if (parts := self.parts(setup, *span))]
+        works = [(number, work) for number, work in self.works if work.place == setup]
+        if self.engine.one_model:
+            for model in range(len(self.numbers)):
+                mine = [(number, work) for number, work in works if self.numbers[work.model] == model]
+                for span in spans:
+                    yield from _in_units(setup, span, self.parts(mine, *span), _CONDITIONS)
+            return
+        blocks = [(span, parts) for span in spans if (parts := self.parts(works, *span))]
         wanted = _UNITS_A_PROCESS * self.processes if self.processes > 1 else 1
         shares = math.ceil(wanted / max(1, len(blocks)))
         for span, parts in blocks:
-            step = math.ceil(len(parts) / shares)
-            for start in range(0, len(parts), step):
-                yield Unit(span, tuple(parts[start : start + step]), setup)
+            yield from _in_units(setup, span, parts, math.ceil(len(parts) / shares))
 
-    def parts(self, setup: int, start: int, stop: int) -> list[UnitPart]:
+    def parts(self, works: Iterable[tuple[int, Work]], start: int, stop: int) -> list[UnitPart]:
         """What is missing of a block, for all models together where they lack the same."""
         wanted: dict[tuple[Condition, Range], list[tuple[int, int]]] = {}
-        for number, work in enumerate(self.plan.works):
-            if work.place != setup:
-                continue
+        for number, work in works:
             for span in inside(work.gaps, start, stop):
                 wanted.setdefault((work.condition, span), []).append((number, self.numbers[work.model]))
         return [UnitPart(condition, span, tuple(works)) for (condition, span), works in wanted.items()]
@@ -143,6 +153,12 @@ class Run:
         ids = dict.fromkeys(id for setup in self.plan.setups for id in setup.dataset.ids)
         place = {id: place for place, id in enumerate(ids)}
         return tuple(sorted(found, key=lambda problem: place[problem.id]))
+
+
+def _in_units(setup: int, span: Range, parts: Sequence[UnitPart], most: int) -> Iterator[Unit]:
+    """Some parts of a block in units of so many parts."""
+    for start in range(0, len(parts), max(1, most)):
+        yield Unit(span, tuple(parts[start : start + most]), setup)
 
 
 def inside(gaps: Sequence[Range], start: int, stop: float) -> list[Range]:

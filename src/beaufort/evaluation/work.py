@@ -24,13 +24,14 @@ from beaufort.datasets import Problem
 from beaufort.datasets.decoders import Decoders
 from beaufort.evaluation.backends import Backend, BatchAnswer, ask, ask_changed, choose_backend
 from beaufort.evaluation.blocks import Batch, Block, UnitPart
+from beaufort.evaluation.keeper import Counts
 from beaufort.evaluation.lazy_models import LazyModel
 from beaufort.evaluation.planning import Range, Setup
 from beaufort.labels import NO_LABEL, LabelSpace
 from beaufort.models import Model
-from beaufort.store import AnswerScores, correct, join_scores, score_logits, table_of, unanswered
+from beaufort.store import AnswerScores, Piece, correct, join_scores, score_logits, table_of, unanswered
 
-__all__ = ["Answered", "Job", "Made", "Message", "Note", "Unit", "work"]
+__all__ = ["Answered", "Failed", "Job", "Made", "Message", "Note", "Stored", "Unit", "work"]
 
 
 @dataclass(frozen=True)
@@ -80,13 +81,29 @@ class Made(NamedTuple):
     """Name of the device that corrupted the images."""
 
 
+class Stored(NamedTuple):
+    """Answers that were stored where they were made."""
+
+    work: int
+    piece: Piece
+    counts: Counts
+
+
+class Failed(NamedTuple):
+    """A part that ended its worker each time it was tried."""
+
+    works: tuple[int, ...]
+    span: Range
+    reason: str
+
+
 class Note(NamedTuple):
     """What a reader of the results should know."""
 
     text: str
 
 
-Message = Answered | Made | Note | Problem
+Message = Answered | Made | Stored | Failed | Note | Problem
 
 
 def work(job: Job, units: Iterable[Unit]) -> Generator[Message]:

@@ -1,0 +1,173 @@
+"""Who does what on a cluster: everything is handed out once, and again after a loss, whoever dies when."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from beaufort.conditions import Condition
+from beaufort.evaluation.blocks import UnitPart
+from beaufort.evaluation.dispatch import AHEAD, TRIES, Dispatch, Ticket
+from beaufort.evaluation.work import Failed, Unit
+
+BLOCK = 1000
+
+
+def units(models: int, blocks: int, conditions: int, a_unit: int) -> list[Unit]:
+    found = []
+    for model in range(models):
+        for block in range(blocks):
+            span = (block * BLOCK, (block + 1) * BLOCK)
+            parts = [
+                UnitPart(Condition.parse(f"toys/fog@{1 + c % 5}"), span, ((model * conditions + c, model),))
+                for c in range(conditions)
+            ]
+            found += [Unit(span, tuple(parts[i : i + a_unit])) for i in range(0, conditions, a_unit)]
+    return found
+
+
+class Workers:
+    """Workers that do tickets in order, and die when they are told to."""
+
+    def __init__(self, dispatch: Dispatch, count: int) -> None:
+        self.dispatch = dispatch
+        self.names = list(range(count))
+        self.hired = count
+        self.held: dict[int, list[Ticket]] = {name: [] for name in self.names}
+        self.stored: Counter[tuple[int, int]] = Counter()
+        self.failed: list[Failed] = []
+
+    def offer(self) -> None:
+        for name in self.names:
+            while (ticket := self.dispatch.take(name)) is not None:
+                self.held[name].append(ticket)
+
+    def step(self, name: int) -> None:
+        """One more part of the oldest ticket is stored."""
+        if not self.held[name]:
+            return
+        ticket = self.held[name][0]
+        for part in ticket.unit.parts:
+            for work, _ in part.works:
+                self.dispatch.stored(name, work, *part.span)
+                self.stored[work, part.span[0]] += 1
+        self.held[name].pop(0)
+        self.dispatch.begun(name, 1)
+
+    def die(self, name: int) -> None:
+        self.failed += self.dispatch.lost(name, "killed")
+        self.held.pop(name)
+        self.names.remove(name)
+        self.names.append(self.hired)
+        self.held[self.hired] = []
+        self.hired += 1
+
+
+@given(
+    st.integers(1, 3),
+    st.integers(1, 3),
+    st.integers(1, 5),
+    st.integers(1, 3),
+    st.integers(1, 4),
+    st.integers(0, 2**32),
+)
+def test_everything_is_stored_whoever_dies(
+    models: int, blocks: int, conditions: int, a_unit: int, count: int, seed: int
+) -> None:
+    """A few kills at any time: each part is stored, and only what a dead worker had is done again."""
+    rng = random.Random(seed)
+    workers = Workers(Dispatch(units(models, blocks, conditions, a_unit)), count)
+    kills = rng.randrange(4)
+    for _ in range(10_000):
+        workers.offer()
+        if workers.dispatch.finished:
+            break
+        name = rng.choice(workers.names)
+        if kills and rng.random() < 0.2 and not any(t.losses >= TRIES for t in workers.held[name]):
+            workers.die(name)
+            kills -= 1
+        else:
+            workers.step(name)
+    assert workers.dispatch.finished
+    wanted = {
+        (m * conditions + c, b * BLOCK)
+        for m in range(models)
+        for b in range(blocks)
+        for c in range(conditions)
+    }
+    assert set(workers.stored) == wanted
+    assert not workers.failed
+    assert set(workers.stored.values()) == {1}
+
+
+def test_a_part_that_ends_its_workers_is_given_up_and_the_rest_is_done() -> None:
+    deadly = (3, 0)  # the work and the block
+    workers = Workers(Dispatch(units(1, 2, 6, 4)), 2)
+    deaths = 0
+    for _ in range(1000):
+        workers.offer()
+        if workers.dispatch.finished:
+            break
+        for name in list(workers.names):
+            held = workers.held[name]
+            keys = {(w, p.span[0]) for t in held[:1] for p in t.unit.parts for w, _ in p.works}
+            if deadly in keys:
+                workers.die(name)
+                deaths += 1
+            else:
+                workers.step(name)
+    assert workers.dispatch.finished
+    (failed,) = workers.failed
+    assert (failed.works, failed.span, failed.reason) == ((3,), (0, BLOCK), "killed")
+    assert deaths == 1 + TRIES
+    assert set(workers.stored) == {(w, b * BLOCK) for w in range(6) for b in range(2)} - {deadly}
+
+
+def test_a_suspect_is_tried_alone() -> None:
+    dispatch = Dispatch(units(1, 1, 4, 2))
+    assert dispatch.take("a") is not None
+    assert not dispatch.lost("a", "killed")
+    suspect = dispatch.take("b")
+    assert suspect is not None
+    assert suspect.losses == 1
+    assert len(suspect.unit.parts) == 1
+    assert dispatch.take("b") is None
+
+
+def test_a_worker_stays_with_its_block() -> None:
+    dispatch = Dispatch(units(1, 2, 6, 1))
+    first, other = dispatch.take("a"), dispatch.take("b")
+    assert first is not None
+    assert other is not None
+    assert first.unit.span != other.unit.span
+    second = dispatch.take("a")
+    assert second is not None
+    assert second.unit.span == first.unit.span
+    assert dispatch.take("a") is None, f"{AHEAD} wait already"
+
+
+def test_who_has_nothing_left_helps_others() -> None:
+    dispatch = Dispatch(units(1, 1, 6, 1))
+    assert dispatch.take("a") is not None
+    assert dispatch.take("b") is not None
+
+
+def test_units_are_made_when_they_are_asked_for() -> None:
+    """The job may have millions: none is made before its turn."""
+    made = 0
+
+    def endless() -> object:
+        nonlocal made
+        for block in range(10**9):
+            span = (block * BLOCK, (block + 1) * BLOCK)
+            made += 1
+            yield Unit(span, (UnitPart(Condition.parse("toys"), span, ((0, 0),)),))
+
+    dispatch = Dispatch(endless())  # type: ignore[arg-type]
+    for worker in range(3):
+        while dispatch.take(worker) is not None:
+            pass
+    assert made <= 3 * AHEAD + 1
