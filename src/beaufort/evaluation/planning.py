@@ -70,10 +70,14 @@ class Setup:
     def data(self) -> dict[str, Any]:
         """The facts of the data set."""
         digest = self.dataset.labels_digest() if self.stored else self.dataset.digest()
-        facts: dict[str, Any] = {"name": self.dataset.name, "digest": digest}
+        return {"name": self.dataset.name, "digest": digest, **self.order}
+
+    @property
+    def order(self) -> dict[str, Any]:
+        """The facts of the order of the images; none if it is the data set's own."""
         if self.dataset.order is None:
-            return facts
-        return {**facts, "spread" if self.dataset.spread else "order": self.dataset.order}
+            return {}
+        return {"spread" if self.dataset.spread else "order": self.dataset.order}
 
     def labels(self, space: LabelSpace) -> dict[str, Any]:
         """The facts of how answers are scored; none where a label is the number of the one right output."""
