@@ -38,7 +38,7 @@ PUBLISHED: list[tuple[str, dict[str, Any], float]] = [
 def made(name: str, options: dict[str, Any]) -> Any:
     network = build(name, options)
     if name == "condensenet":
-        network.at(1.0)
+        network.on_progress(1.0)
     return network
 
 
@@ -166,7 +166,7 @@ def test_condensenet_gives_up_the_weakest_inputs_step_by_step() -> None:
     layer = network.blocks[1].first
     left = []
     for share in (0.0, 0.1, 0.17, 0.34, 0.5, 0.9):
-        network.at(share)
+        network.on_progress(share)
         left.append(int(layer.mask[0].sum()))
     assert left == [24, 24, 18, 12, 6, 6]
     strength = layer.weight.detach().abs().view(-1, 4, 24).sum(0)

@@ -91,7 +91,7 @@ class CondenseNet(nn.Module):
         features = functional.relu(self.norm(self.blocks(self.stem(images))))
         return self.classify(features.mean((2, 3)))
 
-    def at(self, share: float) -> None:
+    def on_progress(self, share: float) -> None:
         """Prune as far as it is due at a share of the training; the loop calls it before each epoch."""
         stage = min(_FACTOR - 1, int(share * 2 * (_FACTOR - 1)))
         for layer in self.modules():

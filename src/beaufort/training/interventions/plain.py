@@ -1,4 +1,4 @@
-"""No intervention: images as they are, or moved by a few pixels as some papers do."""
+"""No intervention: images as they are, or moved by a few pixels and mirrored as many papers do."""
 
 from __future__ import annotations
 
@@ -13,30 +13,35 @@ from beaufort.training.interventions._intervention import Intervention, plain_lo
 __all__ = ["make"]
 
 
-def make(*, recipe: Any, seed: int, device: str, shift: int = 0) -> Intervention:
+def make(*, recipe: Any, seed: int, device: str, shift: int = 0, flip: bool = False) -> Intervention:
     """Plain training.
 
     Args:
         recipe: of the training.
         seed: of the training.
         device: of the training.
-        shift: pixels by which an image is moved at most, in each direction; what comes in is black.
+        shift: pixels by which an image is moved at most, in each direction; what comes in is black. It is the
+            same as a random crop of an image with so many black pixels around it.
+        flip: whether every other image, at random, is mirrored left to right.
     """
-    if shift == 0:
+    if shift == 0 and not flip:
         return Intervention()
 
     def loss(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
-        return plain_loss(model, _shifted(images, shift), labels)
+        return plain_loss(model, _moved(images, shift, flip=flip), labels)
 
     return Intervention(loss=loss)
 
 
-def _shifted(images: Tensor, most: int) -> Tensor:
-    """Each image moved on its own."""
+def _moved(images: Tensor, most: int, *, flip: bool) -> Tensor:
+    """Each image moved, and perhaps mirrored, on its own; all of them in one operation."""
     count, _, height, width = images.shape
     wide = functional.pad(images, (most,) * 4)
     moves = torch.randint(0, 2 * most + 1, (2, count, 1), device=images.device)
     rows = moves[0] + torch.arange(height, device=images.device)
     columns = moves[1] + torch.arange(width, device=images.device)
+    if flip:
+        mirrored = torch.rand(count, 1, device=images.device) < 0.5
+        columns = torch.where(mirrored, columns.flip(1), columns)
     each = torch.arange(count, device=images.device)
     return wide[each[:, None, None], :, rows[:, :, None], columns[:, None, :]].permute(0, 3, 1, 2)
