@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,7 +23,7 @@ SIZES: list[tuple[str, dict[str, Any], int, float]] = [
     ("condensenet", {}, 552_242, 62.4),
     ("multigrid-resnet", {}, 278_040, 40.9),
 ]
-"""With 50 classes: parameters, and millions of multiply-adds on 32×32 pixels, as in docs/icons-50.md."""
+"""With 50 classes: parameters, and millions of multiply-adds on 32×32 pixels, as in the documentation."""
 
 PUBLISHED: list[tuple[str, dict[str, Any], float]] = [
     ("resnext", {"base": 64, "stem": 64, "classes": 10}, 34.4),
@@ -46,6 +47,8 @@ def made(name: str, options: dict[str, Any]) -> Any:
 def test_sizes_are_those_of_the_documentation(
     name: str, options: dict[str, Any], parameters: int, millions: float
 ) -> None:
+    page = Path(__file__).parents[2] / "docs" / "icons-50-study.md"
+    assert f"| {parameters:,} | {millions:.1f} |" in page.read_text(encoding="utf-8")
     size = network_size(made(name, options))
     assert size.parameters == parameters
     assert size.multiply_adds / 1e6 == pytest.approx(millions, abs=0.05)

@@ -7,10 +7,13 @@ results on Icons-50, though not in the paper's table; WRN-40-2 is the network of
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from torch import Tensor, nn
 from torch.nn import functional
 
 from beaufort.errors import OptionError
+from beaufort.training.architectures._normalize import Normalize
 from beaufort.training.architectures._weights import kaiming_fan_out
 
 __all__ = ["WideResNet", "make"]
@@ -38,8 +41,9 @@ class WideBlock(nn.Module):
 class WideResNet(nn.Module):
     """A convolution, three stages of wide blocks, the mean over all places, a linear layer."""
 
-    def __init__(self, depth: int, factor: int, dropout: float, classes: int) -> None:
+    def __init__(self, normalize: nn.Module, depth: int, factor: int, dropout: float, classes: int) -> None:
         super().__init__()
+        self.normalize = normalize
         blocks, rest = divmod(depth - 4, 6)
         if blocks < 1 or rest:
             raise OptionError(f"depth of a wide ResNet must be 6n + 4, as 16 or 40, got {depth}")
@@ -56,10 +60,20 @@ class WideResNet(nn.Module):
 
     def forward(self, images: Tensor) -> Tensor:
         """Logits, `(n, classes)`."""
-        features = functional.relu(self.norm(self.stages(self.stem(images))))
+        features = functional.relu(self.norm(self.stages(self.stem(self.normalize(images)))))
         return self.classify(features.mean((2, 3)))
 
 
-def make(depth: int = 16, factor: int = 4, dropout: float = 0.3, classes: int = 50) -> WideResNet:
-    """WRN-16-4 with dropout 0.3; WRN-40-2 with `depth=40, factor=2`."""
-    return kaiming_fan_out(WideResNet(depth, factor, dropout, classes))
+def make(
+    depth: int = 16,
+    factor: int = 4,
+    dropout: float = 0.3,
+    mean: Sequence[float] | None = None,
+    std: Sequence[float] | None = None,
+    classes: int = 50,
+) -> WideResNet:
+    """WRN-16-4 with dropout 0.3; WRN-40-2 with `depth=40, factor=2`; `mean` and `std` center values first."""
+    if (mean is None) != (std is None):
+        raise OptionError(f"mean and std must be given together, got {mean} and {std}")
+    normalize = nn.Identity() if mean is None or std is None else Normalize(mean, std)
+    return kaiming_fan_out(WideResNet(normalize, depth, factor, dropout, classes))
