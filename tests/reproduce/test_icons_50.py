@@ -71,7 +71,7 @@ def test_what_is_there_is_not_made_again(rehearsed_icons: Path, icons: Path) -> 
         rehearsed_icons,
         data={"icons-50": str(icons)},
         device="cpu",
-        seeds=2,
+        seeds=1,
         rehearse=True,
         tell=told.append,
     )
@@ -80,12 +80,12 @@ def test_what_is_there_is_not_made_again(rehearsed_icons: Path, icons: Path) -> 
 
 
 def test_stopped_and_taken_up(icons: Path, rehearsed_icons: Path, tmp_path: Path) -> None:
-    """However often it is stopped, and by how many processes it is made, the answers are the same."""
+    """Stopped before its first training and taken up, it makes the answers of one go."""
     options: dict[str, Any] = {"data": {"icons-50": str(icons)}, "device": "cpu", "rehearse": True}
     only = ["style", "resnet20"]
     stopped = reproduce("icons-50", tmp_path, only=only, seeds=2, stop_after_s=0, **options)
     assert (stopped.done, stopped.left) == (0, 2)
-    assert reproduce("icons-50", tmp_path, only=only, seeds=2, jobs=2, **options).finished
+    assert reproduce("icons-50", tmp_path, only=only, seeds=2, **options).finished
     for seed in (0, 1):
         name = f"answers/resnet20@style-seed{seed}.npz"
         one, other = read_answers(rehearsed_icons / name), read_answers(tmp_path / name)
@@ -102,7 +102,7 @@ def test_a_training_is_stopped_in_the_middle(icons: Path, tmp_path: Path) -> Non
     calls = 1
     while not make_model(tmp_path / "parts", 0.0, **options):
         calls += 1
-    assert calls == 4
+    assert calls == 3
     name = "answers/condensenet86@style-seed0.npz"
     one, other = read_answers(tmp_path / "whole" / name), read_answers(tmp_path / "parts" / name)
     np.testing.assert_array_equal(one.predicted, other.predicted)
@@ -228,7 +228,8 @@ def test_groups_are_sorted_and_confusions_counted() -> None:
 def test_what_a_folder_has(rehearsed_icons: Path) -> None:
     found = load_results(rehearsed_icons)
     assert {name for name, _ in found.answers} == set(VARIANTS)
-    assert all(len(some) == 2 for some in found.answers.values())
+    assert {len(some) for (_, split), some in found.answers.items() if split == "subtype"} == {1}
+    assert {len(found.answers[name, "style"]) for name in ("resnet20", *ARMS)} == {2}
     assert found.answerable("resnet20", "style").all()
     assert {
         ("shake26-96d", split) in found.answers for split in ("style", "subtype", "subtype-released")

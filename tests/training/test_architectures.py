@@ -9,7 +9,8 @@ import pytest
 import torch
 
 from beaufort.errors import OptionError
-from beaufort.training.architectures import build, network_size
+from beaufort.training.architectures import build as build_network
+from beaufort.training.architectures import network_size
 
 SIZES: list[tuple[str, dict[str, Any], int, float]] = [
     ("resnet", {}, 275_074, 40.8),
@@ -34,6 +35,11 @@ PUBLISHED: list[tuple[str, dict[str, Any], float]] = [
     ("condensenet", {"classes": 10}, 0.52),
 ]
 """Millions of parameters that the papers print, for ten classes."""
+
+
+def build(name: str, options: dict[str, Any], **more: int) -> Any:
+    """A network, whose layers have no types that mypy knows."""
+    return build_network(name, options, **more)
 
 
 def made(name: str, options: dict[str, Any]) -> Any:
@@ -138,12 +144,13 @@ def test_shake_shake_is_built_of_the_branches_of_pytorchcv() -> None:
 def test_branches_are_shaken_for_each_image() -> None:
     from beaufort.training.architectures.shake_shake import _Mix
 
+    mix: Any = _Mix.apply
     first, second = (torch.randn(3, 2, 4, 4, requires_grad=True) for _ in range(2))
     share, back = (
         torch.tensor([0.0, 0.25, 1.0]).view(3, 1, 1, 1),
         torch.tensor([0.5, 1.0, 0.0]).view(3, 1, 1, 1),
     )
-    mixed = _Mix.apply(first, second, share, back)
+    mixed = mix(first, second, share, back)
     torch.testing.assert_close(mixed, share * first + (1 - share) * second)
     slope = torch.randn(3, 2, 4, 4)
     mixed.backward(slope)

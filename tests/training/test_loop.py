@@ -224,6 +224,7 @@ def test_the_data_decide_the_number_of_classes(tmp_path: Path) -> None:
     images = torch.randint(0, 255, (8, 3, 16, 16), dtype=torch.uint8)
     data = TrainingTensors("few", ("a", "b", "c"), images, torch.arange(8) % 3)
     recipe = get_recipe("icons-resnet20").changed(["epochs=1", "batch=4", "architecture_options.depth=8"])
-    assert train(recipe, data, output=tmp_path, device="cpu").model.classify.out_features == 3
+    made: Any = train(recipe, data, output=tmp_path, device="cpu").model
+    assert made.classify.out_features == 3
     model, _ = load_trained(tmp_path)
     assert model.classify.out_features == 3

@@ -123,7 +123,7 @@ class _Run:
         self.model.to(device)
         self.replay = recipe.replay and device.startswith("cuda")
         if self.replay:
-            self.model.to(memory_format=self.torch.channels_last)
+            self.model.to(memory_format=self.torch.channels_last)  # type: ignore[call-overload]
         if recipe.start:
             read_weights(find_trained(recipe.start) / WEIGHTS, self.model)
         self.intervention: Intervention = make_intervention(

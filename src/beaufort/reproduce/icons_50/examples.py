@@ -44,8 +44,8 @@ def example_sheet(icons: Dataset) -> bytes:
         top = _HEAD + row * (_TILE + _GAP)
         draw.text((_GAP, top + _TILE // 2 - 6), style, "black", font)
         for column, name in enumerate(_CLASSES):
-            if (place := first.get((style, name))) is not None:
-                picture = Image.fromarray(np.asarray(icons[place].image))
+            if (style, name) in first:
+                picture = Image.fromarray(np.asarray(icons[first[style, name]].image))
                 sheet.paste(picture, (_NAMES + column * (_TILE + _GAP), top))
     file = io.BytesIO()
     sheet.save(file, "PNG", optimize=True)

@@ -107,7 +107,7 @@ _TINY: dict[str, Changes] = {
     "icons-condensenet86": ('architecture_options={"layers": [1, 1, 1], "growth": [4, 4, 4]}',),
     "icons-multigrid": ('architecture_options={"widths": [[4, 2], [4, 2], [4]], "blocks": 1}',),
 }
-_FEW = ("epochs=1", "batch=32")
+_FEW = ("epochs=1", "batch=16")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,7 +121,7 @@ class Settings:
 
     @property
     def train_limit(self) -> int | None:
-        return 128 if self.rehearse else None
+        return 48 if self.rehearse else None
 
     @property
     def test_limit(self) -> int | None:

@@ -70,7 +70,8 @@ def accuracy_table(results: IconResults) -> ReproducedTable:
             cells[title] = measured(right, PAPER.get(name, {}).get(split))
             if split == "subtype-released":
                 some = right[:, results.answerable(name, split)]
-                cells[ANSWERABLE] = measured(some, None)
+                if some.shape[1]:
+                    cells[ANSWERABLE] = measured(some, None)
         if cells:
             rows[VARIANTS[name].title] = cells
     titles = list(SPLITS.values())

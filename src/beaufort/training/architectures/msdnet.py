@@ -45,7 +45,7 @@ class Layer(nn.Module):
         super().__init__()
         first = len(_FACTORS) - len(widths)
         self.left_out = len(widths) - kept
-        self.parts = nn.ModuleList()
+        each = []
         for place in range(self.left_out, len(widths)):
             scale = first + place
             new = growth * _FACTORS[scale]
@@ -54,12 +54,14 @@ class Layer(nn.Module):
             else:
                 finer = _bottleneck(widths[place - 1], new // 2, _FACTORS[scale - 1], stride=2)
                 parts = [finer, _bottleneck(widths[place], new // 2, _FACTORS[scale])]
-            self.parts.append(nn.ModuleList(parts))
+            each.append(nn.ModuleList(parts))
+        self.parts = nn.ModuleList(each)
 
     def forward(self, scales: Scales) -> Scales:
         """The scales that are kept."""
         made = []
         for place, parts in enumerate(self.parts, self.left_out):
+            assert isinstance(parts, nn.ModuleList)
             seen = scales[max(0, place - 1) : place + 1]
             new = [part(features) for part, features in zip(parts, seen, strict=True)]
             made.append(torch.cat((scales[place], *new), 1))
