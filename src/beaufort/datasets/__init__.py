@@ -6,6 +6,7 @@ from beaufort.datasets import (  # noqa: F401
     _foolbox_files,
     _mnist_files,
     arrays,
+    broad,
     cifar,
     folder,
     frames,
