@@ -26,7 +26,7 @@ LAYERS = (
     ("labels",),
     ("_samples",),
     ("metrics", "stats"),
-    ("rng",),
+    ("rng", "protocols"),
     ("catalog",),
     ("images",),
     ("models",),
@@ -45,7 +45,7 @@ LAYERS = (
     ("image_sets",),
     ("report", "review", "mining"),
     ("testbed",),
-    ("reproduce",),
+    ("reproduce", "leave_out"),
     ("demo",),
     ("cli", "__main__"),
 )

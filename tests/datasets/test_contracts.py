@@ -205,7 +205,8 @@ def opened(spec: str) -> Dataset:
 def test_every_kind_is_tested() -> None:
     """Here, or where its published layout has hundreds of folders, in the tests of that layout."""
     elsewhere = "".join(
-        (Path(__file__).parent / name).read_text() for name in ("test_natural.py", "test_frames.py")
+        (Path(__file__).parent / f"test_{name}.py").read_text()
+        for name in ("natural", "frames", "icons", "broad")
     )
     here = {name.replace("_", "-") for name in MAKERS}
     assert not [kind for kind in readers if kind not in here and f'"{kind}' not in elsewhere]

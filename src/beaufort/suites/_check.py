@@ -14,6 +14,7 @@ from beaufort.conditions import DATASET_NAME, Condition
 from beaufort.corruptions import SCALE_NAMES, SCALES, SEVERITIES, SUBSETS, corruptions, members_of
 from beaufort.errors import BeaufortError, OptionError
 from beaufort.labels import CONVENTIONS, IDENTITY, class_lists, label_maps
+from beaufort.protocols import protocols
 from beaufort.registry import listed, unknown
 from beaufort.suites._step import Step
 
@@ -235,6 +236,11 @@ def _classes(value: object) -> Found:
         yield (), _miss("list of classes", value, label_maps)
 
 
+def _held_out(value: object) -> Found:
+    if value not in protocols:
+        yield (), _miss("protocol", value, protocols)
+
+
 def _shifts(value: object) -> Found:
     yield from _entries(value, "shifts", "[my-blur@2.5]")
     seen: set[object] = set()
@@ -283,6 +289,7 @@ _CHECKS: dict[str, Callable[[object], Found]] = {
     "labels": _labels,
     "convention": _convention,
     "classes": _classes,
+    "held_out": _held_out,
     "counterpart": _name,
     "shifts": _shifts,
     "citation": _prose,
