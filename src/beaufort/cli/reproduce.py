@@ -16,12 +16,13 @@ __all__ = ["reproduce"]
 
 
 def reproduce(
-    study: Annotated[str, typer.Argument(help="mnist-c.")],
+    study: Annotated[str, typer.Argument(help="mnist-c or mined-digits.")],
     *,
     only: Annotated[
         str,
         typer.Option(
-            help="Parts, separated by commas: fig2, fig3, fig4, selection, pessimal, gallery, page."
+            help="Parts, separated by commas: of mnist-c fig2, fig3, fig4, selection, pessimal, gallery, "
+            "page; of mined-digits train, images, mine."
         ),
     ] = "",
     data: Annotated[

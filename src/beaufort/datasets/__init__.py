@@ -12,6 +12,7 @@ from beaufort.datasets import (  # noqa: F401
     huggingface,
     imagenet_val,
     labels_csv,
+    mined,
     mnist,
     natural,
     published,
