@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from beaufort.mining.plan import MiningError, PlanItem
-from beaufort.models._lazy import require
+from beaufort.models._lazy import installed, require
 
 __all__ = ["PipelineOptions", "check_prompts", "cpu_generators", "load_pipeline", "pipeline_facts"]
 
@@ -54,7 +54,10 @@ def load_pipeline(options: PipelineOptions, task: str = "") -> Any:
 
     try:
         pipeline = kinds.DiffusionPipeline.from_pretrained(
-            options.model, use_safetensors=True, dtype=getattr(torch, options.dtype)
+            options.model,
+            use_safetensors=True,
+            dtype=getattr(torch, options.dtype),
+            low_cpu_mem_usage=installed("accelerate"),
         )
     except (OSError, ValueError, KeyError) as error:
         raise MiningError(

@@ -14,7 +14,7 @@ import numpy as np
 from PIL import Image
 
 from beaufort.mining.plan import MiningError, PlanItem
-from beaufort.models._lazy import require
+from beaufort.models._lazy import installed, require
 
 __all__ = ["CONDITIONS", "ConditionPair", "ConditionalGenerator"]
 
@@ -109,7 +109,9 @@ class ConditionalGenerator:
     def _network(self) -> tuple[Any, Any]:
         kinds = require("diffusers", "mining", what="diffusion models")
         try:
-            network = kinds.UNet2DModel.from_pretrained(str(self._folder / WEIGHTS), use_safetensors=True)
+            network = kinds.UNet2DModel.from_pretrained(
+                str(self._folder / WEIGHTS), use_safetensors=True, low_cpu_mem_usage=installed("accelerate")
+            )
         except (OSError, ValueError, KeyError) as error:
             raise MiningError(
                 f"folder must hold a UNet as safetensors, got {self._folder}: {error}"

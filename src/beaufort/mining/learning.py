@@ -100,7 +100,7 @@ def train_conditional(
         average.update_parameters(network)
         step += 1
         if progress is not None and step % 100 == 0:
-            progress(step, recipe.steps, float(loss))
+            progress(step, recipe.steps, float(loss.detach()))
     folder.mkdir(parents=True, exist_ok=True)
     average.module.save_pretrained(str(folder / WEIGHTS), safe_serialization=True)
     about = {

@@ -187,7 +187,7 @@ def train_net(
     weights = {key: value.contiguous().cpu() for key, value in network.state_dict().items()}
     path.parent.mkdir(parents=True, exist_ok=True)
     write_bytes(path, save(weights))
-    return float(loss)
+    return float(loss.detach())
 
 
 def load_net(name: str, path: Path, device: str = "cpu") -> Model:
