@@ -154,6 +154,12 @@ def make_imagenet_c(root: Path) -> str:
     return f"{root}#fog@3"
 
 
+def make_mined(root: Path) -> str:
+    (root / "texture").mkdir()
+    make_folder(root / "texture")
+    return f"mined:{root}"
+
+
 def make_tiny_imagenet_c(root: Path) -> str:
     make_imagenet_c(root)
     return f"tiny-imagenet-c:{root}#fog@3"

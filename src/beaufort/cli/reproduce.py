@@ -16,14 +16,14 @@ __all__ = ["reproduce"]
 
 
 def reproduce(
-    study: Annotated[str, typer.Argument(help="icons-50 or mnist-c.")],
+    study: Annotated[str, typer.Argument(help="icons-50, mined-digits or mnist-c.")],
     *,
     only: Annotated[
         str,
         typer.Option(
             help="Parts, separated by commas. mnist-c: fig2, fig3, fig4, selection, pessimal, gallery, page. "
             "icons-50: style, subtype, subtype-released, traditional, traditional-released, shake, "
-            "shake-subtype, shake-500, others, styles, page, or networks."
+            "shake-subtype, shake-500, others, styles, page, or networks. mined-digits: train, images, mine."
         ),
     ] = "",
     data: Annotated[

@@ -14,6 +14,7 @@ from beaufort.datasets import (  # noqa: F401
     icons,
     imagenet_val,
     labels_csv,
+    mined,
     mnist,
     natural,
     published,
