@@ -7,6 +7,7 @@ from beaufort.datasets import (  # noqa: F401
     _mnist_files,
     arrays,
     cifar,
+    films,
     folder,
     frames,
     huggingface,
