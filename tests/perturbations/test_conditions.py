@@ -306,7 +306,7 @@ def test_the_whole_way(films: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert {one["metric"] for one in paired["differences"]} >= {"flip_probability", "top5_distance"}
     assert "rotate" in paired["sequences"]["net4"]["top5_distance"]
     assert "10 sequences" in invoke("ls", "suites")
-    said = invoke("gate", "kept::net3", "--metric", "top5_distance", "--max", "50", code=2)
+    said = invoke("gate", "kept::net3", "--metric", "top5_distance", "--require", "50", code=2)
     assert "share or a ratio" in said
 
 
