@@ -1,11 +1,11 @@
 """Whether a film costs more than as many single corruptions of the same kind.
 
-python benchmarks/sequences.py [--device cuda] [--batch 64] [--repeats 9] [--json FILE]
+python benchmarks/sequences.py [--device cuda] [--batch 64] [--severity 1] [--repeats 9] [--json FILE]
 
 On the CPU one picture and one thread, in CPU time; on a device a batch, by the clock, to the end of the last
 kernel. Films are made by `perturbations[...].frames` of pictures of 256 pixels, with frames of 224; single
-corruptions by `corruptions[...]` on 224 pixels at severity 3. Of `tilt` there is none: it stands beside the
-shear of MNIST-C, which bends pictures, too.
+corruptions by `corruptions[...]` on 224 pixels at severity 1, which is about as strong as a frame is. There is
+no single `tilt`: it stands beside the shear of MNIST-C, which bends pictures, too.
 """
 
 # ruff: noqa: E402  (the number of threads is set before anything that has threads is imported)
@@ -31,7 +31,7 @@ from beaufort.corruptions import corruptions
 from beaufort.perturbations import perturbations
 from beaufort.testing._contracts import picture
 
-SIDE, WHOLE, SEVERITY = 224, 256, 3
+SIDE, WHOLE = 224, 256
 BESIDE = {"tilt": "shear"}
 
 
@@ -40,11 +40,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Films of ImageNet-P beside single corruptions.")
     parser.add_argument("--device", default="cpu", help="cpu for arrays, or a device of torch")
     parser.add_argument("--batch", type=int, help="pictures at once; 1 on the CPU and 64 on a device")
+    parser.add_argument("--severity", type=int, default=1, choices=range(1, 6), help="of single corruptions")
     parser.add_argument("--repeats", type=int, default=9)
     parser.add_argument("--json", type=Path, help="file for all numbers")
     options = parser.parse_args()
     count = options.batch or (1 if options.device == "cpu" else 64)
-    rows = measure(options.device, count, options.repeats)
+    rows = measure(options.device, count, options.severity, options.repeats)
     print("| sequence | film, ms | singles, ms | share |\n|---|---:|---:|---:|")
     for name, row in rows.items():
         print(f"| {name} | {row['film']:.2f} | {row['singles']:.2f} | {row['film'] / row['singles']:.2f} |")
@@ -54,7 +55,7 @@ def main() -> None:
         options.json.write_text(json.dumps(rows, indent=2) + "\n", encoding="utf-8")
 
 
-def measure(device: str, count: int, repeats: int) -> dict[str, dict[str, float]]:
+def measure(device: str, count: int, severity: int, repeats: int) -> dict[str, dict[str, float]]:
     """Milliseconds a picture of a film, and of as many single corruptions."""
     cv2.setNumThreads(1)
     whole = np.stack([picture(WHOLE, WHOLE, variant=i) for i in range(count)])
@@ -75,7 +76,7 @@ def measure(device: str, count: int, repeats: int) -> dict[str, dict[str, float]
         def singles(single: Any = single, scale: str = scale, length: int = length) -> None:
             for number in range(length):
                 ids = range(number * count, (number + 1) * count)
-                single(shown, SEVERITY, ids=ids, scale=scale)  # noqa: B023
+                single(shown, severity, ids=ids, scale=scale)  # noqa: B023
 
         film(), singles()  # compile, build tables
         both = [(timed(film, device), timed(singles, device)) for _ in range(repeats)]

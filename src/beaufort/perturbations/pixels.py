@@ -40,12 +40,11 @@ def gaussian_noise(view: View, sigma: float, random: Random) -> Iterator[Images]
     {"imagenet": (300, 120, 60), "tiny": (500, 250, 125), "cifar": (700, 400, 200)},
     random=True,
 )
-def shot_noise(view: View, rate: float, random: Random) -> Iterator[Images]:
+def shot_noise(view: View, rate: int, random: Random) -> Iterator[Images]:
     """Replace values by Poisson counts, anew in each frame but the first."""
     clean = view.middle
     yield clean
-    counts = np.arange(np.iinfo(np.uint16).max + 1)
-    table = (np.clip(counts / rate, 0, 1) * 255).astype(np.uint8)
+    table = (np.arange(rate + 1) / rate * 255).astype(np.uint8)  # larger counts are as bright as the last
     for _ in range(FRAMES - 1):
         yield view.ops.look_up(random.poisson(clean, rate), table)
 
