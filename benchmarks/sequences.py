@@ -4,8 +4,8 @@ python benchmarks/sequences.py [--device cuda] [--batch 64] [--severity 1] [--re
 
 On the CPU one picture and one thread, in CPU time; on a device a batch, by the clock, to the end of the last
 kernel. Films are made by `perturbations[...].frames` of pictures of 256 pixels, with frames of 224; single
-corruptions by `corruptions[...]` on 224 pixels at severity 1, which is about as strong as a frame is. There is
-no single `tilt`: it stands beside the shear of MNIST-C, which bends pictures, too.
+corruptions by `corruptions[...]` on 224 pixels at severity 1, which is about as strong as a frame is. There
+is no single `tilt`: it stands beside the shear of MNIST-C, which bends pictures, too.
 """
 
 # ruff: noqa: E402  (the number of threads is set before anything that has threads is imported)
@@ -61,7 +61,8 @@ def measure(device: str, count: int, severity: int, repeats: int) -> dict[str, d
     whole = np.stack([picture(WHOLE, WHOLE, variant=i) for i in range(count)])
     margin = (WHOLE - SIDE) // 2
     middle = np.ascontiguousarray(whole[:, margin : margin + SIDE, margin : margin + SIDE])
-    frames, images = (whole, middle) if device == "cpu" else (_there(one, device) for one in (whole, middle))
+    frames: Any = whole if device == "cpu" else _there(whole, device)
+    images: Any = middle if device == "cpu" else _there(middle, device)
     found = {}
     for name, perturbation in perturbations.items():
         length = perturbation.length("imagenet")
@@ -78,7 +79,8 @@ def measure(device: str, count: int, severity: int, repeats: int) -> dict[str, d
                 ids = range(number * count, (number + 1) * count)
                 single(shown, severity, ids=ids, scale=scale)  # noqa: B023
 
-        film(), singles()  # compile, build tables
+        film()  # compile, build tables
+        singles()
         both = [(timed(film, device), timed(singles, device)) for _ in range(repeats)]
         found[name] = {
             "film": median(one for one, _ in both) / count,

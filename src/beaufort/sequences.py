@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from beaufort.arrays import Images
+from beaufort.arrays import Bytes, Images
 from beaufort.errors import OptionError
 from beaufort.perturbations import SIDES, VERSION, Perturbation, perturbations
 from beaufort.rng import Id
@@ -62,9 +62,9 @@ class Frame:
         }
         return {**facts, "seed": seed} if perturbation.random else facts
 
-    def apply(self, images: Images, *, ids: Sequence[Id], seed: int) -> Images:
+    def apply(self, images: Bytes, *, ids: Sequence[Id], seed: int) -> Bytes:
         """The frame of each image; those before it are made, too."""
-        return next(self.frames(images, [self.number], ids=ids, seed=seed))
+        return np.asarray(next(self.frames(images, [self.number], ids=ids, seed=seed)))
 
     def frames(
         self, images: Images, numbers: Sequence[int], *, ids: Sequence[Id], seed: int

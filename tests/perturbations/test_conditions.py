@@ -22,7 +22,7 @@ from beaufort.image_sets import make_dataset
 from beaufort.metrics import flips, mean_flip_rate, top5_distances
 from beaufort.models import Model, as_model
 from beaufort.perturbations import SIDES, perturbations
-from beaufort.results import Scores, open_results
+from beaufort.results import Answers, Scores, open_results
 from beaufort.sequences import frames_of, sequences
 from beaufort.store import FileStore
 from beaufort.suites import Suite, SuiteError, get_suite
@@ -165,12 +165,19 @@ def test_a_run_goes_on_where_it_stopped(data: Dataset, tmp_path: Path) -> None:
     again = evaluate(toy(), suite, data, tmp_path, labels="identity", batch_size=5)
     assert not any(result.reused for result in again.results)
     once = evaluate(toy(), suite, data, labels="identity")
-    one, other = (stored_in(found.answers[0], found.store).answers("toy") for found in (once, again))
+    one, other = (_answers(found) for found in (once, again))
     assert other.conditions == one.conditions
     assert np.array_equal(other.top, one.top)
-    assert np.allclose(other.nll, one.nll, rtol=1e-4)  # products of matrices of another size round differently
+    assert np.allclose(
+        other.nll, one.nll, rtol=1e-4
+    )  # products of matrices of another size round differently
     assert open_results(tmp_path).models == ("toy",)
     assert all(result.reused for result in evaluate(toy(), suite, data, tmp_path, labels="identity").results)
+
+
+def _answers(found: Evaluation) -> Answers:
+    assert found.store is not None
+    return stored_in(found.answers[0], found.store).answers("toy")
 
 
 def test_frames_of_one_sequence_stay_together() -> None:

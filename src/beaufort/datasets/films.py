@@ -189,7 +189,7 @@ def _decoded(path: Path) -> list[Any]:
     import cv2
 
     video = cv2.VideoCapture(str(path), cv2.CAP_FFMPEG)
-    frames = []
+    frames: list[Any] = []
     try:
         while len(frames) < _MOST_FRAMES:
             there, frame = video.read()

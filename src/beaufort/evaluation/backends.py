@@ -12,7 +12,7 @@ import sys
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future
-from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -358,16 +358,19 @@ def _on_host(setup: Setup, film: Film) -> list[Bytes]:
 def _applied(setup: Setup, film: Film, clean: _Kind) -> Iterator[_Kind]:
     """What is shown of a batch of arrays or tensors `(n, h, w, c)`, for each condition of a film."""
     first, ids = film[0].condition, [setup.dataset.ids[row] for row in film[0].rows]
-    frames = [shift for batch in film if isinstance(shift := batch.condition.shift, Frame)]
+    shifts = [batch.condition.shift for batch in film]
+    frames = [shift for shift in shifts if isinstance(shift, Frame)]
     images: Any = clean
     if frames and setup.stored:
-        yield from (frame.cut(images) for frame in frames)
+        yield from (cast("_Kind", frame.cut(images)) for frame in frames)
     elif frames:
-        yield from frames[0].frames(images, [one.number for one in frames], ids=ids, seed=setup.seed)
+        numbers = [frame.number for frame in frames]
+        made = frames[0].frames(images, numbers, ids=ids, seed=setup.seed)
+        yield from (cast("_Kind", frame) for frame in made)
     elif setup.stored or first.needs_model:
         yield clean  # they are that already, or are changed when the model is asked
     elif isinstance(images, np.ndarray):
         yield first.apply(images, ids=ids, seed=setup.seed, scale=setup.scale)
     else:
-        made = first.apply(images.movedim(-1, 1), ids=ids, seed=setup.seed, scale=setup.scale)
-        yield made.movedim(1, -1)
+        some = first.apply(images.movedim(-1, 1), ids=ids, seed=setup.seed, scale=setup.scale)
+        yield some.movedim(1, -1)

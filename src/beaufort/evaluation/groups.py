@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
 from typing import Any, TypeAlias
 
@@ -166,14 +167,16 @@ def _stored_film_groups(
     sets = strips if first is None else chain([("clean", first)], strips)
     opened = iter(check_same_images(sets))
     conditions = suite.conditions(name or films.name)
-    shared = {"scale": suite.scale, "seed": choice.seed, "suite": suite, "truths": choice.truths}
+    setup = partial(
+        Setup, scale=suite.scale, seed=choice.seed, suite=suite, truths=choice.truths, stored=True
+    )
     if first is not None:
         dataset, count = _limited(replace(next(opened), name=conditions[0].dataset), choice)
-        yield Setup(dataset, count, suite.prepare, stored=True, **shared), conditions[:1]
+        yield setup(dataset, count, suite.prepare), conditions[:1]
     for sequence, frames in lengths.items():
         dataset, count = _limited(replace(next(opened), name=conditions[0].dataset), choice)
         some = [one for one in conditions if one.corruption == kind_of_frames(sequence)]
-        yield Setup(dataset, count, (), stored=True, frames=frames, **shared), some
+        yield setup(dataset, count, (), frames=frames), some
 
 
 def _open_one(stored: StoredSet, clean: Dataset | None, condition: Condition) -> Dataset:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from beaufort.metrics import flips, top5_distances
+from beaufort.metrics.stability import Against
 from beaufort.results.answers import Answers
 from beaufort.results.linear import Linear
 from beaufort.results.statistics import FEWEST, Divisor, Errors, ratio_form
@@ -51,7 +52,7 @@ def movement(answers: Answers, suite: Suite) -> Movement:
     found: dict[str, list[Errors]] = {}
     for name in suite.sequences:
         top = np.ascontiguousarray(answers.top[answers.rows[kind_of_frames(name)]].swapaxes(0, 1))
-        against = "first" if sequences[name][0].noise else "previous"
+        against: Against = "first" if sequences[name][0].noise else "previous"
         found.setdefault("flip_probability", []).append(flips(top[..., 0], against=against))
         if top.shape[-1] == _TOP:
             far = top5_distances(top, against=against)
