@@ -49,7 +49,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def invoke(*arguments: str) -> str:
     result = CliRunner().invoke(app, list(arguments))
     assert result.exit_code == 0, result.output
-    return result.output
+    return result.stdout
 
 
 def test_cifar10_c_bar_made_and_in_memory_agree(folder: Path) -> None:
