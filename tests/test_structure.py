@@ -34,7 +34,7 @@ LAYERS = (
     ("ops",),
     ("corruptions", "perturbations"),
     ("shifts",),
-    ("attacks",),
+    ("attacks", "sequences"),
     ("conditions",),
     ("suites",),
     ("store",),

@@ -8,6 +8,7 @@ from beaufort.datasets import (  # noqa: F401
     arrays,
     broad,
     cifar,
+    films,
     folder,
     frames,
     huggingface,

@@ -10,9 +10,10 @@ whenever they are needed: large photos take more time, never more memory.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from concurrent.futures import Executor
 from dataclasses import dataclass
+from itertools import groupby
 from threading import Lock, Semaphore
 from typing import NamedTuple
 
@@ -22,6 +23,7 @@ from beaufort.datasets import Problem
 from beaufort.datasets.decoders import Decoders
 from beaufort.errors import ImageFileError
 from beaufort.evaluation.planning import Range, Setup
+from beaufort.sequences import Frame
 
 __all__ = [
     "BLOCK",
@@ -32,6 +34,7 @@ __all__ = [
     "Groups",
     "UnitPart",
     "divisor_of_block",
+    "in_films",
     "power_of_two",
 ]
 
@@ -58,6 +61,18 @@ class UnitPart(NamedTuple):
     span: Range
     works: tuple[tuple[int, int], ...]
     """For each model its number in the plan's list of works, and its number among the job's models."""
+
+
+def in_films(parts: Iterable[UnitPart]) -> Iterator[tuple[UnitPart, ...]]:
+    """Parts that are made together: neighbors that are frames of one sequence; most parts are alone."""
+    for _, some in groupby(enumerate(parts), key=_film):
+        yield tuple(part for _, part in some)
+
+
+def _film(numbered: tuple[int, UnitPart]) -> Hashable:
+    number, part = numbered
+    shift = part.condition.shift
+    return (part.span, part.works, shift.film) if isinstance(shift, Frame) else number
 
 
 class Group(NamedTuple):
