@@ -5,14 +5,19 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
 import time
 from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tests.store.s3_server import BUCKET, environment, s3_server
-from tests.torture.mortals import ROOT, kill
+from tests.torture.mortals import ROOT, family, kill
 from tests.torture.tunnel import Tunnel
 
 if TYPE_CHECKING:
@@ -85,17 +90,21 @@ class Cluster:
     """A Ray cluster of two nodes on this machine, one of which can be killed, and is there again then."""
 
     def __init__(self) -> None:
-        from ray.cluster_utils import Cluster as Nodes
-
-        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
-        self._nodes: Any = Nodes(
-            initialize_head=True, head_node_args={"num_cpus": 2, "include_dashboard": False}
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.address = f"127.0.0.1:{free.getsockname()[1]}"
+        self._folder = tempfile.mkdtemp(prefix="ray-")
+        port = self.address.rpartition(":")[2]
+        self._head = self._start(
+            *("--head", f"--port={port}", "--include-dashboard=false", "--node-ip-address=127.0.0.1"),
+            f"--temp-dir={self._folder}",
         )
-        self._other = self._nodes.add_node(num_cpus=2)
-        self.address: str = self._nodes.address
+        self._other = self._start(f"--address={self.address}")
 
     def close(self) -> None:
-        self._nodes.shutdown()
+        for node in (self._other, self._head):
+            self._kill(node)
+        shutil.rmtree(self._folder, ignore_errors=True)
 
     def parts(self) -> Parts:
         found: Parts = [("node", self._kill_node)]
@@ -109,21 +118,47 @@ class Cluster:
         while self._workers() and time.monotonic() < until:
             time.sleep(0.1)
 
+    def _start(self, *options: str) -> subprocess.Popen[bytes]:
+        """A node, whose processes are a group of their own."""
+        path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+        command = [sys.executable, "-m", "ray.scripts.scripts", "start", "--block", "--num-cpus=2", *options]
+        node = subprocess.Popen(
+            [*command, "--disable-usage-stats"] if "--head" in options else command,
+            env=os.environ | {"PYTHONPATH": path},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        assert node.stdout is not None
+        while b"Ray runtime started" not in (line := node.stdout.readline()):
+            if not line:
+                raise RuntimeError("a Ray node did not start")
+        return node
+
+    def _kill(self, node: subprocess.Popen[bytes]) -> None:
+        workers = family(node.pid)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(node.pid, signal.SIGKILL)
+        for one in workers:
+            kill(one)
+        node.communicate()
+
     def _kill_node(self) -> None:
-        """SIGKILL for what a node consists of; then there is another one."""
-        for infos in self._other.all_processes.values():
-            for info in infos:
-                kill(info.process.pid)
-        self._nodes.remove_node(self._other, allow_graceful=False)
-        self._other = self._nodes.add_node(num_cpus=2)
+        """SIGKILL for all that a node consists of; then there is another one."""
+        self._kill(self._other)
+        self._other = self._start(f"--address={self.address}")
 
     def _workers(self) -> list[int]:
         """Processes of actors, by the name that Ray gives them."""
-        found = []
-        for folder in Path("/proc").glob("[0-9]*"):
-            with contextlib.suppress(OSError):
-                if (folder / "cmdline").read_bytes().startswith(b"ray::") and b"orker" in (
-                    folder / "cmdline"
-                ).read_bytes():
-                    found.append(int(folder.name))
-        return found
+        return [
+            one
+            for node in (self._head, self._other)
+            for one in family(node.pid)[1:]
+            if _command(one).startswith(b"ray::") and b"orker" in _command(one)
+        ]
+
+
+def _command(process: int) -> bytes:
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{process}/cmdline").read_bytes()
+    return b""
