@@ -221,8 +221,8 @@ def draw_architectures(study: ArchitectureStudy) -> Drawing:
         drawing.dots([dots[one.name]], _COLORS[one.family], radius=3.2)
     for name, place in _label_places(dots).items():
         drawing.text(place, name, size=8, color="#444")
-    for place, (family, color) in enumerate(_COLORS.items()):
-        at = (70 + 118 * place, 648)
+    for column, (family, color) in enumerate(_COLORS.items()):
+        at = (70 + 118 * column, 648)
         drawing.dots([at], color, radius=3.2)
         drawing.text((at[0] + 7, at[1] + 4), family)
     drawing.text(
