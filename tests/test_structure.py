@@ -26,7 +26,7 @@ LAYERS = (
     ("labels",),
     ("_samples",),
     ("metrics", "stats"),
-    ("rng",),
+    ("rng", "protocols"),
     ("catalog",),
     ("images",),
     ("ops",),

@@ -40,3 +40,46 @@ def rehearsed(digits: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     outcome = reproduce("mnist-c", folder, data={"mnist": str(digits)}, device="cpu", seeds=2, rehearse=True)
     assert outcome.finished
     return folder
+
+
+@pytest.fixture(scope="session")
+def icons(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with an `icons50_32.npz`: two icons of each class by three vendors, one in two renditions."""
+    from beaufort.labels import class_names
+
+    torch.set_num_threads(1)
+    held_out = {"bird": "duck", "books": "ledger", "monkey": "monkey_face", "heart": "broken_heart"}
+    classes = list(class_names("icons-50"))
+    rng = np.random.default_rng(0)
+    images, labels, names = [], [], []
+    for label, name in enumerate(classes):
+        for style in ("apple", "microsoft", "twitter"):
+            for version, subtype in (
+                (0, f"plain_{name}"),
+                (2, f"plain_{name}"),
+                (0, held_out.get(name, "other")),
+            ):
+                image = rng.integers(0, 60, (32, 32, 3), np.uint8)
+                row, column = divmod(label, 10)
+                image[2 + 6 * row : 8 + 6 * row, 1 + 3 * column : 4 + 3 * column] = 230
+                images.append(image)
+                labels.append(label)
+                names.append(f"{style}_{version}_{subtype}.png")
+    folder = tmp_path_factory.mktemp("icons")
+    np.savez(folder / "icons50_32.npz", x=images, y=np.array(labels, np.uint8), classes=classes, fname=names)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def rehearsed_icons(icons: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A whole rehearsal of Icons-50, and a second seed of some parts."""
+    from beaufort.reproduce import reproduce
+
+    folder = tmp_path_factory.mktemp("icons-study")
+    data = {"icons-50": str(icons), "icons-open": str(icons)}
+    assert reproduce("icons-50", folder, data=data, device="cpu", seeds=1, rehearse=True).finished
+    again = reproduce(
+        "icons-50", folder, data=data, only=["style", "shake"], device="cpu", seeds=2, rehearse=True
+    )
+    assert (again.done, again.there) == (9, 9)
+    return folder

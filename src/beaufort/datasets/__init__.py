@@ -10,6 +10,7 @@ from beaufort.datasets import (  # noqa: F401
     folder,
     frames,
     huggingface,
+    icons,
     imagenet_val,
     labels_csv,
     mnist,
@@ -21,6 +22,7 @@ from beaufort.datasets._dataset import Dataset, Problem, Sample, Walk, iterate
 from beaufort.datasets._open import kind_of, open_dataset
 from beaufort.datasets._reader import Reader, readers
 from beaufort.datasets.arrays import from_arrays
+from beaufort.datasets.resized import resized
 
 __all__ = [
     "Dataset",
@@ -33,4 +35,5 @@ __all__ = [
     "kind_of",
     "open_dataset",
     "readers",
+    "resized",
 ]

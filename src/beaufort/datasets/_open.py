@@ -20,6 +20,7 @@ _TRIED = (
     "cifar",
     "csv",
     "imagenet-val",
+    "icons-50",
     "npz",
     "npy",
     "hf",
