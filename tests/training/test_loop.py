@@ -22,6 +22,12 @@ INTERVENTIONS: dict[str, dict[str, Any]] = {
     "corruptions": {"names": ["stripe", "shot_noise"], "clean": 0.3, "scale": "mnist"},
     "pgd": {"epsilon": 0.1, "step": 0.05, "steps": 2},
     "network": {"epsilon": 0.1, "steps": 2, "width": 4},
+    "stability": {"weight": 0.1, "shift": 2, "flip": True},
+    "noise": {"strength": 0.1, "clean": 0.5},
+    "front": {"front": "clahe:tiles=4"},
+    "augmix": {"shift": 2},
+    "prime": {"flip": True},
+    "pruning": {"share": 0.7},
 }
 
 

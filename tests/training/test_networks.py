@@ -13,10 +13,11 @@ from beaufort.models.torch import read_tensors
 from beaufort.training import Recipe, TrainingTensors, train
 from beaufort.training.architectures import build, synthesis
 from beaufort.training.interventions import plain_loss
+from beaufort.training.interventions._augment import augment
 from beaufort.training.interventions.network import Adversary
 from beaufort.training.interventions.network import make as make_network
 from beaufort.training.interventions.pgd import perturbed
-from beaufort.training.interventions.plain import _mixed_loss, _moved
+from beaufort.training.interventions.plain import _mixed_loss
 
 PARAMETERS = {
     "conv1": 431_080,
@@ -91,7 +92,7 @@ def test_shifts_move_whole_images() -> None:
     torch.manual_seed(0)
     images = torch.zeros(50, 1, 28, 28)
     images[:, :, 10, 12] = 1
-    moved = _moved(images, 2, flip=False)
+    moved = augment(images, 2, False)
     assert moved.sum() == 50
     places = moved.flatten(1).argmax(1)
     rows, columns = places // 28, places % 28
@@ -102,12 +103,12 @@ def test_shifts_move_whole_images() -> None:
 def test_mirrored_images_are_whole() -> None:
     torch.manual_seed(0)
     images = torch.rand(40, 3, 6, 8)
-    moved = _moved(images, 0, flip=True)
+    moved = augment(images, 0, True)
     mirrored = [torch.equal(one, image.flip(2)) for one, image in zip(moved, images, strict=True)]
     same = [torch.equal(one, image) for one, image in zip(moved, images, strict=True)]
     assert all(a != b for a, b in zip(mirrored, same, strict=True))
     assert 5 < sum(mirrored) < 35
-    both = _moved(torch.nn.functional.pad(images, (3, 3, 3, 3)), 3, flip=True)
+    both = augment(torch.nn.functional.pad(images, (3, 3, 3, 3)), 3, True)
     torch.testing.assert_close(both.flatten(1).sum(1), images.flatten(1).sum(1))
 
 

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from beaufort.errors import OptionError
+from beaufort.training.interventions._augment import augment, augmented_loss
 from beaufort.training.interventions._intervention import Intervention, plain_loss
 
 __all__ = ["make"]
@@ -30,13 +31,14 @@ def make(
             proportion is drawn for each image from a Beta distribution with both parameters of this value;
             Zhang et al. (2018), arXiv:1710.09412, draw one for the batch. 0 for none.
     """
+    augmented_loss(shift, flip)  # says what is wrong with them
     if mixup < 0:
         raise OptionError(f"mixup must be at least 0, got {mixup}")
     if shift == 0 and not flip and mixup == 0:
         return Intervention()
 
     def loss(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
-        moved = _moved(images, shift, flip=flip) if shift or flip else images
+        moved = augment(images, shift, flip)
         return _mixed_loss(model, moved, labels, mixup) if mixup else plain_loss(model, moved, labels)
 
     return Intervention(loss=loss)
@@ -52,17 +54,3 @@ def _mixed_loss(model: nn.Module, images: Tensor, labels: Tensor, spread: float)
     first = functional.cross_entropy(logits, labels, reduction="none")
     second = functional.cross_entropy(logits, labels[order], reduction="none")
     return torch.lerp(second, first, share).mean()
-
-
-def _moved(images: Tensor, most: int, *, flip: bool) -> Tensor:
-    """Each image moved, and perhaps mirrored, on its own; all of them in one operation."""
-    count, _, height, width = images.shape
-    wide = functional.pad(images, (most,) * 4)
-    moves = torch.randint(0, 2 * most + 1, (2, count, 1), device=images.device)
-    rows = moves[0] + torch.arange(height, device=images.device)
-    columns = moves[1] + torch.arange(width, device=images.device)
-    if flip:
-        mirrored = torch.rand(count, 1, device=images.device) < 0.5
-        columns = torch.where(mirrored, columns.flip(1), columns)
-    each = torch.arange(count, device=images.device)
-    return wide[each[:, None, None], :, rows[:, :, None], columns[:, None, :]].permute(0, 3, 1, 2)
