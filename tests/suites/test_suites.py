@@ -45,6 +45,9 @@ DIGESTS = {
     "imagenet-c-and-bar@1": "bd682dc173e7e03b97c8fbde0ed956a409148a1562aeff417ef79ed5a5735e68",
     "cifar10-c-bar@1": "eb630f916aa2023b5fbfcd51ab188521da8689e9afc1917c2022de7238e0a60f",
     "cifar10-c-and-bar@1": "92ae3ed18f5c445a47ff3bb8bcee2b25ae36227b235a47c39a597572e744dd3f",
+    "imagenet-p@1": "9dc62616474ee1033e88bb0528ea086d83b2109864ed88b3b44955de79ed2f6c",
+    "tiny-imagenet-p@1": "30a09909fa8ba62deb759a08b81ef31bf8e21155b0bd4ca25d06a7d9a0627a5b",
+    "cifar10-p@1": "243cadaadd14a667141e27633bd258b1767cf8c7f4944e47afa70460df0c990f",
     "testbed-pgd@1": "1825359a63ca054a851444c38ce72bfe20eb5696d179e6ca5fc64ae26e7ab1da",
     "photos@1": "a74127f11896e28f0a72f8f1e11bd4f293d8b6b4796a8071c2aa486c8a2646a1",
 }

@@ -35,6 +35,9 @@ SUITE_NAMES = (
     "imagenet-c-and-bar",
     "cifar10-c-bar",
     "cifar10-c-and-bar",
+    "imagenet-p",
+    "tiny-imagenet-p",
+    "cifar10-p",
     "testbed-pgd",
     "photos",
 )
