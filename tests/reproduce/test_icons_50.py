@@ -252,17 +252,18 @@ def test_what_a_folder_has(rehearsed_icons: Path) -> None:
 
 LIGHT = """
 import json, sys
-absent = {"duckdb", "plotly", "pydantic", "ray", "rich", "typer"}
+absent = {"cv2", "duckdb", "plotly", "pyarrow", "pydantic", "ray", "rich", "typer"}
 class Missing:
     def find_spec(self, name, path=None, target=None):
         if name.partition(".")[0] in absent:
-            raise ModuleNotFoundError(name)
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 sys.meta_path.insert(0, Missing())
 from beaufort.reproduce import reproduce
 data, output = {"icons-50": sys.argv[1]}, sys.argv[2]
-only = ["style", "resnet20"]
-made = reproduce("icons-50", output, only=only, data=data, device="cpu", seeds=1, rehearse=True)
-print(json.dumps(vars(made)))
+only, told = ["style", "resnet20"], []
+options = {"only": only, "data": data, "device": "cpu", "seeds": 1, "rehearse": True}
+made = reproduce("icons-50", output, tell=told.append, **options)
+print(json.dumps([vars(made), told[-1]]))
 """
 
 
@@ -272,7 +273,11 @@ def test_it_needs_little(icons: Path, tmp_path: Path) -> None:
         [sys.executable, "-c", LIGHT, str(icons), str(tmp_path)], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout) == {"done": 1, "there": 0, "left": 0}
+    outcome, last = json.loads(done.stdout)
+    assert outcome == {"done": 1, "there": 0, "left": 0}
+    assert "is not installed; --only page makes them" in last
+    assert (tmp_path / "answers" / "resnet20@style-seed0.npz").is_file()
+    reproduce("icons-50", tmp_path, only=["page"], rehearse=True)
     assert (tmp_path / "accuracy.csv").is_file()
 
 

@@ -28,7 +28,6 @@ def run_study(
 ) -> StudyOutcome:
     """Do what is missing of the study, then write its tables and pages."""
     from beaufort.reproduce.icons_50.work import plan
-    from beaufort.reproduce.icons_50.writing import write_all
 
     start = time.monotonic()
     if seeds < 1:
@@ -49,7 +48,23 @@ def run_study(
         note_run(folder, {"command": told, "seconds": seconds, "tasks": outcome.done})
     if outcome.finished:
         examples = Path(data["icons-open"]) if "icons-open" in data else None
-        for path in write_all(folder, rehearse=rehearse, examples_from=examples):
-            if tell:
-                tell(f"{path.name} written")
+        try:
+            _write_pages(folder, rehearse, examples, tell)
+        except ModuleNotFoundError as error:
+            if not phases:
+                raise
+            if tell:  # trainings need less than pages, which can be made elsewhere
+                tell(
+                    f"no tables here, because {error.name or error} is not installed; --only page makes them"
+                )
     return outcome
+
+
+def _write_pages(
+    folder: Path, rehearse: bool, examples: Path | None, tell: Callable[[str], None] | None
+) -> None:
+    from beaufort.reproduce.icons_50.writing import write_all
+
+    for path in write_all(folder, rehearse=rehearse, examples_from=examples):
+        if tell:
+            tell(f"{path.name} written")
