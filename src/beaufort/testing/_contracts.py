@@ -143,22 +143,24 @@ def differs_by_seed_and_id(corruption: Corruption) -> None:
 
 
 def does_something(corruption: Corruption) -> None:
-    """At every scale and severity the picture changes and stays a picture.
+    """At every scale and severity pictures change and stay pictures.
 
-    Where something is random it may spare some of eight pictures: a few patches can all miss one.
+    Where something is random, one of eight pictures may be spared below the last severity: of a few patches
+    that are put anywhere, all can miss one (`checkerboard_cutout` spares one of sixteen at its weakest). One
+    of eight may become flat: these pictures are smaller than most scales are for.
     """
     for scale in corruption.recipes:
-        image = _sample(scale, 8 if corruption.random else 1)
+        images = _sample(scale, 32 if corruption.random else 4)
+        some = len(images) // 8 if corruption.random else 0
         for severity in SEVERITIES:
-            out = corruption(image, severity, scale=scale)
-            _expect(
-                bool((out != image).any()), corruption, f"{scale} at severity {severity} changes the image"
-            )
-            _expect(
-                bool(out.std() > 0),
-                corruption,
-                f"{scale} at severity {severity} leaves more than one flat color",
-            )
+            out = corruption(images, severity, scale=scale, ids=range(len(images)))
+            each = out.reshape(len(images), -1)
+            spared = int((each == images.reshape(len(images), -1)).all(axis=1).sum())
+            flat = int((each.std(axis=1) == 0).sum())
+            where = f"{scale} at severity {severity}"
+            last = severity == SEVERITIES[-1]
+            _expect(spared <= (0 if last else some), corruption, f"{where} changes the image")
+            _expect(flat <= some, corruption, f"{where} leaves more than one flat color")
 
 
 def grows_with_severity(corruption: Corruption) -> None:
