@@ -165,6 +165,12 @@ def make_imagenet_c(root: Path) -> str:
     return f"{root}#fog@3"
 
 
+def make_mined(root: Path) -> str:
+    (root / "texture").mkdir()
+    make_folder(root / "texture")
+    return f"mined:{root}"
+
+
 def make_tiny_imagenet_c(root: Path) -> str:
     make_imagenet_c(root)
     return f"tiny-imagenet-c:{root}#fog@3"
@@ -222,7 +228,10 @@ def opened(spec: str) -> Dataset:
 
 def test_every_kind_is_tested() -> None:
     """Here, or where its published layout has hundreds of folders, in the tests of that layout."""
-    places = ("test_natural.py", "test_frames.py", "../perturbations/test_videos.py")
+    places = (
+        *(f"test_{name}.py" for name in ("natural", "frames", "icons", "broad")),
+        "../perturbations/test_videos.py",
+    )
     elsewhere = "".join((Path(__file__).parent / name).read_text() for name in places)
     here = {name.replace("_", "-") for name in MAKERS}
     assert not [kind for kind in readers if kind not in here and f'"{kind}' not in elsewhere]

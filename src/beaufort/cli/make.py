@@ -9,6 +9,7 @@ import typer
 
 from beaufort.cli._console import finish, progress_bar
 from beaufort.cli._options import Jobs, Json, Seed, comma_list
+from beaufort.errors import OptionError
 
 __all__ = ["make"]
 
@@ -18,11 +19,13 @@ def make(
         str,
         typer.Argument(
             help="mnist-c, cifar10-c, cifar100-c, tiny-imagenet-c, imagenet-c, cifar10-c-bar, "
-            "imagenet-c-bar, cifar10-p, tiny-imagenet-p or imagenet-p."
+            "imagenet-c-bar, cifar10-p, tiny-imagenet-p, imagenet-p or icons-open."
         ),
     ],
-    source: Annotated[str, typer.Argument(help="The clean data set, as --data of `beaufort run`.")],
-    output: Annotated[Path, typer.Argument(help="A folder; made if missing.")],
+    source: Annotated[
+        str, typer.Argument(help="The clean data set, as --data of `beaufort run`; none for icons-open.")
+    ],
+    output: Annotated[Path | None, typer.Argument(help="A folder; made if missing.")] = None,
     *,
     corruption: Annotated[
         str | None,
@@ -62,9 +65,22 @@ def make(
 
     **imagenet-p**, **tiny-imagenet-p**: short side 256 or 64, frames of the middle 224×224 or 64×64. Writes
     videos at `sequence/class/file.mp4`, compressed as the published ones; needs the program ffmpeg.
-    """
-    from beaufort.image_sets import make_dataset
 
+    **icons-open**: `beaufort make icons-open DIR`, without a source: artwork under open licenses is fetched
+    from npm packages. Writes `class/style_version_subtype.png`, a manifest and a datasheet. Needs
+    `pip install 'beaufort[icons]'`.
+    """
+    from beaufort.image_sets import make_dataset, make_icons_open
+
+    if dataset == "icons-open":
+        if output is not None or corruption is not None or limit is not None or extra:
+            raise OptionError("icons-open must be made with its output folder alone: make icons-open DIR")
+        with progress_bar("make icons-open") as progress:
+            made = make_icons_open(source, progress=progress)
+        finish(made, source, as_json=as_json)
+        return
+    if output is None:
+        raise OptionError(f"make {dataset} must be given SOURCE and OUTPUT, got {source!r} alone")
     names = None if corruption is None else comma_list(corruption)
     with progress_bar(f"make {dataset}") as progress:
         report = make_dataset(

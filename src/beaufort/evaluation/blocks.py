@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from concurrent.futures import Executor
-from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import groupby
 from threading import Lock, Semaphore
@@ -167,12 +166,19 @@ class Block:
         return self._coming[number].result()[within]
 
     def _decode_some(self, places: range) -> list[_Decoded]:
-        found = None if self._decoders is None else self._decoders.decode(places)
-        if found is not None:
-            both = zip(places, found, strict=True)
-            return [self._kept(self._pictures(p) if image is None else image) for p, image in both]
-        with nullcontext() if self._decoders is None else _TURNS:
+        if self._decoders is None:
             return [self._kept(self._pictures(place)) for place in places]
+        found = self._decoders.decode(places)
+        if found is None:
+            with _TURNS:
+                found = self._decoders.decode(places)  # they may have come while this thread waited
+                found = [None] * len(places) if found is None else found
+                return self._completed(places, found)
+        return self._completed(places, found)
+
+    def _completed(self, places: range, found: list[Bytes | Problem | None]) -> list[_Decoded]:
+        both = zip(places, found, strict=True)
+        return [self._kept(self._pictures(place) if image is None else image) for place, image in both]
 
     def _again(self, place: int) -> Bytes:
         image = self._pictures(place)

@@ -18,6 +18,7 @@ from beaufort.errors import OptionError
 from beaufort.evaluation.arguments import find_dataset
 from beaufort.evaluation.planning import Setup
 from beaufort.labels import Truths, label_maps
+from beaufort.protocols import protocols
 from beaufort.sequences import kind_of_frames, sequences
 from beaufort.suites import Step, Suite
 
@@ -80,6 +81,8 @@ def _by_part(suite: Suite, data: Data) -> dict[str, Source]:
     from beaufort.catalog import entries
 
     names = [part.name for part in suite.parts]
+    if not isinstance(data, Mapping) and len(names) == 1:
+        return {names[0]: data}
     if not isinstance(data, Mapping):
         raise OptionError(
             f"{suite} has {len(names)} data sets, {', '.join(names)}; give each by its name, as "
@@ -126,6 +129,8 @@ def _groups_of(
     dataset = _opened(source, choice)
     if suite.classes is not None:
         dataset = of_classes(dataset, label_maps[suite.classes])
+    if suite.held_out is not None:
+        dataset = dataset.at(protocols[suite.held_out].split(dataset).test)
     dataset = dataset if name is None else replace(dataset, name=name)
     dataset, count = _limited(dataset, choice)
     truths = dataset.truths if choice.truths is None else choice.truths

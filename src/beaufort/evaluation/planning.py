@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -32,6 +33,9 @@ Labels = str | Path | Grouping | LabelSpace | None
 """How labels and outputs come together, as `find_space` takes it."""
 Facts = dict[str, Any]
 T = TypeVar("T")
+
+_READERS = 16
+"""Cells of a store that are looked at side by side: one that is far away answers slowly."""
 
 
 class Once(Generic[T]):
@@ -72,10 +76,14 @@ class Setup:
     def data(self) -> dict[str, Any]:
         """The facts of the data set."""
         digest = self.dataset.labels_digest() if self.stored else self.dataset.digest()
-        facts: dict[str, Any] = {"name": self.dataset.name, "digest": digest}
+        return {"name": self.dataset.name, "digest": digest, **self.order}
+
+    @property
+    def order(self) -> dict[str, Any]:
+        """The facts of the order of the images; none if it is the data set's own."""
         if self.dataset.order is None:
-            return facts
-        return {**facts, "spread" if self.dataset.spread else "order": self.dataset.order}
+            return {}
+        return {"spread" if self.dataset.spread else "order": self.dataset.order}
 
     def labels(self, space: LabelSpace) -> dict[str, Any]:
         """The facts of how answers are scored; none where a label is the number of the one right output."""
@@ -218,11 +226,20 @@ def make_plan(
             mine = _with_labels(data, setup.labels(space))
             for condition, fact in zip(conditions, facts, strict=True):
                 whole = ((0, setup.count),)
-                work = Work(model, condition, (about, mine, fact), whole, space, setup, place)
-                if listing:  # where nothing is stored, nobody waits until all data are read for their digest
-                    work = replace(work, gaps=tuple(store.missing(work.cell, setup.count, listing)))
-                works.append(work)
+                works.append(Work(model, condition, (about, mine, fact), whole, space, setup, place))
+    if listing:  # where nothing is stored, nobody waits until all data are read for their digest
+        works = _without_stored(works, store, listing)
     return Plan(tuple(setup for setup, _ in groups), tuple(works), listing, suite)
+
+
+def _without_stored(works: Sequence[Work], store: Store, listing: Listing) -> list[Work]:
+    """The works with the gaps that the store leaves; stored files are read, several at a time."""
+
+    def gaps(work: Work) -> tuple[Range, ...]:
+        return tuple(store.missing(work.cell, work.setup.count, listing))
+
+    with ThreadPoolExecutor(_READERS, thread_name_prefix="beaufort planning") as pool:
+        return [replace(work, gaps=left) for work, left in zip(works, pool.map(gaps, works), strict=True)]
 
 
 def _check_models(models: Sequence[LazyModel], conditions: Sequence[Condition], *, keep_models: bool) -> None:

@@ -170,8 +170,8 @@ class _Working:
                 model = _model(batch.part, number)
                 scores, table = self.table(batch, answers.pop((number, batch.part.span), []), model)
                 yield from self.doubts(model, scores)
+                yield from batch.block.problems()  # before the answers: who stores them may then be done
                 yield Made(number, batch.part.span[0], table, backend.used(batch.condition))
-                yield from batch.block.problems()
 
     def asked(
         self, backend: Backend, units: Iterable[Unit]

@@ -67,9 +67,10 @@ def _title(scores: Sequence[Scores]) -> str:
 def shift_table(rows: Sequence[ShiftScore], scores: Sequence[Scores]) -> Table:
     """A row for each model on each data set: clean accuracy, accuracy under the shift, what is lost."""
     level = 100 * scores[0].level
+    beside = "; a shift stands beside its clean counterpart on the same classes"
     caption = (
-        f"Accuracy in percent on {counted(len(scores), 'data set')}, with {level:g} % intervals; a shift "
-        "stands beside its clean counterpart on the same classes."
+        f"Accuracy in percent on {counted(len(scores), 'data set')}, with {level:g} % intervals"
+        f"{beside if any(row.counterpart for row in rows) else ''}."
     )
     header = ("Data set", "Model", "Compared with", "Clean accuracy", "Accuracy", "Lost", "Labels")
     cells: list[tuple[TableCell, ...]] = [

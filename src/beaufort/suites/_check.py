@@ -15,6 +15,7 @@ from beaufort.corruptions import SCALE_NAMES, SCALES, SEVERITIES, SUBSETS, corru
 from beaufort.errors import BeaufortError, OptionError
 from beaufort.labels import CONVENTIONS, IDENTITY, class_lists, label_maps
 from beaufort.perturbations import SIDES
+from beaufort.protocols import protocols
 from beaufort.registry import listed, unknown
 from beaufort.sequences import sequences
 from beaufort.suites._step import Step
@@ -242,6 +243,11 @@ def _classes(value: object) -> Found:
         yield (), _miss("list of classes", value, label_maps)
 
 
+def _held_out(value: object) -> Found:
+    if value not in protocols:
+        yield (), _miss("protocol", value, protocols)
+
+
 def _shifts(value: object) -> Found:
     yield from _entries(value, "shifts", "[my-blur@2.5]")
     seen: set[object] = set()
@@ -301,6 +307,7 @@ _CHECKS: dict[str, Callable[[object], Found]] = {
     "labels": _labels,
     "convention": _convention,
     "classes": _classes,
+    "held_out": _held_out,
     "counterpart": _name,
     "shifts": _shifts,
     "sequences": _sequences,

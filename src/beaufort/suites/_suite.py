@@ -81,6 +81,11 @@ _SHIFT_DIGESTS = {
     "vid-robust@1": "dd9f1efce538aaf3d0faf8d6588c3a11c028ea23c961e585c610e0eeab3d1e38",
     "ytbb-robust@1": "f4ef473b5ad02b195198f3321e95e982eb585f6500fff591c6d1114b35085cb9",
     "stylized-imagenet@1": "59ba9e9761479a588a44accbbfe5400c1b24a6f7b620419cb71ecbf8ab90321f",
+    "icons-50-style@1": "eb4271bc981023d5aa588c43cd6460aef53b1575c2e6764c3541a5572b2f4eb4",
+    "icons-50-subtype@1": "4cc873e86ff35bbd767c38f6e3368069877a5763674107cbc91a3b8bb3d5b25d",
+    "icons-50-subtype-released@1": "28714b9ba48fa821e7f0e04882ac5f7249bc02ccd81ff1c2d61281d4a5489c75",
+    "icons-50-traditional@1": "8771c202a2897a25fc3c1302b0634657669911080ca3ef48382cbeee186c005c",
+    "icons-50-traditional-released@1": "1199abb50553cc7ac864bfad2c5e0bee6c3a34acaf863c69d9cc35f85933d10f",
 }
 """The same of suites with parts; a part may be called like one of them."""
 
@@ -127,6 +132,8 @@ class Suite:
     """Which outputs compete, `restricted` or `all`; as `evaluate` says if None."""
     classes: str | None = None
     """A label map: only images of its classes are shown."""
+    held_out: str | None = None
+    """A protocol: only images that it holds out from training are shown."""
     counterpart: str | None = None
     """The part of the same suite whose clean images these are compared with; their own clean ones if None."""
     parts: tuple[Suite, ...] = ()
@@ -265,7 +272,8 @@ class Suite:
             more: dict[str, Any] = {"labels": {name: list(outputs) for name, outputs in labels}}
         else:
             more = {"labels": labels}
-        more |= {"convention": self.convention, "classes": self.classes, "counterpart": self.counterpart}
+        more |= {"convention": self.convention, "classes": self.classes}
+        more |= {"held_out": self.held_out, "counterpart": self.counterpart}
         return {
             **words,
             "dataset": self.dataset,
