@@ -141,9 +141,9 @@ def _models(selection: Selection) -> PageSection:
     return PageSection(
         "models",
         "Models",
-        "Accuracy on all images that were made, and on those that were kept. Part of what is lost is the "
-        "generator's error: an image that does not show its category is wrong for every model, until people "
-        "have looked at it.",
+        "Accuracy on all images that were made, and on those that were kept. Part of the failures is the "
+        "generator's: an image that does not show its category is wrong for every model. People who look at "
+        "what is kept take such images out.",
         ("Model", "unfiltered", "kept"),
         tuple(
             (_marked(selection, one.model), share_cell(one.unfiltered), share_cell(one.kept))
@@ -166,8 +166,8 @@ def _curve(curve: Sequence[HardnessPoint], models: int) -> PageSection:
             (
                 PageCell(str(one.surrogates), f"{one.subsets} of {one.possible} sets"),
                 share_cell(one.accuracy),
-                PageCell(f"{one.lowest:.1%} – {one.highest:.1%}"),
-                PageCell(f"{one.kept:.1%}"),
+                PageCell(f"{100 * one.lowest:.1f} – {100 * one.highest:.1f} %"),
+                PageCell(f"{100 * one.kept:.1f} %"),
                 PageCell("") if one.step is None else share_cell(one.step),
             )
             for one in curve
