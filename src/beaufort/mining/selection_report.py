@@ -10,7 +10,7 @@ from typing import Any
 
 from beaufort.files import write_output
 from beaufort.mining._page import PageCell, PageChart, PageImage, PageSection, picture, share_cell, write_page
-from beaufort.mining.selection import Selection, write_selection
+from beaufort.mining.selection import MinedSelection, write_selection
 from beaufort.mining.transfer import (
     SUBSETS,
     HardnessPoint,
@@ -28,7 +28,7 @@ _MARK = "surrogate"
 _SHOWN = 48
 
 
-def write_selection_report(selection: Selection, folder: Path, *, seed: int = 0) -> None:
+def write_selection_report(selection: MinedSelection, folder: Path, *, seed: int = 0) -> None:
     """Write `selection.csv`, `models.csv`, `surrogates.csv`, `transfer.csv`, `nuisances.csv`, `index.html`.
 
     Args:
@@ -133,11 +133,11 @@ def estimate_values(one: Estimate | None) -> list[float | int | None]:
     return [None] * 4 if one is None else [one.value, one.low, one.high, one.n]
 
 
-def _marked(selection: Selection, model: str) -> PageCell:
+def _marked(selection: MinedSelection, model: str) -> PageCell:
     return PageCell(model, _MARK if model in selection.surrogates else "")
 
 
-def _models(selection: Selection) -> PageSection:
+def _models(selection: MinedSelection) -> PageSection:
     return PageSection(
         "models",
         "Models",
@@ -180,7 +180,7 @@ def _curve(curve: Sequence[HardnessPoint], models: int) -> PageSection:
     )
 
 
-def _transfer(selection: Selection) -> PageSection:
+def _transfer(selection: MinedSelection) -> PageSection:
     models = selection.verdicts.models
     cells = {(one.source, one.target): one.share for one in transfer_matrix(selection)}
     return PageSection(
@@ -202,7 +202,7 @@ def _transfer(selection: Selection) -> PageSection:
     )
 
 
-def _nuisances(selection: Selection) -> PageSection:
+def _nuisances(selection: MinedSelection) -> PageSection:
     models = selection.verdicts.models
     rows: dict[tuple[str, str], dict[str, Estimate]] = {}
     known = [(image.item.kind, image.item.nuisance) for image in selection.images]
@@ -224,7 +224,7 @@ def _nuisances(selection: Selection) -> PageSection:
     )
 
 
-def _gallery(selection: Selection) -> PageSection:
+def _gallery(selection: MinedSelection) -> PageSection:
     verdicts = selection.verdicts
     places = [place for place, kept in enumerate(selection.kept.tolist()) if kept]
     step = max(1, len(places) // _SHOWN)
@@ -250,7 +250,7 @@ def _gallery(selection: Selection) -> PageSection:
     )
 
 
-def _facts(selection: Selection, seed: int) -> dict[str, str]:
+def _facts(selection: MinedSelection, seed: int) -> dict[str, str]:
     made = {str(image.generator.get("name", "unknown")) for image in selection.images}
     return {
         "images": f"{len(selection.images):,}, made by {', '.join(sorted(made))}",
