@@ -35,7 +35,7 @@ LAYERS = (
     ("datasets",),
     ("corruptions", "perturbations"),
     ("shifts",),
-    ("attacks",),
+    ("attacks", "stylization"),
     ("conditions",),
     ("suites",),
     ("store",),
