@@ -6,14 +6,15 @@ import time
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from beaufort.evaluation import LazyModel, evaluate
 from beaufort.reproduce.answers import StudyAnswers, write_answers
 from beaufort.reproduce.enhancements.settings import CLEAN, EnhancementSettings
-from beaufort.suites import Suite, get_suite
+
+if TYPE_CHECKING:
+    from beaufort.suites import Suite
 
 __all__ = ["PHOTO_ARMS", "answer_photos", "photo_suite"]
 
@@ -38,6 +39,8 @@ PHOTO_ARMS: Mapping[str, tuple[str, int]] = {
 
 def photo_suite(settings: EnhancementSettings, side: int) -> Suite:
     """ImageNet-C with its constants for 224 pixels on squares of some side, and the extra corruptions."""
+    from beaufort.suites import get_suite
+
     known = get_suite("imagenet-c")
     return replace(
         known,
@@ -55,6 +58,8 @@ def answer_photos(
     folder: Path, deadline: float | None, *, settings: Mapping[str, Any], network: str, arm: str
 ) -> bool:
     """Show all photos under all conditions to a network behind a front end; the store keeps every answer."""
+    from beaufort.evaluation import LazyModel, evaluate  # trainings do without a store
+
     chosen = EnhancementSettings(**settings)
     front, side = PHOTO_ARMS[arm]
     options = {"classes": "imagenet-1k", "label_space": "imagenet-1k", **({"front": front} if front else {})}

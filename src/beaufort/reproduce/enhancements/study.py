@@ -34,8 +34,6 @@ def run_study(
     tell: Callable[[str], None] | None,
 ) -> StudyOutcome:
     """Do what is missing of the study, then write its tables and pages."""
-    from beaufort.reproduce.enhancements.writing import write_all
-
     start = time.monotonic()
     for part in only:
         if part not in (*DESIGNS, "page"):
@@ -54,10 +52,17 @@ def run_study(
         note_run(
             folder, {"command": told, "seconds": round(time.monotonic() - start, 1), "tasks": outcome.done}
         )
+    if outcome.finished or only == ("page",):
+        _write_pages(folder, settings, tell)
+    return outcome
+
+
+def _write_pages(folder: Path, settings: EnhancementSettings, tell: Callable[[str], None] | None) -> None:
+    from beaufort.reproduce.enhancements.writing import write_all
+
     for path in write_all(folder, settings):
         if tell:
             tell(f"{path.name} written")
-    return outcome
 
 
 def plan(settings: EnhancementSettings, only: tuple[str, ...] = ()) -> list[list[Task]]:
