@@ -22,7 +22,7 @@ SOURCE = Path(beaufort.__file__).parent
 LAYERS = (
     ("sanitize", "words"),
     ("errors",),
-    ("registry", "arrays", "files", "_pickles", "pages", "plugins"),
+    ("registry", "arrays", "files", "remote", "_pickles", "pages", "plugins"),
     ("labels",),
     ("_samples",),
     ("metrics", "stats"),
@@ -35,7 +35,7 @@ LAYERS = (
     ("datasets",),
     ("corruptions", "perturbations"),
     ("shifts",),
-    ("attacks", "stylization"),
+    ("attacks", "sequences", "stylization"),
     ("conditions",),
     ("suites",),
     ("store",),
@@ -46,7 +46,7 @@ LAYERS = (
     ("image_sets",),
     ("report", "review", "mining"),
     ("testbed",),
-    ("reproduce",),
+    ("reproduce", "leave_out"),
     ("demo",),
     ("cli", "__main__"),
 )

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 
 torch = pytest.importorskip("torch", reason="torch is not installed; the extra training has it")
 pytest.importorskip("safetensors", reason="safetensors is not installed; the extra training has it")
@@ -71,12 +73,27 @@ def icons(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def rehearsed_icons(icons: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def open_icons(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder like that of icons-open: two icons and a manifest."""
+    folder = tmp_path_factory.mktemp("icons-open")
+    lines = ["file,class,style,version,subtype,license,sha256"]
+    for style, gray in (("noto", 80), ("openmoji", 160)):
+        file = folder / "bird" / f"{style}_0_duck.png"
+        file.parent.mkdir(exist_ok=True)
+        Image.new("RGB", (120, 120), (gray,) * 3).save(file)
+        digest = hashlib.sha256(file.read_bytes()).hexdigest()
+        lines.append(f"bird/{file.name},bird,{style},0,duck,Apache-2.0,{digest}")
+    (folder / "manifest.csv").write_text("\n".join(lines) + "\n")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def rehearsed_icons(icons: Path, open_icons: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A whole rehearsal of Icons-50, and a second seed of some parts."""
     from beaufort.reproduce import reproduce
 
     folder = tmp_path_factory.mktemp("icons-study")
-    data = {"icons-50": str(icons), "icons-open": str(icons)}
+    data = {"icons-50": str(icons), "icons-open": str(open_icons)}
     assert reproduce("icons-50", folder, data=data, device="cpu", seeds=1, rehearse=True).finished
     again = reproduce(
         "icons-50", folder, data=data, only=["style", "shake"], device="cpu", seeds=2, rehearse=True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from beaufort.errors import BeaufortError, OptionError
 from beaufort.reproduce import reproduce
@@ -44,12 +46,23 @@ def test_everything_is_written(rehearsed_icons: Path) -> None:
     assert all(variant.title in page for variant in VARIANTS.values())
 
 
-def test_the_page_has_no_icons_unless_they_may_be_shown(rehearsed_icons: Path, icons: Path) -> None:
+def test_the_page_has_no_icons_unless_they_may_be_shown(
+    rehearsed_icons: Path, icons: Path, open_icons: Path, tmp_path: Path
+) -> None:
     options: dict[str, Any] = {"only": ["page"], "rehearse": True}
     assert "data:image/png" in (rehearsed_icons / "index.html").read_text()
     reproduce("icons-50", rehearsed_icons, data={"icons-50": str(icons)}, **options)
     assert "data:image" not in (rehearsed_icons / "index.html").read_text()
-    reproduce("icons-50", rehearsed_icons, data={"icons-open": str(icons)}, **options)
+    with pytest.raises(OptionError, match="icons-open must be a folder that `beaufort make icons-open` made"):
+        reproduce("icons-50", rehearsed_icons, data={"icons-open": str(icons)}, **options)
+    shutil.copytree(open_icons, tmp_path / "changed")
+    (tmp_path / "changed" / "bird" / "noto_0_duck.png").write_bytes(b"another")
+    with pytest.raises(OptionError, match=r"noto_0_duck.png of .* must be the icon that manifest.csv lists"):
+        reproduce("icons-50", rehearsed_icons, data={"icons-open": str(tmp_path / "changed")}, **options)
+    reproduce("icons-50", rehearsed_icons, data={"icons-open": str(open_icons)}, **options)
+    sheet = Image.open(rehearsed_icons / "examples.png").convert("RGB")
+    colors = {color for _, color in sheet.getcolors(100_000) or []}
+    assert {(80,) * 3, (160,) * 3} <= colors
 
 
 def test_tables_are_the_answers(rehearsed_icons: Path) -> None:
@@ -297,7 +310,7 @@ def test_the_command(rehearsed_icons: Path, icons: Path) -> None:
         "--only",
         "style,shake",
     ]
-    place = ["--data", f"icons-50={icons}", "--data", f"icons-open={icons}", "--output", str(rehearsed_icons)]
+    place = ["--data", f"icons-50={icons}", "--output", str(rehearsed_icons)]
     done = CliRunner().invoke(app, [*command, *place])
     assert done.exit_code == 0, done.output
     assert "0 pieces of work done, 18 were there" in done.output

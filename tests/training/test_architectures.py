@@ -9,6 +9,8 @@ import pytest
 import torch
 
 from beaufort.errors import OptionError
+from beaufort.reproduce.icons_50.settings import _TINY
+from beaufort.training import TrainingTensors, get_recipe, recipe_names, train
 from beaufort.training.architectures import build as build_network
 from beaufort.training.architectures import network_size
 
@@ -207,3 +209,20 @@ def test_the_number_of_classes_comes_from_the_data() -> None:
     assert build("resnet", {"depth": 8}, classes=7).classify.out_features == 7
     assert build("resnet", {"depth": 8, "classes": 5}, classes=7).classify.out_features == 5
     assert build("conv1", {}, classes=7)[-1].out_features == 10
+
+
+@pytest.mark.parametrize("name", [one for one in recipe_names() if one.startswith("icons-")])
+def test_every_recipe_of_icons_learns(name: str, tmp_path: Path) -> None:
+    """Small versions get to know bars of five colors, mirrored and shifted."""
+    generator = torch.Generator().manual_seed(0)
+    labels = torch.arange(160) % 5
+    images = torch.randint(0, 60, (160, 3, 32, 32), dtype=torch.uint8, generator=generator)
+    colors = torch.tensor([[1, 0, 0], [0, 1, 0], [0, 0, 1], [1, 1, 0], [0, 1, 1]], dtype=torch.uint8)
+    images[:, :, 8:24] = 230 * colors[labels][:, :, None, None]
+    data = TrainingTensors("bars", tuple("abcde"), images, labels)
+    tiny = (*_TINY[name], "epochs=8", "batch=32", "rate=0.05", "intervention_options.shift=1")
+    made = train(get_recipe(name).changed(tiny), data, output=tmp_path, device="cpu")
+    with torch.no_grad():
+        right = made.model(images.float() / 255).argmax(1) == labels
+    assert right.float().mean() > 0.6
+    assert made.facts["losses"][-1] < made.facts["losses"][0] / 2

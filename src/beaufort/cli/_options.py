@@ -46,8 +46,8 @@ SuiteOfStore = Annotated[
 Baseline = Annotated[
     str | None,
     typer.Option(
-        help="What mCE divides by: alexnet, alexnet-paper, conv1, a stored model, or none. "
-        "The suite's own if not given."
+        help="What mCE divides by: alexnet, alexnet-paper, conv1, a stored model, or none; for sequences a "
+        "stored model or a CSV file. The suite's own if not given."
     ),
 ]
 ResultSeed = Annotated[

@@ -69,6 +69,8 @@ def _suite_cells(suite: Suite) -> tuple[str, ...]:
         return suite.name, str(suite.version), f"{len(suite.parts)} data sets", "", "none", "accuracy"
     levels = suite.severities if suite.severities == "published" else str(len(suite.severities))
     size = f"{len(suite.corruptions)} × {levels}" if suite.corruptions else f"{len(suite.shifts)} attacks"
+    if suite.sequences:
+        size = f"{len(suite.sequences)} sequences"
     headline = ", ".join(suite.metrics)
     return suite.name, str(suite.version), size, suite.scale, suite.baseline or "none", headline
 

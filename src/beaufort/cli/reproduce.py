@@ -16,15 +16,16 @@ __all__ = ["reproduce"]
 
 
 def reproduce(
-    study: Annotated[str, typer.Argument(help="imagenet-c-enhancements, icons-50 or mnist-c.")],
+    study: Annotated[str, typer.Argument(help="imagenet-c-enhancements, icons-50, mined-digits or mnist-c.")],
     *,
     only: Annotated[
         str,
         typer.Option(
             help="Parts, separated by commas. mnist-c: fig2, fig3, fig4, selection, pessimal, gallery, page. "
             "icons-50: style, subtype, subtype-released, traditional, traditional-released, shake, "
-            "shake-subtype, shake-500, others, styles, page, or networks. imagenet-c-enhancements: nlm, "
-            "clahe, stability, ten-crop, small, aggregation, multiscale, transfer, shake, augmentation, page."
+            "shake-subtype, shake-500, others, styles, page, or networks. mined-digits: train, images, mine. "
+            "imagenet-c-enhancements: nlm, clahe, stability, ten-crop, small, aggregation, multiscale, "
+            "transfer, shake, augmentation, page."
         ),
     ] = "",
     data: Annotated[

@@ -111,7 +111,7 @@ class Dataset:
 
     def column(self, name: str) -> list[str]:
         """For each sample its value in a column, or what its class is called for `class`; '' for no value."""
-        if name == "class":
+        if name == "class" and name not in self.columns:
             return [self.classes[label] for label in self.labels]
         if name not in self.columns:
             raise UnknownNameError(unknown(f"column of {self.name}", name, {"class": (), **self.columns}))

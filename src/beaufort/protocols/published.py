@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from beaufort.errors import OptionError, UnknownNameError
+from beaufort.labels import broad_classes
 from beaufort.protocols.split import ImageTable, Split, split_by
 from beaufort.registry import Registry, unknown
 
@@ -107,5 +108,15 @@ for _protocol in (
         "path",
         about="_2 anywhere in the path, as the released program looks for it",
     ),
+    *(
+        HoldOutProtocol(
+            f"cifar-100-coarse-{count}",
+            "subtype",
+            tuple(name for one in broad_classes("cifar-100-coarse") for name in one.members[:count]),
+            about=f"{count} of the five classes in each broad class of CIFAR-100",
+        )
+        for count in range(1, 5)
+    ),
+    HoldOutProtocol("imagenet-25", "part", ("unseen",), about="synsets that ImageNet-1k does not have"),
 ):
     protocols.register(_protocol.name, _protocol)

@@ -48,8 +48,8 @@ def run_study(
         seconds = round(time.monotonic() - start, 1)
         note_run(folder, {"command": told, "seconds": seconds, "tasks": outcome.done})
     if outcome.finished:
-        examples = f"icons-50:{data['icons-open']}" if "icons-open" in data else ""
-        for path in write_all(folder, rehearse=rehearse, open_icons=examples):
+        examples = Path(data["icons-open"]) if "icons-open" in data else None
+        for path in write_all(folder, rehearse=rehearse, examples_from=examples):
             if tell:
                 tell(f"{path.name} written")
     return outcome

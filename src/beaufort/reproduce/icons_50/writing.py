@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from beaufort.datasets import open_dataset
 from beaufort.errors import OptionError
 from beaufort.files import write_bytes
 from beaufort.reproduce.icons_50.claims import claims
@@ -34,13 +33,13 @@ _MOST = 20
 _SHOWN = 3
 
 
-def write_all(folder: Path, *, rehearse: bool, open_icons: str = "") -> Iterator[Path]:
+def write_all(folder: Path, *, rehearse: bool, examples_from: Path | None = None) -> Iterator[Path]:
     """Write every file that the answers suffice for; yields each path.
 
     Args:
         folder: of the study.
         rehearse: whether it is a rehearsal.
-        open_icons: where the set `icons-open` lies, for examples on the page; empty for none.
+        examples_from: the folder of the set `icons-open`, for examples on the page; none without.
     """
     results = load_results(folder)
     if not results.answers:
@@ -57,7 +56,7 @@ def write_all(folder: Path, *, rehearse: bool, open_icons: str = "") -> Iterator
         yield _write(folder / f"{group.name}.csv", groups_csv(group).encode())
     mixed = confusions(results, most=_MOST)
     yield _write(folder / "confusions.csv", confusions_csv(mixed).encode())
-    examples = example_sheet(open_dataset(open_icons)) if open_icons else b""
+    examples = example_sheet(examples_from) if examples_from is not None else b""
     if examples:
         yield _write(folder / "examples.png", examples)
     story = Story(
