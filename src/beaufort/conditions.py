@@ -16,6 +16,7 @@ import numpy as np
 
 from beaufort import attacks as _attacks  # noqa: F401  registers its shifts
 from beaufort import sequences as _sequences  # noqa: F401  registers frames of sequences
+from beaufort import stylization as _stylization  # noqa: F401  registers its shift
 from beaufort.arrays import open_images
 from beaufort.corruptions import SCALES, SEVERITIES, corruptions
 from beaufort.errors import OptionError, UnknownNameError
