@@ -17,7 +17,6 @@ from threading import Event, Lock
 from PIL import Image
 
 from beaufort.arrays import MIN_SIDE
-from beaufort.corruptions import corruptions
 from beaufort.errors import AssetError, BeaufortError, OptionError
 from beaufort.files import is_leftover, remove_leftover, write_bytes
 from beaufort.image_sets._names import Variant
@@ -130,10 +129,7 @@ class _Run:
     def folder_tasks(self, relative: PurePosixPath, pictures: Sequence[str]) -> Iterator[_Task]:
         if not pictures:
             return
-        folders = {
-            variant: self.job.output / variant.name / str(variant.severity) / relative
-            for variant in self.job.variants
-        }
+        folders = {variant: self.job.output / variant.folder / relative for variant in self.job.variants}
         try:
             present = {variant: self.present(folder) for variant, folder in folders.items()}
         except (OSError, RuntimeError, BeaufortError) as error:  # a link that leads to itself is the second
@@ -212,9 +208,7 @@ class _Run:
             return False
         try:
             identity = self.job.pictures.identity(task.picture)
-            result = corruptions[variant.name](
-                image, variant.severity, ids=[identity], seed=self.job.seed, scale=self.job.scale
-            )
+            result = variant.chain(image, ids=[identity], seed=self.job.seed, scale=self.job.scale)
         except AssetError as error:
             self.unavailable[variant.name] = str(error)
             return False
@@ -238,7 +232,7 @@ def _by_corruption(task: _Task) -> Iterator[_Task]:
 
 
 def _listed(variants: Sequence[Variant]) -> str:
-    first = f"{variants[0].name} at severity {variants[0].severity}"
+    first = str(variants[0])
     return first if len(variants) == 1 else f"{first} and {len(variants) - 1} more"
 
 

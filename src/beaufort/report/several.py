@@ -14,7 +14,7 @@ from beaufort.report._text import counted, words
 from beaufort.report.latex import latex_table
 from beaufort.report.markdown import escape_markdown, markdown_table
 from beaufort.report.page import SCRIPTS, STYLES, to_html
-from beaufort.report.tables import Table, TableCell
+from beaufort.report.tables import Table, TableCell, corruption_table
 from beaufort.report.write import FORMATS, to_text
 from beaufort.results import Scores, ShiftScore, shift_scores
 from beaufort.stats import Estimate
@@ -40,7 +40,8 @@ def to_text_of_several(
     if format not in FORMATS:
         raise UnknownNameError(unknown("format of a report", format, FORMATS))
     rows = shift_scores(scores, clusters)
-    named = title or scores[0].results.part_of or counted(len(scores), "data set")
+    alone = scores[0].suite.title if len(scores) == 1 else counted(len(scores), "data set")
+    named = title or scores[0].results.part_of or alone
     if format == "html":
         return _page(scores, rows, named)
     if format == "json":
@@ -88,22 +89,32 @@ def _json(scores: Sequence[Scores], rows: Sequence[ShiftScore], named: str) -> s
 
 
 def _page(scores: Sequence[Scores], rows: Sequence[ShiftScore], named: str) -> str:
-    """One file: the table, and under it the page of every data set whose images were changed."""
+    """One file: the table, errors under single shifts, and the page of every suite of corruptions alone."""
     table = shift_table(rows, scores)
     marked = [one for one in scores if one.suite.corruptions and not one.suite.shifts]
     pages = {one.suite.title: to_html(one, title=one.suite.title) for one in marked}
+    each = [(one.suite.title, corruption_table(one)) for one in scores if one.suite.shifts]
     return render(
         "report/several.html",
         styles=STYLES,
         framed=SCRIPTS,
         title=named,
         eyebrow=counted(len(scores), "data set"),
-        navigation={"shifts": "Data sets", **({"pages": "Pages"} if pages else {})},
+        navigation={
+            "shifts": "Data sets",
+            **({"each": "Shifts"} if each else {}),
+            **({"pages": "Pages"} if pages else {}),
+        },
         table=table,
-        rows=[[_cell(cell) for cell in row] for row in table.rows],
+        rows=_cells(table),
+        each=[(title, one, _cells(one)) for title, one in each],
         notes=list(dict.fromkeys(_notes(scores))),
         pages=pages,
     )
+
+
+def _cells(table: Table) -> list[list[tuple[str, str]]]:
+    return [[_cell(cell) for cell in row] for row in table.rows]
 
 
 def _cell(cell: TableCell) -> tuple[str, str]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
 
 from beaufort.conditions import Condition
-from beaufort.corruptions import expand_names
+from beaufort.corruptions import Severity, checked_severity, expand_names
 from beaufort.labels import Grouping, class_lists, label_maps
 from beaufort.suites._check import (
     METRICS,
@@ -95,10 +95,11 @@ class Suite:
     scale: str = "auto"
     """Whose constants to use."""
     corruptions: tuple[str, ...] = ()
-    severities: tuple[int, ...] | Literal["published"] = ()
+    severities: tuple[Severity, ...] | Literal["published"] = ()
     """Each corruption comes at each of them; at scale `mnist` also the one that was published."""
     shifts: tuple[str, ...] = ()
-    """What else is done to the images, as it stands behind the data set: `pgd-linf@0.5/255`."""
+    """What else is done to the images, as it stands behind the data set: chains of corruptions
+    (`fog@2+jpeg_compression@3`), attacks (`pgd-linf@0.5/255`)."""
     clean: bool = True
     """Whether the clean images are part of it, as the first condition."""
     clean_in_mean: bool = False
@@ -151,7 +152,7 @@ class Suite:
         if "corruptions" in values:
             severities = values["severities"]
             lists["corruptions"] = expand_names(values["corruptions"], kind="corruption")
-            lists["severities"] = severities if severities == PUBLISHED else tuple(sorted(severities))
+            lists["severities"] = severities if severities == PUBLISHED else _in_order(severities)
         if "prepare" in values:
             lists["prepare"] = tuple(Step.parse(text) for text in values["prepare"])
         for key in ("metrics", "shifts"):
@@ -183,7 +184,8 @@ class Suite:
     @property
     def families(self) -> tuple[str, ...]:
         """What is done to the images, whatever its strength: corruptions, then other shifts."""
-        return (*self.corruptions, *dict.fromkeys(shift.partition("@")[0] for shift in self.shifts))
+        others = (Condition.parse(f"x/{shift}").corruption for shift in self.shifts)
+        return (*self.corruptions, *dict.fromkeys(name for name in others if name is not None))
 
     def part(self, name: str) -> Suite:
         """A part by its name."""
@@ -238,6 +240,7 @@ class Suite:
             return {**words, "parts": parts, "citation": self.citation, "notes": self.notes}
         severities = self.severities if self.severities == PUBLISHED else list(self.severities)
         made = {"scale": self.scale, "corruptions": list(self.corruptions), "severities": severities}
+        alone = {} if self.scale == "auto" else {"scale": self.scale}
         labels = self.labels
         if isinstance(labels, tuple):
             more: dict[str, Any] = {"labels": {name: list(outputs) for name, outputs in labels}}
@@ -247,7 +250,7 @@ class Suite:
         return {
             **words,
             "dataset": self.dataset,
-            **(made if self.corruptions or self.severities else {}),
+            **(made if self.corruptions or self.severities else alone),
             **({"shifts": list(self.shifts)} if self.shifts else {}),
             "clean": self.clean,
             "clean_in_mean": self.clean_in_mean,
@@ -278,6 +281,11 @@ def _mistakes_in(values: Mapping[str, Any]) -> Iterable[tuple[Where, str]]:
     if "parts" in values:
         return find_mistakes(values)
     return find_mistakes_of_one(values, needed(values, part=True))
+
+
+def _in_order(severities: Iterable[object]) -> tuple[Severity, ...]:
+    """From weak to strong; those that are whole as integers, as a file may say 3.0."""
+    return tuple(sorted(map(checked_severity, severities)))
 
 
 def _without(values: Mapping[str, Any], key: str) -> dict[str, Any]:
