@@ -26,6 +26,7 @@ from beaufort.corruptions import SCALES, corruptions
 from beaufort.datasets import open_dataset, readers
 from beaufort.errors import AssetError
 from beaufort.metrics import metrics
+from beaufort.models._lazy import require
 from beaufort.shifts import shifts
 from beaufort.suites import own_suites
 
@@ -71,6 +72,8 @@ OPTIONAL = ("albumentations", "datasets", "torch", "torchvision")
 
 def can_run(block: Block) -> bool:
     imported = re.findall(r"^\s*(?:import|from) (\w+)", block.code, re.MULTILINE)
+    if "torchvision" in imported and importlib.util.find_spec("torchvision"):
+        require("torchvision", "torchvision", what="this page")  # also where its compiled part does not fit
     return all(importlib.util.find_spec(package) for package in imported if package in OPTIONAL)
 
 
