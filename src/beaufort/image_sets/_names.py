@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from pathlib import PurePath
 from typing import NamedTuple
 
 from beaufort.corruptions import (
@@ -22,24 +21,23 @@ __all__ = ["Variant", "corruption_names", "variants", "worker_count"]
 
 
 class Variant(NamedTuple):
-    """One corruption at one severity, or a chain of corruptions."""
+    """One corruption at one severity; a chain of corruptions, or a sequence, which have none of their own."""
 
     name: str
     severity: Severity | None
-    """None for a chain, whose name has its severities."""
 
     def __str__(self) -> str:
         return self.name if self.severity is None else f"{self.name} at severity {self.severity}"
 
     @property
     def chain(self) -> Chain:
-        """What makes it."""
+        """The corruptions that make it."""
         return Chain.parse(self.name) if self.severity is None else Chain((Link(self.name, self.severity),))
 
     @property
-    def folder(self) -> PurePath:
-        """Where its pictures lie in an output."""
-        return PurePath(self.name) if self.severity is None else PurePath(self.name, str(self.severity))
+    def folder(self) -> str:
+        """Where its outputs lie."""
+        return self.name if self.severity is None else f"{self.name}/{self.severity}"
 
 
 def corruption_names(names: Iterable[str]) -> tuple[str, ...]:

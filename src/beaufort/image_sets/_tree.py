@@ -26,10 +26,14 @@ from beaufort.image_sets._write_errors import stop_reason
 from beaufort.image_sets.outcome import Failure, Outcome, Progress
 from beaufort.images import Format, encode
 
-__all__ = ["TreeJob", "run_tree"]
+__all__ = ["Content", "TreeJob", "corrupted", "run_tree"]
 
 _LARGE = 16_000_000
 """Pixels from which pictures are read and made one at a time, so that memory does not grow with threads."""
+
+
+Content = Callable[[Image.Image, Variant, str, Format], bytes]
+"""From a picture, what to make of it, its identity and a format to the bytes of a file."""
 
 
 @dataclass(frozen=True)
@@ -41,11 +45,20 @@ class TreeJob:
     variants: Sequence[Variant]
     target: Callable[[str], tuple[str, Format]]
     """A source's name → the output's name and format."""
-    seed: int = 0
-    scale: str = "auto"
-    quality: int = 85
+    content: Content
+    """What makes an output."""
     limit: int | None = None
     """How many pictures at most."""
+
+
+def corrupted(*, seed: int, scale: str = "auto", quality: int = 85) -> Content:
+    """What makes a corrupted picture's file; `quality` is JPEG's."""
+
+    def content(image: Image.Image, variant: Variant, identity: str, kind: Format) -> bytes:
+        made = variant.chain(image, ids=[identity], seed=seed, scale=scale)
+        return encode(made, kind, quality)
+
+    return content
 
 
 @dataclass(frozen=True)
@@ -208,11 +221,10 @@ class _Run:
             return False
         try:
             identity = self.job.pictures.identity(task.picture)
-            result = variant.chain(image, ids=[identity], seed=self.job.seed, scale=self.job.scale)
+            content = self.job.content(image, variant, identity, task.kind)
         except AssetError as error:
             self.unavailable[variant.name] = str(error)
             return False
-        content = encode(result, task.kind, self.job.quality)
         try:
             write_bytes(target, content)
         except OSError as error:
@@ -232,8 +244,7 @@ def _by_corruption(task: _Task) -> Iterator[_Task]:
 
 
 def _listed(variants: Sequence[Variant]) -> str:
-    first = str(variants[0])
-    return first if len(variants) == 1 else f"{first} and {len(variants) - 1} more"
+    return str(variants[0]) if len(variants) == 1 else f"{variants[0]} and {len(variants) - 1} more"
 
 
 def _reason(error: BaseException) -> str:

@@ -24,7 +24,7 @@ from pathlib import Path
 from beaufort.errors import OptionError
 from beaufort.plugins._new import new_corruption
 
-__all__ = ["GROUP", "load_plugins", "look_here_too", "new_corruption"]
+__all__ = ["GROUP", "load_plugins", "look_here_too", "named_modules", "new_corruption"]
 
 GROUP = "beaufort.plugins"
 _VARIABLE = "BEAUFORT_IMPORT"
@@ -47,7 +47,7 @@ def load_plugins(modules: Iterable[str] = ()) -> None:
             owner = entry.dist.name if entry.dist else "an unknown package"
             text = f"the plug-in {entry.name} of {owner} cannot be imported: {type(error).__name__}: {error}"
             warnings.warn(text, stacklevel=2)
-    for name in _named():
+    for name in named_modules():
         _import(name)
 
 
@@ -63,12 +63,13 @@ def _import(name: str) -> None:
 
 def _remember(modules: Iterable[str]) -> None:
     """Note modules in the environment, which worker processes inherit."""
-    names = dict.fromkeys([*_named(), *(part for text in modules for part in _parts(text))])
+    names = dict.fromkeys([*named_modules(), *(part for text in modules for part in _parts(text))])
     if names:
         os.environ[_VARIABLE] = ",".join(names)
 
 
-def _named() -> list[str]:
+def named_modules() -> list[str]:
+    """Modules that were named, to be imported by worker processes, too."""
     return _parts(os.environ.get(_VARIABLE, ""))
 
 

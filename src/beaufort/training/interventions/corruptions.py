@@ -7,7 +7,10 @@ from typing import Any
 
 from torch import Tensor
 
+from beaufort.corruptions import expand_names
+from beaufort.errors import OptionError
 from beaufort.training.data import TrainingBlock
+from beaufort.training.interventions._augment import augmented_loss
 from beaufort.training.interventions._intervention import Intervention
 from beaufort.transforms import Corrupt
 
@@ -20,10 +23,13 @@ def make(
     seed: int,
     device: str,
     names: str | Sequence[str],
+    but: str | Sequence[str] = (),
     severity: float | Sequence[float] | None = None,
     weights: Sequence[float] | None = None,
     clean: float = 0.0,
     scale: str = "auto",
+    shift: int = 0,
+    flip: bool = False,
 ) -> Intervention:
     """Train on corrupted images.
 
@@ -31,18 +37,40 @@ def make(
         recipe: of the training.
         seed: of the training; which corruption an image gets in an epoch depends on it.
         device: of the training; on a CUDA device the corruptions are made there.
-        names: corruptions, lists of them such as `mnist-c`, or chains such as `fog@2+snow@3`; one of them is
-            chosen for each image.
-        severity: as for `Corrupt`; None is the published one at the scale of digits.
-        weights: how often each name is chosen, as for `Corrupt`.
+        names: corruptions, lists such as `mnist-c` or `noise`, or chains such as `fog@2+snow@3`; one of them
+            is chosen for each image.
+        but: those of `names` that are left out.
+        severity: one, or a list of which one is chosen for each image; None is the published one at the scale
+            of digits.
+        weights: how often each name is chosen, as for `Corrupt`; not with `but`.
         clean: the share of images that stay as they are.
         scale: whose constants.
+        shift: as for plain training; images are moved after they are corrupted.
+        flip: as for plain training.
     """
-    chosen = names if isinstance(names, str) else tuple(names)
+    chosen: str | Sequence[str] = names
+    if but:
+        if weights is not None:
+            raise OptionError(f"weights must be left out where `but` is given, got {weights!r:.60}")
+        chosen = _without(_expanded(names), _expanded(but))
     rough = Corrupt(chosen, severity, seed, p=1 - clean, scale=scale, weights=weights)
 
     def prepare(block: TrainingBlock, epoch: int) -> Tensor:
         made: Tensor = rough.for_epoch(epoch)(block.images, image_id=block.places)
         return made
 
-    return Intervention(prepare=prepare)
+    return Intervention(prepare=prepare, loss=augmented_loss(shift, flip))
+
+
+def _expanded(names: str | Sequence[str]) -> tuple[str, ...]:
+    return expand_names([names] if isinstance(names, str) else names, kind="corruption")
+
+
+def _without(names: tuple[str, ...], but: tuple[str, ...]) -> tuple[str, ...]:
+    for name in but:
+        if name not in names:
+            raise OptionError(f"but must name some of the corruptions that are trained on, got {name!r}")
+    left = tuple(name for name in names if name not in but)
+    if not left:
+        raise OptionError("names must leave at least one corruption, got none beside those of but")
+    return left
