@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from beaufort.reproduce.enhancements.findings import ArmRow, Finding
+from beaufort.reproduce.enhancements.findings import ArmRow, StudyFinding
 from beaufort.testbed._axes import Axes, point_range
 from beaufort.testbed._drawing import Drawing
 
@@ -12,7 +12,7 @@ _METRICS = {"mCE": "#1a5fa8", "noise CE": "#c2622d", "clean error": "#666666"}
 _STEP = 26
 
 
-def draw_finding(finding: Finding) -> Drawing:
+def draw_finding(finding: StudyFinding) -> Drawing:
     """Every arm a row: the change of mCE, of noise CE and of the clean error, in points."""
     rows = [row for row in finding.rows if row.differences]
     height = _STEP * len(rows)

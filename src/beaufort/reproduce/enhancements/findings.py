@@ -23,7 +23,7 @@ from beaufort.reproduce.enhancements.statistics import (
 )
 from beaufort.stats import Estimate
 
-__all__ = ["ArmRow", "Finding", "StudyArms", "find_all", "load_arms"]
+__all__ = ["ArmRow", "StudyArms", "StudyFinding", "find_all", "load_arms"]
 
 _LEAST_SPREAD = 0.05
 """Points of clean error that networks must differ by to give a line."""
@@ -52,7 +52,7 @@ class ArmRow:
 
 
 @dataclass(frozen=True)
-class Finding:
+class StudyFinding:
     """The answer to a question."""
 
     design: str
@@ -106,7 +106,7 @@ def load_arms(folder: Path, settings: EnhancementSettings) -> StudyArms:
     return StudyArms(photos, cifar, settings, images)
 
 
-def find_all(arms: StudyArms) -> list[Finding]:
+def find_all(arms: StudyArms) -> list[StudyFinding]:
     """A finding for each question, in order."""
     return [_FINDERS[design](arms) for design in DESIGNS]
 
@@ -163,8 +163,8 @@ def _told(interval: Estimate) -> str:
     return f"{interval.value:+.1f} [{interval.low:+.1f}, {interval.high:+.1f}]"
 
 
-def _not_run(design: str, statement: str, printed: str, rows: Sequence[ArmRow] = ()) -> Finding:
-    return Finding(design, statement, "not run", "its arms have no answers yet", printed, "", rows)
+def _not_run(design: str, statement: str, printed: str, rows: Sequence[ArmRow] = ()) -> StudyFinding:
+    return StudyFinding(design, statement, "not run", "its arms have no answers yet", printed, "", rows)
 
 
 def _first(rows: Sequence[ArmRow], arm: str) -> ArmRow | None:
@@ -172,7 +172,7 @@ def _first(rows: Sequence[ArmRow], arm: str) -> ArmRow | None:
     return next((row for row in rows if row.arm == arm and row.differences), None)
 
 
-def _nlm(arms: StudyArms) -> Finding:
+def _nlm(arms: StudyArms) -> StudyFinding:
     statement = "An ungated non-local means front end raises mCE: noise gains, and the rest loses"
     printed = "+5.4, mCE 82.1 against 76.7"
     names = sorted(n for found in arms.photos.values() for n in found if n.startswith("nlm"))
@@ -183,10 +183,10 @@ def _nlm(arms: StudyArms) -> Finding:
     mce, noise, rest = (one.differences[name] for name in ("mCE", "noise CE", "other CE"))
     verdict = _both(_verdict(mce, above=True), _verdict(noise, above=False), _verdict(rest, above=True))
     told = f"ΔmCE {_told(mce)}, of noise {_told(noise)}, of the others {_told(rest)} ({one.group}, h 0.8)"
-    return Finding("nlm", statement, verdict, told, printed, "a gated gain is no refutation", rows)
+    return StudyFinding("nlm", statement, verdict, told, printed, "a gated gain is no refutation", rows)
 
 
-def _clahe(arms: StudyArms) -> Finding:
+def _clahe(arms: StudyArms) -> StudyFinding:
     statement = "CLAHE with fine-tuning lowers mCE against fine-tuning alone, under most corruptions"
     printed = "−2.2, mCE 74.5 against 76.7; without a control"
     rows = [
@@ -202,10 +202,10 @@ def _clahe(arms: StudyArms) -> Finding:
     if verdict == "confirmed" and one.lower < 2 * total / 3:
         verdict = "undecided"
     told = f"ΔmCE {_told(mce)}, CE lower for {one.lower} of {total} corruptions"
-    return Finding("clahe", statement, verdict, told, printed, SMALL_PICTURES, rows)
+    return StudyFinding("clahe", statement, verdict, told, printed, SMALL_PICTURES, rows)
 
 
-def _stability(arms: StudyArms) -> Finding:
+def _stability(arms: StudyArms) -> StudyFinding:
     statement = "No setting of stability training lowers mCE against fine-tuning alone"
     printed = "all nine settings above 76.7; no number is printed"
     names = sorted(n for n in arms.cifar if n.startswith(("stability-", "noise-")))
@@ -222,10 +222,10 @@ def _stability(arms: StudyArms) -> Finding:
         f"the lowest is {best.arm}, ΔmCE {_told(best.differences['mCE'])}, of noise "
         f"{_told(best.differences['noise CE'])}"
     )
-    return Finding("stability", statement, verdict, told, printed, SMALL_PICTURES, rows)
+    return StudyFinding("stability", statement, verdict, told, printed, SMALL_PICTURES, rows)
 
 
-def _ten_crop(arms: StudyArms) -> Finding:
+def _ten_crop(arms: StudyArms) -> StudyFinding:
     statement = "Ten crops lower the clean error, and relative mCE does not fall with it"
     printed = "more accurate, no gain in relative mCE; no number is printed"
     rows = [*_photo_rows(arms, "middle-crop", ["ten-crop"]), *_cifar_rows(arms, BASE, ["ten-crop"])]
@@ -236,7 +236,7 @@ def _ten_crop(arms: StudyArms) -> Finding:
     verdict = "refuted" if relative.high < 0 else "confirmed" if clean.high < 0 else "undecided"
     told = f"Δ clean error {_told(clean)}, Δ relative mCE {_told(relative)} ({one.group})"
     caveat = SMALL_PICTURES if one.group == "CIFAR-10" else ""
-    return Finding("ten-crop", statement, verdict, told, printed, caveat, rows)
+    return StudyFinding("ten-crop", statement, verdict, told, printed, caveat, rows)
 
 
 def _off_the_line(arms: StudyArms, line: Sequence[str], name: str, metric: str = "mCE") -> Estimate | None:
@@ -265,12 +265,12 @@ _RESNETS = ("resnet20", "resnet56", "resnet110")
 
 def _about_line(
     arms: StudyArms, design: str, statement: str, printed: str, names: Sequence[str], *, above: bool
-) -> Finding:
+) -> StudyFinding:
     rows = _cifar_rows(arms, BASE, [*_RESNETS[1:], *names])
     found = {name: off for name in names if (off := _off_the_line(arms, _RESNETS, name)) is not None}
     if not found and rows:
         told = "the ResNets do not differ in clean error, so there is no line"
-        return Finding(design, statement, "undecided", told, printed, SMALL_PICTURES, rows)
+        return StudyFinding(design, statement, "undecided", told, printed, SMALL_PICTURES, rows)
     if not found:
         return _not_run(design, statement, printed, rows)
     each = [_verdict(off, above=above) for off in found.values()]
@@ -278,10 +278,10 @@ def _about_line(
         "confirmed" if set(each) == {"confirmed"} else "refuted" if set(each) == {"refuted"} else "undecided"
     )
     told = "off the line of ResNets: " + ", ".join(f"{name} {_told(off)}" for name, off in found.items())
-    return Finding(design, statement, verdict, told, printed, SMALL_PICTURES, rows)
+    return StudyFinding(design, statement, verdict, told, printed, SMALL_PICTURES, rows)
 
 
-def _small(arms: StudyArms) -> Finding:
+def _small(arms: StudyArms) -> StudyFinding:
     names = [n for n in arms.cifar if n.startswith(("resnet20-", "resnet56-pruned"))]
     return _about_line(
         arms,
@@ -293,7 +293,7 @@ def _small(arms: StudyArms) -> Finding:
     )
 
 
-def _aggregation(arms: StudyArms) -> Finding:
+def _aggregation(arms: StudyArms) -> StudyFinding:
     return _about_line(
         arms,
         "aggregation",
@@ -304,7 +304,7 @@ def _aggregation(arms: StudyArms) -> Finding:
     )
 
 
-def _multiscale(arms: StudyArms) -> Finding:
+def _multiscale(arms: StudyArms) -> StudyFinding:
     statement = "A multigrid network has a lower noise CE than a ResNet and than MSDNet, and a lower mCE"
     printed = "Multigrid mCE 73.3, MSDNet 73.6, ResNet-50 76.7"
     rows = _cifar_rows(arms, BASE, ["multigrid", "msdnet"])
@@ -317,10 +317,10 @@ def _multiscale(arms: StudyArms) -> Finding:
     verdict = _both(*(_verdict(one, above=False) for one in (*against.values(), mce)))
     noise = ", ".join(f"to {name} {_told(one)}" for name, one in against.items())
     told = f"Δ noise CE {noise}; ΔmCE {_told(mce)}"
-    return Finding("multiscale", statement, verdict, told, printed, SMALL_PICTURES, rows)
+    return StudyFinding("multiscale", statement, verdict, told, printed, SMALL_PICTURES, rows)
 
 
-def _transfer(arms: StudyArms) -> Finding:
+def _transfer(arms: StudyArms) -> StudyFinding:
     statement = "Fine-tuning on one corruption helps with others less than a quarter as much as with itself"
     printed = "only cited (Vasiljevic et al., Geirhos et al.)"
     names = [f"on-{name}" for name in arms.settings.corruptions if f"on-{name}" in arms.cifar]
@@ -344,10 +344,10 @@ def _transfer(arms: StudyArms) -> Finding:
         f" a quarter of the first less the second {_told(interval)}"
     )
     caveat = f"training on the test's corruptions breaks the benchmark's rule: a diagnosis; {SMALL_PICTURES}"
-    return Finding("transfer", statement, _verdict(interval, above=True), told, printed, caveat, rows)
+    return StudyFinding("transfer", statement, _verdict(interval, above=True), told, printed, caveat, rows)
 
 
-def _shake(arms: StudyArms) -> Finding:
+def _shake(arms: StudyArms) -> StudyFinding:
     statement = "Shaking lowers mCE of one network at equal training"
     printed = "Icons-50 style 76.0 against 51.8, with ten times the epochs and another network"
     rows = _cifar_rows(arms, "shake26-no-shake", ["shake26-shake"])
@@ -356,10 +356,10 @@ def _shake(arms: StudyArms) -> Finding:
         return _not_run("shake", statement, printed, rows)
     mce = one.differences["mCE"]
     told = f"ΔmCE {_told(mce)}, Δ clean error {_told(one.differences['clean error'])}"
-    return Finding("shake", statement, _verdict(mce, above=False), told, printed, SMALL_PICTURES, rows)
+    return StudyFinding("shake", statement, _verdict(mce, above=False), told, printed, SMALL_PICTURES, rows)
 
 
-def _augmentation(arms: StudyArms) -> Finding:
+def _augmentation(arms: StudyArms) -> StudyFinding:
     statement = "AugMix lowers mCE against fine-tuning alone"
     rows = _cifar_rows(arms, CONTROL, ["augmix", "prime", "gaussian-0.1"])
     one = _first(rows, "augmix")
@@ -367,10 +367,10 @@ def _augmentation(arms: StudyArms) -> Finding:
         return _not_run("augmentation", statement, "", rows)
     told = "; ".join(f"{row.arm} ΔmCE {_told(row.differences['mCE'])}" for row in rows if row.differences)
     verdict = _verdict(one.differences["mCE"], above=False)
-    return Finding("augmentation", statement, verdict, told, "", SMALL_PICTURES, rows)
+    return StudyFinding("augmentation", statement, verdict, told, "", SMALL_PICTURES, rows)
 
 
-_FINDERS: Mapping[str, Callable[[StudyArms], Finding]] = {
+_FINDERS: Mapping[str, Callable[[StudyArms], StudyFinding]] = {
     "nlm": _nlm,
     "clahe": _clahe,
     "stability": _stability,

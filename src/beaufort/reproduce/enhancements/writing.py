@@ -12,7 +12,7 @@ from beaufort.files import write_bytes
 from beaufort.pages import render
 from beaufort.report.provenance import Fact
 from beaufort.reproduce.enhancements.figures import draw_finding
-from beaufort.reproduce.enhancements.findings import ArmRow, Finding, StudyArms, find_all, load_arms
+from beaufort.reproduce.enhancements.findings import ArmRow, StudyArms, StudyFinding, find_all, load_arms
 from beaufort.reproduce.enhancements.settings import EnhancementSettings
 from beaufort.reproduce.record import read_runs
 
@@ -79,7 +79,7 @@ def _facts(folder: Path, arms: StudyArms) -> dict[str, str]:
     }
 
 
-def _markdown(findings: Sequence[Finding], facts: dict[str, str], settings: EnhancementSettings) -> str:
+def _markdown(findings: Sequence[StudyFinding], facts: dict[str, str], settings: EnhancementSettings) -> str:
     lines = [f"# {TITLE}", ""]
     lines += [f"**{REHEARSAL}**", ""] if settings.rehearse else []
     lines += [*(f"- {key}: {value}" for key, value in facts.items()), "", RULE, ""]
@@ -112,7 +112,7 @@ def _cells(row: ArmRow) -> list[str]:
 
 
 def _html(
-    findings: Sequence[Finding],
+    findings: Sequence[StudyFinding],
     facts: dict[str, str],
     figures: dict[str, bytes],
     settings: EnhancementSettings,
