@@ -30,7 +30,8 @@ MESSAGES = 256
 REPORTS = 4
 """Reports on their way from a worker, at most; then it waits."""
 
-_WRITERS = 2
+_WRITERS = 8
+"""They wait for a disk or a network most of the time."""
 _PAUSE_S = 0.5
 """How long a worker waits for another ticket before it brings those that it has to an end."""
 _CELLS = 4096

@@ -144,6 +144,8 @@ class _Working:
         self.truths = [self.setup.truth(space) for space in self.spaces]
         self.decoders: Decoders | None = None
         self.told: set[str] = set()
+        self.named: tuple[tuple[Range, list[int]], list[str]] = ((0, 0), []), []
+        """Images of the last part, those of them that could not be read, and the ids of the others."""
 
     def units(self, units: Iterable[Unit]) -> Iterator[Message]:
         rest = iter(units)
@@ -210,14 +212,16 @@ class _Working:
     def table(self, batch: Batch, answers: list[BatchAnswer], model: int) -> tuple[AnswerScores, pa.Table]:
         """The answers to a part, of which this is the last batch, with empty rows for images without one."""
         dataset, span = self.setup.dataset, batch.part.span
-        lost = [place for place in range(*span) if batch.block.shape(place) is None]
+        lost = batch.block.unread(span)
         read = np.setdiff1d(np.arange(*span), lost)
         if answers:
             scores = join_scores([scores for scores, _ in answers])
             kept = [logits for _, logits in answers if logits is not None]
         else:
             scores, kept = _NO_SCORES, [np.empty((0, 1), np.float32)] if self.job.keep_logits else []
-        ids = [dataset.ids[place] for place in read]
+        if self.named[0] != (span, lost):  # the same for every condition
+            self.named = (span, lost), [dataset.ids[place] for place in read]
+        ids = self.named[1]
         sets = None if self.setup.truths is None else self.truths[model]
         logits = np.concatenate(kept) if kept else None
         table = table_of(ids, dataset.labels[read], scores, logits, None if sets is None else sets[read])
