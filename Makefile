@@ -27,8 +27,12 @@ bench: $(VENV)/core  ## how fast the corruptions are, beside imagecorruptions, a
 	$(BIN)/python benchmarks/corruptions.py --json benchmarks/corruptions.json
 	$(BIN)/python benchmarks/intervals.py speed
 
-torture: $(VENV)/dev  ## kills, damage, hostile files and services, crowds, in twenty minutes: docs/reliability.md
+torture: $(VENV)/dev  ## kills, damage, hostile files and services, crowds, in twenty minutes; KILLS=1000: many kills of runs
+ifdef KILLS
+	$(BIN)/python -m tests.torture.thousand --kills $(KILLS) --output results/reliability
+else
 	$(BIN)/python -m tests.torture --output torture.md
+endif
 
 kernels: $(VENV)/dev  ## every Triton kernel in Triton's interpreter, without a GPU; takes minutes
 	TRITON_INTERPRET=1 BEAUFORT_KERNELS=1 $(BIN)/python -m pytest -n auto tests/ops -k kernel

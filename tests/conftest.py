@@ -35,6 +35,27 @@ def shared() -> Path:
     return SHARED
 
 
+@pytest.fixture(scope="session")
+def s3_address() -> Iterator[str]:
+    """The address of an S3 server, a process of its own with an empty bucket."""
+    for name in ("s3fs", "moto"):
+        pytest.importorskip(name, reason=f"{name} is not installed")
+    from tests.store.s3_server import s3_server
+
+    with s3_server() as address:
+        yield address
+
+
+@pytest.fixture
+def s3(s3_address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The URL of a folder in the bucket that nobody else uses."""
+    from tests.store.s3_server import BUCKET, environment
+
+    for name, value in environment(s3_address).items():
+        monkeypatch.setenv(name, value)
+    return f"s3://{BUCKET}/{tmp_path.parent.name}-{tmp_path.name}"
+
+
 FILES = {
     "frost": [
         f"frost/frost{i}.{kind}" for i, kind in enumerate(["png", "png", "png", "jpg", "jpg"], start=1)

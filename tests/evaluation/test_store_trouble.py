@@ -51,8 +51,8 @@ def test_a_complete_store_on_a_read_only_disk(tmp_path: Path, monkeypatch: pytes
     store = FileStore(tmp_path)
     cell = next(iter(store.cells().values()))
     store.write(cell, 0, store.read(cell).drop_columns(["place"]).slice(0, 10))  # could be put together
-    monkeypatch.setattr("beaufort.store._disk.write_bytes", read_only)
-    monkeypatch.setattr(store.disk._fs, "rm_file", lambda path: read_only(path, b""))
+    monkeypatch.setattr("beaufort.store._local.write_bytes", read_only)
+    monkeypatch.setattr(Path, "unlink", lambda path: read_only(path, b""))
     again = evaluate([toy()], SUITE, dataset(), store)
     assert [(r.correct, r.images, r.reused) for r in again.results] == [
         (r.correct, r.images, True) for r in first.results

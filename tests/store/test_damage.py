@@ -15,8 +15,8 @@ import pytest
 from beaufort.errors import BeaufortError
 from beaufort.results import open_results
 from beaufort.store import Cell, FaultyFileError, FileStore, Kind, StoreError, query
-from beaufort.store._disk import Disk
 from beaufort.store._format import DamagedError, decode, encode
+from beaufort.store._local import LocalDisk
 from tests.torture.flips import flip_bits, flipped
 from tests.torture.stores import answers, cell, old_bytes, rows_in_python, rows_in_sql, write_old
 
@@ -157,18 +157,25 @@ def test_results_of_a_damaged_store_are_refused(tmp_path: Path, fill: Fill, dama
         read_results(store)
 
 
-class Flaky(Disk):
+class Flaky(LocalDisk):
     """A disk that fails to read some files."""
 
     def __init__(self, location: str, error: type[OSError], times: int = 10**9) -> None:
-        super().__init__(location)
+        super().__init__(location, location)
         self.error, self.times = error, times
 
-    def _open(self, full: str) -> Any:
+    def _read(self, full: str) -> bytes:
+        self._fail(full)
+        return super()._read(full)
+
+    def _tail(self, full: str, size: int) -> bytes:
+        self._fail(full)
+        return super()._tail(full, size)
+
+    def _fail(self, full: str) -> None:
         if "/predictions/" in full and self.times > 0:
             self.times -= 1
             raise self.error(5, "it takes too long")
-        return super()._open(full)
 
 
 @pytest.mark.parametrize("error", [TimeoutError, PermissionError, OSError, InterruptedError])

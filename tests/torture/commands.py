@@ -16,7 +16,7 @@ from beaufort.files import is_leftover
 from beaufort.store import FileStore
 from tests.torture.stores import answers, cell, rows_in_python, rows_in_sql
 
-__all__ = ["COMMANDS", "Command", "Seen", "digits", "suite"]
+__all__ = ["COMMANDS", "Command", "Seen", "digits", "rows_at", "suite"]
 
 
 @dataclass(frozen=True)
@@ -64,16 +64,21 @@ def rows_in(*names: str) -> Callable[[Path], Seen]:
         things: dict[Any, Any] = {}
         doubles = 0
         for name in names:
-            store = FileStore(folder / name)
-            rows = [(name, cell, *row) for cell, rows in rows_in_python(store).items() for row in rows]
-            seen = Counter(row[:3] for row in rows)
-            doubles += seen.total() - len(seen)
-            if rows:
-                doubles += _doubles_in_sql(store, len(rows))
-            things |= {row[:3]: row[3:] for row in rows}
+            seen = rows_at(folder / name)
+            doubles += seen.doubles
+            things |= {(name, *key): row for key, row in seen.things.items()}
         return Seen(things, doubles)
 
     return look
+
+
+def rows_at(location: str | Path) -> Seen:
+    """Every row of a store, as Python and SQL see it, by its cell and its place."""
+    store = FileStore(location)
+    rows = [(cell, *row) for cell, rows in rows_in_python(store).items() for row in rows]
+    seen = Counter(row[:2] for row in rows)
+    doubles = seen.total() - len(seen) + (_doubles_in_sql(store, len(rows)) if rows else 0)
+    return Seen({row[:2]: row[2:] for row in rows}, doubles)
 
 
 def _doubles_in_sql(store: FileStore, rows: int) -> int:

@@ -11,10 +11,12 @@ import builtins
 import contextlib
 import importlib
 import io
+import itertools
 import json
 import os
 import signal
 import sys
+import time
 import traceback
 from pathlib import Path
 from typing import Any
@@ -25,9 +27,11 @@ from typer.testing import CliRunner
 from beaufort.cli._app import app, main
 from beaufort.evaluation import schedule
 
-__all__ = ["ENVIRONMENT"]
+__all__ = ["ENVIRONMENT", "MORE"]
 
 ENVIRONMENT = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "NO_COLOR": "1", "COLUMNS": "200"}
+MORE = "TORTURE_IMPORTS"
+"""Environment variable with the names of modules that commands will need, beside the usual ones."""
 BLOCK = 16
 """Images in a block of a run: small, so that there are blocks to be put together."""
 
@@ -103,18 +107,31 @@ class Writer(io.BufferedWriter):
         return super().write(content)
 
 
-def carry_out(arguments: list[str], folder: str, step: int, output: str) -> None:
-    """Carry out a command in this process, and end."""
+def carry_out(arguments: list[str], output: str, folder: str = "", step: int = 0, back: int = 0) -> None:
+    """Carry out a command in this process, and end.
+
+    Args:
+        arguments: those of `beaufort`.
+        output: the file that takes what it says.
+        folder: where steps are counted.
+        step: before which of them this process kills itself; 0 for none.
+        back: seconds by which the clock is set back again and again.
+    """
     schedule.BLOCK = BLOCK  # type: ignore[attr-defined]  # imported there, and used
     descriptor = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     for stream in (1, 2):
         os.dup2(descriptor, stream)
     sys.argv = ["beaufort", *arguments]
+    if back:
+        set_clock_back(back)
     if step:
         Steps(folder, step, f"{output}.step").watch()
     code = 0
     try:
-        main()
+        if "--engine" in arguments:
+            _run_on_ray(arguments)
+        else:
+            main()
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else int(end.code is not None)
     except BaseException:
@@ -124,11 +141,41 @@ def carry_out(arguments: list[str], folder: str, step: int, output: str) -> None
     os._exit(code)  # libraries that were loaded before the fork must not be unloaded in its copies
 
 
+def _run_on_ray(arguments: list[str]) -> None:
+    """What `beaufort run --engine ray` does."""
+    from beaufort.evaluation import RayOptions, evaluate
+
+    given = dict(zip(arguments[1::2], arguments[2::2], strict=True))
+    evaluate(
+        [given["--model"]],
+        given["--suite"],
+        given["--data"],
+        given["--store"],
+        jobs=1,
+        ray=RayOptions(address=given["--address"], workers=int(given["--workers"])),
+    )
+
+
+def set_clock_back(seconds: int) -> None:
+    """Let the time of day jump back after every few looks at it, as a clock does that is set by others."""
+    looks, real = itertools.count(1), time.time_ns
+
+    def now() -> int:
+        return real() - next(looks) // 5 * seconds * 10**9
+
+    time.time_ns = now
+    time.time = lambda: now() / 1e9
+
+
 def _warm_up() -> None:
     """Do once what every child would have to do again: imports, and what Numba makes ready."""
     for name in _IMPORTS:
         importlib.import_module(name)
-    for name in ("pandas", "pydantic"):  # imported by libraries of ours, where they are installed
+    for name in (
+        "pandas",
+        "pydantic",
+        *os.environ.get(MORE, "").split(),
+    ):  # imported by libraries of ours, where they are installed
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
     numba.njit(lambda x: x)(1)

@@ -7,13 +7,9 @@ command, undisturbed, gives what it would have given without the kill.
 from __future__ import annotations
 
 import contextlib
-import json
-import os
 import random
 import shutil
 import signal
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -22,12 +18,11 @@ from pathlib import Path
 from beaufort.files import is_leftover
 from beaufort.store import FileStore
 from tests.torture.commands import COMMANDS, Command, Seen
-from tests.torture.mortal import ENVIRONMENT
+from tests.torture.mortals import Mortals, kill
 from tests.torture.table import Row
 
 __all__ = ["Bench"]
 
-ROOT = Path(__file__).resolve().parent.parent.parent
 LONGEST_S = 120
 
 
@@ -41,15 +36,7 @@ class Bench:
         shutil.rmtree(folder, ignore_errors=True)
         (folder / "begin").mkdir(parents=True)
         self.command.prepare(folder / "begin")
-        self._server = subprocess.Popen(
-            [sys.executable, "-m", "tests.torture.mortal"],
-            cwd=ROOT,
-            env=os.environ | ENVIRONMENT | {"BEAUFORT_CACHE": str(folder / "cache")},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        self.threads = self._answer()
+        self._mortals = Mortals({"BEAUFORT_CACHE": str(folder / "cache")})
         self.work = folder / "work"
         self._begin()
         self.before = self.command.look(self.work)
@@ -64,7 +51,7 @@ class Bench:
 
     def close(self) -> None:
         """Let the process go."""
-        self._server.communicate()
+        self._mortals.close()
 
     def __enter__(self) -> Bench:
         return self
@@ -110,20 +97,12 @@ class Bench:
 
     def _run(self, *, step: int = 0, after: float | None = None) -> int:
         arguments = self.command.given(self.work)
-        asked = {"arguments": arguments, "folder": f"{self.work}/", "step": step, "output": str(self.output)}
-        assert self._server.stdin
-        self._server.stdin.write(json.dumps(asked) + "\n")
-        self._server.stdin.flush()
-        child = self._answer()
-        timer = threading.Timer(LONGEST_S if after is None else after, _kill, (child,))
+        child = self._mortals.start(arguments, folder=f"{self.work}/", step=step, output=str(self.output))
+        timer = threading.Timer(LONGEST_S if after is None else after, kill, (child,))
         timer.start()
-        code = self._answer()
+        code = self._mortals.wait()
         timer.cancel()
         return code
-
-    def _answer(self) -> int:
-        assert self._server.stdout
-        return int(self._server.stdout.readline())
 
     # Judging
 
@@ -188,8 +167,3 @@ class Bench:
     def _ends_well(self, code: int) -> str:
         said = self.output.read_text(errors="replace")
         return "" if code == 0 and "Traceback" not in said else f"exit code {code}: {said[-1500:]}"
-
-
-def _kill(process: int) -> None:
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(process, signal.SIGKILL)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from beaufort.evaluation import Evaluation, Progress, Stop
     from beaufort.results import ModelScores, Scores
 
-__all__ = ["answers_bar", "show_evaluation", "tell_labels"]
+__all__ = ["answers_bar", "movement_of", "show_evaluation", "tell_labels"]
 
 _SHOWN = 20
 """Problems told in full; `--json` lists all."""
@@ -130,7 +130,9 @@ def _head(scores: Scores) -> tuple[str, ...]:
 
 
 def _row(one: ModelScores) -> tuple[str, ...]:
-    numbers = [f"{value:.1%}" for value in one.metrics.values()]
+    from beaufort.metrics import metrics
+
+    numbers = [metrics[name].shown(value) for name, value in one.metrics.items()]
     clean = [f"{one.clean:.1%}"] if one.clean else []
     return (one.model, *numbers, *clean, _worst(one))
 
@@ -148,7 +150,9 @@ def _next(evaluation: Evaluation, store: str, data: str | Mapping[str, str]) -> 
     """What to do with the answers, as commands."""
     place = _quoted(without_secrets(store))
     models = list(dict.fromkeys(result.model for result in evaluation.results))
-    clean = isinstance(data, str) and not any(one.stored for one in evaluation.answers)
+    clean = isinstance(data, str) and not any(
+        one.stored or one.suite.shifts or one.suite.sequences for one in evaluation.answers
+    )
     shown = f" --data {_quoted(without_secrets(str(data)))}" if clean else ""
     steps = [f"beaufort report {place}{shown} -o report.html"]
     if len(models) > 1:
@@ -173,6 +177,7 @@ def _as_dict(evaluation: Evaluation, parts: Sequence[Scores]) -> dict[str, Any]:
                     one.model: {name: vars(value) for name, value in one.metrics.items()}
                     for one in scores.models
                 },
+                **({"sequences": movement_of(scores)} if scores.suite.sequences else {}),
             }
             for scores in parts
         ],
@@ -186,6 +191,16 @@ def _as_dict(evaluation: Evaluation, parts: Sequence[Scores]) -> dict[str, Any]:
     }
     stop = evaluation.stop
     return facts if stop is None else {**facts, "stop": {**vars(stop), "met": stop.met}}
+
+
+def movement_of(scores: Scores) -> dict[str, Any]:
+    """How much answers move over sequences, by model, kind and sequence."""
+    return {
+        one.model: {
+            kind: {name: vars(value) for name, value in some.items()} for kind, some in one.movement.items()
+        }
+        for one in scores.models
+    }
 
 
 def _stopped(stop: Stop) -> str:

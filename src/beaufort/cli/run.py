@@ -12,6 +12,7 @@ from beaufort.cli._evaluation import answers_bar, show_evaluation, tell_labels
 from beaufort.cli._options import (
     Classes,
     Convention,
+    Front,
     Json,
     Labels,
     Seed,
@@ -74,6 +75,7 @@ def run(
         list[str] | None,
         typer.Option("--set", help="What to know about the models, as range=0..255; may be repeated."),
     ] = None,
+    front: Front = None,
     limit: Annotated[
         int | None, typer.Option(min=1, help="Only so many images, spread over the classes.")
     ] = None,
@@ -163,9 +165,8 @@ def run(
     from beaufort.models import parse_options
 
     given = parse_options(options or [])
-    given.update(
-        {key: value for key, value in (("device", device), ("classes", classes)) if value is not None}
-    )
+    said = (("device", device), ("classes", classes), ("front", front))
+    given.update({key: value for key, value in said if value is not None})
     given_data = data_by_name(data)
     asked: dict[str, Any] = {
         "models": [LazyModel(text, given) for text in model],

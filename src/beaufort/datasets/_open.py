@@ -1,4 +1,4 @@
-"""From a text to a data set: a name of the catalog, a path, or `kind:path#part`."""
+"""From a text to a data set: a name of the catalog, a path or URL, or `kind:path#part`."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from beaufort.catalog import entries, pull
+from beaufort.datasets._copies import local_copy, travelling
 from beaufort.datasets._dataset import Dataset
 from beaufort.datasets._reader import Reader, readers
 from beaufort.datasets._unknown import NAMES, unknown_kind, unknown_name
 from beaufort.errors import BeaufortError, ImageFileError, OptionError
 from beaufort.labels import class_names
+from beaufort.remote import is_url
 
 __all__ = ["kind_of", "named", "open_dataset", "parse_spec"]
 
@@ -20,6 +22,7 @@ _TRIED = (
     "cifar",
     "csv",
     "imagenet-val",
+    "icons-50",
     "npz",
     "npy",
     "hf",
@@ -36,7 +39,8 @@ def open_dataset(spec: str | Path, *, strict: bool = False, limit: int | None = 
 
     Args:
         spec: a name of the catalog, as `mnist-test` (fetched if it is not in the cache); a path, whose kind
-            is found out; or `kind:path`. `#` and a part follow where a data set has parts:
+            is found out; or `kind:path`; the path may be a URL that fsspec knows, which is copied to the
+            cache first. `#` and a part follow where a data set has parts:
             `mnist:folder#train`, `imagenet-c:root#fog@3`.
         strict: the first picture that cannot be read is an error.
         limit: the first so many samples only.
@@ -63,7 +67,7 @@ def kind_of(spec: str | Path) -> str | None:
     if colon and kind in readers:
         return kind
     try:
-        found = _find_reader(Path(_split(text)[0]))
+        found = _find_reader(Path(_here(*_split(text))[0]))
     except (BeaufortError, OSError, ValueError):
         return None
     return found and found.kind
@@ -83,8 +87,8 @@ def parse_spec(spec: str) -> tuple[Reader | None, str, str]:
     """What a text stands for: the reader, where it is, and the part; no reader if it is a name or nothing."""
     kind, colon, rest = spec.partition(":")
     if colon and kind in readers:
-        return readers[kind], *_split(rest)
-    location, part = _split(spec)
+        return readers[kind], *_here(*_split(rest))
+    location, part = _here(*_split(spec))
     if spec in entries or not (_exists(location) or ("{" in location and location.endswith(".tar"))):
         return None, location, part
     found = _find_reader(Path(location))
@@ -97,7 +101,8 @@ def _from_path(spec: str) -> Dataset:
     reader, location, part = parse_spec(spec)
     if reader is None:
         raise OptionError(unknown_name(spec, _opening()))
-    return replace(reader.open(location, part), name=named(reader, location, part))
+    opened = travelling(reader.open(location, part), reader.kind, location, part)
+    return replace(opened, name=named(reader, location, part))
 
 
 def named(reader: Reader, location: str, part: str) -> str:
@@ -113,6 +118,11 @@ def _split(text: str) -> tuple[str, str]:
         return text, ""
     location, _, part = text.rpartition("#")
     return location, part
+
+
+def _here(location: str, part: str) -> tuple[str, str]:
+    """A location on this machine, and the part."""
+    return (str(local_copy(location)) if is_url(location) else location), part
 
 
 def _exists(location: str) -> bool:

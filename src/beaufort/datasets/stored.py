@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from beaufort.datasets._copies import travelling
 from beaufort.datasets._dataset import Dataset
 from beaufort.datasets._open import named, parse_spec
 from beaufort.datasets._reader import readers
@@ -15,7 +16,15 @@ from beaufort.errors import ImageFileError
 
 __all__ = ["StoredSet", "corrupted_part", "stored_set"]
 
-_KINDS = ("cifar10-c", "cifar100-c", "imagenet-c", "mnist-c", "tiny-imagenet-c")
+_KINDS = (
+    "cifar10-c",
+    "cifar10-c-bar",
+    "cifar100-c",
+    "imagenet-c",
+    "imagenet-c-bar",
+    "mnist-c",
+    "tiny-imagenet-c",
+)
 _CLEAN = "identity"
 """What MNIST-C calls its clean digits."""
 
@@ -32,7 +41,9 @@ class StoredSet:
     def open(self, corruption: str, severity: int | None) -> Dataset:
         """The pictures of one condition."""
         part = corruption if self.kind == "mnist-c" else f"{corruption}@{severity}"
-        return replace(readers[self.kind].open(self.location, part), name=self.name, strict=self.strict)
+        opened = readers[self.kind].open(self.location, part)
+        found = travelling(opened, self.kind, self.location, part)
+        return replace(found, name=self.name, strict=self.strict)
 
     def clean(self) -> Dataset | None:
         """The clean pictures, if it has some."""

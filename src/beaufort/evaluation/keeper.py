@@ -172,8 +172,8 @@ class Keeper:
         if len(table) != count:
             raise StoreError(
                 f"the store lacks answers of {work.model.spec.name} under {work.condition} that were kept in "
-                f"it: {len(table)} of {count} are there; it was changed while the run was under way, and the "
-                "same command makes what is missing"
+                f"it: {len(table)} of {count} are there; it was changed while the run was under way, or its "
+                "listing lags; the same command makes what is missing"
             )
         with self._lock:
             lost = table.filter(table["top"].is_null())["id"].to_pylist()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -32,6 +33,9 @@ Labels = str | Path | Grouping | LabelSpace | None
 """How labels and outputs come together, as `find_space` takes it."""
 Facts = dict[str, Any]
 T = TypeVar("T")
+
+_READERS = 16
+"""Cells of a store that are looked at side by side: one that is far away answers slowly."""
 
 
 class Once(Generic[T]):
@@ -65,15 +69,21 @@ class Setup:
     """The labels that are right for each image, where that is not the data set's alone."""
     stored: bool = False
     """Whether the pictures were corrupted before they were stored, as those of CIFAR-10-C were."""
+    frames: int = 1
+    """How many versions of one image a picture has, below each other: the frames of a stored sequence."""
 
     @property
     def data(self) -> dict[str, Any]:
         """The facts of the data set."""
         digest = self.dataset.labels_digest() if self.stored else self.dataset.digest()
-        facts: dict[str, Any] = {"name": self.dataset.name, "digest": digest}
+        return {"name": self.dataset.name, "digest": digest, **self.order}
+
+    @property
+    def order(self) -> dict[str, Any]:
+        """The facts of the order of the images; none if it is the data set's own."""
         if self.dataset.order is None:
-            return facts
-        return {**facts, "spread" if self.dataset.spread else "order": self.dataset.order}
+            return {}
+        return {"spread" if self.dataset.spread else "order": self.dataset.order}
 
     def labels(self, space: LabelSpace) -> dict[str, Any]:
         """The facts of how answers are scored; none where a label is the number of the one right output."""
@@ -216,11 +226,20 @@ def make_plan(
             mine = _with_labels(data, setup.labels(space))
             for condition, fact in zip(conditions, facts, strict=True):
                 whole = ((0, setup.count),)
-                work = Work(model, condition, (about, mine, fact), whole, space, setup, place)
-                if listing:  # where nothing is stored, nobody waits until all data are read for their digest
-                    work = replace(work, gaps=tuple(store.missing(work.cell, setup.count, listing)))
-                works.append(work)
+                works.append(Work(model, condition, (about, mine, fact), whole, space, setup, place))
+    if listing:  # where nothing is stored, nobody waits until all data are read for their digest
+        works = _without_stored(works, store, listing)
     return Plan(tuple(setup for setup, _ in groups), tuple(works), listing, suite)
+
+
+def _without_stored(works: Sequence[Work], store: Store, listing: Listing) -> list[Work]:
+    """The works with the gaps that the store leaves; stored files are read, several at a time."""
+
+    def gaps(work: Work) -> tuple[Range, ...]:
+        return tuple(store.missing(work.cell, work.setup.count, listing))
+
+    with ThreadPoolExecutor(_READERS, thread_name_prefix="beaufort planning") as pool:
+        return [replace(work, gaps=left) for work, left in zip(works, pool.map(gaps, works), strict=True)]
 
 
 def _check_models(models: Sequence[LazyModel], conditions: Sequence[Condition], *, keep_models: bool) -> None:
@@ -286,7 +305,11 @@ def _check_different(abouts: Sequence[dict[str, Any]]) -> None:
 
 def _condition_facts(conditions: Sequence[Condition], setup: Setup) -> list[Once[Facts]]:
     if setup.stored:
-        return [Once(lambda condition=condition: _stored_facts(condition, setup)) for condition in conditions]  # type: ignore[misc]
+        digest = Once(setup.dataset.pictures_digest)
+        return [
+            Once(lambda condition=condition: _stored_facts(condition, setup, digest()))  # type: ignore[misc]
+            for condition in conditions
+        ]
     side, channels = None, 3
     if setup.count and any(not condition.clean for condition in conditions):
         first = setup.first_image()
@@ -297,8 +320,9 @@ def _condition_facts(conditions: Sequence[Condition], setup: Setup) -> list[Once
     return [Once(lambda facts=facts: facts) for facts in found]  # type: ignore[misc]
 
 
-def _stored_facts(condition: Condition, setup: Setup) -> Facts:
+def _stored_facts(condition: Condition, setup: Setup, digest: str) -> Facts:
     """Of pictures that are a condition already: what they are, and nothing of how they were made."""
-    made = {"corruption": condition.corruption, "stored": setup.dataset.pictures_digest()}
-    strength = {} if condition.clean else {"severity": condition.severity}
-    return {**made, **strength, "prepare": setup.steps}
+    made = {"corruption": condition.corruption, "stored": digest}
+    strength: Facts = {} if condition.clean else {"severity": condition.severity}
+    level = {} if condition.level is None else {"level": condition.level}
+    return {**made, **strength, **level, "prepare": setup.steps}

@@ -64,7 +64,10 @@ class Needs:
 
     def room(self, planned: Plan, store: Store, *, keep_logits: bool) -> None:
         """See whether the answers that are still to come can be written, and fit on the disk."""
-        if not isinstance(store, FileStore) or not store.disk.local or not planned.images:
+        if not isinstance(store, FileStore) or not planned.images:
+            return
+        if not store.disk.local:
+            store.disk.check_place()
             return
         place = Path(store.disk.full(""))
         while not place.exists() and place != place.parent:

@@ -257,7 +257,10 @@ def evaluate(
         keep_models=processes is None and ray is None,
     )
     if precision is not None and len(planned.setups) > 1:
-        raise OptionError("precision must be asked for on one data set, got several; leave it out")
+        raise OptionError(
+            "precision must be asked for on one data set that is made ready in one way, got "
+            f"{len(planned.setups)}; leave it out"
+        )
     origin = provenance()
     todo = list(dict.fromkeys(work.model for work in planned.works if work.gaps))
     spaces = {(work.place, work.model): work.space for work in planned.works}

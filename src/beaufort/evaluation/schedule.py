@@ -10,7 +10,7 @@ from typing import Any
 
 from beaufort.conditions import Condition
 from beaufort.datasets import Problem
-from beaufort.evaluation.blocks import BLOCK, UnitPart
+from beaufort.evaluation.blocks import BLOCK, UnitPart, in_films
 from beaufort.evaluation.engines import Engine, NodeSpeed
 from beaufort.evaluation.keeper import Keeper
 from beaufort.evaluation.lazy_models import LazyModel
@@ -175,9 +175,15 @@ def _spans(first: int, behind: int) -> list[Range]:
 
 
 def _in_units(setup: int, span: Range, parts: Sequence[UnitPart], most: int) -> Iterator[Unit]:
-    """Some parts of a block in units of so many parts."""
-    for start in range(0, len(parts), max(1, most)):
-        yield Unit(span, tuple(parts[start : start + most]), setup)
+    """Some parts of a block in units of about so many parts; those that are made together stay together."""
+    unit: tuple[UnitPart, ...] = ()
+    for film in in_films(parts):
+        if unit and len(unit) + len(film) > most:
+            yield Unit(span, unit, setup)
+            unit = ()
+        unit += film
+    if unit:
+        yield Unit(span, unit, setup)
 
 
 def inside(gaps: Sequence[Range], start: int, stop: float) -> list[Range]:

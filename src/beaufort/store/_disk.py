@@ -1,239 +1,90 @@
-"""The folder of a store, on a disk of this machine or wherever fsspec reaches.
-
-Nothing here knows what files hold. A file that is not there is a `FileNotFoundError`; one that is there and
-cannot be read just now is a `FaultyFileError` of the kind `unreadable`: the two are never taken for damage.
-"""
+"""The folder of a store: on a disk of this machine, or wherever fsspec reaches."""
 
 from __future__ import annotations
 
-import contextlib
-import os
-import time
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Protocol, TypeVar
 
-import fsspec
+from fsspec.implementations.local import LocalFileSystem
 
-from beaufort.files import sync_folder, write_bytes
-from beaufort.store.findings import FaultyFileError, Finding, Kind, StoreError
+from beaufort.remote import RemoteError, is_url
+from beaufort.store._local import LocalDisk
+from beaufort.store._remote import RemoteDisk
+from beaufort.store.findings import StoreError
 
-__all__ = ["Disk"]
+__all__ = ["Disk", "for_each", "open_disk"]
 
-T = TypeVar("T")
-
-_GONE = (FileNotFoundError, NotADirectoryError)
-_TRIES = 3
-_PAUSE_S = 0.05
-_DEEPEST = 4
-"""Folders below folders that are looked into; a link that leads back up would never end."""
-_READINGS = 5
-_SETTLED_NS = 100_000_000
-"""A folder that changed more recently may change again without another time stamp."""
+A = TypeVar("A")
+B = TypeVar("B")
 
 
-class Disk:
-    """Files by their paths below a root."""
+class Disk(Protocol):
+    """Files by their paths below a root; nothing here knows what they hold.
 
-    def __init__(self, location: str) -> None:
-        self.location = location
-        try:
-            self._fs, root = fsspec.core.url_to_fs(location)
-        except (ValueError, ImportError) as error:
-            raise StoreError(f"the store {location!r} cannot be opened: {error}") from error
-        self._root = str(root).rstrip("/")
-        protocols = self._fs.protocol
-        self.local = "file" in (protocols if isinstance(protocols, tuple) else (protocols,))
-        self._written = False
+    A file that is not there is a `FileNotFoundError`; one that is there and cannot be read just now is a
+    `FaultyFileError` of the kind `unreadable`.
+    """
+
+    location: str
+
+    @property
+    def local(self) -> bool:
+        """Whether files lie in a folder of this machine, and are renamed into place."""
+
+    @property
+    def at_once(self) -> int:
+        """How many files are best read or copied at a time."""
 
     def full(self, path: str) -> str:
         """Where a file is, for whatever opens it."""
-        return f"{self._root}/{path}"
 
     def exists(self, path: str) -> bool:
         """Whether there is a file or folder."""
-        return bool(os.path.lexists(self.full(path)) if self.local else self._fs.exists(self.full(path)))
 
     def is_folder(self, path: str) -> bool:
         """Whether there is a folder; a link that leads nowhere is none."""
-        return Path(self.full(path)).is_dir() if self.local else self.exists(path)
 
     def is_empty(self) -> bool:
         """Whether the folder is not there, or has nothing in it."""
-        self._check_root()
-        if self.local:
-            return not Path(self._root).exists() or not any(Path(self._root).iterdir())
-        return not self._fs.exists(self._root) or not self._fs.ls(self._root)
 
-    def _check_root(self) -> None:
-        if self.local and os.path.lexists(self._root) and not Path(self._root).is_dir():
-            raise StoreError(f"a store must be a folder, got the file or broken link {self.location}")
-
-    # Reading
+    def check_place(self) -> None:
+        """Raise an error if a store cannot be here: on a file, in a bucket that does not exist."""
 
     def read(self, path: str) -> bytes:
         """A whole file."""
-        return self._tried(path, self._read)
 
     def tail(self, path: str, size: int) -> bytes:
         """The last bytes of a file; all of it if it is smaller."""
-        return self._tried(path, lambda full: self._tail(full, size))
-
-    def _read(self, full: str) -> bytes:
-        with self._open(full) as file:
-            content: bytes = file.read()
-        return content
-
-    def _tail(self, full: str, size: int) -> bytes:
-        with self._open(full) as file:
-            file.seek(max(0, file.seek(0, os.SEEK_END) - size))
-            content: bytes = file.read()
-        return content
-
-    def _open(self, full: str) -> Any:
-        return Path(full).open("rb") if self.local else self._fs.open(full, "rb")
-
-    def _tried(self, path: str, read: Callable[[str], bytes]) -> bytes:
-        """What is read; a moment's trouble is waited out."""
-        for left in reversed(range(_TRIES)):
-            try:
-                return read(self.full(path))
-            except _GONE:
-                raise FileNotFoundError(path) from None
-            except PermissionError as error:
-                raise self._unreadable(path, error) from error
-            except Exception as error:  # what an object store's client raises is no OSError
-                if not left:
-                    raise self._unreadable(path, error) from error
-                time.sleep(_PAUSE_S)
-        raise AssertionError
-
-    def _unreadable(self, path: str, error: Exception) -> FaultyFileError:
-        reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
-        return FaultyFileError(
-            self.location, Finding(path, f"cannot be read now ({reason[:120]})", Kind.unreadable)
-        )
-
-    # Listing
 
     def files(self, folder: str) -> dict[str, str]:
         """The files below a folder, each with a word that changes when the file does; none is opened."""
-        try:
-            return dict(self._walk(folder) if self.local else self._find(folder))
-        except _GONE:
-            return {}
-        except StoreError:
-            raise
-        except Exception as error:
-            raise StoreError(f"{self.location} cannot be listed ({error})") from error
-
-    def _walk(self, folder: str) -> Iterator[tuple[str, str]]:
-        folders = [folder]
-        while folders:
-            here = folders.pop()
-            for name, state in self._scan(here).items():
-                if state is not None:
-                    yield f"{here}/{name}", state
-                elif here.count("/") < _DEEPEST:
-                    folders.append(f"{here}/{name}")
-
-    def _scan(self, folder: str) -> dict[str, str | None]:
-        """The files of one folder with their states, and its folders with None.
-
-        A file that gets a new name while a folder is read may be seen under neither. So a folder that is
-        being changed is read again, until it has not been touched for a while, or several readings have shown
-        no new file; drafts do not count. Then what any reading saw is told: that a file is gone is found when
-        it is opened.
-        """
-        seen: dict[str, str | None] = {}
-        nothing_new = 0
-        while nothing_new < _READINGS:
-            try:
-                now, rested = self._read_folder(self.full(folder))
-            except _GONE:
-                return {}
-            if rested:
-                return now
-            new = (name for name in now.keys() - seen.keys() if not name.startswith("."))
-            nothing_new = 0 if any(new) else nothing_new + 1
-            seen |= now
-        return seen
-
-    def _read_folder(self, full: str) -> tuple[dict[str, str | None], bool]:
-        """What a folder has, and whether nobody can have changed it while it was read."""
-        now: dict[str, str | None] = {}
-        before = os.stat(full).st_mtime_ns  # noqa: PTH116  a path object costs more than the call
-        with os.scandir(full) as entries:
-            for entry in entries:
-                with contextlib.suppress(*_GONE):
-                    now[entry.name] = _state(entry)
-        after = os.stat(full).st_mtime_ns  # noqa: PTH116
-        return now, before == after < time.time_ns() - _SETTLED_NS
-
-    def _find(self, folder: str) -> Iterator[tuple[str, str]]:
-        prefix = len(self._root) + 1
-        self._fs.invalidate_cache()
-        for path, facts in self._fs.find(self.full(folder), detail=True).items():
-            state = [facts.get(key) for key in ("size", "mtime", "created", "LastModified", "ETag", "etag")]
-            yield str(path)[prefix:], " ".join(map(str, state))
-
-    # Changing
 
     def write(self, path: str, content: bytes) -> None:
         """Put a file into place, whole or not at all."""
-        try:
-            if not self.local:
-                self._fs.pipe_file(self.full(path), content)
-                return
-            self._check_root()
-            if self._written and not Path(self._root).is_dir():
-                raise StoreError(f"{path} was not kept: the store {self.location} was removed meanwhile")
-            write_bytes(Path(self.full(path)), content)
-            self._written = True
-        except StoreError:
-            raise
-        except Exception as error:
-            reason = getattr(error, "strerror", None) or error  # without the passing name of a draft
-            raise StoreError(f"{path} cannot be written to {self.location}: {reason}") from error
 
     def remove(self, path: str) -> None:
         """Delete a file; that it is gone already is fine."""
-        self._changed(path, lambda: self._fs.rm_file(self.full(path)))
 
     def move(self, path: str, folder: str) -> str:
         """Move a file into a folder of the store, where it keeps its path; the new one."""
-        target, more = f"{folder}/{path}", 0
-        while self.exists(target):
-            target = f"{folder}/{path}.{(more := more + 1)}"
-        self._changed(path, lambda: self._move(path, target))
-        return target
 
-    def _move(self, path: str, target: str) -> None:
-        if not self.local:
-            self._fs.mv(self.full(path), self.full(target))
-            return
-        place = Path(self.full(target))
-        place.parent.mkdir(parents=True, exist_ok=True)
-        Path(self.full(path)).replace(place)
-        sync_folder(place.parent)
 
-    def _changed(self, path: str, change: Callable[[], object]) -> None:
+def open_disk(location: str) -> Disk:
+    """The folder at a path or URL; it need not be there yet."""
+    if is_url(location) and not location.startswith(("file://", "local://")):
         try:
-            change()
-        except _GONE:
-            return
-        except Exception as error:
-            raise StoreError(f"{path} of {self.location} cannot be moved or deleted: {error}") from error
+            return RemoteDisk(location)
+        except RemoteError as error:
+            raise StoreError(f"the store {location!r} cannot be opened: {error}") from error
+    return LocalDisk(location, str(LocalFileSystem._strip_protocol(location)).rstrip("/"))
 
 
-def _state(entry: os.DirEntry[str]) -> str | None:
-    """Of a file; None for a folder. What cannot be looked at is listed: opening it says why."""
-    try:
-        if entry.is_dir():
-            return None
-        state = entry.stat()
-    except _GONE:
-        raise
-    except OSError:
-        return "?"
-    return f"{state.st_size} {state.st_mtime_ns}"
+def for_each(function: Callable[[A], B], things: Iterable[A], *disks: Disk) -> Iterator[B]:
+    """As `map`, several at a time where a disk is far away."""
+    at_once = max(disk.at_once for disk in disks)
+    if at_once == 1:
+        yield from map(function, things)
+        return
+    with ThreadPoolExecutor(at_once, thread_name_prefix="beaufort store") as pool:
+        yield from pool.map(function, things)

@@ -8,6 +8,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, NamedTuple
 
 from beaufort.files import is_in_use, is_leftover, remove_leftover
+from beaufort.store._disk import for_each
 from beaufort.store._footer import read_content
 from beaufort.store._gather import QUARANTINE
 from beaufort.store._index import check_index
@@ -31,16 +32,13 @@ class Merged(NamedTuple):
 
 def verify(store: FileStore) -> list[Finding]:
     """Read every file to the last byte, and return what is wrong."""
-    findings, sound = [], []
-    for piece in store.pieces():
-        try:
-            finding = _examine(store, piece)
-        except FileNotFoundError:
-            continue  # gathered into another file meanwhile
-        if finding is None:
-            sound.append(piece)
-        else:
+    findings: list[Finding] = []
+    sound: list[Piece] = []
+    for piece, finding in for_each(lambda piece: (piece, _examine(store, piece)), store.pieces(), store.disk):
+        if isinstance(finding, Finding):
             findings.append(finding)
+        elif finding:
+            sound.append(piece)
     for same in by_cell(sound).values():
         findings += _overlaps(same)
     for path in store.records():
@@ -53,12 +51,15 @@ def verify(store: FileStore) -> list[Finding]:
     return findings
 
 
-def _examine(store: FileStore, piece: Piece) -> Finding | None:
+def _examine(store: FileStore, piece: Piece) -> Finding | bool:
+    """What is wrong with a file, else whether it is there; it may be gathered into another meanwhile."""
     try:
         ids = store.table(piece)["id"].to_pylist()
+    except FileNotFoundError:
+        return False
     except FaultyFileError as error:
         return error.finding
-    return Finding(piece.path, "is damaged (it has an id twice)") if len(set(ids)) != len(ids) else None
+    return Finding(piece.path, "is damaged (it has an id twice)") if len(set(ids)) != len(ids) else True
 
 
 def _overlaps(pieces: list[Piece]) -> list[Finding]:
@@ -156,10 +157,15 @@ def merge(store: FileStore, other: FileStore) -> Merged:
         store.check_exists()
     merged = Merged([], [])
     ours = store.listing()
-    for fingerprint, theirs in other.listing().items():
+
+    def merge_cell(cell: tuple[str, list[Piece]]) -> None:
+        fingerprint, theirs = cell
         mine = [piece for piece in ours.get(fingerprint, []) if _may_be_sound(store, piece)]
         copied = [piece for piece in theirs if _lacks(mine, piece) and _copy(store, other, piece, merged)]
         _put_together(store, [*copied, *mine])
+
+    for _ in for_each(merge_cell, other.listing().items(), store.disk, other.disk):
+        pass
     for path in other.records():
         if not _has_record(store, path):
             _copy_record(store, other, path, merged)

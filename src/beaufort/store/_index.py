@@ -1,19 +1,23 @@
 """One row for each file that is read, from its footer or from an index of footers.
 
-The index is a memory: what footers said, for files whose size and time are still the same. It is checked like
-every other file, never believed when it is not as it was written, and may be deleted at any time.
+The index is a memory: what footers said. The listing says which files there are, and a row counts only for a
+file that is listed with the same size and time, or tag. A few rows are compared with their footers each time;
+if one differs, or the index is not as it was written, all of it is forgotten. It may be deleted at any time.
 """
 
 from __future__ import annotations
 
 import contextlib
+import random
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from beaufort.store._footer import SUMS, read_table
+from beaufort.store._disk import for_each
+from beaufort.store._footer import SUMS, Footer, read_table
 from beaufort.store._format import DamagedError, NewerFormatError, decode, encode
 from beaufort.store.cells import Cell, folder_of
 from beaufort.store.findings import FaultyFileError, Finding, Kind, StoreError
@@ -39,6 +43,10 @@ _SCHEMA_OF_INDEX = SCHEMA.append(pa.field("state", pa.string()))
 
 _WORTH_AN_INDEX = 500
 """How many footers must have been read anew before the index is written again."""
+
+
+_COMPARED = 8
+"""Rows of an index that are compared with their files whenever it is used."""
 
 
 class Read(NamedTuple):
@@ -114,21 +122,28 @@ def _by_path(table: pa.Table, slices: Sequence[Slice]) -> dict[str, Slice]:
 def _rows(store: FileStore, files: Mapping[Piece, str]) -> tuple[pa.Table, dict[Piece, FaultyFileError]]:
     """A row for each file, from the index where the file has not changed since, else from its footer."""
     known = _still_true(_read_index(store), {piece.path: state for piece, state in files.items()})
+    if not _agrees(store, known, {piece.path: piece for piece in files}):
+        known = _SCHEMA_OF_INDEX.empty_table()
     seen = set(known["file"].to_pylist())
     rows, faults = [], {}
-    for piece, state in files.items():
-        if piece.path not in seen:
-            try:
-                rows.append(
-                    {"state": state, **_row(piece, (footer := store.footer(piece)).cell, footer.summary)}
-                )
-            except FaultyFileError as error:
-                faults[piece] = error
+    unknown = [piece for piece in files if piece.path not in seen]
+    for piece, footer in zip(unknown, for_each(partial(_footer, store), unknown, store.disk), strict=True):
+        if isinstance(footer, FaultyFileError):
+            faults[piece] = footer
+        else:
+            rows.append({"state": files[piece], **_row(piece, footer.cell, footer.summary)})
     table = pa.concat_tables([known, pa.Table.from_pylist(rows, _SCHEMA_OF_INDEX)])
     if len(rows) >= _WORTH_AN_INDEX:
         with contextlib.suppress(StoreError):  # a store that cannot be written to does without
             store.disk.write(INDEX, encode(table, {}))
     return table.drop_columns(["state"]), faults
+
+
+def _footer(store: FileStore, piece: Piece) -> Footer | FaultyFileError:
+    try:
+        return store.footer(piece)
+    except FaultyFileError as error:
+        return error
 
 
 def _row(piece: Piece, cell: Cell, summary: Summary) -> dict[str, Any]:
@@ -152,12 +167,29 @@ def _read_index(store: FileStore) -> pa.Table:
         table, _ = decode(store.disk.read(INDEX))
     except (FileNotFoundError, FaultyFileError, DamagedError, NewerFormatError):
         return _SCHEMA_OF_INDEX.empty_table()
-    return table if table.schema.equals(_SCHEMA_OF_INDEX) else _SCHEMA_OF_INDEX.empty_table()
+    sound = table.schema.equals(_SCHEMA_OF_INDEX) and pc.count_distinct(table["file"]).as_py() == len(table)
+    return table if sound else _SCHEMA_OF_INDEX.empty_table()
 
 
 def _still_true(index: pa.Table, states: Mapping[str, str]) -> pa.Table:
     pairs: Any = zip(index["file"].to_pylist(), index["state"].to_pylist(), strict=True)
     return index.filter(pa.array([states.get(file) == state for file, state in pairs], pa.bool_()))
+
+
+def _agrees(store: FileStore, known: pa.Table, pieces: Mapping[str, Piece]) -> bool:
+    """Whether some rows of the index, any, say what their files say."""
+    places = random.sample(range(len(known)), min(_COMPARED, len(known)))
+    rows = known.take(pa.array(places, pa.int64())).drop_columns(["state"]).to_pylist()
+    return all(for_each(lambda row: _is_true(store, row, pieces[row["file"]]), rows, store.disk))
+
+
+def _is_true(store: FileStore, row: Mapping[str, Any], piece: Piece) -> bool:
+    """Whether a row says what its file says; of a file that cannot be read, nobody knows better."""
+    try:
+        footer = store.footer(piece)
+    except (FaultyFileError, FileNotFoundError):
+        return True
+    return _row(piece, footer.cell, footer.summary) == row
 
 
 def check_index(store: FileStore) -> list[Finding]:
@@ -178,9 +210,9 @@ def check_index(store: FileStore) -> list[Finding]:
     files = store.files()
     known = _still_true(table, {piece.path: state for piece, state in files.items()})
     by_path = {piece.path: piece for piece in files}
-    for row in known.drop_columns(["state"]).to_pylist():
-        with contextlib.suppress(FaultyFileError, FileNotFoundError):
-            footer = store.footer(by_path[row["file"]])
-            if _row(by_path[row["file"]], footer.cell, footer.summary) != row:
-                return [Finding(INDEX, f"does not say what {row['file']} says{again}")]
+    rows = known.drop_columns(["state"]).to_pylist()
+    truths = for_each(lambda row: _is_true(store, row, by_path[row["file"]]), rows, store.disk)
+    for row, true in zip(rows, truths, strict=True):
+        if not true:
+            return [Finding(INDEX, f"does not say what {row['file']} says{again}")]
     return []

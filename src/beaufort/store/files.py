@@ -28,7 +28,7 @@ from typing import Any, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from beaufort.store._disk import Disk
+from beaufort.store._disk import open_disk
 from beaufort.store._footer import Footer, encode_piece, read_content, read_footer, read_table
 from beaufort.store._format import DamagedError, NewerFormatError
 from beaufort.store._gather import gather
@@ -55,7 +55,7 @@ class FileStore:
 
     def __init__(self, location: str | os.PathLike[str]) -> None:
         self.location = os.fspath(location)
-        self.disk = Disk(self.location)
+        self.disk = open_disk(self.location)
 
     def __repr__(self) -> str:
         return f"FileStore({self.location!r})"

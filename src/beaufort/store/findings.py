@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from beaufort.errors import BeaufortError
 
-__all__ = ["TO_SET_ASIDE", "FaultyFileError", "Finding", "Kind", "StoreError"]
+__all__ = ["TO_SET_ASIDE", "FaultyFileError", "Finding", "Kind", "StoreError", "unreadable"]
 
 
 class StoreError(BeaufortError, OSError):
@@ -57,3 +57,9 @@ class FaultyFileError(StoreError):
     def __init__(self, location: str, finding: Finding) -> None:
         super().__init__(f"{location}: {finding.path} {finding.message}; {_CURES[finding.kind]}")
         self.finding = finding
+
+
+def unreadable(location: str, path: str, error: Exception) -> FaultyFileError:
+    """The error for a file that is there and cannot be read just now."""
+    reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+    return FaultyFileError(location, Finding(path, f"cannot be read now ({reason[:300]})", Kind.unreadable))

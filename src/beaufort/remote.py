@@ -1,0 +1,154 @@
+"""Files at a URL, through fsspec: asked for patiently, and credentials come from the environment alone.
+
+A network and a server have bad moments: an error of theirs, a time-out, a connection that is cut. Whatever is
+asked is asked again, after pauses that grow, and the last answer is told. What cannot get better by waiting
+(no such file, no permission, no credentials) is told at once. Libraries below that would try again by
+themselves are kept from it where they can be, so that tries do not multiply.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import time
+from collections.abc import Callable
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+from beaufort.errors import BeaufortError, MissingExtraError
+
+__all__ = ["GONE", "Remote", "RemoteError", "check_no_secrets", "is_url"]
+
+T = TypeVar("T")
+
+GONE = (FileNotFoundError, NotADirectoryError)
+"""What says that a file is not there."""
+
+TRIES = 7
+PAUSE_S = 0.1
+"""The first pause; each is twice as long as the one before, and up to half as long again."""
+TIMEOUT_S = 30.0
+"""How long one request may stay without an answer."""
+AT_ONCE = 32
+"""Requests at a time, where several can be made."""
+
+_HOPELESS = ("NoCredentialsError", "PartialCredentialsError", "ProfileNotFound", "ParamValidationError")
+"""Errors of the client of S3, by name, that no second try can change."""
+_WHOLE = 5 << 29
+"""Half of the 5 GiB that S3 takes in one request; larger uploads come in parts."""
+
+
+class RemoteError(BeaufortError, OSError):
+    """A place that did not answer as it should, however often it was asked."""
+
+
+def is_url(text: str) -> bool:
+    """Whether a text is a URL rather than a path.
+
+    >>> is_url("s3://bucket/val"), is_url("data/val"), is_url("folder:data")
+    (True, False, False)
+    """
+    return re.match(r"[A-Za-z][A-Za-z0-9+.-]+(::[A-Za-z][A-Za-z0-9+.-]*)*://", text) is not None
+
+
+def check_no_secrets(location: str) -> None:
+    """Raise an error if a URL has a password or a signature in it: URLs are shown, kept and passed on."""
+    if not is_url(location):
+        return
+    parts = urlsplit(location)
+    if parts.password is not None or parts.query or (parts.scheme in _S3 and "@" in parts.netloc):
+        raise RemoteError(
+            f"a URL must not contain credentials or a query, got {location} with some; give credentials by "
+            "the environment, as AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY or AWS_PROFILE for s3"
+        )
+
+
+class Remote:
+    """A place behind a URL; its files are asked for by their full paths."""
+
+    def __init__(self, location: str) -> None:
+        import fsspec
+
+        check_no_secrets(location)
+        self.location = location
+        try:
+            self.fs, root = fsspec.core.url_to_fs(location, **_options(location))
+        except ImportError as error:
+            hint = "pip install 'beaufort[s3]'" if urlsplit(location).scheme in _S3 else str(error)
+            raise MissingExtraError(f"{location} needs a package that is not installed: {hint}") from None
+        except (ValueError, OSError) as error:
+            raise RemoteError(f"{location} cannot be opened: {error}") from error
+        self.root = str(root).rstrip("/")
+        if hasattr(self.fs, "retries"):
+            self.fs.retries = 1
+
+    def __reduce__(self) -> tuple[type[Remote], tuple[str]]:
+        """As a URL: another process, on another machine, has an environment of its own."""
+        return Remote, (self.location,)
+
+    def ask(self, question: Callable[[], T]) -> T:
+        """The answer; a `RemoteError` with the last word if there was none after several tries."""
+        begin = time.monotonic()
+        for left in reversed(range(TRIES)):
+            try:
+                return question()
+            except (*GONE, PermissionError, BeaufortError):
+                raise
+            except Exception as error:  # what an object store's client raises need not be an OSError
+                if not left or type(error).__name__ in _HOPELESS:
+                    tries, seconds = TRIES - left, time.monotonic() - begin
+                    times = f" {tries} times in {seconds:.0f} s" if tries > 1 else ""
+                    raise RemoteError(f"asked{times}, the last answer was: {_reason(error)}") from error
+                time.sleep(PAUSE_S * 2 ** (TRIES - 1 - left) * random.uniform(1, 1.5))
+        raise AssertionError
+
+    def find(self, full: str) -> dict[str, dict[str, Any]]:
+        """The facts about all files below a folder; asked once, and an error if any part cannot be seen.
+
+        Clients of object stores have a listing of their own. What fsspec offers to all others goes from
+        folder to folder, and leaves out those that it cannot read unless it is told not to.
+        """
+        from fsspec import AbstractFileSystem
+        from fsspec.asyn import AsyncFileSystem
+
+        kind, asynchronous = type(self.fs), isinstance(self.fs, AsyncFileSystem)
+        walks = kind._find is AsyncFileSystem._find if asynchronous else kind.find is AbstractFileSystem.find
+        found: dict[str, dict[str, Any]] = self.fs.find(
+            full, detail=True, **({"on_error": "raise"} if walks else {})
+        )
+        return found
+
+    def put(self, full: str, content: bytes) -> None:
+        """Put a file in one request, so that it is there whole or not at all."""
+        self.ask(lambda: self.fs.pipe_file(full, content, **_put_options(self.fs)))
+
+
+_S3 = ("s3", "s3a")
+
+
+def _options(location: str) -> dict[str, Any]:
+    if urlsplit(location).scheme not in _S3:
+        return {}
+    endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
+    return {
+        "endpoint_url": endpoint,  # told, so that a client that was made for another one is not taken
+        "use_listings_cache": False,
+        "max_concurrency": 1,  # else a file is read in parts, which may be parts of two versions
+        "config_kwargs": {
+            "connect_timeout": TIMEOUT_S,
+            "read_timeout": TIMEOUT_S,
+            "max_pool_connections": AT_ONCE,
+            "retries": {"total_max_attempts": 1},
+        },
+    }
+
+
+def _put_options(fs: Any) -> dict[str, Any]:
+    protocols = fs.protocol if isinstance(fs.protocol, tuple) else (fs.protocol,)
+    return {"chunksize": _WHOLE} if set(protocols) & set(_S3) else {}
+
+
+def _reason(error: Exception) -> str:
+    text = " ".join(str(error).split())
+    return (text if text else type(error).__name__)[:300]

@@ -1,0 +1,276 @@
+"""A store in a bucket of S3, through a network that has every bad habit: right answers, or a clear error."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from beaufort import remote
+from beaufort.cli._app import app
+from beaufort.store import FaultyFileError, FileStore, Kind, StoreError, query
+from beaufort.testing import STORE_CONTRACTS
+from tests.store.s3_server import FAULTS, KEY, SECRET, Proxy, Request
+from tests.torture.commands import digits, suite
+from tests.torture.stores import answers, cell, rows_in_python, rows_in_sql
+
+
+@pytest.fixture
+def proxy(s3: str, s3_address: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Proxy]:
+    """What stands between us and the server; nobody waits long."""
+    monkeypatch.setattr(remote, "PAUSE_S", 0.001)
+    monkeypatch.setattr(remote, "TIMEOUT_S", 1.0)
+    with Proxy(s3_address) as proxy:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", proxy.address)
+        yield proxy
+
+
+def now_and_then(fault: str, every: int = 4) -> Callable[[Request], str | None]:
+    """A fault in every so many requests."""
+    return lambda request: fault if request.number % every == 1 else None
+
+
+def places(store: FileStore) -> list[int]:
+    found: list[int] = store.read(cell())["place"].to_pylist()
+    return found
+
+
+@pytest.mark.parametrize("contract", STORE_CONTRACTS)
+def test_contracts(contract: str, s3: str) -> None:
+    STORE_CONTRACTS[contract](FileStore(s3))
+
+
+# Faults now and then: nobody notices.
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_now_and_then(fault: str, s3: str, proxy: Proxy) -> None:
+    proxy.faults = now_and_then(fault, 7 if fault == "no answer" else 4)
+    store = FileStore(s3)
+    for start in (0, 10, 20):
+        store.write(cell(), start, answers(start, start + 10))
+    assert store.missing(cell(), 40) == [(30, 40)]
+    store.write(cell("other"), 0, answers(0, 20))
+    store.gather(cell())
+    assert rows_in_python(store)[cell().fingerprint] == rows_in_python(local(store))[cell().fingerprint]
+    assert query(store, "select sum(images)::int as n from cells").to_pylist() == [{"n": 50}]
+    assert not store.verify()
+    assert len(store.pieces()) == 2
+    assert any(proxy.faults(request) for request in proxy.asked)
+
+
+def local(store: FileStore) -> FileStore:
+    """The same rows in memory, written at once."""
+    other = FileStore(f"memory://{store.location.rpartition('/')[2]}")
+    other.write(cell(), 0, answers(0, 30))
+    return other
+
+
+# Faults always: a clear last word, and nothing half.
+
+
+LAST_WORDS = {
+    "error 500": "We encountered an error",
+    "slow down": "reduce your request rate",
+    "denied": "Access Denied",
+    "no answer": "imeout",
+    "cut upload": "",
+    "lost answer": "",
+}
+
+
+@pytest.mark.parametrize("fault", LAST_WORDS)
+def test_a_write_that_never_succeeds(
+    fault: str, s3: str, proxy: Proxy, s3_address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remote, "TIMEOUT_S", 0.2)
+    proxy.faults = lambda request: fault if request.method == "PUT" else None
+    store = FileStore(s3)
+    with pytest.raises(StoreError, match="cannot be written to s3://") as caught:
+        store.write(cell(), 0, answers(0, 10))
+    message = str(caught.value)
+    tries = 1 if fault == "denied" else remote.TRIES
+    assert (
+        tries <= len(proxy.asked) <= 2 * tries
+    )  # a connection that is lost is made again once, further below
+    assert ("7 times in" in message) == (fault != "denied")
+    assert LAST_WORDS[fault] in message
+    proxy.faults = lambda request: None
+    kept = list(range(10)) if fault == "lost answer" else []  # whole, or absent
+    assert [p for pieces in store.listing().values() for p in pieces] == store.pieces()
+    assert (places(store) if store.pieces() else []) == kept
+
+
+@pytest.mark.parametrize("fault", ["error 500", "no answer", "cut"])
+def test_a_file_that_cannot_be_read_is_not_damaged(
+    fault: str, s3: str, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remote, "TIMEOUT_S", 0.2)
+    store = FileStore(s3)
+    store.write(cell(), 0, answers(0, 10))
+    proxy.faults = lambda request: fault if "/predictions/" in request.path else None
+    with pytest.raises(
+        FaultyFileError, match=r"cannot be read now \(asked 7 times in .* s, the last"
+    ) as caught:
+        store.read(cell())
+    assert caught.value.finding.kind is Kind.unreadable
+    assert [finding.kind for finding in store.collect()] == [Kind.unreadable]
+    proxy.faults = lambda request: None
+    assert places(store) == list(range(10))  # it stayed where it was
+
+
+@pytest.mark.parametrize("fault", ["error 500", "cut", "denied"])
+def test_a_listing_that_fails_is_no_empty_store(fault: str, s3: str, proxy: Proxy) -> None:
+    store = FileStore(s3)
+    store.write(cell(), 0, answers(0, 10))
+    proxy.faults = lambda request: fault if request.lists else None
+    for ask in (store.listing, store.verify, lambda: query(store, "select 1"), store.check_exists):
+        with pytest.raises(StoreError, match="cannot be looked at"):
+            ask()
+
+
+def test_a_listing_that_lags(s3: str, proxy: Proxy) -> None:
+    """What this process wrote it knows of; what is listed and gone is looked for again."""
+    proxy.lag = 3
+    store = FileStore(s3)
+    assert store.listing() == {}
+    for start in (0, 10, 20):
+        store.write(cell(), start, answers(start, start + 10))
+        assert store.missing(cell(), 30, store.listing()) == ([(start + 10, 30)] if start < 20 else [])
+    store.gather(cell())
+    assert places(store) == list(range(30))
+    assert places(FileStore(s3)) == list(range(30))
+    assert query(FileStore(s3), "select images from cells").to_pylist() == [{"images": 30}]
+
+
+# Places
+
+
+@pytest.mark.parametrize("way", ["file to s3", "s3 to file", "s3 to s3"])
+def test_merging_between_any_two_places(way: str, s3: str, tmp_path: Path) -> None:
+    source, target = (
+        f"{s3}/{number}" if kind == "s3" else str(tmp_path / str(number))
+        for number, kind in enumerate(way.split(" to "))
+    )
+    theirs, ours = FileStore(source), FileStore(target)
+    for store, ranges in ((ours, ((0, 20), (20, 30))), (theirs, ((10, 30), (25, 40)))):
+        for start, stop in ranges:
+            store.write(cell(), start, answers(start, stop))
+    theirs.write(cell("other"), 0, answers(0, 10))
+    theirs.write_run({"suite": {}}, {"time": "2026"})
+    damaged = theirs.write(cell("third"), 0, answers(0, 10))
+    theirs.disk.write(damaged.path, theirs.disk.read(damaged.path)[:-20])
+    merged = ours.merge(theirs)
+    assert [finding.path for finding in merged.left] == [damaged.path]
+    assert places(ours) == list(range(40))
+    assert len(ours.pieces()) == 2
+    assert ours.runs() == theirs.runs()
+    assert not ours.verify()
+    assert ours.merge(theirs).copied == []
+    rows_in_sql(ours)
+
+
+def test_house_is_kept_in_a_bucket(s3: str) -> None:
+    store = FileStore(s3)
+    for start, stop in ((0, 40), (0, 20), (30, 60), (5, 15)):
+        store.write(cell(), start, answers(start, stop))
+    damaged = next(piece for piece in store.pieces() if piece.start == 5)
+    store.disk.write(damaged.path, b"nothing")
+    assert len(store.collect()) == 3
+    assert len(store.disk.files("quarantine")) == 2
+    assert places(store) == list(range(60))
+    assert not store.verify()
+    store.collect(delete=True)
+    assert not store.disk.files("quarantine")
+
+
+def test_a_place_that_is_none_is_told(s3: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(remote, "PAUSE_S", 0.001)
+    with pytest.raises(StoreError, match="is not a store"):
+        FileStore(s3).check_exists()
+    absent = FileStore("s3://no-such-bucket/results")
+    with pytest.raises(StoreError, match="there is no bucket 'no-such-bucket'"):
+        absent.disk.check_place()
+    with pytest.raises(StoreError, match=r"cannot be written to .*bucket does not exist"):
+        absent.write(cell(), 0, answers(0, 5))
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
+    with pytest.raises(StoreError, match=r"cannot be looked at: asked 7 times in .*127\.0\.0\.1:9"):
+        FileStore(s3).listing()
+
+
+# Credentials
+
+
+@pytest.mark.parametrize(
+    "url", [f"s3://{KEY}:{SECRET}@results/x", f"s3://{KEY}@results/x", f"s3://results/x?token={SECRET}"]
+)
+def test_a_url_with_credentials_is_refused(url: str) -> None:
+    with pytest.raises(StoreError, match="must not contain credentials") as caught:
+        FileStore(url)
+    assert SECRET not in str(caught.value)
+    assert KEY not in str(caught.value)
+
+
+def test_without_credentials_it_is_told_at_once(
+    s3: str, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.delenv(name)
+    with pytest.raises(StoreError, match="Unable to locate credentials"):
+        FileStore(s3).write(cell(), 0, answers(0, 5))
+    assert not proxy.asked
+
+
+def test_credentials_are_kept_nowhere(s3: str, proxy: Proxy) -> None:
+    store = FileStore(s3)
+    store.write(cell(), 0, answers(0, 10), {"command": ["beaufort", "run"]})
+    store.write_run({"suite": {}}, {"time": "2026"})
+    kept = [store.disk.read(path) for path in store.disk.files(".")]
+    proxy.faults = lambda request: "denied"
+    with pytest.raises(StoreError) as caught:
+        store.read(cell())
+    for text in (*kept, pickle.dumps(store), repr(store).encode(), str(caught.value).encode()):
+        assert SECRET.encode() not in text
+        assert KEY.encode() not in text
+
+
+def test_a_store_travels_by_its_url(s3: str) -> None:
+    store = FileStore(s3)
+    store.write(cell(), 0, answers(0, 10))
+    assert places(pickle.loads(pickle.dumps(store))) == list(range(10))
+
+
+# Whole commands
+
+
+def invoke(*arguments: str, code: int = 0) -> str:
+    result = CliRunner().invoke(app, list(arguments))
+    assert result.exit_code == code, result.output
+    return result.output
+
+
+def test_a_run_with_everything_in_a_bucket(
+    s3: str, tmp_path: Path, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Through a bad network; the same rows as in a folder, and nothing is asked twice."""
+    monkeypatch.setenv("BEAUFORT_CACHE", str(tmp_path / "cache"))
+    digits(tmp_path / "digits")
+    suite(tmp_path / "small.yaml")
+    for path in (tmp_path / "digits").iterdir():
+        FileStore(f"{s3}/digits").disk.write(path.name, path.read_bytes())
+    proxy.faults = now_and_then("error 500", 5)
+    run = ("run", "--model", "demo:digits", "--suite", str(tmp_path / "small.yaml"), "--store")
+    invoke(*run, str(tmp_path / "store"), "--data", str(tmp_path / "digits"))
+    invoke(*run, f"{s3}/store", "--data", f"{s3}/digits")
+    here, there = FileStore(tmp_path / "store"), FileStore(f"{s3}/store")
+    assert rows_in_python(here) == rows_in_python(there)
+    proxy.asked.clear()
+    assert "stored" in invoke(*run, f"{s3}/store", "--data", f"{s3}/digits")
+    assert not any(request.method == "PUT" and "predictions" in request.path for request in proxy.asked)
+    assert "3 files, 0 not as they should be" in invoke("store", "verify", f"{s3}/store")
+    assert "digits/stripe@1" in invoke("store", "ls", f"{s3}/store")
+    invoke("store", "gc", f"{s3}/store")
+    assert "no bucket 'absent'" in invoke(*run, "s3://absent/x", "--data", str(tmp_path / "digits"), code=2)

@@ -1,0 +1,239 @@
+"""One small job, on every engine and into every kind of store, with parts of it killed while it runs.
+
+After each kill everything that is stored is whole and is read once; the same command again goes on. When it
+has come to its end, and the house was kept, the store is that of a job that nobody disturbed: nothing is
+lost, nothing is there twice, and no passing file is left.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import shutil
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from beaufort.files import is_leftover
+from beaufort.store import FileStore
+from tests.torture.commands import digits, rows_at, suite
+from tests.torture.mortal import MORE
+from tests.torture.mortals import Mortals, family, kill
+from tests.torture.places import Places
+
+__all__ = ["KINDS", "Campaign", "Field", "Kind"]
+
+LONGEST_S = 900
+MOST_KILLS = 12
+"""In one campaign; then the job is left alone until it ends."""
+LOOKED_AT = 0.4
+"""Share of the kills after which all rows are read at once; at the end they always are."""
+
+
+class Kind(NamedTuple):
+    """An engine, and a kind of store."""
+
+    engine: str
+    store: str
+
+    def __str__(self) -> str:
+        return f"{_ENGINES[self.engine]}, {_STORES[self.store]}"
+
+
+_ENGINES = {"local": "local engine", "processes": "process engine", "ray": "Ray engine"}
+_STORES = {"files": "store of files", "s3": "store in S3"}
+KINDS = tuple(Kind(engine, store) for engine in _ENGINES for store in _STORES)
+
+
+@dataclass
+class Campaign:
+    """What was killed until a job had come to its end, and what was found wrong."""
+
+    killed: Counter[str] = field(default_factory=Counter)
+    losses: list[str] = field(default_factory=list)
+    doubles: list[str] = field(default_factory=list)
+    uncaught: list[str] = field(default_factory=list)
+    rows: int = 0
+    """Answers that were compared at the end."""
+
+    @property
+    def findings(self) -> list[str]:
+        return [*self.losses, *self.doubles, *self.uncaught]
+
+
+class Field:
+    """Where jobs of one kind are begun, killed, resumed and looked at."""
+
+    def __init__(self, kind: Kind, folder: Path, places: Places) -> None:
+        self.kind, self.folder, self.places = kind, folder, places
+        shutil.rmtree(folder, ignore_errors=True)
+        digits(folder / "digits")
+        suite(folder / "small.yaml")
+        more = " ".join((["s3fs"] if kind.store == "s3" else []) + (["ray"] if kind.engine == "ray" else []))
+        self._mortals = Mortals(
+            {"BEAUFORT_CACHE": str(folder / "cache"), MORE: more, **places.environment(kind)}
+        )
+        self.data = folder
+        """Where the suite and the pictures are."""
+        self.location = ""
+        self.seconds = 1.0
+        """What a job takes when nobody disturbs it."""
+
+    def __enter__(self) -> Field:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._mortals.close()
+
+    def begin(self, name: str) -> None:
+        """Choose a place for a new store."""
+        self.location = self.places.store(self.kind, self.folder, name)
+
+    def arguments(self) -> list[str]:
+        run = ["run", "--model", "demo:digits", "--suite", f"{self.data}/small.yaml"]
+        run += ["--data", f"{self.data}/digits", "--store", self.location, "--jobs", "1"]
+        match self.kind.engine:
+            case "processes":
+                return [*run, "--processes", "2"]
+            case "ray":
+                return [*run, "--engine", "ray", "--address", self.places.cluster.address, "--workers", "2"]
+        return run
+
+    # Running
+
+    def run(
+        self,
+        strike: Callable[[int], None] | None = None,
+        after: float = 0.0,
+        *,
+        again: bool = False,
+        **asked: Any,
+    ) -> int:
+        """Carry out the job; `strike` is called with the number of its process after so many seconds.
+
+        With `again`, it is called after as many seconds more, until the job is over.
+        """
+        child = self._mortals.start(self.arguments(), output=str(self.said), **asked)
+        over = threading.Event()
+
+        def wait_and_strike() -> None:
+            while strike is not None and not over.wait(after):
+                strike(child)
+                if not again:
+                    break
+            if not over.wait(LONGEST_S):
+                kill(child)
+
+        watch = threading.Thread(target=wait_and_strike)
+        watch.start()
+        code = self._mortals.wait()
+        over.set()
+        watch.join()
+        return code
+
+    @property
+    def said(self) -> Path:
+        return self.folder / "said"
+
+    def ended_badly(self, code: int) -> str:
+        """What was wrong with the end of a job that must end well; nothing if it did."""
+        said = self.said.read_text(errors="replace")
+        return "" if code == 0 and "Traceback" not in said else f"exit code {code}: {said[-1500:]}"
+
+    # Looking
+
+    def undisturbed(self) -> dict[Any, Any]:
+        """The rows that a job gives that nobody disturbs; how long it takes is remembered."""
+        for name in ("first", "undisturbed"):  # the second time kernels are compiled
+            self.begin(name)
+            begin = time.monotonic()
+            if wrong := self.ended_badly(self.run()):
+                raise AssertionError(f"{self.kind} without a kill: {wrong}")
+            self.seconds = time.monotonic() - begin
+        return dict(rows_at(self.location).things)
+
+    def compare(self, campaign: Campaign, told: str, wanted: dict[Any, Any], *, whole: bool) -> None:
+        """See that all rows are those that must be there, or some of them if it is not `whole`, each once."""
+        with caught(campaign, told):
+            seen = rows_at(self.location)
+            wrong = [key for key, row in seen.things.items() if wanted.get(key) != row]
+            wrong += [key for key in wanted.keys() - seen.things.keys() if whole]
+            if wrong:
+                campaign.losses.append(f"{told}: {len(wrong)} rows are missing or wrong, as {wrong[0]}")
+            if seen.doubles:
+                campaign.doubles.append(f"{told}: {seen.doubles} rows too many")
+            campaign.rows = len(seen.things)
+
+    def tidy(self, campaign: Campaign, told: str) -> None:
+        """Keep house: nothing is wrong with the store then, and no passing file is left."""
+        with caught(campaign, told):
+            store = FileStore(self.location)
+            store.collect(delete=True)
+            if faults := store.verify():
+                campaign.losses.append(f"{told}: {faults}")
+            left = [path for path in store.disk.files(".") if not _belongs(path.removeprefix("./"))]
+            if left:
+                campaign.losses.append(f"{told}: {left[0]} is left")
+
+    # Killing
+
+    def campaign(self, number: int, seed: int, wanted: dict[Any, Any]) -> Campaign:
+        """Kill parts of a job, one after the other, until it ends; the end is compared with `wanted`."""
+        rng, campaign = random.Random(f"{seed}/{self.kind}/{number}"), Campaign()
+        self.begin(f"{seed}-{number}")
+        told = f"{self.kind}, seed {seed}, {number}"
+        while campaign.killed.total() < MOST_KILLS and not campaign.findings:
+            if self._killed(rng, campaign, told):
+                break
+            if rng.random() < LOOKED_AT:
+                self.compare(campaign, f"{told}, after a kill", wanted, whole=False)
+        else:
+            if wrong := self.ended_badly(self.run()):
+                campaign.uncaught.append(f"{told}, resumed: {wrong}")
+        self.places.settle(self.kind)
+        self.compare(campaign, f"{told}, at the end", wanted, whole=True)
+        self.tidy(campaign, f"{told}, tidied up")
+        self.compare(campaign, f"{told}, tidied up", wanted, whole=True)
+        self.places.forget(self.location)
+        return campaign
+
+    def _killed(self, rng: random.Random, campaign: Campaign, told: str) -> bool:
+        """Let the job run until something of it is killed; whether it came to its end."""
+        struck: list[str] = []
+        after = rng.uniform(0, self.seconds)
+        code = self.run(lambda child: struck.extend(self._strike(child, rng)), after, again=True)
+        campaign.killed.update(struck)
+        if not struck:  # it was quicker than it was at first
+            self.seconds *= 0.8
+        said = self.said.read_text(errors="replace")
+        if "Traceback" in said or (code != 0 and set(struck) <= {"network"}):
+            campaign.uncaught.append(f"{told}, {struck} killed: exit code {code}: {said[-1500:]}")
+        return code == 0
+
+    def _strike(self, child: int, rng: random.Random) -> Iterator[str]:
+        """Kill one part, any; what it was."""
+        parts: list[tuple[str, Callable[[], object]]] = [("driver", lambda: kill(child))]
+        for one in family(child)[1:]:
+            parts.append(("worker", lambda one=one: kill(one)))  # type: ignore[misc]
+        parts += self.places.parts(self.kind)
+        name, strike = rng.choice(parts)
+        strike()
+        yield name
+
+
+def _belongs(path: str) -> bool:
+    name = path.rpartition("/")[2]
+    return path.startswith(("predictions/", "runs/", "index.parquet")) and not is_leftover(name)
+
+
+@contextlib.contextmanager
+def caught(campaign: Campaign, told: str) -> Iterator[None]:
+    """Count an error as a finding."""
+    try:
+        yield
+    except Exception as error:
+        campaign.uncaught.append(f"{told}: {type(error).__name__}: {error}")

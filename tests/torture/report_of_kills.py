@@ -1,0 +1,95 @@
+"""The report of a thousand kills: what was killed, what was compared, what was found."""
+
+from __future__ import annotations
+
+import json
+import platform
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from tests.torture.disasters import DISASTERS
+from tests.torture.jobs import KINDS
+
+__all__ = ["write_report"]
+
+_VICTIMS = ("driver", "worker", "node", "network")
+
+
+def write_report(folder: Path, lines: Sequence[dict[str, Any]], *, kills: int, seed: int) -> None:
+    """Write `kills.md` for people and `kills.json` for programs."""
+    rows = [_row(str(kind), lines) for kind in KINDS]
+    disasters = [_row(what, lines) for what in DISASTERS]
+    whole = _sum(rows)
+    text = [
+        "# A thousand kills",
+        "",
+        f"`make torture KILLS={kills}` with the seed {seed}: one small job, on every engine and into every "
+        "kind of store, with parts of it killed at random times. After each kill what is stored is looked at "
+        "and the same command goes on. At the end, and again after `store gc`, every answer is compared with "
+        "those of a job that nobody disturbed. `docs/reliability.md` says more.",
+        "",
+        f"{whole['kills']:,} kills in {whole['jobs']:,} jobs; {whole['losses']} losses, "
+        f"{whole['doubles']} doubles, {whole['uncaught']} uncaught.",
+        "",
+        *_table(("job", *_VICTIMS), [*rows, whole]),
+        "",
+        "## Disasters",
+        "",
+        "They come at a random time while a job of the local engine fills a store of files. The job ends "
+        "with a message, or does not notice; when it is over, the same command gives everything.",
+        "",
+        *_table(("disaster",), disasters),
+        "",
+        f"Python {platform.python_version()}, {platform.system()}; Ray as a cluster of two nodes on one "
+        "machine; S3 as a moto server behind a tunnel that is killed too (*network*).",
+        "",
+    ]
+    for finding in (one for line in lines for key in ("losses", "doubles", "uncaught") for one in line[key]):
+        text += ["```", finding[:2000], "```", ""]
+    (folder / "kills.md").write_text("\n".join(text), encoding="utf-8")
+    facts = {"seed": seed, "asked": kills, "kinds": rows, "all": whole, "disasters": disasters}
+    (folder / "kills.json").write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
+
+
+def _row(what: str, lines: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    mine = [line for line in lines if line["what"] == what]
+    killed: Counter[str] = sum((Counter(line["killed"]) for line in mine), Counter())
+    return {
+        "what": what,
+        "jobs": len(mine),
+        "kills": killed.total(),
+        "killed": dict(killed),
+        "rows": sum(line["rows"] for line in mine),
+        **{key: sum(len(line[key]) for line in mine) for key in ("losses", "doubles", "uncaught")},
+        "seconds": round(sum(line["seconds"] for line in mine)),
+    }
+
+
+def _sum(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    numbers = ("jobs", "kills", "rows", "losses", "doubles", "uncaught", "seconds")
+    killed: Counter[str] = sum((Counter(row["killed"]) for row in rows), Counter())
+    return {"what": "all", "killed": dict(killed), **{key: sum(row[key] for row in rows) for key in numbers}}
+
+
+def _table(first: tuple[str, ...], rows: Sequence[dict[str, Any]]) -> list[str]:
+    head, *victims = first
+    columns = (
+        "jobs",
+        *(("kills", *victims) if victims else ()),
+        "rows",
+        "losses",
+        "doubles",
+        "uncaught",
+        "seconds",
+    )
+    names = {"jobs": "jobs" if victims else "times", "rows": "answers compared"}
+    lines = [
+        "| " + " | ".join((head, *(names.get(name, name) for name in columns))) + " |",
+        "|---|" + "---:|" * len(columns),
+    ]
+    for row in rows:
+        cells = (row["killed"].get(name, 0) if name in victims else row[name] for name in columns)
+        lines.append("| " + " | ".join((row["what"], *(f"{cell:,}" for cell in cells))) + " |")
+    return lines

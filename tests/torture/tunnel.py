@@ -1,0 +1,68 @@
+"""A network that can be killed: a process that passes bytes on to a server."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import subprocess
+import sys
+from pathlib import Path
+
+__all__ = ["Tunnel"]
+
+
+class Tunnel:
+    """A way to a server that can be cut, and is there again at the same address."""
+
+    def __init__(self, upstream: str) -> None:
+        self._upstream = upstream.removeprefix("http://")
+        self._port = "0"
+        self._start()
+
+    @property
+    def address(self) -> str:
+        return f"http://127.0.0.1:{self._port}"
+
+    def cut(self) -> None:
+        """SIGKILL for the process; then there is another one."""
+        self.close()
+        self._start()
+
+    def close(self) -> None:
+        self._process.kill()
+        self._process.communicate()
+
+    def _start(self) -> None:
+        command = [sys.executable, "-S", str(Path(__file__)), self._port, self._upstream]
+        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        assert self._process.stdout
+        self._port = self._process.stdout.readline().strip()
+
+
+async def _forward(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    with contextlib.suppress(ConnectionError):
+        while data := await reader.read(1 << 16):
+            writer.write(data)
+            await writer.drain()
+    with contextlib.suppress(ConnectionError, RuntimeError):
+        writer.close()
+
+
+async def _serve(port: int, upstream: str) -> None:
+    host, _, there = upstream.rpartition(":")
+
+    async def visit(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            answers, questions = await asyncio.open_connection(host, int(there))
+        except OSError:
+            writer.close()
+            return
+        await asyncio.gather(_forward(reader, questions), _forward(answers, writer))
+
+    server = await asyncio.start_server(visit, "127.0.0.1", port)
+    print(server.sockets[0].getsockname()[1], flush=True)
+    await server.serve_forever()
+
+
+if __name__ == "__main__":
+    asyncio.run(_serve(int(sys.argv[1]), sys.argv[2]))
