@@ -31,7 +31,7 @@ from beaufort.labels import NO_LABEL, LabelSpace
 from beaufort.models import Model
 from beaufort.store import AnswerScores, Piece, correct, join_scores, score_logits, table_of, unanswered
 
-__all__ = ["Answered", "Failed", "Job", "Made", "Message", "Note", "Stored", "Unit", "work"]
+__all__ = ["Answered", "Failed", "Job", "Made", "Message", "Note", "Unit", "Written", "work"]
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class Made(NamedTuple):
     """Name of the device that corrupted the images."""
 
 
-class Stored(NamedTuple):
+class Written(NamedTuple):
     """Answers that were stored where they were made."""
 
     work: int
@@ -103,7 +103,7 @@ class Note(NamedTuple):
     text: str
 
 
-Message = Answered | Made | Stored | Failed | Note | Problem
+Message = Answered | Made | Written | Failed | Note | Problem
 
 
 def work(job: Job, units: Iterable[Unit]) -> Generator[Message]:
