@@ -128,7 +128,7 @@ def _models(names: Sequence[str]) -> list[str]:
 
 def overhead(scale: float) -> None:
     """Blocks of 1,000 answers a second that one driver schedules, everything else on the same machine."""
-    make_data(50_000, 8)
+    make_data(50_000, 16)
     names = [f"python:bench_models:quick{i}" for i in range(max(1, round(20 * scale)))]
     for workers in (1, 2):
         ran = run(
@@ -189,7 +189,7 @@ def write_network(path: Path) -> None:
 
 def busy(scale: float) -> None:
     """A model that sleeps stands for one on a device: the processor is free for all else."""
-    make_data(20_000, 8)
+    make_data(20_000, 16)
     workers = 4
     ran = run(
         *("--model", "python:bench_models:sleeping", "--data", "data", "--labels", "identity"),
@@ -231,7 +231,7 @@ def pretend(cells: int, images: int = 50_000) -> None:
         for number in range(count)
     ]
     store = PretendedStore()
-    evaluation.Ray = Pretended  # type: ignore[attr-defined]
+    evaluation.Ray = Pretended  # type: ignore[attr-defined,assignment]
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     start = time.perf_counter()
     found = evaluate(models, suite, data, store, prepare="none", labels="identity", ray=RayOptions())

@@ -12,7 +12,7 @@ from beaufort.evaluation.dispatch import Dispatch, Ticket
 from beaufort.evaluation.engines import NodeSpeed
 from beaufort.evaluation.keeper import Counts
 from beaufort.evaluation.planning import Work
-from beaufort.evaluation.work import Answered, Job, Message, Stored, Unit
+from beaufort.evaluation.work import Answered, Job, Message, Unit, Written
 from beaufort.store import Cell, Listing, Piece, Store, StoreError
 
 
@@ -89,4 +89,4 @@ class Pretended:
                 path = f"predictions/{cell.folder}/{cell.fingerprint}-{start}-{stop}.parquet"
                 dispatch.stored(worker, number, start, stop)
                 yield Answered(number, rows, rows, rows)
-                yield Stored(number, Piece(path, cell.fingerprint, start, stop), Counts(rows, rows, 0, 0))
+                yield Written(number, Piece(path, cell.fingerprint, start, stop), Counts(rows, rows, 0, 0))

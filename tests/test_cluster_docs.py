@@ -72,6 +72,7 @@ def test_the_slurm_script_runs(tmp_path: Path) -> None:
         "PYTHONPATH": str(ROOT / "src"),
         "RAY_PORT": str(port),
         "RAY_USAGE_STATS_ENABLED": "0",
+        "RAY_AUTH_MODE": "disabled",  # whatever tokens this machine has
         "SLURM_JOB_NODELIST": f"{here},{here}",
         "SLURM_JOB_NUM_NODES": "2",
         "SLURM_CPUS_PER_TASK": "1",

@@ -19,7 +19,7 @@ from beaufort.evaluation.blocks import UnitPart
 from beaufort.evaluation.dispatch import Ticket
 from beaufort.evaluation.parcel import Contents, pack
 from beaufort.evaluation.ray_worker import MESSAGES, Begun, Report, Worker
-from beaufort.evaluation.work import Answered, Job, Stored, Unit
+from beaufort.evaluation.work import Answered, Job, Unit, Written
 from beaufort.models import Model, as_model
 from beaufort.store import FileStore
 from tests.evaluation.test_evaluate import SUITE, dataset, rows, toy
@@ -140,7 +140,7 @@ def test_a_worker_waits_for_who_listens(
                     begun += 1
                 case Answered():
                     answered += message.images
-                case Stored():
+                case Written():
                     stored += 1
     assert (begun, answered) == (len(offered), batches)
     evaluate([toy()], SUITE, dataset(40), tmp_path / "local", batch_size=1)

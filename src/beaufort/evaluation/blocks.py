@@ -13,6 +13,7 @@ import math
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from concurrent.futures import Executor
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import groupby
 from threading import Lock, Semaphore
 from typing import NamedTuple
@@ -141,10 +142,21 @@ class Block:
         found = self._decoded(place)
         return not isinstance(found, Problem) and found[1] is not None
 
+    def unread(self, span: Range) -> list[int]:
+        """The places of a span whose image cannot be read."""
+        return [place for place in self._problems if span[0] <= place < span[1]]
+
     def problems(self) -> Iterator[Problem]:
         """What cannot be read."""
-        for coming in self._coming:
-            yield from (found for found in coming.result() if isinstance(found, Problem))
+        yield from self._problems.values()
+
+    @cached_property
+    def _problems(self) -> dict[int, Problem]:
+        """By place; looked for once, when all images are decoded, and not for every condition again."""
+        decoded = (found for coming in self._coming for found in coming.result())
+        return {
+            place: found for place, found in enumerate(decoded, self.span[0]) if isinstance(found, Problem)
+        }
 
     def groups(self, span: Range, size_for: Callable[[int], int]) -> Groups:
         """The images of a span in groups for batches, the same for every condition.

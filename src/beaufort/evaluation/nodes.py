@@ -13,7 +13,7 @@ from beaufort.evaluation.parcel import Contents, Parcel, unpack
 from beaufort.evaluation.work import Job
 from beaufort.store import Store
 
-__all__ = ["Look", "check_nodes", "look_around"]
+__all__ = ["NodeNeeds", "check_nodes", "look_around"]
 
 Node = dict[str, Any]
 """As Ray describes it."""
@@ -26,7 +26,7 @@ _TOLD = 10
 _NOT_THERE = "Beaufort cannot be imported"
 
 
-class Look(NamedTuple):
+class NodeNeeds(NamedTuple):
     """What a node is asked to look for, of things that this machine has."""
 
     digests: tuple[str, ...]
@@ -143,7 +143,7 @@ def _name(node: Node) -> str:
     return f"{node['NodeManagerAddress']} ({node['NodeID'][:8]})"
 
 
-def _wanted(contents: Contents) -> Look:
+def _wanted(contents: Contents) -> NodeNeeds:
     job = contents.job
     readable = tuple(
         (number, place)
@@ -152,16 +152,16 @@ def _wanted(contents: Contents) -> Look:
         if not isinstance(setup.pictures(place), Problem)
     )
     digests = tuple(model.spec.digest for model in job.models)
-    return Look(digests, readable, bool(contents.store.runs()))
+    return NodeNeeds(digests, readable, bool(contents.store.runs()))
 
 
-def look_around(parcel: Parcel, wanted: Look) -> list[str]:
+def look_around(parcel: Parcel, wanted: NodeNeeds) -> list[str]:
     """What is missing where this runs."""
     job, store, _ = unpack(parcel)
     return list(itertools.chain(_pictures(job, wanted), _store(store, wanted), _models(job, wanted)))
 
 
-def _models(job: Job, wanted: Look) -> Iterator[str]:
+def _models(job: Job, wanted: NodeNeeds) -> Iterator[str]:
     until = time.monotonic() + _MODELS_S
     known = list(zip(job.models, wanted.digests, strict=True))
     for model, digest in known[wanted.start :] + known[: wanted.start]:
@@ -180,7 +180,7 @@ def _models(job: Job, wanted: Look) -> Iterator[str]:
         model.let_go()
 
 
-def _pictures(job: Job, wanted: Look) -> Iterator[str]:
+def _pictures(job: Job, wanted: NodeNeeds) -> Iterator[str]:
     told: set[int] = set()
     for number, place in wanted.places:
         setup = job.setups[number]
@@ -193,7 +193,7 @@ def _pictures(job: Job, wanted: Look) -> Iterator[str]:
             yield f"the picture {found.id} of {setup.dataset.name} cannot be read: {found.message}"
 
 
-def _store(store: Store, wanted: Look) -> Iterator[str]:
+def _store(store: Store, wanted: NodeNeeds) -> Iterator[str]:
     try:
         known = bool(store.runs())
     except Exception as error:  # whatever a store of anyone's raises

@@ -21,7 +21,7 @@ from beaufort.evaluation.nodes import check_nodes
 from beaufort.evaluation.parcel import Contents, pack
 from beaufort.evaluation.planning import Work
 from beaufort.evaluation.ray_worker import REPORTS, Begun, Gathered, Report, Worker
-from beaufort.evaluation.work import Answered, Job, Message, Stored, Unit
+from beaufort.evaluation.work import Answered, Job, Message, Unit, Written
 from beaufort.store import Piece, Store
 
 __all__ = ["Ray", "RayOptions", "import_ray"]
@@ -179,7 +179,7 @@ class Ray:
             for stream in self._ready():
                 report = _next(stream)
                 if isinstance(report, Report):
-                    if any(isinstance(message, Stored) for message in report.messages):
+                    if any(isinstance(message, Written) for message in report.messages):
                         deaths = 0
                     yield from self._take(stream, report, dispatch)
                     continue
@@ -234,7 +234,7 @@ class Ray:
                     continue
                 case Answered():
                     hand.count(*message)
-                case Stored(number, piece, counts):
+                case Written(number, piece, counts):
                     rows = piece.stop - piece.start
                     hand.answers += rows
                     hand.count(number, counts.unread - rows, -counts.images, -counts.correct)

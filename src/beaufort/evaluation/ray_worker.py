@@ -20,7 +20,7 @@ from beaufort.evaluation.dispatch import Ticket
 from beaufort.evaluation.engines import portable
 from beaufort.evaluation.keeper import count_answers
 from beaufort.evaluation.parcel import Parcel, unpack
-from beaufort.evaluation.work import Answered, Made, Message, Note, Stored, Unit, work
+from beaufort.evaluation.work import Answered, Made, Message, Note, Unit, Written, work
 from beaufort.store import Cell, Piece, StoreError
 
 __all__ = ["MESSAGES", "REPORTS", "Begun", "Gathered", "Report", "Worker"]
@@ -30,7 +30,8 @@ MESSAGES = 256
 REPORTS = 4
 """Reports on their way from a worker, at most; then it waits."""
 
-_WRITERS = 2
+_WRITERS = 8
+"""They wait for a disk or a network most of the time."""
 _PAUSE_S = 0.5
 """How long a worker waits for another ticket before it brings those that it has to an end."""
 _CELLS = 4096
@@ -176,7 +177,7 @@ class Worker:
     def _keep(self, made: Made) -> None:
         cell = self._cells[made.work]
         piece = self._store.write(cell, made.start, made.table, {**self._provenance, "backend": made.backend})
-        self._told.put(Stored(made.work, piece, count_answers(made.table)))
+        self._told.put(Written(made.work, piece, count_answers(made.table)))
 
     def _gather(self, number: int, cell: Cell, pieces: Sequence[Piece]) -> None:
         try:

@@ -15,7 +15,7 @@ from beaufort.evaluation.engines import Engine, NodeSpeed
 from beaufort.evaluation.keeper import Keeper
 from beaufort.evaluation.lazy_models import LazyModel
 from beaufort.evaluation.planning import Facts, Plan, Range, Work
-from beaufort.evaluation.work import Answered, Failed, Made, Message, Note, Stored, Unit
+from beaufort.evaluation.work import Answered, Failed, Made, Message, Note, Unit, Written
 
 __all__ = ["Progress", "Run", "inside"]
 
@@ -87,7 +87,7 @@ class Run:
                 if self.record is not None:  # not sooner: the digest in it would delay the first batch
                     self.keeper.record(self.record)
                 self.keeper.write(work, start, table, {**self.origin, "backend": backend})
-            case Stored(work, piece, counts):
+            case Written(work, piece, counts):
                 self.keeper.stored(work, piece, counts)
             case Failed():
                 self.failures.append(message)

@@ -31,7 +31,7 @@ from beaufort.labels import NO_LABEL, LabelSpace
 from beaufort.models import Model
 from beaufort.store import AnswerScores, Piece, correct, join_scores, score_logits, table_of, unanswered
 
-__all__ = ["Answered", "Failed", "Job", "Made", "Message", "Note", "Stored", "Unit", "work"]
+__all__ = ["Answered", "Failed", "Job", "Made", "Message", "Note", "Unit", "Written", "work"]
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class Made(NamedTuple):
     """Name of the device that corrupted the images."""
 
 
-class Stored(NamedTuple):
+class Written(NamedTuple):
     """Answers that were stored where they were made."""
 
     work: int
@@ -103,7 +103,7 @@ class Note(NamedTuple):
     text: str
 
 
-Message = Answered | Made | Stored | Failed | Note | Problem
+Message = Answered | Made | Written | Failed | Note | Problem
 
 
 def work(job: Job, units: Iterable[Unit]) -> Generator[Message]:
@@ -144,6 +144,8 @@ class _Working:
         self.truths = [self.setup.truth(space) for space in self.spaces]
         self.decoders: Decoders | None = None
         self.told: set[str] = set()
+        self.named: tuple[tuple[Range, list[int]], list[str]] = ((0, 0), []), []
+        """Images of the last part, those of them that could not be read, and the ids of the others."""
 
     def units(self, units: Iterable[Unit]) -> Iterator[Message]:
         rest = iter(units)
@@ -211,14 +213,16 @@ class _Working:
     def table(self, batch: Batch, answers: list[BatchAnswer], model: int) -> tuple[AnswerScores, pa.Table]:
         """The answers to a part, of which this is the last batch, with empty rows for images without one."""
         dataset, span = self.setup.dataset, batch.part.span
-        lost = [place for place in range(*span) if batch.block.shape(place) is None]
+        lost = batch.block.unread(span)
         read = np.setdiff1d(np.arange(*span), lost)
         if answers:
             scores = join_scores([scores for scores, _ in answers])
             kept = [logits for _, logits in answers if logits is not None]
         else:
             scores, kept = _NO_SCORES, [np.empty((0, 1), np.float32)] if self.job.keep_logits else []
-        ids = [dataset.ids[place] for place in read]
+        if self.named[0] != (span, lost):  # the same for every condition
+            self.named = (span, lost), [dataset.ids[place] for place in read]
+        ids = self.named[1]
         sets = None if self.setup.truths is None else self.truths[model]
         logits = np.concatenate(kept) if kept else None
         table = table_of(ids, dataset.labels[read], scores, logits, None if sets is None else sets[read])
