@@ -197,8 +197,10 @@ def test_a_place_that_is_none_is_told(s3: str, monkeypatch: pytest.MonkeyPatch) 
     with pytest.raises(StoreError, match=r"cannot be written to .*bucket does not exist"):
         absent.write(cell(), 0, answers(0, 5))
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
-    with pytest.raises(StoreError, match=r"cannot be looked at: asked 7 times in .*127\.0\.0\.1:9"):
-        FileStore(s3).listing()
+    cut_off = FileStore(s3)
+    for ask in (cut_off.listing, cut_off.disk.check_place, cut_off.check_exists):
+        with pytest.raises(StoreError, match=r"cannot be looked at: asked 7 times in .*127\.0\.0\.1:9"):
+            ask()
 
 
 # Credentials

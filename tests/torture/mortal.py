@@ -25,6 +25,7 @@ import numba
 from typer.testing import CliRunner
 
 from beaufort.cli._app import app, main
+from beaufort.errors import BeaufortError
 from beaufort.evaluation import schedule
 
 __all__ = ["ENVIRONMENT", "MORE"]
@@ -132,6 +133,9 @@ def carry_out(arguments: list[str], output: str, folder: str = "", step: int = 0
             _run_on_ray(arguments)
         else:
             main()
+    except BeaufortError as error:
+        print(f"beaufort: {error}", file=sys.stderr)
+        code = 2
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else int(end.code is not None)
     except BaseException:
