@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -33,9 +34,8 @@ def now_and_then(fault: str, every: int = 4) -> Callable[[Request], str | None]:
     return lambda request: fault if request.number % every == 1 else None
 
 
-def places(store: FileStore) -> list[int]:
-    found: list[int] = store.read(cell())["place"].to_pylist()
-    return found
+def places(store: FileStore) -> list[Any]:
+    return store.read(cell())["place"].to_pylist()
 
 
 @pytest.mark.parametrize("contract", STORE_CONTRACTS)

@@ -166,7 +166,7 @@ class _Task:
             left = [kind for kind in behind if behind[kind] < 1]
             if not left or len(self.ledger.findings) >= 5:
                 return None
-            kind = min(left, key=lambda one: behind[one])
+            kind: Kind = min(left, key=behind.__getitem__)
             self._busy.add(kind)
             return kind
 
