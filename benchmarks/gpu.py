@@ -259,11 +259,12 @@ def product(photos: np.ndarray, count: int, turns: int, names: list[str], size: 
             print(f"  {name}, bare loop: {loop:.2f} s", flush=True)
             for kind, (suite, source) in data.items():
                 warm = source.first(2 * size)
-                evaluate([model], suite, warm, f"{folder}/warm-{name}-{kind}", batch_size=size)
+                told: dict[str, Any] = {"batch_size": size, "labels": "identity"}
+                evaluate([model], suite, warm, f"{folder}/warm-{name}-{kind}", **told)
                 taken = []
                 for turn in range(turns):
                     start = time.perf_counter()
-                    evaluate([model], suite, source, f"{folder}/{name}-{kind}-{turn}", batch_size=size)
+                    evaluate([model], suite, source, f"{folder}/{name}-{kind}-{turn}", **told)
                     taken.append(time.perf_counter() - start)
                     print(f"  {name}, {kind}: {taken[-1]:.2f} s", flush=True)
                 found[name][kind] = median(taken) / count / len(conditions()) * 1e6

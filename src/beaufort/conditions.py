@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from beaufort import attacks as _attacks  # noqa: F401  registers its shifts
+from beaufort import sequences as _sequences  # noqa: F401  registers frames of sequences
 from beaufort.arrays import open_images
 from beaufort.corruptions import SCALES, SEVERITIES, corruptions
 from beaufort.errors import OptionError, UnknownNameError

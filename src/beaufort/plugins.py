@@ -23,7 +23,7 @@ from pathlib import Path
 
 from beaufort.errors import OptionError
 
-__all__ = ["GROUP", "load_plugins", "look_here_too"]
+__all__ = ["GROUP", "load_plugins", "look_here_too", "named_modules"]
 
 GROUP = "beaufort.plugins"
 _VARIABLE = "BEAUFORT_IMPORT"
@@ -46,7 +46,7 @@ def load_plugins(modules: Iterable[str] = ()) -> None:
             owner = entry.dist.name if entry.dist else "an unknown package"
             text = f"the plug-in {entry.name} of {owner} cannot be imported: {type(error).__name__}: {error}"
             warnings.warn(text, stacklevel=2)
-    for name in _named():
+    for name in named_modules():
         _import(name)
 
 
@@ -62,12 +62,13 @@ def _import(name: str) -> None:
 
 def _remember(modules: Iterable[str]) -> None:
     """Note modules in the environment, which worker processes inherit."""
-    names = dict.fromkeys([*_named(), *(part for text in modules for part in _parts(text))])
+    names = dict.fromkeys([*named_modules(), *(part for text in modules for part in _parts(text))])
     if names:
         os.environ[_VARIABLE] = ",".join(names)
 
 
-def _named() -> list[str]:
+def named_modules() -> list[str]:
+    """Modules that were named, to be imported by worker processes, too."""
     return _parts(os.environ.get(_VARIABLE, ""))
 
 

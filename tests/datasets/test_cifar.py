@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import pickle
 import tarfile
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Literal
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from PIL import Image
 
 from beaufort.datasets import Dataset, Sample, iterate, kind_of, open_dataset
@@ -168,3 +170,33 @@ def test_the_real_test_set(shared: Path) -> None:
     dataset = open_dataset(shared / "data" / "cifar10_test")
     assert len(dataset) == 10_000
     assert [dataset.classes[label] for label in dataset.labels[:3]] == ["cat", "ship", "ship"]
+
+
+def write_rows(folder: Path, name: str, images: NDArray[np.uint8]) -> None:
+    Image.fromarray(images.reshape(len(images), 1024, 3)).save(folder / name)
+
+
+def test_files_of_rows(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    images = rng.integers(0, 256, (23, 32, 32, 3), np.uint8)
+    labels = (np.arange(23) % 10).tolist()
+    for number in range(5):
+        write_rows(tmp_path, f"data_batch_{number + 1}.png", images[4 * number : 4 * number + 4])
+    write_rows(tmp_path, "test_batch.png", images[20:])
+    (tmp_path / "train_lables.json").write_text(json.dumps(labels[:20]))
+    (tmp_path / "test_lables.json").write_text(json.dumps(labels[20:]))
+    for split, first, count in (("train", 0, 20), ("test", 20, 3)):
+        found = open_dataset(f"{tmp_path}#{split}")
+        assert (len(found), found.ids[1]) == (count, f"{split}/1")
+        assert found.labels.tolist() == labels[first : first + count]
+        np.testing.assert_array_equal(found[1].image, images[first + 1])
+    assert len(open_dataset(str(tmp_path))) == 3
+    (tmp_path / "test_lables.json").write_text("[1, 2]")
+    with pytest.raises(ImageFileError, match="must list 3 whole numbers, one a picture, got 2"):
+        open_dataset(str(tmp_path))
+    (tmp_path / "test_lables.json").write_text("[1, 2")
+    with pytest.raises(ImageFileError, match="cannot be read as a list of labels"):
+        open_dataset(str(tmp_path))
+    Image.new("RGB", (32, 32)).save(tmp_path / "test_batch.png")
+    with pytest.raises(ImageFileError, match="must be 1024 pixels wide, a picture a row, got 32"):
+        open_dataset(str(tmp_path))

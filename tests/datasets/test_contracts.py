@@ -141,6 +141,17 @@ def make_cifar100_c(root: Path) -> str:
     return f"cifar100-c:{root}#fog@1"
 
 
+def make_cifar10_c_bar(root: Path) -> str:
+    make_cifar10_c(root)
+    return f"cifar10-c-bar:{root}#fog@1"
+
+
+def make_cifar10_p(root: Path) -> str:
+    np.save(root / "rotate.npy", COLOR.reshape(10, 2, 10, 16, 3))
+    np.save(root / "labels.npy", LABELS)
+    return f"cifar10-p:{root}#rotate"
+
+
 def make_mnist_c(root: Path) -> str:
     (root / "fog").mkdir()
     np.save(root / "fog" / "test_images.npy", GREY[..., None])
@@ -154,9 +165,22 @@ def make_imagenet_c(root: Path) -> str:
     return f"{root}#fog@3"
 
 
+def make_mined(root: Path) -> str:
+    (root / "texture").mkdir()
+    make_folder(root / "texture")
+    return f"mined:{root}"
+
+
 def make_tiny_imagenet_c(root: Path) -> str:
     make_imagenet_c(root)
     return f"tiny-imagenet-c:{root}#fog@3"
+
+
+def make_imagenet_c_bar(root: Path) -> str:
+    for magnitude in ("0.80", "10.00", "2.40", "4.00", "5.60"):
+        (root / "fog" / magnitude).mkdir(parents=True)
+    make_folder(root / "fog" / "4.00")
+    return f"imagenet-c-bar:{root}#fog@3"
 
 
 def make_wds(root: Path) -> str:
@@ -204,9 +228,11 @@ def opened(spec: str) -> Dataset:
 
 def test_every_kind_is_tested() -> None:
     """Here, or where its published layout has hundreds of folders, in the tests of that layout."""
-    elsewhere = "".join(
-        (Path(__file__).parent / name).read_text() for name in ("test_natural.py", "test_frames.py")
+    places = (
+        *(f"test_{name}.py" for name in ("natural", "frames", "icons", "broad")),
+        "../perturbations/test_videos.py",
     )
+    elsewhere = "".join((Path(__file__).parent / name).read_text() for name in places)
     here = {name.replace("_", "-") for name in MAKERS}
     assert not [kind for kind in readers if kind not in here and f'"{kind}' not in elsewhere]
 

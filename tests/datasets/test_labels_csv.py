@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 from beaufort.datasets import Problem, Sample, iterate, open_dataset
-from beaufort.errors import ImageFileError
+from beaufort.errors import ImageFileError, UnknownNameError
 
 
 def listed(root: Path, text: str, *files: str) -> Path:
@@ -141,3 +141,16 @@ def test_imagenet_photos(shared: Path) -> None:
     assert min(dataset[999].image.shape[:2]) == 256
     assert len(list(iterate(dataset, 0, 30))) == 30
     assert dataset.digest() == dataset.digest(fresh=True)
+
+
+def test_other_columns_are_kept(tmp_path: Path) -> None:
+    text = "file,label,camera,season\na.png,0,nikon, winter\nb.png,1,,summer\n"
+    dataset = open_dataset(listed(tmp_path, text, "a.png", "b.png"))
+    assert dataset.column("camera") == ["nikon", ""]
+    assert dataset.column("season") == ["winter", "summer"]
+    assert dataset.column("class") == ["0", "1"]
+    plain = open_dataset(listed(tmp_path, "file,label\na.png,0\nb.png,1\n", "a.png", "b.png"))
+    assert plain.digest() == dataset.digest()
+    assert dataset.shuffled(1).first(1).column("season") in (["winter"], ["summer"])
+    with pytest.raises(UnknownNameError, match=r"unknown column of .* 'saison'; did you mean 'season'"):
+        dataset.column("saison")

@@ -31,6 +31,16 @@ SUITE = Suite(
 )
 
 
+FILMS = Suite(
+    name="films",
+    version=1,
+    dataset="toys",
+    scale="cifar",
+    sequences=("gaussian_noise", "zoom_blur", "tilt", "spatter"),
+    metrics=("flip_probability",),
+)
+
+
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
     """Thirty pictures, most of them of one size."""
@@ -69,12 +79,13 @@ def on(
 
 
 @pytest.mark.parametrize("device", ["cpu", CUDA])
+@pytest.mark.parametrize("suite", [SUITE, FILMS], ids=str)
 def test_answers_are_those_of_threads(
-    device: str, data: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    device: str, suite: Suite, data: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     models = [network("cpu"), as_model(brightness, classes=5, version="1")]
-    evaluate(models, SUITE, data, tmp_path / "threads", keep_logits=True, batch_size=4)
-    found = on(device, data, tmp_path / "device", monkeypatch)
+    evaluate(models, suite, data, tmp_path / "threads", keep_logits=True, batch_size=4)
+    found = on(device, data, tmp_path / "device", monkeypatch, suite)
     assert not found.notes
     stores = FileStore(tmp_path / "threads"), FileStore(tmp_path / "device")
     assert stores[0].cells().keys() == stores[1].cells().keys()  # the backend is no part of the question
@@ -82,7 +93,8 @@ def test_answers_are_those_of_threads(
         one, other = (store.read(cell) for store in stores)
         assert one["id"].to_pylist() == other["id"].to_pylist()
         ours, theirs = (np.array(table["logits"].to_pylist(), np.float32) for table in (one, other))
-        assert np.allclose(ours, theirs, atol=1e-3)
+        raw = cell.model["name"] == "brightness"  # its answers are values of pixels, which may be a level off
+        assert np.allclose(ours, theirs, atol=1 if raw and suite is FILMS else 1e-3)
 
 
 def test_a_recipe_for_arrays_only_is_made_by_the_cpu_engine_and_told(

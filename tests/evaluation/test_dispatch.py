@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from collections.abc import Iterator
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,16 +17,18 @@ from beaufort.evaluation.work import Failed, Unit
 BLOCK = 1000
 
 
-def units(models: int, blocks: int, conditions: int, a_unit: int) -> list[Unit]:
+def queues(models: int, blocks: int, conditions: int, a_unit: int) -> list[list[Unit]]:
     found = []
     for model in range(models):
+        mine = []
         for block in range(blocks):
             span = (block * BLOCK, (block + 1) * BLOCK)
             parts = [
                 UnitPart(Condition.parse(f"toys/fog@{1 + c % 5}"), span, ((model * conditions + c, model),))
                 for c in range(conditions)
             ]
-            found += [Unit(span, tuple(parts[i : i + a_unit])) for i in range(0, conditions, a_unit)]
+            mine += [Unit(span, tuple(parts[i : i + a_unit])) for i in range(0, conditions, a_unit)]
+        found.append(mine)
     return found
 
 
@@ -79,7 +82,7 @@ def test_everything_is_stored_whoever_dies(
 ) -> None:
     """A few kills at any time: each part is stored, and only what a dead worker had is done again."""
     rng = random.Random(seed)
-    workers = Workers(Dispatch(units(models, blocks, conditions, a_unit)), count)
+    workers = Workers(Dispatch(queues(models, blocks, conditions, a_unit)), count)
     kills = rng.randrange(4)
     for _ in range(10_000):
         workers.offer()
@@ -105,7 +108,7 @@ def test_everything_is_stored_whoever_dies(
 
 def test_a_part_that_ends_its_workers_is_given_up_and_the_rest_is_done() -> None:
     deadly = (3, 0)  # the work and the block
-    workers = Workers(Dispatch(units(1, 2, 6, 4)), 2)
+    workers = Workers(Dispatch(queues(1, 2, 6, 4)), 2)
     deaths = 0
     for _ in range(1000):
         workers.offer()
@@ -127,7 +130,7 @@ def test_a_part_that_ends_its_workers_is_given_up_and_the_rest_is_done() -> None
 
 
 def test_a_suspect_is_tried_alone() -> None:
-    dispatch = Dispatch(units(1, 1, 4, 2))
+    dispatch = Dispatch(queues(1, 1, 4, 2))
     assert dispatch.take("a") is not None
     assert not dispatch.lost("a", "killed")
     suspect = dispatch.take("b")
@@ -137,37 +140,84 @@ def test_a_suspect_is_tried_alone() -> None:
     assert dispatch.take("b") is None
 
 
-def test_a_worker_stays_with_its_block() -> None:
-    dispatch = Dispatch(units(1, 2, 6, 1))
-    first, other = dispatch.take("a"), dispatch.take("b")
-    assert first is not None
-    assert other is not None
-    assert first.unit.span != other.unit.span
-    second = dispatch.take("a")
-    assert second is not None
-    assert second.unit.span == first.unit.span
-    assert dispatch.take("a") is None, f"{AHEAD} wait already"
+def test_a_model_that_always_ends_its_workers_is_given_up_as_a_whole() -> None:
+    """Else every part of it would cost as many workers as one that is to blame alone."""
+    workers = Workers(Dispatch(queues(2, 40, 6, 4)), 2)
+    deaths = 0
+    for _ in range(10_000):
+        workers.offer()
+        if workers.dispatch.finished:
+            break
+        for name in list(workers.names):
+            if any(ticket.model == 1 for ticket in workers.held[name][:1]):
+                workers.die(name)
+                deaths += 1
+            else:
+                workers.step(name)
+    assert workers.dispatch.finished
+    assert set(workers.stored) == {(w, b * BLOCK) for w in range(6) for b in range(40)}
+    failed = Counter((work, failure.span[0]) for failure in workers.failed for work in failure.works)
+    assert failed == {(w, b * BLOCK): 1 for w in range(6, 12) for b in range(40)}
+    assert deaths < 60
+
+
+def spans(tickets: list[Ticket]) -> set[tuple[int, int]]:
+    return {ticket.unit.span for ticket in tickets}
+
+
+def test_a_worker_stays_with_its_block_and_its_model() -> None:
+    workers = Workers(Dispatch(queues(2, 3, 4, 1)), 2)
+    seen: dict[int, list[tuple[int, int]]] = {0: [], 1: []}
+    while not workers.dispatch.finished:
+        workers.offer()
+        for name in (0, 1):
+            if workers.held[name]:
+                ticket = workers.held[name][0]
+                seen[name].append((ticket.model, ticket.unit.span[0] // BLOCK))
+                workers.step(name)
+    assert seen[0] == [(0, block) for block in range(3) for _ in range(4)]
+    assert seen[1] == [(1, block) for block in range(3) for _ in range(4)]
+
+
+def test_few_models_are_shared_block_by_block() -> None:
+    workers = Workers(Dispatch(queues(2, 4, 8, 1)), 6)
+    workers.offer()
+    models = [workers.held[name][0].model for name in range(6)]
+    assert sorted(models) == [0, 0, 0, 1, 1, 1]
+    assert all(len(spans(workers.held[name])) == 1 for name in range(6))
+    assert len({(t.model, t.unit.span) for held in workers.held.values() for t in held}) == 6
+
+
+def test_enough_waits_at_a_worker() -> None:
+    dispatch = Dispatch(queues(1, 2, 6, 1))
+    for _ in range(AHEAD):
+        assert dispatch.take("a") is not None
+    assert dispatch.take("a") is None
+    dispatch.begun("a", 1)
+    assert dispatch.take("a") is not None
+    assert dispatch.take("a") is None
 
 
 def test_who_has_nothing_left_helps_others() -> None:
-    dispatch = Dispatch(units(1, 1, 6, 1))
+    dispatch = Dispatch(queues(1, 1, 6, 1))
     assert dispatch.take("a") is not None
     assert dispatch.take("b") is not None
 
 
 def test_units_are_made_when_they_are_asked_for() -> None:
-    """The job may have millions: none is made before its turn."""
+    """The job may have millions: none is made long before its turn."""
     made = 0
 
-    def endless() -> object:
+    def endless() -> Iterator[Unit]:
         nonlocal made
         for block in range(10**9):
             span = (block * BLOCK, (block + 1) * BLOCK)
             made += 1
             yield Unit(span, (UnitPart(Condition.parse("toys"), span, ((0, 0),)),))
 
-    dispatch = Dispatch(endless())  # type: ignore[arg-type]
-    for worker in range(3):
+    dispatch = Dispatch(endless() for _ in range(10**9))
+    workers = 3
+    for worker in range(workers):
         while dispatch.take(worker) is not None:
             pass
-    assert made <= 3 * AHEAD + 1
+    assert made <= workers * (AHEAD + 2)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -13,166 +14,267 @@ from typing import Any
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
+import beaufort
+from beaufort.cli._app import app
 from beaufort.errors import OptionError
-from beaufort.evaluation import RayOptions, evaluate, schedule
-from beaufort.models import Model, as_model
+from beaufort.evaluation import RayOptions, evaluate, ray_engine, schedule
 from beaufort.store import FileStore
-from tests.evaluation.test_evaluate import SUITE, dataset, rows
+from tests.evaluation import cluster_models
+from tests.evaluation.test_evaluate import SUITE, rows
 
-ray = pytest.importorskip("ray", reason="Ray is not installed")
+ray = pytest.importorskip("ray", reason="Ray is not installed; the extra dev has it")
 
+ROOT = Path(__file__).parents[2]
 MODELS = [
     "python:tests.evaluation.test_evaluate:first_toy",
     "python:tests.evaluation.test_evaluate:other_toy",
 ]
-IMAGES = 96
-"""In blocks of 16."""
-WORKERS = RayOptions(address="auto", workers=2, cpus=1)
+BLOCK = 16
+"""Images, so that there are several blocks; processes learn it by `--import small_blocks`."""
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """Two nodes on this machine."""
-    from ray.cluster_utils import Cluster
+def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("weights")
+    np.save(folder / "weights.npy", np.eye(cluster_models.CLASSES))
+    return folder
 
-    root = Path(__file__).parents[2]
-    before = os.environ.get("PYTHONPATH")
-    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(root), before]))
-    made = Cluster(initialize_head=True, head_node_args={"num_cpus": 2, "include_dashboard": False})
-    made.add_node(num_cpus=2)
-    ray.init(address=made.address, log_to_driver=False, logging_level="error")
-    yield made
-    ray.shutdown()
-    made.shutdown()
-    if before is None:
-        del os.environ["PYTHONPATH"]
-    else:
-        os.environ["PYTHONPATH"] = before
+
+@pytest.fixture(scope="module")
+def cluster(weights: Path) -> Iterator[Any]:
+    """Two nodes on this machine."""
+    from ray import cluster_utils
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT / "src"), str(ROOT)]))
+        patch.setenv("TOY_WEIGHTS", str(weights))
+        kinds: Any = cluster_utils  # not typed
+        made = kinds.Cluster(initialize_head=True, head_node_args={"num_cpus": 2, "include_dashboard": False})
+        made.add_node(num_cpus=2)
+        ray.init(address=made.address, log_to_driver=False, logging_level="error")
+        yield made
+        ray.shutdown()
+        made.shutdown()
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working folder with data, a suite, and what makes blocks small."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "toys").mkdir()
+    np.save(tmp_path / "toys" / "images.npy", cluster_models.pictures())
+    np.save(tmp_path / "toys" / "labels.npy", cluster_models.dataset().labels)
+    (tmp_path / "small.yaml").write_text(
+        "{name: small, version: 1, dataset: toys, scale: cifar, corruptions: [fog, contrast], "
+        "severities: [1, 4]}"
+    )
+    (tmp_path / "small_blocks.py").write_text(
+        f"from beaufort.evaluation import schedule\nschedule.BLOCK = {BLOCK}\n"
+    )
+    return tmp_path
 
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(schedule, "BLOCK", 16)
+    monkeypatch.setattr(schedule, "BLOCK", BLOCK)
 
 
 @pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """The rows of a local run."""
     folder = tmp_path_factory.mktemp("undisturbed")
-    evaluate(MODELS, SUITE, dataset(IMAGES), folder, batch_size=8)
-    return folder
+    evaluate(MODELS, SUITE, cluster_models.dataset(), folder, batch_size=8)
+    return rows(FileStore(folder))
 
 
-def test_the_store_is_that_of_a_local_run(cluster: Any, undisturbed: Path, tmp_path: Path) -> None:
-    found = evaluate(MODELS, SUITE, dataset(IMAGES), tmp_path, batch_size=8, ray=WORKERS)
-    local = evaluate(MODELS, SUITE, dataset(IMAGES), undisturbed, batch_size=8)
+def options(workers: int | None = 2) -> RayOptions:
+    return RayOptions(address="auto", workers=workers)
+
+
+@pytest.mark.parametrize("workers", [1, 2, None])
+def test_the_store_is_that_of_a_local_run(
+    cluster: Any, undisturbed: Any, tmp_path: Path, workers: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With one worker, two, or as many as leave one of the four processors free."""
+    hired = []
+    hire = ray_engine.Ray._hire
+
+    def counted(engine: ray_engine.Ray) -> None:
+        hired.append(engine)
+        hire(engine)
+
+    monkeypatch.setattr(ray_engine.Ray, "_hire", counted)
+    data = cluster_models.dataset()
+    models = MODELS if workers == 1 else MODELS[::-1]
+    found = evaluate(models, SUITE, data, tmp_path, batch_size=8, ray=options(workers))
+    assert len(hired) == (workers or 3)
     assert not found.failures
-    assert [(r.model, r.condition, r.correct) for r in found.results] == [
-        (r.model, r.condition, r.correct) for r in local.results
-    ]
+    assert sum(speed.answers for speed in found.nodes.values()) == len(found.results) * len(data)
+    assert all(0 < speed.busy <= 1 and speed.rate > 0 for speed in found.nodes.values() if speed.answers)
     store = FileStore(tmp_path)
-    assert rows(store) == rows(FileStore(undisturbed))
+    assert rows(store) == undisturbed
     assert not store.verify()
-    assert len(store.pieces()) == len(found.results)
-    again = evaluate(MODELS, SUITE, dataset(IMAGES), tmp_path, batch_size=8, ray=WORKERS)
+    assert len(store.pieces()) == len(found.results), "the pieces of each cell are put together"
+    again = evaluate(models, SUITE, data, tmp_path, batch_size=8, ray=options(workers))
     assert all(result.reused for result in again.results)
+    assert [(r.model, r.condition, r.correct) for r in again.results] == [
+        (r.model, r.condition, r.correct) for r in found.results
+    ]
 
 
-def test_a_worker_is_killed(cluster: Any, undisturbed: Path, tmp_path: Path) -> None:
-    """All workers are killed when the first answers come in; others do what they had."""
+def test_workers_are_killed(cluster: Any, undisturbed: Any, tmp_path: Path) -> None:
+    """All of them, when the first answers come in; others do what they had, and no progress is lost."""
     killed: list[int] = []
+    told: list[int] = []
 
-    def kill(progress: object) -> None:
+    def kill(progress: Any) -> None:
+        told.append(progress.done)
         if not killed:
             killed.extend(_actors(cluster))
             for pid in killed:
                 os.kill(pid, signal.SIGKILL)
 
-    evaluate(MODELS, SUITE, dataset(IMAGES), tmp_path, batch_size=8, ray=WORKERS, progress=kill)
+    data = cluster_models.dataset()
+    evaluate(MODELS, SUITE, data, tmp_path, batch_size=8, ray=options(), progress=kill)
     assert killed
-    assert rows(FileStore(tmp_path)) == rows(FileStore(undisturbed))
+    assert rows(FileStore(tmp_path)) == undisturbed
+    assert max(told) == told[-1] == sum(len(cell) for cell in undisturbed.values())
 
 
-def test_a_node_is_killed(cluster: Any, undisturbed: Path, tmp_path: Path) -> None:
-    extra = cluster.add_node(num_cpus=2)
-    gone: list[bool] = []
+def test_a_node_is_killed(cluster: Any, undisturbed: Any, tmp_path: Path) -> None:
+    """The one that has all workers, raylet and all; then another one comes."""
+    nodes = [cluster.add_node(num_cpus=2, num_gpus=2)]
 
     def kill(progress: object) -> None:
-        if not gone:
-            gone.append(True)
-            cluster.remove_node(extra, allow_graceful=False)
+        if len(nodes) == 1:
+            cluster.remove_node(nodes[0], allow_graceful=False)
+            nodes.append(cluster.add_node(num_cpus=2, num_gpus=1))
 
-    options = RayOptions(address="auto", workers=5, cpus=1)
-    evaluate(MODELS, SUITE, dataset(IMAGES), tmp_path, batch_size=8, ray=options, progress=kill)
-    assert gone
-    assert rows(FileStore(tmp_path)) == rows(FileStore(undisturbed))
-
-
-DRIVER = """
-import sys
-from beaufort.evaluation import RayOptions, evaluate, schedule
-schedule.BLOCK = 16
-from tests.evaluation import test_ray as t
-def told(progress):
-    print(progress.done, flush=True)
-evaluate(t.MODELS, t.SUITE, t.dataset(t.IMAGES), sys.argv[1], batch_size=8, progress=told,
-         ray=RayOptions(address=sys.argv[2], workers=2))
-"""
+    data = cluster_models.dataset()
+    there = RayOptions(address="auto", workers=2, gpus=0.5)
+    found = evaluate(MODELS, SUITE, data, tmp_path, batch_size=8, ray=there, progress=kill)
+    cluster.remove_node(nodes[1])
+    assert len(found.nodes) == 2
+    assert rows(FileStore(tmp_path)) == undisturbed
 
 
-def test_the_driver_is_killed(cluster: Any, undisturbed: Path, tmp_path: Path) -> None:
-    command = [sys.executable, "-c", DRIVER, str(tmp_path / "store"), cluster.address]
-    driver = subprocess.Popen(command, stdout=subprocess.PIPE, cwd=Path(__file__).parents[2])
-    assert driver.stdout is not None
-    assert driver.stdout.readline()
-    driver.kill()
-    driver.wait()
-    driver.stdout.close()
-    found = evaluate(MODELS, SUITE, dataset(IMAGES), tmp_path / "store", batch_size=8, ray=WORKERS)
-    assert not found.failures
-    assert rows(FileStore(tmp_path / "store")) == rows(FileStore(undisturbed))
-
-
-def deadly() -> Model:
-    """Ends its process when it sees one picture of the data set."""
-    end = dataset(IMAGES)[20].image.tobytes()
-
-    def answer(images: np.ndarray) -> np.ndarray:
-        if any(image.tobytes() == end for image in images):
-            os.kill(os.getpid(), signal.SIGKILL)
-        return np.tile(np.arange(7.0), (len(images), 1))
-
-    return as_model(answer, name="deadly", classes=7, version="1")
-
-
-def test_a_model_that_ends_its_process(cluster: Any, tmp_path: Path) -> None:
+def test_a_model_that_ends_its_process(cluster: Any, folder: Path) -> None:
     """The block that does it is retried and told, the rest is done."""
-    models = [*MODELS[:1], "python:tests.evaluation.test_ray:deadly"]
-    found = evaluate(models, SUITE, dataset(IMAGES), tmp_path, batch_size=8, ray=WORKERS)
-    (failure,) = found.failures
-    assert failure.startswith("deadly under toys, images 16 to 31: every worker that tried ended")
-    names = [result.model for result in found.results]
-    assert names.count("toy") == len(SUITE.conditions("toys"))
-    assert names.count("deadly") == len(SUITE.conditions("toys")) - 1
+    deadly = "python:tests.evaluation.cluster_models:deadly"
+    command = [
+        *("run", "--engine", "ray", "--workers", "2", "--batch-size", "8", "--suite", "small.yaml"),
+        *("--data", "toys", "--store", "kept", "--model", MODELS[0], "--model", deadly),
+    ]
+    told = CliRunner().invoke(app, command)  # on the cluster that this process is connected to
+    assert told.exit_code == 1, told.output
+    assert "failed: deadly under toys, images 16 to 31: every worker that tried ended" in told.output
+    assert "1 part could not be done, and the models concerned have no numbers here" in told.output
+    assert "small@1 on toys: 96 images, 5 conditions" in told.output, "the numbers of the other model"
+    store = FileStore(folder / "kept")
+    answers = {str(cell.model["name"]): 0 for cell in store.cells().values()}
+    for cell in store.cells().values():
+        answers[str(cell.model["name"])] += len(store.read(cell))
+    assert answers == {"toy": 5 * 96, "deadly": 5 * 96 - BLOCK}
 
 
-def test_what_nodes_lack_is_told_before_anything_starts(cluster: Any, tmp_path: Path) -> None:
-    data, store = dataset(IMAGES), tmp_path / "store"
+def test_the_command_is_interrupted_killed_and_given_again(cluster: Any, folder: Path) -> None:
+    """Each time workers end, what is stored stays, and the same command does the rest."""
+    model = "python:tests.evaluation.cluster_models:patient"
+    command = [
+        *(sys.executable, "-m", "beaufort", "--import", "small_blocks", "run", "--engine", "ray"),
+        *("--address", cluster.address, "--workers", "1", "--batch-size", "4", "--suite", "small.yaml"),
+        *("--data", "toys", "--store", "kept", "--model", model),
+    ]
+    pieces: set[Path] = set()
+    for sent, code in ((signal.SIGINT, 130), (signal.SIGKILL, -signal.SIGKILL)):
+        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as driver:
+            while driver.poll() is None and pieces.issuperset((folder / "kept").rglob("*.parquet")):
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    driver.wait(0.05)
+            driver.send_signal(sent)
+            assert driver.stderr is not None
+            told = driver.stderr.read()
+        assert driver.returncode == code, told
+        assert "Traceback" not in told
+        if sent == signal.SIGINT:
+            assert told.endswith("interrupted; what is complete stays, and the same command makes the rest\n")
+        before, pieces = pieces, set((folder / "kept").rglob("*.parquet"))
+        assert before < pieces
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr
+    assert "workers busy" in ended.stdout
+    evaluate([model], SUITE, "toys", "local", batch_size=4)
+    store = FileStore("kept")
+    assert rows(store) == rows(FileStore("local"))
+    assert not store.verify()
+
+
+def test_what_nodes_lack_is_told_before_anything_starts(
+    cluster: Any, weights: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A model and data that only some machines have, another version of Beaufort, a GPU that is not there."""
+    monkeypatch.setenv("TOY_WEIGHTS", str(weights))
+    elsewhere = folder / "elsewhere"
+    elsewhere.mkdir()
+    node = cluster.add_node(num_cpus=1, env_vars={"TOY_WEIGHTS": str(elsewhere)})
+    filed = "python:tests.evaluation.cluster_models:of_a_file"
+    try:
+        with pytest.raises(OptionError, match="nothing was started") as told:
+            evaluate([filed], SUITE, "toys", "kept", ray=options())
+        (line,) = str(told.value).splitlines()[1:]
+        assert f"({node.node_id[:8]}): the model {filed!r} cannot be loaded: " in line
+        assert "weights.npy" in line
+        np.save(elsewhere / "weights.npy", 2 * np.eye(cluster_models.CLASSES))
+        with pytest.raises(OptionError, match=r"has other weights than here \(digests "):
+            evaluate([filed], SUITE, "toys", "kept", ray=options())
+    finally:
+        cluster.remove_node(node)
+    assert not list((folder / "kept").rglob("*.parquet"))
+
+
+def test_data_and_a_store_that_only_this_process_reaches(cluster: Any, folder: Path) -> None:
+    """Through an open folder, which has a number in this process and another or none elsewhere."""
+    here = os.open(folder, os.O_RDONLY)
+    try:
+        with pytest.raises(OptionError, match="nothing was started") as told:
+            evaluate(
+                MODELS[:1], SUITE, f"/proc/self/fd/{here}/toys", f"/proc/self/fd/{here}/kept", ray=options()
+            )
+    finally:
+        os.close(here)
+    lines = str(told.value).splitlines()[1:]
+    assert len(lines) == 4, "the data and the store, on two nodes"
+    data, store = lines[:2]
+    assert re.match(r"node .* \(.{8}\): the picture test/0 of toys cannot be read: .*toys", data)
+    assert re.search(r": the store /proc/self/fd/.*/kept (is another one than here|cannot be read)", store)
+
+
+def test_another_version(cluster: Any, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    there = beaufort.__version__
+    monkeypatch.setattr(beaufort, "__version__", "99")
+    text = rf"node .* \(.*\): has Beaufort {there}, and the job comes from 99; install the same"
+    with pytest.raises(OptionError, match=text):
+        evaluate(MODELS[:1], SUITE, "toys", "kept", ray=options())
+
+
+def test_what_a_worker_asks_for_is_not_there(cluster: Any, folder: Path) -> None:
     with pytest.raises(OptionError, match=r"a worker needs 1 CPUs and 4 GPUs, and no node of the cluster"):
-        evaluate(MODELS, SUITE, data, store, ray=RayOptions(address="auto", gpus=4))
-    with pytest.raises(OptionError, match="workers must be"):
-        RayOptions(workers=0)
+        evaluate(MODELS, SUITE, "toys", "kept", ray=RayOptions(address="auto", gpus=4))
     with pytest.raises(OptionError, match="only one of processes and ray"):
-        evaluate(MODELS, SUITE, data, store, processes=2, ray=WORKERS)
+        evaluate(MODELS, SUITE, "toys", "kept", processes=2, ray=options())
+    with pytest.raises(OptionError, match="store must be a place"):
+        evaluate(MODELS, SUITE, "toys", ray=options())
 
 
 def _actors(cluster: Any) -> list[int]:
     """The processes of workers, which are children of the nodes' raylets."""
     raylets = {info.process.pid for node in cluster.list_all_nodes() for info in node.all_processes["raylet"]}
     found = []
-    for folder in Path("/proc").glob("[0-9]*"):
+    for place in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
-            parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
-            if parent in raylets and b"_Worker" in (folder / "cmdline").read_bytes():
-                found.append(int(folder.name))
+            parent = int((place / "stat").read_text().rpartition(")")[2].split()[1])
+            if parent in raylets and b"ray::Worker" in (place / "cmdline").read_bytes():
+                found.append(int(place.name))
     return found

@@ -23,12 +23,16 @@ def test_what_is_registered() -> None:
         "ece",
         "entropy",
         "error",
+        "flip_probability",
         "mce",
         "mean_accuracy",
         "mean_error",
+        "mfr",
+        "mt5d",
         "nll",
         "relative_ce",
         "relative_mce",
+        "top5_distance",
     ]
     assert metrics["relative_mce"].function is package.relative_mean_corruption_error
     assert metrics["mean_accuracy"].better == "higher"

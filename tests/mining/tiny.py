@@ -63,3 +63,50 @@ def save_tiny_pipeline(folder: Path) -> None:
         requires_safety_checker=False,
     )
     pipeline.save_pretrained(str(folder), safe_serialization=True)
+
+
+def save_tiny_llava(folder: Path) -> None:
+    """A LLaVA of a few thousand random weights, with a vocabulary of letters."""
+    import torch
+    import transformers
+    from tokenizers import Tokenizer
+    from tokenizers import models as kinds
+    from tokenizers import pre_tokenizers as splits
+
+    models: Any = transformers
+    torch.manual_seed(0)
+    special = ["<unk>", "<pad>", "<s>", "</s>", "<image>"]
+    names = [*special, *(chr(code) for code in range(32, 127))]
+    letters = Tokenizer(kinds.WordLevel({name: number for number, name in enumerate(names)}, "<unk>"))
+    letters.pre_tokenizer = splits.Split("", "isolated")
+    tokenizer = models.PreTrainedTokenizerFast(
+        tokenizer_object=letters, unk_token="<unk>", pad_token="<pad>", bos_token="<s>", eos_token="</s>",
+        additional_special_tokens=["<image>"], clean_up_tokenization_spaces=False,
+    )  # fmt: skip
+    vision = models.CLIPVisionConfig(
+        hidden_size=16,
+        intermediate_size=16,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        image_size=32,
+        patch_size=16,
+    )
+    text = models.LlamaConfig(
+        vocab_size=len(names), hidden_size=16, intermediate_size=16, num_hidden_layers=1,
+        num_attention_heads=2, num_key_value_heads=2, pad_token_id=1, bos_token_id=2, eos_token_id=3,
+    )  # fmt: skip
+    config = models.LlavaConfig(
+        vision_config=vision, text_config=text, image_token_index=names.index("<image>"), image_seq_length=4
+    )
+    models.LlavaForConditionalGeneration(config).save_pretrained(str(folder))
+    sizes = {"height": 32, "width": 32}
+    processor = models.LlavaProcessor(
+        models.CLIPImageProcessor(size=sizes, crop_size=sizes),
+        tokenizer,
+        patch_size=16,
+        vision_feature_select_strategy="default",
+        num_additional_image_tokens=1,
+        chat_template="{% for m in messages %}USER: {% for c in m['content'] %}{% if c['type'] == 'image' %}"
+        "<image>{% else %}{{ c['text'] }}{% endif %}{% endfor %}{% endfor %} ASSISTANT:",
+    )
+    processor.save_pretrained(str(folder))

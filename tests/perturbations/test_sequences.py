@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from beaufort.arrays import on_host
 from beaufort.errors import OptionError
 from beaufort.perturbations import SIDES, perturbations
 from beaufort.testing._contracts import picture
@@ -34,7 +35,8 @@ def source(files: Any, name: str) -> np.ndarray:
 
 def film(name: str, images: np.ndarray, **options: Any) -> np.ndarray:
     """All frames of one picture, or of a batch."""
-    frames = np.stack([np.asarray(frame) for frame in perturbations[name].frames(images, **options)], axis=1)
+    made = perturbations[name].frames(images, **options)
+    frames = np.stack([np.asarray(on_host(frame)) for frame in made], axis=1)
     return frames[0] if len(images) == 1 else frames
 
 
@@ -71,19 +73,39 @@ FRAMES = {
 }
 
 
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
 @pytest.mark.parametrize("name", NAMES)
-def test_shapes_and_engines(name: str) -> None:
+def test_shapes_and_engines(name: str, device: str) -> None:
     torch = pytest.importorskip("torch")
+    if device == "cuda" and not torch.cuda.is_available():
+        pytest.skip("no CUDA")
     images = np.stack([picture(40, 44, variant=i) for i in range(2)])
     made = film(name, images, scale="cifar", ids=["a", 5], seed=3)
     assert made.shape == (2, FRAMES.get(name, {"cifar": 31})["cifar"], 32, 32, 3)
     assert made.dtype == np.uint8
-    there = film(name, torch.from_numpy(images), scale="cifar", ids=["a", 5], seed=3)
+    tensor = torch.from_numpy(images).to(device)
+    there = film(name, tensor, scale="cifar", ids=["a", 5], seed=3)
     off = np.abs(there.astype(int) - made)
     assert off.max() <= 1
     assert (off > 0).mean() < 1e-3
-    alone = film(name, images[1:], scale="cifar", ids=[5], seed=3)
-    assert np.array_equal(alone, made[1])
+    assert np.array_equal(film(name, images[1:], scale="cifar", ids=[5], seed=3), made[1])
+    assert np.array_equal(film(name, tensor[1:], scale="cifar", ids=[5], seed=3), there[1])
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", NAMES)
+def test_photos_on_a_device(name: str) -> None:
+    """At 224 pixels, with context around the frames."""
+    torch = pytest.importorskip("torch")
+    if not torch.cuda.is_available():
+        pytest.skip("no CUDA")
+    images = np.stack([picture(256, 300, variant=i) for i in range(2)])
+    made = film(name, images, scale="imagenet", ids=["a", 5])
+    off = np.abs(
+        film(name, torch.from_numpy(images).cuda(), scale="imagenet", ids=["a", 5]).astype(int) - made
+    )
+    assert off.max() <= 1
+    assert (off > 0).mean() < 1e-3
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from beaufort.reproduce.mnist_c.answers import StudyAnswers
+from beaufort.reproduce.answers import StudyAnswers
+from beaufort.reproduce.measured import table_csv
 from beaufort.reproduce.mnist_c.claims import claims, spearman
 from beaufort.reproduce.mnist_c.pessimal import rank_one_share
 from beaufort.reproduce.mnist_c.selection import order_by_likeness, selection
 from beaufort.reproduce.mnist_c.settings import MODELS, Settings
-from beaufort.reproduce.mnist_c.tables import StudyResults, figure_2, figure_3, figure_4, table_csv
+from beaufort.reproduce.mnist_c.tables import StudyResults, figure_2, figure_3, figure_4
 
 SETTINGS = Settings()
 NAMES = ("none", *SETTINGS.all_corruptions)

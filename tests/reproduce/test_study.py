@@ -15,7 +15,7 @@ import pytest
 from beaufort.errors import BeaufortError, OptionError, UnknownNameError
 from beaufort.metrics import published_table
 from beaufort.reproduce import reproduce
-from beaufort.reproduce.mnist_c.answers import read_answers
+from beaufort.reproduce.answers import read_answers
 from beaufort.reproduce.mnist_c.settings import MODELS, Settings
 from beaufort.reproduce.mnist_c.work import plan
 

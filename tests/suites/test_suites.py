@@ -45,6 +45,9 @@ DIGESTS = {
     "imagenet-c-and-bar@1": "bd682dc173e7e03b97c8fbde0ed956a409148a1562aeff417ef79ed5a5735e68",
     "cifar10-c-bar@1": "eb630f916aa2023b5fbfcd51ab188521da8689e9afc1917c2022de7238e0a60f",
     "cifar10-c-and-bar@1": "92ae3ed18f5c445a47ff3bb8bcee2b25ae36227b235a47c39a597572e744dd3f",
+    "imagenet-p@1": "9dc62616474ee1033e88bb0528ea086d83b2109864ed88b3b44955de79ed2f6c",
+    "tiny-imagenet-p@1": "30a09909fa8ba62deb759a08b81ef31bf8e21155b0bd4ca25d06a7d9a0627a5b",
+    "cifar10-p@1": "243cadaadd14a667141e27633bd258b1767cf8c7f4944e47afa70460df0c990f",
     "testbed-pgd@1": "1825359a63ca054a851444c38ce72bfe20eb5696d179e6ca5fc64ae26e7ab1da",
     "photos@1": "a74127f11896e28f0a72f8f1e11bd4f293d8b6b4796a8071c2aa486c8a2646a1",
 }
@@ -63,6 +66,11 @@ SHIFT_DIGESTS = {
     "vid-robust@1": "dd9f1efce538aaf3d0faf8d6588c3a11c028ea23c961e585c610e0eeab3d1e38",
     "ytbb-robust@1": "f4ef473b5ad02b195198f3321e95e982eb585f6500fff591c6d1114b35085cb9",
     "stylized-imagenet@1": "59ba9e9761479a588a44accbbfe5400c1b24a6f7b620419cb71ecbf8ab90321f",
+    "icons-50-style@1": "eb4271bc981023d5aa588c43cd6460aef53b1575c2e6764c3541a5572b2f4eb4",
+    "icons-50-subtype@1": "4cc873e86ff35bbd767c38f6e3368069877a5763674107cbc91a3b8bb3d5b25d",
+    "icons-50-subtype-released@1": "28714b9ba48fa821e7f0e04882ac5f7249bc02ccd81ff1c2d61281d4a5489c75",
+    "icons-50-traditional@1": "8771c202a2897a25fc3c1302b0634657669911080ca3ef48382cbeee186c005c",
+    "icons-50-traditional-released@1": "1199abb50553cc7ac864bfad2c5e0bee6c3a34acaf863c69d9cc35f85933d10f",
 }
 
 # name: list of corruptions, its data set, its scale, conditions with the clean one, baseline, metrics
@@ -147,6 +155,8 @@ def test_natural_shifts_have_clean_counterparts() -> None:
     assert {path.stem for path in folder.iterdir()} == set(SHIFT_SUITE_NAMES)
     for name in SHIFT_SUITE_NAMES:
         suite = get_suite(name)
+        if suite.parts[0].held_out:
+            continue
         clean, shifted = suite.parts[:2]
         assert (suite.name, clean.dataset, clean.counterpart) == (name, "imagenet-val", None)
         assert shifted.counterpart == clean.name
@@ -156,6 +166,15 @@ def test_natural_shifts_have_clean_counterparts() -> None:
             assert shifted.labels == clean.labels == (clean.classes or "imagenet-1k")
         changed = replace(suite, parts=suite.parts[:1])
         assert changed.name == f"{name}-changed"
+
+
+def test_icons_are_those_that_a_protocol_holds_out() -> None:
+    found = [get_suite(name) for name in SHIFT_SUITE_NAMES if name.startswith("icons-50")]
+    assert len(found) == 5
+    for suite in found:
+        (part,) = suite.parts
+        assert (part.dataset, part.held_out, part.label_space) == ("icons-50", suite.name, "icons-50")
+        assert suite.citation
 
 
 def test_digest_is_about_numbers_not_words() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +13,8 @@ import pytest
 import torch
 
 from beaufort.errors import BeaufortError, OptionError
-from beaufort.training import Recipe, TrainingFileError, TrainingTensors, train
+from beaufort.training import Recipe, TrainingFileError, TrainingTensors, get_recipe, load_trained, train
+from beaufort.training.optimize import make_optimizer
 from beaufort.training.trained import FACTS, NETWORK, STATE, WEIGHTS
 
 INTERVENTIONS: dict[str, dict[str, Any]] = {
@@ -20,6 +22,12 @@ INTERVENTIONS: dict[str, dict[str, Any]] = {
     "corruptions": {"names": ["stripe", "shot_noise"], "clean": 0.3, "scale": "mnist"},
     "pgd": {"epsilon": 0.1, "step": 0.05, "steps": 2},
     "network": {"epsilon": 0.1, "steps": 2, "width": 4},
+    "stability": {"weight": 0.1, "shift": 2, "flip": True},
+    "noise": {"strength": 0.1, "clean": 0.5},
+    "front": {"front": "clahe:tiles=4"},
+    "augmix": {"shift": 2},
+    "prime": {"flip": True},
+    "pruning": {"share": 0.7},
 }
 
 
@@ -184,3 +192,45 @@ def test_what_cannot_be_is_said(patches: TrainingTensors, quick: Recipe, tmp_pat
         train(replace(quick, start="nowhere"), patches, output=tmp_path, device="cpu")
     with pytest.raises(OptionError, match="epochs must be an integer of at least 1, got 0"):
         Recipe(name="a", architecture="conv1", epochs=0)
+
+
+def test_a_file_from_before_a_setting_was_added_is_read(
+    patches: TrainingTensors, quick: Recipe, tmp_path: Path
+) -> None:
+    train(replace(quick, epochs=1), patches, output=tmp_path, device="cpu")
+    facts = json.loads((tmp_path / FACTS).read_bytes())
+    del facts["recipe"]["nesterov"], facts["recipe"]["replay"]
+    (tmp_path / FACTS).write_text(json.dumps(facts))
+    assert train(replace(quick, epochs=1), patches, output=tmp_path, device="cpu").finished
+    with pytest.raises(TrainingFileError, match="another recipe"):
+        train(replace(quick, epochs=2), patches, output=tmp_path, device="cpu")
+
+
+def test_nesterov_is_torchs(patches: TrainingTensors, quick: Recipe, tmp_path: Path) -> None:
+    plain = replace(quick, optimizer="sgd", epochs=1, rate=0.01)
+    ahead = replace(plain, nesterov=True)
+    assert make_optimizer(ahead, torch.nn.Linear(2, 2)).defaults["nesterov"]
+    for name, recipe in (("a", plain), ("b", ahead)):
+        train(recipe, patches, output=tmp_path / name, device="cpu")
+    assert weights(tmp_path / "a") != weights(tmp_path / "b")
+
+
+def test_networks_that_change_are_told_the_progress(
+    patches: TrainingTensors, quick: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shares: list[float] = []
+    monkeypatch.setattr(
+        torch.nn.Sequential, "on_progress", lambda _, share: shares.append(share), raising=False
+    )
+    train(replace(quick, epochs=4), patches, output=tmp_path, device="cpu")
+    assert shares == [0, 0.25, 0.5, 0.75]
+
+
+def test_the_data_decide_the_number_of_classes(tmp_path: Path) -> None:
+    images = torch.randint(0, 255, (8, 3, 16, 16), dtype=torch.uint8)
+    data = TrainingTensors("few", ("a", "b", "c"), images, torch.arange(8) % 3)
+    recipe = get_recipe("icons-resnet20").changed(["epochs=1", "batch=4", "architecture_options.depth=8"])
+    made: Any = train(recipe, data, output=tmp_path, device="cpu").model
+    assert made.classify.out_features == 3
+    model, _ = load_trained(tmp_path)
+    assert model.classify.out_features == 3

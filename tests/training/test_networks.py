@@ -13,10 +13,11 @@ from beaufort.models.torch import read_tensors
 from beaufort.training import Recipe, TrainingTensors, train
 from beaufort.training.architectures import build, synthesis
 from beaufort.training.interventions import plain_loss
+from beaufort.training.interventions._augment import augment
 from beaufort.training.interventions.network import Adversary
 from beaufort.training.interventions.network import make as make_network
 from beaufort.training.interventions.pgd import perturbed
-from beaufort.training.interventions.plain import _shifted
+from beaufort.training.interventions.plain import _mixed_loss
 
 PARAMETERS = {
     "conv1": 431_080,
@@ -91,12 +92,46 @@ def test_shifts_move_whole_images() -> None:
     torch.manual_seed(0)
     images = torch.zeros(50, 1, 28, 28)
     images[:, :, 10, 12] = 1
-    moved = _shifted(images, 2)
+    moved = augment(images, 2, False)
     assert moved.sum() == 50
     places = moved.flatten(1).argmax(1)
     rows, columns = places // 28, places % 28
     assert set(rows.tolist()) == {8, 9, 10, 11, 12}
     assert set(columns.tolist()) == {10, 11, 12, 13, 14}
+
+
+def test_mirrored_images_are_whole() -> None:
+    torch.manual_seed(0)
+    images = torch.rand(40, 3, 6, 8)
+    moved = augment(images, 0, True)
+    mirrored = [torch.equal(one, image.flip(2)) for one, image in zip(moved, images, strict=True)]
+    same = [torch.equal(one, image) for one, image in zip(moved, images, strict=True)]
+    assert all(a != b for a, b in zip(mirrored, same, strict=True))
+    assert 5 < sum(mirrored) < 35
+    both = augment(torch.nn.functional.pad(images, (3, 3, 3, 3)), 3, True)
+    torch.testing.assert_close(both.flatten(1).sum(1), images.flatten(1).sum(1))
+
+
+def test_mixup_blends_images_and_losses() -> None:
+    """Beta(1, 1) is uniform; a network that gives the mean back sees blends of both images."""
+    images, labels = torch.zeros(64, 1, 2, 2), torch.arange(64) % 2
+    images[labels == 1] = 1
+    seen = []
+
+    class Looks(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            seen.append(x.mean((1, 2, 3)))
+            return torch.stack((torch.zeros(len(x)), x.mean((1, 2, 3))), 1)
+
+    torch.manual_seed(0)
+    loss = _mixed_loss(Looks(), images, labels, 1.0)
+    shares = seen[0]
+    assert ((shares > 0.05) & (shares < 0.95)).sum() > 10
+    assert ((shares == 0) | (shares == 1)).sum() > 10
+    # the share of bright image in a blend is also the weight of the label 1
+    logits = torch.stack((torch.zeros(64), shares), 1).log_softmax(1)
+    wanted = -(shares * logits[:, 1] + (1 - shares) * logits[:, 0]).mean()
+    torch.testing.assert_close(loss, wanted)
 
 
 def published(shared: Path, **options: Any) -> torch.nn.Module:

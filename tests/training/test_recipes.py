@@ -70,3 +70,31 @@ def test_rates_stay_in_bounds(schedule: str) -> None:
     assert rates[-1] <= rates[50]
     if schedule == "steps":
         assert [rates[0], rates[60], rates[95]] == pytest.approx([0.5, 0.05, 0.005])
+
+
+def test_a_cosine_may_end_above_zero() -> None:
+    recipe = Recipe(name="a", architecture="conv1", rate=0.1, lowest_rate=1e-6, schedule="cosine")
+    assert rate_at(recipe, 0, 100) == pytest.approx(0.1)
+    assert rate_at(recipe, 100, 100) == pytest.approx(1e-6)
+
+
+def test_settings_that_do_not_go_together() -> None:
+    recipe = get_recipe("icons-resnet20")
+    for changes, told in (
+        (["optimizer=adam"], "replay must be false with adam"),
+        (["optimizer=adam", "replay=false"], "nesterov must be false"),
+        (["momentum=0"], "nesterov must be false"),
+        (["nesterov=2"], "nesterov must be true or false, got 2"),
+    ):
+        with pytest.raises(OptionError, match=told):
+            recipe.changed(changes)
+
+
+def test_recipes_of_icons_are_the_papers() -> None:
+    for name in (one for one in recipe_names() if one.startswith("icons-")):
+        recipe = get_recipe(name)
+        assert (recipe.optimizer, recipe.momentum, recipe.nesterov) == ("sgd", 0.9, True)
+        assert (recipe.rate, recipe.lowest_rate, recipe.schedule) == (0.1, 1e-6, "cosine")
+        assert (recipe.batch, recipe.weight_decay) == (128, 1e-4)
+        assert recipe.epochs == (500 if name == "icons-shake26-96d" else 50)
+        assert recipe.intervention_options == {"shift": 4, "flip": True}

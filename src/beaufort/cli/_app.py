@@ -21,6 +21,7 @@ from beaufort.cli import (
     frames,
     gallery,
     gate,
+    leave_out,
     ls,
     make,
     mine,
@@ -163,6 +164,7 @@ app.command()(check.check)
 app.command()(report.report)
 app.command()(place.place)
 app.command()(train.train)
+app.command()(leave_out.leave_out)
 app.command()(reproduce.reproduce)
 app.command()(store.query)
 app.add_typer(ls.app, name="ls")

@@ -16,10 +16,12 @@ if TYPE_CHECKING:
     from beaufort.evaluation import Evaluation, Progress, Stop
     from beaufort.results import ModelScores, Scores
 
-__all__ = ["answers_bar", "show_evaluation", "tell_labels"]
+__all__ = ["answers_bar", "movement_of", "show_evaluation", "tell_labels"]
 
 _SHOWN = 20
 """Problems told in full; `--json` lists all."""
+_NODES = 3
+"""Nodes of a cluster that are named while a run is under way."""
 
 
 @contextlib.contextmanager
@@ -30,16 +32,21 @@ def answers_bar() -> Iterator[Callable[[Progress], None]]:
 
 
 def _at(progress: Progress) -> str:
-    """Where a run is; the accuracy as soon as an image with a label was answered."""
+    """Where a run is; the accuracy as soon as an image with a label was answered; how fast each node is."""
     place = f"{progress.model} {progress.condition}"
-    return place if progress.accuracy is None else f"{place} {progress.accuracy:.1%}"
+    known = "" if progress.accuracy is None else f" {progress.accuracy:.1%}"
+    rates = sorted(((speed.rate, node) for node, speed in progress.nodes.items()), reverse=True)
+    told = [f"{node} {rate:,.0f}/s" for rate, node in rates[:_NODES]]
+    if rest := rates[_NODES:]:
+        told.append(f"{counted(len(rest), 'more node')} {sum(rate for rate, _ in rest):,.0f}/s")
+    return "; ".join([place + known, *told])
 
 
 def show_evaluation(
     evaluation: Evaluation, store: str, data: str | Mapping[str, str], *, as_json: bool
 ) -> None:
     """Tell what came of a run, and end with 1 if it had problems."""
-    parts = evaluation.part_scores(calibration=False)
+    parts = evaluation.part_scores(calibration=False) if evaluation.answers else ()
     if as_json:
         typer.echo(json.dumps(_as_dict(evaluation, parts), indent=2))
     else:
@@ -48,15 +55,25 @@ def show_evaluation(
         datasets = [result.condition.partition("/")[0] for result in evaluation.results]
         both = zip(evaluation.results, datasets, strict=True)
         tell_labels({(result.model, dataset): result.labels for result, dataset in both})
-        if left_out := max(result.unlabeled for result in evaluation.results):
+        if left_out := max((result.unlabeled for result in evaluation.results), default=0):
             typer.echo(f"{counted(left_out, 'image')} without a label left out")
         if evaluation.stop:
             typer.echo(_stopped(evaluation.stop))
-        typer.echo(_next(evaluation, store, data))
+        for node, speed in evaluation.nodes.items():
+            typer.echo(
+                f"node {printable(node)}: {counted(speed.answers, 'answer')}, {speed.rate:,.0f} a second, "
+                f"workers busy {speed.busy:.0%} of the time"
+            )
+        if evaluation.answers:
+            typer.echo(_next(evaluation, store, data))
     for note in evaluation.notes:
         typer.echo(f"note: {printable(note)}", err=True)
     for problem in evaluation.problems[:_SHOWN]:
         typer.echo(f"problem: {printable(problem.id)}: {printable(problem.message)}", err=True)
+    for failure in evaluation.failures[:_SHOWN]:
+        typer.echo(f"failed: {printable(failure)}", err=True)
+    if evaluation.failures:
+        typer.echo(_told_of_failures(evaluation), err=True)
     if evaluation.problems:
         have = "has" if len(evaluation.problems) == 1 else "have"
         more = "" if len(evaluation.problems) <= _SHOWN else "; --json lists all"
@@ -64,7 +81,17 @@ def show_evaluation(
             f"{counted(len(evaluation.problems), 'image')} could not be read and {have} no answer{more}",
             err=True,
         )
+    if evaluation.problems or evaluation.failures:
         raise typer.Exit(1)
+
+
+def _told_of_failures(evaluation: Evaluation) -> str:
+    count = len(evaluation.failures)
+    more = "" if count <= _SHOWN else "; --json lists all"
+    return (
+        f"{counted(count, 'part')} could not be done, and the models concerned have no numbers here{more}. "
+        "All else is stored; the same command tries again what is missing"
+    )
 
 
 def tell_labels(words: Mapping[tuple[str, str], str]) -> None:
@@ -103,7 +130,9 @@ def _head(scores: Scores) -> tuple[str, ...]:
 
 
 def _row(one: ModelScores) -> tuple[str, ...]:
-    numbers = [f"{value:.1%}" for value in one.metrics.values()]
+    from beaufort.metrics import metrics
+
+    numbers = [metrics[name].shown(value) for name, value in one.metrics.items()]
     clean = [f"{one.clean:.1%}"] if one.clean else []
     return (one.model, *numbers, *clean, _worst(one))
 
@@ -121,7 +150,9 @@ def _next(evaluation: Evaluation, store: str, data: str | Mapping[str, str]) -> 
     """What to do with the answers, as commands."""
     place = _quoted(without_secrets(store))
     models = list(dict.fromkeys(result.model for result in evaluation.results))
-    clean = isinstance(data, str) and not any(one.stored for one in evaluation.answers)
+    clean = isinstance(data, str) and not any(
+        one.stored or one.suite.shifts or one.suite.sequences for one in evaluation.answers
+    )
     shown = f" --data {_quoted(without_secrets(str(data)))}" if clean else ""
     steps = [f"beaufort report {place}{shown} -o report.html"]
     if len(models) > 1:
@@ -146,15 +177,30 @@ def _as_dict(evaluation: Evaluation, parts: Sequence[Scores]) -> dict[str, Any]:
                     one.model: {name: vars(value) for name, value in one.metrics.items()}
                     for one in scores.models
                 },
+                **({"sequences": movement_of(scores)} if scores.suite.sequences else {}),
             }
             for scores in parts
         ],
         "results": [{**vars(result), "accuracy": result.accuracy} for result in evaluation.results],
         "problems": [problem._asdict() for problem in evaluation.problems],
+        "failures": list(evaluation.failures),
+        "nodes": {
+            node: {**vars(speed), "answers_a_second": speed.rate} for node, speed in evaluation.nodes.items()
+        },
         "notes": [*evaluation.notes, *(note for scores in parts for note in scores.notes)],
     }
     stop = evaluation.stop
     return facts if stop is None else {**facts, "stop": {**vars(stop), "met": stop.met}}
+
+
+def movement_of(scores: Scores) -> dict[str, Any]:
+    """How much answers move over sequences, by model, kind and sequence."""
+    return {
+        one.model: {
+            kind: {name: vars(value) for name, value in some.items()} for kind, some in one.movement.items()
+        }
+        for one in scores.models
+    }
 
 
 def _stopped(stop: Stop) -> str:

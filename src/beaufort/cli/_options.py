@@ -15,6 +15,7 @@ __all__ = [
     "Classes",
     "ClusterBy",
     "Convention",
+    "Front",
     "GroupBy",
     "Jobs",
     "Json",
@@ -45,8 +46,8 @@ SuiteOfStore = Annotated[
 Baseline = Annotated[
     str | None,
     typer.Option(
-        help="What mCE divides by: alexnet, alexnet-paper, conv1, a stored model, or none. "
-        "The suite's own if not given."
+        help="What mCE divides by: alexnet, alexnet-paper, conv1, a stored model, or none; for sequences a "
+        "stored model or a CSV file. The suite's own if not given."
     ),
 ]
 ResultSeed = Annotated[
@@ -73,6 +74,15 @@ Convention = Annotated[
 Truths = Annotated[
     str | None,
     typer.Option(help="JSON file with the labels of each image of which any is right, as ReaL's."),
+]
+Front = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--front",
+        metavar="NAME:OPTION=VALUE,…",
+        help="What is done to images before the model, as clahe:clip=2,tiles=8; `beaufort ls fronts` lists "
+        "all. Several are applied in their order.",
+    ),
 ]
 ClusterBy = Annotated[
     str | None,

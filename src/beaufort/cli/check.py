@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from beaufort.cli._console import counted, printable
-from beaufort.cli._options import Classes, Convention, Json, Labels
+from beaufort.cli._options import Classes, Convention, Front, Json, Labels
 
 if TYPE_CHECKING:
     from beaufort.datasets import Problem
@@ -35,6 +35,7 @@ def check(
         list[str] | None,
         typer.Option("--set", help="What to know about the model, as range=0..255; may be repeated."),
     ] = None,
+    front: Front = None,
     device: Annotated[str | None, typer.Option(help="auto, cpu, cuda or cuda:1.")] = None,
     threads: Annotated[int | None, typer.Option(help="Threads of the model's library.")] = None,
     limit: Annotated[int, typer.Option(help="The most pictures to look at.")] = 200,
@@ -60,7 +61,7 @@ def check(
     from beaufort.testing import check_model, measure_accuracy
 
     given = parse_options(options or [])
-    said = (("device", device), ("threads", threads), ("classes", classes))
+    said = (("device", device), ("threads", threads), ("classes", classes), ("front", front))
     given.update({key: value for key, value in said if value is not None})
     loaded = load_model(model, **given)
     accuracy = space = None

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from beaufort.cli._console import counted, printable, table
+from beaufort.cli._evaluation import movement_of
 from beaufort.cli._options import (
     Baseline,
     ClusterBy,
@@ -23,7 +24,7 @@ from beaufort.cli._options import (
 )
 
 if TYPE_CHECKING:
-    from beaufort.results import Comparison
+    from beaufort.results import Comparison, SeedSpread
     from beaufort.stats import Estimate
 
 __all__ = ["compare"]
@@ -101,7 +102,7 @@ def _show(comparison: Comparison, every: bool) -> None:
         (
             place.place,
             printable(one.model),
-            *(f"{one.metrics[name]:.1%}" for name in names),
+            *(metrics[name].shown(one.metrics[name]) for name in names),
             " ".join(place.groups),
         )
         for one, place in zip(scores.models, scores.ranking, strict=True)
@@ -111,7 +112,7 @@ def _show(comparison: Comparison, every: bool) -> None:
         (
             f"{printable(one.second)} - {printable(one.first)}",
             metrics[one.metric].title,
-            _points(one.difference),
+            _points(one.difference, 100 if metrics[one.metric].in_percent else 1),
             _p(one.p),
             "" if one.told_apart else "not told apart",
         )
@@ -181,17 +182,21 @@ def _show_seeds(comparison: Comparison) -> None:
         rows = [
             (
                 metrics[name].title,
-                f"{one.mean:.1%}",
-                f"{100 * one.deviation:.2f}",
-                f"{100 * one.lowest:.1f} to {100 * one.highest:.1f}",
+                metrics[name].shown(one.mean),
+                *_spread(one, 100 if metrics[name].in_percent else 1),
             )
             for name, one in seeds.metrics.items()
         ]
         typer.echo(table([("metric", "mean, these trainings", "SD over trainings", "range"), *rows]))
 
 
-def _points(estimate: Estimate) -> str:
-    return f"{100 * estimate.value:+.2f} [{100 * estimate.low:+.2f}, {100 * estimate.high:+.2f}]"
+def _spread(one: SeedSpread, times: int) -> tuple[str, str]:
+    return f"{times * one.deviation:.2f}", f"{times * one.lowest:.1f} to {times * one.highest:.1f}"
+
+
+def _points(estimate: Estimate, times: int) -> str:
+    value, low, high = (times * one for one in (estimate.value, estimate.low, estimate.high))
+    return f"{value:+.2f} [{low:+.2f}, {high:+.2f}]"
 
 
 def _p(value: float) -> str:
@@ -210,6 +215,7 @@ def _as_dict(comparison: Comparison) -> dict[str, Any]:
         "level": scores.level,
         "ranking": [vars(place) for place in scores.ranking],
         "metrics": {one.model: {k: vars(v) for k, v in one.metrics.items()} for one in scores.models},
+        **({"sequences": movement_of(scores)} if scores.suite.sequences else {}),
         "notes": list(scores.notes),
         "family": scores.pairs.size,
         "differences": [

@@ -46,7 +46,8 @@ def gate(
         ),
     ] = "noninferiority",
     metric: Annotated[
-        str | None, typer.Option(help="mce, relative_mce or mean_accuracy; the suite's first if not given.")
+        str | None,
+        typer.Option(help="mce, mean_accuracy, flip_probability …; the suite's first if not given."),
     ] = None,
     require: Annotated[
         float | None,

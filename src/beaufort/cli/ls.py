@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import fields
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -68,6 +69,8 @@ def _suite_cells(suite: Suite) -> tuple[str, ...]:
         return suite.name, str(suite.version), f"{len(suite.parts)} data sets", "", "none", "accuracy"
     levels = suite.severities if suite.severities == "published" else str(len(suite.severities))
     size = f"{len(suite.corruptions)} × {levels}" if suite.corruptions else f"{len(suite.shifts)} attacks"
+    if suite.sequences:
+        size = f"{len(suite.sequences)} sequences"
     headline = ", ".join(suite.metrics)
     return suite.name, str(suite.version), size, suite.scale, suite.baseline or "none", headline
 
@@ -120,6 +123,41 @@ def list_models(as_json: Json = False) -> None:
     typer.echo(table([header, *rows]))
     if names := model_names():
         typer.echo("\n" + table([("name", "loads"), *names.items()]))
+
+
+@app.command("fronts")
+def list_fronts(as_json: Json = False) -> None:
+    """List the front ends: name, options with their usual values, what it does.
+
+    `beaufort ls fronts --json`
+    """
+    from beaufort.fronts import front_kinds
+
+    options = {
+        name: {one.name: one.default for one in fields(kind)} | dict.fromkeys(_gates(kind))
+        for name, kind in front_kinds.items()
+    }
+    about = {name: (kind.__doc__ or "").partition("\n")[0] for name, kind in front_kinds.items()}
+    if as_json:
+        found = [{"name": name, "options": options[name], "summary": about[name]} for name in front_kinds]
+        typer.echo(json.dumps(found, indent=2, ensure_ascii=False))
+        return
+    rows = [
+        (name, ",".join(f"{key}={_written(value)}" for key, value in options[name].items()), about[name])
+        for name in front_kinds
+    ]
+    typer.echo(table([("front end", "options", "what it does"), *rows]))
+
+
+def _gates(kind: type[object]) -> tuple[str, ...]:
+    """What limits a filter to some images; views are of all."""
+    return () if hasattr(kind, "source_size") else ("above", "below")
+
+
+def _written(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "…" if value is None else str(value)
 
 
 def _everything() -> list[str]:

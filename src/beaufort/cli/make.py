@@ -9,21 +9,31 @@ import typer
 
 from beaufort.cli._console import finish, progress_bar
 from beaufort.cli._options import Jobs, Json, Seed, comma_list
+from beaufort.errors import OptionError
 
 __all__ = ["make"]
 
 
 def make(
     dataset: Annotated[
-        str, typer.Argument(help="mnist-c, cifar10-c, cifar100-c, tiny-imagenet-c or imagenet-c.")
+        str,
+        typer.Argument(
+            help="mnist-c, cifar10-c, cifar100-c, tiny-imagenet-c, imagenet-c, cifar10-c-bar, "
+            "imagenet-c-bar, cifar10-p, tiny-imagenet-p, imagenet-p or icons-open."
+        ),
     ],
-    source: Annotated[str, typer.Argument(help="The clean data set, as --data of `beaufort run`.")],
-    output: Annotated[Path, typer.Argument(help="A folder; made if missing.")],
+    source: Annotated[
+        str, typer.Argument(help="The clean data set, as --data of `beaufort run`; none for icons-open.")
+    ],
+    output: Annotated[Path | None, typer.Argument(help="A folder; made if missing.")] = None,
     *,
     corruption: Annotated[
-        str | None, typer.Option(help="Make these only: names and subsets, with commas.")
+        str | None,
+        typer.Option(help="Make these only: names and subsets, or names of sequences, with commas."),
     ] = None,
-    extra: Annotated[bool, typer.Option("--extra", help="For mnist-c, all 31 corruptions.")] = False,
+    extra: Annotated[
+        bool, typer.Option("--extra", help="All: 31 for mnist-c, sequences of the validation set for *-p.")
+    ] = False,
     seed: Seed = 0,
     jobs: Jobs = None,
     limit: Annotated[int | None, typer.Option(help="The first so many pictures only.")] = None,
@@ -47,9 +57,30 @@ def make(
     `corruption/severity/class/file`. A folder of pictures without classes will do, too.
 
     **tiny-imagenet-c**: the same with 64×64 pixels, the aspect not kept.
-    """
-    from beaufort.image_sets import make_dataset
 
+    **cifar10-c-bar**, **imagenet-c-bar**: as cifar10-c and imagenet-c, with their ten corruptions.
+
+    **cifar10-p**: of pictures of 32×32 pixels. Writes `sequence.npy` with all frames of each picture, and
+    `labels.npy`.
+
+    **imagenet-p**, **tiny-imagenet-p**: short side 256 or 64, frames of the middle 224×224 or 64×64. Writes
+    videos at `sequence/class/file.mp4`, compressed as the published ones; needs the program ffmpeg.
+
+    **icons-open**: `beaufort make icons-open DIR`, without a source: artwork under open licenses is fetched
+    from npm packages. Writes `class/style_version_subtype.png`, a manifest and a datasheet. Needs
+    `pip install 'beaufort[icons]'`.
+    """
+    from beaufort.image_sets import make_dataset, make_icons_open
+
+    if dataset == "icons-open":
+        if output is not None or corruption is not None or limit is not None or extra:
+            raise OptionError("icons-open must be made with its output folder alone: make icons-open DIR")
+        with progress_bar("make icons-open") as progress:
+            made = make_icons_open(source, progress=progress)
+        finish(made, source, as_json=as_json)
+        return
+    if output is None:
+        raise OptionError(f"make {dataset} must be given SOURCE and OUTPUT, got {source!r} alone")
     names = None if corruption is None else comma_list(corruption)
     with progress_bar(f"make {dataset}") as progress:
         report = make_dataset(

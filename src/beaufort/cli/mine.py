@@ -1,18 +1,20 @@
-"""`beaufort mine`: hard test images, planned and made."""
+"""`beaufort mine`: hard test images, planned, made, chosen, exported and evaluated."""
 
 from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from beaufort.cli._console import counted, printable, progress_bar, table
-from beaufort.cli._options import Seed
+from beaufort.cli._evaluation import answers_bar
+from beaufort.cli._options import Convention, Seed, Store, comma_list
 from beaufort.errors import OptionError
 
 if TYPE_CHECKING:
+    from beaufort.labels import Grouping
     from beaufort.mining import Generator
 
 __all__ = ["app"]
@@ -20,6 +22,16 @@ __all__ = ["app"]
 app = typer.Typer(
     no_args_is_help=True, help="Hard test images: categories in unusual places, textures and materials."
 )
+
+
+CategoryLabels = Annotated[
+    str | None,
+    typer.Option(
+        "--labels",
+        help="Which outputs count as each category: imagenet-d, or a JSON file with the outputs of each; "
+        "names decide if not given.",
+    ),
+]
 
 
 @app.command()
@@ -73,26 +85,47 @@ def generate(
     output: Annotated[Path, typer.Argument(help="Folder for the images.")],
     *,
     generator: Annotated[
-        str, typer.Option(help="composite:CUTOUTS, folder:LIST.csv, or diffusers:FOLDER-OR-NAME.")
+        str,
+        typer.Option(
+            help="composite:CUTOUTS, folder:LIST.csv, diffusers:FOLDER-OR-NAME, or conditional:FOLDER."
+        ),
     ],
+    photos: Annotated[
+        Path | None,
+        typer.Option(help="Of diffusers: a folder of photos for each category, to be changed by the prompt."),
+    ] = None,
+    task: Annotated[
+        str, typer.Option(help="With photos: image-to-image, or inpainting, which needs masks.")
+    ] = "image-to-image",
+    strength: Annotated[
+        float, typer.Option(help="With photos: from just above 0, which changes little, to 1.")
+    ] = 0.6,
     surfaces: Annotated[
         Path | None, typer.Option(help="Of composite: a folder of pictures for each nuisance.")
     ] = None,
     size: Annotated[
-        int | None, typer.Option(help="Height and width in pixels; of composite 224 if not given.")
+        int | None,
+        typer.Option(help="Height and width in pixels; of composite 224, with photos 512, if not given."),
     ] = None,
-    steps: Annotated[int, typer.Option(help="Of diffusers: steps of the sampler.")] = 30,
+    steps: Annotated[int, typer.Option(help="Of diffusers and conditional: steps of the sampler.")] = 30,
     scheduler: Annotated[str | None, typer.Option(help="Of diffusers: name of a scheduler.")] = None,
     guidance: Annotated[float | None, typer.Option(help="Of diffusers: scale of the guidance.")] = None,
     dtype: Annotated[str, typer.Option(help="Of diffusers: float32, float16 or bfloat16.")] = "float32",
-    device: Annotated[str, typer.Option(help="Of diffusers: cpu, cuda or cuda:1.")] = "cpu",
-    batch: Annotated[int, typer.Option(help="Of diffusers: images at a time.")] = 4,
+    device: Annotated[str, typer.Option(help="Of diffusers and conditional: cpu, cuda or cuda:1.")] = "cpu",
+    batch: Annotated[int, typer.Option(help="Of diffusers and conditional: images at a time.")] = 4,
 ) -> None:
     """Make the images of a plan that the folder lacks; killed, the same command goes on where it was.
 
     `beaufort mine generate plan.csv images/ --generator composite:cutouts/`
     """
-    from beaufort.mining import CompositeGenerator, DiffusionGenerator, FolderGenerator, read_plan
+    from beaufort.mining import (
+        CompositeGenerator,
+        ConditionalGenerator,
+        DiffusionGenerator,
+        FolderGenerator,
+        RetouchGenerator,
+        read_plan,
+    )
     from beaufort.mining import generate as generate_all
 
     items = read_plan(plan)
@@ -102,24 +135,269 @@ def generate(
         made = CompositeGenerator(Path(source), surfaces=surfaces, size=size or 224)
     elif kind == "folder" and source:
         made = FolderGenerator(Path(source))
+    elif kind == "conditional" and source:
+        more = {} if guidance is None else {"guidance": guidance}
+        made = ConditionalGenerator(Path(source), steps=steps, batch=batch, device=device, **more)
     elif kind == "diffusers" and source:
-        made = DiffusionGenerator(
-            source,
-            steps=steps,
-            size=size,
-            batch=batch,
-            dtype=dtype,
-            device=device,
-            scheduler=scheduler,
-            guidance=guidance,
-        )
+        options: dict[str, Any] = {"steps": steps, "batch": batch, "dtype": dtype, "device": device}
+        options |= {"scheduler": scheduler, "guidance": guidance}
+        if photos is None:
+            made = DiffusionGenerator(source, size=size, **options)
+        else:
+            made = RetouchGenerator(source, photos, task=task, strength=strength, size=size or 512, **options)
     else:
         raise OptionError(
-            f"generator must be composite:CUTOUTS, folder:LIST.csv or diffusers:MODEL, got {generator!r}"
+            "generator must be composite:CUTOUTS, folder:LIST.csv, diffusers:MODEL or conditional:FOLDER, "
+            f"got {generator!r}"
         )
     with progress_bar("generate") as show:
         new = generate_all(items, made, output, progress=show)
     typer.echo(f"{new} made in {printable(output)}, {len(items) - new} there already")
+
+
+@app.command()
+def select(
+    images: Annotated[Path, typer.Argument(help="Folder that `beaufort mine generate` filled.")],
+    *,
+    surrogates: Annotated[
+        str, typer.Option(help="Models that choose, separated by commas: those of `beaufort ls models`.")
+    ],
+    others: Annotated[
+        str, typer.Option(help="Models that do not choose, to see how hard the images are for them.")
+    ] = "",
+    rule: Annotated[
+        str, typer.Option(help="all surrogates must fail on an image, or K-of-N of them: 3-of-4.")
+    ] = "all",
+    labels: CategoryLabels = None,
+    convention: Convention = None,
+    store: Store = "results",
+    output: Annotated[Path, typer.Option(help="Folder for tables and the page.")] = Path("selection"),
+    controls: Annotated[
+        int, typer.Option(min=0, help="Hidden controls of each sort in the list for the review.")
+    ] = 0,
+    seed: Seed = 0,
+) -> None:
+    """Keep the images that surrogate models get wrong, and tell how hard they are for others.
+
+    `beaufort mine select images/ --surrogates a.onnx,b.onnx --others c.onnx --labels imagenet-d`
+
+    The kept images are listed in `IMAGES/kept.csv`, as `beaufort review create` takes them.
+    """
+    from beaufort.mining import (
+        ask_models,
+        hardness,
+        open_generated,
+        write_review_list,
+        write_selection_report,
+    )
+    from beaufort.mining import select as select_images
+
+    data, made = open_generated(images)
+    chosen = comma_list(surrogates)
+    with answers_bar() as show:
+        verdicts = ask_models(
+            [*chosen, *comma_list(others)],
+            data,
+            store,
+            labels=_grouping(labels),
+            convention=convention,
+            progress=show,
+        )
+    selection = select_images(verdicts, made, verdicts.models[: len(chosen)], rule=rule)
+    write_selection_report(selection, output, seed=seed)
+    rows = [("model", "", "unfiltered", "kept")]
+    rows += [
+        (
+            one.model,
+            "surrogate" if one.surrogate else "",
+            f"{one.unfiltered:.1%}",
+            "" if one.kept is None else f"{one.kept:.1%}",
+        )
+        for one in hardness(selection)
+    ]
+    typer.echo(table(rows))
+    kept = int(selection.kept.sum())
+    typer.echo(f"{kept:,} of {counted(len(made), 'image')} kept; {printable(output / 'index.html')}")
+    if kept:
+        write_review_list(selection, images / "kept.csv", controls=controls, seed=seed)
+        typer.echo(f"next:\n  beaufort review create NAME.review {printable(images / 'kept.csv')}")
+
+
+@app.command()
+def export(
+    output: Annotated[Path, typer.Argument(help="A new folder for the set.")],
+    *,
+    images: Annotated[Path, typer.Option(help="Folder that `beaufort mine generate` filled.")],
+    selection: Annotated[Path, typer.Option(help="selection.csv of `beaufort mine select`.")],
+    review: Annotated[
+        Path | None, typer.Option(help="A review of the kept images; only what people accepted is exported.")
+    ] = None,
+    decided_only: Annotated[
+        bool, typer.Option("--decided-only", help="Leave out what the review has not decided.")
+    ] = False,
+    layout: Annotated[
+        str, typer.Option(help="imagenet-d: KIND/CATEGORY/ID.png; image-folder: CATEGORY/ID.png.")
+    ] = "imagenet-d",
+    labels: CategoryLabels = None,
+    title: Annotated[str, typer.Option(help="Of the datasheet.")] = "A mined set",
+    license_text: Annotated[
+        str, typer.Option("--license", help="Of the images, for the datasheet.")
+    ] = "not stated",
+) -> None:
+    """Write a set to give away: images, metadata, checksums and a datasheet.
+
+    `beaufort mine export chairs/ --images images/ --selection selection/selection.csv --review chairs.review`
+    """
+    from beaufort.mining import export_set
+    from beaufort.review import open_review
+
+    count = export_set(
+        output,
+        images,
+        selection,
+        review=None if review is None else open_review(review),
+        labels=_grouping(labels),
+        layout=layout,
+        title=title,
+        license_text=license_text,
+        decided_only=decided_only,
+    )
+    typer.echo(f"{counted(count, 'image')} in {printable(output)}; {printable(output / 'DATASHEET.md')}")
+
+
+@app.command()
+def evaluate(
+    location: Annotated[
+        str, typer.Argument(metavar="SET", help="What `beaufort mine export` wrote, or imagenet-d:FOLDER.")
+    ],
+    *,
+    models: Annotated[
+        str,
+        typer.Option(
+            help="Models, separated by commas: those of `beaufort ls models`; open_clip models choose among "
+            "the names of the categories."
+        ),
+    ],
+    labels: CategoryLabels = None,
+    convention: Convention = None,
+    store: Store = "results",
+    output: Annotated[Path, typer.Option(help="Folder for tables and the page.")] = Path("evaluation"),
+    choices: Annotated[
+        list[Path] | None,
+        typer.Option(help="Answers of a vision-language model, from `beaufort mine ask`; may be repeated."),
+    ] = None,
+) -> None:
+    """Evaluate models on a mined set, and show where they fail: kinds, nuisances, categories, confusions.
+
+    `beaufort mine evaluate chairs/ --models c.onnx,open_clip:ViT-B-32/laion2b_s34b_b79k`
+    """
+    from beaufort.mining import ask_models, open_set, read_choices, score_choices, score_set
+    from beaufort.mining import write_evaluation_report as write_report
+
+    mined = open_set(location)
+    with answers_bar() as show:
+        verdicts = ask_models(
+            comma_list(models),
+            mined.data,
+            store,
+            labels=_grouping(labels) or mined.labels,
+            convention=convention,
+            progress=show,
+        )
+    said = dict(read_choices(path) for path in choices or ())
+    scored = {name: score_choices(answers) for name, answers in said.items()}
+    write_report(mined, verdicts, output, choices=scored)
+    rows = [("model", "", "images", "accuracy", "mean over categories")]
+    rows += [
+        (
+            one.model,
+            "surrogate" if one.surrogate else "",
+            one.kind,
+            f"{one.accuracy:.1%}",
+            f"{one.category_mean:.1%}",
+        )
+        for one in score_set(mined, verdicts)
+    ]
+    typer.echo(table(rows))
+    if any(name in mined.surrogates for name in verdicts.models):
+        typer.echo("surrogates chose the images by failing on them; their accuracy is low by choice")
+    typer.echo(printable(output / "index.html"))
+
+
+@app.command()
+def ask(
+    location: Annotated[str, typer.Argument(metavar="SET", help="As for `beaufort mine evaluate`.")],
+    output: Annotated[Path, typer.Argument(help="File of JSON lines that keeps the answers.")],
+    *,
+    model: Annotated[str, typer.Option(help="transformers:FOLDER-OR-NAME, or http://HOST/v1#MODEL.")],
+    favorites: Annotated[
+        str, typer.Option(help="Model whose wrong favorites are the distractors, as a rule open_clip's.")
+    ],
+    orders: Annotated[
+        str, typer.Option(help="by-image: a coin thrown by the image's id; both; truth-first, as published.")
+    ] = "by-image",
+    scoring: Annotated[
+        str, typer.Option(help="whole-words, or as-published: parts of words count.")
+    ] = "whole-words",
+    token: Annotated[
+        str | None, typer.Option(help="Name of the environment variable with the key of the service.")
+    ] = None,
+    device: Annotated[str, typer.Option(help="Of transformers: cpu, cuda or cuda:1.")] = "cpu",
+    dtype: Annotated[str, typer.Option(help="Of transformers: float32, float16 or bfloat16.")] = "float32",
+    labels: CategoryLabels = None,
+    store: Store = "results",
+    seed: Seed = 0,
+) -> None:
+    """Ask a vision-language model which of two names the main object of each image has.
+
+    `beaufort mine ask chairs/ llava.jsonl --model transformers:llava-hf/llava-1.5-7b-hf --favorites CLIP`
+    """
+    from beaufort.mining import (
+        ask_models,
+        ask_questions,
+        load_chat_model,
+        make_questions,
+        open_set,
+        score_choices,
+    )
+
+    mined = open_set(location)
+    options = {"token": token} if model.startswith("http") else {"device": device, "dtype": dtype}
+    asked = load_chat_model(model, **options)
+    with answers_bar() as show:
+        verdicts = ask_models(
+            [favorites],
+            mined.data,
+            store,
+            labels=_grouping(labels) or mined.labels,
+            convention="restricted",
+            progress=show,
+        )
+    questions = make_questions(verdicts, verdicts.models[0], orders=orders, seed=seed)
+    with progress_bar("questions") as bar:
+        answers = ask_questions(asked, questions, mined.data, output, progress=bar)
+    found = score_choices(answers, scoring=scoring)
+    rows = [("", f"{scoring}, {counted(found.images, 'image')}, {counted(found.questions, 'question')}")]
+    for name, one in (
+        ("accuracy", found.accuracy),
+        ("coverage", found.coverage),
+        ("truth first", found.right_when_first),
+        ("truth second", found.right_when_second),
+        ("position bias", found.position_bias),
+        ("same in both orders", found.consistent),
+    ):
+        rows.append((name, "undefined" if one is None else f"{one:.1%}"))
+    typer.echo(table(rows))
+    typer.echo(", ".join(f"{count} {name}" for name, count in found.counts.items()) + "; chance is 50 %")
+
+
+def _grouping(labels: str | None) -> Grouping | None:
+    """The outputs of each category: a label map of ours, or a file."""
+    from beaufort.labels import label_maps, read_grouping
+
+    if labels is None:
+        return None
+    return label_maps[labels].grouping if labels in label_maps else read_grouping(labels)
 
 
 def _pairs(option: str, texts: list[str] | None) -> dict[str, str]:

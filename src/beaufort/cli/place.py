@@ -10,7 +10,7 @@ import typer
 
 from beaufort.cli._console import printable
 from beaufort.cli._evaluation import answers_bar
-from beaufort.cli._options import Json, data_by_name
+from beaufort.cli._options import Front, Json, data_by_name
 from beaufort.errors import OptionError
 
 if TYPE_CHECKING:
@@ -44,6 +44,7 @@ def place(
         list[str] | None,
         typer.Option("--set", help="What to know about the model that is run; may be repeated."),
     ] = None,
+    front: Front = None,
     limit: Annotated[
         int | None, typer.Option(min=1, help="Run only so many images, spread over the classes.")
     ] = None,
@@ -81,7 +82,7 @@ def place(
         own = read_scores(scores)
     elif data is not None:
         kept = store or "results"
-        own = scores_of_store(kept, _run(model, suite, data, kept, options, limit, grid), loaded)
+        own = scores_of_store(kept, _run(model, suite, data, kept, options, front, limit, grid), loaded)
     else:
         assert store is not None
         own = scores_of_store(store, model, loaded)
@@ -109,6 +110,7 @@ def _run(
     data: list[str],
     store: str,
     options: list[str] | None,
+    front: list[str] | None,
     limit: int | None,
     grid: str,
 ) -> str:
@@ -121,7 +123,8 @@ def _run(
     asked = suite or _SUITES.get(grid)
     if asked is None:
         raise OptionError(f"suite must be given for the grid {grid}, which does not tell what to run")
-    lazy = LazyModel(model, parse_options(options or []))
+    given = parse_options(options or [])
+    lazy = LazyModel(model, given if front is None else {**given, "front": front})
     with answers_bar() as progress:
         found = evaluate([lazy], asked, data_by_name(data), store, limit=limit, progress=progress)
     for note in found.notes:

@@ -16,17 +16,22 @@ __all__ = ["reproduce"]
 
 
 def reproduce(
-    study: Annotated[str, typer.Argument(help="mnist-c.")],
+    study: Annotated[str, typer.Argument(help="icons-50, mined-digits or mnist-c.")],
     *,
     only: Annotated[
         str,
         typer.Option(
-            help="Parts, separated by commas: fig2, fig3, fig4, selection, pessimal, gallery, page."
+            help="Parts, separated by commas. mnist-c: fig2, fig3, fig4, selection, pessimal, gallery, page. "
+            "icons-50: style, subtype, subtype-released, traditional, traditional-released, shake, "
+            "shake-subtype, shake-500, others, styles, page, or networks. mined-digits: train, images, mine."
         ),
     ] = "",
     data: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME=FOLDER", help="Where a data set lies, as mnist=FOLDER; may be repeated."),
+        typer.Option(
+            metavar="NAME=FOLDER",
+            help="Where a data set lies, as mnist=FOLDER or icons-50=FOLDER; may be repeated.",
+        ),
     ] = None,
     output: Annotated[Path | None, typer.Option(help="Folder; results/STUDY if not given.")] = None,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:1.")] = "auto",

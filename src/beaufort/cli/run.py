@@ -12,6 +12,7 @@ from beaufort.cli._evaluation import answers_bar, show_evaluation, tell_labels
 from beaufort.cli._options import (
     Classes,
     Convention,
+    Front,
     Json,
     Labels,
     Seed,
@@ -25,7 +26,7 @@ from beaufort.cli._options import (
 from beaufort.errors import OptionError
 
 if TYPE_CHECKING:
-    from beaufort.evaluation import Plan
+    from beaufort.evaluation import Plan, RayOptions
     from beaufort.suites import Suite
 
 __all__ = ["run"]
@@ -74,6 +75,7 @@ def run(
         list[str] | None,
         typer.Option("--set", help="What to know about the models, as range=0..255; may be repeated."),
     ] = None,
+    front: Front = None,
     limit: Annotated[
         int | None, typer.Option(min=1, help="Only so many images, spread over the classes.")
     ] = None,
@@ -87,6 +89,31 @@ def run(
         int | None,
         typer.Option(
             min=1, help="Worker processes, one thread each: as many as cores for models on the CPU."
+        ),
+    ] = None,
+    engine: Annotated[
+        str, typer.Option(help="local: this machine; ray: workers of a Ray cluster (extra ray).")
+    ] = "local",
+    address: Annotated[
+        str | None,
+        typer.Option(
+            help="With --engine ray: HOST:PORT of a cluster, or auto for the one that this machine belongs "
+            "to. Without it, one is started here for the run."
+        ),
+    ] = None,
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="With --engine ray: how many; as many as fit, with one CPU left free, if not given."
+        ),
+    ] = None,
+    cpus_per_worker: Annotated[
+        float | None, typer.Option(help="With --engine ray: CPUs of a worker, and its threads; 1.")
+    ] = None,
+    gpus_per_worker: Annotated[
+        float | None,
+        typer.Option(
+            help="With --engine ray: GPUs of a worker; 0.25 lets four share one. None if not given."
         ),
     ] = None,
     batch_size: Annotated[str, typer.Option(help="Images a model sees at once; auto goes by size.")] = "auto",
@@ -126,6 +153,11 @@ def run(
 
     `--processes 8` shares the work among eight processes, which load the models themselves.
 
+    `--engine ray --address auto --gpus-per-worker 1` shares it among the machines of a Ray cluster, a worker
+    for each GPU. Models, data and the store must be reachable under the same names from every machine, which
+    is looked at first. Workers and machines may be lost; what they had is done by others. An image that ends
+    every worker is told at the end, with exit code 1.
+
     With `--precision 1` the images come in a random order, and the run ends when the suite's headline
     numbers have intervals narrower than ± 1 point: often a small part of the images.
     """
@@ -133,9 +165,8 @@ def run(
     from beaufort.models import parse_options
 
     given = parse_options(options or [])
-    given.update(
-        {key: value for key, value in (("device", device), ("classes", classes)) if value is not None}
-    )
+    said = (("device", device), ("classes", classes), ("front", front))
+    given.update({key: value for key, value in said if value is not None})
     given_data = data_by_name(data)
     asked: dict[str, Any] = {
         "models": [LazyModel(text, given) for text in model],
@@ -153,6 +184,7 @@ def run(
         "keep_logits": keep_logits,
         "strict": strict,
     }
+    ray = _ray_options(engine, address, workers, cpus_per_worker, gpus_per_worker)
     if dry_run:
         _show_plan(plan(**asked, shuffled=precision is not None), as_json)
         return
@@ -161,6 +193,7 @@ def run(
             **asked,
             jobs=jobs,
             processes=processes,
+            ray=ray,
             batch_size=_batch_size(batch_size),
             precision=precision,
             progress=progress,
@@ -186,6 +219,21 @@ def _suite(suite: str | None, corruption: str | None, severity: str | None) -> s
     if not names:
         raise OptionError("--corruption must name at least one, got none; write fog,snow")
     return suite_of_corruptions(names, severity_list(severity or "1-5"))
+
+
+def _ray_options(
+    engine: str, address: str | None, workers: int | None, cpus: float | None, gpus: float | None
+) -> RayOptions | None:
+    from beaufort.evaluation import RayOptions
+
+    if engine not in ("local", "ray"):
+        raise OptionError(f"--engine must be local or ray, got {engine!r}")
+    if engine == "ray":
+        return RayOptions(address, workers, 1 if cpus is None else cpus, 0 if gpus is None else gpus)
+    given = {"address": address, "workers": workers, "cpus-per-worker": cpus, "gpus-per-worker": gpus}
+    if names := [f"--{name}" for name, value in given.items() if value is not None]:
+        raise OptionError(f"{names[0]} must be given with --engine ray, got it without")
+    return None
 
 
 def _batch_size(text: str) -> int | None:

@@ -322,6 +322,46 @@ def study(
         typer.echo(printable(path))
 
 
+@app.command()
+def architectures(
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Folder for the table (CSV) and the figure (SVG).")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Compare architectures: mCE, relative mCE and the distance from the line of accuracy, of 35 networks.
+
+    `beaufort testbed architectures -o architectures`
+    """
+    from dataclasses import asdict
+
+    from beaufort.testbed.architectures import study_architectures, write_architectures
+
+    found = study_architectures()
+    written = [] if output is None else list(write_architectures(found, output))
+    if as_json:
+        _print_json(asdict(found))
+        return
+    header = ("network", "family", "clean error", "mCE", "relative mCE", "noise CE", "off the line [95 %]")
+    rows = [
+        (
+            one.name,
+            one.family,
+            *(f"{number:.1f}" for number in (one.clean_error, one.mce, one.relative_mce, one.noise_ce)),
+            f"{one.residual:+.1f} [{one.residual_interval.low:+.1f}, {one.residual_interval.high:+.1f}]",
+        )
+        for one in found.networks
+    ]
+    typer.echo(table([header, *rows]))
+    typer.echo(
+        f"\nline through {found.fitted} standard networks: mCE = {found.slope:.3f} × clean error "
+        f"{found.offset:+.1f}, r² {found.r2:.2f}; below it is more robust than accuracy explains. Intervals "
+        "are over the choice of these networks"
+    )
+    for path in written:
+        typer.echo(printable(path))
+
+
 def _print_json(told: Any) -> None:
     typer.echo(json.dumps(told, indent=2, allow_nan=False, ensure_ascii=False))
 

@@ -6,12 +6,16 @@ from beaufort.datasets import (  # noqa: F401
     _foolbox_files,
     _mnist_files,
     arrays,
+    broad,
     cifar,
+    films,
     folder,
     frames,
     huggingface,
+    icons,
     imagenet_val,
     labels_csv,
+    mined,
     mnist,
     natural,
     published,
@@ -21,6 +25,7 @@ from beaufort.datasets._dataset import Dataset, Problem, Sample, Walk, iterate
 from beaufort.datasets._open import kind_of, open_dataset
 from beaufort.datasets._reader import Reader, readers
 from beaufort.datasets.arrays import from_arrays
+from beaufort.datasets.resized import resized
 
 __all__ = [
     "Dataset",
@@ -33,4 +38,5 @@ __all__ = [
     "kind_of",
     "open_dataset",
     "readers",
+    "resized",
 ]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from beaufort.arrays import Bytes
 from beaufort.datasets._digest import Content, digest_of
-from beaufort.errors import BeaufortError, ImageFileError, OptionError
+from beaufort.errors import BeaufortError, ImageFileError, OptionError, UnknownNameError
 from beaufort.labels import Truths
+from beaufort.registry import unknown
 
 __all__ = ["MOST_CLASSES", "Dataset", "Pixels", "Problem", "Sample", "Walk", "iterate", "numbered"]
 
@@ -73,6 +74,8 @@ class Dataset:
     """Whether the shuffled order takes one image of each class in turn."""
     truths: Truths | None = None
     """Sets of classes of which any is right, where a sample has more than one label."""
+    columns: Mapping[str, Mapping[str, str]] = field(default_factory=dict, repr=False)
+    """What else is known about samples, by the name of a column and their id; an answer depends on none."""
 
     def __post_init__(self) -> None:
         if len(self.ids) != len(self.labels):
@@ -106,6 +109,27 @@ class Dataset:
             raise OptionError(f"limit must be a positive integer, got {count!r}")
         return replace(self, ids=self.ids[:count], labels=self.labels[:count])
 
+    def column(self, name: str) -> list[str]:
+        """For each sample its value in a column, or what its class is called for `class`; '' for no value."""
+        if name == "class" and name not in self.columns:
+            return [self.classes[label] for label in self.labels]
+        if name not in self.columns:
+            raise UnknownNameError(unknown(f"column of {self.name}", name, {"class": (), **self.columns}))
+        values = self.columns[name]
+        return [values.get(id, "") for id in self.ids]
+
+    def at(self, places: NDArray[np.int64]) -> Dataset:
+        """The samples of some numbers, in that order, as a data set of its own."""
+        return replace(
+            self,
+            ids=[self.ids[place] for place in places.tolist()],
+            labels=self.labels[places],
+            pixels=_Chosen(self.pixels, places, len(self)),
+            order=None,
+            made_from=None,
+            spread=False,
+        )
+
     def shuffled(self, seed: int) -> Dataset:
         """The same samples in a random order, so that the first few are a fair sample of all.
 
@@ -136,7 +160,7 @@ class Dataset:
             self,
             ids=[self.ids[place] for place in places],
             labels=self.labels[places],
-            pixels=_Shuffled(self.pixels, places),
+            pixels=_Chosen(self.pixels, places, len(self)),
             order=seed,
             made_from=self,
             spread=spread,
@@ -165,19 +189,25 @@ class Dataset:
         return digest_of((), (), np.empty(0, np.int64), self.pixels.contents(len(self)))
 
 
-@dataclass(frozen=True)
-class _Shuffled:
-    """Pictures in another order."""
+@dataclass(frozen=True, eq=False)
+class _Chosen:
+    """Some of the pictures, or all in another order."""
 
     pixels: Pixels
     places: NDArray[np.int64]
+    count: int
+    """Of all pictures."""
 
     def read(self, index: int) -> Bytes:
         return self.pixels.read(int(self.places[index]))
 
     def contents(self, count: int) -> Iterator[Content]:
-        contents = list(self.pixels.contents(len(self.places)))
-        return (contents[place] for place in self.places[:count])
+        every = list(self.pixels.contents(self.count))
+        if len(every) == self.count:  # a file a picture
+            yield from (every[place] for place in self.places[:count])
+            return
+        for index in range(count):
+            yield Content(lambda index=index: [self.read(index).tobytes()])  # type: ignore[misc]
 
 
 class Walk(Iterator[Sample | Problem]):

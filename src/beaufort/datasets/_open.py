@@ -22,6 +22,7 @@ _TRIED = (
     "cifar",
     "csv",
     "imagenet-val",
+    "icons-50",
     "npz",
     "npy",
     "hf",

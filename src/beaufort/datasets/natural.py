@@ -18,6 +18,7 @@ from beaufort.datasets._digest import Content
 from beaufort.datasets._files import Files
 from beaufort.datasets._reader import reader
 from beaufort.datasets.folder import open_class_folders
+from beaufort.datasets.mined import KIND_FOLDERS, open_kinds
 from beaufort.errors import ImageFileError, OptionError
 from beaufort.labels import class_ids, class_names, label_maps
 
@@ -28,7 +29,7 @@ _EACH = 10
 """Images of a class in each variant of ImageNetV2."""
 _FRAME = 2
 """Pixels of the red frame around pictures of ObjectNet."""
-IMAGENET_D_PARTS = ("background", "material", "texture")
+IMAGENET_D_PARTS = KIND_FOLDERS
 
 
 def _never(path: Path) -> bool:
@@ -96,22 +97,10 @@ def open_imagenet_d(location: str, part: str) -> Dataset:
         raise OptionError(
             f"the part of imagenet-d must be one of {', '.join(IMAGENET_D_PARTS)}, got {part!r}"
         )
-    root, wanted = Path(location), label_maps["imagenet-d"].classes
-    place = {name: label for label, name in enumerate(wanted)}
-    names: list[str] = []
-    labels: list[int] = []
-    for subset in (part,) if part else IMAGENET_D_PARTS:
-        if not (root / subset).is_dir():
-            raise ImageFileError(f"imagenet-d must have a folder {subset!r}, got none in {location}")
-        some = open_class_folders(root / subset, subset)
-        if other := [name for name in some.classes if name not in place]:
-            raise ImageFileError(
-                f"folders of imagenet-d must be its {len(wanted)} categories, got {other[0]!r} in {subset}"
-            )
-        assert isinstance(some.pixels, Files)
-        names += [f"{subset}/{name}" for name in some.pixels.names]
-        labels += [place[some.classes[label]] for label in some.labels]
-    return Dataset(root.name, wanted, names, np.array(labels, np.int64), Files(root, names), by_name=True)
+    root, subsets = Path(location), (part,) if part else IMAGENET_D_PARTS
+    if absent := [subset for subset in subsets if not (root / subset).is_dir()]:
+        raise ImageFileError(f"imagenet-d must have a folder {absent[0]!r}, got none in {location}")
+    return open_kinds(root, subsets, label_maps["imagenet-d"].classes)
 
 
 def _check_no_part(kind: str, part: str) -> None:

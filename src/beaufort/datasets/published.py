@@ -5,6 +5,7 @@ A picture has the id that its clean original has, so that results can be paired.
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from beaufort.datasets._dataset import Dataset, numbered
@@ -20,6 +21,7 @@ __all__ = ["CIFAR10_CLASSES", "open_cifar10_c", "open_imagenet_c", "open_mnist_c
 CIFAR10_CLASSES = class_names("cifar-10")
 _CIFAR = (CIFAR10_CLASSES, class_names("cifar-100"))
 _SEVERITIES = 5
+_MAGNITUDE = re.compile(r"\d+\.\d\d")
 
 
 @reader(
@@ -28,6 +30,7 @@ _SEVERITIES = 5
     lambda path: any(_folders(path / sub / severity) for sub in _folders(path) for severity in "12345"),
 )
 @reader("tiny-imagenet-c", "the same", lambda path: False)  # noqa: ARG005
+@reader("imagenet-c-bar", "the same, or with magnitudes for severities", lambda path: False)  # noqa: ARG005
 def open_imagenet_c(location: str, part: str) -> Dataset:
     """One corruption at one severity; ids are `class/file`."""
     name, severity = corruption_and_severity("imagenet-c", location, part)
@@ -45,6 +48,7 @@ def open_imagenet_c(location: str, part: str) -> Dataset:
     lambda path: (path / "labels.npy").is_file() and not (path / "images.npy").is_file(),
 )
 @reader("cifar100-c", "the same", lambda path: False)  # noqa: ARG005
+@reader("cifar10-c-bar", "the same", lambda path: False)  # noqa: ARG005
 def open_cifar10_c(location: str, part: str) -> Dataset:
     """One corruption at one severity: a fifth of its array. CIFAR-100-C has the same layout."""
     name, severity = corruption_and_severity("cifar10-c", location, part)
@@ -95,7 +99,13 @@ def open_mnist_c(location: str, part: str) -> Dataset:
 
 
 def _cell(root: Path, name: str, severity: int) -> Path:
-    """The folder of a corruption and severity, also where the published groups (`noise`) are folders, too."""
+    """The folder of a corruption and severity, also where the published groups (`noise`) are folders, too.
+
+    ImageNet-C-bar was first published with five magnitudes for severities, `2.35` to `9.15`, which rise.
+    """
+    magnitudes = sorted((one for one in _folders(root / name) if _MAGNITUDE.fullmatch(one)), key=float)
+    if len(magnitudes) == _SEVERITIES:
+        return root / name / magnitudes[severity - 1]
     cell = root / name / str(severity)
     if cell.is_dir():
         return cell

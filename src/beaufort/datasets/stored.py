@@ -16,7 +16,15 @@ from beaufort.errors import ImageFileError
 
 __all__ = ["StoredSet", "corrupted_part", "stored_set"]
 
-_KINDS = ("cifar10-c", "cifar100-c", "imagenet-c", "mnist-c", "tiny-imagenet-c")
+_KINDS = (
+    "cifar10-c",
+    "cifar10-c-bar",
+    "cifar100-c",
+    "imagenet-c",
+    "imagenet-c-bar",
+    "mnist-c",
+    "tiny-imagenet-c",
+)
 _CLEAN = "identity"
 """What MNIST-C calls its clean digits."""
 

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from beaufort.arrays import Bytes
-from beaufort.datasets._dataset import Dataset, Pixels
-from beaufort.datasets._digest import Content
+from beaufort.datasets._dataset import Dataset
 from beaufort.errors import OptionError
 from beaufort.labels import DataLabels, LabelError, LabelMap, Outputs, class_names, find_space
 
@@ -35,14 +32,7 @@ def of_classes(dataset: Dataset, wanted: LabelMap) -> Dataset:
             f"{dataset.name} must have images of all {len(wanted.class_of)} classes of {wanted.name}, got "
             f"none of {len(lost)} (first: {class_names(_IMAGENET)[lost[0]]}); give the whole validation set"
         )
-    return replace(
-        dataset,
-        classes=wanted.classes,
-        ids=[dataset.ids[place] for place in places.tolist()],
-        labels=labels[places],
-        pixels=_Chosen(dataset.pixels, places, len(dataset)),
-        by_name=True,
-    )
+    return replace(dataset.at(places), classes=wanted.classes, labels=labels[places], by_name=True)
 
 
 def _imagenet_numbers(dataset: Dataset) -> NDArray[np.int64]:
@@ -59,24 +49,3 @@ def _imagenet_numbers(dataset: Dataset) -> NDArray[np.int64]:
     numbers = np.array([outputs[0] if outputs else -1 for outputs in space.outputs], np.int64)
     found: NDArray[np.int64] = numbers[dataset.labels]
     return found
-
-
-@dataclass(frozen=True)
-class _Chosen:
-    """Some of the pictures."""
-
-    pixels: Pixels
-    places: NDArray[np.int64]
-    count: int
-    """Of all pictures."""
-
-    def read(self, index: int) -> Bytes:
-        return self.pixels.read(int(self.places[index]))
-
-    def contents(self, count: int) -> Iterator[Content]:
-        every = list(self.pixels.contents(self.count))
-        if len(every) == self.count:  # a file a picture
-            yield from (every[place] for place in self.places[:count])
-            return
-        for index in range(count):
-            yield Content(lambda index=index: [self.read(index).tobytes()])  # type: ignore[misc]

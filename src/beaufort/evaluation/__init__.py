@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from beaufort.evaluation.backends import DeviceError
 from beaufort.evaluation.costs import cost
-from beaufort.evaluation.engines import WorkerError
+from beaufort.evaluation.engines import NodeSpeed, WorkerError
 from beaufort.evaluation.lazy_models import LazyModel
 from beaufort.evaluation.notes import notes_on
 from beaufort.evaluation.planning import Plan, Setup, Work
@@ -18,6 +18,7 @@ __all__ = [
     "DeviceError",
     "Evaluation",
     "LazyModel",
+    "NodeSpeed",
     "NotReadyError",
     "Plan",
     "Progress",

@@ -27,7 +27,7 @@ def plan_results(works: Sequence[Work], count: int, origins: tuple[Mapping[str, 
     scored = Scored.of(
         {key: value for work in works for key, value in work.cell.data.get("labels", {}).items()}
     )
-    setting = ResultSetting(str(works[0].cell.data["digest"]), order_of(setup.data), setup.seed, scored)
+    setting = ResultSetting(str(works[0].cell.data["digest"]), order_of(setup.order), setup.seed, scored)
     dataset = setup.dataset
     return Results(
         suite,

@@ -12,7 +12,7 @@ import sys
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future
-from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,7 @@ from beaufort.evaluation.planning import Setup
 from beaufort.labels import LabelSpace
 from beaufort.models import Model
 from beaufort.models.network import Network
+from beaufort.sequences import Frame
 from beaufort.shifts import ModelShift
 from beaufort.store import AnswerScores, look_like_shares, score_logits, score_tensor, unpack
 
@@ -37,6 +38,7 @@ __all__ = [
     "BatchAnswer",
     "Device",
     "DeviceError",
+    "Film",
     "Threads",
     "ask",
     "ask_changed",
@@ -53,6 +55,10 @@ _Kind = TypeVar("_Kind")  # arrays or tensors: what came comes back
 
 BatchAnswer = tuple[AnswerScores, NDArray[np.float32] | None]
 """What is kept of the answers to a batch, and the logits if they are wanted."""
+
+
+Film = tuple[Batch, ...]
+"""Batches of the same images that are made together: the frames of a sequence. Most have one."""
 
 
 class DeviceError(BeaufortError, RuntimeError):
@@ -74,7 +80,7 @@ class Backend(Protocol):
     def batch_size(self, image_bytes: int) -> int:
         """Default number of images in a batch, from the size of one image in bytes."""
 
-    def shown(self, pool: Executor, batches: Iterator[Batch]) -> Iterator[tuple[Batch, Images]]:
+    def shown(self, pool: Executor, films: Iterator[Film]) -> Iterator[tuple[Batch, Images]]:
         """The batches with their corrupted images."""
 
     def used(self, condition: Condition) -> str:
@@ -173,19 +179,19 @@ class Threads:
     def batch_size(image_bytes: int) -> int:
         return power_of_two(16 * 224 * 224 * 3 // image_bytes)
 
-    def shown(self, pool: Executor, batches: Iterator[Batch]) -> Iterator[tuple[Batch, Images]]:
-        waiting: deque[tuple[Batch, Future[Bytes]]] = deque()
+    def shown(self, pool: Executor, films: Iterator[Film]) -> Iterator[tuple[Batch, Images]]:
+        waiting: deque[tuple[Film, Future[list[Bytes]]]] = deque()
         size = 0
-        for batch in batches:
-            waiting.append((batch, pool.submit(_on_host, self._setup, batch)))
-            size += batch.size
+        for film in films:
+            waiting.append((film, pool.submit(_on_host, self._setup, film)))
+            size += _size(film, self._setup)
             while len(waiting) > self._jobs + 1 or (size > _IN_FLIGHT and waiting):
                 first, shown = waiting.popleft()
-                size -= first.size
-                yield first, shown.result()
+                size -= _size(first, self._setup)
+                yield from zip(first, shown.result(), strict=True)
         while waiting:
             first, shown = waiting.popleft()
-            yield first, shown.result()
+            yield from zip(first, shown.result(), strict=True)
 
     def used(self, condition: Condition) -> str:  # noqa: ARG002
         return "cpu"
@@ -221,19 +227,21 @@ class Device:
     def batch_size(image_bytes: int) -> int:
         return divisor_of_block(256 * 224 * 224 * 3 // image_bytes)
 
-    def shown(self, pool: Executor, batches: Iterator[Batch]) -> Iterator[tuple[Batch, Images]]:
+    def shown(self, pool: Executor, films: Iterator[Film]) -> Iterator[tuple[Batch, Images]]:
         import torch
 
         waiting: deque[tuple[Batch, Images, Any]] = deque()
         clean: _Clean | None = None
-        for batch in batches:
-            if clean is None or clean.block is not batch.block:
-                clean = _Clean(batch.block, pool, self._device)
-            with torch.cuda.stream(self._stream):
-                made = self._corrupted(batch, clean)
-                waiting.append((batch, made, self._stream and self._stream.record_event()))
-            if len(waiting) > self.lag:
-                yield self._handed_over(*waiting.popleft())
+        for film in films:
+            if clean is None or clean.block is not film[0].block:
+                clean = _Clean(film[0].block, pool, self._device)
+            frames = self._corrupted(film, clean)
+            for batch in film:
+                with torch.cuda.stream(self._stream):
+                    made = next(frames)
+                    waiting.append((batch, made, self._stream and self._stream.record_event()))
+                if len(waiting) > self.lag:
+                    yield self._handed_over(*waiting.popleft())
         while waiting:
             yield self._handed_over(*waiting.popleft())
 
@@ -259,16 +267,20 @@ class Device:
             shown.record_stream(here)
         return batch, shown
 
-    def _corrupted(self, batch: Batch, clean: _Clean) -> Images:
-        if not batch.rows:
-            return np.empty((0, 0, 0, 0), np.uint8)
-        with _told(f"{batch.condition} on {len(batch.rows)} images"):
-            if _takes_tensors(batch.condition):
-                some = clean.tensor(batch).movedim(-1, 1)
-                return _applied(self._setup, batch, some).movedim(1, -1)
+    def _corrupted(self, film: Film, clean: _Clean) -> Iterator[Images]:
+        """The batches of a film, one after the other as they are asked for."""
+        first = film[0]
+        if not first.rows:
+            yield from (np.empty((0, 0, 0, 0), np.uint8) for _ in film)
+            return
+        with _told(f"{first.condition} on {len(first.rows)} images"):
+            if _takes_tensors(first.condition):
+                yield from _applied(self._setup, film, clean.tensor(first))
+                return
             from beaufort.ops.device import upload
 
-            return upload(_applied(self._setup, batch, clean.array(batch)), self._device)
+            for made in _applied(self._setup, film, clean.array(first)):
+                yield upload(made, self._device)
 
 
 class _Clean:
@@ -302,7 +314,7 @@ class _Clean:
 def _takes_tensors(condition: Condition) -> bool:
     if condition.corruption is not None and condition.corruption in corruptions:
         return corruptions[condition.corruption].tensors
-    return condition.clean or condition.needs_model
+    return condition.clean or condition.needs_model or isinstance(condition.shift, Frame)
 
 
 @contextlib.contextmanager
@@ -331,15 +343,34 @@ def _line(error: Exception) -> str:
     return " ".join(str(error).split())[:200]
 
 
-def _on_host(setup: Setup, batch: Batch) -> Bytes:
-    if not batch.rows:
-        return np.empty((0, 0, 0, 0), np.uint8)
-    return _applied(setup, batch, np.stack([batch.block.image(row) for row in batch.rows]))
+def _size(film: Film, setup: Setup) -> int:
+    """In bytes, all of its batches together."""
+    return sum(batch.size for batch in film) // setup.frames
 
 
-def _applied(setup: Setup, batch: Batch, clean: _Kind) -> _Kind:
-    if setup.stored or batch.condition.needs_model:
-        return clean  # they are that already, or are changed when the model is asked
-    ids = [setup.dataset.ids[row] for row in batch.rows]
-    made: _Kind = batch.condition.apply(clean, ids=ids, seed=setup.seed, scale=setup.scale)
-    return made
+def _on_host(setup: Setup, film: Film) -> list[Bytes]:
+    rows = film[0].rows
+    if not rows:
+        return [np.empty((0, 0, 0, 0), np.uint8) for _ in film]
+    return list(_applied(setup, film, np.stack([film[0].block.image(row) for row in rows])))
+
+
+def _applied(setup: Setup, film: Film, clean: _Kind) -> Iterator[_Kind]:
+    """What is shown of a batch of arrays or tensors `(n, h, w, c)`, for each condition of a film."""
+    first, ids = film[0].condition, [setup.dataset.ids[row] for row in film[0].rows]
+    shifts = [batch.condition.shift for batch in film]
+    frames = [shift for shift in shifts if isinstance(shift, Frame)]
+    images: Any = clean
+    if frames and setup.stored:
+        yield from (cast("_Kind", frame.cut(images)) for frame in frames)
+    elif frames:
+        numbers = [frame.number for frame in frames]
+        made = frames[0].frames(images, numbers, ids=ids, seed=setup.seed)
+        yield from (cast("_Kind", frame) for frame in made)
+    elif setup.stored or first.needs_model:
+        yield clean  # they are that already, or are changed when the model is asked
+    elif isinstance(images, np.ndarray):
+        yield first.apply(images, ids=ids, seed=setup.seed, scale=setup.scale)
+    else:
+        some = first.apply(images.movedim(-1, 1), ids=ids, seed=setup.seed, scale=setup.scale)
+        yield some.movedim(1, -1)

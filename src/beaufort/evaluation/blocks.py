@@ -10,10 +10,10 @@ whenever they are needed: large photos take more time, never more memory.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from concurrent.futures import Executor
-from contextlib import nullcontext
 from dataclasses import dataclass
+from itertools import groupby
 from threading import Lock, Semaphore
 from typing import NamedTuple
 
@@ -23,6 +23,7 @@ from beaufort.datasets import Problem
 from beaufort.datasets.decoders import Decoders
 from beaufort.errors import ImageFileError
 from beaufort.evaluation.planning import Range, Setup
+from beaufort.sequences import Frame
 
 __all__ = [
     "BLOCK",
@@ -33,6 +34,7 @@ __all__ = [
     "Groups",
     "UnitPart",
     "divisor_of_block",
+    "in_films",
     "power_of_two",
 ]
 
@@ -59,6 +61,18 @@ class UnitPart(NamedTuple):
     span: Range
     works: tuple[tuple[int, int], ...]
     """For each model its number in the plan's list of works, and its number among the job's models."""
+
+
+def in_films(parts: Iterable[UnitPart]) -> Iterator[tuple[UnitPart, ...]]:
+    """Parts that are made together: neighbors that are frames of one sequence; most parts are alone."""
+    for _, some in groupby(enumerate(parts), key=_film):
+        yield tuple(part for _, part in some)
+
+
+def _film(numbered: tuple[int, UnitPart]) -> Hashable:
+    number, part = numbered
+    shift = part.condition.shift
+    return (part.span, part.works, shift.film) if isinstance(shift, Frame) else number
 
 
 class Group(NamedTuple):
@@ -152,12 +166,19 @@ class Block:
         return self._coming[number].result()[within]
 
     def _decode_some(self, places: range) -> list[_Decoded]:
-        found = None if self._decoders is None else self._decoders.decode(places)
-        if found is not None:
-            both = zip(places, found, strict=True)
-            return [self._kept(self._pictures(p) if image is None else image) for p, image in both]
-        with nullcontext() if self._decoders is None else _TURNS:
+        if self._decoders is None:
             return [self._kept(self._pictures(place)) for place in places]
+        found = self._decoders.decode(places)
+        if found is None:
+            with _TURNS:
+                found = self._decoders.decode(places)  # they may have come while this thread waited
+                found = [None] * len(places) if found is None else found
+                return self._completed(places, found)
+        return self._completed(places, found)
+
+    def _completed(self, places: range, found: list[Bytes | Problem | None]) -> list[_Decoded]:
+        both = zip(places, found, strict=True)
+        return [self._kept(self._pictures(place) if image is None else image) for place, image in both]
 
     def _again(self, place: int) -> Bytes:
         image = self._pictures(place)

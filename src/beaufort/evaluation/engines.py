@@ -8,8 +8,9 @@ import os
 import pickle
 import signal
 import traceback
-from collections.abc import Generator, Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import chain
 from multiprocessing import connection, get_context
 from multiprocessing.process import BaseProcess
 from types import TracebackType
@@ -19,7 +20,7 @@ from beaufort.errors import BeaufortError, OptionError
 from beaufort.evaluation.work import Job, Message, Unit, work
 from beaufort.plugins import load_plugins
 
-__all__ = ["Engine", "Local", "Processes", "WorkerError", "portable"]
+__all__ = ["Engine", "Local", "NodeSpeed", "Processes", "WorkerError", "portable"]
 
 _THREADS = (
     "OMP_NUM_THREADS",
@@ -38,11 +39,32 @@ class WorkerError(BeaufortError, RuntimeError):
     """A worker process that ended before its work was done."""
 
 
+@dataclass(frozen=True)
+class NodeSpeed:
+    """What a machine of a cluster has done so far."""
+
+    answers: int
+    """Those that are stored."""
+    seconds: float
+    """Since its first worker began."""
+    busy: float
+    """The share of their time in which its workers had something to do."""
+
+    @property
+    def rate(self) -> float:
+        """Answers a second."""
+        return self.answers / self.seconds if self.seconds else 0.0
+
+
 class Engine(Protocol):
     """Schedules units of work: in this process, in several, or elsewhere."""
 
     one_model: bool
-    """Whether a unit is for one model only, because workers hold one at a time."""
+    """Whether a unit is for one model only, because workers hold one at a time; each has its queue then."""
+
+    @property
+    def nodes(self) -> Mapping[str, NodeSpeed]:
+        """The machines that have done something, by name; none if all work is done on this one."""
 
     def __enter__(self) -> Self: ...
 
@@ -50,7 +72,7 @@ class Engine(Protocol):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
     ) -> None: ...
 
-    def work(self, units: Iterable[Unit]) -> Generator[Message]:
+    def work(self, queues: Iterable[Iterable[Unit]]) -> Generator[Message]:
         """Do the units, in any order, and tell of each batch and each part that is done."""
 
 
@@ -58,6 +80,7 @@ class Local:
     """Does the work in the calling process."""
 
     one_model = False
+    nodes: Mapping[str, NodeSpeed] = {}
 
     def __init__(self, job: Job) -> None:
         self._job = job
@@ -68,8 +91,8 @@ class Local:
     def __exit__(self, *_: object) -> None:
         pass
 
-    def work(self, units: Iterable[Unit]) -> Generator[Message]:
-        return work(self._job, units)
+    def work(self, queues: Iterable[Iterable[Unit]]) -> Generator[Message]:
+        return work(self._job, chain.from_iterable(queues))
 
 
 class Processes:
@@ -80,6 +103,7 @@ class Processes:
     """
 
     one_model = False
+    nodes: Mapping[str, NodeSpeed] = {}
 
     def __init__(self, job: Job, count: int) -> None:
         for model in job.models:
@@ -125,8 +149,8 @@ class Processes:
                 process.join()
         self._workers.clear()
 
-    def work(self, units: Iterable[Unit]) -> Generator[Message]:
-        rest = iter(units)
+    def work(self, queues: Iterable[Iterable[Unit]]) -> Generator[Message]:
+        rest = chain.from_iterable(queues)
         busy = set(self._workers)
         for ours in busy:
             self._send(ours, b"" if ours in self._informed else self._job)

@@ -5,17 +5,22 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from itertools import chain
 from typing import Any, TypeAlias
 
 from beaufort.conditions import Condition
 from beaufort.datasets import Dataset
+from beaufort.datasets.films import StoredFilms, stored_films
 from beaufort.datasets.stored import StoredSet, check_same_images, corrupted_part, stored_set
 from beaufort.datasets.subset import of_classes
 from beaufort.errors import OptionError
 from beaufort.evaluation.arguments import find_dataset
 from beaufort.evaluation.planning import Setup
 from beaufort.labels import Truths, label_maps
-from beaufort.suites import Suite
+from beaufort.protocols import protocols
+from beaufort.sequences import kind_of_frames, sequences
+from beaufort.suites import Step, Suite
 
 __all__ = ["Choice", "Data", "Source", "find_groups"]
 
@@ -76,6 +81,8 @@ def _by_part(suite: Suite, data: Data) -> dict[str, Source]:
     from beaufort.catalog import entries
 
     names = [part.name for part in suite.parts]
+    if not isinstance(data, Mapping) and len(names) == 1:
+        return {names[0]: data}
     if not isinstance(data, Mapping):
         raise OptionError(
             f"{suite} has {len(names)} data sets, {', '.join(names)}; give each by its name, as "
@@ -104,9 +111,14 @@ def _groups_of(
     if stored is not None:
         yield from _stored_groups(suite, stored, clean, choice, name)
         return
+    films = stored_films(text, strict=choice.strict) if text is not None and suite.sequences else None
+    if films is not None:
+        yield from _stored_film_groups(suite, films, clean, choice, name)
+        return
     if clean is not None:
         raise OptionError(
-            "clean is for stored pictures, as cifar10-c:FOLDER; other data are the clean images themselves"
+            "clean is for stored pictures, as cifar10-c:FOLDER or cifar10-p:FOLDER; other data are the clean "
+            "images themselves"
         )
     if text is not None and suite.corruptions and corrupted_part(text):
         whole = text.rpartition("#")[0]
@@ -117,11 +129,16 @@ def _groups_of(
     dataset = _opened(source, choice)
     if suite.classes is not None:
         dataset = of_classes(dataset, label_maps[suite.classes])
+    if suite.held_out is not None:
+        dataset = dataset.at(protocols[suite.held_out].split(dataset).test)
     dataset = dataset if name is None else replace(dataset, name=name)
     dataset, count = _limited(dataset, choice)
     truths = dataset.truths if choice.truths is None else choice.truths
-    setup = Setup(dataset, count, suite.prepare, suite.scale, choice.seed, suite, truths)
-    yield setup, suite.conditions(dataset.name)
+    by_steps: dict[tuple[Step, ...], list[Condition]] = {}
+    for condition in suite.conditions(dataset.name):
+        by_steps.setdefault(suite.steps(condition.corruption), []).append(condition)
+    for steps, conditions in by_steps.items():
+        yield Setup(dataset, count, steps, suite.scale, choice.seed, suite, truths), conditions
 
 
 def _stored_groups(
@@ -143,6 +160,28 @@ def _stored_groups(
         prepare = suite.prepare if condition.clean else ()
         setup = Setup(dataset, count, prepare, suite.scale, choice.seed, suite, choice.truths, stored=True)
         yield setup, [condition]
+
+
+def _stored_film_groups(
+    suite: Suite, films: StoredFilms, clean: Source | None, choice: Choice, name: str | None
+) -> Iterator[Group]:
+    """The stored strips of every sequence, on the same images."""
+    first = None if clean is None or not suite.clean else _opened(clean, choice)
+    lengths = {sequence: sequences[sequence][0].length(suite.scale) for sequence in suite.sequences}
+    strips = ((one, films.open(one, frames, first)) for one, frames in lengths.items())
+    sets = strips if first is None else chain([("clean", first)], strips)
+    opened = iter(check_same_images(sets))
+    conditions = suite.conditions(name or films.name)
+    setup = partial(
+        Setup, scale=suite.scale, seed=choice.seed, suite=suite, truths=choice.truths, stored=True
+    )
+    if first is not None:
+        dataset, count = _limited(replace(next(opened), name=conditions[0].dataset), choice)
+        yield setup(dataset, count, suite.prepare), conditions[:1]
+    for sequence, frames in lengths.items():
+        dataset, count = _limited(replace(next(opened), name=conditions[0].dataset), choice)
+        some = [one for one in conditions if one.corruption == kind_of_frames(sequence)]
+        yield setup(dataset, count, (), frames=frames), some
 
 
 def _open_one(stored: StoredSet, clean: Dataset | None, condition: Condition) -> Dataset:

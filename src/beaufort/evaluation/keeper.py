@@ -38,11 +38,25 @@ class Keeper:
 
     What was handed over is written, also if the run ends early; an error of the store is raised at the next
     call.
+
+    Args:
+        store: where pieces are.
+        works: the cells.
+        listing: what the store has.
+        gather: has the pieces of a work put together elsewhere; this process does it if None. What was not
+            put together is, by this process, when answers are counted.
     """
 
-    def __init__(self, store: Store, works: Sequence[Work], listing: Listing) -> None:
+    def __init__(
+        self,
+        store: Store,
+        works: Sequence[Work],
+        listing: Listing,
+        gather: Callable[[int, Sequence[Piece]], None] | None = None,
+    ) -> None:
         self._store = store
         self._works = works
+        self._gather_elsewhere = gather
         self._pieces = [list(listing.get(work.cell.fingerprint, ())) if listing else [] for work in works]
         self._left = [work.images for work in works]
         self._counts = [Counts(0, 0, 0, 0)] * len(works)
@@ -88,8 +102,7 @@ class Keeper:
 
     def stored(self, work: int, piece: Piece, counts: Counts) -> None:
         """Take note of a piece that was written elsewhere."""
-        self.flush(_WAITING - 1)
-        self._waiting.append(self._pool.submit(self._add, work, piece, counts))
+        self._add(work, piece, counts)
 
     def flush(self, most: int = 0) -> None:
         """Wait until at most `most` pieces are left to write."""
@@ -134,9 +147,13 @@ class Keeper:
             whole = not self._left[number]
             if whole:
                 self._pieces[number] = []
-        if whole and len(pieces) > 1:
-            cell = self._works[number].cell
-            self._gather(cell, {cell.fingerprint: pieces})
+        if not whole or len(pieces) < 2:
+            return
+        if self._gather_elsewhere is not None:
+            self._gather_elsewhere(number, pieces)
+            return
+        cell = self._works[number].cell
+        self._gather(cell, {cell.fingerprint: pieces})
 
     def _gather(self, cell: Cell, listing: Listing) -> None:
         try:

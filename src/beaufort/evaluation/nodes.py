@@ -3,46 +3,52 @@
 from __future__ import annotations
 
 import itertools
-import pickle
-import platform
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from beaufort.datasets import Problem
 from beaufort.errors import OptionError
+from beaufort.evaluation.parcel import Contents, Parcel, unpack
 from beaufort.evaluation.work import Job
 from beaufort.store import Store
 
 __all__ = ["Look", "check_nodes", "look_around"]
 
+Node = dict[str, Any]
+"""As Ray describes it."""
+
 _PATIENCE_S = 300.0
+"""How long all nodes together may take to answer."""
+_MODELS_S = 120.0
+"""How long a node looks at models; what is wrong with others is told when a worker loads them."""
 _TOLD = 10
+_NOT_THERE = "Beaufort cannot be imported"
 
 
 class Look(NamedTuple):
     """What a node is asked to look for, of things that this machine has."""
 
-    version: str
-    python: tuple[str, str]
     digests: tuple[str, ...]
     """Of the models, in their order."""
     places: tuple[tuple[int, int], ...]
     """Pictures that can be read here: the setup, and the place in its data set."""
     recorded: bool
     """Whether the store has a record of this run."""
+    start: int = 0
+    """The model that is looked at first; nodes begin at different ones, if there are too many for each."""
 
 
-def check_nodes(job: Job, store: Store, cpus: float, gpus: float) -> None:
+def check_nodes(contents: Contents, parcel: Any, cpus: float, gpus: float) -> None:
     """Raise an error that says what is missing on which node, if anything is.
 
     Args:
-        job: what is to be done.
-        store: where answers go; it has been written to.
+        contents: what is to be done; the store has a record of the run.
+        parcel: Ray's reference to them, packed.
         cpus: processors that a worker takes.
         gpus: GPUs that a worker takes.
     """
     import ray
-    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
     listed: Any = ray.nodes  # not typed
     nodes = [node for node in listed() if node["Alive"]]
@@ -52,25 +58,13 @@ def check_nodes(job: Job, store: Store, cpus: float, gpus: float) -> None:
         raise OptionError(
             f"a worker needs {cpus:g} CPUs and {gpus:g} GPUs, and no node of the cluster has them ({offered})"
         )
-    packed = ray.put(pickle.dumps((job, store, _wanted(job, store))))
-    look = ray.remote(look_around)
-    asked = {
-        look.options(
-            num_cpus=0,
-            max_retries=1,
-            scheduling_strategy=NodeAffinitySchedulingStrategy(node["NodeID"], soft=False),
-        ).remote(packed): node
-        for node in able
-    }
-    missing = []
-    for answer, node in asked.items():
-        try:
-            found = ray.get(answer, timeout=_PATIENCE_S)
-        except ray.exceptions.GetTimeoutError:
-            found = [f"does not answer within {_PATIENCE_S:g} seconds"]
-        except ray.exceptions.RayError as error:
-            found = [str(error).strip().splitlines()[-1]]
-        missing += [f"node {_name(node)}: {text}" for text in found]
+    others = _answers(_versions_there(), [()] * len(able), able, 0)
+    missing = list(_told(able, map(_other_version, others)))
+    if not missing:
+        wanted = _wanted(contents)
+        starts = [len(contents.job.models) * number // len(able) for number in range(len(able))]
+        calls = [(parcel, wanted._replace(start=start)) for start in starts]
+        missing = list(_told(able, _answers(look_around, calls, able, gpus)))
     if missing:
         more = f"\n… and {len(missing) - _TOLD} more" if len(missing) > _TOLD else ""
         raise OptionError(
@@ -80,21 +74,77 @@ def check_nodes(job: Job, store: Store, cpus: float, gpus: float) -> None:
         )
 
 
+def _answers(
+    function: Callable[..., list[str]], calls: Sequence[tuple[Any, ...]], nodes: Sequence[Node], gpus: float
+) -> Iterator[list[str]]:
+    """What a function returns on each node; what is wrong if it returns nothing."""
+    import ray
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+    asked = [
+        ray.remote(function)
+        .options(
+            num_cpus=0,
+            num_gpus=gpus,
+            max_retries=1,
+            scheduling_strategy=NodeAffinitySchedulingStrategy(node["NodeID"], soft=False),
+        )
+        .remote(*call)
+        for node, call in zip(nodes, calls, strict=True)
+    ]
+    until = time.monotonic() + _PATIENCE_S
+    for answer in asked:
+        try:
+            yield ray.get(answer, timeout=max(0.1, until - time.monotonic()))
+        except ray.exceptions.GetTimeoutError:
+            yield [f"does not answer within {_PATIENCE_S:g} seconds; is it busy with another job?"]
+        except ray.exceptions.RayError as error:
+            yield [str(error).strip().splitlines()[-1]]
+
+
+def _told(nodes: Sequence[Node], found: Iterable[list[str]]) -> Iterator[str]:
+    for node, texts in zip(nodes, found, strict=True):
+        yield from (f"node {_name(node)}: {text}" for text in texts)
+
+
+def _versions_there() -> Callable[[], list[str]]:
+    """A function that Ray sends as it is, and that needs nothing of ours where it runs."""
+
+    def version() -> list[str]:
+        try:
+            import beaufort
+        except ImportError as error:
+            return [f"{_NOT_THERE}: {error}"]
+        return [beaufort.__version__]
+
+    return version
+
+
+def _other_version(answer: list[str]) -> list[str]:
+    from beaufort import __version__
+
+    (found,) = answer
+    if found == __version__:
+        return []
+    if " " in found:
+        return [found]
+    return [f"has Beaufort {found}, and the job comes from {__version__}; install the same"]
+
+
 def _fits(resources: dict[str, Any], cpus: float, gpus: float) -> bool:
     return bool(resources.get("CPU", 0) >= cpus and resources.get("GPU", 0) >= gpus)
 
 
-def _count(node: dict[str, Any], kind: str) -> str:
+def _count(node: Node, kind: str) -> str:
     return f"{node['Resources'].get(kind, 0):g} {kind}s"
 
 
-def _name(node: dict[str, Any]) -> str:
+def _name(node: Node) -> str:
     return f"{node['NodeManagerAddress']} ({node['NodeID'][:8]})"
 
 
-def _wanted(job: Job, store: Store) -> Look:
-    from beaufort import __version__
-
+def _wanted(contents: Contents) -> Look:
+    job = contents.job
     readable = tuple(
         (number, place)
         for number, setup in enumerate(job.setups)
@@ -102,25 +152,23 @@ def _wanted(job: Job, store: Store) -> Look:
         if not isinstance(setup.pictures(place), Problem)
     )
     digests = tuple(model.spec.digest for model in job.models)
-    return Look(__version__, platform.python_version_tuple()[:2], digests, readable, bool(store.runs()))
+    return Look(digests, readable, bool(contents.store.runs()))
 
 
-def look_around(packed: bytes) -> list[str]:
+def look_around(parcel: Parcel, wanted: Look) -> list[str]:
     """What is missing where this runs."""
-    from beaufort import __version__
-
-    job, store, wanted = pickle.loads(packed)
-    if __version__ != wanted.version:
-        return [f"has Beaufort {__version__}, and the job comes from {wanted.version}; install the same"]
-    if platform.python_version_tuple()[:2] != wanted.python:
-        return [f"has Python {platform.python_version()}, and the job comes from {'.'.join(wanted.python)}"]
-    return list(itertools.chain(_models(job, wanted), _pictures(job, wanted), _store(store, wanted)))
+    job, store, _ = unpack(parcel)
+    return list(itertools.chain(_pictures(job, wanted), _store(store, wanted), _models(job, wanted)))
 
 
 def _models(job: Job, wanted: Look) -> Iterator[str]:
-    for model, digest in zip(job.models, wanted.digests, strict=True):
+    until = time.monotonic() + _MODELS_S
+    known = list(zip(job.models, wanted.digests, strict=True))
+    for model, digest in known[wanted.start :] + known[: wanted.start]:
         if model.text is None:
             continue  # it travels with the job
+        if time.monotonic() > until:
+            return
         try:
             found = model.load().spec.digest
         except Exception as error:  # whatever an adapter or a library raises

@@ -69,15 +69,21 @@ class Setup:
     """The labels that are right for each image, where that is not the data set's alone."""
     stored: bool = False
     """Whether the pictures were corrupted before they were stored, as those of CIFAR-10-C were."""
+    frames: int = 1
+    """How many versions of one image a picture has, below each other: the frames of a stored sequence."""
 
     @property
     def data(self) -> dict[str, Any]:
         """The facts of the data set."""
         digest = self.dataset.labels_digest() if self.stored else self.dataset.digest()
-        facts: dict[str, Any] = {"name": self.dataset.name, "digest": digest}
+        return {"name": self.dataset.name, "digest": digest, **self.order}
+
+    @property
+    def order(self) -> dict[str, Any]:
+        """The facts of the order of the images; none if it is the data set's own."""
         if self.dataset.order is None:
-            return facts
-        return {**facts, "spread" if self.dataset.spread else "order": self.dataset.order}
+            return {}
+        return {"spread" if self.dataset.spread else "order": self.dataset.order}
 
     def labels(self, space: LabelSpace) -> dict[str, Any]:
         """The facts of how answers are scored; none where a label is the number of the one right output."""
@@ -299,7 +305,11 @@ def _check_different(abouts: Sequence[dict[str, Any]]) -> None:
 
 def _condition_facts(conditions: Sequence[Condition], setup: Setup) -> list[Once[Facts]]:
     if setup.stored:
-        return [Once(lambda condition=condition: _stored_facts(condition, setup)) for condition in conditions]  # type: ignore[misc]
+        digest = Once(setup.dataset.pictures_digest)
+        return [
+            Once(lambda condition=condition: _stored_facts(condition, setup, digest()))  # type: ignore[misc]
+            for condition in conditions
+        ]
     side, channels = None, 3
     if setup.count and any(not condition.clean for condition in conditions):
         first = setup.first_image()
@@ -310,8 +320,9 @@ def _condition_facts(conditions: Sequence[Condition], setup: Setup) -> list[Once
     return [Once(lambda facts=facts: facts) for facts in found]  # type: ignore[misc]
 
 
-def _stored_facts(condition: Condition, setup: Setup) -> Facts:
+def _stored_facts(condition: Condition, setup: Setup, digest: str) -> Facts:
     """Of pictures that are a condition already: what they are, and nothing of how they were made."""
-    made = {"corruption": condition.corruption, "stored": setup.dataset.pictures_digest()}
-    strength = {} if condition.clean else {"severity": condition.severity}
-    return {**made, **strength, "prepare": setup.steps}
+    made = {"corruption": condition.corruption, "stored": digest}
+    strength: Facts = {} if condition.clean else {"severity": condition.severity}
+    level = {} if condition.level is None else {"level": condition.level}
+    return {**made, **strength, **level, "prepare": setup.steps}

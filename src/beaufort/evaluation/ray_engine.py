@@ -1,48 +1,39 @@
 """Units of work done by Ray actors, on one machine or many.
 
-An actor holds one model at a time and serves units of it. It writes answers to the store itself, and tells
-this process what it has stored: tables never pass through here. Its messages come as a stream that waits when
-nobody reads it, so that memory is bounded on both sides. What an actor had not stored when it died is done
-again by others.
+Actors write answers to the store themselves and tell this process what they have stored: tables never pass
+through here. What an actor had not stored when it died is done again by others.
 """
 
 from __future__ import annotations
 
 import contextlib
-import pickle
-import queue
-import threading
+import os
 import time
-from collections import deque
-from collections.abc import Generator, Iterable, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 from beaufort.errors import MissingExtraError, OptionError
-from beaufort.evaluation.dispatch import Dispatch, Ticket
-from beaufort.evaluation.engines import WorkerError, portable
-from beaufort.evaluation.keeper import count_answers
+from beaufort.evaluation.dispatch import Dispatch
+from beaufort.evaluation.engines import NodeSpeed, WorkerError
 from beaufort.evaluation.nodes import check_nodes
-from beaufort.evaluation.work import Job, Made, Message, Stored, Unit, work
-from beaufort.store import Cell, Store
+from beaufort.evaluation.parcel import Contents, pack
+from beaufort.evaluation.planning import Work
+from beaufort.evaluation.ray_worker import REPORTS, Begun, Gathered, Report, Worker
+from beaufort.evaluation.work import Answered, Job, Message, Stored, Unit
+from beaufort.store import Piece, Store
 
-__all__ = ["Ray", "RayOptions"]
+__all__ = ["Ray", "RayOptions", "import_ray"]
 
-_WRITERS = 2
 _REPORT_S = 0.1
-"""How long a worker collects what it has to tell."""
-_PAUSE_S = 0.5
-"""How long a worker waits for another ticket before it brings those that it has to an end."""
-_WAITING = 256
-"""Messages that a worker holds for this process, at most; then it waits."""
-_REPORTS = 4
-"""Reports on their way from a worker, at most; then it waits."""
-_CELLS = 4096
-"""Cells that a worker remembers: far more than it is ever given at a time."""
+"""How long a worker collects what it has to tell, if workers are few."""
+_REPORTS_A_SECOND = 200
+"""How many come in at most, on average: with more workers, each waits longer."""
 _IDLE_DEATHS = 3
 """Workers that end one after the other without having stored anything, for each worker there is, at most."""
+_NO_ROOM_S = 600.0
+"""How long no worker at all may be there, because the cluster has no room, or grows."""
 
 
 @dataclass(frozen=True)
@@ -64,28 +55,46 @@ class RayOptions:
 
     def __post_init__(self) -> None:
         if self.workers is not None and self.workers < 1:
-            raise OptionError(f"workers must be a whole number from 1, got {self.workers!r}")
-        if not self.cpus > 0:
-            raise OptionError(f"cpus must be a number above 0, got {self.cpus!r}")
-        if not self.gpus >= 0:
-            raise OptionError(f"gpus must be a number from 0, got {self.gpus!r}")
+            raise OptionError(f"workers must be a positive integer, got {self.workers!r}")
+        for name, value, least in (("cpus", self.cpus, "above 0"), ("gpus", self.gpus, "from 0")):
+            if not (value > 0 if least == "above 0" else value >= 0):
+                raise OptionError(f"{name} must be a number {least}, got {value!r}")
+            if value > 1 and value != int(value):
+                raise OptionError(f"{name} must be a whole number, or a share below 1, got {value!r}")
 
 
-class _Begun(NamedTuple):
-    """A ticket that a worker has begun."""
+@dataclass
+class _Hand:
+    """What is known of a worker."""
 
-    number: int
+    actor: Any
+    node: str = ""
+    """Where it is; empty until it has reported: it may wait for a place in the cluster for ever."""
+    answers: int = 0
+    seconds: float = 0.0
+    idle: float = 0.0
+    unstored: dict[int, tuple[int, int, int]] = field(default_factory=dict)
+    """Answers of each work, as in `Answered`, that were told of and are not stored yet."""
+    gathering: set[int] = field(default_factory=set)
+    """Works whose pieces it puts together."""
 
-
-class Report(NamedTuple):
-    """What a worker tells: what came of its tickets, and which it has begun."""
-
-    messages: list[Message | _Begun | Exception]
-    node: str
+    def count(self, work: int, images: int, labeled: int, correct: int) -> None:
+        before = self.unstored.pop(work, (0, 0, 0))
+        now = before[0] + images, before[1] + labeled, before[2] + correct
+        if any(now):
+            self.unstored[work] = now
 
 
 class Ray:
-    """Actors of a cluster. Without one that runs, one of this machine is started, and stopped at the end."""
+    """Actors of a cluster. Without one that runs, one of this machine is started, and stopped at the end.
+
+    Args:
+        job: what there is to do.
+        options: with how many workers, and where.
+        store: to which workers write.
+        works: those of the plan, by whose numbers units name them.
+        provenance: what stands beside answers.
+    """
 
     one_model = True
 
@@ -94,40 +103,37 @@ class Ray:
         job: Job,
         options: RayOptions,
         store: Store,
-        cells: Mapping[int, Cell],
+        works: Sequence[Work],
         provenance: Mapping[str, Any],
     ) -> None:
-        for model in job.models:
-            model.check_pickle()
         self._options = options
-        self._cells = cells
-        alone = tuple(model.for_one_thread() for model in job.models) if not options.gpus else job.models
-        self._given = (replace(job, models=alone, jobs=max(1, int(options.cpus))), store, dict(provenance))
-        self._streams: dict[Any, Any] = {}
-        """The actor of each stream of reports."""
-        self._present: set[Any] = set()
-        """Streams whose actor has reported: others may wait for a place in the cluster for ever."""
+        self._works = works
+        alone = job.models if options.gpus else tuple(model.for_one_thread() for model in job.models)
+        job = replace(job, models=alone, jobs=max(1, int(options.cpus)))
+        self._contents = Contents(job, store, dict(provenance))
+        self._hands: dict[Any, _Hand] = {}
+        """By the stream of what they report."""
+        self._gone: list[_Hand] = []
+        self._first_seen: dict[str, float] = {}
+        """When the first worker of a node reported."""
+        self._latest: _Hand | None = None
+        """Whose message was told last."""
+        self._nodes: Mapping[str, NodeSpeed] = {}
+        self._nodes_until = 0.0
         self._ours = False
-        self.answers: dict[str, int] = {}
-        """Answers that came from each node."""
 
     def __enter__(self) -> Self:
-        ray = _ray()
-        if not ray.is_initialized():
-            self._ours = True
-            _start(self._options)
+        ray = import_ray()
+        parcel = pack(self._contents)
         try:
-            job, store, provenance = self._given
-            try:
-                packed = pickle.dumps((job, store, provenance))
-            except Exception as error:  # an object may refuse in its own way
-                raise OptionError(
-                    "with Ray, the data set and the store must be ones that can be pickled, got one that "
-                    f"cannot ({type(error).__name__}: {error})"
-                ) from None
-            check_nodes(job, store, self._options.cpus, self._options.gpus)
-            self._packed = ray.put(packed)
-            for _ in range(self._options.workers or _room(self._options)):
+            if not ray.is_initialized():
+                self._ours = True
+                _start(self._options)
+            self._parcel = ray.put(parcel)
+            check_nodes(self._contents, self._parcel, self._options.cpus, self._options.gpus)
+            wanted = self._options.workers or max(1, _room(self._options, free=1))
+            self._pause = max(_REPORT_S, wanted / _REPORTS_A_SECOND)
+            for _ in range(wanted):
                 self._hire()
         except BaseException:
             self.__exit__(None, None, None)
@@ -137,72 +143,134 @@ class Ray:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        ray = _ray()
-        for actor in self._streams.values():
+        ray = import_ray()
+        for hand in self._hands.values():
             with contextlib.suppress(Exception):  # the cluster may be gone
-                ray.kill(actor)
-        self._streams.clear()
-        self._present.clear()
+                ray.kill(hand.actor)
+        self._hands.clear()
         if self._ours:
             ray.shutdown()
 
-    def work(self, units: Iterable[Unit]) -> Generator[Message]:
-        ray = _ray()
-        dispatch = Dispatch(units)
+    @property
+    def nodes(self) -> Mapping[str, NodeSpeed]:
+        """What each node has done; a second old at most while work is under way."""
+        now = time.monotonic()
+        if now >= self._nodes_until:
+            self._nodes, self._nodes_until = self._speeds(now), now + 1.0
+        return self._nodes
+
+    def _speeds(self, now: float) -> dict[str, NodeSpeed]:
+        hands: dict[str, list[_Hand]] = {}
+        for hand in (*self._hands.values(), *self._gone):
+            hands.setdefault(hand.node, []).append(hand)
+        found = {}
+        for node, since in self._first_seen.items():
+            seconds = sum(hand.seconds for hand in hands[node])
+            busy = 1 - sum(hand.idle for hand in hands[node]) / seconds if seconds else 0.0
+            found[node] = NodeSpeed(sum(hand.answers for hand in hands[node]), now - since, busy)
+        return found
+
+    def work(self, queues: Iterable[Iterable[Unit]]) -> Generator[Message]:
+        dispatch = Dispatch(queues)
         deaths = 0
+        seen = time.monotonic()
         self._offer(dispatch)
-        while not dispatch.finished:
-            ready, _ = ray.wait(list(self._streams), num_returns=1, timeout=1.0)
-            for stream in ready:
-                try:
-                    report = ray.get(next(stream))
-                except (ray.exceptions.RayActorError, ray.exceptions.RayTaskError, StopIteration) as error:
-                    deaths += 1
-                    self._streams.pop(stream)
-                    self._present.discard(stream)
-                    yield from dispatch.lost(stream, _reason(error))
-                    if deaths > _IDLE_DEATHS * (len(self._streams) + 1):
-                        raise WorkerError(
-                            "workers end before they store anything; the last one says: " + _reason(error)
-                        ) from None
-                    self._hire()
+        while not dispatch.finished or any(hand.gathering for hand in self._hands.values()):
+            for stream in self._ready():
+                report = _next(stream)
+                if isinstance(report, Report):
+                    if any(isinstance(message, Stored) for message in report.messages):
+                        deaths = 0
+                    yield from self._take(stream, report, dispatch)
                     continue
-                self._present.add(stream)
-                for message in report.messages:
-                    match message:
-                        case Exception():
-                            raise message
-                        case _Begun():
-                            dispatch.begun(stream, 1)
-                            continue
-                        case Stored(work, piece, _):
-                            deaths = 0
-                            rows = piece.stop - piece.start
-                            self.answers[report.node] = self.answers.get(report.node, 0) + rows
-                            dispatch.stored(stream, work, piece.start, piece.stop)
-                    yield message
+                deaths += 1
+                yield from self._lose(stream, report, dispatch)
+                if deaths > _IDLE_DEATHS * (len(self._hands) + 1):
+                    raise WorkerError(
+                        f"workers end before they store anything; the last one says: {report}"
+                    ) from None
+                self._hire()
+            if any(hand.node for hand in self._hands.values()):
+                seen = time.monotonic()
+            elif time.monotonic() > seen + _NO_ROOM_S:
+                raise WorkerError(
+                    f"no worker could start within {_NO_ROOM_S:g} seconds: the cluster has no room for one "
+                    f"with {self._options.cpus:g} CPUs and {self._options.gpus:g} GPUs. What was stored "
+                    "stays; the same run again does the rest"
+                )
             self._offer(dispatch)
+        self._nodes_until = 0.0
+
+    def gather(self, number: int, pieces: Sequence[Piece]) -> None:
+        """Have the pieces of a work put together by the worker that stored the last of them."""
+        hand = self._latest
+        assert hand is not None, "a piece was stored by somebody"
+        hand.gathering.add(number)
+        hand.actor.gather.remote(number, self._works[number].cell, pieces)
+
+    def _ready(self) -> list[Any]:
+        """The streams that have something, as soon as there is one; none after a while."""
+        ray = import_ray()
+        streams = list(self._hands)
+        ready, rest = ray.wait(streams, num_returns=1, timeout=1.0)
+        if ready and rest:
+            more, _ = ray.wait(rest, num_returns=len(rest), timeout=0)
+            ready = [*ready, *more]
+        return list(ready)
+
+    def _take(self, stream: Any, report: Report, dispatch: Dispatch) -> Iterator[Message]:
+        hand = self._latest = self._hands[stream]
+        hand.node, hand.seconds, hand.idle = report.node, report.seconds, report.idle
+        self._first_seen.setdefault(report.node, time.monotonic())
+        for message in report.messages:
+            match message:
+                case Exception():
+                    raise message
+                case Begun():
+                    dispatch.begun(stream, 1)
+                    continue
+                case Gathered(number):
+                    hand.gathering.discard(number)
+                    continue
+                case Answered():
+                    hand.count(*message)
+                case Stored(number, piece, counts):
+                    rows = piece.stop - piece.start
+                    hand.answers += rows
+                    hand.count(number, counts.unread - rows, -counts.images, -counts.correct)
+                    dispatch.stored(stream, number, piece.start, piece.stop)
+            yield message
+
+    def _lose(self, stream: Any, reason: str, dispatch: Dispatch) -> Iterator[Message]:
+        """A worker is gone: take back what it told of and did not store."""
+        hand = self._hands.pop(stream)
+        with contextlib.suppress(Exception):
+            import_ray().kill(hand.actor)  # if only what it told was lost, it must not keep its place
+        self._gone.append(replace(hand, actor=None, unstored={}, gathering=set()))
+        for number, (images, labeled, correct) in hand.unstored.items():
+            yield Answered(number, -images, -labeled, -correct)
+        yield from dispatch.lost(stream, reason)
 
     def _hire(self) -> None:
         options = self._options
         actor: Any = (
-            _ray()
-            .remote(_Worker)
+            import_ray()
+            .remote(Worker)
             .options(num_cpus=options.cpus, num_gpus=options.gpus, max_restarts=0, max_concurrency=2)
-            .remote(self._packed)
+            .remote(self._parcel, self._pause)
         )
-        reports = actor.reports.options(num_returns="streaming", _generator_backpressure_num_objects=_REPORTS)
-        self._streams[reports.remote()] = actor
+        reports = actor.reports.options(num_returns="streaming", _generator_backpressure_num_objects=REPORTS)
+        self._hands[reports.remote()] = _Hand(actor)
 
     def _offer(self, dispatch: Dispatch) -> None:
-        for stream in self._present:
-            actor = self._streams[stream]
-            while (ticket := dispatch.take(stream)) is not None:
+        for stream, hand in self._hands.items():
+            while hand.node and (ticket := dispatch.take(stream)) is not None:
                 numbers = {number for part in ticket.unit.parts for number, _ in part.works}
-                actor.offer.remote(ticket, {number: self._cells[number] for number in numbers})
+                hand.actor.offer.remote(ticket, {number: self._works[number].cell for number in numbers})
 
 
-def _ray() -> Any:
+def import_ray() -> Any:
+    """The package, or an error that says how to get it."""
     try:
         import ray
     except ImportError:
@@ -211,124 +279,47 @@ def _ray() -> Any:
 
 
 def _start(options: RayOptions) -> None:
-    ray = _ray()
-    here: dict[str, Any] = {} if options.address else {"include_dashboard": False}
+    ray = import_ray()
+    if options.address is None:
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # a run tells nobody of itself
+        ray.init(address="local", include_dashboard=False, log_to_driver=False, logging_level="error")
+        room = _room(options)
+        if options.workers is not None and options.workers > room > 0:
+            each = f"{options.cpus:g} CPUs and {options.gpus:g} GPUs each"
+            raise OptionError(
+                f"workers must be at most {room} on this machine, with {each}, got {options.workers}"
+            )
+        return
     try:
-        ray.init(address=options.address, log_to_driver=False, logging_level="error", **here)
-    except ConnectionError as error:
+        ray.init(address=options.address, log_to_driver=False, logging_level="error")
+    except (ConnectionError, RuntimeError, ValueError) as error:
         raise OptionError(
-            f"there is no Ray cluster at {options.address!r}: {error}; start one with `ray start --head`, or "
-            "leave the address out to use this machine alone"
+            f"there is no Ray cluster at {options.address!r} that can be used: {error}; start one with `ray "
+            "start --head`, or leave the address out to use this machine alone"
         ) from None
 
 
-def _room(options: RayOptions) -> int:
-    """How many workers the cluster has room for, with one processor left free."""
-    resources = _ray().cluster_resources()
-    room = (resources.get("CPU", 1) - 1) / options.cpus
+def _room(options: RayOptions, *, free: int = 0) -> int:
+    """How many workers the cluster has room for, with some processors left free."""
+    resources = import_ray().cluster_resources()
+    room = (resources.get("CPU", 0) - free) / options.cpus
     if options.gpus:
         room = min(room, resources.get("GPU", 0) / options.gpus)
-    return max(1, int(room))
+    return int(room)
+
+
+def _next(stream: Any) -> Report | str:
+    """What a worker reports next; the reason, in words, if it is gone."""
+    ray = import_ray()
+    try:
+        report: Report = ray.get(next(stream))
+    except (ray.exceptions.RayError, StopIteration) as error:
+        return _reason(error)
+    return report
 
 
 def _reason(error: BaseException) -> str:
-    """The first line of what Ray says, which may be pages."""
+    """The line of what Ray says, which may be pages, that tells how it ended."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     wanted = [line for line in lines if "exit" in line.lower() or "died" in line.lower()]
     return (wanted or lines or [type(error).__name__])[0][:300]
-
-
-class _Worker:
-    """An actor: does units of one model after the other, in a thread that others feed and listen to."""
-
-    def __init__(self, packed: bytes) -> None:
-        import cv2
-
-        cv2.setNumThreads(1)
-        self._job, self._store, self._provenance = pickle.loads(packed)
-        self._tickets: queue.SimpleQueue[Ticket] = queue.SimpleQueue()
-        self._next: Ticket | None = None
-        self._held: int | None = None
-        """The model that is loaded."""
-        self._cells: dict[int, Cell] = {}
-        self._told: queue.Queue[Message | _Begun | Exception] = queue.Queue(_WAITING)
-        threading.Thread(target=self._work, daemon=True).start()
-
-    def offer(self, ticket: Ticket, cells: dict[int, Cell]) -> None:
-        """Something more to do."""
-        for number, cell in cells.items():
-            self._cells[number] = self._cells.pop(number, cell)
-        while len(self._cells) > _CELLS:
-            del self._cells[next(iter(self._cells))]
-        self._tickets.put(ticket)
-
-    def reports(self) -> Iterator[Report]:
-        """What is done, told now and then, until nobody listens any more."""
-        node = _node_name()
-        yield Report([], node)
-        while True:
-            messages = [self._told.get()]
-            until = time.monotonic() + _REPORT_S
-            while len(messages) < _WAITING and (left := until - time.monotonic()) > 0:
-                try:
-                    messages.append(self._told.get(timeout=left))
-                except queue.Empty:
-                    break
-            yield Report(messages, node)
-
-    def _work(self) -> None:
-        try:
-            with ThreadPoolExecutor(_WRITERS) as writers:
-                while True:
-                    self._one_model(writers)
-        except Exception as error:
-            self._told.put(portable(error))
-
-    def _one_model(self, writers: ThreadPoolExecutor) -> None:
-        """Do tickets for one model, as long as there are any."""
-        ticket = self._next or self._tickets.get()
-        if self._held not in (None, ticket.model):
-            self._job.models[self._held].let_go()
-        self._next, self._held = ticket, ticket.model
-        spaces = tuple((each[ticket.model],) for each in self._job.spaces)
-        job = replace(self._job, models=(self._job.models[ticket.model],), spaces=spaces)
-        writing: deque[Future[None]] = deque()
-        for message in work(job, self._units(ticket.model)):
-            if isinstance(message, Made):
-                writing.append(writers.submit(self._keep, message))
-                while len(writing) > 2 * _WRITERS or (writing and writing[0].done()):
-                    writing.popleft().result()
-            else:
-                self._told.put(message)
-        for written in writing:
-            written.result()
-
-    def _units(self, model: int) -> Iterator[Unit]:
-        """Tickets for a model until there is none; what is prepared for them is then brought to its end."""
-        while True:
-            try:
-                ticket, self._next = self._next or self._tickets.get(timeout=_PAUSE_S), None
-            except queue.Empty:
-                return
-            if ticket.model != model:
-                self._next = ticket
-                return
-            self._told.put(_Begun(ticket.number))
-            yield _first_model(ticket.unit)
-
-    def _keep(self, made: Made) -> None:
-        cell = self._cells[made.work]
-        piece = self._store.write(cell, made.start, made.table, {**self._provenance, "backend": made.backend})
-        self._told.put(Stored(made.work, piece, count_answers(made.table)))
-
-
-def _first_model(unit: Unit) -> Unit:
-    """The unit for a job of one model."""
-    parts = (part._replace(works=tuple((number, 0) for number, _ in part.works)) for part in unit.parts)
-    return replace(unit, parts=tuple(parts))
-
-
-def _node_name() -> str:
-    """An address for people, and what tells two nodes of one machine apart."""
-    ray = _ray()
-    return f"{ray.util.get_node_ip_address()} ({ray.get_runtime_context().get_node_id()[:8]})"

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -22,15 +22,16 @@ from beaufort.evaluation._memory import memory_store
 from beaufort.evaluation._notebook import evaluation_frame, evaluation_html
 from beaufort.evaluation._results import common_outputs, plan_results, stored_in
 from beaufort.evaluation.arguments import Conditions, Models, find_models, find_suite
-from beaufort.evaluation.engines import Engine, Local, Processes
+from beaufort.evaluation.engines import Local, NodeSpeed, Processes
 from beaufort.evaluation.groups import Choice, Data, Source, find_groups
 from beaufort.evaluation.keeper import Counts, Keeper
+from beaufort.evaluation.lazy_models import LazyModel
 from beaufort.evaluation.notes import notes_on
 from beaufort.evaluation.planning import Labels, Plan, Work, make_plan
 from beaufort.evaluation.precision import Stop, run_until
 from beaufort.evaluation.preflight import Needs
 from beaufort.evaluation.provenance import provenance
-from beaufort.evaluation.ray_engine import Ray, RayOptions
+from beaufort.evaluation.ray_engine import Ray, RayOptions, import_ray
 from beaufort.evaluation.schedule import Progress, Run, inside
 from beaufort.evaluation.work import Failed, Job
 from beaufort.labels import Truths, read_truths
@@ -84,6 +85,8 @@ class Evaluation:
     """The stored answers of each data set of the suite, ready to be scored; empty without a suite."""
     failures: tuple[str, ...] = ()
     """What could not be done, because it ended every worker that tried; those results are left out."""
+    nodes: Mapping[str, NodeSpeed] = field(default_factory=dict, repr=False, compare=False)
+    """What each machine of a cluster did, by name."""
 
     def scores(self, **options: Any) -> Scores:
         """The suite's numbers with their intervals; the options are those of `beaufort.results.score`."""
@@ -94,6 +97,8 @@ class Evaluation:
 
     def part_scores(self, **options: Any) -> tuple[Scores, ...]:
         """As `scores`, for each data set of a suite of several."""
+        if self.failures and not self.answers:
+            raise OptionError(f"scores need the answers of at least one model, got {self.failures[0]}")
         if not self.answers or self.store is None:
             raise OptionError("scores need a suite: it says which numbers are wanted; evaluate with one")
         return tuple(score(stored_in(one, self.store), **options) for one in self.answers)
@@ -224,6 +229,12 @@ def evaluate(
     """
     if processes is not None and ray is not None:
         raise OptionError("only one of processes and ray can be given, got both")
+    if jobs is not None and ray is not None:
+        raise OptionError("jobs must not be given with ray, whose cpus say how many threads a worker has")
+    if ray is not None and store is None:
+        raise OptionError("with ray, store must be a place that every node reaches, got none")
+    if ray is not None:
+        import_ray()  # an error, if it is not installed, before anything else
     if processes is not None and processes < 1:
         raise OptionError(f"processes must be a positive integer, got {processes!r}")
     kept = memory_store() if store is None else _store(store)
@@ -243,10 +254,13 @@ def evaluate(
         keep_logits=keep_logits,
         strict=strict,
         shuffled=precision is not None,
-        keep_models=processes is None,
+        keep_models=processes is None and ray is None,
     )
     if precision is not None and len(planned.setups) > 1:
-        raise OptionError("precision must be asked for on one data set, got several; leave it out")
+        raise OptionError(
+            "precision must be asked for on one data set that is made ready in one way, got "
+            f"{len(planned.setups)}; leave it out"
+        )
     origin = provenance()
     todo = list(dict.fromkeys(work.model for work in planned.works if work.gaps))
     spaces = {(work.place, work.model): work.space for work in planned.works}
@@ -265,15 +279,15 @@ def evaluate(
     record = None if planned.suite is None else partial(_record, planned, planned.suite, origin)
     if ray is not None and record is not None and todo:
         kept.write_run(*record())  # workers look for it, and write answers only after it
-    engine: Engine
+    engine: Local | Processes | Ray
     if not todo or (processes is None and ray is None):
         engine = Local(job)
     elif ray is not None:
-        cells = {number: work.cell for number, work in enumerate(planned.works) if work.gaps}
-        engine = Ray(job, ray, kept, cells, origin)
+        engine = Ray(job, ray, kept, planned.works, origin)
     else:
         engine = Processes(job, processes or 1)
-    with engine, Keeper(kept, planned.works, planned.listing) as keeper:
+    gather = engine.gather if isinstance(engine, Ray) else None
+    with engine, Keeper(kept, planned.works, planned.listing, gather) as keeper:
         run = Run(planned, engine, keeper, todo, origin, processes or 1, progress, record)
         stop = None
         if precision is None:
@@ -284,13 +298,15 @@ def evaluate(
             keeper.record(record, needed=planned.images > 0)  # also if there was nothing to do
         failed = {number for failure in run.failures for number in failure.works}
         counts = keeper.counts(None if stop is None else stop.images, failed)
+        nodes = dict(engine.nodes)
     both = zip(planned.works, counts, strict=True)
     results = (_result(work, each, stop) for work, each in both if each is not None)
     problems = run.sorted_problems(keeper.unread)
     failures = tuple(_failure(planned, failure) for failure in run.failures)
     notes = (*notes_on(planned), *run.notes, *keeper.notes)
-    answers = () if failed else tuple(_answers(planned, None if stop is None else stop.images, origin))
-    return Evaluation(tuple(results), problems, stop, notes, kept, answers, failures)
+    lacking = {planned.works[number].model for number in failed}
+    answers = tuple(_answers(planned, None if stop is None else stop.images, origin, lacking))
+    return Evaluation(tuple(results), problems, stop, notes, kept, answers, failures, nodes)
 
 
 def _failure(planned: Plan, failure: Failed) -> str:
@@ -303,9 +319,14 @@ def _failure(planned: Plan, failure: Failed) -> str:
     )
 
 
-def _answers(planned: Plan, shown: int | None, origin: dict[str, Any]) -> Iterator[Results]:
-    """For each data set of the suite, if there is one."""
-    for works in _by_part(planned):
+def _answers(
+    planned: Plan, shown: int | None, origin: dict[str, Any], lacking: Collection[LazyModel]
+) -> Iterator[Results]:
+    """For each data set of the suite, if there is one; without models that lack some answers."""
+    for part in _by_part(planned):
+        works = [work for work in part if work.model not in lacking]
+        if not works:
+            continue
         yield plan_results(works, works[0].setup.count if shown is None else shown, (origin,))
 
 

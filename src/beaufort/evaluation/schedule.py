@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from beaufort.conditions import Condition
 from beaufort.datasets import Problem
-from beaufort.evaluation.blocks import BLOCK, UnitPart
-from beaufort.evaluation.engines import Engine
+from beaufort.evaluation.blocks import BLOCK, UnitPart, in_films
+from beaufort.evaluation.engines import Engine, NodeSpeed
 from beaufort.evaluation.keeper import Keeper
 from beaufort.evaluation.lazy_models import LazyModel
 from beaufort.evaluation.planning import Facts, Plan, Range, Work
@@ -40,6 +40,8 @@ class Progress:
     condition: str
     accuracy: float | None
     """Of this model under this condition, so far."""
+    nodes: Mapping[str, NodeSpeed] = field(default_factory=dict)
+    """The machines of a cluster, by name."""
 
 
 class Run:
@@ -74,8 +76,7 @@ class Run:
     def show(self, first: int = 0, behind: int | None = None) -> None:
         """Show the images from the first to the one before `behind`, and have the answers stored."""
         ends = [setup.count if behind is None else behind for setup in self.plan.setups]
-        units = (unit for place, end in enumerate(ends) for unit in self.units(place, first, end))
-        with closing(self.engine.work(units)) as messages:
+        with closing(self.engine.work(self.queues(first, ends))) as messages:
             for message in messages:
                 self.take(message)
         self.keeper.flush()
@@ -97,22 +98,33 @@ class Run:
             case Problem():
                 self.problems.add(message)
 
+    def queues(self, first: int, ends: Sequence[int]) -> Iterator[Iterator[Unit]]:
+        """The units of each model, or all units in one queue, as the engine wants them."""
+        if not self.engine.one_model:
+            yield (unit for setup, end in enumerate(ends) for unit in self.units(setup, first, end))
+            return
+        mine: dict[int, list[tuple[int, Work]]] = {}
+        for number, work in self.works:
+            mine.setdefault(self.numbers[work.model], []).append((number, work))
+        yield from (self.units_of(works, first, ends) for works in mine.values())
+
     def units(self, setup: int, first: int, behind: int) -> Iterator[Unit]:
         """A block each; where blocks are few, processes share the conditions of one."""
-        edges = range(first - first % BLOCK, behind, BLOCK)
-        spans = [(max(edge, first), min(edge + BLOCK, behind)) for edge in edges]
         works = [(number, work) for number, work in self.works if work.place == setup]
-        if self.engine.one_model:
-            for model in range(len(self.numbers)):
-                mine = [(number, work) for number, work in works if self.numbers[work.model] == model]
-                for span in spans:
-                    yield from _in_units(setup, span, self.parts(mine, *span), _CONDITIONS)
-            return
-        blocks = [(span, parts) for span in spans if (parts := self.parts(works, *span))]
+        blocks = [(span, parts) for span in _spans(first, behind) if (parts := self.parts(works, *span))]
         wanted = _UNITS_A_PROCESS * self.processes if self.processes > 1 else 1
         shares = math.ceil(wanted / max(1, len(blocks)))
         for span, parts in blocks:
             yield from _in_units(setup, span, parts, math.ceil(len(parts) / shares))
+
+    def units_of(self, works: Iterable[tuple[int, Work]], first: int, ends: Sequence[int]) -> Iterator[Unit]:
+        """Units of one model: some conditions of a block each."""
+        by_setup: dict[int, list[tuple[int, Work]]] = {}
+        for number, work in works:
+            by_setup.setdefault(work.place, []).append((number, work))
+        for setup, mine in by_setup.items():
+            for span in _spans(first, ends[setup]):
+                yield from _in_units(setup, span, self.parts(mine, *span), _CONDITIONS)
 
     def parts(self, works: Iterable[tuple[int, Work]], start: int, stop: int) -> list[UnitPart]:
         """What is missing of a block, for all models together where they lack the same."""
@@ -131,7 +143,8 @@ class Run:
         work = self.plan.works[answered.work]
         name, condition = work.model.spec.name, str(work.condition)
         accuracy = right / seen if seen else None
-        self.progress(Progress(self.done, self.plan.images, name, condition, accuracy))
+        at = Progress(self.done, self.plan.images, name, condition, accuracy, self.engine.nodes)
+        self.progress(at)
 
     def sorted_problems(self, unread: Collection[tuple[int, str]] = ()) -> tuple[Problem, ...]:
         """Each once, in the order of the data set.
@@ -155,10 +168,22 @@ class Run:
         return tuple(sorted(found, key=lambda problem: place[problem.id]))
 
 
+def _spans(first: int, behind: int) -> list[Range]:
+    """The blocks of some images."""
+    edges = range(first - first % BLOCK, behind, BLOCK)
+    return [(max(edge, first), min(edge + BLOCK, behind)) for edge in edges]
+
+
 def _in_units(setup: int, span: Range, parts: Sequence[UnitPart], most: int) -> Iterator[Unit]:
-    """Some parts of a block in units of so many parts."""
-    for start in range(0, len(parts), max(1, most)):
-        yield Unit(span, tuple(parts[start : start + most]), setup)
+    """Some parts of a block in units of about so many parts; those that are made together stay together."""
+    unit: tuple[UnitPart, ...] = ()
+    for film in in_films(parts):
+        if unit and len(unit) + len(film) > most:
+            yield Unit(span, unit, setup)
+            unit = ()
+        unit += film
+    if unit:
+        yield Unit(span, unit, setup)
 
 
 def inside(gaps: Sequence[Range], start: int, stop: float) -> list[Range]:

@@ -22,8 +22,8 @@ from beaufort.arrays import Images
 from beaufort.conditions import Condition
 from beaufort.datasets import Problem
 from beaufort.datasets.decoders import Decoders
-from beaufort.evaluation.backends import Backend, BatchAnswer, ask, ask_changed, choose_backend
-from beaufort.evaluation.blocks import Batch, Block, UnitPart
+from beaufort.evaluation.backends import Backend, BatchAnswer, Film, ask, ask_changed, choose_backend
+from beaufort.evaluation.blocks import Batch, Block, UnitPart, in_films
 from beaufort.evaluation.keeper import Counts
 from beaufort.evaluation.lazy_models import LazyModel
 from beaufort.evaluation.planning import Range, Setup
@@ -170,15 +170,15 @@ class _Working:
                 model = _model(batch.part, number)
                 scores, table = self.table(batch, answers.pop((number, batch.part.span), []), model)
                 yield from self.doubts(model, scores)
+                yield from batch.block.problems()  # before the answers: who stores them may then be done
                 yield Made(number, batch.part.span[0], table, backend.used(batch.condition))
-                yield from batch.block.problems()
 
     def asked(
         self, backend: Backend, units: Iterable[Unit]
     ) -> Iterator[tuple[int, Batch, Callable[[], BatchAnswer]]]:
         """Every batch for every work that wants it, with what waits for its answer."""
         waiting: deque[tuple[int, Batch, Callable[[], BatchAnswer]]] = deque()
-        for batch, shown in backend.shown(self.pool, self.batches(backend, units)):
+        for batch, shown in backend.shown(self.pool, self.films(backend, units)):
             for number, model in batch.part.works:
                 wait = self.ask(model, shown, batch) if batch.rows else _nothing
                 waiting.append((number, batch, wait))
@@ -186,9 +186,9 @@ class _Working:
                     yield waiting.popleft()
         yield from waiting
 
-    def batches(self, backend: Backend, units: Iterable[Unit]) -> Iterator[Batch]:
+    def films(self, backend: Backend, units: Iterable[Unit]) -> Iterator[Film]:
         """The batches of all units, whose blocks are decoded a little before their turn."""
-        size = self.job.batch_size
+        size, frames = self.job.batch_size, self.setup.frames
         block: Block | None = None
         for unit, then in _with_next(units) if backend.ahead else ((unit, None) for unit in units):
             if block is None or block.span != unit.span:
@@ -197,7 +197,8 @@ class _Working:
             if then is not None and then.span != unit.span:
                 block = Block(self.setup, then.span, self.pool, self.decoders)
             in_order = not backend.ahead
-            yield from _batches(unit, its, lambda n: size or backend.batch_size(n), in_order=in_order)
+            size_for = lambda n: size or backend.batch_size(n // frames)  # noqa: E731
+            yield from _films(unit, its, size_for, in_order=in_order)
 
     def ask(self, model: int, shown: Images, batch: Batch) -> Callable[[], BatchAnswer]:
         truth = self.truths[model][list(batch.rows)]
@@ -240,22 +241,25 @@ class _Working:
             )
 
 
-def _batches(unit: Unit, block: Block, size_for: Callable[[int], int], *, in_order: bool) -> Iterator[Batch]:
-    """The batches of a unit, part by part; unless in order, others begin while those of one are decoded."""
-    begun: deque[tuple[UnitPart, int]] = deque()
+def _films(unit: Unit, block: Block, size_for: Callable[[int], int], *, in_order: bool) -> Iterator[Film]:
+    """The batches of a unit, part by part; unless in order, others begin while those of one are decoded.
 
-    def rest(part: UnitPart, number: int) -> Iterator[Batch]:
-        groups = block.groups(part.span, size_for)
+    Frames of one sequence come together, for one group of images after the other.
+    """
+    begun: deque[tuple[tuple[UnitPart, ...], int]] = deque()
+
+    def rest(parts: tuple[UnitPart, ...], number: int) -> Iterator[Film]:
+        groups = block.groups(parts[0].span, size_for)
         while number == 0 or not groups[number - 1].last:
-            yield Batch(part, block, groups[number])
+            yield tuple(Batch(part, block, groups[number]) for part in parts)
             number += 1
             if not in_order and not groups.ready(number):
-                begun.append((part, number))
+                begun.append((parts, number))
                 return
 
-    for part in unit.parts:
-        yield from rest(part, 0)
-        while begun and block.groups(begun[0][0].span, size_for).ready(begun[0][1]):
+    for parts in in_films(unit.parts):
+        yield from rest(parts, 0)
+        while begun and block.groups(begun[0][0][0].span, size_for).ready(begun[0][1]):
             yield from rest(*begun.popleft())
     while begun:
         yield from rest(*begun.popleft())

@@ -28,17 +28,26 @@ from beaufort.image_sets._settings import claim_folder
 from beaufort.image_sets._write_errors import stop_reason
 from beaufort.image_sets.outcome import Failure, Outcome, Progress
 
-__all__ = ["IDENTITY", "make_cifar", "make_mnist"]
+__all__ = [
+    "IDENTITY",
+    "ArrayFile",
+    "CleanImages",
+    "labels_file",
+    "load_clean",
+    "make_cifar",
+    "make_mnist",
+    "write_arrays",
+]
 
 IDENTITY = "identity"
 """The clean pictures, which MNIST-C has among its corruptions."""
 
 _CHUNK = 2048
-_CLASSES = {"cifar10-c": 10, "cifar100-c": 100}
+_CLASSES = {"cifar10-c": 10, "cifar10-c-bar": 10, "cifar100-c": 100}
 
 
 @dataclass(frozen=True)
-class _Clean:
+class CleanImages:
     """The pictures of a data set in memory `(n, h, w, c)`, with their ids and labels."""
 
     images: Bytes
@@ -47,7 +56,7 @@ class _Clean:
 
 
 @dataclass(frozen=True)
-class _Array:
+class ArrayFile:
     """A file to make: its shape, and its rows in chunks."""
 
     path: Path
@@ -70,16 +79,16 @@ def make_mnist(request: Request) -> Outcome:
             pixels = partial(_mnist_rows, request, name, found)
             start = request.output / name / split
             arrays += [
-                _Array(start.with_name(f"{split}_images.npy"), name, np.uint8, found.images.shape, pixels),
-                _labels(start.with_name(f"{split}_labels.npy"), found.labels),
+                ArrayFile(start.with_name(f"{split}_images.npy"), name, np.uint8, found.images.shape, pixels),
+                labels_file(start.with_name(f"{split}_labels.npy"), found.labels),
             ]
-    return _write_all(arrays, request.progress)
+    return write_arrays(arrays, request.progress)
 
 
 def make_cifar(request: Request) -> Outcome:
     """`output/<corruption>.npy`, all pictures at severity 1, then at 2 and so on; `output/labels.npy`."""
     variants(request.names, SEVERITIES, "cifar")
-    test = _load(open_dataset(request.source), request, (32, 32, 3))
+    test = load_clean(request, (32, 32, 3))
     if test.labels.max() >= (count := _CLASSES[request.dataset]):
         raise ImageFileError(
             f"labels for {request.dataset} must be from 0 to {count - 1}, got {test.labels.max()} in "
@@ -88,14 +97,16 @@ def make_cifar(request: Request) -> Outcome:
     if full := claim_folder(request.output, request.settings(limit=request.limit), request.names):
         return Outcome(stopped=full)
     shape = (len(SEVERITIES) * len(test.images), *test.images.shape[1:])
-    arrays = [_labels(request.output / "labels.npy", np.tile(test.labels.astype(np.uint8), len(SEVERITIES)))]
+    arrays = [
+        labels_file(request.output / "labels.npy", np.tile(test.labels.astype(np.uint8), len(SEVERITIES)))
+    ]
     for name in request.names:
         pixels = partial(_cifar_rows, request, name, test)
-        arrays.append(_Array(request.output / f"{name}.npy", name, np.uint8, shape, pixels))
-    return _write_all(arrays, request.progress)
+        arrays.append(ArrayFile(request.output / f"{name}.npy", name, np.uint8, shape, pixels))
+    return write_arrays(arrays, request.progress)
 
 
-def _mnist_rows(request: Request, name: str, clean: _Clean) -> Iterator[Bytes]:
+def _mnist_rows(request: Request, name: str, clean: CleanImages) -> Iterator[Bytes]:
     for part in _slices(len(clean.images)):
         if name == IDENTITY:
             yield clean.images[part]
@@ -105,7 +116,7 @@ def _mnist_rows(request: Request, name: str, clean: _Clean) -> Iterator[Bytes]:
             )
 
 
-def _cifar_rows(request: Request, name: str, clean: _Clean) -> Iterator[Bytes]:
+def _cifar_rows(request: Request, name: str, clean: CleanImages) -> Iterator[Bytes]:
     corruption = corruptions[name]
     for severity in SEVERITIES:
         for part in _slices(len(clean.images)):
@@ -135,7 +146,12 @@ def _mnist_splits(source: str) -> Iterator[tuple[str, Dataset]]:
         yield "train" if found.ids[0].startswith("train/") else "test", found
 
 
-def _load(dataset: Dataset, request: Request, shape: tuple[int, int, int]) -> _Clean:
+def load_clean(request: Request, shape: tuple[int, int, int]) -> CleanImages:
+    """All pictures of the source, which must be of one shape."""
+    return _load(open_dataset(request.source), request, shape)
+
+
+def _load(dataset: Dataset, request: Request, shape: tuple[int, int, int]) -> CleanImages:
     """All pictures of a data set, which must be of one shape."""
     few = dataset.first(request.limit)
     images = np.empty((len(few), *shape), np.uint8)
@@ -147,18 +163,18 @@ def _load(dataset: Dataset, request: Request, shape: tuple[int, int, int]) -> _C
                 f"channels, got {' × '.join(map(str, image.shape))} in {few.ids[place]}"
             )
         room[:] = image
-    return _Clean(images, few.labels, few.ids)
+    return CleanImages(images, few.labels, few.ids)
 
 
-def _labels(path: Path, labels: NDArray[Any]) -> _Array:
-    return _Array(path, None, labels.dtype.type, labels.shape, lambda: iter([labels]))
+def labels_file(path: Path, labels: NDArray[Any]) -> ArrayFile:
+    return ArrayFile(path, None, labels.dtype.type, labels.shape, lambda: iter([labels]))
 
 
 def _slices(count: int) -> Iterator[slice]:
     return (slice(start, min(start + _CHUNK, count)) for start in range(0, count, _CHUNK))
 
 
-def _write_all(arrays: Sequence[_Array], progress: Progress | None) -> Outcome:
+def write_arrays(arrays: Sequence[ArrayFile], progress: Progress | None) -> Outcome:
     """Write each array that is missing; progress is counted in rows."""
     for folder in {array.path.parent for array in arrays}:
         remove_leftovers(folder)
@@ -184,7 +200,7 @@ def _write_all(arrays: Sequence[_Array], progress: Progress | None) -> Outcome:
     return Outcome(done, skipped, _failures(unavailable))
 
 
-def _write(array: _Array, tell: Callable[[int], None]) -> None:
+def _write(array: ArrayFile, tell: Callable[[int], None]) -> None:
     """Write a .npy file; `tell` hears how many rows it has after each chunk."""
     descr = np.lib.format.dtype_to_descr(np.dtype(array.dtype))
     rows = 0

@@ -13,10 +13,18 @@ __all__ = ["Variant", "corruption_names", "variants", "worker_count"]
 
 
 class Variant(NamedTuple):
-    """One corruption at one severity."""
+    """One corruption at one severity; or a sequence, which has none."""
 
     name: str
-    severity: int
+    severity: int | None
+
+    @property
+    def folder(self) -> str:
+        """Where its outputs lie."""
+        return self.name if self.severity is None else f"{self.name}/{self.severity}"
+
+    def __str__(self) -> str:
+        return self.name if self.severity is None else f"{self.name} at severity {self.severity}"
 
 
 def corruption_names(names: Iterable[str]) -> tuple[str, ...]:

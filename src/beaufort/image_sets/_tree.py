@@ -27,10 +27,14 @@ from beaufort.image_sets._write_errors import stop_reason
 from beaufort.image_sets.outcome import Failure, Outcome, Progress
 from beaufort.images import Format, encode
 
-__all__ = ["TreeJob", "run_tree"]
+__all__ = ["Content", "TreeJob", "corrupted", "run_tree"]
 
 _LARGE = 16_000_000
 """Pixels from which pictures are read and made one at a time, so that memory does not grow with threads."""
+
+
+Content = Callable[[Image.Image, Variant, str, Format], bytes]
+"""From a picture, what to make of it, its identity and a format to the bytes of a file."""
 
 
 @dataclass(frozen=True)
@@ -42,11 +46,20 @@ class TreeJob:
     variants: Sequence[Variant]
     target: Callable[[str], tuple[str, Format]]
     """A source's name → the output's name and format."""
-    seed: int = 0
-    scale: str = "auto"
-    quality: int = 85
+    content: Content
+    """What makes an output."""
     limit: int | None = None
     """How many pictures at most."""
+
+
+def corrupted(*, seed: int, scale: str = "auto", quality: int = 85) -> Content:
+    """What makes a corrupted picture's file; `quality` is JPEG's."""
+
+    def content(image: Image.Image, variant: Variant, identity: str, kind: Format) -> bytes:
+        made = corruptions[variant.name](image, variant.severity, ids=[identity], seed=seed, scale=scale)
+        return encode(made, kind, quality)
+
+    return content
 
 
 @dataclass(frozen=True)
@@ -130,10 +143,7 @@ class _Run:
     def folder_tasks(self, relative: PurePosixPath, pictures: Sequence[str]) -> Iterator[_Task]:
         if not pictures:
             return
-        folders = {
-            variant: self.job.output / variant.name / str(variant.severity) / relative
-            for variant in self.job.variants
-        }
+        folders = {variant: self.job.output / variant.folder / relative for variant in self.job.variants}
         try:
             present = {variant: self.present(folder) for variant, folder in folders.items()}
         except (OSError, RuntimeError, BeaufortError) as error:  # a link that leads to itself is the second
@@ -212,13 +222,10 @@ class _Run:
             return False
         try:
             identity = self.job.pictures.identity(task.picture)
-            result = corruptions[variant.name](
-                image, variant.severity, ids=[identity], seed=self.job.seed, scale=self.job.scale
-            )
+            content = self.job.content(image, variant, identity, task.kind)
         except AssetError as error:
             self.unavailable[variant.name] = str(error)
             return False
-        content = encode(result, task.kind, self.job.quality)
         try:
             write_bytes(target, content)
         except OSError as error:
@@ -238,8 +245,7 @@ def _by_corruption(task: _Task) -> Iterator[_Task]:
 
 
 def _listed(variants: Sequence[Variant]) -> str:
-    first = f"{variants[0].name} at severity {variants[0].severity}"
-    return first if len(variants) == 1 else f"{first} and {len(variants) - 1} more"
+    return str(variants[0]) if len(variants) == 1 else f"{variants[0]} and {len(variants) - 1} more"
 
 
 def _reason(error: BaseException) -> str:

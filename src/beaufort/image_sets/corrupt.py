@@ -13,7 +13,7 @@ from beaufort.errors import OptionError
 from beaufort.image_sets._names import corruption_names, variants, worker_count
 from beaufort.image_sets._pictures import TreePictureSource
 from beaufort.image_sets._settings import claim_folder
-from beaufort.image_sets._tree import TreeJob, run_tree
+from beaufort.image_sets._tree import TreeJob, corrupted, run_tree
 from beaufort.image_sets._walk import check_apart
 from beaufort.image_sets.outcome import Outcome, Progress
 from beaufort.images import FORMATS, Format, flatten, format_of, read_image
@@ -70,9 +70,7 @@ def corrupt_tree(
         output,
         made,
         partial(_target, file_format=file_format),
-        seed=seed,
-        scale=scale,
-        quality=quality,
+        corrupted(seed=seed, scale=scale, quality=quality),
     )
     return run_tree(job, jobs=workers, progress=progress)
 

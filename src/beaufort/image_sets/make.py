@@ -6,12 +6,16 @@
 | `cifar10-c`, `cifar100-c` | `<corruption>.npy`, `labels.npy` | uint8 `(5n, 32, 32, 3)`, by severity | 19 |
 | `imagenet-c` | `<corruption>/<severity>/<class>/<file>` | JPEG, 224×224 | 19 |
 | `tiny-imagenet-c` | `<corruption>/<severity>/<class>/<file>` | JPEG, 64×64 | 19 |
+| `cifar10-c-bar`, `imagenet-c-bar` | as `cifar10-c`, `imagenet-c` | | 10 |
+| `cifar10-p` | `<sequence>.npy`, `labels.npy` | uint8 `(n, frames, 32, 32, 3)` | 10 sequences |
+| `imagenet-p`, `tiny-imagenet-p` | `<sequence>/<class>/<file>.mp4` | H.264, 224×224 or 64×64 | 10 sequences |
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path, PurePath
 
 from PIL import Image
@@ -20,11 +24,12 @@ from beaufort.corruptions import SEVERITIES, get_corruption_names
 from beaufort.datasets import kind_of, open_dataset
 from beaufort.errors import OptionError
 from beaufort.image_sets._make_arrays import IDENTITY, make_cifar, make_mnist
+from beaufort.image_sets._make_films import make_cifar_p, make_videos, sequence_names
 from beaufort.image_sets._names import corruption_names, variants, worker_count
 from beaufort.image_sets._pictures import DatasetPictureSource, PictureSource, TreePictureSource
 from beaufort.image_sets._request import Request
 from beaufort.image_sets._settings import claim_folder
-from beaufort.image_sets._tree import TreeJob, run_tree
+from beaufort.image_sets._tree import TreeJob, corrupted, run_tree
 from beaufort.image_sets._walk import check_apart
 from beaufort.image_sets.outcome import Outcome, Progress
 from beaufort.images import (
@@ -37,6 +42,8 @@ from beaufort.images import (
     resize_short_side,
 )
 from beaufort.registry import Registry
+from beaufort.sequences import sequences
+from beaufort.suites import get_suite
 
 __all__ = ["DATASETS", "make_dataset"]
 
@@ -50,8 +57,10 @@ class PublishedSet:
     corruptions: tuple[str, ...]
     """The published ones."""
     extra: tuple[str, ...]
-    """All, with those that were published as code only."""
+    """All, with those that were published as code only, or beside the others."""
     make: Callable[[Request], Outcome]
+    films: bool = False
+    """Whether these are sequences."""
 
 
 DATASETS: Registry[PublishedSet] = Registry("data set that can be made")
@@ -75,13 +84,16 @@ def make_dataset(
     What is there already is skipped; a file has its name only when it is complete.
 
     Args:
-        name: `mnist-c`, `cifar10-c`, `cifar100-c`, `tiny-imagenet-c` or `imagenet-c`.
+        name: `mnist-c`, `cifar10-c`, `cifar100-c`, `tiny-imagenet-c` or `imagenet-c`; `cifar10-c-bar` or
+            `imagenet-c-bar`; `cifar10-p`, `tiny-imagenet-p` or `imagenet-p`.
         source: the clean pictures, as for `open_dataset`: 28×28 and grey for `mnist-c`, which is made of both
             of MNIST's splits where they are; 32×32 for `cifar10-c` and `cifar100-c`. For the others also a
             folder of pictures without classes.
         output: a folder; made if missing.
-        names: the corruptions to make instead of all published ones; subsets are accepted.
-        extra: for `mnist-c`, all 31 corruptions.
+        names: the corruptions, or sequences, to make instead of all published ones; subsets of corruptions
+            are accepted.
+        extra: for `mnist-c`, all 31 corruptions; for sequences also the four of the validation set, and
+            noise of all difficulties.
         seed: any whole number.
         limit: the first so many pictures only (of MNIST, of each split).
         jobs: threads; as many as there are processors if None.
@@ -95,7 +107,7 @@ def make_dataset(
         dataset=name,
         source=str(source),
         output=Path(output),
-        names=published if names is None else _chosen(names, published),
+        names=published if names is None else _chosen(names, dataset),
         seed=seed,
         limit=limit,
         jobs=worker_count(jobs),
@@ -104,10 +116,12 @@ def make_dataset(
     return dataset.make(request)
 
 
-def _chosen(names: Iterable[str], published: tuple[str, ...]) -> tuple[str, ...]:
+def _chosen(names: Iterable[str], dataset: PublishedSet) -> tuple[str, ...]:
     """Names and subsets, with `identity` where the data set has it."""
     wanted = list(names)
-    plain = [IDENTITY] if IDENTITY in wanted and IDENTITY in published else []
+    if dataset.films:
+        return sequence_names(wanted)
+    plain = [IDENTITY] if IDENTITY in wanted and IDENTITY in dataset.extra else []
     others = [name for name in wanted if name not in plain]
     return (*plain, *(corruption_names(others) if others or not plain else ()))
 
@@ -120,6 +134,14 @@ def _tiny(request: Request) -> Outcome:
     return _tree(request, "tiny", _small)
 
 
+def _imagenet_p(request: Request) -> Outcome:
+    return make_videos(request, _pictures(request, partial(resize_short_side, side=256)), "imagenet")
+
+
+def _tiny_p(request: Request) -> Outcome:
+    return make_videos(request, _pictures(request, partial(resize_short_side, side=64)), "tiny")
+
+
 def _tree(request: Request, scale: str, prepare: Callable[[Image.Image], Image.Image]) -> Outcome:
     made = variants(request.names, SEVERITIES, scale)
     pictures = _pictures(request, prepare)
@@ -130,9 +152,7 @@ def _tree(request: Request, scale: str, prepare: Callable[[Image.Image], Image.I
         request.output,
         made,
         _jpeg_target,
-        seed=request.seed,
-        scale=scale,
-        quality=_QUALITY,
+        corrupted(seed=request.seed, scale=scale, quality=_QUALITY),
         limit=request.limit,
     )
     return run_tree(job, jobs=request.jobs, progress=request.progress)
@@ -176,6 +196,14 @@ def _register() -> None:
     DATASETS.register("cifar100-c", PublishedSet(photos, photos, make_cifar))
     DATASETS.register("tiny-imagenet-c", PublishedSet(photos, photos, _tiny))
     DATASETS.register("imagenet-c", PublishedSet(photos, photos, _imagenet))
+    unseen = get_suite("imagenet-c-bar").corruptions
+    DATASETS.register("imagenet-c-bar", PublishedSet(unseen, unseen, _imagenet))
+    unseen = get_suite("cifar10-c-bar").corruptions
+    DATASETS.register("cifar10-c-bar", PublishedSet(unseen, unseen, make_cifar))
+    ten, every = get_suite("imagenet-p").sequences, tuple(sequences)
+    DATASETS.register("cifar10-p", PublishedSet(ten, every, make_cifar_p, films=True))
+    DATASETS.register("tiny-imagenet-p", PublishedSet(ten, every, _tiny_p, films=True))
+    DATASETS.register("imagenet-p", PublishedSet(ten, every, _imagenet_p, films=True))
 
 
 _register()

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from beaufort.labels._errors import LabelError
 from beaufort.labels._known import class_ids, class_lists, class_names, devkit_ids, same_name
+from beaufort.labels.broad import BroadClass, broad_classes
 from beaufort.labels.find import IDENTITY, Grouping, find_space, read_grouping
 from beaufort.labels.maps import LabelMap, label_maps
 from beaufort.labels.sides import DataLabels, Outputs
@@ -21,6 +22,7 @@ __all__ = [
     "CONVENTIONS",
     "IDENTITY",
     "NO_LABEL",
+    "BroadClass",
     "DataLabels",
     "Grouping",
     "LabelError",
@@ -28,6 +30,7 @@ __all__ = [
     "LabelSpace",
     "Outputs",
     "Truths",
+    "broad_classes",
     "check_convention",
     "class_ids",
     "class_lists",

@@ -23,6 +23,26 @@ shark shrew skunk skyscraper snail snake spider squirrel streetcar sunflower swe
 telephone television tiger tractor train trout tulip turtle wardrobe whale willow_tree wolf woman worm
 """
 
+_ICONS = """
+airplane arrow_directions ball biking bird blade boat books building bunny_ears cartwheeling clock cloud disk
+drinks emotion_face envelope family fast_train feline flag flower footwear golfing hand hat heart
+holding_hands japanese_ideograph kiss lock mailbox marine_animals medal money monkey moon mountain numbers
+phone prohibit_sign star surfing tree umbrella vehicle water_polo worker wrestling writing_utensil
+"""
+
+_COARSE = """
+aquatic_mammals fish flowers food_containers fruit_and_vegetables household_electrical_devices
+household_furniture insects large_carnivores large_man-made_outdoor_things large_natural_outdoor_scenes
+large_omnivores_and_herbivores medium_mammals non-insect_invertebrates people reptiles small_mammals trees
+vehicles_1 vehicles_2
+"""
+
+_BROAD = """
+amphibian appliance aquatic_mammal bird bear beverage big_cat building cat clothing dog electronic_equipment
+fish footwear fruit fungus geological_formation hoofed_animal insect musical_instrument primate reptile
+utensil vegetable vehicle
+"""
+
 class_lists: Registry[tuple[str, ...]] = Registry("label space with names")
 """The class names of label spaces in the order of their labels; ImageNet's are in a file of the package."""
 
@@ -32,6 +52,9 @@ class_lists.register(
 )
 class_lists.register("mnist", tuple("0123456789"))
 class_lists.register("cifar-100", tuple(_CIFAR100.split()))
+class_lists.register("icons-50", tuple(_ICONS.split()))
+class_lists.register("cifar-100-coarse", tuple(_COARSE.split()))
+class_lists.register("imagenet-25", tuple(_BROAD.split()))
 class_lists.register(IMAGENET, ())
 
 _WNID = re.compile(r"n\d{8}")

@@ -37,6 +37,19 @@ class Metric:
         """What the function gives."""
         return self.function(*args, **options)
 
+    @property
+    def in_percent(self) -> bool:
+        """Whether its values are shown in percent."""
+        return self.unit in ("share", "ratio")
+
+    def shown(self, value: Any) -> str:
+        """An estimate of it as people read it: in percent, or as the number it is.
+
+        >>> metrics["mce"].shown(0.767), metrics["nll"].shown(1.2)
+        ('76.7%', '1.20')
+        """
+        return f"{value:.1%}" if self.in_percent else f"{value:.2f}"
+
 
 metrics = Registry[Metric]("metric")
 """Every metric that is one number, by name."""

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from beaufort.errors import OptionError
 from beaufort.metrics._checks import Floats
 from beaufort.metrics._errors import MetricError, MissingResultsError
+from beaufort.metrics._metric import metric
 
 __all__ = ["Against", "flip_probability", "flips", "mean_flip_rate", "top5_distance", "top5_distances"]
 
@@ -66,16 +67,38 @@ def top5_distances(top: ArrayLike, *, against: Against = "previous", stride: int
     return np.asarray(np.abs(places - np.arange(_TOP)).sum(axis=-1).mean(axis=1), np.float64)
 
 
+@metric(better="lower")
 def flip_probability(answers: ArrayLike, *, against: Against = "previous", stride: int = 1) -> float:
-    """The mean of `flips` over sequences."""
+    """Average over pictures how often the answer changes from frame to frame.
+
+    >>> flip_probability([[3, 3, 5, 5, 5], [7, 7, 7, 7, 7]])
+    0.125
+
+    Args:
+        answers: as for `flips`, whose mean it is.
+        against: as for `flips`.
+        stride: as for `flips`.
+    """
     return float(flips(answers, against=against, stride=stride).mean())
 
 
+@metric(better="lower", title="Top-5 distance (0 to 15)", unit="score")
 def top5_distance(top: ArrayLike, *, against: Against = "previous", stride: int = 1) -> float:
-    """The mean of `top5_distances` over sequences, without a baseline."""
+    """Average over pictures how far the five best classes move from frame to frame, without a baseline.
+
+    >>> top5_distance([[[1, 2, 3, 4, 5], [2, 1, 3, 4, 5]], [[1, 2, 3, 4, 5], [1, 2, 3, 4, 5]]])
+    1.0
+
+    Args:
+        top: as for `top5_distances`, whose mean it is.
+        against: as for `top5_distances`.
+        stride: as for `top5_distances`.
+    """
     return float(top5_distances(top, against=against, stride=stride).mean())
 
 
+@metric("mt5d", better="lower", title="mT5D", unit="ratio")
+@metric("mfr", better="lower", title="mFR", unit="ratio")
 def mean_flip_rate(values: Mapping[str, float], baseline: Mapping[str, float]) -> float:
     """Average over sequences what a model has as a share of what a baseline has: mFR, or of distances mT5D.
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import cv2
 import numpy as np
 from numpy.typing import NDArray
+from PIL import Image
 
 __all__ = ["SURFACES"]
 
@@ -20,7 +20,8 @@ def _clouds(size: int, rng: Rng, cell: int) -> Pixels:
     """Smooth noise from 0 to 1, one channel; `cell` is the width of a bump in pixels."""
     few = max(2, size // cell + 2)
     field = rng.random((few, few)).astype(np.float32)
-    return np.asarray(cv2.resize(field, (size, size), interpolation=cv2.INTER_CUBIC)).clip(0, 1)
+    smooth = Image.fromarray(field).resize((size, size), Image.Resampling.BICUBIC)
+    return np.asarray(smooth, np.float32).clip(0, 1)
 
 
 def _between(field: Pixels, first: tuple[float, float, float], second: tuple[float, float, float]) -> Pixels:

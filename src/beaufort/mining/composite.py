@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from beaufort.images import is_picture_name, read_image
+from beaufort.images import read_image
+from beaufort.mining._cutouts import category_pictures, pictures_digest, pictures_in, read_cutout
 from beaufort.mining._surfaces import SURFACES
 from beaufort.mining.plan import MiningError, PlanItem
 
@@ -50,24 +50,19 @@ class CompositeGenerator:
     def facts(self) -> Mapping[str, Any]:
         """The settings, and a digest of all pictures that could have been used."""
         folders = [self._cutouts, *([self._surfaces] if self._surfaces else [])]
-        digest = sha256()
-        for folder in folders:
-            for path in sorted(path for path in folder.rglob("*") if is_picture_name(path.name)):
-                content = sha256(path.read_bytes()).hexdigest()
-                digest.update(f"{path.relative_to(folder).as_posix()} {content}\n".encode())
         return {
             "name": "composite",
-            "version": 1,
+            "version": 2,
             "size": self._size,
             "fill": self._fill,
-            "pictures": digest.hexdigest(),
+            "pictures": pictures_digest(folders),
         }
 
     def check(self, items: Sequence[PlanItem]) -> None:
         """Every category must have cut-outs with masks, every nuisance pictures or a built-in surface."""
         for category in sorted({item.category for item in items}):
-            for path in self._cutouts_of(category):
-                self._cutout(path)
+            for path in category_pictures(self._cutouts, category):
+                read_cutout(path)
         for nuisance in sorted({item.nuisance for item in items}):
             if not self._pictures_of(nuisance) and nuisance not in SURFACES:
                 raise MiningError(
@@ -81,8 +76,8 @@ class CompositeGenerator:
 
     def _one(self, item: PlanItem) -> Image.Image:
         rng = np.random.Generator(np.random.Philox(item.seed))
-        choices = self._cutouts_of(item.category)
-        pixels, mask = self._placed(self._cutout(choices[rng.integers(len(choices))]), rng)
+        choices = category_pictures(self._cutouts, item.category)
+        pixels, mask = self._placed(read_cutout(choices[rng.integers(len(choices))]), rng)
         surface = self._surface(item.nuisance, rng)
         if item.kind == "background":
             made = mask * pixels + (1 - mask) * surface
@@ -117,40 +112,5 @@ class CompositeGenerator:
         resized = crop.resize((self._size, self._size), Image.Resampling.LANCZOS)
         return np.asarray(resized, np.float32) / np.float32(255)
 
-    def _cutouts_of(self, category: str) -> list[Path]:
-        found = [path for path in _pictures(self._cutouts / category) if not path.stem.endswith(".mask")]
-        if not found:
-            raise MiningError(
-                f"every category must have a folder of cut-outs, got none for {category!r} in {self._cutouts}"
-            )
-        return found
-
     def _pictures_of(self, nuisance: str) -> list[Path]:
-        return _pictures(self._surfaces / nuisance) if self._surfaces else []
-
-    def _cutout(self, path: Path) -> Image.Image:
-        """A picture with its mask as transparency."""
-        picture = read_image(path)
-        beside = path.with_name(f"{path.stem}.mask.png")
-        if beside.is_file():
-            mask = read_image(beside).convert("L")
-            if mask.size != picture.size:
-                raise MiningError(
-                    f"a mask must be as large as its picture, {picture.size}, got {mask.size}: {beside}"
-                )
-            picture = picture.convert("RGB")
-            picture.putalpha(mask)
-        picture = picture.convert("RGBA")
-        low, high = picture.getchannel("A").getextrema()
-        if high == 0:
-            raise MiningError(f"a mask must show something, got an empty one for {path}")
-        if low == 255:
-            raise MiningError(
-                f"a cut-out must have a mask, a transparent ground or {beside.name} beside it, got none "
-                f"for {path}"
-            )
-        return picture
-
-
-def _pictures(folder: Path) -> list[Path]:
-    return sorted(path for path in folder.glob("*") if is_picture_name(path.name) and path.is_file())
+        return pictures_in(self._surfaces / nuisance) if self._surfaces else []

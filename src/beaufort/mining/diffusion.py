@@ -8,8 +8,14 @@ from typing import Any
 
 from PIL import Image
 
-from beaufort.errors import MissingExtraError
-from beaufort.mining.plan import MiningError, PlanItem
+from beaufort.mining._pipelines import (
+    PipelineOptions,
+    check_prompts,
+    cpu_generators,
+    load_pipeline,
+    pipeline_facts,
+)
+from beaufort.mining.plan import PlanItem
 
 __all__ = ["DiffusionGenerator"]
 
@@ -40,79 +46,30 @@ class DiffusionGenerator:
         scheduler: str | None = None,
         guidance: float | None = None,
     ) -> None:
-        if dtype not in ("float32", "float16", "bfloat16"):
-            raise MiningError(f"dtype must be float32, float16 or bfloat16, got {dtype!r}")
-        if steps < 1 or batch < 1:
-            raise MiningError(f"steps and batch must be at least 1, got {steps} and {batch}")
-        self._model, self._steps, self._size, self.batch = model, steps, size, batch
-        self._dtype, self._device, self._scheduler, self._guidance = dtype, device, scheduler, guidance
+        self._options = PipelineOptions(model, steps, batch, dtype, device, scheduler, guidance)
+        self._size, self.batch = size, batch
 
     @cached_property
     def facts(self) -> Mapping[str, Any]:
         """The pipeline, its scheduler with all settings, and how it was asked."""
-        pipeline = self._pipeline
-        settings = {
-            key: value for key, value in sorted(dict(pipeline.scheduler.config).items()) if key[:1] != "_"
-        }
-        return {
-            "name": "diffusers",
-            "model": self._model,
-            "pipeline": type(pipeline).__name__,
-            "scheduler": {"name": type(pipeline.scheduler).__name__, **settings},
-            "steps": self._steps,
-            "size": self._size,
-            "dtype": self._dtype,
-            "guidance": self._guidance,
-        }
+        return {"name": "diffusers", **pipeline_facts(self._options, self._pipeline), "size": self._size}
 
     def check(self, items: Sequence[PlanItem]) -> None:
         """Every item needs a prompt; loading the pipeline shows whether it can be had at all."""
-        if empty := next((item for item in items if not item.prompt.strip()), None):
-            raise MiningError(
-                f"every row must have a prompt, got none for {empty.category} with {empty.nuisance}"
-            )
+        check_prompts(items)
         _ = self._pipeline
 
     def make(self, items: Sequence[PlanItem]) -> Sequence[Image.Image]:
         """The images of some items, each with noise of its own seed."""
-        import torch
-
-        # Noise is drawn on the CPU, so that it is the same wherever the network runs.
-        generators = [torch.Generator("cpu").manual_seed(item.seed) for item in items]
-        options: dict[str, Any] = {} if self._size is None else {"height": self._size, "width": self._size}
-        if self._guidance is not None:
-            options["guidance_scale"] = self._guidance
+        sizes: dict[str, Any] = {} if self._size is None else {"height": self._size, "width": self._size}
         made = self._pipeline(
             prompt=[item.prompt for item in items],
-            generator=generators,
-            num_inference_steps=self._steps,
-            output_type="pil",
-            **options,
+            generator=cpu_generators(items),
+            **self._options.call,
+            **sizes,
         )
         return list(made.images)
 
     @cached_property
     def _pipeline(self) -> Any:
-        try:
-            import diffusers
-            import torch
-        except ImportError:
-            raise MissingExtraError(
-                "text to image needs diffusers and transformers; pip install 'beaufort[mining]' has them"
-            ) from None
-        kinds: Any = diffusers
-        try:
-            pipeline = kinds.DiffusionPipeline.from_pretrained(
-                self._model, use_safetensors=True, dtype=getattr(torch, self._dtype)
-            )
-        except (OSError, ValueError, KeyError) as error:
-            raise MiningError(
-                f"model must be a pipeline of diffusers with safetensors, got {self._model!r}: {error}"
-            ) from None
-        if self._scheduler is not None:
-            kind = getattr(kinds, self._scheduler, None)
-            if kind is None or not hasattr(kind, "from_config"):
-                raise MiningError(f"scheduler must be one of diffusers, got {self._scheduler!r}")
-            pipeline.scheduler = kind.from_config(pipeline.scheduler.config)
-        pipeline.set_progress_bar_config(disable=True)
-        return pipeline.to(self._device)
+        return load_pipeline(self._options)

@@ -13,10 +13,12 @@ from PIL import Image, PngImagePlugin
 
 from beaufort.files import remove_leftovers, write_bytes
 from beaufort.mining.generators import Generator
-from beaufort.mining.plan import MiningError, PlanItem, checked
+from beaufort.mining.plan import MiningError, PlanItem, checked, write_plan
 
-__all__ = ["GeneratedImage", "generate", "read_generated"]
+__all__ = ["PLAN", "GeneratedImage", "generate", "read_generated", "read_image_facts"]
 
+PLAN = "plan.csv"
+"""The plan of a folder, in it, so that later steps know what must be there."""
 _KEY = "beaufort"
 
 
@@ -44,12 +46,13 @@ def generate(
     Args:
         items: the plan.
         generator: what makes the images.
-        output: the folder; an image lies in it under its kind, its category and its id.
+        output: the folder; an image lies in it under its kind, its category and its id, beside `plan.csv`.
         progress: told how many are there, of how many.
     """
     plan = checked(items)
     generator.check(plan)
     there = _check_folder(plan, generator, output)
+    write_plan(plan, output / PLAN)
     missing = [item for item in plan if item.id not in there]
     for start in range(0, len(missing), generator.batch):
         some = missing[start : start + generator.batch]
@@ -65,7 +68,7 @@ def generate(
 
 def read_generated(folder: Path) -> tuple[GeneratedImage, ...]:
     """The images in a folder with how they were made, in the order of their paths."""
-    return tuple(_read(path) for path in _pictures(folder))
+    return tuple(read_image_facts(path) for path in _pictures(folder))
 
 
 def _check_folder(plan: Sequence[PlanItem], generator: Generator, output: Path) -> set[str]:
@@ -73,7 +76,7 @@ def _check_folder(plan: Sequence[PlanItem], generator: Generator, output: Path) 
     planned = {item.id for item in plan}
     facts = _plain(generator.facts)
     there = set()
-    for found in map(_read, _pictures(output)):
+    for found in map(read_image_facts, _pictures(output)):
         if found.item.id not in planned:
             raise MiningError(
                 f"the plan must be the one that {output} was made by, got none of its rows for "
@@ -101,7 +104,8 @@ def _encoded(image: Image.Image, item: PlanItem, generator: Generator) -> bytes:
     return buffer.getvalue()
 
 
-def _read(path: Path) -> GeneratedImage:
+def read_image_facts(path: Path) -> GeneratedImage:
+    """How an image was made, as it says itself; an error if it is damaged or lies under another name."""
     try:
         with Image.open(path, formats=["PNG"]) as opened:
             opened.load()

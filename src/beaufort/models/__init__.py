@@ -14,6 +14,7 @@ from __future__ import annotations
 from beaufort.models import _efficientnet_lite0  # noqa: F401  registers its entry of the catalog
 from beaufort.models._errors import ModelError, ModelFileError
 from beaufort.models._lazy import prepare_torchvision
+from beaufort.models.fronted import FrontedModel, with_front
 from beaufort.models.load import Adapter, adapter_of, adapters, load_model, model_names, models
 from beaufort.models.network import Network
 from beaufort.models.options import parse_options
@@ -26,6 +27,7 @@ __all__ = [
     "IMAGENET_STD",
     "UNKNOWN",
     "Adapter",
+    "FrontedModel",
     "Logits",
     "Model",
     "ModelError",
@@ -41,4 +43,5 @@ __all__ = [
     "models",
     "parse_options",
     "prepare_torchvision",
+    "with_front",
 ]

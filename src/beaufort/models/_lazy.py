@@ -17,7 +17,7 @@ __all__ = ["installed", "prepare_torchvision", "require"]
 _kept: list[Any] = []
 """The definitions made by `prepare_torchvision`; they end when nobody holds them."""
 
-_NEED_TORCHVISION = frozenset({"torchvision", "timm", "transformers", "open_clip"})
+_NEED_TORCHVISION = frozenset({"torchvision", "timm", "transformers", "open_clip", "diffusers"})
 
 
 def installed(package: str) -> bool:

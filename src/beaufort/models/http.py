@@ -34,7 +34,7 @@ from beaufort.models.python import AS_THEY_ARE
 from beaufort.models.spec import ModelSpec
 from beaufort.sanitize import printable, without_secrets
 
-__all__ = ["load"]
+__all__ = ["Service", "checked_address", "load"]
 
 _FIRST_WAIT_S, _LONGEST_WAIT_S = 0.5, 60.0
 _LONGEST_TIMEOUT_S = 3600.0
@@ -77,7 +77,7 @@ def load(
         label_space: what the classes are.
         **changes: `input_size` and `resize`, if images are to be resized before they are sent.
     """
-    place = _checked_address(address)
+    place = checked_address(address)
     _check(timeout=timeout, retries=retries, max_batch=max_batch, token=token)
     preprocessing = changed(AS_THEY_ARE, changes)
     if (preprocessing.dtype, preprocessing.layout) != ("uint8", "NHWC"):
@@ -98,7 +98,8 @@ def load(
     return Network(spec, service.classify, "remote", max_batch)
 
 
-def _checked_address(address: str) -> urllib.parse.SplitResult:
+def checked_address(address: str) -> urllib.parse.SplitResult:
+    """The parts of an address; an error for one that cannot be asked, or that holds a password."""
     wrong = OptionError(f"an address must be http://host/path or https://host/path, got {address!r:.200}")
     try:
         parts = urllib.parse.urlsplit(address)
@@ -141,6 +142,10 @@ class Service:
     version: str | None
     classes: int | None = None
     sleep: Callable[[float], None] = field(default=time.sleep, repr=False)
+    key: str = "logits"
+    """What an answer must have."""
+    example: str = '{"logits": [[0.1, 2.3], …]}'
+    """Such an answer."""
 
     @property
     def shown(self) -> str:
@@ -150,11 +155,11 @@ class Service:
     def classify(self, images: NDArray[Any]) -> NDArray[np.float32]:
         """The logits of uint8 images `(n, h, w, c)`."""
         body = json.dumps({"images": [_png(image) for image in images]}).encode()
-        return self._logits(self._post(body, len(images)), len(images))
+        return self._logits(self.post(body, self._most(len(images))), len(images))
 
-    def _post(self, body: bytes, count: int) -> dict[str, Any]:
-        """The values of the answer, after as many attempts as it takes and are allowed."""
-        headers, most = self._headers(), self._most(count)
+    def post(self, body: bytes, most: int) -> dict[str, Any]:
+        """The values of an answer of at most so many bytes, after as many attempts as are allowed."""
+        headers = self._headers()
         told = ""
         for attempt in range(self.retries + 1):
             asked = None
@@ -200,15 +205,13 @@ class Service:
             if not answer.measured:
                 raise NoAnswerError("an answer that ends too soon") from None
             values = None
-        if not isinstance(values, dict) or "logits" not in values:
+        if not isinstance(values, dict) or self.key not in values:
             raise self._unexpected(answer.content)
         return values
 
     def _unexpected(self, content: bytes) -> ModelError:
         said = self._harmless(repr(content[:80]))
-        return ModelError(
-            f'{self.shown} must answer with JSON like {{"logits": [[0.1, 2.3], …]}}, got {said}'
-        )
+        return ModelError(f"{self.shown} must answer with JSON like {self.example}, got {said}")
 
     def _wait(self, attempt: int, asked: str | None, told: str) -> None:
         """As long as the service asks, or twice as long as before, with a random part."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache
@@ -13,8 +13,10 @@ from importlib.metadata import entry_points
 from typing import Any
 
 from beaufort.errors import BeaufortError, OptionError, UnknownNameError
+from beaufort.fronts import Front, open_front
 from beaufort.models._errors import ModelFileError
 from beaufort.models._lazy import installed
+from beaufort.models.fronted import with_front
 from beaufort.models.options import check_names
 from beaufort.models.spec import Model
 from beaufort.registry import Registry, unknown
@@ -157,14 +159,18 @@ for _adapter in (
     adapters.register(_adapter.kind, _adapter)
 
 
-def load_model(text: str, **options: Any) -> Model:
+def load_model(text: str, *, front: str | Front | Sequence[str] | None = None, **options: Any) -> Model:
     """The model that a text stands for.
 
     Args:
         text: `kind:where`, as in the examples of `beaufort ls models`; a path that ends in `.onnx` or
             `.pt2`; an address; or the name of a registered model.
+        front: what is done to images before they reach it, as `clahe:clip=2,tiles=8`; several in their order.
         **options: what to know or change: the fields of `Changes`, and what the adapter's `load` takes.
     """
+    if front is not None:
+        chosen = open_front(front)  # a mistake in it is told before a network is loaded
+        return with_front(load_model(text, **options), chosen, threads=options.get("threads"))
     kind, rest = _split(text)
     try:
         return adapters[kind].load(rest, options)

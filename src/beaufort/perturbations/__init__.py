@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from beaufort.perturbations import geometry, pixels
-from beaufort.perturbations._perturbation import SIDES, Perturbation, perturbations
+from beaufort.perturbations._perturbation import FRAMES, SIDES, VERSION, Perturbation, perturbations
 
-__all__ = ["SIDES", "Perturbation", "geometry", "perturbations", "pixels"]
+__all__ = ["FRAMES", "SIDES", "VERSION", "Perturbation", "geometry", "perturbations", "pixels"]

@@ -14,10 +14,16 @@ from beaufort.perturbations._frames import View
 from beaufort.registry import Registry
 from beaufort.rng import Id, Key, Keyed, Random, ReferenceStream, id_words
 
-__all__ = ["SIDES", "Perturbation", "perturbation", "perturbations"]
+__all__ = ["FRAMES", "SIDES", "VERSION", "Perturbation", "perturbation", "perturbations"]
 
 SIDES = {"imagenet": 224, "tiny": 64, "cifar": 32}
 """The scales and the side of their frames."""
+
+FRAMES = 31
+"""Of most sequences."""
+
+VERSION = 1
+"""Goes up when an unchanged call gives other pixels."""
 
 Render = Callable[[View, Any, Random], Iterator[Images]]
 
@@ -25,12 +31,24 @@ Render = Callable[[View, Any, Random], Iterator[Images]]
 class Perturbation:
     """A named way to make a sequence of frames of a picture."""
 
-    def __init__(self, name: str, doc: str, levels: Mapping[str, Sequence[Any]], render: Render) -> None:
+    def __init__(
+        self,
+        name: str,
+        doc: str,
+        levels: Mapping[str, Sequence[Any]],
+        render: Render,
+        *,
+        random: bool = False,
+        lengths: Mapping[str, int] | None = None,
+    ) -> None:
         self.name = name
         self.__doc__ = doc
         self.levels = levels
         """By scale, the constants of each difficulty."""
+        self.random = random
+        """Whether something is drawn."""
         self._render = render
+        self._lengths = lengths or {}
 
     def __repr__(self) -> str:
         return f"<Perturbation {self.name}>"
@@ -39,6 +57,10 @@ class Perturbation:
     def noise(self) -> bool:
         """Whether frames are noise anew each, and are compared with the first one."""
         return self.name.endswith("noise")
+
+    def length(self, scale: str) -> int:
+        """How many frames there are at a scale."""
+        return self._lengths.get(scale, FRAMES)
 
     def frames(
         self,
@@ -77,7 +99,7 @@ class Perturbation:
             if len(images) != 1 or not isinstance(images, np.ndarray):
                 raise OptionError(f"the reference stream needs one image in an array, got {len(images)}")
             return ReferenceStream(seed)
-        key, words = Key.of(seed, f"{self.name}-sequence", 1, difficulty), id_words(ids)
+        key, words = Key.of(seed, f"{self.name}-sequence", VERSION, difficulty), id_words(ids)
         if isinstance(images, np.ndarray):
             return Keyed(key, words, cpu_ops())
         from beaufort.ops.device import upload
@@ -90,11 +112,20 @@ perturbations: Registry[Perturbation] = Registry("perturbation")
 """Every perturbation by its name."""
 
 
-def perturbation(levels: Mapping[str, Sequence[Any]]) -> Callable[[Render], Perturbation]:
-    """Register a generator of frames under its name."""
+def perturbation(
+    levels: Mapping[str, Sequence[Any]], *, random: bool = False, lengths: Mapping[str, int] | None = None
+) -> Callable[[Render], Perturbation]:
+    """Register a generator of frames under its name.
+
+    Args:
+        levels: by scale, the constants of each difficulty.
+        random: whether something is drawn.
+        lengths: by scale, the number of frames where that is not `FRAMES`.
+    """
 
     def register(render: Render) -> Perturbation:
-        made = Perturbation(render.__name__, render.__doc__ or "", levels, render)
+        name, doc = render.__name__, render.__doc__ or ""
+        made = Perturbation(name, doc, levels, render, random=random, lengths=lengths)
         perturbations.register(made.name, made)
         return made
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -29,15 +30,20 @@ _DEGREES = _steps(31, -15, 1)
 _BY_ANGLE = {"imagenet": _DEGREES, "tiny": _DEGREES, "cifar": _DEGREES}
 
 
-@perturbation({"imagenet": _steps(41, -20, 1), "tiny": _steps(31, -15, 1), "cifar": _steps(16, -7, 1)})
+@perturbation(
+    {"imagenet": _steps(41, -20, 1), "tiny": _steps(31, -15, 1), "cifar": _steps(16, -7, 1)},
+    lengths={"imagenet": 41, "cifar": 16},
+)
 def translate(view: View, pixels: Sequence[float], random: Random) -> Iterator[Images]:
     """Move the picture from the left to the right, a pixel a frame."""
-    width = view.whole.shape[2]
+    whole: Any = view.whole
+    width, margin = whole.shape[2], round((whole.shape[2] - view.side) / 2)
     for move in map(int, pixels):
-        moved = view.ops.real(view.whole) * 0
-        kept = slice(max(move, 0), width + min(move, 0))
-        moved[:, :, kept] = view.ops.real(view.whole)[:, :, max(-move, 0) : width - max(move, 0)]
-        yield view.ops.to_bytes(view.crop(moved))
+        start, stop = margin - move, margin - move + view.side  # of the window that is shown
+        frame: Any = view.middle * 0
+        shown = slice(max(start, 0), min(stop, width))
+        frame[:, :, shown.start - start : shown.stop - start] = view.crop(whole, shown)
+        yield frame
 
 
 @perturbation(_BY_ANGLE)
@@ -85,9 +91,8 @@ _ZOOM = _steps(31, 1, 0.004)
 @perturbation({"imagenet": _ZOOM, "tiny": _ZOOM, "cifar": _ZOOM})
 def zoom_blur(view: View, factors: Sequence[float], random: Random) -> Iterator[Images]:
     """Average the picture with more and more of its enlargements; the first frame is the clean one."""
-    total = view.ops.real(view.middle, np.float32) / 255
-    yield view.ops.to_bytes(total * 255, nearest=True)
+    clean = view.middle
+    yield clean
+    total = view.ops.real(clean, np.float32) / 255
     for number, factor in enumerate(factors[1:], 2):
-        enlarged = view.affine(np.eye(2) / factor, _about(view))
-        total = total + view.ops.real(enlarged, np.float32) / 255
-        yield view.ops.to_bytes(total / number * 255)
+        yield view.ops.add_frame(total, view.affine(np.eye(2) / factor, _about(view)), number)

@@ -9,7 +9,7 @@ import numpy as np
 
 from beaufort.arrays import Images
 from beaufort.perturbations._frames import View
-from beaufort.perturbations._perturbation import perturbation
+from beaufort.perturbations._perturbation import FRAMES, perturbation
 from beaufort.rng import Random
 
 __all__ = [
@@ -23,35 +23,41 @@ __all__ = [
     "speckle_noise",
 ]
 
-_FRAMES = 31
 
-
-@perturbation({"imagenet": (0.03, 0.05, 0.08), "tiny": (0.025, 0.05, 0.075), "cifar": (0.02, 0.04, 0.06)})
+@perturbation(
+    {"imagenet": (0.03, 0.05, 0.08), "tiny": (0.025, 0.05, 0.075), "cifar": (0.02, 0.04, 0.06)},
+    random=True,
+)
 def gaussian_noise(view: View, sigma: float, random: Random) -> Iterator[Images]:
     """Add normal noise to the clean picture, anew in each frame but the first."""
     clean = view.middle
     yield clean
-    for _ in range(_FRAMES - 1):
+    for _ in range(FRAMES - 1):
         yield view.ops.add_noise(clean, random.tensor_normal(clean.shape[1:]), sigma)
 
 
-@perturbation({"imagenet": (300, 120, 60), "tiny": (500, 250, 125), "cifar": (700, 400, 200)})
-def shot_noise(view: View, rate: float, random: Random) -> Iterator[Images]:
+@perturbation(
+    {"imagenet": (300, 120, 60), "tiny": (500, 250, 125), "cifar": (700, 400, 200)},
+    random=True,
+)
+def shot_noise(view: View, rate: int, random: Random) -> Iterator[Images]:
     """Replace values by Poisson counts, anew in each frame but the first."""
     clean = view.middle
     yield clean
-    counts = np.arange(np.iinfo(np.uint16).max + 1)
-    table = (np.clip(counts / rate, 0, 1) * 255).astype(np.uint8)
-    for _ in range(_FRAMES - 1):
+    table = (np.arange(rate + 1) / rate * 255).astype(np.uint8)  # larger counts are as bright as the last
+    for _ in range(FRAMES - 1):
         yield view.ops.look_up(random.poisson(clean, rate), table)
 
 
-@perturbation({"imagenet": (0.05, 0.1, 0.15), "tiny": (0.05, 0.1, 0.15), "cifar": (0.05, 0.07, 0.1)})
+@perturbation(
+    {"imagenet": (0.05, 0.1, 0.15), "tiny": (0.05, 0.1, 0.15), "cifar": (0.05, 0.07, 0.1)},
+    random=True,
+)
 def speckle_noise(view: View, sigma: float, random: Random) -> Iterator[Images]:
     """Add normal noise in proportion to each value, anew in each frame but the first."""
     clean = view.middle
     yield clean
-    for _ in range(_FRAMES - 1):
+    for _ in range(FRAMES - 1):
         yield view.ops.multiply_noise(clean, random.normal(clean.shape[1:]), sigma)
 
 
@@ -68,7 +74,8 @@ class Motion(NamedTuple):
         "imagenet": [Motion(10, 3, [4 * (i - 30) for i in range(31)])],
         "tiny": [Motion(14, 3, [5 * (i - 30) for i in range(31)])],
         "cifar": [Motion(6, 1.8, [9 * (i - 20) for i in range(21)])],
-    }
+    },
+    lengths={"cifar": 21},
 )
 def motion_blur(view: View, p: Motion, random: Random) -> Iterator[Images]:
     """Smear the picture in one direction, which turns."""
@@ -87,13 +94,14 @@ class Snow(NamedTuple):
 
 
 @perturbation(
-    {"imagenet": [Snow(0.3, 3, 14, 4)], "tiny": [Snow(0.28, 2, 10, 2.5)], "cifar": [Snow(0.3, 2, 10, 2)]}
+    {"imagenet": [Snow(0.3, 3, 14, 4)], "tiny": [Snow(0.28, 2, 10, 2.5)], "cifar": [Snow(0.3, 2, 10, 2)]},
+    random=True,
 )
 def snow(view: View, p: Snow, random: Random) -> Iterator[Images]:
     """Let the same flakes fall from another side in each frame."""
     clean = view.middle
     flakes = view.ops.flakes(random.normal(clean.shape[1:3], np.float64), 0.05, p.spread, p.zoom, 0.5)
-    for i in range(_FRAMES):
+    for i in range(FRAMES):
         layer = view.ops.motion(flakes, p.radius, p.sigma, np.full(len(clean), 4.0 * i - 150))
         yield view.ops.snowfall(clean, layer[..., 0], 0.85)
 
@@ -102,7 +110,7 @@ def snow(view: View, p: Snow, random: Random) -> Iterator[Images]:
 def brightness(view: View, step: float, random: Random) -> Iterator[Images]:
     """Raise the value of every pixel from frame to frame."""
     clean = view.middle
-    for i in range(_FRAMES):
+    for i in range(FRAMES):
         yield view.ops.brighten(clean, step * (i - 15))
 
 
@@ -110,7 +118,7 @@ def brightness(view: View, step: float, random: Random) -> Iterator[Images]:
 def gaussian_blur(view: View, p: tuple[float, float], random: Random) -> Iterator[Images]:
     """Blur more and more."""
     clean = view.middle
-    for i in range(_FRAMES):
+    for i in range(FRAMES):
         yield view.ops.gaussian(clean, p[0] + p[1] * i)
 
 
@@ -136,7 +144,8 @@ _WATER = (175.0, 238.0, 238.0)
         "imagenet": [Drops(0.65, 0.27, 3.7, 0.69, _QUICK)],
         "tiny": [Drops(0.6, 0.25, 1.75, 0.7, _SLOW)],
         "cifar": [Drops(0.6, 0.265, 1.75, 0.7, _SLOW)],
-    }
+    },
+    random=True,
 )
 def spatter(view: View, p: Drops, random: Random) -> Iterator[Images]:
     """Let drops of water run down.
@@ -152,7 +161,7 @@ def spatter(view: View, p: Drops, random: Random) -> Iterator[Images]:
         if clean.shape[-1] == 3
         else (sum(w * c for w, c in zip((0.299, 0.587, 0.114), _WATER, strict=True)),)
     )
-    for _ in range(_FRAMES):
+    for _ in range(FRAMES):
         drops = view.ops.water_drops(layer, 0.0, 1.0, 0.0, 0.0, 0.6)
         yield view.ops.paint(clean, drops, color, cover=False)
         below: Any = layer * 0

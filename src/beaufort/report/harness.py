@@ -14,6 +14,7 @@ from beaufort.conditions import Condition
 from beaufort.metrics import metrics
 from beaufort.report.provenance import last_time
 from beaufort.results import ModelScores, Scores
+from beaufort.sequences import kind_of_frames
 from beaufort.stats import Estimate
 
 __all__ = ["as_results", "to_json"]
@@ -90,6 +91,9 @@ def _tasks(scores: Scores, model: ModelScores) -> dict[str, dict[str, Any]]:
         if corruption in model.relative_ce:
             task |= _numbers("relative_ce", model.relative_ce[corruption])
         tasks[f"{name}/{corruption}"] = task
+    for kind, by_sequence in model.movement.items():
+        for sequence, estimate in by_sequence.items():
+            tasks[f"{name}/{kind_of_frames(sequence)}"] |= _numbers(kind, estimate)
     for condition, accuracy in model.conditions.items():
         key = f"{name}/{_short(condition)}"
         task = tasks.get(key, {"alias": f" - {_short(condition)}"})

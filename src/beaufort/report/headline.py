@@ -130,7 +130,22 @@ def _plain(scores: Scores, model: ModelScores) -> tuple[str, str]:
     return f"{model.model} has {one.title} {shown(model.headline)}.", f"{one.summary} {better}".strip()
 
 
-_SAID = {"mce": _mce, "relative_mce": _relative_mce, "mean_accuracy": _mean_accuracy}
+def _flip_probability(scores: Scores, model: ModelScores) -> tuple[str, str]:
+    value, films = model.metrics["flip_probability"], counted(len(scores.suite.sequences), "sequence")
+    clean = f"; it names {percent(model.clean.value)} of clean pictures correctly" if model.clean else ""
+    return (
+        f"The answer of {model.model} changes in {percent(value.value)} of the frames of a small perturbation"
+        f"{clean}.",
+        f"The average over {films}. Labels are not used: 0 % is a model that always says the same.",
+    )
+
+
+_SAID = {
+    "mce": _mce,
+    "relative_mce": _relative_mce,
+    "mean_accuracy": _mean_accuracy,
+    "flip_probability": _flip_probability,
+}
 
 
 def _standing(scores: Scores, model: ModelScores) -> str:

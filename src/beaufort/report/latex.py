@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from beaufort.report.optional_tables import optional_tables
 from beaufort.report.tables import Table, baseline_words, corruption_table, headline_table
 from beaufort.results import Scores
 from beaufort.stats import Estimate
@@ -45,8 +46,14 @@ def to_latex(scores: Scores) -> str:
             "",
             latex_table(errors, errors.caption, "corruptions"),
             "",
+            *(text for name, table in optional_tables(scores).items() for text in (_part(table, name), "")),
         ]
     )
+
+
+def _part(table: Table, name: str) -> str:
+    """A table that only some reports have."""
+    return latex_table(table, table.caption, name.casefold())
 
 
 def escape_latex(text: str) -> str:

@@ -1,11 +1,11 @@
-"""Tables that only some reports have: C beside C-bar, groups of images, the spread over trainings."""
+"""Tables that only some reports have: sequences, C-bar, groups of images, trainings of one recipe."""
 
 from __future__ import annotations
 
 from beaufort.corruptions import SUBSETS, corruptions
 from beaufort.metrics import metrics
-from beaufort.report._text import counted
-from beaufort.report.tables import WIDE, Table, TableCell, mean_form
+from beaufort.report._text import counted, units, words
+from beaufort.report.tables import WIDE, Table, TableCell, mean_form, metric_cell
 from beaufort.results import GroupScores, Scores, Seeds
 
 __all__ = ["optional_tables"]
@@ -16,11 +16,38 @@ _WORST = "worst group"
 def optional_tables(scores: Scores) -> dict[str, Table]:
     """Those that there are, by what they are about."""
     tables = {
+        "sequences": movement_table(scores),
         "C-bar": unseen_table(scores),
         "groups": group_table(scores),
         "trainings": seeds_table(scores),
     }
     return {title: table for title, table in tables.items() if table is not None}
+
+
+def movement_table(scores: Scores) -> Table | None:
+    """How often answers flip and how far the five best classes move over each sequence, a row each."""
+    if not scores.suite.sequences:
+        return None
+    kinds = list(scores.models[0].movement)
+    columns = [(model, kind) for model in scores.models for kind in kinds]
+    rows: list[tuple[TableCell, ...]] = [
+        (words(name), *(metric_cell(kind, model.movement[kind][name]) for model, kind in columns))
+        for name in scores.suite.sequences
+    ]
+    far = "; and how far the five best classes move, from 0 to 15" if len(kinds) > 1 else ""
+    caption = (
+        "Flip probability in percent: the share of frames whose answer is another than that of the frame "
+        f"before, for noise that of the first one{far}. Intervals are over {units(scores)}. Labels are not "
+        "used: a model that always says the same has 0."
+    )
+    heads = [_moved(model.model, kind, several=len(scores.models) > 1) for model, kind in columns]
+    return Table(caption, ("Sequence", *heads), tuple(rows), ("", *("lower" for _ in columns)))
+
+
+def _moved(model: str, kind: str, *, several: bool) -> str:
+    """The head of a column."""
+    title = {"flip_probability": "flips", "top5_distance": "top-5 distance"}[kind]
+    return f"{model}, {title}" if several else title.capitalize()
 
 
 def unseen_table(scores: Scores) -> Table | None:
@@ -90,13 +117,17 @@ def _seed_rows(scores: Scores, seeds: Seeds) -> list[tuple[TableCell, ...]]:
         (
             seeds.name,
             f"{scores.metric_title(name)}{_SIGNS.get(metrics[name].better or '', '')}",
-            spread.mean,
-            f"{100 * spread.deviation:.2f}",
-            f"{100 * spread.lowest:.1f} to {100 * spread.highest:.1f}",
+            metric_cell(name, spread.mean),
+            f"{_times(name) * spread.deviation:.2f}",
+            f"{_times(name) * spread.lowest:.1f} to {_times(name) * spread.highest:.1f}",
             ", ".join(seeds.models),
         )
         for name, spread in seeds.metrics.items()
     ]
+
+
+def _times(name: str) -> int:
+    return 100 if metrics[name].in_percent else 1
 
 
 _SIGNS = {"lower": " ↓", "higher": " ↑"}

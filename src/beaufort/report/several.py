@@ -13,8 +13,9 @@ from beaufort.registry import unknown
 from beaufort.report._text import counted, words
 from beaufort.report.latex import latex_table
 from beaufort.report.markdown import escape_markdown, markdown_table
+from beaufort.report.optional_tables import optional_tables
 from beaufort.report.page import SCRIPTS, STYLES, to_html
-from beaufort.report.tables import Table, TableCell
+from beaufort.report.tables import Table, TableCell, baseline_words, headline_table
 from beaufort.report.write import FORMATS, to_text
 from beaufort.results import Scores, ShiftScore, shift_scores
 from beaufort.stats import Estimate
@@ -40,7 +41,7 @@ def to_text_of_several(
     if format not in FORMATS:
         raise UnknownNameError(unknown("format of a report", format, FORMATS))
     rows = shift_scores(scores, clusters)
-    named = title or scores[0].results.part_of or counted(len(scores), "data set")
+    named = title or scores[0].results.part_of or _title(scores)
     if format == "html":
         return _page(scores, rows, named)
     if format == "json":
@@ -59,12 +60,17 @@ def to_text_of_several(
     return "\n".join([head, *sections])
 
 
+def _title(scores: Sequence[Scores]) -> str:
+    return scores[0].suite.title if len(scores) == 1 else counted(len(scores), "data set")
+
+
 def shift_table(rows: Sequence[ShiftScore], scores: Sequence[Scores]) -> Table:
     """A row for each model on each data set: clean accuracy, accuracy under the shift, what is lost."""
     level = 100 * scores[0].level
+    beside = "; a shift stands beside its clean counterpart on the same classes"
     caption = (
-        f"Accuracy in percent on {counted(len(scores), 'data set')}, with {level:g} % intervals; a shift "
-        "stands beside its clean counterpart on the same classes."
+        f"Accuracy in percent on {counted(len(scores), 'data set')}, with {level:g} % intervals"
+        f"{beside if any(row.counterpart for row in rows) else ''}."
     )
     header = ("Data set", "Model", "Compared with", "Clean accuracy", "Accuracy", "Lost", "Labels")
     cells: list[tuple[TableCell, ...]] = [
@@ -92,14 +98,21 @@ def _page(scores: Sequence[Scores], rows: Sequence[ShiftScore], named: str) -> s
     table = shift_table(rows, scores)
     marked = [one for one in scores if one.suite.corruptions and not one.suite.shifts]
     pages = {one.suite.title: to_html(one, title=one.suite.title) for one in marked}
+    films = [one for one in scores if one.suite.sequences]
+    tables = [some for one in films for some in (headline_table(one), *optional_tables(one).values())]
     return render(
         "report/several.html",
         styles=STYLES,
         framed=SCRIPTS,
         title=named,
         eyebrow=counted(len(scores), "data set"),
-        navigation={"shifts": "Data sets", **({"pages": "Pages"} if pages else {})},
+        navigation={
+            "shifts": "Data sets",
+            **({"sequences": "Sequences"} if tables else {}),
+            **({"pages": "Pages"} if pages else {}),
+        },
         table=table,
+        tables=[(one, [[_cell(cell) for cell in row] for row in one.rows]) for one in tables],
         rows=[[_cell(cell) for cell in row] for row in table.rows],
         notes=list(dict.fromkeys(_notes(scores))),
         pages=pages,
@@ -114,4 +127,6 @@ def _cell(cell: TableCell) -> tuple[str, str]:
 
 
 def _notes(scores: Sequence[Scores]) -> list[str]:
-    return [f"{one.suite.name}: {note}" for one in scores for note in one.notes]
+    told = [f"{one.suite.name}: {note}" for one in scores for note in one.notes]
+    divided = [one for one in scores if one.suite.sequences and one.baseline is not None]
+    return [*told, *(f"{one.suite.name}: {baseline_words(one)}" for one in divided)]

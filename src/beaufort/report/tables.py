@@ -21,6 +21,7 @@ __all__ = [
     "error_of",
     "headline_table",
     "mean_form",
+    "metric_cell",
 ]
 
 WIDE = 6
@@ -42,6 +43,9 @@ class Table:
     """For each column which way is good: `lower`, `higher`, or nothing."""
 
 
+_OVER = "under each corruption, the mean over severities"
+
+
 def mean_form(forms: Sequence[Linear]) -> Linear:
     """The mean of numbers, which has an interval of its own: it varies less than each of them."""
     return forms[0] if len(forms) == 1 else reduce(add, forms) * (1 / len(forms))
@@ -56,7 +60,7 @@ def headline_table(scores: Scores) -> Table:
     marks = ["", *((metrics[name].better or "") for name in named), "higher"]
     rows: list[tuple[TableCell, ...]] = []
     for model in scores.models:
-        row = [model.model, *(model.metrics[name] for name in named), model.clean]
+        row = [model.model, *(metric_cell(name, model.metrics[name]) for name in named), model.clean]
         one = places[model.model]
         head = [one.place, " ".join(one.groups)] if several else []
         rows.append((*head, *row))
@@ -65,9 +69,15 @@ def headline_table(scores: Scores) -> Table:
     return Table(_caption(scores), tuple(header), tuple(rows), tuple(marks))
 
 
+def metric_cell(name: str, estimate: Estimate) -> TableCell:
+    """Cells are in percent; a number that is no share is written out."""
+    return estimate if metrics[name].in_percent else metrics[name].shown(estimate)
+
+
 def corruption_table(scores: Scores) -> Table:
     """The error under each corruption, the mean over severities: models as columns, or as rows if many."""
-    caption = f"Error in percent under each corruption, the mean over severities; n = {scores.images:,}."
+    over = "over each sequence, the mean over frames" if scores.suite.sequences else _OVER
+    caption = f"Error in percent {over}; n = {scores.images:,}."
     names = list(scores.suite.families)
     clean = {model.model: None if model.clean is None else error_of(model.clean) for model in scores.models}
     with_clean = any(clean.values())
@@ -95,8 +105,8 @@ def baseline_words(scores: Scores) -> str:
     """Which baseline the numbers are divided by."""
     if scores.baseline is None:
         return "No baseline."
-    if scores.baseline.stored:
-        return f"Baseline: {scores.baseline.name}, {scores.baseline.source}."
+    if scores.baseline.stored or scores.baseline.movement is not None:
+        return f"Baseline: {scores.baseline.short_name}, {scores.baseline.source}."
     return f"Baseline: {scores.baseline.short_name} (`{scores.baseline.name}`), as published."
 
 

@@ -12,7 +12,11 @@ from beaufort.reproduce.tasks import StudyOutcome
 
 __all__ = ["STUDIES", "reproduce"]
 
-STUDIES = {"mnist-c": "beaufort.reproduce.mnist_c.study:run_study"}
+STUDIES = {
+    "icons-50": "beaufort.reproduce.icons_50.study:run_study",
+    "mined-digits": "beaufort.reproduce.mined_digits.study:run_study",
+    "mnist-c": "beaufort.reproduce.mnist_c.study:run_study",
+}
 """What carries each study out."""
 
 
@@ -32,7 +36,7 @@ def reproduce(
     """Make a paper's tables again; what the folder has is not made again.
 
     Args:
-        study: `mnist-c`.
+        study: one of `STUDIES`.
         output: a folder; `results/STUDY` if not given.
         only: parts of the study; all if none is named.
         data: where data sets lie, by name; the catalog fetches those that are not named.

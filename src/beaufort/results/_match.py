@@ -112,7 +112,7 @@ def prepared_as(suite: Suite, cell: Cell) -> bool:
     """Whether pictures were made ready as the suite says, whatever was done to them then."""
     steps = [step for step in cell.condition.get("prepare", []) if step != "rgb"]
     ready = "stored" in cell.condition and cell.condition.get("corruption") is not None
-    return steps == ([] if ready else [str(step) for step in suite.prepare])
+    return steps == ([] if ready else [str(step) for step in suite.steps(cell.condition.get("corruption"))])
 
 
 def order_of(data: Mapping[str, Any]) -> int | str | None:
@@ -200,7 +200,8 @@ def conditions_by_key(suite: Suite, stored: Mapping[str, str] | None = None) -> 
 def _key_of(suite: Suite, condition: Condition, stored: Mapping[str, str] | None) -> str:
     strength = {"corruption": condition.corruption, "severity": condition.severity}
     if stored is not None:
-        return _key({**strength, "stored": stored.get(condition.done)}, exact=False)
+        level = {} if condition.level is None else {"level": condition.level}
+        return _key({**strength, **level, "stored": stored.get(condition.done)}, exact=False)
     if condition.shift is not None or suite.scale in SCALES:
         return _key(condition.facts(scale=suite.scale, seed=0), exact=suite.scale in SCALES)
     return _key(strength, exact=False)

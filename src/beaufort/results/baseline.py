@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
 from beaufort.errors import UnknownNameError
 from beaufort.metrics import BASELINE_NAMES, get_baseline
 from beaufort.registry import unknown
+from beaufort.results.columns import MOVEMENTS, read_movement
 from beaufort.results.open import Results, ResultsError
 from beaufort.suites import Suite
 
@@ -31,11 +33,13 @@ class ResultBaseline:
     """Its error on clean images; None if it is not known, or if it is a model of the store."""
     errors: Mapping[str, float] | None = None
     """Its error under each corruption, the mean over severities; None if it is a model of the store."""
+    movement: Mapping[str, Mapping[str, float]] | None = None
+    """Its flip probability and top-5 distance over each sequence, by kind; None unless they were given."""
 
     @property
     def stored(self) -> bool:
         """Whether it is a model of the store, whose errors have an uncertainty of their own."""
-        return self.errors is None
+        return self.errors is None and self.movement is None
 
     @property
     def short_name(self) -> str:
@@ -51,13 +55,16 @@ def find_baseline(results: Results, name: str | None = None) -> tuple[ResultBase
 
     Args:
         results: what is to be divided.
-        name: one of `BASELINE_NAMES`, a model of the store, or `none`; the suite's if None.
+        name: one of `BASELINE_NAMES`, a model of the store, or `none`; for a suite of sequences also a CSV
+            file of a model's values. The suite's if None.
     """
     wanted = results.suite.baseline if name is None else name
     if wanted is None or wanted == NO_BASELINE:
         return None, ()
     if wanted in results.models:
         return ResultBaseline(wanted, wanted, "a model of this store, on the same images"), ()
+    if results.suite.sequences:
+        return _given(results.suite, wanted), ()
     if wanted not in BASELINE_NAMES:
         known = dict.fromkeys((*BASELINE_NAMES, *results.models, NO_BASELINE))
         raise UnknownNameError(unknown("baseline", wanted, known))
@@ -66,6 +73,18 @@ def find_baseline(results: Results, name: str | None = None) -> tuple[ResultBase
             raise ResultsError(f"{other}; use a model of the store as the baseline, or {NO_BASELINE!r}")
         return None, (f"No number here is relative to a baseline: {other}.",)
     return published_baseline(results.suite, wanted), ()
+
+
+def _given(suite: Suite, wanted: str) -> ResultBaseline:
+    """Values over sequences that somebody wrote down; none are published with this package."""
+    if not wanted.endswith(".csv"):
+        raise ResultsError(
+            f"the baseline of {suite} must be a model of the store or a CSV file, got {wanted!r}; the file "
+            f"has the columns sequence, {' and '.join(MOVEMENTS)}"
+        )
+    return ResultBaseline(
+        wanted, Path(wanted).stem, f"as written in {wanted}", movement=read_movement(wanted, suite.sequences)
+    )
 
 
 def _other_classes(results: Results, name: str) -> str:

@@ -1,17 +1,21 @@
-"""A column of a CSV file: one value for each image, such as its patient, its camera, its photographer."""
+"""CSV files that people write: a value for each image, such as its patient, or for each sequence."""
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from beaufort.errors import OptionError
 from beaufort.registry import unknown
 
-__all__ = ["read_column"]
+__all__ = ["MOVEMENTS", "read_column", "read_movement"]
 
-_ID = "id"
+_ID, _SEQUENCE = "id", "sequence"
+
+MOVEMENTS = {"flip_probability": 1.0, "top5_distance": 15.0}
+"""What a baseline's file may say about a sequence, and the largest value of it."""
 
 
 def read_column(text: str) -> dict[str, str]:
@@ -42,6 +46,45 @@ def read_column(text: str) -> dict[str, str]:
     return found
 
 
+def read_movement(file: str, sequences: Sequence[str]) -> dict[str, dict[str, float]]:
+    """A baseline's values over some sequences, by column of `MOVEMENTS`; a file has one of them or both.
+
+    Args:
+        file: with the columns `sequence` and `flip_probability`, `top5_distance` or both.
+        sequences: those that it must have; others are passed over.
+    """
+    rows = _rows(Path(file))
+    header = next(rows, (0, []))[1]
+    columns = [name for name in MOVEMENTS if name in header]
+    if not columns:
+        raise OptionError(f"{file} must have the column {' or '.join(MOVEMENTS)}, got {', '.join(header)}")
+    found: dict[str, dict[str, float]] = {name: {} for name in columns}
+    for line, row in rows:
+        if len(row) != len(header):
+            raise OptionError(f"{file}, line {line}: must have {len(header)} fields, got {len(row)}")
+        for name in columns:
+            key, value = _places(file, header, name, _SEQUENCE)
+            if row[key] in found[name]:
+                raise OptionError(
+                    f"{file}, line {line}: each sequence must come once, got {row[key]!r} again"
+                )
+            found[name][row[key]] = _positive(f"{file}, line {line}: {name}", row[value], MOVEMENTS[name])
+    for name, values in found.items():
+        if absent := [one for one in sequences if one not in values]:
+            raise OptionError(f"{file} must have {name} for every sequence, got none for {', '.join(absent)}")
+    return found
+
+
+def _positive(where: str, text: str, most: float) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 < value <= most:
+        raise OptionError(f"{where} must be a number above 0 and at most {most:g}, got {text!r:.40}")
+    return value
+
+
 def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
     """The lines that are not empty, each with its number."""
     try:
@@ -56,13 +99,13 @@ def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
         raise OptionError(f"{path} must be a CSV file in UTF-8, got one that is not ({error})") from None
 
 
-def _places(file: str, header: list[str], column: str) -> tuple[int, int]:
-    """Where the ids stand, and where the values."""
+def _places(file: str, header: list[str], column: str, named: str = _ID) -> tuple[int, int]:
+    """Where the ids, or other names, stand, and where the values."""
     if not header:
         raise OptionError(f"{file} must have a line with the names of its columns, got an empty file")
     if twice := [name for name in header if header.count(name) > 1]:
         raise OptionError(f"{file} must name each column once, got {twice[0]!r} twice")
     if column not in header:
         raise OptionError(unknown(f"column of {file}", column, dict.fromkeys(header)))
-    ids = header.index(_ID) if _ID in header else 0
+    ids = header.index(named) if named in header else 0
     return ids, header.index(column)

@@ -8,7 +8,7 @@ from beaufort.metrics import metrics
 from beaufort.pages import render_table
 
 if TYPE_CHECKING:
-    from beaufort.results.scores import Scores
+    from beaufort.results.scores import ModelScores, Scores
 
 __all__ = ["scores_html"]
 
@@ -20,10 +20,7 @@ def scores_html(scores: Scores) -> str:
     named = list(scores.models[0].metrics)
     places = {one.name: one.place for one in scores.ranking}
     heads = [f"{scores.metric_title(name)}{_ARROWS.get(metrics[name].better or '', '')}" for name in named]
-    rows = [
-        [places[one.model], one.model, *(f"{one.metrics[name]:.1%}" for name in named), _or_dash(one.clean)]
-        for one in scores.models
-    ]
+    rows = [[places[one.model], one.model, *_shown(one), _or_dash(one.clean)] for one in scores.models]
     return render_table(
         f"{scores.suite.title}, {scores.images:,} images of {scores.results.dataset}; in brackets "
         f"{100 * scores.level:g} % intervals",
@@ -31,6 +28,10 @@ def scores_html(scores: Scores) -> str:
         rows,
         scores.notes,
     )
+
+
+def _shown(one: ModelScores) -> list[str]:
+    return [metrics[name].shown(value) for name, value in one.metrics.items()]
 
 
 def _or_dash(value: object) -> str:

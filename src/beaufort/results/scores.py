@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,6 +22,7 @@ from beaufort.results.open import Results
 from beaufort.results.pairs import Pairs
 from beaufort.results.seeds import Seeds, spread_over_seeds
 from beaufort.results.shared import SharedAnswers
+from beaufort.results.stability import Movement, divisors, movement, movement_forms, sequence_forms
 from beaufort.results.statistics import (
     Columns,
     Divisor,
@@ -71,6 +72,9 @@ class ModelScores:
     """For clean images and each severity; empty if it was not asked for."""
     groups: GroupScores | None = None
     """Accuracy in groups of images, if some were asked for."""
+    movement: Mapping[str, Mapping[str, Estimate]] = field(default_factory=dict)
+    """By kind, `flip_probability` or `top5_distance`, how much answers move over each sequence; empty for
+    suites without sequences."""
 
     @property
     def headline(self) -> Estimate:
@@ -154,7 +158,8 @@ def score(
 
     Args:
         results: from `open_results`.
-        baseline: a published baseline, a model of the store, or `none`; the suite's own if None.
+        baseline: a published baseline, a model of the store, or `none`; the suite's own if None. For a suite
+            of sequences also a CSV file with the columns `sequence`, `flip_probability`, `top5_distance`.
         models: only these; all if None.
         clusters: which cluster each image id belongs to (patient, video, photographer); images of one cluster
             are not independent, and intervals are over clusters. Images stand alone if None.
@@ -173,11 +178,19 @@ def score(
     ids = next(iter(answers.values())).ids
     units = None if clusters is None else Clusters.of(ids, clusters)
     errors = {name: _errors(one, columns) for name, one in answers.items()}
-    divisor = None
-    if divided_by is not None:
+    moved = {name: movement(one, results.suite) for name, one in answers.items() if results.suite.sequences}
+    divisor, rates = None, {}
+    if divided_by is not None and moved:
+        base = moved[stored[0]] if stored else None
+        rates = divisors(results.suite, divided_by.name, base, divided_by.movement or {})
+        unable = {name: why for one in rates.values() for name, why in one.unable.items()}
+        notes = (*notes, *(f"{metrics[name].title} is not shown: {why}." for name, why in unable.items()))
+    elif divided_by is not None:
         divisor = find_divisor(divided_by, columns, errors[stored[0]] if stored else None)
         notes = (*notes, *_missing(divisor, results.suite, columns))
-    maker = _Maker(results, columns, divisor, units, groups, calibration, resamples, seed, level)
+    maker = _Maker(
+        results, columns, divisor, units, groups, calibration, resamples, seed, level, moved, rates
+    )
     forms = {name: maker.metrics(name, errors[name]) for name in names}
     under = {name: maker.each_form(name, errors[name], "error") for name in names}
     ratios = {name: maker.each_form(name, errors[name], "ce") for name in names}
@@ -284,9 +297,17 @@ class _Maker:
     resamples: int
     seed: int
     level: float
+    moved: Mapping[str, Movement]
+    """Of each model over the sequences of the suite; empty if it has none."""
+    rates: Mapping[str, Divisor]
+    """What movement is divided by, by kind."""
 
     def metrics(self, name: str, errors: Errors) -> dict[str, Linear]:
         forms = metric_forms(self.results.suite, self.columns, name, errors, self.divisor)
+        if name in self.moved:
+            forms = movement_forms(self.results.suite, name, self.moved[name], self.rates) | forms
+            order = [metric for metric in self.results.suite.metrics if metric in forms]
+            forms = {metric: forms[metric] for metric in dict.fromkeys([*order, *forms])}
         return {metric: self.united(form) for metric, form in forms.items()}
 
     def united(self, form: Linear) -> Linear:
@@ -299,6 +320,19 @@ class _Maker:
     def each(self, name: str, errors: Errors, kind: str) -> dict[str, Estimate]:
         forms = self.each_form(name, errors, kind)
         return {corruption: form.estimate(self.level) for corruption, form in forms.items()}
+
+    def movement(self, name: str) -> dict[str, dict[str, Estimate]]:
+        """How much a model's answers move over each sequence, by kind."""
+        if name not in self.moved:
+            return {}
+        by_kind = {
+            kind: sequence_forms(self.results.suite, name, self.moved[name], kind)
+            for kind in self.moved[name].shares
+        }
+        return {
+            kind: {sequence: self.united(form).estimate(self.level) for sequence, form in forms.items()}
+            for kind, forms in by_kind.items()
+        }
 
     def shares(self, answers: Answers, hits: NDArray[np.bool_]) -> dict[Condition, Estimate]:
         """The share of images that a condition's row of `hits` has."""
@@ -339,6 +373,7 @@ class _Maker:
             top5=self.shares(answers, answers.correct5),
             calibration=self.calibrated(replace(answers, model=name)),
             groups=grouped,
+            movement=self.movement(name),
         )
 
     def calibrated(self, answers: Answers) -> dict[str, Calibration]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -13,7 +12,7 @@ from beaufort.results.linear import Linear
 from beaufort.results.scores import ModelScores, Scores
 from beaufort.results.shared import SharedAnswers
 from beaufort.results.statistics import columns_of
-from beaufort.stats import Estimate
+from beaufort.stats import Estimate, newcombe
 
 __all__ = ["ShiftScore", "shift_scores"]
 
@@ -77,7 +76,7 @@ def _row(
         assert model.clean is not None
         accuracy = model.clean
     clean = _counterpart(suite.counterpart, model.model, by_part)
-    drop = None if clean is None else _apart(clean, accuracy)
+    drop = None if clean is None else newcombe(clean, accuracy)
     return ShiftScore(
         suite.name, suite.families, model.model, accuracy, clean, suite.counterpart, drop, False, words
     )
@@ -106,14 +105,3 @@ def _within(
         forms = [form.clustered(Clusters.of(answers.ids, clusters).index) for form in forms]
     found = [form.estimate(scores.level) for form in forms]
     return found[0], found[1] if len(found) > 1 else None
-
-
-def _apart(clean: Estimate, shifted: Estimate) -> Estimate:
-    """The difference of accuracies on different images: Newcombe's interval from the intervals of both.
-
-    Both are exact, so the interval is on the wide side.
-    """
-    value = clean.value - shifted.value
-    below = math.hypot(clean.value - clean.low, shifted.high - shifted.value)
-    above = math.hypot(clean.high - clean.value, shifted.value - shifted.low)
-    return Estimate(value, value - below, value + above, min(clean.n, shifted.n), clean.level)

@@ -86,6 +86,7 @@ def spread_of_results(
         differ: as for `spread_of_accuracies`; only without a reference.
         alike: likewise.
     """
+    _check_kind(results.suite)
     if reference is None:
         return _spread_of_one(results, metric, baseline, clusters, differ, alike)
     if differ is not None or alike is not None:
@@ -160,6 +161,7 @@ def spread_of_accuracies(
             times that of two models that have nothing in common.
         alike: the correlation of their difference between two versions of one photo; `ALIKE` if None.
     """
+    _check_kind(suite)
     for name, value in (("accuracy", accuracy), ("clean", clean)):
         if value is not None and not 0 < value < 1:
             raise OptionError(f"{name} must lie between 0 and 1, got {value!r}")
@@ -204,6 +206,13 @@ def _assumed(
         f"differences correlate with {correlation:g} between versions of one photo"
     )
     return Spread(metric, source, each, apart, correlation, (-high, high))
+
+
+def _check_kind(suite: Suite) -> None:
+    if suite.sequences:
+        raise OptionError(
+            f"a suite of corruptions or shifts is needed to plan with, got the sequences of {suite}"
+        )
 
 
 def _by_condition(suite: Suite, weights: Floats) -> Floats:

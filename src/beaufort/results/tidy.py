@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from beaufort.conditions import Condition
 from beaufort.errors import MissingExtraError
+from beaufort.sequences import kind_of_frames
 from beaufort.stats import Estimate
 
 if TYPE_CHECKING:
@@ -69,6 +70,9 @@ def _rows(model: ModelScores) -> Iterator[TidyRow]:
     ):
         for name, estimate in by_name.items():
             yield _row(model.model, None, name, None, metric, estimate)
+    for kind, by_sequence in model.movement.items():
+        for name, estimate in by_sequence.items():
+            yield _row(model.model, None, kind_of_frames(name), None, kind, estimate)
     for condition, estimate in model.conditions.items():
         yield _row(model.model, condition, condition.corruption, condition.severity, "accuracy", estimate)
         top5 = model.top5[condition]

@@ -224,6 +224,8 @@ def find_metric(scores: Scores, metric: str | None) -> str:
     if name not in scores.models[0].metrics:
         told = unknown(f"metric of {scores.suite}", name, dict.fromkeys(scores.models[0].metrics))
         raise OptionError(" ".join([told, *scores.notes]))
+    if not metrics[name].in_percent:
+        raise OptionError(f"metric must be a share or a ratio, whose limits are in percent, got {name}")
     return name
 
 

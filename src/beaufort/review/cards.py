@@ -13,6 +13,7 @@ from beaufort.review.database import Review, ReviewError
 
 __all__ = ["Card", "card_picture", "next_card", "picture"]
 
+_LARGEST = 2**63 - 1
 _APART = 3
 """Cards that lie at least between an image and its repetition."""
 
@@ -58,7 +59,10 @@ def card_picture(review: Review, reviewer: int, showing: str) -> tuple[bytes, st
 
 def picture(review: Review, image: int) -> tuple[bytes, str]:
     """The bytes and the media type of an image, as they were when the review was made."""
-    row = review.connection.execute("SELECT file, sha256, type FROM images WHERE id = ?", (image,)).fetchone()
+    row = None
+    if 0 <= image <= _LARGEST:  # SQLite has no larger ones
+        query = "SELECT file, sha256, type FROM images WHERE id = ?"
+        row = review.connection.execute(query, (image,)).fetchone()
     if row is None:
         raise ReviewError("an image must belong to the review, got another one")
     content = read_listed(review.folder, row["file"])

@@ -10,6 +10,7 @@ from beaufort.stats.agreement import cohen_kappa, fleiss_kappa, krippendorff_alp
 from beaufort.stats.binomial import binomial_cdf, clopper_pearson, share_intervals
 from beaufort.stats.bounded import images_to_decide, mean_interval, mean_p_value
 from beaufort.stats.estimate import Estimate
+from beaufort.stats.independent import newcombe
 from beaufort.stats.paired import holm, mcnemar
 from beaufort.stats.ranking import Ranked, letters, rank
 from beaufort.stats.resampling import RESAMPLES, Resamples, bootstrap, bootstrap_means, resample
@@ -34,6 +35,7 @@ __all__ = [
     "mcnemar",
     "mean_interval",
     "mean_p_value",
+    "newcombe",
     "rank",
     "resample",
     "share_intervals",

@@ -14,13 +14,17 @@ from beaufort.conditions import DATASET_NAME, Condition
 from beaufort.corruptions import SCALE_NAMES, SCALES, SEVERITIES, SUBSETS, corruptions, members_of
 from beaufort.errors import BeaufortError, OptionError
 from beaufort.labels import CONVENTIONS, IDENTITY, class_lists, label_maps
+from beaufort.perturbations import SIDES
+from beaufort.protocols import protocols
 from beaufort.registry import listed, unknown
+from beaufort.sequences import sequences
 from beaufort.suites._step import Step
 
 __all__ = [
     "BROKEN",
     "METRICS",
     "PUBLISHED",
+    "STABILITY",
     "Where",
     "find_mistakes",
     "find_mistakes_of_one",
@@ -38,7 +42,9 @@ BROKEN: Final = object()
 """Stands for a value that could not be read and that is told already."""
 
 PUBLISHED: Final = "published"
-METRICS = ("mce", "relative_mce", "mean_accuracy")
+STABILITY = ("flip_probability", "top5_distance", "mfr", "mt5d")
+"""Numbers about sequences."""
+METRICS = ("mce", "relative_mce", "mean_accuracy", *STABILITY)
 """Headline numbers that a suite can ask for."""
 
 _NEEDED = {
@@ -72,6 +78,8 @@ def find_mistakes(values: Mapping[str, object]) -> Iterator[tuple[Where, str]]:
 
 def needed(values: Mapping[str, object], *, part: bool = False) -> set[str]:
     """The keys that a suite of one data set must have."""
+    if "sequences" in values:
+        return {"name", "version", "dataset", "scale"}
     made = not part and "shifts" not in values
     some = made or any(key in values for key in _MADE)
     return {"name", "version", "dataset", *(_MADE if some else ())}
@@ -235,6 +243,11 @@ def _classes(value: object) -> Found:
         yield (), _miss("list of classes", value, label_maps)
 
 
+def _held_out(value: object) -> Found:
+    if value not in protocols:
+        yield (), _miss("protocol", value, protocols)
+
+
 def _shifts(value: object) -> Found:
     yield from _entries(value, "shifts", "[my-blur@2.5]")
     seen: set[object] = set()
@@ -249,6 +262,17 @@ def _shifts(value: object) -> Found:
         if text in seen:
             yield (number,), f"{text} is in the list already; name each shift once"
         seen.add(text)
+
+
+def _sequences(value: object) -> Found:
+    yield from _entries(value, "sequences", "[rotate, snow]")
+    seen: set[object] = set()
+    for number, name in enumerate(value if isinstance(value, list) else []):
+        if not isinstance(name, str) or name not in sequences:
+            yield (number,), _miss("sequence", name, sequences)
+        if name in seen:
+            yield (number,), f"{name} is in the list already; name each sequence once"
+        seen.add(name if isinstance(name, str) else None)
 
 
 def _baseline(value: object) -> Found:
@@ -283,8 +307,10 @@ _CHECKS: dict[str, Callable[[object], Found]] = {
     "labels": _labels,
     "convention": _convention,
     "classes": _classes,
+    "held_out": _held_out,
     "counterpart": _name,
     "shifts": _shifts,
+    "sequences": _sequences,
     "citation": _prose,
     "notes": _prose,
 }
@@ -326,19 +352,42 @@ def _metrics_can_be_had(values: Mapping[str, object]) -> Iterator[tuple[Where, s
                 ("metrics", number),
                 f"{name} divides by the errors of a baseline; add for example 'baseline: alexnet'",
             )
-        if name != "mean_accuracy" and ("corruptions" not in values or "shifts" in values):
+        if name in STABILITY:
+            if "sequences" not in values:
+                yield ("metrics", number), f"{name} is about sequences; write for example [mean_accuracy]"
+            if name in ("mfr", "mt5d") and values.get("baseline") is None:
+                yield (
+                    ("metrics", number),
+                    f"{name} divides by the values of a baseline; name one, or leave it",
+                )
+        elif name != "mean_accuracy" and ("corruptions" not in values or "shifts" in values):
             yield ("metrics", number), f"{name} is about corruptions alone; write for example [mean_accuracy]"
         if name == "relative_mce" and not values.get("clean", True):
             yield ("metrics", number), "relative_mce needs the clean images; write 'clean: true'"
     if values.get("clean_in_mean", False) and not values.get("clean", True):
         yield ("clean_in_mean",), "the clean images are not part of the suite; write 'clean: true'"
-    if not values.get("clean", True) and not ("corruptions" in values or "shifts" in values):
+    some = any(key in values for key in ("corruptions", "shifts", "sequences"))
+    if not values.get("clean", True) and not some:
         yield ("clean",), "nothing is left to show; write 'clean: true', or some corruptions"
+
+
+def _alone(values: Mapping[str, object]) -> Iterator[tuple[Where, str]]:
+    """Sequences stand for themselves, at a scale that has frames."""
+    if "sequences" not in values:
+        return
+    if other := [key for key in ("corruptions", "severities", "shifts") if key in values]:
+        yield (other[0],), "a suite of sequences has nothing else; write a suite of parts, one of them these"
+    if values.get("scale") not in SIDES:
+        yield (
+            ("scale",),
+            f"must be one of {', '.join(SIDES)} for sequences, got {_shown(values.get('scale'))}",
+        )
 
 
 _TOGETHER: tuple[tuple[set[str], Callable[[Mapping[str, object]], Iterator[tuple[Where, str]]]], ...] = (
     ({"scale", "corruptions"}, _constants),
     ({"scale", "severities"}, _published),
     ({"metrics", "baseline", "clean", "clean_in_mean"}, _metrics_can_be_had),
+    ({"sequences"}, _alone),
 )
 """What is checked once the keys it is about are right."""

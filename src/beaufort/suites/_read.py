@@ -35,6 +35,9 @@ SUITE_NAMES = (
     "imagenet-c-and-bar",
     "cifar10-c-bar",
     "cifar10-c-and-bar",
+    "imagenet-p",
+    "tiny-imagenet-p",
+    "cifar10-p",
     "testbed-pgd",
     "photos",
 )
@@ -56,8 +59,14 @@ SHIFT_SUITE_NAMES = (
     "vid-robust",
     "ytbb-robust",
     "stylized-imagenet",
+    "icons-50-style",
+    "icons-50-subtype",
+    "icons-50-subtype-released",
+    "icons-50-traditional",
+    "icons-50-traditional-released",
 )
-"""Natural shifts, each with its clean counterpart; files of the package, too, `data/shifts/<name>.yaml`."""
+"""Natural shifts, each with its clean counterpart, and images that a protocol holds out from training; files
+of the package, too, `data/shifts/<name>.yaml`."""
 
 _TEXT = re.compile(r"([^@]+)(?:@([1-9][0-9]{0,8}))?")
 

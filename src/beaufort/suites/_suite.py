@@ -11,6 +11,7 @@ from typing import Any, Literal, Self
 from beaufort.conditions import Condition
 from beaufort.corruptions import expand_names
 from beaufort.labels import Grouping, class_lists, label_maps
+from beaufort.sequences import frames_of, kind_of_frames
 from beaufort.suites._check import (
     METRICS,
     PUBLISHED,
@@ -39,6 +40,8 @@ _LABEL_SPACES = {
     "imagenet-c-and-bar": "imagenet-1k",
     "cifar10-c-bar": "cifar-10",
     "cifar10-c-and-bar": "cifar-10",
+    "imagenet-p": "imagenet-1k",
+    "cifar10-p": "cifar-10",
 }
 """What published suites are about; not among their facts, which stay what they were."""
 
@@ -56,6 +59,9 @@ _DIGESTS = {
     "imagenet-c-and-bar@1": "bd682dc173e7e03b97c8fbde0ed956a409148a1562aeff417ef79ed5a5735e68",
     "cifar10-c-bar@1": "eb630f916aa2023b5fbfcd51ab188521da8689e9afc1917c2022de7238e0a60f",
     "cifar10-c-and-bar@1": "92ae3ed18f5c445a47ff3bb8bcee2b25ae36227b235a47c39a597572e744dd3f",
+    "imagenet-p@1": "9dc62616474ee1033e88bb0528ea086d83b2109864ed88b3b44955de79ed2f6c",
+    "tiny-imagenet-p@1": "30a09909fa8ba62deb759a08b81ef31bf8e21155b0bd4ca25d06a7d9a0627a5b",
+    "cifar10-p@1": "243cadaadd14a667141e27633bd258b1767cf8c7f4944e47afa70460df0c990f",
     "testbed-pgd@1": "1825359a63ca054a851444c38ce72bfe20eb5696d179e6ca5fc64ae26e7ab1da",
     "photos@1": "a74127f11896e28f0a72f8f1e11bd4f293d8b6b4796a8071c2aa486c8a2646a1",
 }
@@ -75,6 +81,11 @@ _SHIFT_DIGESTS = {
     "vid-robust@1": "dd9f1efce538aaf3d0faf8d6588c3a11c028ea23c961e585c610e0eeab3d1e38",
     "ytbb-robust@1": "f4ef473b5ad02b195198f3321e95e982eb585f6500fff591c6d1114b35085cb9",
     "stylized-imagenet@1": "59ba9e9761479a588a44accbbfe5400c1b24a6f7b620419cb71ecbf8ab90321f",
+    "icons-50-style@1": "eb4271bc981023d5aa588c43cd6460aef53b1575c2e6764c3541a5572b2f4eb4",
+    "icons-50-subtype@1": "4cc873e86ff35bbd767c38f6e3368069877a5763674107cbc91a3b8bb3d5b25d",
+    "icons-50-subtype-released@1": "28714b9ba48fa821e7f0e04882ac5f7249bc02ccd81ff1c2d61281d4a5489c75",
+    "icons-50-traditional@1": "8771c202a2897a25fc3c1302b0634657669911080ca3ef48382cbeee186c005c",
+    "icons-50-traditional-released@1": "1199abb50553cc7ac864bfad2c5e0bee6c3a34acaf863c69d9cc35f85933d10f",
 }
 """The same of suites with parts; a part may be called like one of them."""
 
@@ -99,6 +110,8 @@ class Suite:
     """Each corruption comes at each of them; at scale `mnist` also the one that was published."""
     shifts: tuple[str, ...] = ()
     """What else is done to the images, as it stands behind the data set: `pgd-linf@0.5/255`."""
+    sequences: tuple[str, ...] = ()
+    """Sequences of frames that are shown of each image, one frame a condition; beside nothing else."""
     clean: bool = True
     """Whether the clean images are part of it, as the first condition."""
     clean_in_mean: bool = False
@@ -119,6 +132,8 @@ class Suite:
     """Which outputs compete, `restricted` or `all`; as `evaluate` says if None."""
     classes: str | None = None
     """A label map: only images of its classes are shown."""
+    held_out: str | None = None
+    """A protocol: only images that it holds out from training are shown."""
     counterpart: str | None = None
     """The part of the same suite whose clean images these are compared with; their own clean ones if None."""
     parts: tuple[Suite, ...] = ()
@@ -154,7 +169,7 @@ class Suite:
             lists["severities"] = severities if severities == PUBLISHED else tuple(sorted(severities))
         if "prepare" in values:
             lists["prepare"] = tuple(Step.parse(text) for text in values["prepare"])
-        for key in ("metrics", "shifts"):
+        for key in ("metrics", "shifts", "sequences"):
             if key in values:
                 lists[key] = tuple(values[key])
         if isinstance(labels := values.get("labels"), Mapping):
@@ -167,6 +182,8 @@ class Suite:
     def conditions(self, dataset: str | None = None) -> list[Condition]:
         """Every condition in a fixed order: clean, each corruption from weak to strong, then other shifts.
 
+        Of a sequence every frame is one.
+
         Args:
             dataset: the name of another data set to do the same to.
         """
@@ -177,13 +194,24 @@ class Suite:
         corrupted = [
             Condition(name, corruption, level) for corruption in self.corruptions for level in levels
         ]
-        others = [Condition.parse(f"{name}/{shift}") for shift in self.shifts]
+        frames = [frame for sequence in self.sequences for frame in frames_of(sequence, self.scale)]
+        others = [Condition.parse(f"{name}/{shift}") for shift in (*self.shifts, *frames)]
         return [*([Condition(name)] if self.clean else []), *corrupted, *others]
 
     @property
     def families(self) -> tuple[str, ...]:
-        """What is done to the images, whatever its strength: corruptions, then other shifts."""
-        return (*self.corruptions, *dict.fromkeys(shift.partition("@")[0] for shift in self.shifts))
+        """What is done to the images, whatever its strength: corruptions, other shifts, frames."""
+        others = dict.fromkeys(shift.partition("@")[0] for shift in self.shifts)
+        return (*self.corruptions, *others, *map(kind_of_frames, self.sequences))
+
+    def steps(self, family: str | None) -> tuple[Step, ...]:
+        """How pictures are brought to size for one of `families`, or for None, the clean ones.
+
+        Frames are cut out of the middle when they are made, so that geometry sees what is around it.
+        """
+        frames = family is not None and family in map(kind_of_frames, self.sequences)
+        cropped = bool(self.prepare) and self.prepare[-1].action == "crop"
+        return self.prepare[:-1] if frames and cropped else self.prepare
 
     def part(self, name: str) -> Suite:
         """A part by its name."""
@@ -238,17 +266,20 @@ class Suite:
             return {**words, "parts": parts, "citation": self.citation, "notes": self.notes}
         severities = self.severities if self.severities == PUBLISHED else list(self.severities)
         made = {"scale": self.scale, "corruptions": list(self.corruptions), "severities": severities}
+        films = {"scale": self.scale, "sequences": list(self.sequences)}
         labels = self.labels
         if isinstance(labels, tuple):
             more: dict[str, Any] = {"labels": {name: list(outputs) for name, outputs in labels}}
         else:
             more = {"labels": labels}
-        more |= {"convention": self.convention, "classes": self.classes, "counterpart": self.counterpart}
+        more |= {"convention": self.convention, "classes": self.classes}
+        more |= {"held_out": self.held_out, "counterpart": self.counterpart}
         return {
             **words,
             "dataset": self.dataset,
             **(made if self.corruptions or self.severities else {}),
             **({"shifts": list(self.shifts)} if self.shifts else {}),
+            **(films if self.sequences else {}),
             "clean": self.clean,
             "clean_in_mean": self.clean_in_mean,
             "prepare": [str(step) for step in self.prepare],

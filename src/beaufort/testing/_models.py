@@ -12,7 +12,15 @@ from numpy.typing import NDArray
 from beaufort.arrays import Bytes
 from beaufort.errors import OptionError
 from beaufort.labels import LabelSpace
-from beaufort.models import IMAGENET_MEAN, IMAGENET_STD, Model, ModelSpec, Network, Preprocessing
+from beaufort.models import (
+    IMAGENET_MEAN,
+    IMAGENET_STD,
+    FrontedModel,
+    Model,
+    ModelSpec,
+    Network,
+    Preprocessing,
+)
 from beaufort.testing._accuracy import MeasuredAccuracy, above_chance, judge_accuracy
 from beaufort.testing._contracts import digit, picture
 
@@ -136,6 +144,8 @@ def _accuracy(found: MeasuredAccuracy) -> list[ModelFinding]:
 
 def _free(model: Model) -> Model:
     """The model without its own check of the number of classes, which would end this one."""
+    if isinstance(model, FrontedModel):
+        return replace(model, model=_free(model.model))
     if isinstance(model, Network):
         return replace(model, spec=replace(model.spec, classes=None, class_names=None))
     return model
@@ -355,6 +365,10 @@ def _preprocessing_fits(
 
 def _variants(model: Model, images: Bytes) -> Iterator[tuple[str, str, Model]]:
     """What is wrong, how to say it right, and the model that is right then."""
+    if isinstance(model, FrontedModel):
+        for what, say, inside in _variants(model.model, images):
+            yield what, say, replace(model, model=inside)
+        return
     colored = images.shape[-1] == 3 and bool((images[..., 0] != images[..., 2]).any())
     if not isinstance(model, Network):
         if colored:

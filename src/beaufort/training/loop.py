@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from beaufort.models._lazy import require
 from beaufort.models.torch import choose_device
+from beaufort.training._replay import ReplayedStep
 from beaufort.training.checkpoint import (
     TrainingFileError,
     read_state,
@@ -27,7 +28,7 @@ from beaufort.training.checkpoint import (
     write_weights,
 )
 from beaufort.training.data import TrainingData, open_training_data
-from beaufort.training.optimize import make_optimizer, rate_at
+from beaufort.training.optimize import make_optimizer, rate_at, set_rate
 from beaufort.training.recipe import Recipe, get_recipe
 from beaufort.training.trained import FACTS, NETWORK, STATE, WEIGHTS, find_trained, read_facts
 
@@ -117,13 +118,19 @@ class _Run:
         self.recipe, self.source, self.folder, self.seed, self.device = recipe, source, folder, seed, device
         self.progress, self.save_every_s, self.deadline = progress, save_every_s, deadline
         self.torch.manual_seed(_mixed(seed, "weights"))
-        self.model: nn.Module = build(recipe.architecture, recipe.architecture_options).to(device)
+        classes = len(source.classes)
+        self.model: nn.Module = build(recipe.architecture, recipe.architecture_options, classes=classes)
+        self.model.to(device)
+        self.replay = recipe.replay and device.startswith("cuda")
+        if self.replay:
+            self.model.to(memory_format=self.torch.channels_last)  # type: ignore[call-overload]
         if recipe.start:
             read_weights(find_trained(recipe.start) / WEIGHTS, self.model)
         self.intervention: Intervention = make_intervention(
             recipe.intervention, recipe.intervention_options, recipe=recipe, seed=seed, device=device
         )
         self.optimizer = make_optimizer(recipe, self.model)
+        self.advance = ReplayedStep(self._advance) if self.replay else self._advance
         self.per_epoch = max(1, len(source) // recipe.batch)
         self.steps = recipe.epochs * self.per_epoch
         self.step = 0
@@ -175,6 +182,7 @@ class _Run:
         blocks = max(batch, self.recipe.block // batch * batch)
         while self.step < self.steps:
             epoch, done = divmod(self.step, self.per_epoch)
+            self._on_progress(epoch / self.recipe.epochs)
             order = _order(self.seed, epoch, len(self.source))[: self.per_epoch * batch]
             if done == 0:
                 self.total = self.torch.zeros((), device=self.device)
@@ -186,19 +194,32 @@ class _Run:
                 self._tell(epoch)
             self.losses.append(float(self.total) / self.per_epoch)
 
+    def _on_progress(self, share: float) -> None:
+        """Tell a network that changes while it learns, as one that is pruned, how far the training is."""
+        changes = getattr(self.model, "on_progress", None)
+        if changes is not None:
+            changes(share)
+
     def _one_step(self, images: Tensor, labels: Tensor) -> None:
+        self.torch.manual_seed(_mixed(self.seed, f"step {self.step}"))
+        set_rate(self.optimizer, rate_at(self.recipe, self.step, self.steps))
+        self.total += self.advance(images, labels)
+        self.step += 1
+
+    def _advance(self, images: Tensor, labels: Tensor) -> Tensor:
+        """Learn from a batch; its loss."""
         torch = self.torch
-        torch.manual_seed(_mixed(self.seed, f"step {self.step}"))
-        for group in self.optimizer.param_groups:
-            group["lr"] = rate_at(self.recipe, self.step, self.steps)
+        values = images.float() / 255
+        if self.replay:
+            values = values.contiguous(memory_format=torch.channels_last)
         short = self.recipe.precision == "bfloat16" and self.device.startswith("cuda")
         with torch.autocast("cuda", torch.bfloat16, enabled=short):
-            loss = self.intervention.loss(self.model, images.float() / 255, labels)
+            loss = self.intervention.loss(self.model, values, labels)
         self.optimizer.zero_grad(set_to_none=True)
         loss.backward()
         self.optimizer.step()
-        self.total += loss.detach()
-        self.step += 1
+        found: Tensor = loss.detach()
+        return found
 
     def _tell(self, epoch: int) -> None:
         if self.progress:
@@ -222,13 +243,24 @@ class _Run:
         facts, extra = read_state(self.folder / STATE, self.model, self.optimizer)
         self._check_identity(facts, STATE)
         self.intervention.restore(extra)
+        if self.replay:
+            self._lay_out_buffers()
         self.step, self.losses = facts["step"], facts["losses"]
         self.total += facts["total"]
         self.seconds, self.cpu_seconds = facts["seconds"], facts["cpu_seconds"]
 
+    def _lay_out_buffers(self) -> None:
+        """Lay the optimizer's tensors out in memory as the parameters, which fused steps require."""
+        for parameter, state in self.optimizer.state.items():
+            for key, value in state.items():
+                if getattr(value, "shape", None) == parameter.shape:
+                    state[key] = self.torch.empty_like(parameter).copy_(value)
+
     def _check_identity(self, facts: dict[str, Any], file: str) -> None:
+        # settings that are younger than the file have their usual values in it
+        found = {**facts, "recipe": Recipe.from_dict(facts.get("recipe", {})).as_dict()}
         for key, value in self.identity.items():
-            if facts.get(key) != value:
+            if found.get(key) != value:
                 raise TrainingFileError(
                     f"{self.folder / file} is of a training with another {key}; choose another output, or "
                     "delete the folder"
@@ -256,6 +288,7 @@ class _Run:
             "seconds": round(self.seconds, 1),
             "cpu_seconds": round(self.cpu_seconds, 1),
             "device": name,
+            "replayed": isinstance(self.advance, ReplayedStep) and self.advance.graph is not None,
             "torch": self.torch.__version__,
         }
 

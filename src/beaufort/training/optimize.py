@@ -14,7 +14,7 @@ from beaufort.training.recipe import Recipe
 if TYPE_CHECKING:
     from torch import nn
 
-__all__ = ["make_optimizer", "rate_at"]
+__all__ = ["make_optimizer", "rate_at", "set_rate"]
 
 _RISE = 0.3
 _FIRST = 25
@@ -23,12 +23,16 @@ _FIRST = 25
 
 def make_optimizer(recipe: Recipe, model: nn.Module) -> Any:
     """The optimizer of a recipe over a network's parameters."""
-    optim = require("torch", "training", what="trainings").optim
+    torch = require("torch", "training", what="trainings")
+    optim = torch.optim
     given: dict[str, Any] = {"lr": recipe.rate, "weight_decay": recipe.weight_decay}
     parameters = [one for one in model.parameters() if one.requires_grad]
-    if recipe.optimizer == "sgd":
-        return optim.SGD(parameters, momentum=recipe.momentum, **given)
     fused = all(one.is_cuda for one in parameters)
+    if recipe.optimizer == "sgd":
+        given |= {"momentum": recipe.momentum, "nesterov": recipe.nesterov}
+        if recipe.replay and fused:  # a recorded step reads its rate from the GPU
+            given |= {"lr": torch.tensor(recipe.rate, device=parameters[0].device), "fused": True}
+        return optim.SGD(parameters, **given)
     kind = optim.Adam if recipe.optimizer == "adam" else optim.AdamW
     return kind(parameters, fused=fused, **given)
 
@@ -41,7 +45,7 @@ def rate_at(recipe: Recipe, step: int, steps: int) -> float:
     """
     share = step / max(1, steps)
     if recipe.schedule == "cosine":
-        return recipe.rate * _cosine(share)
+        return recipe.lowest_rate + (recipe.rate - recipe.lowest_rate) * _cosine(share)
     if recipe.schedule == "one-cycle":
         if share < _RISE:
             low = recipe.rate / _FIRST
@@ -50,6 +54,15 @@ def rate_at(recipe: Recipe, step: int, steps: int) -> float:
     if recipe.schedule == "steps":
         return float(recipe.rate * 0.1 ** sum(share >= milestone for milestone in recipe.milestones))
     return recipe.rate
+
+
+def set_rate(optimizer: Any, rate: float) -> None:
+    """Give all parameters this learning rate; one that lies on a GPU is overwritten there."""
+    for group in optimizer.param_groups:
+        if hasattr(group["lr"], "fill_"):
+            group["lr"].fill_(rate)
+        else:
+            group["lr"] = rate
 
 
 def _cosine(share: float) -> float:

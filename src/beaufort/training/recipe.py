@@ -48,12 +48,16 @@ class Recipe:
     optimizer: str = "sgd"
     rate: float = 0.01
     """The learning rate; the highest one, if the schedule changes it."""
+    lowest_rate: float = 0.0
+    """Where the schedule `cosine` ends."""
     momentum: float = 0.9
     """Of SGD."""
+    nesterov: bool = False
+    """Whether SGD looks ahead along its momentum."""
     weight_decay: float = 0.0
     schedule: str = "constant"
-    """`constant`; `cosine`, down to 0; `one-cycle`, up for 30 % of the steps and down to 0; `steps`, a tenth
-    at each share of `milestones`."""
+    """`constant`; `cosine`, down to `lowest_rate`; `one-cycle`, up for 30 % of the steps and down to 0;
+    `steps`, a tenth at each share of `milestones`."""
     milestones: tuple[float, ...] = ()
     """Shares of the training, for the schedule `steps`."""
     intervention: str = "plain"
@@ -62,6 +66,9 @@ class Recipe:
     precision: str = "float32"
     """`bfloat16` multiplies with 8 bits of precision on a GPU; weights stay float32. On the processor it is
     float32 always."""
+    replay: bool = False
+    """On a GPU, record a step once and replay it, with the channels of a pixel side by side in memory, so
+    that small networks do not wait for the processor. For SGD, and what never looks at values on the way."""
     start: str = ""
     """A trained model whose weights it starts from; empty for random weights."""
 
@@ -78,7 +85,14 @@ class Recipe:
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
                 raise OptionError(f"{name} must be an integer of at least 1, got {value!r}")
-        for name in ("rate", "momentum", "weight_decay"):
+        for name in ("nesterov", "replay"):
+            if not isinstance(getattr(self, name), bool):
+                raise OptionError(f"{name} must be true or false, got {getattr(self, name)!r}")
+        if self.replay and self.optimizer != "sgd":
+            raise OptionError(f"replay must be false with {self.optimizer}: only steps of sgd are replayed")
+        if self.nesterov and (self.optimizer != "sgd" or not self.momentum):
+            raise OptionError("nesterov must be false without sgd and a momentum")
+        for name in ("rate", "lowest_rate", "momentum", "weight_decay"):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e6:
                 raise OptionError(f"{name} must be a number of at least 0, got {value!r}")

@@ -86,7 +86,7 @@ def load_trained(folder: Path | str, *, arch: str | None = None) -> tuple[Any, d
             f"arch must name the architecture of {place}, {recipe.architecture!r:.80}, got {arch!r:.80}: "
             "code is run only if you name it yourself"
         )
-    module = build(recipe.architecture, recipe.architecture_options)
+    module = build(recipe.architecture, recipe.architecture_options, classes=len(facts["classes"]))
     read_weights(place / WEIGHTS, module)
     return module.eval(), facts
 

@@ -27,30 +27,49 @@ def gaussian_taps(sigma: float, truncate: float) -> NDArray[np.float64]:
     return np.asarray((taps / taps.sum())[radius:])
 
 
+_STRIP = 32
+"""Rows blurred at a time: they and those around them are made floats once, and stay in the cache."""
+
+
 @exact_kernel
-def _gaussian_exact(images, taps, rows, columns, horizontal, nearest, out):
+def _gaussian_exact(images, taps, rows, horizontal, nearest, out):
+    """In double precision, the farthest taps first, as SciPy adds them up."""
     height, width, channels = images.shape[1:]
+    line = width * channels
     radius = taps.size - 1
-    middle = np.empty((height, width), np.float64)
+    pad = radius * channels
+    frame = np.empty((_STRIP + 2 * radius, line), np.float64)
+    row = np.empty(line + 2 * pad, np.float64)
+    middle = row[pad : pad + line]
+    total = np.empty(line, np.float64)
     for i in range(images.shape[0]):
-        for c in range(channels):
-            for y in range(height):
-                for x in range(width):
-                    total = images[i, y, x, c] / 255.0 * taps[0]
+        for top in range(0, height, _STRIP):
+            lines = min(_STRIP, height - top)
+            for y in range(lines + 2 * radius):
+                source, target = images[i, rows[top + y]].reshape(line), frame[y]
+                for x in range(line):
+                    target[x] = source[x] / 255.0
+            for y in range(lines):
+                here = frame[y + radius]
+                for x in range(line):
+                    middle[x] = here[x] * taps[0]
+                for k in range(radius, 0, -1):
+                    above, below, t = frame[y + radius - k], frame[y + radius + k], taps[k]
+                    for x in range(line):
+                        middle[x] += (above[x] + below[x]) * t
+                if horizontal:
+                    for c in range(channels):
+                        row[c:pad:channels] = middle[c]
+                        row[pad + line + c :: channels] = middle[line - channels + c]
+                    for x in range(line):
+                        total[x] = middle[x] * taps[0]
                     for k in range(radius, 0, -1):
-                        above = images[i, rows[y + radius - k], x, c] / 255.0
-                        below = images[i, rows[y + radius + k], x, c] / 255.0
-                        total += (above + below) * taps[k]
-                    middle[y, x] = total
-            for y in range(height):
-                for x in range(width):
-                    total = middle[y, x]
-                    if horizontal:
-                        total = total * taps[0]
-                        for k in range(radius, 0, -1):
-                            left, right = columns[x + radius - k], columns[x + radius + k]
-                            total += (middle[y, left] + middle[y, right]) * taps[k]
-                    out[i, y, x, c] = to_byte(total * 255.0, nearest)
+                        left, right, t = row[pad - k * channels :], row[pad + k * channels :], taps[k]
+                        for x in range(line):
+                            total[x] += (left[x] + right[x]) * t
+                shown, found = out[i, top + y].reshape(line), total if horizontal else middle
+                for x in range(line):
+                    shown[x] = to_byte(found[x] * 255.0, nearest)
 
 
 @inlined
@@ -95,10 +114,6 @@ def _weigh_places(row, step, taps, out):
             out[x] += t * (row[x] + last[x])
 
 
-_STRIP = 32
-"""Rows blurred at a time: they and those around them are made float32 once, and stay in the cache."""
-
-
 @kernel
 def _gaussian(images, taps, rows, nearest, out):
     height, width, channels = images.shape[1:]
@@ -135,8 +150,7 @@ def gaussian(images: Bytes, sigma: float, *, horizontal: bool = True, nearest: b
     rows = border_index(images.shape[1], radius, radius, "nearest")
     out = np.empty_like(images)
     if radius <= NARROW or not horizontal:
-        columns = border_index(images.shape[2], radius, radius, "nearest")
-        _gaussian_exact(images, taps, rows, columns, horizontal, nearest, out)
+        _gaussian_exact(images, taps, rows, horizontal, nearest, out)
     else:
         _gaussian(images, taps.astype(np.float32), rows, nearest, out)
     return out

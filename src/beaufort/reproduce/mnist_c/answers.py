@@ -1,26 +1,22 @@
-"""What a network answers on the test digits under every corruption, and the file that keeps it."""
+"""What a network answers on the test digits under every corruption."""
 
 from __future__ import annotations
 
-import io
-import json
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from beaufort.corruptions import corruptions
 from beaufort.datasets import open_dataset
-from beaufort.errors import AssetError, ImageFileError
-from beaufort.files import write_bytes
+from beaufort.errors import AssetError
 from beaufort.models.torch import choose_device
+from beaufort.reproduce.answers import StudyAnswers
 from beaufort.reproduce.mnist_c.settings import CLEAN, Settings
 
-__all__ = ["Digits", "StudyAnswers", "ask", "read_answers", "test_digits", "write_answers"]
+__all__ = ["Digits", "ask", "test_digits"]
 
 _BATCH, _GPU_BATCH = 250, 2500
 """Digits that are shown at once, on the processor and on a GPU."""
@@ -53,29 +49,6 @@ def test_digits(settings: Settings) -> Digits:
     return Digits(images, torch.from_numpy(np.array(dataset.labels)).to(device), tuple(absent))
 
 
-@dataclass(frozen=True, eq=False)
-class StudyAnswers:
-    """One network's answers."""
-
-    conditions: tuple[str, ...]
-    predicted: NDArray[np.uint8]
-    """`(conditions, digits)`."""
-    labels: NDArray[np.uint8]
-    facts: dict[str, Any]
-    """Recipe, seed, device and seconds."""
-
-    @property
-    def right(self) -> NDArray[np.bool_]:
-        """`(conditions, digits)`."""
-        found: NDArray[np.bool_] = self.predicted == self.labels
-        return found
-
-    def row(self, condition: str) -> NDArray[np.bool_]:
-        """Which digits it recognizes under a condition."""
-        found: NDArray[np.bool_] = self.right[self.conditions.index(condition)]
-        return found
-
-
 def ask(
     model: torch.nn.Module, settings: Settings, conditions: tuple[str, ...], facts: dict[str, Any]
 ) -> StudyAnswers:
@@ -91,29 +64,3 @@ def ask(
             rows.append(torch.cat([model(piece.float() / 255).argmax(1) for piece in pieces]))
     predicted = torch.stack(rows).to(torch.uint8).cpu().numpy()
     return StudyAnswers(there, predicted, digits.labels.to(torch.uint8).cpu().numpy(), facts)
-
-
-def write_answers(path: Path, answers: StudyAnswers) -> None:
-    """Keep answers in a file, whole or not at all."""
-    buffer = io.BytesIO()
-    about = json.dumps({"conditions": list(answers.conditions), **answers.facts})
-    np.savez_compressed(
-        buffer,
-        predicted=answers.predicted,
-        labels=answers.labels,
-        about=np.frombuffer(about.encode(), np.uint8),
-    )
-    write_bytes(path, buffer.getvalue())
-
-
-def read_answers(path: Path) -> StudyAnswers:
-    """StudyAnswers from their file."""
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            about = json.loads(bytes(file["about"]))
-            conditions = tuple(about.pop("conditions"))
-            return StudyAnswers(conditions, file["predicted"], file["labels"], about)
-    except (OSError, ValueError, KeyError) as error:
-        raise ImageFileError(
-            f"{path} cannot be read as answers ({error}); delete it to make it anew"
-        ) from None

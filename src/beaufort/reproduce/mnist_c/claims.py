@@ -2,29 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from beaufort.reproduce.claim import Claim
+from beaufort.reproduce.measured import Measured, ReproducedTable
 from beaufort.reproduce.mnist_c.settings import CLEAN
-from beaufort.reproduce.mnist_c.tables import Measured, ReproducedTable, StudyResults, tuned_means
+from beaufort.reproduce.mnist_c.tables import StudyResults, tuned_means
 
-__all__ = ["Claim", "claims"]
+__all__ = ["claims", "spearman"]
 
 _PGD = ("Conv2 (PGD)", "Conv3 (PGD)")
-
-
-@dataclass(frozen=True)
-class Claim:
-    """A statement, what was measured, and whether it holds; None where it is not decided."""
-
-    statement: str
-    measured: str
-    holds: bool | None
-
-    @property
-    def verdict(self) -> str:
-        return {True: "holds", False: "does not hold", None: "undecided"}[self.holds]
 
 
 def claims(

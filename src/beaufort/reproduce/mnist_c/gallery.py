@@ -7,7 +7,8 @@ import io
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
-from beaufort.reproduce.mnist_c.answers import StudyAnswers, test_digits
+from beaufort.reproduce.answers import StudyAnswers
+from beaufort.reproduce.mnist_c.answers import test_digits
 from beaufort.reproduce.mnist_c.settings import CLEAN, Settings
 
 __all__ = ["error_gallery"]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from beaufort.reproduce.mnist_c.story import REHEARSAL, RULE, Story, cell_text
-from beaufort.reproduce.mnist_c.tables import ReproducedTable
+from beaufort.reproduce.measured import ReproducedTable, cell_text
+from beaufort.reproduce.mnist_c.story import REHEARSAL, RULE, Story
 
 __all__ = ["markdown_page"]
 

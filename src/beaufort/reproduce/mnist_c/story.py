@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from beaufort.reproduce.mnist_c.claims import Claim
-from beaufort.reproduce.mnist_c.tables import Measured, ReproducedTable
+from beaufort.reproduce.claim import Claim
+from beaufort.reproduce.measured import Measured, ReproducedTable, cell_text
 
-__all__ = ["REHEARSAL", "RULE", "Story", "cell_text"]
+__all__ = ["REHEARSAL", "RULE", "Story"]
 
 RULE = (
     "A number is marked if the paper's lies outside the 95 % intervals of all our trainings: it is then more "
@@ -59,11 +59,3 @@ class Story:
             for column, entry in cells.items()
             if entry.differs
         ]
-
-
-def cell_text(entry: Measured | None) -> str:
-    """Our value, its interval and the paper's value, which has a star if it differs."""
-    if entry is None:
-        return ""
-    printed = "" if entry.printed is None else f" · {100 * entry.printed:.2f}{'*' if entry.differs else ''}"
-    return f"{100 * entry.value:.2f} [{100 * entry.low:.2f}, {100 * entry.high:.2f}]{printed}"

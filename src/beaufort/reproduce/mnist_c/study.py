@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
 
 from beaufort.errors import OptionError
-from beaufort.files import write_bytes
 from beaufort.reproduce.mnist_c.settings import Settings
+from beaufort.reproduce.record import check_folder, note_run
 from beaufort.reproduce.tasks import StudyOutcome, run_tasks
 
 __all__ = ["run_study", "write_pages"]
-
-_SETTINGS = "study.json"
 
 
 def run_study(
@@ -42,14 +38,14 @@ def run_study(
     if seeds < 1:
         raise OptionError(f"seeds must be at least 1, got {seeds}")
     settings = Settings(device=device, seeds=seeds, rehearse=rehearse, **_places(data))
-    _check_settings(folder, settings)
+    check_folder(folder, rehearse=rehearse)
     deadline = None if stop_after_s is None else start + stop_after_s
     phases = [] if only == ("page",) else plan(settings, only)
     outcome = run_tasks(phases, folder, jobs=jobs, deadline=deadline, tell=tell)
     if outcome.done:
         told = f"beaufort reproduce mnist-c --device {device} --seeds {seeds} --jobs {jobs}"
         told += f" --only {','.join(only)}" if only else ""
-        _note_run(
+        note_run(
             folder, {"command": told, "seconds": round(time.monotonic() - start, 1), "tasks": outcome.done}
         )
     if outcome.finished or only == ("page",):
@@ -66,25 +62,6 @@ def _places(data: Mapping[str, str]) -> dict[str, str]:
         return {}
     place = data["mnist"]
     return {"train": f"mnist:{place}#train", "test": f"mnist:{place}#test"}
-
-
-def _check_settings(folder: Path, settings: Settings) -> None:
-    """A rehearsal and the real thing must not meet in one folder."""
-    path = folder / _SETTINGS
-    if path.is_file():
-        known = json.loads(path.read_bytes()).get("rehearse")
-        if known != settings.rehearse:
-            kind = "a rehearsal" if known else "a real run"
-            raise OptionError(f"{folder} holds {kind}; choose another output for this one")
-    else:
-        write_bytes(path, json.dumps({"rehearse": settings.rehearse, "runs": []}).encode())
-
-
-def _note_run(folder: Path, run: dict[str, Any]) -> None:
-    path = folder / _SETTINGS
-    facts = json.loads(path.read_bytes())
-    facts["runs"].append(run)
-    write_bytes(path, (json.dumps(facts, indent=2) + "\n").encode())
 
 
 def write_pages(folder: Path, settings: Settings, tell: Callable[[str], None] | None = None) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,57 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from beaufort.metrics import MetricError, published_table, relative_mean_corruption_error
-from beaufort.reproduce.mnist_c.answers import StudyAnswers, read_answers
+from beaufort.reproduce.answers import StudyAnswers, answers_by_seed
+from beaufort.reproduce.measured import Measured, ReproducedTable, measured
 from beaufort.reproduce.mnist_c.settings import CLEAN, COLUMNS, MODELS, Settings
-from beaufort.stats import bootstrap, clopper_pearson, mean_interval
+from beaufort.stats import bootstrap
 
-__all__ = [
-    "Measured",
-    "ReproducedTable",
-    "StudyResults",
-    "figure_2",
-    "figure_3",
-    "figure_4",
-    "load_results",
-    "table_csv",
-    "tuned_means",
-]
+__all__ = ["StudyResults", "figure_2", "figure_3", "figure_4", "load_results", "tuned_means"]
 
 _RESAMPLES = 2000
 Rows = NDArray[np.float64]
 """Which digits are right, `(seeds, digits)`."""
-
-
-@dataclass(frozen=True)
-class Measured:
-    """A cell: what we measured, and what the paper prints."""
-
-    value: float
-    low: float
-    high: float
-    """The interval (95 %) over digits of the mean over trainings."""
-    spread: float | None
-    """Standard deviation over trainings; None of one."""
-    lowest: float
-    highest: float
-    """From the lowest to the highest end of the trainings' own intervals."""
-    printed: float | None
-
-    @property
-    def differs(self) -> bool:
-        """Whether the paper's number lies outside the intervals of all our trainings."""
-        return self.printed is not None and not self.lowest - 5e-5 <= self.printed <= self.highest + 5e-5
-
-
-@dataclass(frozen=True)
-class ReproducedTable:
-    """A figure of the paper."""
-
-    name: str
-    title: str
-    corner: str
-    columns: tuple[str, ...]
-    rows: Mapping[str, Mapping[str, Measured]]
 
 
 @dataclass(frozen=True)
@@ -77,15 +34,7 @@ class StudyResults:
 
 def load_results(folder: Path, settings: Settings) -> StudyResults:
     """What a folder has."""
-    return StudyResults(settings, _by_seed(folder / "answers"), _by_seed(folder / "tuned"))
-
-
-def _by_seed(folder: Path) -> dict[str, list[StudyAnswers]]:
-    found: dict[str, dict[int, StudyAnswers]] = {}
-    for path in folder.glob("*-seed*.npz"):
-        name, _, seed = path.stem.rpartition("-seed")
-        found.setdefault(name, {})[int(seed)] = read_answers(path)
-    return {name: [by[seed] for seed in sorted(by)] for name, by in found.items()}
+    return StudyResults(settings, answers_by_seed(folder / "answers"), answers_by_seed(folder / "tuned"))
 
 
 def figure_3(results: StudyResults) -> ReproducedTable:
@@ -94,7 +43,7 @@ def figure_3(results: StudyResults) -> ReproducedTable:
     there = _models_there(results)
     rows = {
         row: {
-            title: _entry(
+            title: measured(
                 _rows(results.models[name], row), paper[title].get("clean" if row == CLEAN else row)
             )
             for name, title in there.items()
@@ -114,7 +63,7 @@ def figure_2(results: StudyResults) -> ReproducedTable:
     rows: dict[str, dict[str, Measured]] = {"mean_accuracy_percent": {}, "relative_mce_percent": {}}
     for name, title in there.items():
         stacked = np.stack([_rows(results.models[name], row) for row in names])
-        rows["mean_accuracy_percent"][title] = _entry(stacked.mean(axis=0), paper[title]["mean_accuracy"])
+        rows["mean_accuracy_percent"][title] = measured(stacked.mean(axis=0), paper[title]["mean_accuracy"])
         base = np.stack([_rows(results.models["conv1"], row) for row in names])
         entry = _relative(stacked, base, names, paper[title]["relative_mce"], own=name == "conv1")
         if entry is not None:
@@ -137,12 +86,12 @@ def figure_4(results: StudyResults) -> ReproducedTable:
     for row in names:
         key = "clean" if row == CLEAN else row
         rows[row] = {
-            column: _entry(found[column][row], paper[column].get(key))
+            column: measured(found[column][row], paper[column].get(key))
             for column in COLUMNS
             if row in found[column]
         }
     rows["mean_acc"] = {
-        column: _entry(
+        column: measured(
             np.stack(list(found[column].values())).mean(axis=0), paper[column].get("mean_accuracy")
         )
         for column in COLUMNS
@@ -160,7 +109,9 @@ def tuned_means(results: StudyResults) -> dict[str, Measured]:
             if answers and row in answers[0].conditions:
                 found[column].append(_rows(answers, row))
     return {
-        column: _entry(np.stack(rows).mean(axis=0), printed[column]) for column, rows in found.items() if rows
+        column: measured(np.stack(rows).mean(axis=0), printed[column])
+        for column, rows in found.items()
+        if rows
     }
 
 
@@ -185,31 +136,6 @@ def _table_rows(results: StudyResults, there: Mapping[str, str]) -> tuple[str, .
 
 def _rows(answers: Sequence[StudyAnswers], condition: str) -> Rows:
     return np.stack([one.row(condition) for one in answers]).astype(np.float64)
-
-
-def _entry(rows: Rows, printed: float | None) -> Measured:
-    """A mean over digits and trainings."""
-    whole = mean_interval(rows.mean(axis=0))
-    each = [_alone(row) for row in rows]
-    spread = float(rows.mean(axis=1).std(ddof=1)) if len(rows) > 1 else None
-    return Measured(
-        whole.value,
-        whole.low,
-        whole.high,
-        spread,
-        min(low for low, _ in each),
-        max(high for _, high in each),
-        printed,
-    )
-
-
-def _alone(row: NDArray[np.float64]) -> tuple[float, float]:
-    """The interval of one training."""
-    if set(np.unique(row)) <= {0.0, 1.0}:
-        exact = clopper_pearson(int(row.sum()), len(row))
-        return exact.low, exact.high
-    found = mean_interval(row)
-    return found.low, found.high
 
 
 def _relative(
@@ -245,23 +171,3 @@ def _relative(
         max(one.high for one in each),
         printed,
     )
-
-
-def table_csv(table: ReproducedTable) -> str:
-    """The paper's rows and columns in percent, then each column's interval and spread over trainings."""
-    file = io.StringIO()
-    writer = csv.writer(file, lineterminator="\n")
-    more = [f"{column} {what}" for column in table.columns for what in ("low", "high", "sd over seeds")]
-    writer.writerow([table.corner, *table.columns, *more])
-    for name, row in table.rows.items():
-        values = [_percent(row[column].value) if column in row else "" for column in table.columns]
-        ends: list[str] = []
-        for column in table.columns:
-            entry = row.get(column)
-            ends += ["", "", ""] if entry is None else map(_percent, (entry.low, entry.high, entry.spread))
-        writer.writerow([name, *values, *ends])
-    return file.getvalue()
-
-
-def _percent(share: float | None) -> str:
-    return "" if share is None else f"{100 * share:.2f}"

@@ -9,7 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from beaufort.reproduce.mnist_c.answers import ask, write_answers
+from beaufort.reproduce.answers import write_answers
+from beaufort.reproduce.mnist_c.answers import ask
 from beaufort.reproduce.mnist_c.pessimal import learn_pessimal_noise
 from beaufort.reproduce.mnist_c.settings import CLEAN, MODELS, Settings
 from beaufort.reproduce.tasks import Task

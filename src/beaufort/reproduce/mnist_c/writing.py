@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -11,7 +10,8 @@ import numpy as np
 
 from beaufort.errors import BeaufortError, OptionError
 from beaufort.files import write_bytes
-from beaufort.reproduce.mnist_c.answers import StudyAnswers
+from beaufort.reproduce.answers import StudyAnswers
+from beaufort.reproduce.measured import table_csv
 from beaufort.reproduce.mnist_c.claims import claims
 from beaufort.reproduce.mnist_c.markdown import markdown_page
 from beaufort.reproduce.mnist_c.page import html_page
@@ -25,9 +25,9 @@ from beaufort.reproduce.mnist_c.tables import (
     figure_3,
     figure_4,
     load_results,
-    table_csv,
     tuned_means,
 )
+from beaufort.reproduce.record import read_runs
 
 __all__ = ["EXPLANATIONS", "write_all"]
 
@@ -110,7 +110,7 @@ def _pessimal(folder: Path) -> tuple[bytes, str] | None:
 def _facts(folder: Path, results: StudyResults) -> dict[str, str]:
     """The hardware, the seeds and the time."""
     every = [one for some in (*results.models.values(), *results.tuned.values()) for one in some]
-    runs = json.loads((folder / "study.json").read_bytes())["runs"]
+    runs = read_runs(folder)
     return {
         "hardware": ", ".join(sorted({one.facts["device"] for one in every})),
         "torch": ", ".join(sorted({one.facts["torch"] for one in every})),

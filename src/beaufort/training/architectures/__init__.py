@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,29 +10,70 @@ from torch import nn
 
 from beaufort.errors import OptionError
 from beaufort.models.python import find_object
-from beaufort.training.architectures import capsule, conv1, conv2, conv3, digits, synthesis
+from beaufort.training.architectures import (
+    capsule,
+    condensenet,
+    conv1,
+    conv2,
+    conv3,
+    densenet,
+    digits,
+    msdnet,
+    multigrid,
+    resnet,
+    resnext,
+    shake_shake,
+    synthesis,
+    wide_resnet,
+)
 from beaufort.training.architectures._normalize import Normalize
 from beaufort.training.architectures._registry import architectures
+from beaufort.training.architectures._size import NetworkSize, network_size
 
-__all__ = ["Normalize", "architectures", "build"]
+__all__ = ["NetworkSize", "Normalize", "architectures", "build", "network_size"]
 
 architectures.register("abs", synthesis.make)
 architectures.register("capsule", capsule.make)
+architectures.register("condensenet", condensenet.make)
 architectures.register("conv1", conv1.make)
 architectures.register("conv2", conv2.make)
 architectures.register("conv3", conv3.make)
+architectures.register("densenet", densenet.make)
 architectures.register("digits", digits.make)
+architectures.register("msdnet", msdnet.make)
+architectures.register("multigrid-resnet", multigrid.make)
+architectures.register("resnet", resnet.make)
+architectures.register("resnext", resnext.make)
+architectures.register("shake-shake", shake_shake.make)
+architectures.register("wide-resnet", wide_resnet.make)
 
 
-def build(name: str, options: Mapping[str, Any]) -> nn.Module:
-    """A network with random weights, by its name or as `python:package.module:factory`."""
+def build(name: str, options: Mapping[str, Any], *, classes: int | None = None) -> nn.Module:
+    """A network with random weights, by its name or as `python:package.module:factory`.
+
+    Args:
+        name: of the architecture.
+        options: for whatever makes it.
+        classes: of the data; given to a network that has a parameter `classes`, unless the options name it.
+    """
     make: Any = (
         find_object(name.removeprefix("python:")) if name.startswith("python:") else architectures[name]
     )
+    given = dict(options)
+    if classes is not None and "classes" in _parameters(make):
+        given.setdefault("classes", classes)
     try:
-        made = make(**options)
+        made = make(**given)
     except TypeError as error:
         raise OptionError(f"the options of the architecture {name!r} do not fit: {error}") from None
     if not isinstance(made, nn.Module):
         raise OptionError(f"{name} must make a torch module, got an object of type {type(made).__name__}")
     return made
+
+
+def _parameters(make: Any) -> tuple[str, ...]:
+    """The names that can be given; none where Python cannot tell."""
+    try:
+        return tuple(inspect.signature(make).parameters)
+    except (TypeError, ValueError):
+        return ()

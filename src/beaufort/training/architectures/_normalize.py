@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from torch import Tensor, nn, tensor
 
 __all__ = ["Normalize"]
 
 
 class Normalize(nn.Module):
-    """Subtract a mean and divide by a standard deviation; both are in units of 0..1."""
+    """Subtract a mean and divide by a standard deviation, of all channels or of each; in units of 0..1."""
 
     mean: Tensor
     std: Tensor
 
-    def __init__(self, mean: float, std: float) -> None:
+    def __init__(self, mean: float | Sequence[float], std: float | Sequence[float]) -> None:
         super().__init__()
-        self.register_buffer("mean", tensor([mean]).view(1, 1, 1), persistent=False)
-        self.register_buffer("std", tensor([std]).view(1, 1, 1), persistent=False)
+        self.register_buffer("mean", tensor(mean).view(-1, 1, 1), persistent=False)
+        self.register_buffer("std", tensor(std).view(-1, 1, 1), persistent=False)
 
     def forward(self, images: Tensor) -> Tensor:
         """Centered images."""

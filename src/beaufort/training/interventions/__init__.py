@@ -10,16 +10,33 @@ from collections.abc import Mapping
 from typing import Any
 
 from beaufort.errors import OptionError
-from beaufort.training.interventions import corruptions, network, pgd, plain
+from beaufort.training.interventions import (
+    augmix,
+    corruptions,
+    front,
+    network,
+    noise,
+    pgd,
+    plain,
+    prime,
+    pruning,
+    stability,
+)
 from beaufort.training.interventions._intervention import Intervention, interventions, plain_loss
 from beaufort.training.recipe import Recipe
 
 __all__ = ["Intervention", "interventions", "make_intervention", "plain_loss"]
 
+interventions.register("augmix", augmix.make)
 interventions.register("corruptions", corruptions.make)
+interventions.register("front", front.make)
 interventions.register("network", network.make)
+interventions.register("noise", noise.make)
 interventions.register("pgd", pgd.make)
 interventions.register("plain", plain.make)
+interventions.register("prime", prime.make)
+interventions.register("pruning", pruning.make)
+interventions.register("stability", stability.make)
 
 
 def make_intervention(

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from torch import Tensor, nn
 from torch.nn import functional
 
+from beaufort.errors import OptionError
 from beaufort.registry import Registry
 from beaufort.training.data import TrainingBlock
 
-__all__ = ["Intervention", "interventions", "plain_loss"]
+__all__ = ["Intervention", "interventions", "needs_logits", "plain_loss"]
 
 
 def plain_loss(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
@@ -21,6 +22,15 @@ def plain_loss(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
         loss: Tensor = own(images, labels)
         return loss
     return functional.cross_entropy(model(images).float(), labels)
+
+
+def needs_logits(model: nn.Module, intervention: str) -> None:
+    """Refuse a network with a loss of its own, to which terms on logits cannot be added."""
+    if hasattr(model, "loss"):
+        raise OptionError(
+            f"the intervention {intervention!r} must have a network of logits, got {type(model).__name__}, "
+            "which has a loss of its own"
+        )
 
 
 def _as_they_are(block: TrainingBlock, epoch: int) -> Tensor:

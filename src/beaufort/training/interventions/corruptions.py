@@ -7,7 +7,10 @@ from typing import Any
 
 from torch import Tensor
 
+from beaufort.corruptions import expand_names
+from beaufort.errors import OptionError
 from beaufort.training.data import TrainingBlock
+from beaufort.training.interventions._augment import augmented_loss
 from beaufort.training.interventions._intervention import Intervention
 from beaufort.transforms import Corrupt
 
@@ -20,9 +23,12 @@ def make(
     seed: int,
     device: str,
     names: str | Sequence[str],
+    but: str | Sequence[str] = (),
     severity: int | Sequence[int] | None = None,
     clean: float = 0.0,
     scale: str = "auto",
+    shift: int = 0,
+    flip: bool = False,
 ) -> Intervention:
     """Train on corrupted images.
 
@@ -30,16 +36,34 @@ def make(
         recipe: of the training.
         seed: of the training; which corruption an image gets in an epoch depends on it.
         device: of the training; on a CUDA device the corruptions are made there.
-        names: corruptions, or lists of them such as `mnist-c`; one of them is chosen for each image.
-        severity: as for `Corrupt`; None is the published one at the scale of digits.
+        names: corruptions, or lists such as `mnist-c` or `noise`; one of them is chosen for each image.
+        but: those of `names` that are left out.
+        severity: one, or a list of which one is chosen for each image; None is the published one at the scale
+            of digits.
         clean: the share of images that stay as they are.
         scale: whose constants.
+        shift: as for plain training; images are moved after they are corrupted.
+        flip: as for plain training.
     """
-    chosen = names if isinstance(names, str) else tuple(names)
+    chosen = _without(_expanded(names), _expanded(but))
     rough = Corrupt(chosen, severity, seed, p=1 - clean, scale=scale)
 
     def prepare(block: TrainingBlock, epoch: int) -> Tensor:
         made: Tensor = rough.for_epoch(epoch)(block.images, image_id=block.places)
         return made
 
-    return Intervention(prepare=prepare)
+    return Intervention(prepare=prepare, loss=augmented_loss(shift, flip))
+
+
+def _expanded(names: str | Sequence[str]) -> tuple[str, ...]:
+    return expand_names([names] if isinstance(names, str) else names, kind="corruption")
+
+
+def _without(names: tuple[str, ...], but: tuple[str, ...]) -> tuple[str, ...]:
+    for name in but:
+        if name not in names:
+            raise OptionError(f"but must name some of the corruptions that are trained on, got {name!r}")
+    left = tuple(name for name in names if name not in but)
+    if not left:
+        raise OptionError("names must leave at least one corruption, got none beside those of but")
+    return left

@@ -1,4 +1,4 @@
-"""No intervention: images as they are, or moved by a few pixels as some papers do."""
+"""No intervention: images as they are, or moved by a few pixels and mirrored as many papers do."""
 
 from __future__ import annotations
 
@@ -8,35 +8,49 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from beaufort.errors import OptionError
+from beaufort.training.interventions._augment import augment, augmented_loss
 from beaufort.training.interventions._intervention import Intervention, plain_loss
 
 __all__ = ["make"]
 
 
-def make(*, recipe: Any, seed: int, device: str, shift: int = 0) -> Intervention:
+def make(
+    *, recipe: Any, seed: int, device: str, shift: int = 0, flip: bool = False, mixup: float = 0.0
+) -> Intervention:
     """Plain training.
 
     Args:
         recipe: of the training.
         seed: of the training.
         device: of the training.
-        shift: pixels by which an image is moved at most, in each direction; what comes in is black.
+        shift: pixels by which an image is moved at most, in each direction; what comes in is black. It is the
+            same as a random crop of an image with so many black pixels around it.
+        flip: whether every other image, at random, is mirrored left to right.
+        mixup: blends each image with another of its batch, and the losses of both labels alike. The
+            proportion is drawn for each image from a Beta distribution with both parameters of this value;
+            Zhang et al. (2018), arXiv:1710.09412, draw one for the batch. 0 for none.
     """
-    if shift == 0:
+    augmented_loss(shift, flip)  # says what is wrong with them
+    if mixup < 0:
+        raise OptionError(f"mixup must be at least 0, got {mixup}")
+    if shift == 0 and not flip and mixup == 0:
         return Intervention()
 
     def loss(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
-        return plain_loss(model, _shifted(images, shift), labels)
+        moved = augment(images, shift, flip)
+        return _mixed_loss(model, moved, labels, mixup) if mixup else plain_loss(model, moved, labels)
 
     return Intervention(loss=loss)
 
 
-def _shifted(images: Tensor, most: int) -> Tensor:
-    """Each image moved on its own."""
-    count, _, height, width = images.shape
-    wide = functional.pad(images, (most,) * 4)
-    moves = torch.randint(0, 2 * most + 1, (2, count, 1), device=images.device)
-    rows = moves[0] + torch.arange(height, device=images.device)
-    columns = moves[1] + torch.arange(width, device=images.device)
-    each = torch.arange(count, device=images.device)
-    return wide[each[:, None, None], :, rows[:, :, None], columns[:, None, :]].permute(0, 3, 1, 2)
+def _mixed_loss(model: nn.Module, images: Tensor, labels: Tensor, spread: float) -> Tensor:
+    """Cross entropy of blended images."""
+    if hasattr(model, "loss"):
+        raise OptionError("mixup must be 0 for a network with a loss of its own")
+    share = torch.distributions.Beta(spread, spread).sample((len(images),)).to(images.device)
+    order = torch.randperm(len(images), device=images.device)
+    logits = model(torch.lerp(images[order], images, share[:, None, None, None])).float()
+    first = functional.cross_entropy(logits, labels, reduction="none")
+    second = functional.cross_entropy(logits, labels[order], reduction="none")
+    return torch.lerp(second, first, share).mean()

@@ -1,0 +1,253 @@
+"""What a run on Ray costs beside its work, how it grows with workers, and what its driver needs.
+
+python benchmarks/cluster.py overhead        blocks a second, with a model that answers at once
+python benchmarks/cluster.py scaling         two workers against one, with an ONNX model on one thread each
+python benchmarks/cluster.py busy            the share of time in which workers work, with a model that sleeps
+python benchmarks/cluster.py memory          of the driver, for 40,000 cells of 50 blocks
+python benchmarks/cluster.py all
+
+All but `memory` give the command `beaufort run --engine ray --json` and look at its process meanwhile.
+`memory` plans such a job as the command does, and then lets pretended workers answer: two million blocks
+would take hours.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+MODELS = """
+import time
+import numpy as np
+from beaufort.models import as_model
+
+def _made(name, seconds=0.0):
+    answers = np.random.default_rng(0).normal(0, 1, (1000, 10)).astype(np.float32)
+    def answer(images):
+        if seconds:
+            time.sleep(seconds * len(images))
+        return answers[: len(images)]
+    return as_model(answer, name=name, classes=10, version=name)
+
+def sleeping():
+    return _made("sleeping", 0.001)
+
+def __getattr__(name):
+    if not name.startswith("quick"):
+        raise AttributeError(name)
+    return lambda: _made(name)
+"""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parts = {"overhead": overhead, "scaling": scaling, "busy": busy, "memory": memory}
+    parser.add_argument("part", choices=[*parts, "all"])
+    parser.add_argument("--scale", type=float, default=1.0, help="of the work; 0.1 for a quick look")
+    options = parser.parse_args()
+    for name in parts if options.part == "all" else [options.part]:
+        print(f"{name}: load of the machine before {os.getloadavg()[0]:.2f}, {os.cpu_count()} processors")
+        with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+            parts[name](options.scale)
+
+
+@dataclass(frozen=True)
+class Ran:
+    """A command that came to its end."""
+
+    seconds: float
+    """From its start to its end."""
+    cpu: float
+    """Seconds of processor time of the driver's own process."""
+    peak: float
+    """GB of memory of the driver's process, at most."""
+    told: dict[str, Any]
+    """What it printed."""
+
+    @property
+    def rate(self) -> float:
+        """Answers a second of all nodes, from their first report on."""
+        return sum(float(node["answers_a_second"]) for node in self.told["nodes"].values())
+
+    @property
+    def work_seconds(self) -> float:
+        return max(float(node["seconds"]) for node in self.told["nodes"].values())
+
+
+def run(*arguments: str) -> Ran:
+    """Give the command, and look at its process until it ends."""
+    command = [sys.executable, "-m", "beaufort", "run", "--engine", "ray", "--json", *arguments]
+    start = time.perf_counter()
+    cpu = peak = 0.0
+    with Path("told.json").open("w+") as told, subprocess.Popen(command, stdout=told) as process:
+        while process.poll() is None:
+            with contextlib.suppress(OSError, IndexError, KeyError):
+                cpu, peak = _state(process.pid)
+            time.sleep(0.1)
+        seconds = time.perf_counter() - start
+        told.seek(0)
+        text = told.read()
+    if process.returncode:
+        raise SystemExit(f"the command ended with {process.returncode}")
+    return Ran(seconds, cpu, peak, json.loads(text))
+
+
+def _state(pid: int) -> tuple[float, float]:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    cpu = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    lines = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
+    return cpu, int(lines["VmHWM"].split()[0]) / 2**20
+
+
+def make_data(images: int, side: int) -> None:
+    Path("data").mkdir()
+    Path("bench_models.py").write_text(MODELS)
+    pixels = np.random.default_rng(0).integers(0, 256, (images, side, side, 3), np.uint8)
+    np.save("data/images.npy", pixels)
+    np.save("data/labels.npy", np.arange(images) % 10)
+
+
+def _models(names: Sequence[str]) -> list[str]:
+    return [part for name in names for part in ("--model", name)]
+
+
+def overhead(scale: float) -> None:
+    """Blocks of 1,000 answers a second that one driver schedules, everything else on the same machine."""
+    make_data(50_000, 8)
+    names = [f"python:bench_models:quick{i}" for i in range(max(1, round(20 * scale)))]
+    for workers in (1, 2):
+        ran = run(
+            *_models(names),
+            *("--data", "data", "--corruption", "brightness", "--severity", "1-3", "--labels", "identity"),
+            *("--workers", str(workers), "--store", f"kept{workers}", "--batch-size", "1000"),
+        )
+        blocks = sum(result["images"] for result in ran.told["results"]) / 1000
+        print(
+            f"  {workers} workers: {blocks:.0f} blocks in {ran.work_seconds:.1f} s of work "
+            f"({ran.seconds:.1f} s with the start): {ran.rate / 1000:.0f} blocks a second (target ≥ 150); "
+            f"the driver took {1000 * ran.cpu / blocks:.2f} ms of its processor for a block, with its start, "
+            f"and {ran.peak:.2f} GB"
+        )
+
+
+def scaling(scale: float) -> None:
+    """Answers a second of two workers over those of one, for a model that keeps a processor busy."""
+    make_data(max(1000, round(4000 * scale) // 1000 * 1000), 32)
+    write_network(Path("network.onnx"))
+    rates = []
+    for workers in (1, 2):
+        ran = run(
+            *("--model", "network.onnx", "--set", "range=0..1", "--data", "data", "--labels", "identity"),
+            *("--corruption", "brightness,contrast", "--severity", "1-4", "--prepare", "none"),
+            *("--workers", str(workers), "--store", f"kept{workers}"),
+        )
+        rates.append(ran.rate)
+        print(f"  {workers} workers: {ran.rate:.0f} answers a second, {ran.seconds:.0f} s in all")
+    print(f"  two over one: {rates[1] / rates[0]:.2f} × (target ≥ 1.8)")
+
+
+def write_network(path: Path) -> None:
+    """Some convolutions with random weights; about 20 million multiplications an image."""
+    import onnx
+    from onnx import TensorProto, helper, numpy_helper
+
+    rng = np.random.default_rng(0)
+    nodes, weights, before, channels = [], [], "images", 3
+    for number, width in enumerate((32, 32, 32)):
+        weights.append(
+            numpy_helper.from_array(
+                rng.normal(0, 0.1, (width, channels, 3, 3)).astype(np.float32), f"w{number}"
+            )
+        )
+        nodes.append(helper.make_node("Conv", [before, f"w{number}"], [f"c{number}"], pads=[1, 1, 1, 1]))
+        nodes.append(helper.make_node("Relu", [f"c{number}"], [f"r{number}"]))
+        before, channels = f"r{number}", width
+    nodes.append(helper.make_node("GlobalAveragePool", [before], ["pooled"]))
+    nodes.append(helper.make_node("Flatten", ["pooled"], ["flat"]))
+    weights.append(numpy_helper.from_array(rng.normal(0, 1, (channels, 10)).astype(np.float32), "last"))
+    nodes.append(helper.make_node("MatMul", ["flat", "last"], ["logits"]))
+    given = helper.make_tensor_value_info("images", TensorProto.FLOAT, ["n", 3, 32, 32])
+    made = helper.make_tensor_value_info("logits", TensorProto.FLOAT, ["n", 10])
+    graph = helper.make_graph(nodes, "network", [given], [made], weights)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9), path)
+
+
+def busy(scale: float) -> None:
+    """A model that sleeps stands for one on a device: the processor is free for all else."""
+    make_data(20_000, 8)
+    workers = 4
+    ran = run(
+        *("--model", "python:bench_models:sleeping", "--data", "data", "--labels", "identity"),
+        *("--corruption", "brightness,contrast", "--severity", f"1-{max(1, round(5 * scale))}"),
+        *("--workers", str(workers), "--cpus-per-worker", "0.25", "--store", "kept"),
+    )
+    slept = sum(result["images"] for result in ran.told["results"]) / 1000
+    share = min(float(node["busy"]) for node in ran.told["nodes"].values())
+    print(
+        f"  {workers} workers slept {slept:.0f} s in {ran.work_seconds:.1f} s: "
+        f"{slept / workers / ran.work_seconds:.1%} of their time (target ≥ 95 %); they had something to "
+        f"do in {share:.1%}"
+    )
+
+
+def memory(scale: float) -> None:
+    """Peak memory of the driver over a whole job whose workers only pretend."""
+    cells = round(40_000 * scale)
+    program = f"import benchmarks.cluster as c; c.pretend({cells})"
+    root = Path(__file__).resolve().parent.parent
+    path = os.pathsep.join([str(root), str(root / "src")])
+    subprocess.run([sys.executable, "-c", program], check=True, env={**os.environ, "PYTHONPATH": path})
+
+
+def pretend(cells: int, images: int = 50_000) -> None:
+    from beaufort.datasets import from_arrays
+    from beaufort.evaluation import RayOptions, evaluate
+    from beaufort.evaluation import run as evaluation
+    from beaufort.models import as_model
+    from beaufort.suites import get_suite
+    from benchmarks.pretended import Pretended, PretendedStore
+
+    suite = get_suite("cifar10-c-and-bar")
+    count = -(-cells // len(suite.conditions()))
+    pixels = np.arange(images * 12, dtype=np.uint32).view(np.uint8).reshape(-1, 4, 4, 3)
+    data = from_arrays("toys", pixels, np.arange(images) % 10)
+    models = [
+        as_model(_no_answer, name=f"model{number}", classes=10, version=str(number))
+        for number in range(count)
+    ]
+    store = PretendedStore()
+    evaluation.Ray = Pretended  # type: ignore[attr-defined]
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    start = time.perf_counter()
+    found = evaluate(models, suite, data, store, prepare="none", labels="identity", ray=RayOptions())
+    seconds = time.perf_counter() - start
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    blocks = len(found.results) * -(-images // 1000)
+    print(
+        f"  {len(found.results):,} cells, {blocks:,} blocks, {Pretended.workers} pretended workers: "
+        f"{seconds:.0f} s; peak memory {peak:.2f} GB (target ≤ 1.5), {before:.2f} GB of it before the plan"
+    )
+
+
+def _no_answer(images: np.ndarray) -> np.ndarray:
+    return np.zeros((len(images), 10), np.float32)
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+    main()

@@ -1,0 +1,247 @@
+"""A large job on paper: how long it takes, what it reads, stores and costs, and what is full first.
+
+python benchmarks/cluster_plan.py                       2,000 models × 213 conditions × 50,000 images
+python benchmarks/cluster_plan.py --models 200          a tenth of it
+
+The scheduler is the product's own (`beaufort.evaluation.dispatch`); the times are constants, measured or
+assumed, of which the table in docs/cluster.md says which. Workers, the driver and the store are queues.
+"""
+
+from __future__ import annotations
+
+import argparse
+import heapq
+import itertools
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from beaufort.conditions import Condition
+from beaufort.evaluation.blocks import BLOCK, UnitPart
+from beaufort.evaluation.dispatch import Dispatch, Ticket
+from beaufort.evaluation.work import Unit
+
+A_UNIT = 8
+"""Conditions of a unit, as in `beaufort.evaluation.schedule`."""
+
+
+@dataclass(frozen=True)
+class Times:
+    """In seconds, unless said otherwise."""
+
+    answer: float = 46e-6
+    """Of a GPU for an answer, on average over models: measured for ResNet-50 on an H200, from JPEG files."""
+    spread: float = 0.8
+    """Of the logarithm of that time over models; assumed."""
+    load: float = 12.0
+    """Until a model is loaded and the first block is decoded; assumed."""
+    report: float = 1.0e-3
+    """Of the driver, for a report; measured."""
+    block: float = 0.1e-3
+    """Of the driver, for a block of answers in a report; measured."""
+    ticket: float = 0.5e-3
+    """Of the driver, for a ticket that it hands out; measured."""
+    puts: float = 3500.0
+    """Files that the object store takes in a second; what S3 promises for one prefix."""
+    reports: float = 200.0
+    """Reports a second that workers aim at, together, as in `beaufort.evaluation.ray_engine`."""
+    collect: float = 0.1
+    """How long a worker collects what it tells, at least; as there."""
+
+
+@dataclass(frozen=True)
+class Job:
+    models: int = 2000
+    conditions: int = 213
+    images: int = 50_000
+
+    @property
+    def blocks(self) -> int:
+        return -(-self.images // BLOCK)
+
+    @property
+    def answers(self) -> int:
+        return self.models * self.conditions * self.images
+
+    def queues(self) -> Iterator[Iterator[Unit]]:
+        conditions = [
+            Condition.parse(f"imagenet-val/fog@{1 + number % 5}") for number in range(self.conditions)
+        ]
+        return (self._units(model, conditions) for model in range(self.models))
+
+    def _units(self, model: int, conditions: list[Condition]) -> Iterator[Unit]:
+        for start in range(0, self.images, BLOCK):
+            span = (start, min(start + BLOCK, self.images))
+            for first in range(0, len(conditions), A_UNIT):
+                some = enumerate(conditions[first : first + A_UNIT], model * len(conditions) + first)
+                yield Unit(span, tuple(UnitPart(one, span, ((number, model),)) for number, one in some))
+
+
+@dataclass
+class Outcome:
+    """What a simulated run came to."""
+
+    seconds: float = 0.0
+    worked: float = 0.0
+    """Seconds of all GPUs together in which they answered."""
+    driver: float = 0.0
+    """Seconds in which the driver was busy."""
+    loads: int = 0
+    """Times that a worker loaded a model."""
+    decoded: int = 0
+    """Blocks that a worker decoded."""
+    written: int = 0
+    """Files of a block."""
+
+
+@dataclass
+class _Worker:
+    tickets: deque[Ticket] = field(default_factory=deque)
+    model: int = -1
+    span: tuple[int, int] = (-1, -1)
+    doing: Ticket | None = None
+    stored: list[tuple[int, int, int]] = field(default_factory=list)
+    """What it has to tell."""
+    begun: int = 0
+    told: float = -1e9
+    """When it told last."""
+    telling: bool = False
+
+
+class Simulation:
+    """Events in the order of their times: units that end, and reports that reach the driver."""
+
+    def __init__(self, job: Job, workers: int, times: Times, seed: int = 0) -> None:
+        self.times = times
+        self.dispatch = Dispatch(job.queues())
+        self.workers = [_Worker() for _ in range(workers)]
+        rng = np.random.default_rng(seed)
+        drawn = np.exp(rng.normal(0, times.spread, job.models))
+        self.answer = (times.answer * drawn / drawn.mean()).tolist()
+        self.pause = max(times.collect, workers / times.reports)
+        self.events: list[tuple[float, int, int, bool]] = []
+        """Time, number of the event, worker, and whether it is a report."""
+        self.numbers = itertools.count()
+        self.driver_free = self.store_free = 0.0
+        self.out = Outcome()
+
+    def run(self) -> Outcome:
+        for place in range(len(self.workers)):
+            self.at(0.0, place, report=True)
+        while self.events:
+            now, _, place, report = heapq.heappop(self.events)
+            self.out.seconds = max(self.out.seconds, now)
+            if report:
+                self.reported(now, place)
+            else:
+                self.ended(now, place)
+        assert self.dispatch.finished
+        return self.out
+
+    def at(self, time: float, place: int, *, report: bool) -> None:
+        heapq.heappush(self.events, (time, next(self.numbers), place, report))
+
+    def reported(self, now: float, place: int) -> None:
+        """The driver takes a report, when it comes to it, and hands out more to who told."""
+        worker, times = self.workers[place], self.times
+        start = max(now, self.driver_free)
+        took = times.report + times.block * len(worker.stored)
+        for stored in worker.stored:
+            self.dispatch.stored(place, *stored)
+        if worker.begun:
+            self.dispatch.begun(place, worker.begun)
+        worker.stored, worker.begun, worker.telling = [], 0, False
+        while (ticket := self.dispatch.take(place)) is not None:
+            worker.tickets.append(ticket)
+            took += times.ticket
+        self.driver_free = start + took
+        self.out.driver += took
+        if worker.doing is None and worker.tickets:
+            self.begin(self.driver_free, place)
+
+    def begin(self, now: float, place: int) -> None:
+        worker, times = self.workers[place], self.times
+        ticket = worker.tickets.popleft()
+        span = ticket.unit.span
+        seconds = len(ticket.unit.parts) * (span[1] - span[0]) * self.answer[ticket.model]
+        self.out.worked += seconds
+        if ticket.model != worker.model:
+            seconds += times.load
+            self.out.loads += 1
+        self.out.decoded += (ticket.model, span) != (worker.model, worker.span)
+        worker.model, worker.span, worker.doing = ticket.model, span, ticket
+        worker.begun += 1
+        files = len(ticket.unit.parts)
+        self.out.written += files
+        self.store_free = max(self.store_free, now + seconds) + files / times.puts
+        waits = max(0.0, self.store_free - (now + seconds) - A_UNIT / times.puts)  # one unit may be behind
+        self.at(now + seconds + waits, place, report=False)
+        if not worker.tickets:
+            self.tell(now, place)
+
+    def ended(self, now: float, place: int) -> None:
+        worker = self.workers[place]
+        assert worker.doing is not None
+        parts = worker.doing.unit.parts
+        worker.stored += [(number, *part.span) for part in parts for number, _ in part.works]
+        worker.doing = None
+        if worker.tickets:
+            self.begin(now, place)
+        self.tell(now, place)
+
+    def tell(self, now: float, place: int) -> None:
+        """A report is on its way: now, if the worker has nothing left to do, or after a while."""
+        worker = self.workers[place]
+        if worker.telling:
+            return
+        worker.telling = True
+        due = now if not worker.tickets else max(now, worker.told + self.pause)
+        worker.told = due
+        self.at(due, place, report=True)
+
+
+GPU_HOUR, PUTS, GETS, MONTH = 3.0, 5e-6, 0.4e-6, 0.023
+"""Dollars for a GPU an hour, a request that writes, one that reads, and a GB a month; assumed."""
+IMAGE_BYTES, WEIGHTS_BYTES, ROW_BYTES = 128e3, 200e6, 45
+"""Of an image file, of the weights of a model (assumed), of a row of the store (measured)."""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--models", type=int, default=2000)
+    parser.add_argument("--gpus", type=int, nargs="+", default=[8, 64, 512])
+    for name in ("answer", "report", "block", "ticket", "puts"):
+        parser.add_argument(f"--{name}", type=float, default=getattr(Times(), name))
+    options = parser.parse_args()
+    job = Job(models=options.models)
+    times = Times(
+        **{name: getattr(options, name) for name in ("answer", "report", "block", "ticket", "puts")}
+    )
+    print(f"{job.answers:.3g} answers in {job.models * job.conditions * job.blocks:,} blocks; {times}")
+    print("| GPUs | hours | busy | driver | loads | read TB | stored TB | puts/s | requests M | $ |")
+    print("|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|")
+    for gpus in options.gpus:
+        print(line(job, gpus, Simulation(job, gpus, times).run()), flush=True)
+
+
+def line(job: Job, gpus: int, out: Outcome) -> str:
+    hours = out.seconds / 3600
+    pictures = out.decoded * BLOCK
+    cells = job.models * job.conditions
+    puts, gets = out.written + cells, out.written + pictures + out.loads
+    stored = job.answers * ROW_BYTES
+    read = pictures * IMAGE_BYTES + out.loads * WEIGHTS_BYTES
+    dollars = gpus * hours * GPU_HOUR + puts * PUTS + gets * GETS + stored / 1e9 * MONTH
+    return (
+        f"| {gpus} | {hours:,.2f} | {out.worked / gpus / out.seconds:.1%} | {out.driver / out.seconds:.1%} | "
+        f"{out.loads:,} | {read / 1e12:.1f} | {stored / 1e12:.2f} | {out.written / out.seconds:,.0f} | "
+        f"{(puts + gets) / 1e6:.0f} | {dollars:,.0f} |"
+    )
+
+
+if __name__ == "__main__":
+    main()

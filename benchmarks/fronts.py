@@ -1,0 +1,51 @@
+"""What front ends cost beside a network: processor time of one image, through the model that a run would ask.
+
+`python benchmarks/fronts.py resnet50.onnx`
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+
+import numpy as np
+
+from beaufort import corrupt
+from beaufort.models import Model, load_model, with_front
+from beaufort.testing._contracts import picture
+
+FRONTS = ("stretch", "equalize", "clahe", "nlm", "nlm:above=0.03", "ten-crop")
+
+
+def seconds(model: Model, images: np.ndarray[tuple[int, ...], np.dtype[np.uint8]]) -> float:
+    """Processor seconds an image, the best of three."""
+    found = []
+    for _ in range(3):
+        start = time.process_time()
+        model(images)
+        found.append((time.process_time() - start) / len(images))
+    return min(found)
+
+
+def main(path: str) -> None:
+    model = load_model(path, threads=1)
+    side = (model.spec.input_size or (224, 224))[0]
+    clean = np.stack([picture(side, side, 3, variant=i) for i in range(8)])
+    noisy = corrupt(clean, severity=3, corruption_name="gaussian_noise")
+    with_front(model, "nlm")(noisy[:1])  # compiled
+    plain = seconds(model, noisy)
+    print(f"{model.spec.name}: {1000 * plain:.1f} ms an image of {side} pixels, one thread")
+    for text in FRONTS:
+        fronted = with_front(model, text, threads=1)
+        if fronted.front.views is None:
+            start = time.process_time()
+            for _ in range(3):
+                fronted.front(noisy, threads=1)
+            alone = (time.process_time() - start) / 3 / len(noisy)
+            print(f"+ {text}: {1000 * alone:.1f} ms more, {alone / plain:.1%} of the network's time")
+        else:
+            print(f"+ {text}: {seconds(fronted, noisy[:2]) / plain:.1f} times as long")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,88 @@
+"""`beaufort leave-out`: train without each value of a column, and see how its images fare."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from beaufort.cli._console import printable, progress_bar, table
+from beaufort.cli._options import Json, comma_list
+
+if TYPE_CHECKING:
+    from beaufort.stats import Estimate
+
+__all__ = ["leave_out"]
+
+
+def leave_out(
+    data: Annotated[str, typer.Argument(help="A list, as photos/labels.csv, or any data set with columns.")],
+    *,
+    column: Annotated[str, typer.Option(help="The column whose values are left out, one after the other.")],
+    recipe: Annotated[
+        str, typer.Option(help="As for `beaufort train`; a network takes as many classes as there are.")
+    ],
+    output: Annotated[Path, typer.Option(help="Folder for networks, answers, the table and the page.")],
+    only: Annotated[str, typer.Option(help="Some values, separated by commas; all if not given.")] = "",
+    side: Annotated[
+        int | None, typer.Option(min=1, help="Bring images to squares of so many pixels.")
+    ] = None,
+    seen: Annotated[
+        float, typer.Option(help="Share of the other values' images that is kept back, and scored as well.")
+    ] = 0.1,
+    seeds: Annotated[int, typer.Option(min=1, help="Trainings for each value.")] = 1,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", help="A setting of the recipe, as epochs=3; may be repeated.")
+    ] = None,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:1.")] = "auto",
+    as_json: Json = False,
+) -> None:
+    """Train without each value of a column in turn, and score on the images that were left out.
+
+    `beaufort leave-out photos/labels.csv --column camera --recipe icons-resnet20 --side 32 --output cameras`
+
+    The list has the columns file and label, and any others: a camera, a hospital, a season. For each value a
+    network is trained on all other images, and shown those of the value. `--set start=FOLDER` fine-tunes a
+    network that was trained before.
+
+    Killed, the same command goes on where it was.
+    """
+    from beaufort.leave_out import leave_out as run
+    from beaufort.training import get_recipe
+
+    with progress_bar(f"leave out {column}") as show:
+        found = run(
+            data,
+            column,
+            recipe=get_recipe(recipe).changed(settings or []),
+            output=output,
+            only=comma_list(only),
+            side=side,
+            seen=seen,
+            seeds=seeds,
+            device=device,
+            progress=lambda at: show(at.step, at.steps, f"{at.value}, seed {at.seed}"),
+        )
+    if as_json:
+        values = [asdict(one) for one in found.values]
+        typer.echo(json.dumps({"column": column, "values": values, "output": str(output)}, indent=2))
+        return
+    head = (column, "images", "trained on", "accuracy", "on seen values", "lost")
+    rows = [
+        (
+            one.value,
+            str(one.accuracy.n),
+            str(one.trained_on),
+            *map(_shown, (one.accuracy, one.seen, one.drop)),
+        )
+        for one in found.values
+    ]
+    typer.echo(table([head, *rows]))
+    typer.echo(f"\n{printable(output / 'leave-out.csv')} and {printable(output / 'index.html')} have it all")
+
+
+def _shown(number: Estimate | None) -> str:
+    return "–" if number is None else f"{number:.1%}"

@@ -1,0 +1,41 @@
+"""The pictures of a data set brought to one size, for networks that are trained on it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+from PIL import Image
+
+from beaufort.arrays import Bytes
+from beaufort.datasets._dataset import Dataset, Pixels
+from beaufort.datasets._digest import Content
+from beaufort.errors import OptionError
+from beaufort.images import MAX_SIDE, resize_exactly
+
+__all__ = ["resized"]
+
+
+def resized(dataset: Dataset, side: int) -> Dataset:
+    """The same pictures as RGB squares of `side` pixels, bilinear; the aspect is not kept."""
+    if isinstance(side, bool) or not isinstance(side, int) or not 1 <= side <= MAX_SIDE:
+        raise OptionError(f"side must be an integer from 1 to {MAX_SIDE}, got {side!r}")
+    return replace(dataset, pixels=_Resized(dataset.pixels, side))
+
+
+@dataclass(frozen=True)
+class _Resized:
+    pixels: Pixels
+    side: int
+
+    def read(self, index: int) -> Bytes:
+        image = self.pixels.read(index)
+        color = np.repeat(image, 3, axis=2) if image.shape[2] == 1 else image
+        if color.shape[:2] == (self.side, self.side):
+            return color
+        return np.asarray(resize_exactly(Image.fromarray(color), self.side))
+
+    def contents(self, count: int) -> Iterator[Content]:
+        yield Content(lambda: [f"resized to {self.side}\n".encode()])
+        yield from self.pixels.contents(count)

@@ -1,0 +1,113 @@
+"""Several crops of a picture, whose probabilities are averaged: ten as is usual, or a grid of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from beaufort.arrays import Bytes
+from beaufort.fronts._front import check_number, front
+
+__all__ = ["MultiCrop", "TenCrop"]
+
+_LARGER = 8 / 7
+"""256 pixels for an input of 224, as networks for ImageNet are tested."""
+
+
+@front("ten-crop")
+@dataclass(frozen=True, kw_only=True)
+class TenCrop:
+    """The four corners and the middle, and their mirror images."""
+
+    side: int = 0
+    """Short side in pixels of the picture that is cropped; 8/7 of the input if 0. Pictures of another size
+    are resized."""
+    pad: int = 0
+    """Pixels that a picture of the input's size gets at each border instead, mirrored."""
+    mirror: bool = True
+    """False leaves five crops."""
+
+    version: ClassVar[int] = 1
+
+    def __post_init__(self) -> None:
+        _check(self.side, self.pad)
+
+    def source_size(self, size: tuple[int, int]) -> tuple[int, int]:
+        return _source_size(self.side, self.pad, size)
+
+    def __call__(self, images: Bytes, size: tuple[int, int]) -> list[Bytes]:
+        images = _padded(images, self.pad)
+        bottom, right = images.shape[1] - size[0], images.shape[2] - size[1]
+        middle = (round(bottom / 2), round(right / 2))
+        places = [(0, 0), (0, right), (bottom, 0), (bottom, right), middle]
+        return list(_cut(images, places, size, mirror=self.mirror))
+
+
+@front("multi-crop")
+@dataclass(frozen=True, kw_only=True)
+class MultiCrop:
+    """Crops on a grid that covers the picture evenly; a grid of 1 is the middle alone."""
+
+    grid: int = 3
+    """Crops along each side."""
+    side: int = 0
+    """As for ten-crop."""
+    pad: int = 0
+    """As for ten-crop."""
+    mirror: bool = True
+    """Whether each crop is shown mirrored, too."""
+
+    version: ClassVar[int] = 1
+
+    def __post_init__(self) -> None:
+        check_number("grid", self.grid, 1, 16, whole=True)
+        _check(self.side, self.pad)
+
+    def source_size(self, size: tuple[int, int]) -> tuple[int, int]:
+        return _source_size(self.side, self.pad, size)
+
+    def __call__(self, images: Bytes, size: tuple[int, int]) -> list[Bytes]:
+        images = _padded(images, self.pad)
+        tops, lefts = (
+            [round(room * share) for share in _shares(self.grid)]
+            for room in (images.shape[1] - size[0], images.shape[2] - size[1])
+        )
+        return list(_cut(images, [(top, left) for top in tops for left in lefts], size, mirror=self.mirror))
+
+
+def _check(side: int, pad: int) -> None:
+    check_number("side", side, 0, 16384, whole=True)
+    check_number("pad", pad, 0, 1024, whole=True)
+
+
+def _source_size(side: int, pad: int, size: tuple[int, int]) -> tuple[int, int]:
+    if pad:
+        return size
+    share = side / min(size) if side else _LARGER
+    height, width = (max(length, round(length * share)) for length in size)
+    return height, width
+
+
+def _padded(images: Bytes, pad: int) -> Bytes:
+    if not pad:
+        return images
+    most = min(images.shape[1:3]) - 1
+    check_number("pad", pad, 0, most, whole=True)
+    return np.pad(images, ((0, 0), (pad, pad), (pad, pad), (0, 0)), mode="reflect")
+
+
+def _shares(grid: int) -> list[float]:
+    return [0.5] if grid == 1 else [at / (grid - 1) for at in range(grid)]
+
+
+def _cut(
+    images: Bytes, places: list[tuple[int, int]], size: tuple[int, int], *, mirror: bool
+) -> Iterator[Bytes]:
+    for top, left in places:
+        crop = images[:, top : top + size[0], left : left + size[1]]
+        yield np.ascontiguousarray(crop)
+        if mirror:
+            yield np.ascontiguousarray(crop[:, :, ::-1])

@@ -1,0 +1,63 @@
+"""Non-local means: every pixel becomes the mean of pixels nearby whose surroundings look alike.
+
+Buades, Coll & Morel (2005); in the fast form of Darbon et al. (2008) as scikit-image has it, whose pixels it
+gives, and its strength from the noise that a picture seems to have.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from beaufort.arrays import Bytes
+from beaufort.errors import OptionError
+from beaufort.fronts._front import check_number, front
+from beaufort.fronts.noise import estimate_noise
+
+__all__ = ["NonLocalMeans"]
+
+
+@front("nlm")
+@dataclass(frozen=True, kw_only=True)
+class NonLocalMeans:
+    """Non-local means with a strength of `h` times the noise that `estimate_noise` finds."""
+
+    h: float = 0.8
+    """Strength, in units of the noise's standard deviation."""
+    patch: int = 5
+    """Side of what is compared, in pixels; odd."""
+    distance: int = 6
+    """How far away a pixel may be, in pixels along each axis."""
+    subtract: bool = True
+    """Whether the distance that noise alone makes is subtracted."""
+
+    version: ClassVar[int] = 1
+
+    def __post_init__(self) -> None:
+        check_number("h", self.h, 0.01, 100)
+        check_number("patch", self.patch, 3, 31, whole=True)
+        check_number("distance", self.distance, 1, 50, whole=True)
+        if self.patch % 2 == 0:
+            raise OptionError(f"patch must be odd, got {self.patch}")
+
+    def __call__(self, images: Bytes) -> Bytes:
+        noise = estimate_noise(images)
+        return np.stack([self._denoised(image, sigma) for image, sigma in zip(images, noise, strict=True)])
+
+    def _denoised(self, image: Bytes, sigma: float) -> Bytes:
+        from beaufort.fronts._nlm_cpu import denoise
+
+        if sigma == 0:
+            return image
+        border = self.patch // 2 + self.distance + 1
+        planes = image.transpose(2, 0, 1).astype(np.float32) / np.float32(255)
+        wide = np.pad(planes, ((0, 0), (border, border), (border, border)), mode="reflect")
+        level = self.h * sigma
+        expected = 2 * sigma**2 * len(planes) if self.subtract else 0.0
+        scale = 1 / (len(planes) * level**2 * self.patch**2)
+        mean = denoise(wide, self.patch // 2, self.distance, np.float32(expected), np.float32(scale))
+        inside = mean[:, border:-border, border:-border]
+        made: Bytes = np.rint(np.clip(inside * 255, 0, 255)).astype(np.uint8).transpose(1, 2, 0)
+        return made

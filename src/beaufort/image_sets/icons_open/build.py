@@ -1,0 +1,142 @@
+"""Every icon of every package: drawn, laid on white, compared with what is there, written."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from PIL import Image
+
+from beaufort.catalog import ICON_PACKAGES, IconPackage, fetch
+from beaufort.errors import BeaufortError, ImageFileError
+from beaufort.files import write_bytes
+from beaufort.image_sets._settings import claim_folder
+from beaufort.image_sets._write_errors import stop_reason
+from beaufort.image_sets.icons_open.artwork import Artwork
+from beaufort.image_sets.icons_open.datasheet import ManifestRow, datasheet, manifest
+from beaufort.image_sets.icons_open.raster import SAME, SIDE, difference, rasterize, rasterizer
+from beaufort.image_sets.icons_open.subtypes import IconSubtype, icon_subtypes
+from beaufort.image_sets.outcome import Failure, Outcome, Progress
+from beaufort.images import FORMATS, encode, read_image
+
+__all__ = ["MANIFEST", "make_icons_open"]
+
+MANIFEST, DATASHEET = "manifest.csv", "README.md"
+_VERSION = 1
+"""Goes up when the same packages give other pictures."""
+
+
+class _Candidate(NamedTuple):
+    icon: IconSubtype
+    package: IconPackage
+    content: bytes
+
+    @property
+    def file(self) -> str:
+        return f"{self.icon.kind}/{self.package.style}_{self.package.rendition}_{self.icon.subtype}.png"
+
+
+def make_icons_open(
+    output: Path | str,
+    *,
+    packages: Sequence[IconPackage] = ICON_PACKAGES,
+    progress: Progress | None = None,
+) -> Outcome:
+    """Make icons-open: packages are fetched if they are not in the cache; what is there is not made again.
+
+    Two builds are equal, byte for byte. Two renditions of a style that look alike are written once, and so
+    are two subtypes of a class that a style draws alike.
+
+    Args:
+        output: a folder; made if missing.
+        packages: where the artwork comes from.
+        progress: called as icons are dealt with.
+    """
+    folder = Path(output)
+    settings = {
+        "command": "make",
+        "dataset": "icons-open",
+        "version": _VERSION,
+        "side": SIDE,
+        "rasterizer": rasterizer(),
+        "packages": [f"{one.package}@{one.release}" for one in packages],
+    }
+    if full := claim_folder(folder, settings, ()):
+        return Outcome(stopped=full)
+    artwork = [Artwork(fetch(one.file)) for one in packages]
+    candidates = list(_candidates(packages, artwork))
+    return _Build(folder, len(candidates), progress).run(candidates, packages)
+
+
+def _candidates(packages: Sequence[IconPackage], artwork: Sequence[Artwork]) -> Iterator[_Candidate]:
+    """Icons in the order of classes and subtypes; a style's current rendition comes before older ones."""
+    for icon in icon_subtypes():
+        for package, drawings in zip(packages, artwork, strict=True):
+            content = drawings.find(icon)
+            if content is not None:
+                yield _Candidate(icon, package, content)
+
+
+@dataclass
+class _Build:
+    """What was made so far."""
+
+    folder: Path
+    total: int
+    progress: Progress | None
+    done: int = 0
+    skipped: int = 0
+    failures: list[Failure] = field(default_factory=list)
+    rows: list[ManifestRow] = field(default_factory=list)
+    renditions: dict[tuple[str, str], list[Image.Image]] = field(default_factory=dict)
+    """Pictures by style and subtype."""
+    drawings: set[tuple[str, str, bytes]] = field(default_factory=set)
+    """By class, style and pixels."""
+    alike: int = 0
+
+    def run(self, candidates: Sequence[_Candidate], packages: Sequence[IconPackage]) -> Outcome:
+        for number, candidate in enumerate(candidates, start=1):
+            try:
+                self._deal_with(candidate)
+            except BeaufortError as error:
+                origin = f"{candidate.package.package} {candidate.package.release}"
+                self.failures.append(Failure(candidate.file, f"{error} (from {origin})"))
+            except OSError as error:
+                if reason := stop_reason(self.folder / candidate.file, error):
+                    return self._outcome(reason)
+                self.failures.append(Failure(candidate.file, str(error.strerror or error)))
+            if self.progress:
+                self.progress(number, self.total)
+        if not self.failures:
+            write_bytes(self.folder / MANIFEST, manifest(self.rows).encode())
+            write_bytes(self.folder / DATASHEET, datasheet(self.rows, packages, self.alike).encode())
+        return self._outcome(None)
+
+    def _deal_with(self, candidate: _Candidate) -> None:
+        path = self.folder / candidate.file
+        there = path.is_file()
+        picture = read_image(path) if there else rasterize(candidate.content)
+        if there and (picture.mode, picture.size) != ("RGB", (SIDE, SIDE)):
+            raise ImageFileError(f"{path} must be an icon that was made before; delete it")
+        style, icon = candidate.package.style, candidate.icon
+        before = self.renditions.setdefault((style, icon.subtype), [])
+        drawing = (icon.kind, style, picture.tobytes())
+        if drawing in self.drawings or any(difference(picture, one) <= SAME for one in before):
+            self.alike += 1
+            return
+        content = path.read_bytes() if there else encode(picture, FORMATS["png"])
+        if not there:
+            write_bytes(path, content)
+        self.done += not there
+        self.skipped += there
+        before.append(picture)
+        self.drawings.add(drawing)
+        self.rows.append(
+            ManifestRow(candidate.file, icon, candidate.package, hashlib.sha256(content).hexdigest())
+        )
+
+    def _outcome(self, stopped: str | None) -> Outcome:
+        return Outcome(self.done, self.skipped, tuple(sorted(self.failures)), 0, stopped)

@@ -1,0 +1,199 @@
+"""Train, evaluate and score for each value; trainings and answers that are there are not made again."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import zlib
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from beaufort.datasets import Dataset, open_dataset, resized
+from beaufort.errors import OptionError
+from beaufort.evaluation import LazyModel, evaluate
+from beaufort.files import write_bytes
+from beaufort.leave_out.scores import ValueScore, value_score
+from beaufort.leave_out.writing import page, table
+from beaufort.protocols import Split, hold_out, leave_one_out
+from beaufort.suites import Suite
+from beaufort.training import Recipe, get_recipe, open_training_data, train
+
+__all__ = ["LeaveOut", "LeaveOutProgress", "leave_out"]
+
+TABLE, PAGE = "leave-out.csv", "index.html"
+
+
+class LeaveOutProgress(NamedTuple):
+    """How far it is."""
+
+    value: str
+    seed: int
+    step: int
+    """Steps of all trainings that are done."""
+    steps: int
+
+
+@dataclass(frozen=True)
+class LeaveOut:
+    """What came of it."""
+
+    column: str
+    values: tuple[ValueScore, ...]
+    folder: Path
+
+
+def leave_out(
+    data: str | Dataset,
+    column: str,
+    *,
+    recipe: Recipe | str,
+    output: Path | str,
+    only: Iterable[str] = (),
+    side: int | None = None,
+    seen: float = 0.1,
+    seeds: int = 1,
+    device: str = "auto",
+    progress: Callable[[LeaveOutProgress], None] | None = None,
+) -> LeaveOut:
+    """Train without each value of a column in turn, and score on what was left out.
+
+    Args:
+        data: what `open_dataset` opens, a CSV list say, or an open data set with the column.
+        column: any column of the list; of Icons-50, `style`, `version` or `subtype`.
+        recipe: how to train: a recipe, the name of one, or a YAML file; `start` of it fine-tunes.
+        output: a folder for trained networks, their answers, a table and a page.
+        only: some values; all of them if none are named.
+        side: images are brought to squares of so many pixels; all must have one size if None.
+        seen: share of the images of other values that is kept back from training and scored as well.
+        seeds: trainings for each value.
+        device: `cpu`, `cuda`, `cuda:1`; `auto` takes a GPU if there is one.
+        progress: called at least once an epoch.
+    """
+    if not 0 <= seen < 1:
+        raise OptionError(f"seen must be a share from 0 to below 1, got {seen!r}")
+    if isinstance(seeds, bool) or not isinstance(seeds, int) or seeds < 1:
+        raise OptionError(f"seeds must be a positive integer, got {seeds!r}")
+    dataset = open_dataset(data) if isinstance(data, str) else data
+    chosen = list(only)
+    splits = {one: hold_out(dataset, column, one) for one in chosen} or leave_one_out(dataset, column)
+    fitted = _fitted(get_recipe(recipe) if isinstance(recipe, str) else recipe, len(dataset.classes))
+    work = _Work(
+        dataset if side is None else resized(dataset, side),
+        fitted,
+        Path(output),
+        seen,
+        seeds,
+        device,
+        progress,
+        len(splits) * seeds,
+    )
+    scores = tuple(work.value(value, split) for value, split in splits.items())
+    found = LeaveOut(column, scores, Path(output))
+    write_bytes(found.folder / TABLE, table(column, scores).encode())
+    write_bytes(found.folder / PAGE, page(column, dataset.name, fitted.name, scores).encode())
+    return found
+
+
+def _fitted(recipe: Recipe, classes: int) -> Recipe:
+    """The recipe with a network of so many outputs, where the network can be told."""
+    from beaufort.models.python import find_object
+    from beaufort.training.architectures import architectures
+
+    name = recipe.architecture
+    make: Any = (
+        find_object(name.removeprefix("python:")) if name.startswith("python:") else architectures[name]
+    )
+    if "classes" in recipe.architecture_options or "classes" not in inspect.signature(make).parameters:
+        return recipe
+    return replace(recipe, architecture_options={**recipe.architecture_options, "classes": classes})
+
+
+@dataclass
+class _Work:
+    dataset: Dataset
+    recipe: Recipe
+    folder: Path
+    seen: float
+    seeds: int
+    device: str
+    progress: Callable[[LeaveOutProgress], None] | None
+    trainings: int
+    begun: int = 0
+
+    def value(self, value: str, split: Split) -> ValueScore:
+        """Train without a value, once for each seed, and score."""
+        train_on, kept_back = _kept_back(split, self.seen, len(self.dataset))
+        learned = replace(self.dataset.at(train_on), name=f"{self.dataset.name}-without-{_slug(value)}")
+        shown = replace(
+            self.dataset.at(np.concatenate([split.test, kept_back])), name=f"left-out-{_slug(value)}"
+        )
+        right = [self._answers(value, seed, learned, shown) for seed in range(self.seeds)]
+        both = np.array([[one.get(id, -1) for id in shown.ids] for one in right])
+        read: NDArray[np.bool_] = np.all(both >= 0, axis=0)
+        held, rest = np.flatnonzero(read[: len(split.test)]), np.flatnonzero(read[len(split.test) :])
+        if not len(held):
+            raise OptionError(f"{split.name} must have images that can be read, got none")
+        return value_score(
+            value,
+            len(train_on),
+            both[:, held] > 0,
+            both[:, len(split.test) + rest] > 0 if len(rest) else None,
+            cap=split.cap,
+            unread=int((~read).sum()),
+        )
+
+    def _answers(self, value: str, seed: int, learned: Dataset, shown: Dataset) -> dict[str, bool]:
+        """Whether each image was answered rightly, by its id."""
+        folder = self.folder / "trained" / f"{_slug(value)}-seed{seed}"
+        begun, self.begun = self.begun, self.begun + 1
+        tell = None
+        if self.progress:
+            say = self.progress
+            tell = lambda at: say(  # noqa: E731
+                LeaveOutProgress(value, seed, begun * at.steps + at.step, self.trainings * at.steps)
+            )
+        train(
+            self.recipe,
+            open_training_data(learned),
+            output=folder,
+            seed=seed,
+            device=self.device,
+            progress=tell,
+        )
+        options = {"device": self.device, "name": f"{_slug(value)}-seed{seed}"}
+        if self.recipe.architecture.startswith("python:"):
+            options["arch"] = self.recipe.architecture
+        suite = Suite(name="leave-out", version=1, dataset=shown.name)
+        model = LazyModel(f"trained:{folder}", options)
+        done = evaluate([model], suite, shown, self.folder / "answers", labels="identity")
+        answers = done.scores(calibration=False).results.answers(options["name"])
+        return dict(zip(answers.ids, answers.correct[0].tolist(), strict=True))
+
+
+def _kept_back(split: Split, share: float, count: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The images to train on, and those of seen values to score on; which ones depends on nothing else."""
+    wanted = round(share * len(split.train))
+    if share > 0:
+        wanted = max(1, wanted)
+    if wanted >= len(split.train):
+        raise OptionError(
+            f"{split.name} must leave images to train on beside {wanted} that are kept back, got "
+            f"{len(split.train)}; choose a smaller share with seen"
+        )
+    order = np.random.default_rng([count, len(split.train)]).permutation(len(split.train))
+    return np.sort(split.train[order[wanted:]]), np.sort(split.train[order[:wanted]])
+
+
+def _slug(value: str) -> str:
+    """A value as the name of a file, no two the same.
+
+    >>> _slug("nikon"), _slug("Canon EOS 5D")
+    ('nikon', 'Canon-EOS-5D-4a2b3b4c')
+    """
+    plain = re.sub(r"[^A-Za-z0-9._]+", "-", value).strip("-._")[:60]
+    return plain if plain == value else f"{plain or 'value'}-{zlib.crc32(value.encode()):08x}"

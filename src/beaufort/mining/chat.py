@@ -1,0 +1,199 @@
+"""Models that answer a question about an image: behind an OpenAI-compatible address, or of transformers."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import Any, Protocol
+
+from PIL import Image
+
+from beaufort.mining.plan import MiningError
+from beaufort.models._lazy import require
+from beaufort.models.http import Service, checked_address
+from beaufort.sanitize import without_secrets
+
+__all__ = ["ChatModel", "HttpChatModel", "TransformersChatModel", "load_chat_model"]
+
+_MOST = 1 << 22
+"""Bytes that an answer may have."""
+
+
+class ChatModel(Protocol):
+    """Answers questions about images."""
+
+    @property
+    def facts(self) -> Mapping[str, Any]:
+        """All that can change an answer, as plain values; at least a name."""
+        ...
+
+    def answer(self, image: Image.Image, question: str) -> str:
+        """What it says, in its own words."""
+        ...
+
+
+class HttpChatModel:
+    """A model behind `ADDRESS/chat/completions`, as OpenAI, vLLM, llama.cpp, Ollama and others serve them.
+
+    Args:
+        address: up to and without `/chat/completions`, as `http://127.0.0.1:8000/v1`.
+        model: the name that the service knows it by.
+        token: the *name* of the environment variable that holds the key; neither is ever shown or kept.
+        temperature: of sampling; 0 takes the most probable word.
+        max_tokens: longest answer.
+        timeout: seconds that one request may take.
+        retries: how often a request is repeated after 429, 5xx or silence.
+        sleep: waits between attempts.
+    """
+
+    def __init__(
+        self,
+        address: str,
+        model: str,
+        *,
+        token: str | None = None,
+        temperature: float = 0.0,
+        max_tokens: int = 64,
+        timeout: float = 120.0,
+        retries: int = 5,
+        sleep: Callable[[float], None] | None = None,
+    ) -> None:
+        place = f"{address.rstrip('/')}/chat/completions"
+        checked_address(place)
+        self._model, self._temperature, self._max_tokens = model, temperature, max_tokens
+        self._address = without_secrets(address)
+        more: dict[str, Any] = {} if sleep is None else {"sleep": sleep}
+        self._service = Service(
+            place,
+            token,
+            timeout,
+            retries,
+            None,
+            key="choices",
+            example='{"choices": [{"message": {"content": "a cup"}}]}',
+            **more,
+        )
+
+    @property
+    def facts(self) -> Mapping[str, Any]:
+        """Who is asked, and how."""
+        return {
+            "name": self._model,
+            "address": self._address,
+            "temperature": self._temperature,
+            "max_tokens": self._max_tokens,
+        }
+
+    def answer(self, image: Image.Image, question: str) -> str:
+        """What the service says."""
+        buffer = io.BytesIO()
+        image.convert("RGB").save(buffer, "PNG")
+        picture = f"data:image/png;base64,{base64.b64encode(buffer.getvalue()).decode()}"
+        content = [
+            {"type": "text", "text": question},
+            {"type": "image_url", "image_url": {"url": picture}},
+        ]
+        asked = {
+            "model": self._model,
+            "messages": [{"role": "user", "content": content}],
+            "temperature": self._temperature,
+            "max_tokens": self._max_tokens,
+        }
+        values = self._service.post(json.dumps(asked).encode(), _MOST)
+        try:
+            said = values["choices"][0]["message"]["content"]
+        except (KeyError, IndexError, TypeError):
+            said = None
+        if not isinstance(said, str):
+            raise MiningError(
+                f"{self._service.shown} must answer with JSON like {self._service.example}, got no text in it"
+            )
+        return said
+
+
+class TransformersChatModel:
+    """A model of transformers that takes an image and text, as the LLaVA family; safetensors alone.
+
+    Args:
+        model: a folder of `save_pretrained`, or a name on the hub. Code that comes with it is not run.
+        device: cpu, cuda or cuda:1.
+        dtype: float32, float16 or bfloat16.
+        max_tokens: longest answer; the most probable word is taken each time.
+    """
+
+    def __init__(
+        self, model: str, *, device: str = "cpu", dtype: str = "float32", max_tokens: int = 64
+    ) -> None:
+        if dtype not in ("float32", "float16", "bfloat16"):
+            raise MiningError(f"dtype must be float32, float16 or bfloat16, got {dtype!r}")
+        self._model, self._device, self._dtype, self._max_tokens = model, device, dtype, max_tokens
+
+    @property
+    def facts(self) -> Mapping[str, Any]:
+        """Which model, and how it is asked."""
+        return {
+            "name": self._model.rstrip("/").rpartition("/")[2],
+            "model": self._model,
+            "dtype": self._dtype,
+            "temperature": 0.0,
+            "max_tokens": self._max_tokens,
+        }
+
+    def answer(self, image: Image.Image, question: str) -> str:
+        """What the model says."""
+        import torch
+
+        processor, network = self._loaded
+        content = [{"type": "image"}, {"type": "text", "text": question}]
+        text = processor.apply_chat_template(
+            [{"role": "user", "content": content}], add_generation_prompt=True
+        )
+        inputs = processor(images=image.convert("RGB"), text=text, return_tensors="pt")
+        inputs = inputs.to(self._device, getattr(torch, self._dtype))
+        with torch.inference_mode():
+            made = network.generate(**inputs, do_sample=False, max_new_tokens=self._max_tokens)
+        said: str = processor.decode(made[0, inputs["input_ids"].shape[1] :], skip_special_tokens=True)
+        return said.strip()
+
+    @cached_property
+    def _loaded(self) -> tuple[Any, Any]:
+        kinds = require("transformers", "transformers", what="vision-language models")
+        import torch
+
+        try:
+            network = kinds.AutoModelForImageTextToText.from_pretrained(
+                self._model,
+                use_safetensors=True,
+                trust_remote_code=False,
+                dtype=getattr(torch, self._dtype),
+            )
+            processor = kinds.AutoProcessor.from_pretrained(self._model, trust_remote_code=False)
+        except (OSError, ValueError, KeyError) as error:
+            told = " ".join(str(error).split())
+            raise MiningError(
+                f"model must be one of transformers that takes an image and text, with safetensors, got "
+                f"{self._model!r}: {told:.300}"
+            ) from None
+        if not getattr(processor, "chat_template", None):
+            raise MiningError(f"model must have a chat template, got none in {self._model!r}")
+        return processor, network.to(self._device).eval()
+
+
+def load_chat_model(text: str, **options: Any) -> ChatModel:
+    """The model that a text stands for: `transformers:FOLDER-OR-NAME`, or `http://…/v1#MODEL`.
+
+    Args:
+        text: the model.
+        **options: those of `TransformersChatModel` or `HttpChatModel`.
+    """
+    if text.startswith("transformers:") and len(text) > len("transformers:"):
+        return TransformersChatModel(text.removeprefix("transformers:"), **options)
+    address, mark, model = text.rpartition("#")
+    if text.startswith(("http://", "https://")) and mark and model:
+        return HttpChatModel(address, model, **options)
+    raise MiningError(
+        f"a vision-language model must be transformers:FOLDER-OR-NAME or http://HOST/v1#MODEL, got {text!r}"
+    )

@@ -1,0 +1,155 @@
+"""Training a small conditional UNet: noise is added to images, and the network learns to take it away."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, astuple, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from beaufort.files import write_bytes
+from beaufort.mining.conditional import CONDITIONS, SCHEDULE, WEIGHTS, ConditionPair
+from beaufort.mining.plan import MiningError
+from beaufort.models._lazy import require
+
+__all__ = ["UNetRecipe", "train_conditional"]
+
+
+@dataclass(frozen=True)
+class UNetRecipe:
+    """How large a UNet is, and how it is trained."""
+
+    channels: tuple[int, ...] = (64, 128, 128)
+    """At each resolution, from the full one down; the last has attention. Multiples of 8."""
+    layers: int = 2
+    steps: int = 12_000
+    batch: int = 512
+    rate: float = 4e-4
+    """Learning rate, reached after the warm-up, then falling to 0 as half a cosine."""
+    warmup: int = 500
+    """In steps."""
+    average: float = 0.9995
+    """Decay of the running mean of the weights, which is what is kept."""
+    drop: float = 0.1
+    """Share of images whose pair is withheld, so that sampling can be guided."""
+    seed: int = 0
+
+
+def train_conditional(
+    images: NDArray[np.uint8],
+    places: NDArray[np.int64],
+    pairs: Sequence[ConditionPair],
+    folder: Path,
+    *,
+    recipe: UNetRecipe | None = None,
+    device: str = "cpu",
+    seconds: float | None = None,
+    progress: Callable[[int, int, float], None] | None = None,
+) -> int:
+    """Train a UNet on images of pairs; gives how many steps were taken.
+
+    Args:
+        images: `(n, size, size, 3)`.
+        places: the pair of each image, by its place in `pairs`.
+        pairs: categories with nuisances.
+        folder: where the model goes, for `ConditionalGenerator`.
+        recipe: how it is trained; the defaults if not given.
+        device: cpu, cuda or cuda:1.
+        seconds: after which it stops and keeps what it has; the learning rate falls with the time then.
+        progress: told the step, of how many, and the loss.
+    """
+    import torch
+
+    recipe = recipe or UNetRecipe()
+    if images.ndim != 4 or images.shape[1] != images.shape[2] or images.shape[3] != 3:
+        raise MiningError(f"images must be square with three channels, got shape {images.shape}")
+    if len(images) != len(places) or not 0 <= places.min() <= places.max() < len(pairs):
+        raise MiningError(f"every image must have one of the {len(pairs)} pairs, got places that are none")
+    kinds = require("diffusers", "mining", what="diffusion models")
+    torch.manual_seed(recipe.seed)
+    network = _network(kinds, images.shape[1], len(pairs) + 1, recipe).to(device)
+    averaging: Any = torch.optim.swa_utils
+    average = averaging.AveragedModel(
+        network, multi_avg_fn=averaging.get_ema_multi_avg_fn(recipe.average), use_buffers=True
+    )
+    noises = kinds.DDPMScheduler(**SCHEDULE)
+    optimizer = torch.optim.AdamW(network.parameters(), lr=recipe.rate, weight_decay=0.01)
+    data = torch.as_tensor(images).permute(0, 3, 1, 2).contiguous().to(device)
+    labels = torch.as_tensor(places).to(device)
+    rng = torch.Generator(device).manual_seed(recipe.seed)
+    start, step = time.monotonic(), 0
+    while step < recipe.steps:
+        done = step / recipe.steps
+        if seconds is not None:
+            elapsed = time.monotonic() - start
+            if elapsed >= seconds:
+                break
+            done = max(done, elapsed / seconds)
+        for group in optimizer.param_groups:
+            group["lr"] = recipe.rate * min(1, (step + 1) / recipe.warmup) * 0.5 * (1 + np.cos(np.pi * done))
+        loss = _loss(network, noises, data, labels, rng, recipe, len(pairs), device)
+        optimizer.zero_grad(set_to_none=True)
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
+        optimizer.step()
+        average.update_parameters(network)
+        step += 1
+        if progress is not None and step % 100 == 0:
+            progress(step, recipe.steps, float(loss.detach()))
+    folder.mkdir(parents=True, exist_ok=True)
+    average.module.save_pretrained(str(folder / WEIGHTS), safe_serialization=True)
+    about = {
+        "version": 1,
+        "size": images.shape[1],
+        "pairs": [astuple(pair) for pair in pairs],
+        "training": {**asdict(recipe), "steps": step, "images": len(images)},
+    }
+    write_bytes(folder / CONDITIONS, json.dumps(about, indent=1).encode())
+    return step
+
+
+def _network(kinds: Any, size: int, classes: int, recipe: UNetRecipe) -> Any:
+    plain = len(recipe.channels) - 1
+    return kinds.UNet2DModel(
+        sample_size=size,
+        in_channels=3,
+        out_channels=3,
+        layers_per_block=recipe.layers,
+        block_out_channels=recipe.channels,
+        down_block_types=("DownBlock2D",) * plain + ("AttnDownBlock2D",),
+        up_block_types=("AttnUpBlock2D",) + ("UpBlock2D",) * plain,
+        norm_num_groups=8,
+        num_class_embeds=classes,
+    )
+
+
+def _loss(
+    network: Any,
+    noises: Any,
+    data: Any,
+    labels: Any,
+    rng: Any,
+    recipe: UNetRecipe,
+    nothing: int,
+    device: str,
+) -> Any:
+    """How far the network is from the velocity between an image and noise, at random times."""
+    import torch
+
+    size = (min(recipe.batch, len(data)),)
+    chosen = torch.randint(len(data), size, generator=rng, device=device)
+    clean = data[chosen].float() / 127.5 - 1
+    noise = torch.randn(clean.shape, generator=rng, device=device)
+    times = torch.randint(noises.config.num_train_timesteps, size, generator=rng, device=device)
+    pairs = labels[chosen]
+    pairs = torch.where(torch.rand(size, generator=rng, device=device) < recipe.drop, nothing, pairs)
+    noisy = noises.add_noise(clean, noise, times)
+    wanted = noises.get_velocity(clean, noise, times)
+    with torch.autocast(device.partition(":")[0], torch.bfloat16, enabled=device.startswith("cuda")):
+        guess = network(noisy, times, class_labels=pairs).sample
+    return torch.nn.functional.mse_loss(guess.float(), wanted)

@@ -1,0 +1,260 @@
+"""What a selection did, as tables and a page."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from beaufort.files import write_output
+from beaufort.mining._page import PageCell, PageChart, PageImage, PageSection, picture, share_cell, write_page
+from beaufort.mining.selection import Selection, write_selection
+from beaufort.mining.transfer import (
+    SUBSETS,
+    HardnessPoint,
+    hardness,
+    hardness_curve,
+    nuisance_failures,
+    transfer_matrix,
+)
+from beaufort.stats import Estimate
+from beaufort.words import counted
+
+__all__ = ["estimate_columns", "estimate_values", "write_selection_report", "write_table"]
+
+_MARK = "surrogate"
+_SHOWN = 48
+
+
+def write_selection_report(selection: Selection, folder: Path, *, seed: int = 0) -> None:
+    """Write `selection.csv`, `models.csv`, `surrogates.csv`, `transfer.csv`, `nuisances.csv`, `index.html`.
+
+    Args:
+        selection: what was kept, of what, and by whom.
+        folder: where the files go.
+        seed: of the sample of sets of surrogates, where there are too many.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    models = hardness(selection)
+    curve = hardness_curve(selection.verdicts.failed, seed=seed) if len(selection.verdicts.models) > 1 else ()
+    cells = transfer_matrix(selection)
+    known = [(image.item.kind, image.item.nuisance) for image in selection.images]
+    nuisances = nuisance_failures(selection.verdicts, known)
+    write_selection(selection, folder / "selection.csv")
+    write_table(
+        folder / "models.csv",
+        ["model", "role", *estimate_columns("unfiltered"), *estimate_columns("kept")],
+        [
+            [
+                one.model,
+                _MARK if one.surrogate else "evaluated",
+                *estimate_values(one.unfiltered),
+                *estimate_values(one.kept),
+            ]
+            for one in models
+        ],
+    )
+    write_table(
+        folder / "surrogates.csv",
+        [
+            "surrogates",
+            "sets",
+            "possible",
+            "share_kept",
+            *estimate_columns("accuracy"),
+            "lowest",
+            "highest",
+            *estimate_columns("step"),
+        ],
+        [
+            [
+                one.surrogates,
+                one.subsets,
+                one.possible,
+                one.kept,
+                *estimate_values(one.accuracy),
+                one.lowest,
+                one.highest,
+                *estimate_values(one.step),
+            ]
+            for one in curve
+        ],
+    )
+    write_table(
+        folder / "transfer.csv",
+        ["fails", "shared_by", *estimate_columns("share")],
+        [[one.source, one.target, *estimate_values(one.share)] for one in cells],
+    )
+    write_table(
+        folder / "nuisances.csv",
+        ["kind", "nuisance", "model", *estimate_columns("failures")],
+        [[one.kind, one.nuisance, one.model, *estimate_values(one.failures)] for one in nuisances],
+    )
+    kept = int(selection.kept.sum())
+    write_page(
+        folder / "index.html",
+        title="Mined by shared failures",
+        sentence=f"{kept:,} of {counted(len(selection.images), 'image')} kept.",
+        about=(
+            f"An image is kept if {selection.rule} surrogates ({', '.join(selection.surrogates)}) answer "
+            "another category than the intended one. Surrogates chose the images, so their accuracy on them "
+            "is no measure of the surrogates. Intervals are 95 %, over images."
+        ),
+        sections=[
+            _models(selection),
+            *([_curve(curve, len(selection.verdicts.models))] if curve else []),
+            _transfer(selection),
+            _nuisances(selection),
+            _gallery(selection),
+        ],
+        facts=_facts(selection, seed),
+    )
+
+
+def write_table(path: Path, header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+    """Write a CSV file; numbers with six digits, nothing for None."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(header)
+    for row in rows:
+        writer.writerow(["" if x is None else f"{x:.6g}" if isinstance(x, float) else x for x in row])
+    write_output(path, text.getvalue().encode())
+
+
+def estimate_columns(name: str) -> list[str]:
+    """The names of an estimate's columns."""
+    return [name, f"{name}_low", f"{name}_high", f"{name}_images"]
+
+
+def estimate_values(one: Estimate | None) -> list[float | int | None]:
+    """Value, interval and number of images, for its columns."""
+    return [None] * 4 if one is None else [one.value, one.low, one.high, one.n]
+
+
+def _marked(selection: Selection, model: str) -> PageCell:
+    return PageCell(model, _MARK if model in selection.surrogates else "")
+
+
+def _models(selection: Selection) -> PageSection:
+    return PageSection(
+        "models",
+        "Models",
+        "Accuracy on all images that were made, and on those that were kept. Part of what is lost is the "
+        "generator's error: an image that does not show its category is wrong for every model, until people "
+        "have looked at it.",
+        ("Model", "unfiltered", "kept"),
+        tuple(
+            (_marked(selection, one.model), share_cell(one.unfiltered), share_cell(one.kept))
+            for one in hardness(selection)
+        ),
+    )
+
+
+def _curve(curve: Sequence[HardnessPoint], models: int) -> PageSection:
+    sampled = any(one.possible > SUBSETS for one in curve)
+    which = f"up to {SUBSETS} sets of each size, drawn by the seed" if sampled else "every set of each size"
+    return PageSection(
+        "surrogates",
+        "How many surrogates",
+        f"Accuracy of held-out models on what 1, 2, 3 … surrogates all fail on. Each of the {models} models "
+        f"takes both parts: {which}, the rest held out. The step is how much one more surrogate takes away; "
+        "an interval that contains 0 leaves open whether it takes anything.",
+        ("Surrogates", "accuracy of the others", "lowest and highest set", "images kept", "step"),
+        tuple(
+            (
+                PageCell(str(one.surrogates), f"{one.subsets} of {one.possible} sets"),
+                share_cell(one.accuracy),
+                PageCell(f"{one.lowest:.1%} – {one.highest:.1%}"),
+                PageCell(f"{one.kept:.1%}"),
+                PageCell("") if one.step is None else share_cell(one.step),
+            )
+            for one in curve
+        ),
+        chart=PageChart(
+            "Accuracy of held-out models by number of surrogates",
+            tuple(str(one.surrogates) for one in curve),
+            tuple(one.accuracy for one in curve),
+        ),
+    )
+
+
+def _transfer(selection: Selection) -> PageSection:
+    models = selection.verdicts.models
+    cells = {(one.source, one.target): one.share for one in transfer_matrix(selection)}
+    return PageSection(
+        "transfer",
+        "Which failures carry over",
+        "Of the images that the model of the row fails on, among all, the share that the model of the column "
+        "fails on too.",
+        ("Fails", *models),
+        tuple(
+            (
+                _marked(selection, source),
+                *(
+                    PageCell("–") if source == target else share_cell(cells[source, target], heat=True)
+                    for target in models
+                ),
+            )
+            for source in models
+        ),
+    )
+
+
+def _nuisances(selection: Selection) -> PageSection:
+    models = selection.verdicts.models
+    rows: dict[tuple[str, str], dict[str, Estimate]] = {}
+    known = [(image.item.kind, image.item.nuisance) for image in selection.images]
+    for one in nuisance_failures(selection.verdicts, known):
+        rows.setdefault((one.kind, one.nuisance), {})[one.model] = one.failures
+    return PageSection(
+        "nuisances",
+        "Which nuisances break whom",
+        "Share of all images with a nuisance that a model fails on.",
+        ("Nuisance", "images", *models),
+        tuple(
+            (
+                PageCell(nuisance or f"every {kind}", kind if nuisance else ""),
+                PageCell(f"{next(iter(row.values())).n:,}"),
+                *(share_cell(row[model], heat=True) for model in models),
+            )
+            for (kind, nuisance), row in rows.items()
+        ),
+    )
+
+
+def _gallery(selection: Selection) -> PageSection:
+    verdicts = selection.verdicts
+    places = [place for place, kept in enumerate(selection.kept.tolist()) if kept]
+    step = max(1, len(places) // _SHOWN)
+    shown = places[::step][:_SHOWN]
+    return PageSection(
+        "gallery",
+        "Kept",
+        f"{len(shown)} of {len(places)} kept images, evenly spaced in the order of their files, with what "
+        "surrogates said."
+        if places
+        else "Nothing was kept.",
+        images=tuple(
+            PageImage(
+                picture(selection.images[place].path),
+                f"{selection.images[place].item.category}, {selection.images[place].item.nuisance}",
+                tuple(
+                    f"{name}: {verdicts.name_of(int(verdicts.predicted[verdicts.row(name), place]))}"
+                    for name in selection.surrogates
+                ),
+            )
+            for place in shown
+        ),
+    )
+
+
+def _facts(selection: Selection, seed: int) -> dict[str, str]:
+    made = {str(image.generator.get("name", "unknown")) for image in selection.images}
+    return {
+        "images": f"{len(selection.images):,}, made by {', '.join(sorted(made))}",
+        "rule": f"{selection.rule} surrogates fail",
+        "intervals": "shares: Clopper and Pearson, 95 %; the curve: percentiles of 1,000 resamples of images",
+        "seed": str(seed),
+    }

@@ -1,0 +1,94 @@
+"""A model with a front end: images are filtered, or seen in several views, before it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from beaufort.arrays import Bytes, Images, on_host
+from beaufort.errors import OptionError
+from beaufort.fronts import Front, open_front
+from beaufort.models.spec import Logits, Model, ModelSpec
+
+__all__ = ["FrontedModel", "with_front"]
+
+
+@dataclass(frozen=True)
+class FrontedModel:
+    """A `Model` behind a front end; the front end is part of its name and of its digest.
+
+    Filters act on images of the model's size and channels, still 8-bit: they are resized and cropped first.
+    Views are cut from a larger picture, and the model's probabilities for them are averaged; the logits are
+    then logarithms of the mean probabilities.
+    """
+
+    model: Model
+    front: Front
+    threads: int | None = None
+    """For the front end; all processors if None."""
+
+    @property
+    def spec(self) -> ModelSpec:
+        """That of the model, with the front end in its name and its details."""
+        own = self.model.spec
+        return replace(
+            own,
+            name=f"{own.name}+{self.front.name}",
+            details={**(own.details or {}), "front": self.front.facts},
+        )
+
+    @property
+    def device(self) -> str:
+        """Where the model runs; a front end works on the processor."""
+        return str(getattr(self.model, "device", "cpu"))
+
+    def __call__(self, images: Images) -> Logits:
+        """Float32 logits `(n, classes)` of uint8 images `(n, h, w, 1 or 3)`, an array or a torch tensor."""
+        pictures = self._fitted(on_host(images))
+        size = self.model.spec.input_size or pictures.shape[1:3]
+        views = self.front.show(pictures, size, self.threads)
+        if self.front.views is None or len(pictures) == 0:
+            return self.model(views[0])
+        shares = sum((_softmax(self.model(view)) for view in views[1:]), _softmax(self.model(views[0])))
+        means = np.maximum(shares / len(views), np.finfo(np.float64).tiny)
+        return np.asarray(np.log(means), np.float32)
+
+    def _fitted(self, images: Bytes) -> Bytes:
+        """The images at the size that the front end takes them in."""
+        preprocessing, views = self.model.spec.preprocessing, self.front.views
+        if views is not None:
+            if preprocessing.size is None:
+                raise OptionError(
+                    f"{self.front.name} needs a model with an input size; {self.model.spec.name} has none, "
+                    "load it with input_size=224, say"
+                )
+            larger = views.source_size(preprocessing.size)
+            short = larger[0] if larger[0] == larger[1] else larger
+            preprocessing = replace(preprocessing, size=larger, resize=short)
+        return preprocessing.fit(images)
+
+
+def with_front(
+    model: Model, front: str | Front | Sequence[str], *, threads: int | None = None
+) -> FrontedModel:
+    """A model with something done to images before they reach it.
+
+    >>> from beaufort.models import load_model
+    >>> with_front(load_model("demo:digits"), "nlm:above=0.03").spec.name
+    'digits+nlm-above0.03'
+
+    Args:
+        model: any model.
+        front: as `open_front` takes it: `clahe:clip=2,tiles=8`, or several in their order.
+        threads: for the front end; all processors if not given. It changes no answer.
+    """
+    return FrontedModel(model, open_front(front), threads)
+
+
+def _softmax(logits: Any) -> Any:
+    shifted = np.asarray(logits, np.float64)
+    shifted = np.exp(shifted - shifted.max(axis=1, keepdims=True))
+    return shifted / shifted.sum(axis=1, keepdims=True)

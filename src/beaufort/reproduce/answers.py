@@ -1,0 +1,75 @@
+"""What a network of a study answers, and the file that keeps it."""
+
+from __future__ import annotations
+
+import io
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from beaufort.errors import ImageFileError
+from beaufort.files import write_bytes
+
+__all__ = ["StudyAnswers", "answers_by_seed", "read_answers", "write_answers"]
+
+
+@dataclass(frozen=True, eq=False)
+class StudyAnswers:
+    """One network's answers."""
+
+    conditions: tuple[str, ...]
+    predicted: NDArray[np.uint8]
+    """`(conditions, images)`."""
+    labels: NDArray[np.uint8]
+    facts: dict[str, Any]
+    """Recipe, seed, device and seconds."""
+
+    @property
+    def right(self) -> NDArray[np.bool_]:
+        """`(conditions, images)`."""
+        found: NDArray[np.bool_] = self.predicted == self.labels
+        return found
+
+    def row(self, condition: str) -> NDArray[np.bool_]:
+        """Which images it recognizes under a condition."""
+        found: NDArray[np.bool_] = self.right[self.conditions.index(condition)]
+        return found
+
+
+def write_answers(path: Path, answers: StudyAnswers) -> None:
+    """Keep answers in a file, whole or not at all."""
+    buffer = io.BytesIO()
+    about = json.dumps({"conditions": list(answers.conditions), **answers.facts})
+    np.savez_compressed(
+        buffer,
+        predicted=answers.predicted,
+        labels=answers.labels,
+        about=np.frombuffer(about.encode(), np.uint8),
+    )
+    write_bytes(path, buffer.getvalue())
+
+
+def read_answers(path: Path) -> StudyAnswers:
+    """Answers from their file."""
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            about = json.loads(bytes(file["about"]))
+            conditions = tuple(about.pop("conditions"))
+            return StudyAnswers(conditions, file["predicted"], file["labels"], about)
+    except (OSError, ValueError, KeyError) as error:
+        raise ImageFileError(
+            f"{path} cannot be read as answers ({error}); delete it to make it anew"
+        ) from None
+
+
+def answers_by_seed(folder: Path) -> dict[str, list[StudyAnswers]]:
+    """The answers in files `NAME-seedN.npz` of a folder by name, in the order of the seeds."""
+    found: dict[str, dict[int, StudyAnswers]] = {}
+    for path in folder.glob("*-seed*.npz"):
+        name, _, seed = path.stem.rpartition("-seed")
+        found.setdefault(name, {})[int(seed)] = read_answers(path)
+    return {name: [by[seed] for seed in sorted(by)] for name, by in found.items()}

@@ -1,0 +1,5 @@
+"""Icons-50 (Hendrycks & Dietterich 2018, arXiv:1807.01697v1): surface variation, its tables made again."""
+
+from __future__ import annotations
+
+__all__: list[str] = []

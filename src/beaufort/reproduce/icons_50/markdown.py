@@ -1,0 +1,54 @@
+"""The study as a Markdown page."""
+
+from __future__ import annotations
+
+from beaufort.reproduce.icons_50.settings import SPLITS, VARIANTS
+from beaufort.reproduce.icons_50.story import REHEARSAL, RULE, GroupTable, Story
+from beaufort.reproduce.measured import ReproducedTable, cell_text
+
+__all__ = ["markdown_page"]
+
+_HARDEST = 10
+
+
+def markdown_page(story: Story) -> str:
+    """The text of the page."""
+    lines = ["# Icons-50, reproduced", ""]
+    lines += [f"**{REHEARSAL}**", ""] if story.rehearsal else []
+    lines += [f"- {key}: {value}" for key, value in story.facts.items()]
+    lines += ["", "Each cell: our value [95 % interval over icons] · the paper's.", RULE, ""]
+    if story.claims:
+        lines += ["## Conclusions", "", "| statement | measured | |", "|---|---|---|"]
+    lines += [f"| {one.statement} | {one.measured} | {one.verdict} |" for one in story.claims]
+    for table in story.tables:
+        lines += _table(table)
+        lines += ["", story.answer()] if table.name == "shake" and story.answer() else []
+    for group in story.groups:
+        lines += _groups(group)
+    if story.confusions:
+        lines += ["", "## Confusions", "", "| network | held out | class | answer | icons | of the class |"]
+        lines += ["|---|---|---|---|---|---|"]
+        lines += [
+            f"| {VARIANTS[one.network].title} | {SPLITS[one.split]} | {one.of} | {one.answered} | "
+            f"{one.icons:.1f} | {one.share:.0%} |"
+            for one in story.confusions
+        ]
+    lines += ["", "## Examples", "", "![icons by style](examples.png)"] if story.examples else []
+    return "\n".join(lines) + "\n"
+
+
+def _table(table: ReproducedTable) -> list[str]:
+    lines = ["", f"## {table.title}", "", f"| {table.corner} | {' | '.join(table.columns)} |"]
+    lines.append("|---" * (len(table.columns) + 1) + "|")
+    for row, cells in table.rows.items():
+        lines.append(f"| {row} | {' | '.join(cell_text(cells.get(column)) for column in table.columns)} |")
+    return lines
+
+
+def _groups(group: GroupTable) -> list[str]:
+    lines = ["", f"## {group.title}", "", f"The {_HARDEST} hardest; `{group.name}.csv` has all.", ""]
+    lines += [f"| {group.corner} | icons | {' | '.join(group.columns)} |"]
+    lines.append("|---" * (len(group.columns) + 2) + "|")
+    for name, (icons, *shares) in list(group.rows.items())[:_HARDEST]:
+        lines.append(f"| {name} | {icons:.0f} | {' | '.join(f'{100 * share:.0f}' for share in shares)} |")
+    return lines

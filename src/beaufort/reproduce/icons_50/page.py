@@ -1,0 +1,38 @@
+"""The study as one self-contained HTML page."""
+
+from __future__ import annotations
+
+import base64
+
+from beaufort.pages import render
+from beaufort.report.provenance import Fact
+from beaufort.reproduce.icons_50.settings import SPLITS, VARIANTS
+from beaufort.reproduce.icons_50.story import REHEARSAL, RULE, Story
+
+__all__ = ["html_page"]
+
+
+def html_page(story: Story) -> str:
+    """The text of the page; it has no icon but those of `story.examples`."""
+    navigation = {"conclusions": "Conclusions"} if story.claims else {}
+    navigation |= {table.name: table.name for table in story.tables}
+    navigation |= {group.name: group.name for group in story.groups}
+    navigation |= {"confusions": "Confusions"} if story.confusions else {}
+    return render(
+        "reproduce/icons-50.html",
+        styles=["reproduce/study.css"],
+        title="Icons-50, reproduced",
+        eyebrow="reproduction",
+        navigation=navigation,
+        rehearsal=REHEARSAL if story.rehearsal else "",
+        rule=RULE,
+        claims=story.claims,
+        tables=story.tables,
+        answer=story.answer(),
+        groups=story.groups,
+        confusions=story.confusions,
+        networks={name: variant.title for name, variant in VARIANTS.items()},
+        splits=SPLITS,
+        examples=base64.b64encode(story.examples).decode(),
+        facts=[Fact(key, (value,)) for key, value in story.facts.items()],
+    )

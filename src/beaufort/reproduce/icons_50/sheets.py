@@ -1,0 +1,62 @@
+"""The study's numbers as CSV texts, in percent."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Sequence
+
+from beaufort.reproduce.icons_50.effects import Effect
+from beaufort.reproduce.icons_50.story import GroupTable
+from beaufort.reproduce.icons_50.tables import Confusion
+from beaufort.reproduce.measured import ReproducedTable
+
+__all__ = ["cells_csv", "confusions_csv", "effects_csv", "groups_csv"]
+
+
+def cells_csv(table: ReproducedTable) -> str:
+    """A row for each cell: value, interval over icons, spread over trainings, the paper's value."""
+    rows = [
+        [row, column, *map(_percent, (one.value, one.low, one.high, one.spread, one.printed))]
+        for row, cells in table.rows.items()
+        for column, one in cells.items()
+    ]
+    return _text([table.corner, "held out", "accuracy", "low", "high", "sd over seeds", "paper"], rows)
+
+
+def effects_csv(effects: Sequence[Effect]) -> str:
+    """A row for each comparison, in points."""
+    rows = [
+        [one.name, one.split, one.first, one.second, *map(_percent, (one.value, one.low, one.high))]
+        + [str(count) for count in one.trainings]
+        for one in effects
+    ]
+    head = ["comparison", "held out", "first", "second", "difference", "low", "high"]
+    return _text([*head, "trainings of first", "trainings of second"], rows)
+
+
+def groups_csv(table: GroupTable) -> str:
+    """A row for each class, subtype or style."""
+    rows = [[name, f"{icons:.0f}", *map(_percent, shares)] for name, (icons, *shares) in table.rows.items()]
+    return _text([table.corner, "icons", *table.columns], rows)
+
+
+def confusions_csv(confusions: Sequence[Confusion]) -> str:
+    """A row for each confusion."""
+    rows = [
+        [one.network, one.split, one.of, one.answered, f"{one.icons:.2f}", _percent(one.share)]
+        for one in confusions
+    ]
+    return _text(["network", "held out", "class", "answer", "icons", "percent of the class"], rows)
+
+
+def _text(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    file = io.StringIO()
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(head)
+    writer.writerows(rows)
+    return file.getvalue()
+
+
+def _percent(share: float | None) -> str:
+    return "" if share is None else f"{100 * share:.2f}"

@@ -1,0 +1,61 @@
+"""What the pages of the study tell, whatever their form."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from beaufort.reproduce.claim import Claim
+from beaufort.reproduce.icons_50.effects import Effect
+from beaufort.reproduce.icons_50.tables import Confusion
+from beaufort.reproduce.measured import ReproducedTable
+
+__all__ = ["REHEARSAL", "RULE", "GroupTable", "Story"]
+
+RULE = (
+    "A number is marked if the paper's, which is of one training, lies outside the 95 % intervals of all our "
+    "trainings. The paper's accuracies stand beside the rules of its released program. For subtypes it holds "
+    "out an icon if a name is anywhere in the path, so two classes vanish from training, and no network can "
+    "get their icons right."
+)
+REHEARSAL = "A rehearsal with few icons and tiny trainings: its numbers mean nothing."
+
+
+@dataclass(frozen=True)
+class GroupTable:
+    """Accuracy by class, subtype or style."""
+
+    name: str
+    title: str
+    corner: str
+    columns: Sequence[str]
+    rows: Mapping[str, Sequence[float]]
+    """The number of icons first, then shares; the hardest group first."""
+
+
+@dataclass(frozen=True)
+class Story:
+    """Numbers and texts."""
+
+    tables: Sequence[ReproducedTable]
+    claims: Sequence[Claim]
+    effects: Sequence[Effect]
+    groups: Sequence[GroupTable]
+    confusions: Sequence[Confusion]
+    facts: Mapping[str, str]
+    """Hardware, seeds, time and the like."""
+    examples: bytes
+    """A PNG of icons that may be shown; empty without."""
+    rehearsal: bool
+
+    def answer(self) -> str:
+        """What the arms say about Shake-Shake, in a sentence; empty without them."""
+        wanted = {"shaking, 50 epochs", "shaking, 200 epochs", "200 epochs for 50, not shaken"}
+        words = {True: "it helps", False: "it hurts", None: "undecided"}
+        told = [
+            f"{one.name}, on {one.split}: {100 * one.value:+.1f} points [{100 * one.low:+.1f}, "
+            f"{100 * one.high:+.1f}], {words[one.decided]}"
+            for one in self.effects
+            if one.name in wanted
+        ]
+        return "; ".join(told) + "." if told else ""

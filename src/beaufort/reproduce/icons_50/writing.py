@@ -1,0 +1,113 @@
+"""The files of the study: CSV tables, a Markdown page and an HTML page, ours beside the paper's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from beaufort.errors import OptionError
+from beaufort.files import write_bytes
+from beaufort.reproduce.icons_50.claims import claims
+from beaufort.reproduce.icons_50.effects import effects
+from beaufort.reproduce.icons_50.examples import example_sheet
+from beaufort.reproduce.icons_50.markdown import markdown_page
+from beaufort.reproduce.icons_50.page import html_page
+from beaufort.reproduce.icons_50.settings import VARIANTS
+from beaufort.reproduce.icons_50.sheets import cells_csv, confusions_csv, effects_csv, groups_csv
+from beaufort.reproduce.icons_50.story import GroupTable, Story
+from beaufort.reproduce.icons_50.tables import (
+    IconResults,
+    accuracy_table,
+    arms_table,
+    by_group,
+    confusions,
+    load_results,
+    styles_table,
+)
+from beaufort.reproduce.record import read_runs
+
+__all__ = ["write_all"]
+
+_MOST = 20
+"""Confusions of each network and split in the CSV file; the pages show the first few."""
+_SHOWN = 3
+
+
+def write_all(folder: Path, *, rehearse: bool, examples_from: Path | None = None) -> Iterator[Path]:
+    """Write every file that the answers suffice for; yields each path.
+
+    Args:
+        folder: of the study.
+        rehearse: whether it is a rehearsal.
+        examples_from: the folder of the set `icons-open`, for examples on the page; none without.
+    """
+    results = load_results(folder)
+    if not results.answers:
+        raise OptionError(f"{folder} has no answers yet; run the study first")
+    tables = [
+        one for one in (accuracy_table(results), arms_table(results), styles_table(results)) if one.rows
+    ]
+    for table in tables:
+        yield _write(folder / f"{table.name}.csv", cells_csv(table).encode())
+    compared, groups = effects(results), _groups(results)
+    if compared:
+        yield _write(folder / "shake-effects.csv", effects_csv(compared).encode())
+    for group in groups:
+        yield _write(folder / f"{group.name}.csv", groups_csv(group).encode())
+    mixed = confusions(results, most=_MOST)
+    yield _write(folder / "confusions.csv", confusions_csv(mixed).encode())
+    examples = example_sheet(examples_from) if examples_from is not None else b""
+    if examples:
+        yield _write(folder / "examples.png", examples)
+    story = Story(
+        tables=tables,
+        claims=claims(results, compared),
+        effects=compared,
+        groups=groups,
+        confusions=confusions(results, most=_SHOWN),
+        facts=_facts(folder, results),
+        examples=examples,
+        rehearsal=rehearse,
+    )
+    yield _write(folder / "README.md", markdown_page(story).encode())
+    yield _write(folder / "index.html", html_page(story).encode())
+
+
+def _groups(results: IconResults) -> list[GroupTable]:
+    found = []
+    for name, title, split, column in (
+        ("classes", "Classes in Microsoft's style (percent right)", "style", "class"),
+        ("subtypes", "Held-out subtypes (percent right)", "subtype", "subtype"),
+        ("subtype-styles", "Held-out subtypes by style (percent right)", "subtype", "style"),
+    ):
+        columns, rows = by_group(results, split, column)
+        if rows:
+            found.append(GroupTable(name, title, column, columns, rows))
+    return found
+
+
+def _facts(folder: Path, results: IconResults) -> dict[str, str]:
+    """The hardware, the seeds and the time."""
+    every = [one for some in results.answers.values() for one in some]
+    runs = read_runs(folder)
+    counts: dict[str, set[int]] = {}
+    for (name, _), some in results.answers.items():
+        counts.setdefault(VARIANTS[name].title, set()).add(len(some))
+    return {
+        "hardware": ", ".join(sorted({one.facts["device"] for one in every})),
+        "torch": ", ".join(sorted({one.facts["torch"] for one in every})),
+        "trainings": str(len(every)),
+        "seeds": ", ".join(f"{title} {_range(some)}" for title, some in sorted(counts.items())),
+        "training time": f"{sum(one.facts['seconds'] for one in every) / 60:.1f} minutes, added up",
+        "time": f"{sum(run['seconds'] for run in runs) / 60:.1f} minutes in all",
+        "commands": "; ".join(dict.fromkeys(run["command"] for run in runs)),
+    }
+
+
+def _range(counts: set[int]) -> str:
+    return str(min(counts)) if len(counts) == 1 else f"{min(counts)} to {max(counts)}"
+
+
+def _write(path: Path, content: bytes) -> Path:
+    write_bytes(path, content)
+    return path

@@ -1,0 +1,100 @@
+"""Cells of a paper's table: measured again, with intervals and spread, beside what is printed."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from beaufort.stats import clopper_pearson, mean_interval
+
+__all__ = ["Measured", "ReproducedTable", "cell_text", "measured", "table_csv"]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A cell: what we measured, and what the paper prints."""
+
+    value: float
+    low: float
+    high: float
+    """The interval (95 %) over images of the mean over trainings."""
+    spread: float | None
+    """Standard deviation over trainings; None of one."""
+    lowest: float
+    highest: float
+    """From the lowest to the highest end of the trainings' own intervals."""
+    printed: float | None
+
+    @property
+    def differs(self) -> bool:
+        """Whether the paper's number lies outside the intervals of all our trainings."""
+        return self.printed is not None and not self.lowest - 5e-5 <= self.printed <= self.highest + 5e-5
+
+
+@dataclass(frozen=True)
+class ReproducedTable:
+    """A figure of the paper."""
+
+    name: str
+    title: str
+    corner: str
+    columns: tuple[str, ...]
+    rows: Mapping[str, Mapping[str, Measured]]
+
+
+def measured(rows: NDArray[np.float64], printed: float | None) -> Measured:
+    """The mean over images and trainings of an array `(trainings, images)` of shares."""
+    whole = mean_interval(rows.mean(axis=0))
+    each = [_alone(row) for row in rows]
+    spread = float(rows.mean(axis=1).std(ddof=1)) if len(rows) > 1 else None
+    return Measured(
+        whole.value,
+        whole.low,
+        whole.high,
+        spread,
+        min(low for low, _ in each),
+        max(high for _, high in each),
+        printed,
+    )
+
+
+def _alone(row: NDArray[np.float64]) -> tuple[float, float]:
+    """The interval of one training."""
+    if set(np.unique(row)) <= {0.0, 1.0}:
+        exact = clopper_pearson(int(row.sum()), len(row))
+        return exact.low, exact.high
+    found = mean_interval(row)
+    return found.low, found.high
+
+
+def table_csv(table: ReproducedTable) -> str:
+    """The paper's rows and columns in percent, then each column's interval and spread over trainings."""
+    file = io.StringIO()
+    writer = csv.writer(file, lineterminator="\n")
+    more = [f"{column} {what}" for column in table.columns for what in ("low", "high", "sd over seeds")]
+    writer.writerow([table.corner, *table.columns, *more])
+    for name, row in table.rows.items():
+        values = [_percent(row[column].value) if column in row else "" for column in table.columns]
+        ends: list[str] = []
+        for column in table.columns:
+            entry = row.get(column)
+            ends += ["", "", ""] if entry is None else map(_percent, (entry.low, entry.high, entry.spread))
+        writer.writerow([name, *values, *ends])
+    return file.getvalue()
+
+
+def _percent(share: float | None) -> str:
+    return "" if share is None else f"{100 * share:.2f}"
+
+
+def cell_text(entry: Measured | None) -> str:
+    """Our value, its interval and the paper's value, which has a star if it differs."""
+    if entry is None:
+        return ""
+    printed = "" if entry.printed is None else f" · {100 * entry.printed:.2f}{'*' if entry.differs else ''}"
+    return f"{100 * entry.value:.2f} [{100 * entry.low:.2f}, {100 * entry.high:.2f}]{printed}"

@@ -1,0 +1,3 @@
+"""Mined digits: a diffusion model trained from scratch, and the whole loop of mining on what it makes."""
+
+from __future__ import annotations

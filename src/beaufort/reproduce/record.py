@@ -1,0 +1,40 @@
+"""What a study's folder is of, and the runs that filled it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from beaufort.errors import OptionError
+from beaufort.files import write_bytes
+
+__all__ = ["RECORD", "check_folder", "note_run", "read_runs"]
+
+RECORD = "study.json"
+
+
+def check_folder(folder: Path, *, rehearse: bool) -> None:
+    """A rehearsal and the real thing must not meet in one folder."""
+    path = folder / RECORD
+    if path.is_file():
+        known = json.loads(path.read_bytes()).get("rehearse")
+        if known != rehearse:
+            kind = "a rehearsal" if known else "a real run"
+            raise OptionError(f"{folder} holds {kind}; choose another output for this one")
+    else:
+        write_bytes(path, json.dumps({"rehearse": rehearse, "runs": []}).encode())
+
+
+def note_run(folder: Path, run: dict[str, Any]) -> None:
+    """Add a run to the record: the command, its seconds and how many tasks it did."""
+    path = folder / RECORD
+    facts = json.loads(path.read_bytes())
+    facts["runs"].append(run)
+    write_bytes(path, (json.dumps(facts, indent=2) + "\n").encode())
+
+
+def read_runs(folder: Path) -> list[dict[str, Any]]:
+    """The runs so far."""
+    runs: list[dict[str, Any]] = json.loads((folder / RECORD).read_bytes())["runs"]
+    return runs

@@ -1,0 +1,250 @@
+"""Architectures under the corruptions of ImageNet-C: is a network more robust than its accuracy explains?
+
+From accuracies on all 50,000 × 75 published images; no network is run. mCE divides by the errors of the
+testbed's own AlexNet.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from beaufort.corruptions import get_corruption_names
+from beaufort.metrics import mean_corruption_error, relative_mean_corruption_error
+from beaufort.testbed._axes import Axes, point_range
+from beaufort.testbed._drawing import Drawing, Point
+from beaufort.testbed._files import write_file
+from beaufort.testbed.figures import write_drawing
+from beaufort.testbed.fit import RESAMPLES, SEED, Interval, _draw_counts
+from beaufort.testbed.grid import Grid
+from beaufort.testbed.load import load_grid
+
+__all__ = [
+    "FAMILIES",
+    "PRINTED",
+    "Architecture",
+    "ArchitectureStudy",
+    "architectures_csv",
+    "draw_architectures",
+    "study_architectures",
+    "write_architectures",
+]
+
+FAMILIES: Mapping[str, tuple[str, ...]] = {
+    "plain": ("alexnet", "vgg11", "vgg11_bn", "vgg19", "vgg19_bn"),
+    "residual": (
+        *("resnet18", "resnet34", "resnet50", "resnet101", "resnet152"),
+        *("wide_resnet50_2", "wide_resnet101_2"),
+    ),
+    "aggregating": (
+        *("densenet121", "densenet169", "densenet201", "densenet161"),
+        *("resnext50_32x4d", "resnext101_32x4d", "resnext101_64x4d", "resnext101_32x8d"),
+        *("dpn68", "dpn98", "dpn131"),
+    ),
+    "multi-branch": ("googlenet/inceptionv1", "bninception", "inceptionv3", "inceptionv4"),
+    "small": (
+        *("squeezenet1_0", "squeezenet1_1", "nasnetamobile", "mobilenet_v2", "mnasnet1_0", "mnasnet0_5"),
+        *("shufflenet_v2_x1_0", "shufflenet_v2_x0_5"),
+    ),
+}
+"""The networks that are looked at, by what they are built of."""
+
+PRINTED: Mapping[str, tuple[float, float]] = {
+    "alexnet": (43.5, 100.0),
+    "squeezenet1_1": (41.8, 104.4),
+    "resnet18": (30.2, 84.7),
+    "resnet50": (23.9, 76.7),
+    "densenet121": (25.6, 73.4),
+    "densenet161": (22.9, 66.4),
+    "resnext50_32x4d": (22.9, 68.2),
+    "resnext101_64x4d": (21.0, 62.2),
+}
+"""Clean error and mCE in percent that Hendrycks & Dietterich (arXiv:1807.01697) print for networks of that
+name; their weights of ResNeXt are others."""
+
+_COLORS = {
+    "plain": "#666666",
+    "residual": "#1a5fa8",
+    "aggregating": "#23803f",
+    "multi-branch": "#8a3fa0",
+    "small": "#c2622d",
+}
+Floats = NDArray[np.float64]
+Box = tuple[float, float, float, float]
+
+_NUMBERS = ("clean", "mce", "relative_mce", "noise_ce")
+_NOISE = ("gaussian_noise", "shot_noise", "impulse_noise")
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """One network; percentages."""
+
+    name: str
+    family: str
+    clean_error: float
+    mce: float
+    relative_mce: float
+    noise_ce: float
+    """Mean over the three kinds of noise."""
+    residual: float
+    """mCE less what the line through standard networks gives for its clean error; negative is more robust."""
+    residual_interval: Interval
+    """95 % over the choice of the networks that the line goes through."""
+
+
+@dataclass(frozen=True)
+class ArchitectureStudy:
+    """The networks, and the line that they are compared with."""
+
+    networks: tuple[Architecture, ...]
+    slope: float
+    offset: float
+    r2: float
+    fitted: int
+    """Networks that the line goes through."""
+
+
+def study_architectures(grid: Grid | None = None) -> ArchitectureStudy:
+    """mCE, relative mCE and the distance from the accuracy line of the networks of `FAMILIES`."""
+    chosen = load_grid("paper") if grid is None else grid
+    numbers = _numbers(chosen)
+    rows = np.flatnonzero(chosen.fitted & np.isfinite(numbers["mce"]))
+    x, y = numbers["clean"][rows], numbers["mce"][rows]
+    slope, offset = _line(x, y, np.ones(len(x)))
+    left = y - slope * x - offset
+    drawn = [_line(x, y, counts) for counts in _draw_counts(len(x), RESAMPLES, SEED)]
+    networks = tuple(
+        _network(chosen, name, family, numbers, (slope, offset), drawn)
+        for family, names in FAMILIES.items()
+        for name in names
+    )
+    return ArchitectureStudy(networks, slope, offset, float(1 - left.var() / y.var()), len(rows))
+
+
+def _numbers(grid: Grid) -> dict[str, Floats]:
+    """Clean error, mCE, relative mCE and noise CE of every model, in percent; NaN where one is missing."""
+    names = get_corruption_names("common")
+    columns = {
+        name: np.stack(
+            [grid.column(one) for one in grid.setting(f"imagenet-c.{name}_on-disk").members], axis=1
+        )
+        for name in names
+    }
+    clean = 1 - grid.column("val") / 100
+    whole = np.isfinite(clean) & np.all([np.isfinite(one).all(axis=1) for one in columns.values()], axis=0)
+    errors = {name: 1 - column[whole] / 100 for name, column in columns.items()}
+    at = int(whole[: grid.place_of["alexnet"]].sum())
+    base = {name: values[at] for name, values in errors.items()}
+    known = (
+        clean[whole],
+        mean_corruption_error(errors, base),
+        relative_mean_corruption_error(errors, clean[whole], base, clean[whole][at]),
+        mean_corruption_error(errors, {name: base[name] for name in _NOISE}),
+    )
+    out = {key: np.full(len(grid.models), np.nan) for key in _NUMBERS}
+    for key, values in zip(_NUMBERS, known, strict=True):
+        out[key][whole] = 100 * np.asarray(values)
+    return out
+
+
+def _line(x: Floats, y: Floats, counts: Floats) -> tuple[float, float]:
+    """Slope and offset of the straight line of least squares."""
+    total = counts.sum()
+    middle_x, middle_y = (counts @ x) / total, (counts @ y) / total
+    slope = (counts @ ((x - middle_x) * (y - middle_y))) / (counts @ (x - middle_x) ** 2)
+    return float(slope), float(middle_y - slope * middle_x)
+
+
+def _network(
+    grid: Grid,
+    name: str,
+    family: str,
+    numbers: Mapping[str, Floats],
+    line: tuple[float, float],
+    drawn: list[tuple[float, float]],
+) -> Architecture:
+    clean, mce, relative, noise = (float(numbers[key][grid.place_of[name]]) for key in _NUMBERS)
+    residual, *others = (mce - slope * clean - offset for slope, offset in (line, *drawn))
+    low, high = np.quantile(others, [0.025, 0.975])
+    return Architecture(
+        name, family, clean, mce, relative, noise, residual, Interval(float(low), float(high))
+    )
+
+
+def write_architectures(study: ArchitectureStudy, folder: Path | str) -> Iterator[Path]:
+    """Write the table and the figure, mCE against clean error; yields each path."""
+    target = Path(folder)
+    yield write_file(target / "architectures.csv", architectures_csv(study).encode())
+    yield write_drawing(draw_architectures(study), target / "architectures.svg")
+
+
+def architectures_csv(study: ArchitectureStudy) -> str:
+    """A row a network, in percent; what the paper prints beside it."""
+    file = io.StringIO()
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(
+        [
+            *("network", "family", "clean_error", "mce", "relative_mce", "noise_ce"),
+            *("residual", "residual_low", "residual_high", "printed_clean_error", "printed_mce"),
+        ]
+    )
+    for one in study.networks:
+        ends = (one.residual_interval.low, one.residual_interval.high)
+        numbers = (one.clean_error, one.mce, one.relative_mce, one.noise_ce, one.residual, *ends)
+        printed = PRINTED.get(one.name, ("", ""))
+        writer.writerow([one.name, one.family, *(f"{number:.2f}" for number in numbers), *printed])
+    return file.getvalue()
+
+
+def draw_architectures(study: ArchitectureStudy) -> Drawing:
+    """mCE against clean error with the line through the standard networks; the paper's as small dots."""
+    drawing = Drawing(820, 680)
+    x = np.array([one.clean_error for one in study.networks])
+    y = np.array([one.mce for one in study.networks])
+    axes = Axes(62, 34, 730, 560, point_range([*x, x.min() - 1]), point_range(y), "linear")
+    axes.frame(drawing, "clean error", "mCE", "mCE against clean error")
+    along = np.linspace(*axes.x_range, 300)
+    drawing.lines([axes.points(along, study.slope * along + study.offset)], "#111", width=1.2, dash=(5, 3))
+    dots = {one.name: axes.points([one.clean_error], [one.mce])[0] for one in study.networks}
+    for name, (clean, mce) in PRINTED.items():
+        there = axes.clipped([clean], [mce])
+        drawing.lines([[dots[name], *there]], "#999", width=0.8)
+        drawing.dots(there, "#999", radius=1.6)
+    for one in study.networks:
+        drawing.dots([dots[one.name]], _COLORS[one.family], radius=3.2)
+    for name, place in _label_places(dots).items():
+        drawing.text(place, name, size=8, color="#444")
+    for column, (family, color) in enumerate(_COLORS.items()):
+        at = (70 + 118 * column, 648)
+        drawing.dots([at], color, radius=3.2)
+        drawing.text((at[0] + 7, at[1] + 4), family)
+    drawing.text(
+        (62, 670), f"line: {study.fitted} standard networks; small grey dots: as printed in the paper", size=9
+    )
+    return drawing
+
+
+def _label_places(dots: Mapping[str, Point]) -> dict[str, Point]:
+    """Where the names go: at the first side of their dots where they cover no other name or dot."""
+    taken = [(x - 3.0, y - 3.0, x + 3.0, y + 3.0) for x, y in dots.values()]
+    found = {}
+    for name, (x, y) in sorted(dots.items(), key=lambda item: item[1][1]):
+        wide = 4.4 * len(name)
+        sides = [(x + 5, y + 3), (x - 5 - wide, y + 3), (x - wide / 2, y - 6), (x - wide / 2, y + 12)]
+        boxes = [(at[0], at[1] - 7, at[0] + wide, at[1] + 1) for at in sides]
+        free = [i for i, box in enumerate(boxes) if not any(_overlap(box, other) for other in taken)]
+        chosen = free[0] if free else 0
+        found[name] = sides[chosen]
+        taken.append(boxes[chosen])
+    return found
+
+
+def _overlap(a: Box, b: Box) -> bool:
+    return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]

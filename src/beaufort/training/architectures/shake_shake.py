@@ -1,0 +1,119 @@
+"""Shake-Shake: Gastaldi (2017), arXiv:1705.07485.
+
+Each block has two residual branches of two 3×3 convolutions. In training they are mixed in a random
+proportion, drawn for every image, and their gradients in another; when it is evaluated, half and half. The
+paper of Icons-50 calls the network "ResNeXt + Shake-Shake"; the program behind it has plain convolutions:
+26 layers, 96, 192 and 384 filters ("26 2×96d"), a first convolution with as many filters as the first stage.
+Gastaldi's own starts with 16.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from beaufort.errors import OptionError
+from beaufort.training.architectures._weights import kaiming_fan_out
+
+__all__ = ["ShakeShake", "make"]
+
+
+class _Mix(torch.autograd.Function):
+    """`share` of the first branch and the rest of the second; backward with another share."""
+
+    @staticmethod
+    def forward(ctx: Any, first: Tensor, second: Tensor, share: Tensor, back: Tensor) -> Tensor:
+        ctx.save_for_backward(back)
+        return torch.lerp(second, first, share)
+
+    @staticmethod
+    def backward(ctx: Any, *slopes: Tensor) -> tuple[Tensor, Tensor, None, None]:
+        (back,) = ctx.saved_tensors
+        first = slopes[0] * back
+        return first, slopes[0] - first, None, None
+
+
+class Branch(nn.Module):
+    """ReLU, convolution, ReLU, convolution."""
+
+    def __init__(self, inside: int, outside: int, stride: int) -> None:
+        super().__init__()
+        self.first = nn.Conv2d(inside, outside, 3, stride, padding=1, bias=False)
+        self.first_norm = nn.BatchNorm2d(outside)
+        self.second = nn.Conv2d(outside, outside, 3, padding=1, bias=False)
+        self.second_norm = nn.BatchNorm2d(outside)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Takes features that ReLU was applied to."""
+        return self.second_norm(self.second(functional.relu(self.first_norm(self.first(x)))))
+
+
+class Shortcut(nn.Module):
+    """Half the size: every second pixel, and those between them, each through a 1×1 convolution."""
+
+    def __init__(self, inside: int, outside: int) -> None:
+        super().__init__()
+        self.here = nn.Conv2d(inside, outside // 2, 1, bias=False)
+        self.further = nn.Conv2d(inside, outside // 2, 1, bias=False)
+        self.norm = nn.BatchNorm2d(outside)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Takes features that ReLU was applied to."""
+        return self.norm(torch.cat((self.here(x[:, :, ::2, ::2]), self.further(x[:, :, 1::2, 1::2])), 1))
+
+
+class ShakeBlock(nn.Module):
+    """Two branches, mixed, beside a shortcut."""
+
+    def __init__(self, inside: int, outside: int, stride: int, *, shake: bool) -> None:
+        super().__init__()
+        self.shake = shake
+        self.one = Branch(inside, outside, stride)
+        self.other = Branch(inside, outside, stride)
+        self.shortcut = None if inside == outside else Shortcut(inside, outside)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Features before ReLU, which the next block applies."""
+        active = functional.relu(x)
+        one, other = self.one(active), self.other(active)
+        if self.training and self.shake:
+            shares = torch.rand(2, len(x), 1, 1, 1, device=x.device).to(one.dtype)
+            mixed = _Mix.apply(one, other, shares[0], shares[1])
+        else:
+            mixed = torch.lerp(other, one, 0.5)
+        return mixed + (x if self.shortcut is None else self.shortcut(active))
+
+
+class ShakeShake(nn.Module):
+    """A convolution, three stages of shaken blocks, the mean over all places, a linear layer."""
+
+    def __init__(self, depth: int, width: int, classes: int, *, shake: bool) -> None:
+        super().__init__()
+        blocks, rest = divmod(depth - 2, 6)
+        if blocks < 1 or rest:
+            raise OptionError(f"depth of a Shake-Shake network must be 6n + 2, as 26, got {depth}")
+        self.stem = nn.Sequential(nn.Conv2d(3, width, 3, padding=1, bias=False), nn.BatchNorm2d(width))
+        stages = []
+        inside = width
+        for number, outside in enumerate((width, 2 * width, 4 * width)):
+            for place in range(blocks):
+                stages.append(ShakeBlock(inside, outside, 2 if number and not place else 1, shake=shake))
+                inside = outside
+        self.stages = nn.Sequential(*stages)
+        self.classify = nn.Linear(inside, classes)
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Logits, `(n, classes)`."""
+        features = self.stages(functional.relu(self.stem(images)))
+        return self.classify(features.mean((2, 3)))
+
+
+def make(depth: int = 26, width: int = 96, shake: bool = True, classes: int = 50) -> ShakeShake:
+    """Shake-Shake 26 2×96d; `width=32` is 2×32d, and `shake=False` the same network with equal branches.
+
+    The published program has no ReLU between the last block and the mean over all places; neither has this.
+    """
+    return kaiming_fan_out(ShakeShake(depth, width, classes, shake=shake))

@@ -1,0 +1,79 @@
+"""Wide residual network: Zagoruyko & Komodakis (2016), arXiv:1605.07146.
+
+Batch normalization and ReLU stand before each convolution, dropout between the two of a block. WRN-d-k has
+d = 6n + 4 layers and k times 16, 32 and 64 filters. WRN-16-4 with dropout 0.3 is in the program behind the
+results on Icons-50, though not in the paper's table; WRN-40-2 is the network of its experiment on CIFAR-100.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from torch import Tensor, nn
+from torch.nn import functional
+
+from beaufort.errors import OptionError
+from beaufort.training.architectures._normalize import Normalize
+from beaufort.training.architectures._weights import kaiming_fan_out
+
+__all__ = ["WideResNet", "make"]
+
+
+class WideBlock(nn.Module):
+    """Two convolutions of 3×3 beside a shortcut, which begins after the ReLU where the width changes."""
+
+    def __init__(self, inside: int, outside: int, stride: int, dropout: float) -> None:
+        super().__init__()
+        self.first_norm = nn.BatchNorm2d(inside)
+        self.first = nn.Conv2d(inside, outside, 3, stride, padding=1, bias=False)
+        self.second_norm = nn.BatchNorm2d(outside)
+        self.dropout = nn.Dropout(dropout)
+        self.second = nn.Conv2d(outside, outside, 3, padding=1, bias=False)
+        self.shortcut = None if inside == outside else nn.Conv2d(inside, outside, 1, stride, bias=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Features of the same size, or of half the size if the stride is 2."""
+        active = functional.relu(self.first_norm(x))
+        y = self.dropout(functional.relu(self.second_norm(self.first(active))))
+        return self.second(y) + (x if self.shortcut is None else self.shortcut(active))
+
+
+class WideResNet(nn.Module):
+    """A convolution, three stages of wide blocks, the mean over all places, a linear layer."""
+
+    def __init__(self, normalize: nn.Module, depth: int, factor: int, dropout: float, classes: int) -> None:
+        super().__init__()
+        self.normalize = normalize
+        blocks, rest = divmod(depth - 4, 6)
+        if blocks < 1 or rest:
+            raise OptionError(f"depth of a wide ResNet must be 6n + 4, as 16 or 40, got {depth}")
+        self.stem = nn.Conv2d(3, 16, 3, padding=1, bias=False)
+        stages = []
+        inside = 16
+        for number, outside in enumerate((16 * factor, 32 * factor, 64 * factor)):
+            for place in range(blocks):
+                stages.append(WideBlock(inside, outside, 2 if number and not place else 1, dropout))
+                inside = outside
+        self.stages = nn.Sequential(*stages)
+        self.norm = nn.BatchNorm2d(inside)
+        self.classify = nn.Linear(inside, classes)
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Logits, `(n, classes)`."""
+        features = functional.relu(self.norm(self.stages(self.stem(self.normalize(images)))))
+        return self.classify(features.mean((2, 3)))
+
+
+def make(
+    depth: int = 16,
+    factor: int = 4,
+    dropout: float = 0.3,
+    mean: Sequence[float] | None = None,
+    std: Sequence[float] | None = None,
+    classes: int = 50,
+) -> WideResNet:
+    """WRN-16-4 with dropout 0.3; WRN-40-2 with `depth=40, factor=2`; `mean` and `std` center values first."""
+    if (mean is None) != (std is None):
+        raise OptionError(f"mean and std must be given together, got {mean} and {std}")
+    normalize = nn.Identity() if mean is None or std is None else Normalize(mean, std)
+    return kaiming_fan_out(WideResNet(normalize, depth, factor, dropout, classes))

@@ -1,0 +1,48 @@
+"""Training behind a front end: images as the front end shows them, as they will be when it is tested."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from beaufort.errors import OptionError
+from beaufort.fronts import open_front
+from beaufort.training.data import TrainingBlock
+from beaufort.training.interventions._augment import augmented_loss
+from beaufort.training.interventions._intervention import Intervention
+
+__all__ = ["make"]
+
+
+def make(
+    *,
+    recipe: Any,
+    seed: int,
+    device: str,
+    front: str | Sequence[str],
+    shift: int = 0,
+    flip: bool = False,
+) -> Intervention:
+    """Train on images behind a front end; load the model with the same one.
+
+    Args:
+        recipe: of the training.
+        seed: of the training.
+        device: of the training; a front end works on the processor, block by block.
+        front: as for `load_model`: `clahe:clip=2,tiles=4`, or several in their order.
+        shift: as for plain training; images are moved after the front end.
+        flip: as for plain training.
+    """
+    chosen = open_front(front)
+    if chosen.views is not None:
+        raise OptionError(f"a front end of a training must keep the shape of images, got {chosen.name}")
+
+    def prepare(block: TrainingBlock, epoch: int) -> Tensor:
+        images = np.ascontiguousarray(block.images.permute(0, 2, 3, 1).cpu().numpy())
+        return torch.from_numpy(chosen(images)).permute(0, 3, 1, 2).contiguous().to(block.images.device)
+
+    return Intervention(prepare=prepare, loss=augmented_loss(shift, flip))

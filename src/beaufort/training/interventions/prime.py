@@ -1,0 +1,134 @@
+"""PRIME-like training: images mixed with random filters, random warps and random maps of colors.
+
+After Modas, Rade, Ortiz-Jiménez, Moosavi-Dezfooli & Frossard (2022), "PRIME: a few primitives can boost
+robustness to common corruptions", arXiv:2112.13547: maximum-entropy versions of three kinds of change, in
+chains, mixed with Dirichlet weights. The kinds and the mixing are the paper's; strengths are set here in
+plain units, so results are not those of its program.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from beaufort.errors import OptionError
+from beaufort.training.interventions._augment import augment, augmented_loss
+from beaufort.training.interventions._intervention import Intervention, plain_loss
+from beaufort.training.interventions._mixing import dirichlet, mixed_chains
+
+__all__ = ["make", "prime", "random_colors", "random_filter", "random_warp"]
+
+
+def make(
+    *,
+    recipe: Any,
+    seed: int,
+    device: str,
+    width: int = 3,
+    depth: int = 3,
+    filter: float = 1.0,  # noqa: A002  what it is the strength of
+    warp: float = 1.0,
+    color: float = 0.05,
+    shift: int = 0,
+    flip: bool = False,
+) -> Intervention:
+    """Train on randomly filtered, warped and recolored images.
+
+    Args:
+        recipe: of the training.
+        seed: of the training.
+        device: of the training; everything is done there.
+        width: how many chains are mixed.
+        depth: the most changes of a chain.
+        filter: the largest standard deviation of the taps of a random 3×3 filter, which is added to none.
+        warp: the largest displacement of a random warp, root mean square, in pixels.
+        color: the largest standard deviation of the coefficients of a random map of values.
+        shift: as for plain training, before anything else.
+        flip: as for plain training.
+    """
+    augmented_loss(shift, flip)  # says what is wrong with them
+    for name, value in (("filter", filter), ("warp", warp), ("color", color)):
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 100:
+            raise OptionError(f"{name} must be a number from 0 to 100, got {value!r:.60}")
+    for name, value in (("width", width), ("depth", depth)):
+        if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= 16:
+            raise OptionError(f"{name} must be an integer from 1 to 16, got {value!r:.60}")
+
+    def loss(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
+        images = augment(images, shift, flip)
+        made = prime(images, width=width, depth=depth, filter=filter, warp=warp, color=color)
+        return plain_loss(model, made, labels)
+
+    return Intervention(loss=loss)
+
+
+def prime(
+    images: Tensor,
+    *,
+    width: int = 3,
+    depth: int = 3,
+    filter: float = 1.0,  # noqa: A002
+    warp: float = 1.0,
+    color: float = 0.05,
+) -> Tensor:
+    """Changed versions of images with values in 0..1; the clean image is one part of the mixture."""
+    changes = [
+        lambda some: random_filter(some, filter),
+        lambda some: random_warp(some, warp),
+        lambda some: random_colors(some, color),
+    ]
+    clean = dirichlet(len(images), width + 1, images.device)[:, 0].view(-1, 1, 1, 1)
+    chains = mixed_chains(images, changes, width=width, depth=depth)
+    return clean * images + (1 - clean) * chains
+
+
+def random_filter(images: Tensor, most: float) -> Tensor:
+    """Each image under a 3×3 filter of its own, the same for all channels."""
+    count, channels, height, width = images.shape
+    sigma = most * torch.rand(count, 1, 1, 1, device=images.device)
+    taps = sigma * torch.randn(count, 1, 3, 3, device=images.device)
+    taps[:, :, 1, 1] += 1
+    kernels = taps.repeat_interleave(channels, 0)
+    wide = functional.pad(images, (1, 1, 1, 1), mode="reflect").view(
+        1, count * channels, height + 2, width + 2
+    )
+    return functional.conv2d(wide, kernels, groups=count * channels).view_as(images).clamp(0, 1)
+
+
+def random_warp(images: Tensor, most: float, waves: int = 8) -> Tensor:
+    """Each image moved by a smooth field of its own that is zero at the borders, a sum of sine waves."""
+    count, _, height, width = images.shape
+    device = images.device
+    order = torch.arange(1, waves + 1, device=device, dtype=torch.float32)
+    tall, wide = (
+        torch.sin(math.pi * order[:, None] * (torch.arange(side, device=device) + 0.5) / side)
+        for side in (height, width)
+    )
+    fall = 1 / (order[:, None] ** 2 + order[None, :] ** 2).sqrt()
+    field = torch.einsum(
+        "npij,iy,jx->npyx", torch.randn(count, 2, waves, waves, device=device) * fall, tall, wide
+    )
+    size = field.square().mean((1, 2, 3), keepdim=True).sqrt().clamp_min(1e-6)
+    field = field / size * (most * torch.rand(count, 1, 1, 1, device=device))
+    still = torch.eye(2, 3, device=device).expand(count, 2, 3)
+    grid = functional.affine_grid(still, list(images.shape), align_corners=False)
+    units = torch.tensor([2 / width, 2 / height], device=device)
+    moved = grid + field.permute(0, 2, 3, 1) * units
+    return functional.grid_sample(
+        images, moved, mode="bilinear", padding_mode="reflection", align_corners=False
+    )
+
+
+def random_colors(images: Tensor, most: float, waves: int = 20) -> Tensor:
+    """Each channel of each image under a smooth map of values of its own that keeps 0 and 1."""
+    count, channels = images.shape[:2]
+    sigma = most * torch.rand(count, 1, 1, device=images.device)
+    heights = sigma * torch.randn(count, channels, waves, device=images.device)
+    change = torch.zeros_like(images)
+    for wave in range(waves):
+        change += heights[:, :, wave, None, None] * torch.sin(math.pi * (wave + 1) * images)
+    return (images + change).clamp(0, 1)

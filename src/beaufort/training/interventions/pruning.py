@@ -1,0 +1,73 @@
+"""Pruning by magnitude: the smallest weights of a network are set to 0 at the start and stay there.
+
+Han, Pool, Tran & Dally (2015), "Learning both weights and connections for efficient neural networks",
+arXiv:1506.02626; here in one step, over all convolutions and linear layers together.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from beaufort.errors import OptionError
+from beaufort.training.interventions._augment import augmented_loss
+from beaufort.training.interventions._intervention import Intervention
+
+__all__ = ["make"]
+
+
+def make(
+    *, recipe: Any, seed: int, device: str, share: float, shift: int = 0, flip: bool = False
+) -> Intervention:
+    """Fine-tune a pruned network; `start` of the recipe names the one that is pruned.
+
+    Args:
+        recipe: of the training.
+        seed: of the training.
+        device: of the training.
+        share: of the weights that are removed.
+        shift: as for plain training.
+        flip: as for plain training.
+    """
+    if isinstance(share, bool) or not isinstance(share, int | float) or not 0 < share < 1:
+        raise OptionError(f"share must be a number between 0 and 1, got {share!r:.60}")
+    plain, masks, pruned = augmented_loss(shift, flip), dict[str, Tensor](), set[int]()
+
+    def loss(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
+        if id(model) not in pruned:
+            pruned.add(id(model))
+            layers = dict(_weights(model))
+            masks.update({} if masks else _largest(layers, 1 - share))
+            for name, weight in layers.items():
+                _hold(weight, masks[name])
+        return plain(model, images, labels)
+
+    def restore(state: dict[str, Tensor]) -> None:
+        masks.update({name: mask.to(device) for name, mask in state.items()})
+
+    return Intervention(loss=loss, state=lambda: dict(masks), restore=restore)
+
+
+def _hold(weight: Tensor, mask: Tensor) -> None:
+    """Set weights to 0 and keep their gradients there, so that no step moves them: 0 has no decay either."""
+    with torch.no_grad():
+        weight.mul_(mask)
+    weight.register_hook(lambda slope: slope * mask)
+
+
+def _weights(model: nn.Module) -> list[tuple[str, Tensor]]:
+    return [
+        (f"{name}.weight", layer.weight)
+        for name, layer in model.named_modules()
+        if isinstance(layer, nn.Conv2d | nn.Linear)
+    ]
+
+
+def _largest(layers: dict[str, Tensor], share: float) -> dict[str, Tensor]:
+    """1 for the given share of all weights, those that are largest, and 0 for the others."""
+    sizes = torch.cat([weight.detach().abs().flatten() for weight in layers.values()])
+    kept = max(1, round(share * len(sizes)))
+    limit = sizes.kthvalue(len(sizes) - kept + 1).values
+    return {name: (weight.detach().abs() >= limit).float() for name, weight in layers.items()}

@@ -1,0 +1,101 @@
+"""Stability training: answers to a clean and a noisy version of an image are to agree.
+
+Zheng, Song, Leung & Goodfellow (2016), "Improving the robustness of deep neural networks via stability
+training", arXiv:1604.04326: L = L0(x, y) + weight · Ls(x, x′) with x′ = x + noise. L0 sees the clean image
+only. The paper calls Ls = −Σ P(j|x) log P(j|x′) a divergence, though the entropy of P(·|x) is not subtracted;
+that decides what the clean branch learns from it, so all readings are here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+from torch import Tensor, nn
+from torch.nn import functional
+
+from beaufort.errors import OptionError
+from beaufort.training.interventions._augment import augment, augmented_loss
+from beaufort.training.interventions._intervention import Intervention, needs_logits
+from beaufort.training.interventions._noise import check_noise, with_noise
+
+__all__ = ["FORMS", "disagreement", "make"]
+
+FORMS = ("cross-entropy", "kl", "detached")
+
+
+def make(
+    *,
+    recipe: Any,
+    seed: int,
+    device: str,
+    weight: float = 0.05,
+    noise: str = "uniform",
+    strength: float = 0.05,
+    form: str = "cross-entropy",
+    shift: int = 0,
+    flip: bool = False,
+) -> Intervention:
+    """Train on clean images, with a term for the disagreement about noisy ones.
+
+    The noisy images go through the network in a pass of their own, which leaves the running statistics of
+    batch normalization alone. With a weight of 0 it is plain training, bit for bit.
+
+    Args:
+        recipe: of the training.
+        seed: of the training.
+        device: of the training.
+        weight: of the term.
+        noise: `uniform` or `gaussian`.
+        strength: the limit of uniform noise, the standard deviation of Gaussian; values are in 0..1.
+        form: `cross-entropy` of the noisy answer against the clean one, which also makes clean answers
+            surer; `kl`, the same less the entropy of the clean answer; `detached`, where the clean answer is
+            a target that learns nothing from the term.
+        shift: as for plain training.
+        flip: as for plain training.
+    """
+    check_noise(noise, strength)
+    plain = augmented_loss(shift, flip)
+    if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 <= weight < 1e6:
+        raise OptionError(f"weight must be a number of at least 0, got {weight!r:.60}")
+    if form not in FORMS:
+        raise OptionError(f"form must be one of {', '.join(FORMS)}, got {form!r:.60}")
+    if weight == 0:
+        return Intervention(loss=plain)
+
+    def loss(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
+        needs_logits(model, "stability")
+        images = augment(images, shift, flip)
+        clean = model(images).float()
+        with _untouched_statistics(model):
+            noisy = model(with_noise(images, noise, strength)).float()
+        return functional.cross_entropy(clean, labels) + weight * disagreement(clean, noisy, form)
+
+    return Intervention(loss=loss)
+
+
+def disagreement(clean: Tensor, noisy: Tensor, form: str = "cross-entropy") -> Tensor:
+    """How far the answers to noisy images are from those to clean ones, from the logits of both."""
+    sure, other = clean.log_softmax(1), noisy.log_softmax(1)
+    if form == "detached":
+        sure = sure.detach()
+    total = -(sure.exp() * other).sum(1).mean()
+    return total + (sure.exp() * sure).sum(1).mean() if form == "kl" else total
+
+
+@contextlib.contextmanager
+def _untouched_statistics(model: nn.Module) -> Iterator[None]:
+    """Batch normalization uses each batch's own statistics, and keeps none of them."""
+    layers = [
+        one
+        for one in model.modules()
+        if isinstance(one, nn.modules.batchnorm._BatchNorm) and one.track_running_stats
+    ]
+    for layer in layers:
+        layer.track_running_stats = False
+    try:
+        yield
+    finally:
+        for layer in layers:
+            layer.track_running_stats = True

@@ -1,0 +1,51 @@
+"""`--front` as a person types it: the name of the result, what is told of a slip, and the list."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from beaufort.cli._app import app
+from beaufort.testing._contracts import digit
+
+
+@pytest.fixture
+def digits(tmp_path: Path) -> Path:
+    file = tmp_path / "digits.npz"
+    images = np.stack([digit(variant=i) for i in range(6)])
+    np.savez(file, images=images, labels=np.arange(6) % 10)
+    return file
+
+
+def invoke(*arguments: str, code: int = 0) -> str:
+    result = CliRunner().invoke(app, list(arguments))
+    assert result.exit_code == code, (result.output, result.exception)
+    return result.output
+
+
+def test_run_check_and_compare(digits: Path, tmp_path: Path) -> None:
+    store = str(tmp_path / "store")
+    asked = ["run", "--model", "demo:digits", "--data", str(digits), "--corruption", "contrast"]
+    asked += ["--severity", "3", "--store", store]
+    invoke(*asked)
+    told = json.loads(invoke(*asked, "--front", "stretch:cut=1", "--front", "clahe:tiles=4", "--json"))
+    assert {result["model"] for result in told["results"]} == {"digits+stretch-cut1+clahe-tiles4"}
+    assert "digits+stretch-cut1+clahe-tiles4" in invoke(
+        "compare", "--store", store, "digits", "digits+stretch-cut1+clahe-tiles4"
+    )
+    checked = invoke("check", "demo:digits", "--front", "stretch")
+    assert checked.startswith("digits+stretch: 10 classes")
+
+
+def test_slips_and_the_list(digits: Path) -> None:
+    said = invoke("check", "demo:digits", "--front", "strech", code=2)
+    assert said == "beaufort: unknown front end 'strech'; did you mean 'stretch'?\n"
+    names = [one["name"] for one in json.loads(invoke("ls", "fronts", "--json"))]
+    assert names == ["clahe", "ten-crop", "multi-crop", "equalize", "nlm", "stretch"]
+    listed = invoke("ls", "fronts")
+    assert "clip=2.0,tiles=8,above=…,below=…" in listed
+    assert "mirror=yes" in listed

@@ -1,0 +1,58 @@
+"""Models and data for tests of a cluster, found by workers under the name of this module."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import numpy as np
+
+from beaufort.datasets import Dataset, from_arrays
+from beaufort.models import Model, as_model
+from beaufort.testing._contracts import picture
+
+CLASSES = 7
+IMAGES = 96
+
+
+def pictures() -> np.ndarray:
+    return np.stack([picture(32, 32, variant=i) for i in range(IMAGES)])
+
+
+def dataset() -> Dataset:
+    return from_arrays("toys", pictures(), np.arange(IMAGES) % CLASSES)
+
+
+def deadly() -> Model:
+    """Ends its process when it sees one picture of the data set as it is."""
+    end = pictures()[20].tobytes()
+
+    def answer(images: np.ndarray) -> np.ndarray:
+        if any(image.tobytes() == end for image in images):
+            os.kill(os.getpid(), signal.SIGKILL)
+        return np.tile(np.arange(float(CLASSES)), (len(images), 1))
+
+    return as_model(answer, name="deadly", classes=CLASSES, version="deadly")
+
+
+def patient() -> Model:
+    """Takes its time, so that something can happen meanwhile."""
+
+    def answer(images: np.ndarray) -> np.ndarray:
+        time.sleep(0.02)
+        return images.reshape(len(images), -1)[:, :CLASSES].astype(np.float32)
+
+    return as_model(answer, name="patient", classes=CLASSES, version="patient")
+
+
+def of_a_file() -> Model:
+    """Has its weights in the folder that the machine says."""
+    weights = np.load(Path(os.environ["TOY_WEIGHTS"]) / "weights.npy")
+    return as_model(
+        lambda images: images.reshape(len(images), -1)[:, :CLASSES].astype(np.float32) @ weights,
+        name="filed",
+        classes=CLASSES,
+        version=str(weights.sum()),
+    )

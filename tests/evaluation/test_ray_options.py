@@ -1,0 +1,147 @@
+"""What a run on Ray takes and refuses, and what a worker holds; no cluster is started."""
+
+from __future__ import annotations
+
+import builtins
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from beaufort.cli._app import app
+from beaufort.cli._evaluation import _at
+from beaufort.errors import MissingExtraError, OptionError
+from beaufort.evaluation import NodeSpeed, Progress, RayOptions, evaluate, plan, ray_worker
+from beaufort.evaluation.blocks import UnitPart
+from beaufort.evaluation.dispatch import Ticket
+from beaufort.evaluation.parcel import Contents, pack
+from beaufort.evaluation.ray_worker import MESSAGES, Begun, Report, Worker
+from beaufort.evaluation.work import Answered, Job, Stored, Unit
+from beaufort.models import Model, as_model
+from beaufort.store import FileStore
+from tests.evaluation.test_evaluate import SUITE, dataset, rows, toy
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"workers": 0}, "workers must be a positive integer, got 0"),
+        ({"cpus": 0}, "cpus must be a number above 0, got 0"),
+        ({"cpus": 1.5}, "cpus must be a whole number, or a share below 1, got 1.5"),
+        ({"gpus": -1}, "gpus must be a number from 0, got -1"),
+        ({"gpus": float("nan")}, "gpus must be a number from 0, got nan"),
+    ],
+)
+def test_options_that_make_no_sense(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(OptionError, match=message):
+        RayOptions(**given)
+
+
+RUN = ["run", "--model", "demo:digits", "--data", "digits", "--suite", "mnist-c"]
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (["--engine", "slurm"], "--engine must be local or ray, got 'slurm'"),
+        (["--workers", "2"], "--workers must be given with --engine ray, got it without"),
+        (["--gpus-per-worker", "1"], "--gpus-per-worker must be given with --engine ray, got it without"),
+        (["--engine", "ray", "--cpus-per-worker", "0"], "cpus must be a number above 0, got 0"),
+    ],
+)
+def test_options_of_the_command(given: list[str], message: str) -> None:
+    told = CliRunner().invoke(app, [*RUN, *given])
+    assert told.exit_code == 2
+    assert message in " ".join(told.output.split())
+
+
+def test_ray_is_not_installed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Told before anything else is done."""
+    known = builtins.__import__
+
+    def without(name: str, *more: Any) -> Any:
+        if name == "ray":
+            raise ImportError(name)
+        return known(name, *more)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(MissingExtraError, match=r"the engine ray needs Ray: pip install 'beaufort\[ray\]'"):
+        evaluate([toy()], SUITE, dataset(), tmp_path / "kept", ray=RayOptions())
+    assert not (tmp_path / "kept").exists()
+
+
+def test_progress_names_the_fastest_nodes() -> None:
+    nodes = {f"node{i}": NodeSpeed(100 * i, 2.0, 0.9) for i in range(1, 6)}
+    at = Progress(1, 10, "toy", "toys/fog@1", 0.5, nodes)
+    assert _at(at) == ("toy toys/fog@1 50.0%; node5 250/s; node4 200/s; node3 150/s; 2 more nodes 150/s")
+
+
+ASKED = [0]
+
+
+def counting() -> Model:
+    model = toy()
+
+    def answer(images: Any) -> Any:
+        ASKED[0] += 1
+        return model(images)
+
+    return as_model(answer, name="toy", classes=7, version="1")
+
+
+@pytest.fixture
+def contents(tmp_path: Path) -> tuple[Contents, list[Ticket], dict[int, Any]]:
+    """A job of several hundred batches, and its tickets."""
+    store = FileStore(tmp_path / "kept")
+    planned = plan(["python:tests.evaluation.test_ray_options:counting"], SUITE, dataset(40), store)
+    model = planned.works[0].model
+    model.let_go()
+    spaces = ((planned.works[0].space,),)
+    job = Job(planned.setups, (model,), spaces, tuple(w.condition for w in planned.works), 1, 1, False)
+    made = [
+        Ticket(start, 0, Unit(span, tuple(UnitPart(w.condition, span, ((n, 0),)) for n, w in numbered)))
+        for start in range(0, 40, 4)
+        for span in [(start, start + 4)]
+        for numbered in [list(enumerate(planned.works))]
+    ]
+    cells = {number: work.cell for number, work in enumerate(planned.works)}
+    return Contents(job, store, {}), made, cells
+
+
+def test_a_worker_waits_for_who_listens(
+    contents: tuple[Contents, list[Ticket], dict[int, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It holds so many messages and no more, and does nothing more until somebody takes them."""
+    monkeypatch.setattr(ray_worker, "_node_name", lambda: "here")
+    monkeypatch.setattr(ray_worker, "MESSAGES", 16)
+    packed, offered, cells = contents
+    ASKED[0] = 0
+    worker = Worker(pack(packed), 0.0)
+    for ticket in offered:
+        worker.offer(ticket, cells)
+    full = threading.Event()
+    while not worker._told.full():
+        full.wait(0.01)
+    batches = 40 * len(cells)
+    assert ASKED[0] < batches / 2
+    reports: Iterator[Report] = worker.reports()
+    stored, begun, answered = 0, 0, 0
+    while stored < len(offered) * len(cells):
+        report = next(reports)
+        assert len(report.messages) <= MESSAGES
+        for message in report.messages:
+            match message:
+                case Exception():
+                    raise message
+                case Begun():
+                    begun += 1
+                case Answered():
+                    answered += message.images
+                case Stored():
+                    stored += 1
+    assert (begun, answered) == (len(offered), batches)
+    evaluate([toy()], SUITE, dataset(40), tmp_path / "local", batch_size=1)
+    assert rows(packed.store) == rows(FileStore(tmp_path / "local"))  # type: ignore[arg-type]

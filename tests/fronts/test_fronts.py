@@ -1,0 +1,249 @@
+"""Front ends give the pixels of OpenCV and scikit-image, and refuse what they cannot take."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import cv2
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from beaufort import corrupt
+from beaufort.errors import ImageTypeError, ImageValueError, OptionError, UnknownNameError
+from beaufort.fronts import (
+    Clahe,
+    Equalize,
+    Front,
+    NonLocalMeans,
+    Stretch,
+    estimate_noise,
+    front_kinds,
+    open_front,
+)
+from beaufort.testing._contracts import picture
+
+FILTERS = sorted(name for name, kind in front_kinds.items() if not hasattr(kind, "source_size"))
+
+
+def photos(count: int = 2, side: int = 64, channels: int = 3) -> NDArray[np.uint8]:
+    return np.stack([picture(side, side + 8, channels, variant=i) for i in range(count)])
+
+
+def noisy(images: NDArray[np.uint8], severity: int = 3) -> NDArray[np.uint8]:
+    made: NDArray[np.uint8] = corrupt(images, severity=severity, corruption_name="gaussian_noise")
+    return made
+
+
+@pytest.mark.parametrize("name", FILTERS)
+@pytest.mark.parametrize("channels", [1, 3])
+def test_filters_keep_the_contract(name: str, channels: int) -> None:
+    images = noisy(photos(3, channels=channels)) // 2 + 20
+    before = images.copy()
+    front = open_front(name)
+    made = front(images)
+    assert made.shape == images.shape
+    assert made.dtype == np.uint8
+    assert (made != images).any()
+    np.testing.assert_array_equal(images, before)
+    np.testing.assert_array_equal(made, front(images, threads=1))
+    np.testing.assert_array_equal(made[1:2], front(images[1:2]))
+    assert front(images[:0]).shape == (0, *images.shape[1:])
+
+
+@pytest.mark.parametrize("name", FILTERS)
+@pytest.mark.parametrize("level", [0, 77, 255])
+def test_an_even_picture_stays_even(name: str, level: int) -> None:
+    even = np.full((1, 40, 40, 3), level, np.uint8)
+    assert np.ptp(open_front(name)(even)) == 0
+    if name in ("nlm", "stretch"):
+        np.testing.assert_array_equal(open_front(name)(even), even)
+
+
+@pytest.mark.parametrize(("clip", "tiles"), [(2.0, 8), (4.0, 3), (40.0, 8)])
+def test_clahe_is_that_of_opencv(clip: float, tiles: int) -> None:
+    images = photos()
+    made = Clahe(clip=clip, tiles=tiles)(images)
+    for image, own in zip(images, made, strict=True):
+        lab = cv2.cvtColor(image, cv2.COLOR_RGB2LAB)
+        lab[..., 0] = cv2.createCLAHE(clip, (tiles, tiles)).apply(lab[..., 0])
+        np.testing.assert_array_equal(own, cv2.cvtColor(lab, cv2.COLOR_LAB2RGB))
+    grey = photos(1, channels=1)
+    np.testing.assert_array_equal(
+        Clahe(clip=clip, tiles=tiles)(grey)[0, ..., 0],
+        cv2.createCLAHE(clip, (tiles, tiles)).apply(grey[0, ..., 0]),
+    )
+
+
+def clahe_by_hand(plane: NDArray[np.uint8], clip: float, tiles: int) -> NDArray[np.float64]:
+    """CLAHE as it is described: clipped histograms of tiles, and a mix of the four nearest tables."""
+    height, width = plane.shape[0] // tiles, plane.shape[1] // tiles
+    most = max(1, int(clip * height * width / 256))
+    tables = np.empty((tiles, tiles, 256))
+    for row in range(tiles):
+        for column in range(tiles):
+            tile = plane[row * height : (row + 1) * height, column * width : (column + 1) * width]
+            counts = np.bincount(tile.ravel(), minlength=256)
+            excess = int(np.maximum(counts - most, 0).sum())
+            counts = np.minimum(counts, most) + excess // 256
+            if rest := excess % 256:
+                step = max(256 // rest, 1)
+                counts[: step * rest : step] += 1
+            tables[row, column] = np.rint(np.minimum(255, np.cumsum(counts) * 255 / (height * width)))
+    out = np.empty(plane.shape)
+    for y in range(plane.shape[0]):
+        for x in range(plane.shape[1]):
+            at_y, at_x = (y + 0.0) / height - 0.5, (x + 0.0) / width - 0.5
+            top, left = int(np.floor(at_y)), int(np.floor(at_x))
+            down, right = at_y - top, at_x - left
+            rows, columns = np.clip([top, top + 1], 0, tiles - 1), np.clip([left, left + 1], 0, tiles - 1)
+            four = tables[rows][:, columns, plane[y, x]]
+            out[y, x] = np.array([1 - down, down]) @ four @ np.array([1 - right, right])
+    return out
+
+
+def test_clahe_is_what_its_description_says() -> None:
+    plane = picture(64, 64, 1, variant=1)
+    made = Clahe(clip=2, tiles=4)(plane[None])[0, ..., 0].astype(float)
+    assert np.abs(made - clahe_by_hand(plane[..., 0], 2, 4)).max() <= 1
+
+
+def test_equalize() -> None:
+    exposure = pytest.importorskip("skimage.exposure", reason="scikit-image is not installed")
+    grey = (photos(1, channels=1) // 3) + 40
+    made = Equalize()(grey)[0, ..., 0].astype(float)
+    theirs = exposure.equalize_hist(grey[0, ..., 0], nbins=256) * 255
+    counts = np.bincount(grey.ravel())
+    assert np.abs(made - theirs).max() <= 1 + 255 * counts[counts > 0][0] / grey.size  # theirs begins above 0
+    assert (made.min(), made.max()) == (0, 255)
+    color = photos(1)
+    lab = cv2.cvtColor(color[0], cv2.COLOR_RGB2LAB)
+    lab[..., 0] = cv2.equalizeHist(np.ascontiguousarray(lab[..., 0]))
+    np.testing.assert_array_equal(Equalize()(color)[0], cv2.cvtColor(lab, cv2.COLOR_LAB2RGB))
+
+
+def test_stretch() -> None:
+    exposure = pytest.importorskip("skimage.exposure", reason="scikit-image is not installed")
+    dull = photos(2) // 4 + 90
+    made = Stretch()(dull)
+    for image, own in zip(dull, made, strict=True):
+        theirs = exposure.rescale_intensity(image.astype(float), out_range=(0, 255))
+        assert np.abs(own - theirs).max() <= 0.5 + 1e-9
+    cut = Stretch(cut=2)(dull)
+    assert min((cut == 0).mean(), (cut == 255).mean()) > 0.005
+
+
+def test_stretch_undoes_lost_contrast() -> None:
+    clean = photos(1, side=96)
+    dull = corrupt(clean, severity=3, corruption_name="contrast")
+    before, after = (
+        np.abs(one.astype(float) - Stretch(each=True)(clean)).mean()
+        for one in (dull, Stretch(each=True)(dull))
+    )
+    assert after < before / 3
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize("severity", [1, 3])
+@pytest.mark.parametrize(("patch", "distance", "h", "subtract"), [(5, 6, 0.8, True), (7, 4, 1.15, False)])
+def test_non_local_means_are_those_of_scikit_image(
+    channels: int, severity: int, patch: int, distance: int, h: float, subtract: bool
+) -> None:
+    restoration = pytest.importorskip("skimage.restoration", reason="scikit-image is not installed")
+    images = noisy(photos(1, channels=channels), severity)
+    sigma = float(estimate_noise(images)[0])
+    theirs = restoration.denoise_nl_means(
+        images[0] / 255,
+        patch_size=patch,
+        patch_distance=distance,
+        h=h * sigma,
+        sigma=sigma if subtract else 0,
+        fast_mode=True,
+        channel_axis=-1,
+    )
+    made = NonLocalMeans(h=h, patch=patch, distance=distance, subtract=subtract)(images)[0]
+    apart = np.abs(made.astype(float) - 255 * theirs.reshape(made.shape))
+    assert apart.max() < 1.5  # rounding, and their exponential function, which is approximate
+    assert (apart > 0.6).mean() < 0.03
+    assert np.abs(made.astype(float) - images[0]).mean() > 1
+
+
+def test_noise_is_estimated_as_scikit_image_does() -> None:
+    pytest.importorskip("pywt", reason="PyWavelets is not installed")
+    restoration = pytest.importorskip("skimage.restoration", reason="scikit-image is not installed")
+    # even areas are left out: rounding makes numbers of their zeros, which scikit-image counts
+    for images in (noisy(photos(2), 1), noisy(photos(2)), noisy(photos(2, side=33, channels=1))):
+        theirs = [
+            restoration.estimate_sigma(image / 255, channel_axis=-1, average_sigmas=True) for image in images
+        ]
+        np.testing.assert_allclose(estimate_noise(images), theirs, rtol=1e-3, atol=1e-6)
+
+
+def test_noise_that_was_added_is_found() -> None:
+    rng = np.random.default_rng(0)
+    even = np.full((1, 200, 200, 3), 128)
+    for sigma in (0.02, 0.1):
+        images = np.clip(np.rint(even + rng.normal(0, 255 * sigma, even.shape)), 0, 255).astype(np.uint8)
+        assert estimate_noise(images)[0] == pytest.approx(sigma, rel=0.05)
+    assert estimate_noise(even.astype(np.uint8))[0] == 0
+
+
+def test_gates_let_noisy_or_quiet_pictures_through() -> None:
+    images = np.concatenate([photos(1), noisy(photos(1))])
+    gate = float(estimate_noise(images).mean())
+    for text, changed in ((f"nlm:above={gate}", 1), (f"clahe:below={gate}", 0)):
+        made, free = open_front(text)(images), open_front(text.partition(":")[0])(images)
+        np.testing.assert_array_equal(made[changed], free[changed])
+        np.testing.assert_array_equal(made[1 - changed], images[1 - changed])
+
+
+def test_names_and_facts_follow_the_options() -> None:
+    assert open_front("clahe:clip=2.0, tiles=8").name == "clahe"
+    assert open_front(["nlm:h=.4,above=0.03", "stretch"]).name == "nlm-h0.4-above0.03+stretch"
+    assert open_front("ten-crop:mirror=no,pad=4").name == "ten-crop-pad4-mirror-no"
+    assert open_front("clahe:clip=4").facts == [{"kind": "clahe", "version": 1, "clip": 4.0, "tiles": 8}]
+    front = open_front("clahe")
+    assert isinstance(front, Front)
+    assert open_front(front) is front
+
+
+WRONG: tuple[tuple[Any, type[Exception], str], ...] = (
+    ("clae", UnknownNameError, "did you mean 'clahe'"),
+    ("clahe:clips=2", OptionError, "did you mean 'clip'"),
+    ("clahe:clip", OptionError, "an option of clahe must have the form name=value, got 'clip'"),
+    ("clahe:clip=2,clip=3", OptionError, "must be given once, got 'clip' again"),
+    ("clahe:clip=much", OptionError, "clip of clahe must be a number, got 'much'"),
+    ("clahe:tiles=2.5", OptionError, "tiles of clahe must be an integer, got '2.5'"),
+    ("clahe:clip=0", OptionError, "clip must be a number from 0.01 to 256, got 0.0"),
+    ("clahe:clip=nan", OptionError, "clip must be a number from 0.01 to 256, got nan"),
+    ("clahe:tiles=0", OptionError, "tiles must be an integer from 1 to 64, got 0"),
+    ("nlm:patch=4", OptionError, "patch must be odd, got 4"),
+    ("nlm:subtract=maybe", OptionError, "subtract of nlm must be yes or no, got 'maybe'"),
+    ("nlm:above=2", OptionError, "above must be a number from 0 to 1, got 2.0"),
+    ("stretch:cut=50", OptionError, "cut must be a number from 0 to 49, got 50.0"),
+    ("ten-crop:above=0.1", OptionError, "above must not be given for ten-crop"),
+    (["ten-crop", "multi-crop"], OptionError, "at most one step may show several views"),
+    ([], OptionError, "at least one step, got none"),
+    ("", OptionError, "a front end must be a text such as clahe:clip=2,tiles=8, got ''"),
+    ([3], OptionError, "a front end must be a text such as"),
+)
+
+
+@pytest.mark.parametrize(("text", "error", "told"), WRONG, ids=str)
+def test_what_is_wrong_with_a_text_is_said(text: Any, error: type[Exception], told: str) -> None:
+    with pytest.raises(error, match=told):
+        open_front(text)
+
+
+@pytest.mark.parametrize("name", FILTERS)
+def test_images_that_are_none_are_refused(name: str) -> None:
+    front = open_front(name)
+    told = r"must be a uint8 array \(n, h, w, 1 or 3\), got dtype float32; a front end comes before values"
+    floats: Any = photos().astype(np.float32) / 255
+    with pytest.raises(ImageTypeError, match=told):
+        front(floats)
+    with pytest.raises(ImageValueError, match=r"got shape \(64, 72, 3\)"):
+        front(photos()[0])
+    wrong: Any = "photo.jpg"
+    with pytest.raises(ImageTypeError, match="got str"):
+        front(wrong)

@@ -1,0 +1,172 @@
+"""Values left out one after the other: trained, scored, resumed, told."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+from typer.testing import CliRunner
+
+from beaufort.cli import app
+from beaufort.errors import OptionError, UnknownNameError
+from beaufort.leave_out.scores import value_score
+from beaufort.leave_out.writing import page, table
+
+torch = pytest.importorskip("torch", reason="torch is not installed; the extra training has it")
+pytest.importorskip("safetensors", reason="safetensors is not installed; the extra training has it")
+
+from beaufort.leave_out import leave_out  # noqa: E402
+from beaufort.training import Recipe  # noqa: E402
+
+NETWORK = """
+from torch import nn
+
+def make(classes=7):
+    return nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(3, classes))
+"""
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    Path("tiny_net.py").write_text(NETWORK, encoding="utf-8")
+    torch.set_num_threads(1)
+
+
+@pytest.fixture
+def photos() -> str:
+    """Red and green pictures of three cameras; camera z has its colors turned round."""
+    rng = np.random.default_rng(0)
+    Path("photos").mkdir()
+    rows = []
+    for number in range(120):
+        label, camera = number % 2, "xyz"[number % 3]
+        image = rng.integers(0, 60, (10, 12, 3), np.uint8)
+        image[..., label if camera != "z" else 1 - label] += 150
+        Image.fromarray(image).save(f"photos/{number}.png")
+        rows.append(f"{number}.png,{('red', 'green')[label]},{camera},same")
+    Path("photos/labels.csv").write_text(
+        "\n".join(["file,label,camera,lens", *rows]) + "\n", encoding="utf-8"
+    )
+    return "photos"
+
+
+@pytest.fixture
+def recipe() -> Recipe:
+    return Recipe(
+        name="tiny", architecture="python:tiny_net:make", epochs=25, batch=16, optimizer="adam", rate=0.3
+    )
+
+
+def test_a_value_that_differs_is_found(photos: str, recipe: Recipe) -> None:
+    found = leave_out(photos, "camera", recipe=recipe, output="out", side=8, seeds=2, device="cpu")
+    scores = {one.value: one for one in found.values}
+    assert list(scores) == ["x", "y", "z"]
+    assert scores["z"].accuracy.value == 0
+    assert scores["z"].seen is not None
+    assert scores["z"].seen.value == 1
+    assert scores["z"].drop is not None
+    assert scores["z"].drop.low > 0
+    assert all(one.accuracy.n == 40 and one.trained_on == 72 for one in found.values)
+    assert all(len(one.by_seed) == 2 and one.cap == 1 and one.unread == 0 for one in found.values)
+    with Path("out/leave-out.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["camera"] for row in rows] == ["x", "y", "z"]
+    assert float(rows[2]["accuracy"]) == 0
+    assert float(rows[2]["accuracy_high"]) > 0
+    text = Path("out/index.html").read_text(encoding="utf-8")
+    assert "The interval of what is lost is above zero for: z" in text
+
+
+def test_what_is_there_is_not_made_again(
+    photos: str, recipe: Recipe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = leave_out(photos, "camera", recipe=recipe, output="out", side=8, device="cpu", only=["z"])
+    from beaufort.training import loop
+
+    def refuse(*arguments: Any, **options: Any) -> Any:
+        raise AssertionError("trained again")
+
+    monkeypatch.setattr(loop._Run, "_learn", refuse)
+    again = leave_out(photos, "camera", recipe=recipe, output="out", side=8, device="cpu", only=["z"])
+    assert again.values == first.values
+
+
+def test_without_images_of_seen_values(photos: str, recipe: Recipe) -> None:
+    (one,) = leave_out(
+        photos, "camera", recipe=recipe, output="out", side=8, seen=0, device="cpu", only=["z"]
+    ).values
+    assert (one.trained_on, one.seen, one.drop) == (80, None, None)
+
+
+def test_mistakes_are_told_before_anything_is_trained(photos: str, recipe: Recipe) -> None:
+    with pytest.raises(
+        OptionError, match="column 'lens' of photos must have two values or more, got one, 'same'"
+    ):
+        leave_out(photos, "lens", recipe=recipe, output="out")
+    with pytest.raises(UnknownNameError, match=r"unknown column of photos 'camra'; did you mean 'camera'\?"):
+        leave_out(photos, "camra", recipe=recipe, output="out")
+    with pytest.raises(UnknownNameError, match="unknown camera of photos 'q'; known are x, y, z"):
+        leave_out(photos, "camera", recipe=recipe, output="out", only=["x", "q"])
+    with pytest.raises(OptionError, match="seen must be a share from 0 to below 1, got 1"):
+        leave_out(photos, "camera", recipe=recipe, output="out", seen=1)
+    with pytest.raises(OptionError, match="seeds must be a positive integer, got 0"):
+        leave_out(photos, "camera", recipe=recipe, output="out", seeds=0)
+    assert not Path("out").exists()
+
+
+def test_the_command(photos: str) -> None:
+    Path("tiny.yaml").write_text("architecture: conv1\nepochs: 3\nrate: 0.5\n", encoding="utf-8")
+    command = [
+        "leave-out",
+        photos,
+        "--column",
+        "camera",
+        "--recipe",
+        "tiny.yaml",
+        "--output",
+        "out",
+        "--side",
+        "8",
+    ]
+    command += ["--only", "z", "--device", "cpu", "--set", "architecture=python:tiny_net:make"]
+    told = CliRunner().invoke(app, command)
+    assert told.exit_code == 0, told.output
+    assert told.output.splitlines()[0].split() == [
+        "camera",
+        "images",
+        "trained",
+        "on",
+        "accuracy",
+        "on",
+        "seen",
+        "values",
+        "lost",
+    ]
+    told = CliRunner().invoke(app, [*command, "--json"])
+    assert json.loads(told.stdout)["values"][0]["value"] == "z"
+    told = CliRunner().invoke(app, [*command[:3], "lens", *command[4:]])
+    assert told.exit_code == 2
+    assert "must have two values or more" in told.output
+
+
+def test_tables_and_pages_of_numbers() -> None:
+    right = np.array([[True, False, True, True], [True, True, True, True]])
+    plain = value_score("a & b", 9, right, None, cap=0.75, unread=2)
+    assert plain.accuracy.value == 0.875
+    assert plain.by_seed == (0.75, 1.0)
+    rows = list(csv.DictReader(table("season", [plain]).splitlines()))
+    assert (rows[0]["season"], rows[0]["seen"], rows[0]["lowest_seed"]) == ("a & b", "", "0.750000")
+    text = page("season", "photos", "tiny", [plain])
+    assert "a &amp; b" in text
+    assert "cannot be above 75.0 %" in text
+    assert "2 images could not be read" in text
+    assert "1 value of season, each left out of training once." in text
+    safe = value_score("c", 9, right, right, cap=1.0, unread=0)
+    assert "No interval of what is lost is above zero" in page("season", "photos", "tiny", [safe])

@@ -1,0 +1,291 @@
+"""Two-way choices: who is asked, how answers are read, and what the order does."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+import threading
+from collections.abc import Iterator, Mapping
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+from typer.testing import CliRunner
+
+from beaufort.cli import app
+from beaufort.datasets import Dataset
+from beaufort.mining import (
+    ChoiceAnswer,
+    HttpChatModel,
+    MiningError,
+    TwoWayQuestion,
+    ask_models,
+    ask_questions,
+    load_chat_model,
+    make_questions,
+    open_generated,
+    read_choices,
+    score_answer,
+    score_choices,
+)
+from beaufort.mining.names import display_name, synonyms
+from beaufort.models import ModelError
+from tests.mining.world import middle
+
+
+@pytest.mark.parametrize(
+    ("answer", "truth", "distractor", "ours", "published"),
+    [
+        ("A chair.", "chair", "bucket", "right", "right"),
+        ("It's a bucket", "chair", "bucket", "wrong", "wrong"),
+        ("Chairs and buckets", "chair", "bucket", "both", "both"),
+        ("I cannot tell", "chair", "bucket", "neither", "neither"),
+        ("The CELL PHONE", "cellphone", "bucket", "right", "right"),
+        ("a television set", "tv", "bucket", "right", "right"),
+        ("a can opener", "can_opener", "pen", "right", "right"),
+        ("a can opener", "pen", "can_opener", "wrong", "wrong"),
+        ("a drying rack for plates", "plate", "drying_rack_for_plates", "wrong", "wrong"),
+        ("a wheelbarrow", "wheel", "chair", "neither", "right"),
+        ("an alarm clock", "alarm_clock", "wall clock", "right", "right"),
+        ("a t-shirt", "t_shirt", "skirt", "right", "right"),
+        ("a bicycle wheel", "wheel", "bicycle", "right", "both"),
+        ("soup_bowl", "soup_bowl", "chair", "right", "neither"),
+        ("matches", "matchstick", "chair", "right", "right"),
+        ("an iron (for clothes)", "iron_for_clothes", "chair", "right", "right"),
+        ("", "chair", "bucket", "neither", "neither"),
+    ],
+)
+def test_reading_answers(answer: str, truth: str, distractor: str, ours: str, published: str) -> None:
+    assert score_answer(answer, truth, distractor) == ours
+    assert score_answer(answer, truth, distractor, scoring="as-published") == published
+    swapped = {"right": "wrong", "wrong": "right"}
+    assert score_answer(answer, distractor, truth) == swapped.get(ours, ours)
+
+
+def test_names_and_synonyms_are_the_published_ones(shared: Path) -> None:
+    names = json.loads((shared / "data/imagenet_d/category_index_and_name.json").read_text())
+    others = json.loads((shared / "data/imagenet_d/vqa_answer_synonyms.json").read_text())
+    for category, (_, shown) in names.items():
+        plain = shown.replace("_", " ").replace("-", " ").replace("/", " or ").lower()
+        assert display_name(category) == plain
+        assert synonyms(category) == tuple(others.get(plain, ()))
+
+
+def test_scorings_are_named() -> None:
+    with pytest.raises(MiningError, match="scoring must be one of whole-words, as-published, got 'loose'"):
+        score_answer("", "a", "b", scoring="loose")
+
+
+def answered(*rows: tuple[str, bool, str]) -> list[ChoiceAnswer]:
+    return [
+        ChoiceAnswer(TwoWayQuestion(image, "chair", "bucket", first), said) for image, first, said in rows
+    ]
+
+
+def test_coverage_stands_beside_accuracy() -> None:
+    said = ["chair"] * 6 + ["bucket"] * 2 + ["chair or bucket", "dunno"]
+    found = score_choices(answered(*((str(i), i % 2 == 0, text) for i, text in enumerate(said))))
+    assert found.counts == {"right": 6, "wrong": 2, "both": 1, "neither": 1}
+    assert found.accuracy is not None
+    assert found.accuracy.value == 0.75
+    assert found.coverage.value == 0.8
+    assert found.consistent is None
+    silent = score_choices(answered(("1", True, "?")))
+    assert silent.accuracy is None
+    assert silent.coverage.value == 0
+
+
+def test_a_model_that_takes_the_first_has_a_position_bias() -> None:
+    both = [(str(i), first, "chair" if first else "bucket") for i in range(20) for first in (True, False)]
+    found = score_choices(answered(*both))
+    assert found.images == 20
+    assert found.accuracy is not None
+    assert found.position_bias is not None
+    assert found.consistent is not None
+    assert found.accuracy.value == 0.5
+    assert found.position_bias.value == 1
+    assert found.consistent.value == 0
+    once = score_choices(answered(*(row for i, row in enumerate(both) if i % 4 in (0, 3))))
+    assert once.position_bias is not None
+    assert once.position_bias.value == 1
+    assert once.position_bias.low > 0.5
+    assert score_choices(answered(*both[::2])).position_bias is None
+
+
+class Stub:
+    """A service that speaks as OpenAI's does, and looks at the middle of the picture."""
+
+    def __init__(self) -> None:
+        self.asked: list[dict[str, Any]] = []
+        self.keys: list[str | None] = []
+        self.troubles: list[int] = []
+        stub = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                if stub.troubles:
+                    self.send_response(stub.troubles.pop(0))
+                    self.send_header("Content-Length", "0")
+                    self.end_headers()
+                    return
+                stub.asked.append({"path": self.path, **body})
+                stub.keys.append(self.headers.get("Authorization"))
+                text, image = body["messages"][0]["content"]
+                content = base64.b64decode(image["image_url"]["url"].partition(",")[2])
+                pixel = np.asarray(Image.open(io.BytesIO(content)))[16, 16]
+                names = text["text"].rpartition(": ")[2].rstrip(".").split(", ")
+                said = {"choices": [{"message": {"content": f"The {names[int(pixel.sum()) % 2]}."}}]}
+                answer = json.dumps(said).encode()
+                self.send_response(200)
+                self.send_header("Content-Length", str(len(answer)))
+                self.end_headers()
+                self.wfile.write(answer)
+
+            def log_message(self, *_: Any) -> None:
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.address = f"http://127.0.0.1:{self.server.server_port}/v1"
+        self.thread = threading.Thread(target=self.server.serve_forever, args=(0.01,))
+        self.thread.start()
+
+    def close(self) -> None:
+        self.server.shutdown()
+        self.server.server_close()
+        self.thread.join()
+
+
+@pytest.fixture
+def stub(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stub]:
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    running = Stub()
+    yield running
+    running.close()
+
+
+@pytest.fixture
+def asked(images: Path, tmp_path: Path) -> tuple[Dataset, tuple[TwoWayQuestion, ...]]:
+    data, _ = open_generated(images)
+    return data, make_questions(ask_models([middle()], data, tmp_path / "store"), "middle")
+
+
+def test_distractors_are_the_wrong_favorites(images: Path, tmp_path: Path) -> None:
+    data, _ = open_generated(images)
+    verdicts = ask_models([middle()], data, tmp_path / "store")
+    questions = make_questions(verdicts, "middle")
+    for place, one in enumerate(questions):
+        assert one.truth == verdicts.categories[verdicts.labels[place]] != one.distractor
+        if verdicts.failed[0, place]:
+            assert one.distractor == verdicts.categories[verdicts.predicted[0, place]]
+    first = [one.truth_first for one in questions]
+    assert 15 < sum(first) < 45  # a coin for each image
+    assert first == [one.truth_first for one in make_questions(verdicts, "middle")]
+    assert first != [one.truth_first for one in make_questions(verdicts, "middle", seed=1)]
+    assert len(make_questions(verdicts, "middle", orders="both")) == 120
+    assert all(one.truth_first for one in make_questions(verdicts, "middle", orders="truth-first"))
+    with pytest.raises(MiningError, match="orders must be by-image, both or truth-first, got 'random'"):
+        make_questions(verdicts, "middle", orders="random")
+
+
+def test_a_service(stub: Stub, asked: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data, questions = asked
+    monkeypatch.setenv("HOUSE_KEY", "open-sesame-123")
+    model = load_chat_model(f"{stub.address}#tiny-vlm", token="HOUSE_KEY", sleep=lambda _: None)
+    stub.troubles = [503, 429]
+    path = tmp_path / "answers.jsonl"
+    answers = ask_questions(model, questions, data, path)
+    assert len(stub.asked) == len(questions) == 60
+    assert stub.asked[0]["path"] == "/v1/chat/completions"
+    assert stub.asked[0]["model"] == "tiny-vlm"
+    assert set(stub.keys) == {"Bearer open-sesame-123"}
+    assert "sesame" not in path.read_text()
+    for one in answers:
+        pixel = data[list(data.ids).index(one.question.image)].image[16, 16]
+        assert (int(pixel.sum()) % 2 == 0) == (
+            (score_answer(one.answer, one.question.truth, one.question.distractor) == "right")
+            == one.question.truth_first
+        )
+    name, again = read_choices(path)
+    assert name == "tiny-vlm"
+    assert again == answers
+
+
+def test_killed_and_asked_again(stub: Stub, asked: Any, tmp_path: Path) -> None:
+    data, questions = asked
+    model = load_chat_model(f"{stub.address}#tiny-vlm")
+    path = tmp_path / "answers.jsonl"
+    whole = ask_questions(model, questions, data, path)
+    text = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(text[:31]) + text[31][:20])
+    stub.asked.clear()
+    assert ask_questions(model, questions, data, path) == whole
+    assert len(stub.asked) == 30
+    other = load_chat_model(f"{stub.address}#other")
+    with pytest.raises(MiningError, match="answers of one model with one setting"):
+        ask_questions(other, questions, data, path)
+    changed = [TwoWayQuestion(questions[0].image, "cup", "spoon", questions[0].truth_first)]
+    with pytest.raises(MiningError, match=f"another distractor for {questions[0].image}"):
+        ask_questions(model, changed, data, path)
+    path.write_text("{}\nnothing\n")
+    with pytest.raises(MiningError, match="answers must be JSON lines"):
+        read_choices(path)
+
+
+def test_services_that_do_not_answer(stub: Stub) -> None:
+    picture = Image.new("RGB", (32, 32))
+    model = HttpChatModel(stub.address, "tiny", retries=1, sleep=lambda _: None)
+    stub.troubles = [500, 500]
+    with pytest.raises(ModelError, match="no answer in 2 attempts"):
+        model.answer(picture, "a: b, c.")
+    stub.troubles = [401]
+    with pytest.raises(ModelError, match="refused the request: status 401"):
+        model.answer(picture, "a: b, c.")
+    for text in ("gpt", "transformers:", "http://127.0.0.1/v1"):
+        with pytest.raises(MiningError, match="must be transformers:FOLDER-OR-NAME or http"):
+            load_chat_model(text)
+
+
+def test_the_command(stub: Stub, images: Path, tmp_path: Path) -> None:
+    def ask(*words: str) -> Any:
+        command = ["mine", "ask", f"mined:{images}", str(tmp_path / "answers.jsonl"), *words]
+        more = ["--favorites", "python:tests.mining.world:middle", "--store", str(tmp_path / "store")]
+        return CliRunner().invoke(app, [*command, *more])
+
+    told = ask("--model", f"{stub.address}#tiny", "--orders", "both")
+    assert told.exit_code == 0, told.output
+    assert "60 images, 120 questions" in told.output
+    assert "position bias" in told.output
+    assert ask("--model", "nothing").exit_code == 2
+    evaluated = CliRunner().invoke(
+        app,
+        ["mine", "evaluate", f"mined:{images}", "--models", "python:tests.mining.world:middle",
+         "--store", str(tmp_path / "store"), "--output", str(tmp_path / "out"),
+         "--choices", str(tmp_path / "answers.jsonl")],
+    )  # fmt: skip
+    assert evaluated.exit_code == 0, evaluated.output
+    assert "Two-way choice" in (tmp_path / "out" / "index.html").read_text()
+
+
+def test_a_tiny_llava(asked: Any, tmp_path: Path) -> None:
+    """The real loading and generating code of transformers, on random weights."""
+    pytest.importorskip("transformers", reason="transformers is not installed; the extra transformers has it")
+    from tests.mining.tiny import save_tiny_llava
+
+    data, questions = asked
+    save_tiny_llava(tmp_path / "llava")
+    model = load_chat_model(f"transformers:{tmp_path / 'llava'}", max_tokens=5)
+    answers = ask_questions(model, questions[:3], data, tmp_path / "answers.jsonl")
+    assert len(answers) == 3
+    again = load_chat_model(f"transformers:{tmp_path / 'llava'}", max_tokens=5)
+    assert ask_questions(again, questions[:3], data, tmp_path / "again.jsonl") == answers
+    facts: Mapping[str, Any] = model.facts
+    assert facts["name"] == "llava"
+    for weights in (tmp_path / "llava").rglob("*.safetensors"):
+        weights.rename(weights.with_suffix(".bin"))
+    with pytest.raises(MiningError, match="with safetensors, got"):
+        load_chat_model(f"transformers:{tmp_path / 'llava'}").answer(Image.new("RGB", (32, 32)), "?")

@@ -1,0 +1,117 @@
+"""Models on a mined set: who is right, and where they fail."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from beaufort.cli import app
+from beaufort.mining import (
+    MinedSet,
+    ask_models,
+    confusions,
+    export_set,
+    open_generated,
+    open_set,
+    score_set,
+    select,
+    write_evaluation_report,
+    write_selection_report,
+)
+from tests.mining.world import WIDE_LABELS, bold, faint, middle, vague, wide
+
+
+@pytest.fixture
+def mined(images: Path, tmp_path: Path) -> MinedSet:
+    """What `bold` fails on, exported."""
+    data, made = open_generated(images)
+    chosen = select(ask_models([bold(), vague()], data, tmp_path / "store"), made, ["bold"])
+    write_selection_report(chosen, tmp_path / "selection")
+    selection = tmp_path / "selection" / "selection.csv"
+    export_set(tmp_path / "set", images, selection, labels=WIDE_LABELS)
+    return open_set(str(tmp_path / "set"))
+
+
+def test_scores(mined: MinedSet, tmp_path: Path) -> None:
+    verdicts = ask_models([bold(), faint()], mined.data, tmp_path / "store")
+    rows = {(one.model, one.kind): one for one in score_set(mined, verdicts)}
+    assert not rows["faint", "all"].surrogate
+    assert rows["bold", "all"].surrogate
+    assert rows["bold", "all"].accuracy.value == 0
+    right = ~verdicts.failed[1]
+    assert rows["faint", "all"].accuracy.value == pytest.approx(right.mean())
+    texture = np.array([image.kind == "texture" for image in mined.images])
+    assert rows["faint", "texture"].accuracy.value == pytest.approx(right[texture].mean())
+    each = [right[verdicts.labels == label].mean() for label in np.unique(verdicts.labels)]
+    assert rows["faint", "all"].category_mean.value == pytest.approx(np.mean(each))
+    assert sum(confusions(verdicts, "faint").values()) == verdicts.failed[1].sum()
+
+
+def test_the_set_brings_its_label_space(mined: MinedSet, tmp_path: Path) -> None:
+    """Any output of the category is right, and every output competes."""
+    verdicts = ask_models([wide()], mined.data, tmp_path / "store", labels=mined.labels)
+    plain = ask_models([middle()], mined.data, tmp_path / "store")
+    assert (verdicts.predicted == plain.predicted).all()
+
+
+def test_the_report(mined: MinedSet, tmp_path: Path, show: Any) -> None:
+    verdicts = ask_models([bold(), faint(), vague()], mined.data, tmp_path / "store")
+    write_evaluation_report(mined, verdicts, tmp_path / "out")
+    rows = list(csv.DictReader((tmp_path / "out" / "scores.csv").read_text().splitlines()))
+    assert {row["role"] for row in rows if row["model"] == "bold"} == {"surrogate"}
+    assert {row["role"] for row in rows if row["model"] == "faint"} == {"evaluated"}
+    page = show(tmp_path / "out" / "index.html")
+    assert "Failures of bold chose the images" in page.locator(".about").inner_text()
+    assert page.locator("#scores tbody th small").all_inner_texts() == ["surrogate"]
+    for section in ("nuisances", "categories", "confusions"):
+        assert page.locator(f"#{section} tbody tr").count() > 0
+    assert page.locator("#gallery figure").count() == min(48, len(mined.data))
+
+
+def test_zero_shot_over_the_names_of_the_categories(
+    mined: MinedSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torch = pytest.importorskip("torch", reason="torch is not installed; the extra open_clip has it")
+    clip = pytest.importorskip("open_clip", reason="open_clip is not installed; the extra open_clip has it")
+    from open_clip import factory
+
+    for registry in ("_MODEL_CONFIGS", "_MODEL_CONFIG_PATHS"):
+        monkeypatch.setattr(factory, registry, getattr(factory, registry).copy())
+    config = {
+        "embed_dim": 16,
+        "vision_cfg": {"image_size": 32, "layers": 1, "width": 64, "patch_size": 8},
+        "text_cfg": {"context_length": 77, "vocab_size": 49408, "width": 16, "heads": 2, "layers": 1},
+    }
+    (tmp_path / "tiny-clip.json").write_text(json.dumps(config))
+    clip.add_model_config(tmp_path / "tiny-clip.json")
+    torch.manual_seed(0)
+    torch.save(clip.create_model("tiny-clip").state_dict(), tmp_path / "clip.pt")
+    text = f"open_clip:tiny-clip/{tmp_path}/clip.pt"
+    verdicts = ask_models([faint(), text], mined.data, tmp_path / "store", labels=None)
+    assert len(verdicts.models) == 2
+    from beaufort.models import load_model
+
+    names = list(mined.data.classes)
+    model = load_model(text, classes=names, templates="A photo of a {}", device="cpu")
+    pixels = np.stack([mined.data[place].image for place in range(len(mined.data))])
+    assert (model(pixels).argmax(axis=1) == verdicts.predicted[1]).mean() > 0.95
+
+
+def test_the_command(mined: MinedSet, tmp_path: Path) -> None:
+    world = "python:tests.mining.world"
+    told = CliRunner().invoke(
+        app,
+        ["mine", "evaluate", str(tmp_path / "set"), "--models", f"{world}:wide", "--store",
+         str(tmp_path / "store"), "--output", str(tmp_path / "out")],
+    )  # fmt: skip
+    assert told.exit_code == 0, told.output
+    assert "wide" in told.output
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {
+        "categories.csv", "confusions.csv", "index.html", "nuisances.csv", "scores.csv",
+    }  # fmt: skip

@@ -1,0 +1,215 @@
+"""Sets to give away: what is in them, and what cannot be exported."""
+
+from __future__ import annotations
+
+import json
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from PIL import Image
+from typer.testing import CliRunner
+
+from beaufort.cli import app
+from beaufort.datasets import kind_of, open_dataset
+from beaufort.errors import ImageFileError, OptionError
+from beaufort.labels import label_maps
+from beaufort.mining import (
+    MiningError,
+    Selection,
+    ask_models,
+    export_set,
+    make_plan,
+    open_generated,
+    open_set,
+    select,
+    write_review_list,
+    write_selection_report,
+)
+from beaufort.review import Review, ReviewRules, create_review, open_review
+from tests.mining.world import WIDE_LABELS, bold, judge, middle
+
+
+@pytest.fixture
+def selection(images: Path, tmp_path: Path) -> Selection:
+    data, made = open_generated(images)
+    found = select(ask_models([bold(), middle()], data, tmp_path / "store"), made, ["bold", "middle"])
+    write_selection_report(found, tmp_path / "selection")
+    return found
+
+
+@pytest.fixture
+def chosen(selection: Selection, tmp_path: Path) -> Path:
+    return tmp_path / "selection" / "selection.csv"
+
+
+def reviewed(selection: Selection, images: Path, tmp_path: Path, reject: str) -> Review:
+    write_review_list(selection, images / "kept.csv", controls=4)
+    create_review(tmp_path / "r.review", images / "kept.csv", rules=ReviewRules(votes=2))
+    review = open_review(tmp_path / "r.review")
+    judge(review, ("ann", "bob"), reject)
+    return review
+
+
+def test_a_set_has_what_people_accepted(
+    selection: Selection, chosen: Path, images: Path, tmp_path: Path
+) -> None:
+    review = reviewed(selection, images, tmp_path, "leaf")
+    out = tmp_path / "set"
+    count = export_set(
+        out, images, chosen, review=review, labels=WIDE_LABELS, title="Cups", license_text="CC0"
+    )
+    kept = [one for one, keep in zip(selection.images, selection.kept, strict=True) if keep]
+    wanted = {one.item.file for one in kept if one.item.category != "leaf"}
+    assert 0 < count == len(wanted) < len(kept)
+    data = open_dataset(out)
+    assert set(data.ids) == wanted
+    assert data.classes == ("cup", "kite", "leaf")  # what has no image left still competes
+    assert kind_of(out) == "mined"
+    for line in (out / "manifest.sha256").read_text().splitlines():
+        digest, name = line.split("  ")
+        assert sha256((out / name).read_bytes()).hexdigest() == digest
+    rows = {row["file"]: row for row in pq.read_table(out / "metadata.parquet").to_pylist()}
+    assert set(rows) == wanted
+    by_file = {one.item.file: one for one in kept}
+    for file, row in rows.items():
+        item = by_file[file].item
+        assert (row["prompt"], row["seed"], row["nuisance"]) == (item.prompt, item.seed, item.nuisance)
+        assert json.loads(row["generator"])["name"] == "composite"
+        assert (row["votes_yes"], row["votes_no"]) == (2, 0)
+        assert dict(row["surrogates"]).keys() == {"bold", "middle"}
+        assert item.category not in dict(row["surrogates"]).values()
+    assert json.loads((out / "categories.json").read_text()) == {"cup": [2, 3], "kite": [1, 4], "leaf": [0]}
+    sheet = (out / "DATASHEET.md").read_text()
+    for text in (
+        "# Cups",
+        "CC0",
+        "bold, middle",
+        "Krippendorff",
+        "composite",
+        "2 reviewers",
+        "A photo of a kite",
+    ):
+        assert text in sheet
+    mined = open_set(str(out))
+    assert mined.surrogates == ("bold", "middle")
+    assert mined.labels == WIDE_LABELS
+    assert [one.nuisance for one in mined.images] == [by_file[one].item.nuisance for one in mined.data.ids]
+
+
+def test_both_layouts_hold_the_same_images(
+    selection: Selection, chosen: Path, images: Path, tmp_path: Path
+) -> None:
+    count = export_set(tmp_path / "a", images, chosen)
+    assert export_set(tmp_path / "b", images, chosen, layout="image-folder") == count
+    first, second = (open_dataset(tmp_path / name) for name in "ab")
+    assert {
+        Path(one).name: first.classes[label] for one, label in zip(first.ids, first.labels, strict=True)
+    } == {Path(one).name: second.classes[label] for one, label in zip(second.ids, second.labels, strict=True)}
+    assert all(one.count("/") == 1 for one in second.ids)
+    assert first.classes == second.classes == ("cup", "kite", "leaf")
+    assert {image.kind for image in open_set(str(tmp_path / "b")).images} <= {
+        "background",
+        "texture",
+        "material",
+    }
+    assert "Nobody: the images were not reviewed" in (tmp_path / "a" / "DATASHEET.md").read_text()
+    texture = open_dataset(f"mined:{tmp_path / 'a'}#texture")
+    assert set(texture.ids) == {one for one in first.ids if one.startswith("texture/")}
+    with pytest.raises(OptionError, match="one of background, material, texture, got 'weather'"):
+        open_dataset(f"mined:{tmp_path / 'a'}#weather")
+    with pytest.raises(MiningError, match="layout must be one of imagenet-d, image-folder, got 'zip'"):
+        export_set(tmp_path / "c", images, chosen, layout="zip")
+    with pytest.raises(MiningError, match="must be a new or an empty folder"):
+        export_set(tmp_path / "a", images, chosen)
+
+
+def test_a_set_of_imagenet_d_s_categories_is_read_as_one(tmp_path: Path) -> None:
+    """The published layout: three folders, 113 categories."""
+    for kind in ("background", "material", "texture"):
+        for item in make_plan(["chair", "tv"], nuisances={kind: ["a"]}):
+            (tmp_path / item.file).parent.mkdir(parents=True)
+            Image.new("RGB", (8, 8)).save(tmp_path / item.file)
+    published, mined = open_dataset(f"imagenet-d:{tmp_path}"), open_dataset(f"mined:{tmp_path}")
+    assert list(published.ids) == list(mined.ids)
+    assert published.classes == label_maps["imagenet-d"].classes
+    assert mined.classes == ("chair", "tv")
+
+
+def test_images_that_vanish_or_change(
+    selection: Selection, chosen: Path, images: Path, tmp_path: Path
+) -> None:
+    lost = next(one.path for one, keep in zip(selection.images, selection.kept, strict=True) if keep)
+    content = lost.read_bytes()
+    lost.unlink()
+    with pytest.raises(MiningError, match=rf"a selected image must be there, got none at .*{lost.name}"):
+        export_set(tmp_path / "set", images, chosen)
+    Image.new("RGB", (32, 32)).save(lost)
+    with pytest.raises(MiningError, match="must be the one that was selected, got another"):
+        export_set(tmp_path / "set", images, chosen)
+    assert not (tmp_path / "set").exists()
+    lost.write_bytes(content)
+    export_set(tmp_path / "set", images, chosen)
+    file = lost.relative_to(images)
+    (tmp_path / "set" / file).unlink()
+    with pytest.raises(ImageFileError, match=rf"all \d+ files of its manifest.*first: '{file}'"):
+        open_dataset(tmp_path / "set")
+
+
+def test_unknown_categories(selection: Selection, chosen: Path, images: Path, tmp_path: Path) -> None:
+    with pytest.raises(MiningError, match=r"got none for 3 \(first: 'cup'\)"):
+        export_set(tmp_path / "set", images, chosen, labels=label_maps["imagenet-d"].grouping)
+    assert not (tmp_path / "set").exists()
+
+
+def test_a_review_that_is_not_done(selection: Selection, chosen: Path, images: Path, tmp_path: Path) -> None:
+    write_review_list(selection, images / "kept.csv")
+    create_review(tmp_path / "r.review", images / "kept.csv", rules=ReviewRules(votes=2))
+    review = open_review(tmp_path / "r.review")
+    with pytest.raises(MiningError, match=r"decided every image, got \d+ that are open or tied"):
+        export_set(tmp_path / "set", images, chosen, review=review)
+    with pytest.raises(MiningError, match="got none that is kept and accepted"):
+        export_set(tmp_path / "set", images, chosen, review=review, decided_only=True)
+
+
+def test_a_review_of_something_else(selection: Selection, chosen: Path, images: Path, tmp_path: Path) -> None:
+    rows = (images / "other.csv", tmp_path / "r.review")
+    first = next(one.item for one, keep in zip(selection.images, selection.kept, strict=True) if keep)
+    rows[0].write_text(f"file,category\n{first.file},spoon\n")
+    create_review(rows[1], rows[0], rules=ReviewRules(votes=1))
+    review = open_review(rows[1])
+    judge(review, ("ann",), "")
+    with pytest.raises(
+        MiningError, match=f"its own category '{first.category}', got 'spoon' for {first.file}"
+    ):
+        export_set(tmp_path / "set", images, chosen, review=review)
+    with pytest.raises(MiningError, match="review must be of the images in"):
+        export_set(tmp_path / "set", tmp_path, chosen, review=review)
+
+
+@pytest.mark.parametrize("text", ["", "file,category\na,b\n", "nothing at all"])
+def test_selections_that_are_none(tmp_path: Path, text: str) -> None:
+    (tmp_path / "selection.csv").write_text(text)
+    with pytest.raises(MiningError, match="a selection must"):
+        export_set(tmp_path / "set", tmp_path, tmp_path / "selection.csv")
+
+
+def test_a_selection_cannot_reach_out_of_its_folder(chosen: Path, images: Path, tmp_path: Path) -> None:
+    (tmp_path / "secret.png").write_bytes(b"x")
+    text = chosen.read_text().splitlines()
+    kept = next(line for line in text[1:] if ",1,2," in line)
+    chosen.write_text("\n".join([text[0], kept.replace(kept.split(",")[0], "../secret.png")]))
+    with pytest.raises(MiningError, match=r"must lie in the folder of the images, got '\.\./secret\.png'"):
+        export_set(tmp_path / "set", images, chosen)
+
+
+def test_the_command(selection: Selection, chosen: Path, images: Path, tmp_path: Path) -> None:
+    def run(*words: Any) -> Any:
+        return CliRunner().invoke(app, ["mine", "export", *map(str, words)])
+
+    told = run(tmp_path / "set", "--images", images, "--selection", chosen, "--license", "CC0")
+    assert told.exit_code == 0, told.output
+    assert f"{int(selection.kept.sum())} images in" in told.output
+    assert run(tmp_path / "set", "--images", images, "--selection", chosen).exit_code == 2

@@ -1,0 +1,99 @@
+"""The complete loop by its commands, with tiny models: plan, generate, select, review, export, evaluate."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from beaufort.cli import app
+from beaufort.datasets import open_dataset
+from beaufort.review import open_review
+from beaufort.review.server import only_server
+from tests.mining.world import CATEGORIES, judge, make_cutouts
+
+WORLD = "python:tests.mining.world"
+
+
+def run(*words: Any) -> str:
+    told = CliRunner().invoke(app, [str(word) for word in words])
+    assert told.exit_code == 0, told.output
+    return told.output
+
+
+def refused(*words: Any) -> str:
+    told = CliRunner().invoke(app, [str(word) for word in words])
+    assert told.exit_code == 2, told.output
+    return " ".join(told.output.split())
+
+
+def test_the_whole_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("categories.txt").write_text("\n".join(CATEGORIES) + "\n")
+    make_cutouts(tmp_path / "cutouts")
+    assert "60 images planned" in run(
+        "mine", "plan", "plan.csv", "--categories", "categories.txt", "--each", "2"
+    )
+    make = ("mine", "generate", "plan.csv", "images", "--generator", "composite:cutouts", "--size", "32")
+    assert "60 made" in run(*make)
+
+    choose = ("mine", "select", "images", "--surrogates", f"{WORLD}:bold,{WORLD}:middle", "--others")
+    chosen = run(*choose, f"{WORLD}:faint,{WORLD}:close", "--output", "selection", "--controls", "4")
+    assert "images kept" in chosen
+
+    run("review", "create", "world.review", "images/kept.csv", "--votes", "2")
+    export = ("mine", "export", "set", "--images", "images", "--selection", "selection/selection.csv")
+    assert "open or tied" in refused(*export, "--review", "world.review")
+    review = open_review(tmp_path / "world.review")
+    judge(review, ("ann", "bob"), "leaf")
+    review.close()
+    assert "rejected" in run("review", "status", "world.review")
+    assert "images in set" in run(*export, "--review", "world.review")
+
+    evaluated = run(
+        "mine", "evaluate", "set", "--models", f"{WORLD}:bold,{WORLD}:faint", "--output", "evaluation"
+    )
+    assert "low by choice" in evaluated
+    data = open_dataset("set")
+    assert data.classes == CATEGORIES
+    assert {data.classes[label] for label in data.labels} == {"kite"}  # people said no to every leaf
+    for page in ("selection/index.html", "evaluation/index.html", "set/DATASHEET.md"):
+        assert Path(page).stat().st_size > 1000
+
+
+def test_mistakes_between_steps_are_told_and_lose_nothing(images: Path, tmp_path: Path) -> None:
+    before = {path: path.read_bytes() for path in images.rglob("*") if path.is_file()}
+    plan = images / "plan.csv"
+    edited = tmp_path / "edited.csv"
+    edited.write_text(plan.read_text().replace("A photo of a cup, sky", "A drawing of a cup, sky"))
+    cutouts = images.parent.parent
+    make_cutouts(tmp_path / "cutouts")
+    generator = ("--generator", f"composite:{tmp_path / 'cutouts'}", "--size", "32")
+    told = refused("mine", "generate", edited, images, *generator)
+    assert "the plan must be the one that" in told
+    assert "restore the row" in told
+    (tmp_path / "cutouts" / "cup" / "1.png").unlink()
+    assert "every category must have a folder of cut-outs" in refused(
+        "mine", "generate", plan, images, *generator
+    )
+    select = ("mine", "select", images, "--surrogates", f"{WORLD}:bold", "--store", tmp_path / "store")
+    labels = tmp_path / "labels.json"
+    labels.write_text('{"cup": [0], "kite": [1]}')
+    told = refused(*select, "--labels", labels, "--output", tmp_path / "out")
+    assert "1 classes of" in told
+    assert "are not in the label space (first: 'leaf')" in told
+    after = {path: path.read_bytes() for path in images.rglob("*") if path.is_file()}
+    assert after == before
+    assert cutouts.is_dir()
+
+
+def test_two_servers_on_one_review(images: Path, tmp_path: Path) -> None:
+    pytest.importorskip("fastapi", reason="FastAPI is not installed; the extra review has it")
+    (images / "list.csv").write_text(
+        "file,category\n" + f"{next(images.rglob('*.png')).relative_to(images)},cup\n"
+    )
+    run("review", "create", tmp_path / "one.review", images / "list.csv")
+    with only_server(tmp_path / "one.review"):
+        assert "must have one server" in refused("review", "serve", tmp_path / "one.review")

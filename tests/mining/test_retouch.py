@@ -1,0 +1,76 @@
+"""Given photos, changed by a pipeline of diffusers that is made here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from beaufort.images import read_image
+from beaufort.mining import MiningError, RetouchGenerator, generate, make_plan, read_generated
+from tests.mining.world import make_cutouts
+
+pytest.importorskip("diffusers", reason="diffusers is not installed; the extra mining has it")
+pytest.importorskip("transformers", reason="transformers is not installed; the extra mining has it")
+
+from tests.mining.tiny import save_tiny_pipeline
+
+PLAN = make_plan(["cup", "leaf"], nuisances={"background": ["snow"], "material": ["wood"]})
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory, one_thread: None) -> str:
+    folder = tmp_path_factory.mktemp("pipeline")
+    save_tiny_pipeline(folder / "tiny")
+    return str(folder / "tiny")
+
+
+def retouch(model: str, photos: Path, **options: Any) -> RetouchGenerator:
+    return RetouchGenerator(model, photos, **{"steps": 2, "strength": 0.5, "size": 16, **options})
+
+
+@pytest.mark.parametrize(("task", "pipeline"), [("image-to-image", "Img2Img"), ("inpainting", "Inpaint")])
+def test_both_tasks(tiny: str, tmp_path: Path, task: str, pipeline: str) -> None:
+    photos = make_cutouts(tmp_path / "photos")
+    assert generate(PLAN, retouch(tiny, photos, task=task), tmp_path / "out") == 4
+    made = read_generated(tmp_path / "out")
+    assert pipeline in made[0].generator["pipeline"]
+    assert made[0].generator["strength"] == 0.5
+    assert {read_image(one.path).size for one in made} == {(16, 16)}
+    assert generate(PLAN, retouch(tiny, photos, task=task), tmp_path / "out") == 0
+    with pytest.raises(MiningError, match="one generator with one setting"):
+        generate(PLAN, retouch(tiny, photos, task=task, strength=1.0), tmp_path / "out")
+
+
+def test_what_is_painted_is_behind_the_object_or_on_it(tiny: str, tmp_path: Path) -> None:
+    model = retouch(tiny, make_cutouts(tmp_path / "photos"), task="inpainting")
+    background, material = (
+        np.asarray(model._given(next(item for item in PLAN if item.kind == kind))[1])
+        for kind in ("background", "material")
+    )
+    assert (background + material == 255).all()
+    assert material[8, 8] == 255  # the middle of the object
+    assert background[0, 0] == 255
+
+
+def test_what_it_needs(tiny: str, tmp_path: Path) -> None:
+    photos = make_cutouts(tmp_path / "photos")
+    Image.new("RGB", (20, 20)).save(photos / "cup" / "2.png")
+    with pytest.raises(MiningError, match=r"must have a mask, a transparent ground or 2\.mask\.png"):
+        generate(PLAN, retouch(tiny, photos, task="inpainting"), tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+    generate(PLAN, retouch(tiny, photos), tmp_path / "out")  # as a whole needs none
+    with pytest.raises(MiningError, match="got none for 'sofa'"):
+        retouch(tiny, photos).check(make_plan(["sofa"]))
+    for options, message in (
+        ({"task": "magic"}, "task must be one of image-to-image, inpainting, got 'magic'"),
+        ({"strength": 0.0}, "strength must be above 0"),
+        ({"steps": 1}, "nothing would change"),
+    ):
+        with pytest.raises(MiningError, match=message):
+            retouch(tiny, photos, **options)
+    with pytest.raises(MiningError, match="photos must be a folder"):
+        retouch(tiny, tmp_path / "nowhere")

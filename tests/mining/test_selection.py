@@ -1,0 +1,266 @@
+"""Which images surrogates choose, and how hard they are for others."""
+
+from __future__ import annotations
+
+import csv
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+from typer.testing import CliRunner
+
+from beaufort.cli import app
+from beaufort.labels import LabelError
+from beaufort.mining import (
+    MiningError,
+    Selection,
+    ask_models,
+    hardness,
+    hardness_curve,
+    nuisance_failures,
+    open_generated,
+    read_selection,
+    select,
+    transfer_matrix,
+    write_review_list,
+    write_selection_report,
+)
+from beaufort.mining.selection import parse_rule
+from beaufort.store import FileStore
+from tests.mining.world import CATEGORIES, WIDE_LABELS, bold, close, faint, middle, shares, vague, wide
+
+
+def read_csv(path: Path) -> list[dict[str, str]]:
+    return list(csv.DictReader(path.read_text().splitlines()))
+
+
+@pytest.fixture
+def selection(images: Path, tmp_path: Path) -> Selection:
+    data, made = open_generated(images)
+    verdicts = ask_models([bold(), middle(), faint(), close(), vague()], data, tmp_path / "store")
+    return select(verdicts, made, ["bold", "middle"])
+
+
+def test_kept_is_what_all_surrogates_get_wrong(selection: Selection) -> None:
+    pixels = np.stack([np.asarray(Image.open(one.path)) for one in selection.images])
+    truth = np.array([CATEGORIES.index(one.item.category) for one in selection.images])
+    wrong = [shares(pixels, *setting).argmax(axis=1) != truth for setting in ((120, 0), (60, 6))]
+    assert selection.kept.tolist() == (wrong[0] & wrong[1]).tolist()
+    assert 0 < selection.kept.sum() < len(truth)
+    either = select(selection.verdicts, selection.images, ["bold", "middle"], rule="1-of-2")
+    assert either.kept.tolist() == (wrong[0] | wrong[1]).tolist()
+
+
+def test_answers_are_in_the_ordinary_store(selection: Selection, tmp_path: Path, images: Path) -> None:
+    store = FileStore(tmp_path / "store")
+    assert {cell.model["name"] for cell in store.cells().values()} == set(selection.verdicts.models)
+    before = sorted(path.name for path in (tmp_path / "store").rglob("*.parquet"))
+    again = ask_models([bold(), middle()], open_generated(images)[0], store)
+    assert (again.predicted == selection.verdicts.predicted[:2]).all()
+    assert sorted(path.name for path in (tmp_path / "store").rglob("*.parquet")) == before
+
+
+def test_many_outputs_to_one_category(images: Path, tmp_path: Path) -> None:
+    data, _ = open_generated(images)
+    one = ask_models([middle()], data, tmp_path / "store")
+    many = ask_models([wide()], data, tmp_path / "store", labels=WIDE_LABELS)
+    assert (many.predicted == one.predicted).all()
+    with pytest.raises(LabelError, match=r"1 classes .* not in the label space \(first: 'leaf'\)"):
+        ask_models([wide()], data, tmp_path / "store", labels={"cup": (2, 3), "kite": (1, 4)})
+
+
+def test_an_output_of_no_category_is_a_failure(images: Path, tmp_path: Path) -> None:
+    data, _ = open_generated(images)
+    labels = {"cup": (2,), "kite": (1,), "leaf": (5,)}
+    open_to_all = ask_models([wide()], data, tmp_path / "a", labels=labels)
+    assert (open_to_all.predicted == -1).any()
+    restricted = ask_models([wide()], data, tmp_path / "b", labels=labels, convention="restricted")
+    assert not (restricted.predicted == -1).any()
+    assert open_to_all.name_of(-1) == "(no category)"
+
+
+def test_surrogates_are_marked_and_the_unfiltered_set_is_scored(selection: Selection) -> None:
+    rows = hardness(selection)
+    assert [one.model for one in rows] == ["faint", "close", "vague", "bold", "middle"]
+    assert [one.surrogate for one in rows] == [False, False, False, True, True]
+    for one in rows:
+        right = ~selection.verdicts.failed[selection.verdicts.row(one.model)]
+        assert one.unfiltered.value == pytest.approx(right.mean())
+        assert one.kept is not None
+        assert one.kept.value == pytest.approx(right[selection.kept].mean())
+        assert one.kept.low < one.kept.high
+    assert rows[-1].kept is not None
+    assert rows[-1].kept.value == 0
+
+
+def test_the_curve_against_plain_loops() -> None:
+    rng = np.random.default_rng(3)
+    hard = rng.random(300)
+    failed = np.stack([rng.random(300) < 0.2 + 0.6 * hard for _ in range(5)])
+    for point in hardness_curve(failed):
+        means = []
+        for chosen in combinations(range(5), point.surrogates):
+            kept = failed[list(chosen)].all(axis=0)
+            means.append(np.mean([(~failed[m][kept]).mean() for m in range(5) if m not in chosen]))
+        assert point.accuracy.value == pytest.approx(np.mean(means), abs=1e-5)
+        assert (point.lowest, point.highest) == pytest.approx((min(means), max(means)), abs=1e-5)
+        assert point.subsets == point.possible == len(means)
+        assert point.accuracy.low < point.accuracy.value < point.accuracy.high
+    assert [point.surrogates for point in hardness_curve(failed)] == [1, 2, 3, 4]
+    first, second = hardness_curve(failed)[:2]
+    assert first.step is None
+    assert second.step is not None
+    assert second.step.value == pytest.approx(first.accuracy.value - second.accuracy.value)
+
+
+def test_the_curve_of_many_models_is_a_seeded_sample() -> None:
+    rng = np.random.default_rng(0)
+    failed = rng.random((12, 80)) < 0.7
+    curve = hardness_curve(failed, subsets=20)
+    assert curve[2].possible == 220
+    assert curve[2].subsets == 20
+    assert curve == hardness_curve(failed, subsets=20)
+    assert curve != hardness_curve(failed, subsets=20, seed=1)
+
+
+def test_intervals_never_have_no_width_and_the_curve_ends_where_nothing_is_left() -> None:
+    alike = np.tile(np.arange(40) < 10, (4, 1))  # all fail on the same ten
+    for point in hardness_curve(alike):
+        assert point.accuracy.value == 0
+        assert point.accuracy.high > 0.2
+        if point.step is not None:
+            assert point.step.low < 0 < point.step.high
+    apart = np.eye(4, dtype=bool)  # no two fail on the same
+    assert [point.surrogates for point in hardness_curve(apart)] == [1]
+    with pytest.raises(MiningError, match="at least two models, got 1"):
+        hardness_curve(apart[:1])
+
+
+def test_the_coverage_of_the_curve_s_intervals() -> None:
+    """Of sets drawn from one world, the interval covers the world's value in most."""
+    rng = np.random.default_rng(1)
+    world = rng.random(100_000)
+
+    def draw(hard: Any, rng: Any) -> Any:
+        return np.stack([rng.random(len(hard)) < 0.1 + 0.7 * hard for _ in range(3)])
+
+    first, second, third = draw(world, rng)  # all models are alike, so any pair shows the value
+    truth = (~third[first & second]).mean()
+    hits = 0
+    for seed in range(25):
+        local = np.random.default_rng(seed)
+        point = hardness_curve(draw(local.choice(world, 250), local), seed=seed)[1]
+        hits += point.accuracy.low <= truth <= point.accuracy.high
+    assert hits >= 21
+
+
+def test_transfer_and_nuisances(selection: Selection) -> None:
+    failed = dict(zip(selection.verdicts.models, selection.verdicts.failed, strict=True))
+    cells = {(one.source, one.target): one.share for one in transfer_matrix(selection)}
+    assert len(cells) == 20
+    share = cells["bold", "vague"]
+    assert share is not None
+    assert share.value == pytest.approx(failed["vague"][failed["bold"]].mean())
+    known = [(one.item.kind, one.item.nuisance) for one in selection.images]
+    rows = {
+        (one.kind, one.nuisance, one.model): one.failures
+        for one in nuisance_failures(selection.verdicts, known)
+    }
+    wood = np.array([pair == ("material", "wood") for pair in known])
+    assert rows["material", "wood", "faint"].value == pytest.approx(failed["faint"][wood].mean())
+    assert rows["material", "", "faint"].n == sum(kind == "material" for kind, _ in known)
+
+
+def test_the_tables_and_the_page(selection: Selection, tmp_path: Path, show: Any) -> None:
+    write_selection_report(selection, tmp_path / "out")
+    rows = read_selection(tmp_path / "out" / "selection.csv")
+    assert [row.kept for row in rows] == selection.kept.tolist()
+    assert all(set(row.said) == {"bold", "middle"} for row in rows)
+    assert all((row.category not in row.said.values()) == row.kept for row in rows)
+    roles = {row["model"]: row["role"] for row in read_csv(tmp_path / "out" / "models.csv")}
+    assert roles == {"bold": "surrogate", "middle": "surrogate"} | dict.fromkeys(
+        ("faint", "close", "vague"), "evaluated"
+    )
+    page = show(tmp_path / "out" / "index.html")
+    marked = page.locator("#models tbody th", has_text="surrogate").all_inner_texts()
+    assert [text.split()[0] for text in marked] == ["bold", "middle"]
+    assert page.locator("#surrogates circle").count() == 4
+    assert page.locator("#gallery img").count() == min(48, int(selection.kept.sum()))
+    assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+
+
+def test_rules() -> None:
+    assert (parse_rule("all", 3), parse_rule("2-of-3", 3)) == (3, 2)
+    for rule in ("2-of-4", "0-of-3", "4-of-3", "most"):
+        with pytest.raises(MiningError, match=r"rule must be all, or K-of-3 with K from 1 to 3"):
+            parse_rule(rule, 3)
+
+
+def test_bad_surrogates(selection: Selection) -> None:
+    with pytest.raises(MiningError, match="named once, got bold, bold"):
+        select(selection.verdicts, selection.images, ["bold", "bold"])
+    with pytest.raises(MiningError, match="one of bold, middle, faint, close, vague, got 'other'"):
+        select(selection.verdicts, selection.images, ["other"])
+
+
+def test_names_must_differ(images: Path, tmp_path: Path) -> None:
+    with pytest.raises(Exception, match="bold"):
+        ask_models([bold(), bold()], open_generated(images)[0], tmp_path / "store")
+
+
+def test_images_that_vanish_or_do_not_belong(images: Path) -> None:
+    lost = next(images.rglob("*.png"))
+    content = lost.read_bytes()
+    lost.unlink()
+    with pytest.raises(
+        MiningError, match=rf"all 60 images of its plan.*got none for 1 \(first: .*{lost.name}"
+    ):
+        open_generated(images)
+    lost.write_bytes(content)
+    Image.new("RGB", (8, 8)).save(images / "texture" / "cup" / "holiday.jpg")
+    with pytest.raises(MiningError, match=r"must be a generated PNG, got texture/cup/holiday\.jpg"):
+        open_generated(images)
+    with pytest.raises(MiningError, match="must have images, got none"):
+        open_generated(images / "nowhere")
+
+
+def test_the_list_for_the_review(selection: Selection, images: Path) -> None:
+    judged = write_review_list(selection, images / "kept.csv", controls=3, seed=1)
+    rows = read_csv(images / "kept.csv")
+    assert judged == selection.kept.sum() == sum(row["role"] == "" for row in rows)
+    right = {one.item.file: one.item.category for one in selection.images}
+    for row in rows:
+        assert (row["category"] == right[row["file"]]) == (row["role"] != "control-invalid")
+    assert (
+        sorted(row["role"] for row in rows if row["role"]) == ["control-invalid"] * 3 + ["control-valid"] * 3
+    )
+    assert len({row["file"] for row in rows}) == len(rows)
+    with pytest.raises(MiningError, match=r"controls must be at most \d+, half of the images"):
+        write_review_list(selection, images / "kept.csv", controls=1000)
+
+
+def test_the_command(images: Path, tmp_path: Path) -> None:
+    run = CliRunner().invoke
+    world = "python:tests.mining.world"
+    command = ["mine", "select", str(images), "--surrogates", f"{world}:bold,{world}:middle"]
+    more = [
+        "--others",
+        f"{world}:faint",
+        "--store",
+        str(tmp_path / "store"),
+        "--output",
+        str(tmp_path / "out"),
+    ]
+    told = run(app, [*command, *more, "--controls", "2"])
+    assert told.exit_code == 0, told.output
+    assert "surrogate" in told.output
+    assert "images kept" in told.output
+    assert (images / "kept.csv").is_file()
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {
+        "index.html", "models.csv", "nuisances.csv", "selection.csv", "surrogates.csv", "transfer.csv",
+    }  # fmt: skip
+    assert run(app, [*command, *more, "--rule", "3-of-2"]).exit_code == 2
+    assert run(app, [*command, *more, "--labels", "nowhere.json"]).exit_code == 2

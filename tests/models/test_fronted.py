@@ -1,0 +1,170 @@
+"""A front end is part of its model: of its answers, its name and its digest, whatever runs it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from beaufort.errors import ImageTypeError, OptionError, UnknownNameError
+from beaufort.evaluation import LazyModel, evaluate
+from beaufort.fronts import open_front
+from beaufort.models import Model, as_model, load_model, with_front
+from beaufort.testing import check_model
+from beaufort.testing._contracts import picture
+
+CLASSES = 3
+TURNS = np.random.default_rng(5).normal(size=(12 * 12 * 3, CLASSES)) / 500
+
+
+def linear(batch: NDArray[Any]) -> NDArray[np.float32]:
+    """A classifier that looks at every pixel of a 12×12 image."""
+    return np.asarray(batch.reshape(len(batch), -1) @ TURNS, np.float32)
+
+
+def net(**options: Any) -> Model:
+    usual: dict[str, Any] = {
+        "name": "net",
+        "classes": CLASSES,
+        "version": "1",
+        "input_size": 12,
+        "dtype": "uint8",
+    }
+    return as_model(linear, **{**usual, **options})
+
+
+def pictures(side: int, count: int = 5) -> NDArray[np.uint8]:
+    return np.stack([picture(side, side, 3, variant=i) for i in range(count)])
+
+
+def softmax(logits: NDArray[Any]) -> NDArray[np.float64]:
+    powers = np.exp(logits.astype(np.float64) - logits.max(axis=-1, keepdims=True))
+    return np.asarray(powers / powers.sum(axis=-1, keepdims=True))
+
+
+def ten_crops_by_hand(image: NDArray[np.uint8], size: int) -> list[NDArray[np.uint8]]:
+    """As one would write it down."""
+    far = image.shape[0] - size
+    crops = []
+    for top, left in ((0, 0), (0, far), (far, 0), (far, far), (far // 2, far // 2)):
+        crop = image[top : top + size, left : left + size]
+        crops += [crop, crop[:, ::-1]]
+    return crops
+
+
+def test_a_filter_comes_before_the_model() -> None:
+    images = pictures(12)
+    plain, fronted = net(), with_front(net(), "clahe:tiles=2")
+    np.testing.assert_array_equal(fronted(images), plain(open_front("clahe:tiles=2")(images)))
+    assert (fronted(images) != plain(images)).any()
+
+
+def test_filters_see_images_of_the_input_size() -> None:
+    images = pictures(24)
+    plain = net()
+    small = plain.spec.preprocessing.fit(images)
+    np.testing.assert_array_equal(with_front(plain, "stretch")(images), plain(open_front("stretch")(small)))
+
+
+def test_ten_crops_are_those_of_a_plain_loop() -> None:
+    plain = net()
+    large = pictures(16)
+    answers = with_front(plain, "ten-crop:side=16")(large)
+    for image, answer in zip(large, answers, strict=True):
+        shares = [
+            softmax(plain(np.ascontiguousarray(crop)[None]))[0] for crop in ten_crops_by_hand(image, 12)
+        ]
+        np.testing.assert_allclose(np.exp(answer), np.mean(shares, axis=0), rtol=1e-5)
+    padded = np.pad(pictures(12), ((0, 0), (2, 2), (2, 2), (0, 0)), mode="reflect")
+    for image, answer in zip(padded, with_front(plain, "ten-crop:pad=2")(pictures(12)), strict=True):
+        shares = [
+            softmax(plain(np.ascontiguousarray(crop)[None]))[0] for crop in ten_crops_by_hand(image, 12)
+        ]
+        np.testing.assert_allclose(np.exp(answer), np.mean(shares, axis=0), rtol=1e-5)
+
+
+def test_a_grid_of_one_is_the_middle_crop() -> None:
+    plain, large = net(), pictures(16)
+    one = with_front(plain, "multi-crop:grid=1,mirror=no,side=16")(large)
+    np.testing.assert_allclose(softmax(one), softmax(plain(large[:, 2:14, 2:14])), rtol=1e-5)
+    nine = with_front(plain, "multi-crop:side=16,mirror=no")(large)
+    shares = [softmax(plain(large[:, y : y + 12, x : x + 12])) for y in (0, 2, 4) for x in (0, 2, 4)]
+    np.testing.assert_allclose(softmax(nine), np.mean(shares, axis=0), rtol=1e-5)
+
+
+def test_filters_come_before_and_after_views_in_their_order() -> None:
+    plain, large = net(), pictures(16)
+    before = with_front(plain, ["stretch", "ten-crop:side=16"])(large)
+    after = with_front(plain, ["ten-crop:side=16", "stretch"])(large)
+    bare = with_front(plain, "ten-crop:side=16")
+    np.testing.assert_array_equal(before, bare(open_front("stretch")(large)))
+    assert (after != before).any()
+
+
+def test_name_and_digest() -> None:
+    plain = net()
+    specs = [with_front(plain, text).spec for text in ("clahe", "clahe:clip=4", "nlm", "ten-crop")]
+    assert [spec.name for spec in specs] == ["net+clahe", "net+clahe-clip4", "net+nlm", "net+ten-crop"]
+    assert len({plain.spec.digest, *(spec.digest for spec in specs)}) == 5
+    assert with_front(plain, "clahe:clip=2").spec == specs[0]
+    assert with_front(as_model(linear, classes=3), "clahe").spec.digest == "unknown"
+    back = type(specs[0]).from_dict(specs[0].to_dict())
+    assert back.digest == specs[0].digest
+
+
+@pytest.mark.parametrize("text", ["clahe:tiles=2", "nlm:above=0.01", "stretch", "ten-crop", "ten-crop:pad=2"])
+def test_the_contract_of_models_holds(text: str) -> None:
+    assert check_model(with_front(net(), text)) == []
+
+
+def test_a_wrong_range_is_found_behind_a_front_end() -> None:
+    rng = np.random.default_rng(4)
+    labels = rng.integers(0, 3, 200)
+    images = np.clip(np.eye(3)[labels][:, None, None] * 120 + 60 + rng.normal(0, 9, (200, 12, 12, 3)), 0, 255)
+
+    def trained(batch: NDArray[Any]) -> NDArray[np.float32]:
+        return np.asarray(np.minimum(batch.mean(axis=(2, 3)), 1) * 9, np.float32)
+
+    wrong = as_model(trained, name="net", classes=3, version="1", input_size=12, range="0..255")
+    found = check_model(with_front(wrong, "stretch"), images=images.astype(np.uint8), labels=labels)
+    assert "range" in {finding.check for finding in found}
+
+
+def test_load_model_takes_a_front_end() -> None:
+    images = np.stack([picture(28, 28, 1, variant=i) for i in range(4)])
+    model = load_model("demo:digits", front="clahe:tiles=4", threads=1)
+    assert model.spec.name == "digits+clahe-tiles4"
+    np.testing.assert_array_equal(
+        model(images), load_model("demo:digits")(open_front("clahe:tiles=4")(images))
+    )
+    with pytest.raises(UnknownNameError, match="unknown front end 'claha'; did you mean 'clahe'"):
+        load_model("nowhere.onnx", front="claha")  # told before the model is looked for
+
+
+def test_floats_and_models_without_a_size_are_refused() -> None:
+    with pytest.raises(ImageTypeError, match="got dtype float32"):
+        with_front(net(), "clahe")(pictures(12).astype(np.float32))
+    free = as_model(lambda images: images.mean(axis=(1, 2), dtype=np.float32), name="free")
+    with pytest.raises(OptionError, match="ten-crop needs a model with an input size; free has none"):
+        with_front(free, "ten-crop")(pictures(12))
+    assert with_front(free, "stretch")(pictures(20)).shape == (5, 3)
+    with pytest.raises(OptionError, match="with views must be part of a model, got ten-crop"):
+        open_front("ten-crop")(pictures(12))
+    assert with_front(net(), "ten-crop")(pictures(12)[:0]).shape == (0, CLASSES)
+
+
+def test_stores_keep_models_with_and_without_a_front_end_apart(tmp_path: Path) -> None:
+    images, labels = pictures(28)[..., :1], np.arange(5)
+    models = [LazyModel("demo:digits"), LazyModel("demo:digits", {"front": ["stretch"]})]
+    data = (images, labels)
+    first = evaluate(models, ["contrast"], data, tmp_path / "store")
+    assert [result.model for result in first.results[:: len(first.results) // 2]] == [
+        "digits",
+        "digits+stretch",
+    ]
+    assert len({result.fingerprint for result in first.results}) == len(first.results)
+    again = evaluate(models, ["contrast"], data, tmp_path / "store", processes=1)
+    assert all(result.reused for result in again.results)

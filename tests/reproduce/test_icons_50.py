@@ -1,0 +1,316 @@
+"""A rehearsal of the whole study of Icons-50, stopped and taken up, and what its files say."""
+
+from __future__ import annotations
+
+import csv
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from beaufort.errors import BeaufortError, OptionError
+from beaufort.reproduce import reproduce
+from beaufort.reproduce.answers import StudyAnswers, read_answers
+from beaufort.reproduce.icons_50.claims import claims
+from beaufort.reproduce.icons_50.effects import difference, effects
+from beaufort.reproduce.icons_50.settings import ARMS, NETWORKS, PAPER, SPLITS, VARIANTS, Settings
+from beaufort.reproduce.icons_50.tables import (
+    ANSWERABLE,
+    IconResults,
+    accuracy_table,
+    by_group,
+    confusions,
+    load_results,
+)
+from beaufort.reproduce.icons_50.work import plan
+
+
+def sheet(path: Path) -> list[dict[str, str]]:
+    with path.open() as file:
+        return list(csv.DictReader(file))
+
+
+def test_everything_is_written(rehearsed_icons: Path) -> None:
+    names = {path.name for path in rehearsed_icons.iterdir()}
+    tables = {"accuracy.csv", "shake.csv", "styles.csv", "shake-effects.csv", "classes.csv", "subtypes.csv"}
+    assert {*tables, "confusions.csv", "README.md", "index.html", "examples.png"} <= names
+    page = (rehearsed_icons / "index.html").read_text()
+    assert "its numbers mean nothing" in page
+    assert 'src="http' not in page
+    assert all(variant.title in page for variant in VARIANTS.values())
+
+
+def test_the_page_has_no_icons_unless_they_may_be_shown(
+    rehearsed_icons: Path, icons: Path, open_icons: Path, tmp_path: Path
+) -> None:
+    options: dict[str, Any] = {"only": ["page"], "rehearse": True}
+    assert "data:image/png" in (rehearsed_icons / "index.html").read_text()
+    reproduce("icons-50", rehearsed_icons, data={"icons-50": str(icons)}, **options)
+    assert "data:image" not in (rehearsed_icons / "index.html").read_text()
+    with pytest.raises(OptionError, match="icons-open must be a folder that `beaufort make icons-open` made"):
+        reproduce("icons-50", rehearsed_icons, data={"icons-open": str(icons)}, **options)
+    shutil.copytree(open_icons, tmp_path / "changed")
+    (tmp_path / "changed" / "bird" / "noto_0_duck.png").write_bytes(b"another")
+    with pytest.raises(OptionError, match=r"noto_0_duck.png of .* must be the icon that manifest.csv lists"):
+        reproduce("icons-50", rehearsed_icons, data={"icons-open": str(tmp_path / "changed")}, **options)
+    reproduce("icons-50", rehearsed_icons, data={"icons-open": str(open_icons)}, **options)
+    sheet = Image.open(rehearsed_icons / "examples.png").convert("RGB")
+    colors = {color for _, color in sheet.getcolors(100_000) or []}
+    assert {(80,) * 3, (160,) * 3} <= colors
+
+
+def test_tables_are_the_answers(rehearsed_icons: Path) -> None:
+    """A cell is the share of right answers, by counting."""
+    both = [read_answers(rehearsed_icons / "answers" / f"resnet20@style-seed{seed}.npz") for seed in (0, 1)]
+    share = np.mean([(one.predicted[0] == one.labels).mean() for one in both])
+    rows = sheet(rehearsed_icons / "accuracy.csv")
+    row = next(row for row in rows if (row["network"], row["held out"]) == ("ResNet-20", SPLITS["style"]))
+    assert float(row["accuracy"]) == pytest.approx(100 * share, abs=0.005)
+    assert float(row["low"]) < float(row["accuracy"]) + 1e-9 < float(row["high"])
+    assert row["paper"] == "58.30"
+    assert all("/microsoft_" in id for id in both[0].facts["ids"])
+
+
+def test_what_is_there_is_not_made_again(rehearsed_icons: Path, icons: Path) -> None:
+    told: list[str] = []
+    again = reproduce(
+        "icons-50",
+        rehearsed_icons,
+        data={"icons-50": str(icons)},
+        device="cpu",
+        seeds=1,
+        rehearse=True,
+        tell=told.append,
+    )
+    assert (again.done, again.left) == (0, 0)
+    assert not any("seed" in line for line in told)
+
+
+def test_stopped_and_taken_up(icons: Path, rehearsed_icons: Path, tmp_path: Path) -> None:
+    """Stopped before its first training and taken up, it makes the answers of one go."""
+    options: dict[str, Any] = {"data": {"icons-50": str(icons)}, "device": "cpu", "rehearse": True}
+    only = ["style", "resnet20"]
+    stopped = reproduce("icons-50", tmp_path, only=only, seeds=2, stop_after_s=0, **options)
+    assert (stopped.done, stopped.left) == (0, 2)
+    assert reproduce("icons-50", tmp_path, only=only, seeds=2, **options).finished
+    for seed in (0, 1):
+        name = f"answers/resnet20@style-seed{seed}.npz"
+        one, other = read_answers(rehearsed_icons / name), read_answers(tmp_path / name)
+        np.testing.assert_array_equal(one.predicted, other.predicted)
+
+
+def test_a_training_is_stopped_in_the_middle(icons: Path, tmp_path: Path) -> None:
+    """A deadline that is over lets each call make one step of the training that it is at."""
+    from beaufort.reproduce.icons_50.work import make_model
+
+    settings = Settings(data=f"icons-50:{icons}", device="cpu", seeds=1, rehearse=True).as_dict()
+    options: dict[str, Any] = {"settings": settings, "name": "condensenet86", "split": "style", "seed": 0}
+    assert make_model(tmp_path / "whole", None, **options)
+    calls = 1
+    while not make_model(tmp_path / "parts", 0.0, **options):
+        calls += 1
+    assert calls == 3
+    name = "answers/condensenet86@style-seed0.npz"
+    one, other = read_answers(tmp_path / "whole" / name), read_answers(tmp_path / "parts" / name)
+    np.testing.assert_array_equal(one.predicted, other.predicted)
+
+
+def test_the_real_thing_is_as_large_as_the_paper(icons: Path) -> None:
+    settings = Settings(data=f"icons-50:{icons}", seeds=3)
+    table, arms, long, rest = plan(settings)
+    assert len(table) == 3 * 4 * 4
+    assert len(arms) == 3 * len(ARMS) * 2
+    assert len(long) == 3 * 3
+    files = [task.file for phase in (table, arms, long, rest) for task in phase]
+    assert len(set(files)) == len(files)
+    assert [len(phase) for phase in plan(settings, ["style"])] == [12, 0, 0, 0]
+    assert [len(phase) for phase in plan(settings, ["style", "resnext29"])] == [3, 0, 0, 0]
+    assert [len(phase) for phase in plan(settings, ["shake-500"])] == [0, 0, 9, 0]
+    assert [len(phase) for phase in plan(settings, ["shake"])] == [0, 3 * len(ARMS), 0, 0]
+    assert [len(phase) for phase in plan(settings, ["styles"])] == [0, 0, 0, 3 * 2 * 3]
+    assert settings.recipe("shake26-96d").epochs == 500
+    assert settings.recipe("still26-32d-200").epochs == 200
+    assert settings.recipe("still26-32d-200").architecture_options["shake"] is False
+
+
+def test_what_cannot_be_is_said(rehearsed_icons: Path, icons: Path, tmp_path: Path) -> None:
+    data = {"icons-50": str(icons)}
+    with pytest.raises(OptionError, match=r"only must name parts or networks of icons-50 .*, got 'fig2'"):
+        reproduce("icons-50", tmp_path, only=["fig2"], data=data)
+    with pytest.raises(OptionError, match="icons-50=FOLDER or icons-open=FOLDER, got 'mnist'"):
+        reproduce("icons-50", tmp_path, data={"mnist": "x"})
+    with pytest.raises(OptionError, match="holds a rehearsal"):
+        reproduce("icons-50", rehearsed_icons, only=["page"])
+    with pytest.raises(BeaufortError, match="has no answers yet"):
+        reproduce("icons-50", tmp_path / "new", only=["page"], rehearse=True)
+
+
+ICONS = 400
+
+
+def answers(split: str, share: float, *, unseen: int = 0) -> StudyAnswers:
+    """A network that is right on the first share of the icons; some of its ten classes are unseen."""
+    labels = (np.arange(ICONS) % 10).astype(np.uint8)
+    predicted = labels.copy()
+    right = round(ICONS * share)
+    predicted[right:] = (predicted[right:] + 1) % 10
+    ids = [f"class{label}/microsoft_0_kind{place % 20}.png" for place, label in enumerate(labels)]
+    facts = {
+        "classes": [f"class{label}" for label in range(10)],
+        "trained_classes": list(range(10 - unseen)),
+        "ids": ids,
+    }
+    return StudyAnswers((split,), predicted[None], labels, facts)
+
+
+def results(shares: dict[tuple[str, str], list[float]], **options: Any) -> IconResults:
+    return IconResults(
+        {key: [answers(key[1], share, **options) for share in some] for key, some in shares.items()}
+    )
+
+
+def test_differences_count_icons_and_trainings() -> None:
+    rng = np.random.default_rng(0)
+    first, second = rng.random((5, 300)) < 0.7, rng.random((5, 300)) < 0.5
+    value, low, high = difference(first.astype(float), second.astype(float))
+    assert low < value < high
+    assert value == pytest.approx(first.mean() - second.mean())
+    apart = np.repeat([[0.1], [0.9], [0.5]], 300, axis=1)
+    _, wide_low, wide_high = difference(apart, second.astype(float))
+    assert wide_high - wide_low > 3 * (high - low)
+    same = difference(np.ones((3, 100)), np.ones((3, 100)))
+    assert same == (0.0, -0.03, 0.03)
+
+
+def test_an_effect_needs_several_trainings() -> None:
+    pairs = {("shake26-32d-50", "style"): [0.8], ("still26-32d-50", "style"): [0.5]}
+    (alone,) = effects(results(pairs))
+    assert alone.decided is None
+    pairs = {("shake26-32d-50", "style"): [0.8, 0.81], ("still26-32d-50", "style"): [0.5, 0.52]}
+    (several,) = effects(results(pairs))
+    assert several.decided is True
+    pairs = {("shake26-32d-50", "style"): [0.5, 0.52], ("still26-32d-50", "style"): [0.8, 0.81]}
+    (worse,) = effects(results(pairs))
+    assert worse.decided is False
+    told = claims(results(pairs), [worse])
+    assert [one.verdict for one in told] == ["does not hold"]
+
+
+def test_the_control_has_three_answers() -> None:
+    for easy, hard, verdict in ((0.97, 0.55, "holds"), (0.6, 0.7, "does not hold"), (0.7, 0.6, "undecided")):
+        found = results({("resnet20", "traditional"): [easy], ("resnet20", "style"): [hard]})
+        (told,) = claims(found, [])
+        assert told.verdict == verdict
+
+
+def test_icons_that_cannot_be_right_are_counted_apart() -> None:
+    found = results({("resnet20", "subtype-released"): [0.5, 0.6]}, unseen=2)
+    cells = accuracy_table(found).rows["ResNet-20"]
+    assert cells[SPLITS["subtype-released"]].printed == PAPER["resnet20"]["subtype-released"]
+    assert cells[SPLITS["subtype-released"]].value == pytest.approx(0.55)
+    right = [
+        (one.row("subtype-released") & (one.labels < 8)).sum() / 320
+        for one in found.answers["resnet20", "subtype-released"]
+    ]
+    assert cells[ANSWERABLE].value == pytest.approx(np.mean(right))
+
+
+def test_groups_are_sorted_and_confusions_counted() -> None:
+    found = results({("resnet20", "style"): [0.5], ("densenet40", "style"): [0.75]})
+    columns, rows = by_group(found, "style", "class")
+    assert columns == ["ResNet-20", "DenseNet-40"]
+    assert rows["class0"] == [40.0, 0.5, 0.75]
+    means = [np.mean(row[1:]) for row in rows.values()]
+    assert means == sorted(means)
+    assert len(by_group(found, "style", "subtype")[1]) == 20
+    first = confusions(found, most=1)
+    assert {(one.network, one.of, one.answered) for one in first} == {
+        ("densenet40", "class0", "class1"),
+        ("resnet20", "class0", "class1"),
+    }
+    assert [one.icons for one in first] == [10.0, 20.0]
+    assert [one.share for one in first] == [0.25, 0.5]
+
+
+def test_what_a_folder_has(rehearsed_icons: Path) -> None:
+    found = load_results(rehearsed_icons)
+    assert {name for name, _ in found.answers} == set(VARIANTS)
+    assert {len(some) for (_, split), some in found.answers.items() if split == "subtype"} == {1}
+    assert {len(found.answers[name, "style"]) for name in ("resnet20", *ARMS)} == {2}
+    assert found.answerable("resnet20", "style").all()
+    assert {
+        ("shake26-96d", split) in found.answers for split in ("style", "subtype", "subtype-released")
+    } == {True}
+    assert set(NETWORKS) <= {name for name, split in found.answers if split == "style"}
+
+
+LIGHT = """
+import json, sys
+absent = {"duckdb", "plotly", "pydantic", "ray", "rich", "typer"}
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in absent:
+            raise ModuleNotFoundError(name)
+sys.meta_path.insert(0, Missing())
+from beaufort.reproduce import reproduce
+data, output = {"icons-50": sys.argv[1]}, sys.argv[2]
+only = ["style", "resnet20"]
+made = reproduce("icons-50", output, only=only, data=data, device="cpu", seeds=1, rehearse=True)
+print(json.dumps(vars(made)))
+"""
+
+
+def test_it_needs_little(icons: Path, tmp_path: Path) -> None:
+    """A machine with a GPU often has torch and not much else."""
+    done = subprocess.run(
+        [sys.executable, "-c", LIGHT, str(icons), str(tmp_path)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == {"done": 1, "there": 0, "left": 0}
+    assert (tmp_path / "accuracy.csv").is_file()
+
+
+def test_the_splits_of_the_real_icons(shared: Path) -> None:
+    """The pixels and the numbers of the published set, where it is at hand."""
+    from beaufort.reproduce.icons_50.icons import split_icons
+
+    folder = shared / "data" / "icons"
+    if not (folder / "icons50_32.npz").is_file():
+        pytest.skip("the pixels of Icons-50 are not there")
+    settings = Settings(data=f"icons-50:{folder}")
+    for split, train, test in (
+        ("style", 8735, 1265),
+        ("subtype", 8845, 1155),
+        ("subtype-released", 8514, 1486),
+    ):
+        icons = split_icons(settings, split)
+        assert (len(icons.train), len(icons.test), len(icons.ids)) == (train, test, test)
+        assert icons.train.shape == (3, 32, 32)
+
+
+def test_the_command(rehearsed_icons: Path, icons: Path) -> None:
+    from typer.testing import CliRunner
+
+    from beaufort.cli import app
+
+    command = [
+        "reproduce",
+        "icons-50",
+        "--rehearse",
+        "--seeds",
+        "2",
+        "--device",
+        "cpu",
+        "--only",
+        "style,shake",
+    ]
+    place = ["--data", f"icons-50={icons}", "--output", str(rehearsed_icons)]
+    done = CliRunner().invoke(app, [*command, *place])
+    assert done.exit_code == 0, done.output
+    assert "0 pieces of work done, 18 were there" in done.output
