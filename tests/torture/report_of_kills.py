@@ -31,7 +31,9 @@ def write_report(folder: Path, lines: Sequence[dict[str, Any]], *, kills: int, s
         "those of a job that nobody disturbed. `docs/reliability.md` says more.",
         "",
         f"{whole['kills']:,} kills in {whole['jobs']:,} jobs; {whole['losses']} losses, "
-        f"{whole['doubles']} doubles, {whole['uncaught']} uncaught.",
+        f"{whole['doubles']} doubles, {whole['uncaught']} uncaught."
+        + f" **Not complete**: {kills:,} kills were asked for."
+        * (whole["kills"] < kills),
         "",
         *_table(("job", *_VICTIMS), [*rows, whole]),
         "",

@@ -122,6 +122,7 @@ def test_the_ledger_goes_on_where_it_was(tmp_path: Path) -> None:
     write_report(tmp_path, again.lines, kills=1000, seed=7)
     facts = json.loads((tmp_path / "kills.json").read_text())
     assert facts["all"]["kills"] == 3
+    assert "**Not complete**: 1,000 kills were asked for." in (tmp_path / "kills.md").read_text()
     assert (
         "| local engine, store of files | 1 | 3 | 2 | 1 | 0 | 0 | 96 | 1 | 0 | 0 | 2 |"
         in (tmp_path / "kills.md").read_text()
