@@ -20,7 +20,7 @@ import time
 import torch
 
 from beaufort.reproduce.icons_50.icons import split_icons
-from beaufort.reproduce.icons_50.settings import Settings
+from beaufort.reproduce.icons_50.settings import IconSettings
 from beaufort.training import TrainingData, TrainingProgress, get_recipe, open_training_data, train
 
 GOALS_S = {"conv1": 300, "icons-resnet20": 1800}
@@ -30,7 +30,7 @@ GOALS_S = {"conv1": 300, "icons-resnet20": 1800}
 def source_of(recipe: str, data: str) -> TrainingData:
     """What the recipe is for: all icons but Microsoft's, or the data as they are."""
     if recipe.startswith("icons-"):
-        return split_icons(Settings(data=data), "style").train
+        return split_icons(IconSettings(data=data), "style").train
     return open_training_data(data)
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from beaufort.arrays import Bytes
 from beaufort.conditions import DATASET_NAME, Condition
-from beaufort.corruptions import SCALES, corruptions
+from beaufort.corruptions import SCALES, Link, corruptions
 from beaufort.errors import BeaufortError, OptionError, UnknownNameError
 from beaufort.rng import Id
 from beaufort.shifts import register_shift
@@ -23,10 +23,15 @@ from beaufort.testing._contracts import digit, picture
 
 DATASETS = st.from_regex(DATASET_NAME, fullmatch=True)
 NAMES = st.sampled_from(sorted(corruptions))
+LINKS = st.builds(
+    lambda name, severity: str(Link(name, severity)), NAMES, st.sampled_from([None, 1, 2.5, 4.75])
+)
 CONDITIONS = st.one_of(
     st.builds(Condition, DATASETS),
     st.builds(Condition, DATASETS, NAMES),
     st.builds(Condition, DATASETS, NAMES, st.integers(1, 5)),
+    st.builds(Condition, DATASETS, NAMES, st.floats(1, 5)),
+    st.builds(lambda data, one, two: Condition(data, f"{one}+{two}"), DATASETS, *[LINKS] * 2),
 )
 
 
@@ -36,7 +41,11 @@ def test_text_reads_back(condition: Condition) -> None:
     assert pickle.loads(pickle.dumps(condition)) == condition
 
 
-@given(st.one_of(st.text(), st.from_regex(r"[a-z.]+/(fog|snow|fgo)@[0-9]{1,2}", fullmatch=True)))
+@given(
+    st.one_of(
+        st.text(), st.from_regex(r"[a-z.]+/(fog|snow|fgo)@[0-9.]{1,3}([+](fog|fgo)@[0-9])?", fullmatch=True)
+    )
+)
 def test_any_text_is_a_condition_or_a_known_error(text: str) -> None:
     try:
         told = str(Condition.parse(text))
@@ -58,6 +67,9 @@ def test_the_three_forms() -> None:
     "text",
     [
         "imagenet-val/fog@9",
+        "imagenet-val/fog@2.50",
+        "imagenet-val/fog@3.0",
+        "imagenet-val/fog@5.5",
         "imagenet-val/fog@0",
         "imagenet-val/fog@",
         "imagenet-val/fog@3\n",
@@ -80,8 +92,58 @@ def test_not_a_condition(text: object) -> None:
         Condition.parse(text)  # type: ignore[arg-type]
     assert str(caught.value) == (
         f"{text!r} is not a condition; write 'dataset' or 'dataset/corruption@severity', "
-        "for example 'imagenet-val/fog@3'"
+        "for example 'imagenet-val/fog@3'; severities are from 1 to 5, as 3 or 2.5"
     )
+
+
+def test_severities_between_the_whole_ones() -> None:
+    between = Condition.parse("imagenet-val/fog@2.5")
+    assert between == Condition("imagenet-val", "fog", 2.5)
+    assert str(between) == "imagenet-val/fog@2.5"
+    facts = between.facts(scale="imagenet")
+    assert (facts["severity"], facts["params"]["amount"]) == (2.5, 2.25)
+    whole = Condition("imagenet-val", "fog", np.float64(3))
+    assert whole == Condition.parse("imagenet-val/fog@3")
+    assert type(whole.severity) is int
+
+
+CHAIN = "imagenet-val/fog@2+jpeg_compression@3"
+
+
+def test_chains_read_back() -> None:
+    chain = Condition.parse(CHAIN)
+    assert str(chain) == CHAIN
+    assert chain.links == (("fog", 2), ("jpeg_compression", 3))
+    assert chain.shift is None
+    assert not chain.clean
+    facts = chain.facts(scale="imagenet", seed=4)
+    alone = [Condition("x", *link).facts(scale="imagenet", seed=4) for link in chain.links]
+    assert facts["links"] == [{name: one[name] for name in one if name != "seed"} for one in alone]
+    assert facts["seed"] == 4
+    assert "seed" not in Condition.parse("a/contrast@2+jpeg_compression@3").facts(scale="cifar")
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("a/fog@2+", "unknown corruption ''; known are .* \\(in the chain 'fog@2\\+'\\)"),
+        ("a/fog@2+snwo@3", "unknown corruption 'snwo'; did you mean 'snow'\\? \\(in the chain"),
+        ("a/fog@6+snow@3", "severity must be a number from 1 to 5, got '6' \\(in the chain"),
+        ("a/fog@2.50+snow@3", "severity must be written as 2.5, got '2.50' \\(in the chain"),
+        ("a/fog@2+pgd-linf@0.5/255", "unknown corruption 'pgd-linf'"),
+        ("a/" + "+".join(["fog@2.5"] * 16), "a chain must be a text of at most 120 characters"),
+    ],
+)
+def test_chains_that_are_none(text: str, says: str) -> None:
+    with pytest.raises(BeaufortError, match=says):
+        Condition.parse(text)
+
+
+def test_a_chain_has_no_severity_of_its_own() -> None:
+    with pytest.raises(OptionError, match=r"a severity at each link.*got 3 for the whole of 'fog"):
+        Condition("a", "fog+snow", 3)
+    with pytest.raises(OptionError, match="'a/fog' must name a severity"):
+        Condition.parse("a/fog+snow@2").facts(scale="imagenet")
 
 
 def test_unknown_corruption_is_answered_with_near_names() -> None:
@@ -95,9 +157,9 @@ def test_unknown_corruption_is_answered_with_near_names() -> None:
         (("a/b",), "the name of a data set must have letters.*got 'a/b'"),
         (("",), "got ''"),
         ((None,), "got None"),
-        (("a", "fog", 6), "severity must be an integer from 1 to 5, got 6"),
-        (("a", "fog", True), "severity must be an integer from 1 to 5, got True"),
-        (("a", "fog", 3.0), "severity must be an integer from 1 to 5, got 3.0"),
+        (("a", "fog", 6), "severity must be a number from 1 to 5, got 6"),
+        (("a", "fog", True), "severity must be a number from 1 to 5, got True"),
+        (("a", "fog", 5.5), "severity must be a number from 1 to 5, got 5.5"),
         (("a", None, 3), "needs a corruption"),
         (("a", "fgo", 3), "did you mean 'fog'"),
     ],

@@ -14,7 +14,7 @@ from beaufort.plugins import load_plugins
 from beaufort.suites import get_suite, register_suite
 
 MODULE = '''
-"""A corruption, a kind of data set, a suite and a model, as a package of one's own has them."""
+"""A corruption, a kind of data set, a metric, a suite and a model, as a package of one's own has them."""
 
 from typing import NamedTuple
 
@@ -22,6 +22,7 @@ import numpy as np
 
 from beaufort.corruptions import corruption
 from beaufort.datasets import Reader, from_arrays, readers
+from beaufort.metrics import metric
 from beaufort.suites import Suite, register_suite
 
 
@@ -44,6 +45,12 @@ def open_stripes(location, part):
     return from_arrays("stripes", images, np.arange(20) % 2)
 
 
+@metric(better="lower", of_errors=True)
+def night_error(errors, clean):
+    """What a night costs: half of it dusk, half of it day."""
+    return (errors["dusk"] + clean) / 2
+
+
 readers.register("stripes", Reader("stripes", open_stripes, lambda path: False, "nothing on the disk"))
 register_suite(
     Suite(
@@ -53,6 +60,7 @@ register_suite(
         scale="relative",
         corruptions=("dusk",),
         severities=(1, 5),
+        metrics=("night_error", "mean_accuracy"),
     )
 )
 
@@ -66,6 +74,14 @@ def top_or_bottom():
 '''
 
 
+ENTRIES = """
+[beaufort.plugins]
+street = street_weather
+[beaufort.models]
+street-net = street_weather:top_or_bottom
+"""
+
+
 @pytest.fixture
 def package(tmp_path: Path) -> Path:
     """A package as pip would have installed it, with an entry point."""
@@ -74,7 +90,7 @@ def package(tmp_path: Path) -> Path:
     info.mkdir(parents=True)
     (site / "street_weather.py").write_text(MODULE)
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: street-weather\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text("[beaufort.plugins]\nstreet = street_weather\n")
+    (info / "entry_points.txt").write_text(ENTRIES)
     return site
 
 
@@ -103,9 +119,13 @@ def test_an_installed_package_reaches_the_command_line(package: Path, tmp_path: 
     shown = beaufort("report", "results", "--format", "md", cwd=tmp_path, path=package)
     assert shown.returncode == 0, shown.stderr
     assert "dusk" in shown.stdout
+    assert "Night error" in shown.stdout
+    named = beaufort(*RUN[:2], "street-net", *RUN[3:], "--store", "named", cwd=tmp_path, path=package)
+    assert named.returncode == 0, named.stderr
     page = beaufort("report", "results", "-o", "page.html", cwd=tmp_path, path=package)
     assert page.returncode == 0, page.stderr
     assert "dusk" in (tmp_path / "page.html").read_text()
+    assert "What a night costs" in (tmp_path / "page.html").read_text()
     without = beaufort("report", "results", "--format", "md", cwd=tmp_path)
     assert without.returncode == 2
     assert "dusk are not; name the module that has them with --import" in without.stderr

@@ -35,7 +35,7 @@ LAYERS = (
     ("datasets",),
     ("corruptions", "perturbations"),
     ("shifts",),
-    ("attacks", "sequences"),
+    ("attacks", "sequences", "stylization"),
     ("conditions",),
     ("suites",),
     ("store",),

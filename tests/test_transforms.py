@@ -48,7 +48,7 @@ def channels_first(photos: np.ndarray) -> torch.Tensor:
     return torch.from_numpy(np.ascontiguousarray(np.moveaxis(photos, -1, -3)))
 
 
-def chosen(step: Corrupt, image_id: int) -> tuple[str, int | None]:
+def chosen(step: Corrupt, image_id: int) -> tuple[str, float | None]:
     """The corruption and severity of an image that does not stay clean."""
     choice = step.choose(image_id)
     assert choice is not None
@@ -188,7 +188,10 @@ def test_is_a_value(photos: np.ndarray) -> None:
     again = pickle.loads(pickle.dumps(step))
     assert again == step == Corrupt(("fog", "noise"), (1, 2, 3, 4, 5), 4)
     assert hash(again) == hash(step)
-    assert repr(Corrupt("fog", 3)) == "Corrupt(name='fog', severity=3, seed=0, p=1.0, scale='auto')"
+    assert repr(Corrupt("fog", 3)) == (
+        "Corrupt(name='fog', severity=3, seed=0, p=1.0, scale='auto', weights=None, floats=False, "
+        "boxes='refuse')"
+    )
     np.testing.assert_array_equal(again(photos), step(photos))
 
 
@@ -222,7 +225,10 @@ def test_in_a_data_loader(photos: np.ndarray, workers: int) -> None:
         (("fog", []), OptionError, "must not be empty lists"),
         (("fog", 6), OptionError, "from 1 to 5"),
         (("fog", [1, 0]), OptionError, "from 1 to 5"),
-        (("fog", 2.5), OptionError, "from 1 to 5"),
+        (("fog", 5.5), OptionError, "severity must be a number from 1 to 5, got 5.5"),
+        (("fog", (1, 2.5)), OptionError, r"must be integers, got \(1, 2.5\); list severities"),
+        (("fog@6", None), OptionError, r"from 1 to 5, got '6' \(in the chain 'fog@6'\)"),
+        (("fog@2+snwo@3", None), UnknownNameError, r"did you mean 'snow'\? \(in the chain 'fog@2"),
         (("fog", True), OptionError, "from 1 to 5"),
         (("fog", 3, 0.5), OptionError, "must be an integer"),
     ],

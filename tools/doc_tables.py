@@ -20,7 +20,7 @@ from size_steps import resized
 
 from beaufort.corruptions import SCALES, SEVERITIES, corruptions
 
-__all__ = ["PLACES", "TABLES", "placed"]
+__all__ = ["PLACES", "TABLES", "digits", "placed"]
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 
@@ -84,7 +84,7 @@ def _not_rising(name: str, scale: str, side: int) -> str:
 
 
 def _damage(name: str, severity: int, scale: str, side: int) -> float:
-    clean = _digits() if scale == "mnist" else resized(side)
+    clean = digits() if scale == "mnist" else resized(side)
     corruption = corruptions[name]
     total = 0.0
     rounds = DRAWS if corruption.random else 1
@@ -95,7 +95,7 @@ def _damage(name: str, severity: int, scale: str, side: int) -> float:
 
 
 @cache
-def _digits() -> NDArray[np.uint8]:
+def digits() -> NDArray[np.uint8]:
     """The digits of the pack."""
     return next(entry.images for entry in from_pack() if entry.scale == "mnist")
 

@@ -8,7 +8,7 @@ from typing import Any
 from beaufort.arrays import is_tensor
 from beaufort.errors import OptionError
 
-__all__ = ["find_images", "map_leaves"]
+__all__ = ["find_images", "find_places", "map_leaves"]
 
 _IMAGES = ("Image", "Video")
 """What torchvision calls its tensors that are pictures; its boxes, masks and key points are tensors, too."""
@@ -27,6 +27,16 @@ def find_images(sample: Any) -> frozenset[int]:
         kinds = ", ".join(dict.fromkeys(type(leaf).__name__ for leaf in leaves)) or "nothing"
         raise OptionError(f"a sample must hold an image (PIL image, uint8 array or tensor), got {kinds}")
     return frozenset(map(id, chosen))
+
+
+_PLACES = {"BoundingBoxes": "boxes", "Mask": "masks", "KeyPoints": "key points"}
+"""What torchvision calls its tensors that say where something is in a picture."""
+
+
+def find_places(sample: Any) -> str:
+    """What of a sample says where something is in the picture, in words; empty if nothing does."""
+    kinds = {type(leaf).__name__ for leaf in _leaves(sample) if _is_torchvisions(leaf)}
+    return " and ".join(word for name, word in _PLACES.items() if name in kinds)
 
 
 def map_leaves(sample: Any, change: Callable[[Any], Any]) -> Any:
@@ -56,10 +66,14 @@ def _is_picture(leaf: Any) -> bool:
     kind = type(leaf)
     if kind.__module__.startswith("PIL."):
         return True
-    return kind.__module__.startswith("torchvision.tv_tensors") and kind.__name__ in _IMAGES
+    return _is_torchvisions(leaf) and kind.__name__ in _IMAGES
+
+
+def _is_torchvisions(leaf: Any) -> bool:
+    return type(leaf).__module__.startswith("torchvision.tv_tensors")
 
 
 def _may_be_picture(leaf: Any) -> bool:
-    if type(leaf).__module__.startswith("torchvision.tv_tensors"):
+    if _is_torchvisions(leaf):
         return False
     return (is_tensor(leaf) or type(leaf).__module__ == "numpy") and getattr(leaf, "ndim", 0) >= 2

@@ -28,9 +28,12 @@ __all__ = [
     "CallerImages",
     "Field",
     "Images",
+    "is_float",
     "is_tensor",
     "on_host",
     "open_images",
+    "put_changed",
+    "to_levels",
 ]
 
 Array: TypeAlias = NDArray[Any]
@@ -126,6 +129,40 @@ def is_tensor(image: Any) -> TypeGuard[Tensor]:
     """Whether it is a torch tensor; nobody can have one without having imported torch."""
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(image, torch.Tensor)
+
+
+def is_float(image: Any) -> bool:
+    """Whether it is an array or a tensor of floats."""
+    if is_tensor(image):
+        return image.is_floating_point()
+    return isinstance(image, np.ndarray) and image.dtype.kind == "f"
+
+
+def to_levels(image: Any) -> Any:
+    """Values from 0 to 1 as the nearest of 256 levels, uint8, halves to the even one; of a tensor, a tensor.
+
+    >>> to_levels(np.array([0, 0.5, 1]))
+    array([  0, 128, 255], dtype=uint8)
+    """
+    some = image.numel() if is_tensor(image) else image.size
+    low, high = (float(image.min()), float(image.max())) if some else (0.0, 1.0)
+    if not 0 <= low <= high <= 1:  # also if there is a NaN
+        raise ImageValueError(
+            f"an image of floats must have values from 0 to 1, got {low:g} to {high:g}; corrupt before "
+            "normalizing"
+        )
+    if is_tensor(image):
+        return (image * 255).round().to(sys.modules["torch"].uint8)
+    return np.rint(image * 255).astype(np.uint8)
+
+
+def put_changed(image: Any, levels: Any, made: Any) -> Any:
+    """An image of floats with the levels that a corruption changed, over 255; the others keep all digits."""
+    if is_tensor(image):
+        where = sys.modules["torch"].where
+        changed: Any = where(made != levels, made.to(image.dtype) / 255, image)
+        return changed.as_subclass(type(image))
+    return np.where(made != levels, made.astype(image.dtype) / np.asarray(255, image.dtype), image)
 
 
 def on_host(images: Images) -> Bytes:

@@ -1,8 +1,9 @@
 """Conditions: a data set, and what was done to its images before a model saw them.
 
 `imagenet-val` is the clean data set, `imagenet-val/fog@3` the same images in fog of severity 3. At
-the scale `mnist` every corruption has one published severity, and `mnist-test/fog` stands for it. What is not
-a corruption is a shift of another kind, with a level of its own: `imagenet-val/pgd-linf@0.5/255`.
+the scale `mnist` every corruption has one published severity, and `mnist-test/fog` stands for it. Several
+corruptions one after the other are a chain, `imagenet-val/fog@2+jpeg_compression@3`. What is not a corruption
+is a shift of another kind, with a level of its own: `imagenet-val/pgd-linf@0.5/255`.
 """
 
 from __future__ import annotations
@@ -16,8 +17,18 @@ import numpy as np
 
 from beaufort import attacks as _attacks  # noqa: F401  registers its shifts
 from beaufort import sequences as _sequences  # noqa: F401  registers frames of sequences
+from beaufort import stylization as _stylization  # noqa: F401  registers its shift
 from beaufort.arrays import open_images
-from beaufort.corruptions import SCALES, SEVERITIES, corruptions
+from beaufort.corruptions import (
+    SCALES,
+    Chain,
+    Link,
+    Severity,
+    checked_severity,
+    corruptions,
+    is_chain,
+    parse_severity,
+)
 from beaufort.errors import OptionError, UnknownNameError
 from beaufort.registry import unknown
 from beaufort.rng import Id
@@ -29,7 +40,6 @@ DATASET_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 """What a data set may be called; such a name is a safe name of a file, too."""
 
 _TEXT = re.compile(rf"({DATASET_NAME.pattern})(?:/([^/@]+)(?:@(.+))?)?")
-_SEVERITY = re.compile("[1-5]")
 _LEVEL = re.compile(r"[A-Za-z0-9._/+=,:-]{1,60}")
 
 _ONE_PUBLISHED = "mnist"
@@ -48,9 +58,10 @@ class Condition:
 
     dataset: str
     corruption: str | None = None
-    """Of what was done: a corruption, or a shift of another kind; None for the clean images."""
-    severity: int | None = None
-    """Of a corruption, 1 to 5; None for the clean images, or for the severity that was published."""
+    """Of what was done: a corruption, a chain of them, or a shift of another kind; None for clean images."""
+    severity: Severity | None = None
+    """Of a corruption, 1 to 5; None for clean images, for the severity that was published, and for a chain,
+    whose name has its severities."""
     level: str | None = None
     """How strong a shift of another kind is, in its own words."""
 
@@ -62,6 +73,9 @@ class Condition:
             )
         if self.severity is not None:
             object.__setattr__(self, "severity", self._checked(self.severity))
+        if is_chain(self.corruption):
+            self._check_chain()
+            return
         if self.corruption is None or self.corruption in corruptions:
             if self.level is not None:
                 raise OptionError(f"a level must come with a shift that has levels, got {self.level!r:.60}")
@@ -78,14 +92,22 @@ class Condition:
             )
         self.shift  # noqa: B018  a level that means nothing is an error
 
-    def _checked(self, severity: int) -> int:
-        if not _is_whole(severity) or severity not in SEVERITIES:
-            raise OptionError(f"severity must be an integer from 1 to 5, got {severity!r}")
+    def _checked(self, severity: Severity) -> Severity:
+        value = checked_severity(severity)
         if self.corruption is None:
             raise OptionError(
                 f"a severity needs a corruption, got severity {severity} alone; name one, or leave it out"
             )
-        return int(severity)
+        return value
+
+    def _check_chain(self) -> None:
+        strength = self.level if self.severity is None else self.severity
+        if strength is not None:
+            raise OptionError(
+                f"a chain must have a severity at each link, as 'fog@2+jpeg_compression@3', got {strength!r} "
+                f"for the whole of {self.corruption!r}"
+            )
+        object.__setattr__(self, "corruption", str(Chain.parse(self.corruption or "")))
 
     @classmethod
     def parse(cls, text: str) -> Condition:
@@ -94,17 +116,21 @@ class Condition:
         >>> Condition.parse("imagenet-val/fog@9")
         Traceback (most recent call last):
         beaufort.errors.OptionError: 'imagenet-val/fog@9' is not a condition; write 'dataset' or \
-'dataset/corruption@severity', for example 'imagenet-val/fog@3'
+'dataset/corruption@severity', for example 'imagenet-val/fog@3'; severities are from 1 to 5, as 3 or 2.5
         """
         match = _TEXT.fullmatch(text) if isinstance(text, str) else None
         if match is None:
             raise _not_a_condition(text)
         dataset, corruption, level = match.groups()
+        if corruption not in shifts and is_chain(done := text.partition("/")[2]):
+            return cls(dataset, done)
         if level is None or corruption in shifts:
             return cls(dataset, corruption, None, level)
-        if not _SEVERITY.fullmatch(level):
-            raise _not_a_condition(text)
-        return cls(dataset, corruption, int(level))
+        try:
+            severity = parse_severity(level)
+        except OptionError:
+            raise _not_a_condition(text) from None
+        return cls(dataset, corruption, severity)
 
     def __str__(self) -> str:
         return self.dataset if self.corruption is None else f"{self.dataset}/{self.done}"
@@ -126,9 +152,18 @@ class Condition:
         return Condition(self.dataset)
 
     @property
+    def links(self) -> tuple[Link, ...]:
+        """The corruptions that do it, one after the other; none for clean images and other shifts."""
+        if self.corruption is None:
+            return ()
+        if is_chain(self.corruption):
+            return Chain.parse(self.corruption).links
+        return (Link(self.corruption, self.severity),) if self.corruption in corruptions else ()
+
+    @property
     def shift(self) -> Shift | None:
-        """What does it, where that is not a corruption."""
-        if self.corruption is None or self.corruption in corruptions:
+        """What does it, where that is not corruptions."""
+        if self.corruption is None or self.links:
             return None
         return shifts[self.corruption](self.level or "")
 
@@ -155,10 +190,10 @@ class Condition:
             if not isinstance(shift, ImageShift):
                 raise OptionError(f"'{self}' is made for a model; evaluate one under it")
             return shift.apply(images, ids=ids, seed=seed)
-        if self.severity is None:
+        if any(link.severity is None for link in self.links):
             height, width, channels = open_images(images).color.shape[1:]
             self.facts(scale=scale, side=min(height, width), channels=channels)
-        return corruptions[self.corruption](images, self.severity, ids=ids, seed=seed, scale=scale, jobs=jobs)
+        return Chain(self.links)(images, ids=ids, seed=seed, scale=scale, jobs=jobs)
 
     def facts(
         self, *, scale: str = "auto", seed: int = 0, side: int | None = None, channels: int = 3
@@ -188,6 +223,8 @@ class Condition:
                 f"the scale {scale!r} depends on the size of the images; give side, their short side in "
                 "pixels"
             )
+        if len(self.links) > 1:
+            return self._facts_of_chain(scale, seed, side, channels)
         corruption = corruptions[self.corruption]
         used, recipe, params = corruption.choose(
             self.severity, scale=scale, side=SCALES[scale] if side is None else side, channels=channels
@@ -208,11 +245,20 @@ class Condition:
             return facts
         return {**facts, "seed": _checked_seed(seed)}
 
+    def _facts_of_chain(self, scale: str, seed: int, side: int | None, channels: int) -> dict[str, Any]:
+        links = [
+            Condition(self.dataset, *link).facts(scale=scale, seed=seed, side=side, channels=channels)
+            for link in self.links
+        ]
+        drawn = {"seed": _checked_seed(seed)} if any("seed" in link for link in links) else {}
+        bare = [{name: value for name, value in link.items() if name != "seed"} for link in links]
+        return {"corruption": self.corruption, "links": bare, **drawn}
+
 
 def _not_a_condition(text: object) -> OptionError:
     return OptionError(
         f"{text!r:.80} is not a condition; write 'dataset' or 'dataset/corruption@severity', "
-        "for example 'imagenet-val/fog@3'"
+        "for example 'imagenet-val/fog@3'; severities are from 1 to 5, as 3 or 2.5"
     )
 
 

@@ -16,6 +16,7 @@ __all__ = [
     "ImageValueError",
     "MissingExtraError",
     "OptionError",
+    "RenderError",
     "SizeWarning",
     "UnknownNameError",
 ]
@@ -45,6 +46,10 @@ class ImageTypeError(BeaufortError, TypeError):
 
 class ImageValueError(BeaufortError, ValueError):
     """An image of a supported type with an invalid size or shape."""
+
+
+class RenderError(BeaufortError, TypeError):
+    """A corruption whose render gives back something that is no batch of images."""
 
 
 class ImageFileError(BeaufortError, OSError):

@@ -48,7 +48,7 @@ class Key(NamedTuple):
 
     @classmethod
     @lru_cache(maxsize=4096)
-    def of(cls, seed: int, corruption: str, version: int, severity: int) -> Key:
+    def of(cls, seed: int, corruption: str, version: int, severity: int | float) -> Key:
         """The key of one corruption at one severity under one seed.
 
         >>> Key.of(0, "fog", 1, 3) == Key.of(0, "fog", 1, 3) != Key.of(0, "fog", 1, 4)

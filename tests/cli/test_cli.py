@@ -189,7 +189,7 @@ def test_severities(text: str, expected: list[int]) -> None:
     assert severity_list(text) == expected
 
 
-@pytest.mark.parametrize("text", ["", "0", "1-6", "a", "1,", "1--2", "-1", "1.5"])
+@pytest.mark.parametrize("text", ["", "0", "1-6", "a", "1,", "1--2", "-1", "5.5", "1.50", "2-1"])
 def test_what_is_no_severity(text: str) -> None:
     with pytest.raises(OptionError, match="must be like 3, 1-5"):
         severity_list(text)

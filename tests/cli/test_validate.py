@@ -65,7 +65,7 @@ def test_mistakes(good: Path, bad: Path) -> None:
     assert (code, errors) == (1, "")
     assert out.splitlines() == [
         f"{bad}:5: corruptions: unknown corruption 'sonw'; did you mean 'snow'?",
-        f"{bad}:6: severities: severity must be an integer from 1 to 5, got 6",
+        f"{bad}:6: severities: severity must be a number from 1 to 5, got 6",
         "ok: mine 3, 5 conditions",
     ]
 

@@ -125,7 +125,7 @@ def test_suites_of_corruptions_have_names_that_say_what_is_in_them() -> None:
     long = [suite_of_corruptions(names, [severity]).name for severity in (1, 2)]
     assert long[0].startswith("5-corruptions-")
     assert long[0] != long[1]
-    with pytest.raises(BeaufortError, match="severity must be an integer from 1 to 5, got 6"):
+    with pytest.raises(BeaufortError, match="severity must be a number from 1 to 5, got 6"):
         suite_of_corruptions(["fog"], [6])
 
 

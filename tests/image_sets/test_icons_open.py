@@ -7,6 +7,7 @@ import hashlib
 import io
 import json
 import tarfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from beaufort.errors import AssetError, ImageFileError, OptionError
 from beaufort.image_sets import make_icons_open
 from beaufort.image_sets.icons_open import build
 from beaufort.image_sets.icons_open.artwork import Artwork
-from beaufort.image_sets.icons_open.raster import SIDE, difference, rasterize
+from beaufort.image_sets.icons_open.raster import SIDE, difference, rasterize, thumbnail
 from beaufort.image_sets.icons_open.subtypes import IconSubtype, icon_subtypes
 from beaufort.labels import class_names
 
@@ -167,6 +168,14 @@ def test_artwork_that_cannot_be_drawn_is_told(mirror: Path, tmp_path: Path) -> N
     assert (tmp_path / "icons" / "bird" / "photo_0_duck.png").exists()
 
 
+@pytest.mark.usefixtures("mirror")
+def test_classes_that_a_package_draws_as_silhouettes_are_not_taken(tmp_path: Path) -> None:
+    some = replace(PACKAGES[0], without=("family",))
+    make_icons_open(tmp_path / "icons", packages=[some])
+    assert not (tmp_path / "icons" / "family").exists()
+    assert {one.style for one in ICON_PACKAGES if "family" in one.without} == {"google", "twitter"}
+
+
 def test_a_folder_of_other_packages_is_refused(mirror: Path, tmp_path: Path) -> None:
     make_icons_open(tmp_path / "icons", packages=PACKAGES)
     with pytest.raises(OptionError, match="was made with packages"):
@@ -186,7 +195,8 @@ def test_packages_that_are_none(tmp_path: Path) -> None:
 
 
 def test_drawings_that_look_alike() -> None:
-    red, nearly, blue = (Image.new("RGB", (SIDE, SIDE), color) for color in ("#ff0000", "#fb0000", "#0000ff"))
+    colors = ("#ff0000", "#fb0000", "#0000ff")
+    red, nearly, blue = (thumbnail(Image.new("RGB", (SIDE, SIDE), color)) for color in colors)
     assert difference(red, red) == 0
     assert difference(red, nearly) == pytest.approx(4 / 3)
     assert difference(red, blue) == pytest.approx(170)

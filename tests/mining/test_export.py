@@ -17,8 +17,8 @@ from beaufort.datasets import kind_of, open_dataset
 from beaufort.errors import ImageFileError, OptionError
 from beaufort.labels import label_maps
 from beaufort.mining import (
+    MinedSelection,
     MiningError,
-    Selection,
     ask_models,
     export_set,
     make_plan,
@@ -33,7 +33,7 @@ from tests.mining.world import WIDE_LABELS, bold, judge, middle
 
 
 @pytest.fixture
-def selection(images: Path, tmp_path: Path) -> Selection:
+def selection(images: Path, tmp_path: Path) -> MinedSelection:
     data, made = open_generated(images)
     found = select(ask_models([bold(), middle()], data, tmp_path / "store"), made, ["bold", "middle"])
     write_selection_report(found, tmp_path / "selection")
@@ -41,11 +41,11 @@ def selection(images: Path, tmp_path: Path) -> Selection:
 
 
 @pytest.fixture
-def chosen(selection: Selection, tmp_path: Path) -> Path:
+def chosen(selection: MinedSelection, tmp_path: Path) -> Path:
     return tmp_path / "selection" / "selection.csv"
 
 
-def reviewed(selection: Selection, images: Path, tmp_path: Path, reject: str) -> Review:
+def reviewed(selection: MinedSelection, images: Path, tmp_path: Path, reject: str) -> Review:
     write_review_list(selection, images / "kept.csv", controls=4)
     create_review(tmp_path / "r.review", images / "kept.csv", rules=ReviewRules(votes=2))
     review = open_review(tmp_path / "r.review")
@@ -54,7 +54,7 @@ def reviewed(selection: Selection, images: Path, tmp_path: Path, reject: str) ->
 
 
 def test_a_set_has_what_people_accepted(
-    selection: Selection, chosen: Path, images: Path, tmp_path: Path
+    selection: MinedSelection, chosen: Path, images: Path, tmp_path: Path
 ) -> None:
     review = reviewed(selection, images, tmp_path, "leaf")
     out = tmp_path / "set"
@@ -100,7 +100,7 @@ def test_a_set_has_what_people_accepted(
 
 
 def test_both_layouts_hold_the_same_images(
-    selection: Selection, chosen: Path, images: Path, tmp_path: Path
+    selection: MinedSelection, chosen: Path, images: Path, tmp_path: Path
 ) -> None:
     count = export_set(tmp_path / "a", images, chosen)
     assert export_set(tmp_path / "b", images, chosen, layout="image-folder") == count
@@ -139,7 +139,7 @@ def test_a_set_of_imagenet_d_s_categories_is_read_as_one(tmp_path: Path) -> None
 
 
 def test_images_that_vanish_or_change(
-    selection: Selection, chosen: Path, images: Path, tmp_path: Path
+    selection: MinedSelection, chosen: Path, images: Path, tmp_path: Path
 ) -> None:
     lost = next(one.path for one, keep in zip(selection.images, selection.kept, strict=True) if keep)
     content = lost.read_bytes()
@@ -158,13 +158,15 @@ def test_images_that_vanish_or_change(
         open_dataset(tmp_path / "set")
 
 
-def test_unknown_categories(selection: Selection, chosen: Path, images: Path, tmp_path: Path) -> None:
+def test_unknown_categories(selection: MinedSelection, chosen: Path, images: Path, tmp_path: Path) -> None:
     with pytest.raises(MiningError, match=r"got none for 3 \(first: 'cup'\)"):
         export_set(tmp_path / "set", images, chosen, labels=label_maps["imagenet-d"].grouping)
     assert not (tmp_path / "set").exists()
 
 
-def test_a_review_that_is_not_done(selection: Selection, chosen: Path, images: Path, tmp_path: Path) -> None:
+def test_a_review_that_is_not_done(
+    selection: MinedSelection, chosen: Path, images: Path, tmp_path: Path
+) -> None:
     write_review_list(selection, images / "kept.csv")
     create_review(tmp_path / "r.review", images / "kept.csv", rules=ReviewRules(votes=2))
     review = open_review(tmp_path / "r.review")
@@ -174,7 +176,9 @@ def test_a_review_that_is_not_done(selection: Selection, chosen: Path, images: P
         export_set(tmp_path / "set", images, chosen, review=review, decided_only=True)
 
 
-def test_a_review_of_something_else(selection: Selection, chosen: Path, images: Path, tmp_path: Path) -> None:
+def test_a_review_of_something_else(
+    selection: MinedSelection, chosen: Path, images: Path, tmp_path: Path
+) -> None:
     rows = (images / "other.csv", tmp_path / "r.review")
     first = next(one.item for one, keep in zip(selection.images, selection.kept, strict=True) if keep)
     rows[0].write_text(f"file,category\n{first.file},spoon\n")
@@ -205,7 +209,7 @@ def test_a_selection_cannot_reach_out_of_its_folder(chosen: Path, images: Path, 
         export_set(tmp_path / "set", images, chosen)
 
 
-def test_the_command(selection: Selection, chosen: Path, images: Path, tmp_path: Path) -> None:
+def test_the_command(selection: MinedSelection, chosen: Path, images: Path, tmp_path: Path) -> None:
     def run(*words: Any) -> Any:
         return CliRunner().invoke(app, ["mine", "export", *map(str, words)])
 

@@ -15,8 +15,8 @@ from typer.testing import CliRunner
 from beaufort.cli import app
 from beaufort.labels import LabelError
 from beaufort.mining import (
+    MinedSelection,
     MiningError,
-    Selection,
     ask_models,
     hardness,
     hardness_curve,
@@ -38,13 +38,13 @@ def read_csv(path: Path) -> list[dict[str, str]]:
 
 
 @pytest.fixture
-def selection(images: Path, tmp_path: Path) -> Selection:
+def selection(images: Path, tmp_path: Path) -> MinedSelection:
     data, made = open_generated(images)
     verdicts = ask_models([bold(), middle(), faint(), close(), vague()], data, tmp_path / "store")
     return select(verdicts, made, ["bold", "middle"])
 
 
-def test_kept_is_what_all_surrogates_get_wrong(selection: Selection) -> None:
+def test_kept_is_what_all_surrogates_get_wrong(selection: MinedSelection) -> None:
     pixels = np.stack([np.asarray(Image.open(one.path)) for one in selection.images])
     truth = np.array([CATEGORIES.index(one.item.category) for one in selection.images])
     wrong = [shares(pixels, *setting).argmax(axis=1) != truth for setting in ((120, 0), (60, 6))]
@@ -54,7 +54,7 @@ def test_kept_is_what_all_surrogates_get_wrong(selection: Selection) -> None:
     assert either.kept.tolist() == (wrong[0] | wrong[1]).tolist()
 
 
-def test_answers_are_in_the_ordinary_store(selection: Selection, tmp_path: Path, images: Path) -> None:
+def test_answers_are_in_the_ordinary_store(selection: MinedSelection, tmp_path: Path, images: Path) -> None:
     store = FileStore(tmp_path / "store")
     assert {cell.model["name"] for cell in store.cells().values()} == set(selection.verdicts.models)
     before = sorted(path.name for path in (tmp_path / "store").rglob("*.parquet"))
@@ -82,7 +82,7 @@ def test_an_output_of_no_category_is_a_failure(images: Path, tmp_path: Path) -> 
     assert open_to_all.name_of(-1) == "(no category)"
 
 
-def test_surrogates_are_marked_and_the_unfiltered_set_is_scored(selection: Selection) -> None:
+def test_surrogates_are_marked_and_the_unfiltered_set_is_scored(selection: MinedSelection) -> None:
     rows = hardness(selection)
     assert [one.model for one in rows] == ["faint", "close", "vague", "bold", "middle"]
     assert [one.surrogate for one in rows] == [False, False, False, True, True]
@@ -157,7 +157,7 @@ def test_the_coverage_of_the_curve_s_intervals() -> None:
     assert hits >= 21
 
 
-def test_transfer_and_nuisances(selection: Selection) -> None:
+def test_transfer_and_nuisances(selection: MinedSelection) -> None:
     failed = dict(zip(selection.verdicts.models, selection.verdicts.failed, strict=True))
     cells = {(one.source, one.target): one.share for one in transfer_matrix(selection)}
     assert len(cells) == 20
@@ -174,7 +174,7 @@ def test_transfer_and_nuisances(selection: Selection) -> None:
     assert rows["material", "", "faint"].n == sum(kind == "material" for kind, _ in known)
 
 
-def test_the_tables_and_the_page(selection: Selection, tmp_path: Path, show: Any) -> None:
+def test_the_tables_and_the_page(selection: MinedSelection, tmp_path: Path, show: Any) -> None:
     write_selection_report(selection, tmp_path / "out")
     rows = read_selection(tmp_path / "out" / "selection.csv")
     assert [row.kept for row in rows] == selection.kept.tolist()
@@ -199,7 +199,7 @@ def test_rules() -> None:
             parse_rule(rule, 3)
 
 
-def test_bad_surrogates(selection: Selection) -> None:
+def test_bad_surrogates(selection: MinedSelection) -> None:
     with pytest.raises(MiningError, match="named once, got bold, bold"):
         select(selection.verdicts, selection.images, ["bold", "bold"])
     with pytest.raises(MiningError, match="one of bold, middle, faint, close, vague, got 'other'"):
@@ -227,7 +227,7 @@ def test_images_that_vanish_or_do_not_belong(images: Path) -> None:
         open_generated(images / "nowhere")
 
 
-def test_the_list_for_the_review(selection: Selection, images: Path) -> None:
+def test_the_list_for_the_review(selection: MinedSelection, images: Path) -> None:
     judged = write_review_list(selection, images / "kept.csv", controls=3, seed=1)
     rows = read_csv(images / "kept.csv")
     assert judged == selection.kept.sum() == sum(row["role"] == "" for row in rows)

@@ -67,6 +67,27 @@ def test_published_frames(shared: Path, scale: str, name: str) -> None:
         assert (off > 0).mean() <= (0.07 if name == "brightness" else 0.01), key
 
 
+FILMED = [(name, 1) for name in NAMES] + [("shot_noise", 3), ("gaussian_noise", 2), ("speckle_noise", 3)]
+
+
+@pytest.mark.parametrize(("name", "difficulty"), FILMED)
+def test_every_published_frame_at_224_pixels(shared: Path, name: str, difficulty: int) -> None:
+    """Of frames that are not stored, brightness and texture are: equal to a twentieth of a level.
+
+    The middle frame of brightness changes nothing, and still goes through HSV and back: 0.14 levels there.
+    """
+    files = stored(shared / "golden" / f"{FILES['imagenet']}.npz")
+    seeds = dict(zip(files["seed_keys"].tolist(), files["seed_values"].tolist(), strict=True))
+    key = f"{name}/{difficulty}/astronaut"
+    options: dict[str, Any] = {"seed": seeds[key], "difficulty": difficulty, "stream": "reference"}
+    made = film(name, source(files, "astronaut")[None], scale="imagenet", **options).astype(np.float64)
+    means, textures = files[f"stat/{key}/frame_mean"], files[f"stat/{key}/frame_tv"]
+    assert len(made) == len(means) == perturbations[name].length("imagenet")
+    assert np.abs(made.mean(axis=(1, 2)) - means).max() < (0.15 if name == "brightness" else 0.05)
+    found = np.stack([np.abs(np.diff(made, axis=axis)).mean(axis=(1, 2, 3)) for axis in (2, 1)], axis=1)
+    assert np.abs(found - textures).max() < 0.05
+
+
 FRAMES = {
     "translate": {"imagenet": 41, "tiny": 31, "cifar": 16},
     "motion_blur": {"imagenet": 31, "tiny": 31, "cifar": 21},

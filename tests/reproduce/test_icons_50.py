@@ -19,7 +19,7 @@ from beaufort.reproduce import reproduce
 from beaufort.reproduce.answers import StudyAnswers, read_answers
 from beaufort.reproduce.icons_50.claims import claims
 from beaufort.reproduce.icons_50.effects import difference, effects
-from beaufort.reproduce.icons_50.settings import ARMS, NETWORKS, PAPER, SPLITS, VARIANTS, Settings
+from beaufort.reproduce.icons_50.settings import ARMS, NETWORKS, PAPER, SPLITS, VARIANTS, IconSettings
 from beaufort.reproduce.icons_50.tables import (
     ANSWERABLE,
     IconResults,
@@ -109,7 +109,7 @@ def test_a_training_is_stopped_in_the_middle(icons: Path, tmp_path: Path) -> Non
     """A deadline that is over lets each call make one step of the training that it is at."""
     from beaufort.reproduce.icons_50.work import make_model
 
-    settings = Settings(data=f"icons-50:{icons}", device="cpu", seeds=1, rehearse=True).as_dict()
+    settings = IconSettings(data=f"icons-50:{icons}", device="cpu", seeds=1, rehearse=True).as_dict()
     options: dict[str, Any] = {"settings": settings, "name": "condensenet86", "split": "style", "seed": 0}
     assert make_model(tmp_path / "whole", None, **options)
     calls = 1
@@ -122,7 +122,7 @@ def test_a_training_is_stopped_in_the_middle(icons: Path, tmp_path: Path) -> Non
 
 
 def test_the_real_thing_is_as_large_as_the_paper(icons: Path) -> None:
-    settings = Settings(data=f"icons-50:{icons}", seeds=3)
+    settings = IconSettings(data=f"icons-50:{icons}", seeds=3)
     table, arms, long, rest = plan(settings)
     assert len(table) == 3 * 4 * 4
     assert len(arms) == 3 * len(ARMS) * 2
@@ -283,7 +283,7 @@ def test_the_splits_of_the_real_icons(shared: Path) -> None:
     folder = shared / "data" / "icons"
     if not (folder / "icons50_32.npz").is_file():
         pytest.skip("the pixels of Icons-50 are not there")
-    settings = Settings(data=f"icons-50:{folder}")
+    settings = IconSettings(data=f"icons-50:{folder}")
     for split, train, test in (
         ("style", 8735, 1265),
         ("subtype", 8845, 1155),

@@ -44,22 +44,32 @@ REPLACED = {
     "severity out of range": (
         "severities: [1, 3, 5]",
         "severities: [1, 6]",
-        "8: severities: severity must be an integer from 1 to 5, got 6",
+        "8: severities: severity must be a number from 1 to 5, got 6",
     ),
     "severity on a line of its own": (
         "severities: [1, 3, 5]",
         "severities:\n  - 1\n  - true",
-        "10: severities: severity must be an integer from 1 to 5, got true",
+        "10: severities: severity must be a number from 1 to 5, got true",
     ),
     "severity as text": (
         "[1, 3, 5]",
         "[1, '3']",
-        "8: severities: severity must be an integer from 1 to 5, got '3'",
+        "8: severities: severity must be a number from 1 to 5, got '3'",
     ),
     "octal severity": (
         "[1, 3, 5]",
         "[1, 03]",
-        "8: severities: severity must be an integer from 1 to 5, got '03'",
+        "8: severities: severity must be a number from 1 to 5, got '03'",
+    ),
+    "a chain among the corruptions": (
+        "corruptions:",
+        "corruptions:\n  - fog@2+snow@3",
+        "6: corruptions: 'fog@2+snow@3' is a chain, which has its own severities; write it under 'shifts'",
+    ),
+    "a published baseline between severities": (
+        "severities: [1, 3, 5]",
+        "severities: [1, 2.5]",
+        "9: baseline: the errors of alexnet are known at whole severities only, got 2.5; name a model of",
     ),
     "severity twice": ("[1, 3, 5]", "[1, 3, 1]", "8: severities: 1 is in the list already"),
     "severities not a list": (

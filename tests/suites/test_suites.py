@@ -329,7 +329,7 @@ def test_a_suite_made_in_python_is_held_to_the_same() -> None:
             severities=(1, 6),
         )
     assert str(caught.value).splitlines() == [
-        "suite 'mine': severities: severity must be an integer from 1 to 5, got 6",
+        "suite 'mine': severities: severity must be a number from 1 to 5, got 6",
         "suite 'mine': corruptions: stripe has no constants for the scale 'cifar'; it has them for mnist, "
         "and the scale 'relative' fits any size",
     ]

@@ -237,10 +237,17 @@ def test_augmix_mixes_and_agrees() -> None:
     torch.testing.assert_close(divergence(*other), by_hand)
 
 
-def test_augmix_loss_has_the_divergence() -> None:
-    plain, mixed = (loss_of(make("augmix", weight=weight), net()) for weight in (0, 12.0))
-    assert mixed > plain * 0
-    assert torch.isfinite(mixed)
+@pytest.mark.parametrize(("name", "options"), [("augmix", {}), ("augmix", {"weight": 0}), ("prime", {})])
+def test_moved_images_are_mixed_too(name: str, options: dict[str, Any]) -> None:
+    intervention = make(name, shift=2, flip=True, **options)
+    for seed in range(4):
+        assert torch.isfinite(loss_of(intervention, net(), seed))
+
+
+def test_the_loss_of_augmix_has_the_divergence() -> None:
+    """Of a network whose answers differ, with the same draws."""
+    small, large = (loss_of(make("augmix", weight=weight), net()).detach() for weight in (1e-6, 12.0))
+    assert large > small
 
 
 def test_prime_changes_within_bounds() -> None:

@@ -24,6 +24,8 @@ class IconPackage:
     home: str
     size: int
     sha256: str
+    without: tuple[str, ...] = ()
+    """Classes whose icons are not taken."""
 
     @property
     def file(self) -> str:
@@ -31,6 +33,8 @@ class IconPackage:
         return f"icons-open/{self.package.removeprefix('@').replace('/', '-')}-{self.release}.tgz"
 
 
+_SILHOUETTES = ("family",)
+"""Since Emoji 15.1 most vendors draw all families as a few silhouettes, which say nothing about a style."""
 _MICROSOFT = ("Microsoft Corporation", "https://github.com/microsoft/fluentui-emoji")
 _GOOGLE = ("Google Inc.", "https://github.com/googlefonts/noto-emoji")
 _EMOJI_ONE = ("Emoji One", "https://github.com/EmojiTwo/emojitwo")
@@ -51,6 +55,7 @@ ICON_PACKAGES = (
     IconPackage(
         *("google", 0, "@iconify-json/noto", "1.2.9", "Apache-2.0", *_GOOGLE, 3_102_958),
         sha256="3e918d88fc945c0bb3d468dbace6f88caef67f01c9f0e7bcae0915a042e8f1ad",
+        without=_SILHOUETTES,
     ),
     IconPackage(
         *("google", 2, "@iconify-json/noto-v1", "1.2.5", "Apache-2.0", *_GOOGLE, 1_587_591),
@@ -60,6 +65,7 @@ ICON_PACKAGES = (
         *("twitter", 0, "@iconify-json/twemoji", "1.2.5", "CC-BY-4.0"),
         *("Twitter", "https://github.com/jdecked/twemoji", 1_555_888),
         sha256="19046dff7d8707ce96212ec86468b36ac5f8e60409629dd13f809265c6d0ebb7",
+        without=_SILHOUETTES,
     ),
     IconPackage(
         *("openmoji", 0, "@iconify-json/openmoji", "1.2.29", "CC-BY-SA-4.0"),

@@ -25,6 +25,7 @@ from beaufort.cli import (
     ls,
     make,
     mine,
+    new,
     place,
     power,
     report,
@@ -168,6 +169,7 @@ app.command()(leave_out.leave_out)
 app.command()(reproduce.reproduce)
 app.command()(store.query)
 app.add_typer(ls.app, name="ls")
+app.add_typer(new.app, name="new")
 app.add_typer(data.app, name="data")
 app.add_typer(store.app, name="store")
 app.add_typer(testbed.app, name="testbed")

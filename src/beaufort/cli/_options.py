@@ -106,7 +106,7 @@ Seeds = Annotated[
     ),
 ]
 
-_PART = re.compile(r"([1-5])(?:-([1-5]))?")
+_RANGE = re.compile(r"([1-5])-([1-5])")
 
 
 def comma_list(text: str) -> list[str]:
@@ -138,21 +138,31 @@ def data_by_name(texts: list[str]) -> str | dict[str, str]:
     return found
 
 
-def severity_list(text: str) -> list[int]:
-    """Severities: one, a range, or several of both.
+def severity_list(text: str) -> list[int | float]:
+    """Severities: one, a range of whole ones, or several of both.
 
-    >>> severity_list("1-3,5")
-    [1, 2, 3, 5]
+    >>> severity_list("1-3,4.5")
+    [1, 2, 3, 4.5]
     """
-    found: set[int] = set()
-    for part in text.split(","):
-        match = _PART.fullmatch(part.strip())
-        if match is None or int(match[2] or match[1]) < int(match[1]):
-            raise OptionError(
-                f"--severity must be like 3, 1-5 or 1,3,5, with integers from 1 to 5, got {text!r}"
-            )
-        found.update(range(int(match[1]), int(match[2] or match[1]) + 1))
+    found: set[int | float] = set()
+    for part in map(str.strip, text.split(",")):
+        match = _RANGE.fullmatch(part)
+        if match and match[1] <= match[2]:
+            found.update(range(int(match[1]), int(match[2]) + 1))
+        else:
+            found.add(_severity(part, text))
     return sorted(found)
+
+
+def _severity(part: str, text: str) -> int | float:
+    from beaufort.corruptions import parse_severity
+
+    try:
+        return parse_severity(part)
+    except OptionError:
+        raise OptionError(
+            f"--severity must be like 3, 1-5, 1,3,5 or 2.5, with numbers from 1 to 5, got {text!r}"
+        ) from None
 
 
 def complete_suites(incomplete: str) -> list[str]:

@@ -31,11 +31,12 @@ def corrupt(
     corruption: Annotated[
         str,
         typer.Option(
-            help="Names and subsets, with commas; `beaufort ls corruptions` lists them.",
+            help="Names, subsets and chains as fog@2+jpeg_compression@3, with commas; "
+            "`beaufort ls corruptions` lists them.",
             autocompletion=complete_corruptions,
         ),
     ] = "common",
-    severity: Annotated[str, typer.Option(help="3, or 1-5, or 1,3,5.")] = "1-5",
+    severity: Annotated[str, typer.Option(help="3, or 1-5, or 1,3,5, or 2.5.")] = "1-5",
     seed: Seed = 0,
     scale: Annotated[
         str,
@@ -56,6 +57,8 @@ def corrupt(
     `beaufort corrupt photos/ corrupted/ --corruption fog,snow --severity 1-5`
 
     `beaufort corrupt cat.jpg corrupted/ --corruption weather --severity 3 --format png`
+
+    `beaufort corrupt photos/ corrupted/ --corruption fog@2+jpeg_compression@3`
 
     Outputs have the paths of their sources. A picture's pixels depend on the picture, its path in SOURCE,
     the seed and the scale, and on nothing else. Use an OUTPUT of its own for each source.

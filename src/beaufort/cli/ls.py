@@ -10,7 +10,7 @@ import typer
 
 from beaufort.cli._console import table
 from beaufort.cli._options import Json
-from beaufort.corruptions import SCALES, SUBSETS, Corruption, corruptions, get_corruption_names
+from beaufort.corruptions import SCALES, SUBSETS, Corruption, corruptions, get_corruption_names, is_chain
 
 if TYPE_CHECKING:
     from beaufort.suites import Suite
@@ -68,9 +68,14 @@ def _suite_cells(suite: Suite) -> tuple[str, ...]:
     if suite.parts:
         return suite.name, str(suite.version), f"{len(suite.parts)} data sets", "", "none", "accuracy"
     levels = suite.severities if suite.severities == "published" else str(len(suite.severities))
-    size = f"{len(suite.corruptions)} × {levels}" if suite.corruptions else f"{len(suite.shifts)} attacks"
-    if suite.sequences:
-        size = f"{len(suite.sequences)} sequences"
+    chains = sum(map(is_chain, suite.shifts))
+    sizes = {
+        f"{len(suite.corruptions)} × {levels}": len(suite.corruptions),
+        f"{chains} chains": chains,
+        f"{len(suite.shifts) - chains} attacks": len(suite.shifts) - chains,
+        f"{len(suite.sequences)} sequences": len(suite.sequences),
+    }
+    size = " + ".join(text for text, count in sizes.items() if count)
     headline = ", ".join(suite.metrics)
     return suite.name, str(suite.version), size, suite.scale, suite.baseline or "none", headline
 

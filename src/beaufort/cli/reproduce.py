@@ -16,21 +16,24 @@ __all__ = ["reproduce"]
 
 
 def reproduce(
-    study: Annotated[str, typer.Argument(help="icons-50, mined-digits or mnist-c.")],
+    study: Annotated[str, typer.Argument(help="imagenet-c-enhancements, icons-50, mined-digits or mnist-c.")],
     *,
     only: Annotated[
         str,
         typer.Option(
             help="Parts, separated by commas. mnist-c: fig2, fig3, fig4, selection, pessimal, gallery, page. "
             "icons-50: style, subtype, subtype-released, traditional, traditional-released, shake, "
-            "shake-subtype, shake-500, others, styles, page, or networks. mined-digits: train, images, mine."
+            "shake-subtype, shake-500, others, styles, page, or networks. mined-digits: train, images, mine. "
+            "imagenet-c-enhancements: nlm, clahe, stability, ten-crop, small, aggregation, multiscale, "
+            "transfer, shake, augmentation, page."
         ),
     ] = "",
     data: Annotated[
         list[str] | None,
         typer.Option(
             metavar="NAME=FOLDER",
-            help="Where a data set lies, as mnist=FOLDER or icons-50=FOLDER; may be repeated.",
+            help="Where a data set lies, as mnist=FOLDER or icons-50=FOLDER; may be repeated. "
+            "imagenet-c-enhancements: imagenet, networks (a folder of ONNX files) and cifar10.",
         ),
     ] = None,
     output: Annotated[Path | None, typer.Option(help="Folder; results/STUDY if not given.")] = None,

@@ -53,12 +53,13 @@ def run(
     corruption: Annotated[
         str | None,
         typer.Option(
-            help="Instead of a suite: names with commas, as fog,snow; subsets as weather, all.",
+            help="Instead of a suite: names with commas, as fog,snow; subsets as weather, all; chains as "
+            "fog@2+jpeg_compression@3.",
             autocompletion=complete_corruptions,
         ),
     ] = None,
     severity: Annotated[
-        str | None, typer.Option(help="With --corruption: 3, or 1-5, or 1,3,5; 1-5 if not given.")
+        str | None, typer.Option(help="With --corruption: 3, or 1-5, or 1,3,5, or 2.5; 1-5 if not given.")
     ] = None,
     prepare: Annotated[
         str | None,
@@ -203,6 +204,7 @@ def run(
 
 def _suite(suite: str | None, corruption: str | None, severity: str | None) -> str | Suite:
     """The suite that is named, or one of some corruptions."""
+    from beaufort.corruptions import is_chain
     from beaufort.suites import suite_of_corruptions
 
     if (suite is None) == (corruption is None):
@@ -218,6 +220,10 @@ def _suite(suite: str | None, corruption: str | None, severity: str | None) -> s
     names = comma_list(corruption or "")
     if not names:
         raise OptionError("--corruption must name at least one, got none; write fog,snow")
+    if severity is not None and all(map(is_chain, names)):
+        raise OptionError(
+            f"--severity goes with single corruptions, got it with {corruption}, which has its own severities"
+        )
     return suite_of_corruptions(names, severity_list(severity or "1-5"))
 
 

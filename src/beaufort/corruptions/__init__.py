@@ -50,6 +50,7 @@ from beaufort.corruptions import (
     zigzag,
     zoom_blur,
 )
+from beaufort.corruptions._chain import Chain, Link, is_chain
 from beaufort.corruptions._corrupt import corrupt
 from beaufort.corruptions._corruption import (
     SCALE_NAMES,
@@ -61,12 +62,15 @@ from beaufort.corruptions._corruption import (
     Enlargement,
     PerPixel,
     Pixels,
+    Severity,
     ShareKept,
     ShareOfSide,
     Softness,
     WholePixels,
+    checked_severity,
     corruption,
     corruptions,
+    parse_severity,
 )
 from beaufort.corruptions._names import SUBSETS, expand_names, get_corruption_names, members_of
 
@@ -76,19 +80,25 @@ __all__ = [
     "SEVERITIES",
     "SUBSETS",
     "Area",
+    "Chain",
     "Corruption",
     "DiskRadius",
     "Enlargement",
+    "Link",
     "PerPixel",
     "Pixels",
+    "Severity",
     "ShareKept",
     "ShareOfSide",
     "Softness",
     "WholePixels",
+    "checked_severity",
     "corrupt",
     "corruption",
     "corruptions",
     "expand_names",
     "get_corruption_names",
+    "is_chain",
     "members_of",
+    "parse_severity",
 ]

@@ -8,6 +8,7 @@ cache, and keeping shape and alpha happen here, once.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeVar
@@ -29,13 +30,16 @@ from beaufort.corruptions._sizes import (
     Softness,
     WholePixels,
     between,
+    between_severities,
     grown,
     parts,
     settled,
+    snapped,
+    weight_of,
 )
 from beaufort.corruptions._tensors import run_tensors
 from beaufort.corruptions._threads import in_threads
-from beaufort.errors import OptionError
+from beaufort.errors import OptionError, RenderError
 from beaufort.ops import Ops, cpu_ops
 from beaufort.registry import Registry
 from beaufort.rng import STREAMS, Id, Key, Keyed, Random, ReferenceStream, id_words
@@ -50,16 +54,25 @@ __all__ = [
     "Enlargement",
     "PerPixel",
     "Pixels",
+    "Severity",
     "ShareKept",
     "ShareOfSide",
     "Softness",
     "WholePixels",
+    "checked_severity",
     "corruption",
     "corruptions",
+    "parse_severity",
 ]
 
 SCALE_NAMES = ("auto", "relative", *SCALES)
 SEVERITIES = (1, 2, 3, 4, 5)
+"""The published ones; any number from 1 to 5 between them is a severity, too."""
+
+Severity = int | float
+"""A number from 1 to 5; one that is whole is an `int`."""
+
+_SEVERITY = re.compile(r"[0-9](\.[0-9]{1,20})?")
 
 _PHOTOS = tuple(scale for scale in SCALES if scale != "mnist")
 """The scales for photos. Their recipes differ in constants only, which can be interpolated."""
@@ -92,15 +105,20 @@ class Recipe:
     """Whether draw and render work on torch tensors, too."""
 
     def level(self, severity: int) -> Any:
+        """The constants of a published severity."""
         return self.levels[severity - 1 if len(self.levels) > 1 else 0]
 
     smooth: type | None = None
     """The class of constants that asks the render for its smooth geometry, if it has one."""
     fitted: int | None = None
-    """The side that constants were fitted to, which may have fractions then; None for published ones."""
+    """The side that constants were fitted to, which may have fractions then; None for published ones. Those
+    of a severity between two published ones are fitted to the side of their scale."""
 
     def run(self, images: Images, params: Any, random: Callable[[], Random], ops: Ops) -> Images:
         """The images, corrupted; `random` gives a source of the same random numbers each time."""
+        if isinstance(params, Mixed):
+            both = [recipe.run(images, of, random, ops) for recipe, of in (params.low, params.high)]
+            return ops.mix(both, [1 - params.share, params.share])
         if self.fitted is None:
             return self._run(images, params, random, ops)
         mixed = parts(params, self.fitted, self.smooth)
@@ -109,8 +127,31 @@ class Recipe:
 
     def _run(self, images: Images, params: Any, random: Callable[[], Random], ops: Ops) -> Images:
         if self.draw is None:
-            return self.render(images, params, ops)
-        return self.render(images, params, self.draw(random(), images, params), ops)
+            made = self.render(images, params, ops)
+        else:
+            made = self.render(images, params, self.draw(random(), images, params), ops)
+        kind, shape = getattr(made, "dtype", type(made).__name__), getattr(made, "shape", None)
+        if kind != images.dtype or shape != images.shape:  # else it would be cast and stretched in silence
+            raise RenderError(
+                f"{self.render.__name__} must return uint8 images of the shape {tuple(images.shape)} that "
+                f"came in, got {kind}{'' if shape is None else f' of the shape {tuple(shape)}'}; round "
+                "floats, as in np.clip(np.rint(x), 0, 255).astype(np.uint8)"
+            )
+        return made
+
+
+@dataclass(frozen=True)
+class Mixed:
+    """Two severities whose pictures are mixed, each with its recipe and constants."""
+
+    low: tuple[Recipe, Any]
+    high: tuple[Recipe, Any]
+    share: float
+    """Of the higher one."""
+
+    def _asdict(self) -> dict[str, Any]:
+        """As other constants have it."""
+        return {"low": self.low[1]._asdict(), "high": self.high[1]._asdict(), "share": self.share}
 
 
 class Choice(NamedTuple):
@@ -124,7 +165,7 @@ class Choice(NamedTuple):
 
 
 class Corruption:
-    """A named way to damage images, at severities 1 to 5, with constants for each scale.
+    """A named way to damage images, at any severity from 1 to 5, with constants for each scale.
 
     Same image id and seed, same pixels: whatever the batch, the order, the thread, the process.
     """
@@ -137,12 +178,18 @@ class Corruption:
         doc: str,
         *,
         graded: bool = True,
+        moves: bool = False,
+        mixes: bool = False,
         files: tuple[str, ...] = (),
     ) -> None:
         self.name = name
         self.group = group
         self.version = version
         self.graded = graded
+        self.moves = moves
+        """Whether it moves what is in the picture: boxes and masks of the clean one do not fit then."""
+        self.mixes = mixes
+        """Whether the pictures of two severities are mixed for one between them, and not their constants."""
         self.files = files
         """Entries of the catalog that it needs; `beaufort data pull` fetches them."""
         self.__doc__ = doc
@@ -198,7 +245,7 @@ class Corruption:
     def __call__(
         self,
         images: Any,
-        severity: int | None = None,
+        severity: Severity | None = None,
         *,
         ids: Sequence[Id] | None = None,
         seed: int = 0,
@@ -212,7 +259,8 @@ class Corruption:
         Args:
             images: uint8 NumPy `(h, w)`, `(h, w, 1|3|4)`, `(n, h, w, 1|3|4)`, a uint8 torch tensor
                 `(1|3|4, h, w)` or `(n, 1|3|4, h, w)` on any device, or a PIL image.
-            severity: 1 to 5. None is 1, or at scale `mnist` the published severity.
+            severity: 1 to 5; 2.5 has constants halfway between those of 2 and 3. None is 1, or at scale
+                `mnist` the published severity.
             ids: one identity an image, a number or a text. Without, an image's own pixels identify it.
             seed: any integer.
             scale: `imagenet`, `inception`, `tiny`, `cifar`, `mnist`, or `auto` (the published constants at
@@ -230,9 +278,9 @@ class Corruption:
         height, width, channels = color.shape[1:]
         side = min(height, width)
         _, recipe, params = self.choose(severity, scale=scale, side=side, channels=channels)
-        if scale == "auto" and side >= FAR and recipe.fitted is None:
+        if scale == "auto" and side >= FAR and recipe.fitted != side:
             notice_size(side)
-        level = recipe.published if severity is None else int(severity)
+        level = recipe.published if severity is None else checked_severity(severity)
         if ids is not None and (
             isinstance(ids, str | bytes) or not hasattr(ids, "__len__") or len(ids) != len(color)
         ):
@@ -259,16 +307,20 @@ class Corruption:
             return batch.close(run_tensors(color, recipe, params, key, words))
         return batch.close(self._run_keyed(on_host(color), recipe, params, key, words, jobs))
 
-    def params(self, severity: int | None = None, scale: str = "imagenet", side: int | None = None) -> Any:
+    def params(
+        self, severity: Severity | None = None, scale: str = "imagenet", side: int | None = None
+    ) -> Any:
         """The constants at a severity and scale, for an image whose short side is `side`.
 
         >>> corruptions["gaussian_noise"].params(3).sigma
         0.18
+        >>> corruptions["gaussian_noise"].params(2.5).sigma
+        0.15
         """
         side = SCALES.get(scale, 224) if side is None else side
         return self.choose(severity, scale=scale, side=side).params
 
-    def choose(self, severity: int | None = None, *, scale: str, side: int, channels: int = 3) -> Choice:
+    def choose(self, severity: Severity | None = None, *, scale: str, side: int, channels: int = 3) -> Choice:
         """Whose recipe is used on an image, and with which constants.
 
         >>> corruptions["fog"].choose(3, scale="auto", side=30).scale
@@ -280,11 +332,11 @@ class Corruption:
             side: the short side of the image in pixels, for the scales `auto` and `relative`.
             channels: 1 for a grey image; `auto` takes `mnist` for those only.
         """
-        if severity is not None and (not _is_whole(severity) or severity not in SEVERITIES):
-            raise OptionError(f"severity must be an integer from 1 to 5, got {severity!r}")
+        level = None if severity is None else checked_severity(severity)
         if scale not in SCALE_NAMES:
             raise OptionError(f"scale must be one of {', '.join(SCALE_NAMES)}, got {scale!r}")
-        level = None if severity is None else int(severity)
+        if self.mixes and isinstance(level, float):
+            return self._choose_mixed(level, scale, side, channels)
         if scale == "auto":
             return self._choose_by_size(level, side, channels)
         if scale == "relative":
@@ -296,19 +348,45 @@ class Corruption:
             )
         return self._choose_published(level, scale)
 
-    def _choose_published(self, severity: int | None, scale: str) -> Choice:
-        recipe = self.recipes[scale]
-        return Choice(scale, recipe, recipe.level(recipe.published if severity is None else severity))
+    def _choose_mixed(self, severity: Severity, scale: str, side: int, channels: int) -> Choice:
+        """Between two severities, the pictures of both, whatever size their constants are fitted to."""
+        step = math.floor(severity)
+        low, high = (self.choose(s, scale=scale, side=side, channels=channels) for s in (step, step + 1))
+        mixed = Mixed((low.recipe, low.params), (high.recipe, high.params), weight_of(severity - step))
+        return low._replace(params=mixed)
 
-    def _choose_relative(self, severity: int | None, side: int) -> Choice:
-        chosen = self._choose_published(severity, self.relative_to)
-        base = SCALES[chosen.scale]
+    def _choose_published(self, severity: Severity | None, scale: str) -> Choice:
+        """At a published size; between two published severities, on the way from one to the other."""
+        recipe = self.recipes[scale]
+        level = recipe.published if severity is None else severity
+        low = math.floor(level)
+        params = recipe.level(low)
+        if level == low or recipe.level(low + 1) == params:
+            return Choice(scale, recipe, params)
+        if not hasattr(params, "_replace"):
+            raise OptionError(
+                f"severity must be an integer for {self.name}, whose constants are no NamedTuple, got {level}"
+            )
+        params = between_severities(params, recipe.level(low + 1), level - low, SCALES[scale])
+        return Choice(scale, replace(recipe, fitted=SCALES[scale], smooth=None), params)
+
+    def _choose_snapped(self, severity: Severity | None, scale: str) -> Choice:
+        """What other sizes start from: constants as the whole things that they stand for at their own."""
+        chosen = self._choose_published(severity, scale)
+        if chosen.recipe.fitted is None:
+            return chosen._replace(params=snapped(chosen.params, SCALES[scale]))
+        return chosen._replace(recipe=self.recipes[scale])
+
+    def _choose_relative(self, severity: Severity | None, side: int) -> Choice:
+        scale = self.relative_to
+        base = SCALES[scale]
         if side == base:
-            return chosen
+            return self._choose_published(severity, scale)
+        chosen = self._choose_snapped(severity, scale)
         fitted = replace(chosen.recipe, fitted=side)
         return chosen._replace(recipe=fitted, params=grown(chosen.params, side, base))
 
-    def _choose_by_size(self, severity: int | None, side: int, channels: int) -> Choice:
+    def _choose_by_size(self, severity: Severity | None, side: int, channels: int) -> Choice:
         """Published constants at published sizes, beyond the first and the last, and a way between them."""
         if channels == 1 and side <= SCALES["mnist"] and "mnist" in self.recipes:
             return self._choose_published(severity, "mnist")
@@ -323,24 +401,28 @@ class Corruption:
             return self._choose_below(severity, side)
         return self._choose_relative(severity, side)
 
-    def _choose_below(self, severity: int | None, side: int) -> Choice:
+    def _choose_below(self, severity: Severity | None, side: int) -> Choice:
         """The constants of the smallest size, in a smooth geometry if there is one."""
         chosen = self._choose_published(severity, _PHOTOS[0])
-        if not chosen.recipe.smooth:
+        recipe = self.recipes[_PHOTOS[0]]
+        if not recipe.smooth:
             return chosen
-        fitted = replace(chosen.recipe, fitted=side)
-        return chosen._replace(recipe=fitted, params=settled(chosen.params, SCALES[_PHOTOS[0]]))
+        whole = chosen.recipe.fitted is None
+        params = settled(chosen.params, SCALES[_PHOTOS[0]]) if whole else chosen.params
+        return chosen._replace(recipe=replace(recipe, fitted=side), params=params)
 
-    def _choose_between(self, severity: int | None, below: str, above: str, side: int) -> Choice:
+    def _choose_between(self, severity: Severity | None, below: str, above: str, side: int) -> Choice:
         low, high = self._choose_published(severity, below), self._choose_published(severity, above)
         near = min(low, high, key=lambda chosen: abs(math.log(side / SCALES[chosen.scale])))
+        recipe = self.recipes[near.scale]
         alike = low.recipe.render is high.recipe.render and low.recipe.draw is high.recipe.draw
         alike = alike and type(low.params) is type(high.params) and hasattr(low.params, "_replace")
-        same = low.params == high.params and not near.recipe.smooth
+        same = low.params == high.params and not recipe.smooth
         if below == above or same or not alike:
             return near
+        low, high = self._choose_snapped(severity, below), self._choose_snapped(severity, above)
         fitted = between(low.params, SCALES[below], high.params, SCALES[above], side)
-        return near._replace(recipe=replace(near.recipe, fitted=side), params=fitted)
+        return near._replace(recipe=replace(recipe, fitted=side), params=fitted)
 
     def _run_reference(self, color: Bytes, recipe: Recipe, params: Any, random: ReferenceStream) -> Bytes:
         out = np.empty_like(color)
@@ -376,6 +458,32 @@ def _content_ids(color: Bytes, recipe: Recipe, ops: Ops) -> NDArray[np.uint64]:
     return np.zeros(len(color), np.uint64) if recipe.draw is None else np.asarray(ops.content_ids(color))
 
 
+def checked_severity(severity: object) -> Severity:
+    """The severity, an `int` if it is whole; an error if it is none.
+
+    >>> checked_severity(3.0), checked_severity(2.5)
+    (3, 2.5)
+    """
+    number = isinstance(severity, int | float | np.integer | np.floating) and not isinstance(severity, bool)
+    if not number or not 1 <= (value := float(severity)) <= SEVERITIES[-1]:  # type: ignore[arg-type]
+        raise OptionError(f"severity must be a number from 1 to 5, got {severity!r}")
+    return int(value) if value.is_integer() else value
+
+
+def parse_severity(text: str) -> Severity:
+    """The severity that a text stands for, which has one text only.
+
+    >>> parse_severity("2.5"), parse_severity("3")
+    (2.5, 3)
+    """
+    if not _SEVERITY.fullmatch(text) or not 1 <= float(text) <= SEVERITIES[-1]:
+        raise OptionError(f"severity must be a number from 1 to 5, got {text!r}")
+    severity = checked_severity(float(text))
+    if str(severity) != text:
+        raise OptionError(f"severity must be written as {severity}, got {text!r}")
+    return severity
+
+
 def _is_whole(value: object) -> bool:
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
@@ -402,7 +510,9 @@ def corruption(
     published: int = 1,
     version: int = 1,
     graded: bool = True,
+    moves: bool = False,
     smooth: type | None = None,
+    mixes: bool = False,
     tensors: bool = True,
     files: tuple[str, ...] = (),
 ) -> Callable[[Render], Corruption]:
@@ -415,16 +525,22 @@ def corruption(
         published: the severity taken when none is given.
         version: goes up when the pixels of an unchanged call change.
         graded: whether severity 5 changes the pixels more than severity 1.
+        moves: whether it moves what is in the picture, so that boxes and masks do not fit any more.
         smooth: a subclass of the constants, without fields of its own. Away from the published sizes the
             render gets its constants as this class, where its own geometry would jump from one size to
             the next.
+        mixes: whether a severity between two published ones is a mixture of their pictures, because the
+            constants do not act one by one. Else its constants lie between theirs.
         tensors: whether draw and render work on torch tensors, too; give False if they are for arrays only,
             and images on a GPU go through the CPU backend.
         files: entries of the catalog that it needs: a run has them before its first image.
     """
 
     def register(render: Render) -> Corruption:
-        made = Corruption(render.__name__, group, version, render.__doc__ or "", graded=graded, files=files)
+        doc = render.__doc__ or ""
+        made = Corruption(
+            render.__name__, group, version, doc, graded=graded, moves=moves, mixes=mixes, files=files
+        )
         for scale, constants in levels.items():
             made.at(scale, levels=constants, draw=draw, published=published, smooth=smooth, tensors=tensors)(
                 render

@@ -1,15 +1,17 @@
-"""Constants for images of any size: published ones at published sizes, and a continuous way between.
+"""Constants for images of any size and for any severity: published ones, and a continuous way between.
 
 Two rules fit constants to a size. `between` goes from the constants of one published size to those of the
-next; `grown` does to an image what a published scale does at its own size. Both give fractions where a recipe
-can take whole numbers only: two and a half sweeps, 88.7 cells a side. `parts` says which whole numbers are
-rendered then, and how the results are mixed, so that nothing jumps as an image grows by a pixel.
+next; `grown` does to an image what a published scale does at its own size. A third one, `between_severities`,
+goes from one published severity to the next. All give fractions where a recipe can take whole numbers only:
+two and a half sweeps, 88.7 cells a side. `parts` says which whole numbers are rendered then, and how the
+results are mixed, so that nothing jumps as an image grows by a pixel, or a severity by a little.
 """
 
 from __future__ import annotations
 
 import bisect
 import math
+from collections.abc import Callable
 from functools import lru_cache
 from itertools import pairwise
 from typing import Annotated, Any, NamedTuple, get_origin, get_type_hints
@@ -27,11 +29,14 @@ __all__ = [
     "Softness",
     "WholePixels",
     "between",
+    "between_severities",
     "ends",
     "grown",
     "nearness",
     "parts",
     "settled",
+    "snapped",
+    "weight_of",
 ]
 
 SCALES = {"mnist": 28, "cifar": 32, "tiny": 64, "imagenet": 224, "inception": 299}
@@ -81,11 +86,12 @@ class Part(NamedTuple):
 
 @lru_cache(maxsize=1024, typed=True)  # equal constants of two corruptions are two things
 def grown(params: Any, side: int, base: int) -> Any:
-    """The constants that do to an image of a side what `params` do to one of the side `base`."""
+    """The constants that do to an image of a side what `params` do to one of the side `base`.
+
+    Published constants are to be `snapped` first.
+    """
     factor = side / base
-    return params._replace(
-        **{name: _grown(_snapped(value, kind, base), kind, factor) for name, value, kind in _fields(params)}
-    )
+    return params._replace(**{name: _grown(value, kind, factor) for name, value, kind in _fields(params)})
 
 
 def _grown(value: float, kind: str, factor: float) -> float:
@@ -107,26 +113,87 @@ def between(low: Any, low_side: int, high: Any, high_side: int, side: int) -> An
 
     The damage that a constant does goes from one value to the other by equal factors a pixel, or in equal
     steps if one of the two is zero. That keeps the change from one pixel to the next as small as it can be
-    everywhere. Ten digits are kept, which every machine agrees on.
+    everywhere. Published constants are to be `snapped` first.
     """
-    share = (side - low_side) / (high_side - low_side)
-    fitted: dict[str, float] = {}
-    for name, value, kind in _fields(low):
-        a, b = _snapped(value, kind, low_side), _snapped(getattr(high, name), kind, high_side)
-        fitted[name] = a if a == b else float(f"{_on_the_way(a, b, kind, share):.10g}")
-    return low._replace(**fitted)
+    return _mixed(low, high, (side - low_side) / (high_side - low_side), _by_factors)
 
 
-def _on_the_way(a: float, b: float, kind: str, share: float) -> float:
+@lru_cache(maxsize=4096, typed=True)
+def between_severities(low: Any, high: Any, share: float, side: int) -> Any:
+    """The constants for a severity between two whole ones, in equal steps from one value to the other.
+
+    Whole numbers are rounded to the nearest, halves toward the higher severity. What results stands for the
+    whole things that it makes at the side it was published for, so it need not be `snapped`.
+
+    Constants may have a method `leads_to(higher)`: where it is false, there is nothing between the two, and
+    those of the lower severity serve until the higher one is reached.
+
+    >>> class Params(NamedTuple):
+    ...     sigma: float
+    ...     sweeps: int
+    >>> between_severities(Params(0.1, 1), Params(0.2, 4), 0.5, 224)
+    Params(sigma=0.15, sweeps=3)
+
+    Args:
+        low: the constants of the lower severity.
+        high: those of the next one.
+        share: how far it is on the way from one to the other, 0 to 1.
+        side: of the images that both were published for.
+    """
+    if not getattr(low, "leads_to", lambda _: True)(high):
+        return low
+    low, high = snapped(low, side), snapped(high, side)
+    mixed = _mixed(low, high, share, _by_steps)
+    whole = {
+        name: _rounded(value, getattr(high, name) - getattr(low, name))
+        for name, value, kind in _fields(mixed)
+        if kind in ("whole", "whole pixels")
+    }
+    return mixed._replace(**whole)
+
+
+def _rounded(value: float, toward: float) -> int:
+    """The nearest whole number, of two that are as near the one in the direction of `toward`."""
+    return math.floor(value + 0.5) if toward > 0 else math.ceil(value - 0.5)
+
+
+def _mixed(low: Any, high: Any, share: float, way: Callable[[float, float, float], float]) -> Any:
+    """Constants on the way from some to others; ten digits are kept, which every machine agrees on.
+
+    What is no number stays as it was, until the others are reached.
+    """
+    mixed: dict[str, float] = {}
+    for name, a, kind in _fields(low):
+        b = getattr(high, name)
+        same = a == b or not (_is_number(a) and _is_number(b))
+        mixed[name] = a if same else float(f"{_on_the_way(a, b, kind, share, way):.10g}")
+    return low._replace(**mixed)
+
+
+def _on_the_way(
+    a: float, b: float, kind: str, share: float, way: Callable[[float, float, float], float]
+) -> float:
     match kind:
         case "share kept":
-            return 1 - _on_the_way(1 - a, 1 - b, "", share)
+            return 1 - way(1 - a, 1 - b, share)
         case "softness":
-            weight = _on_the_way(_neighbor(a), _neighbor(b), "", share)
+            weight = way(_neighbor(a), _neighbor(b), share)
             if weight > 0:
                 return 1 / math.sqrt(-2 * math.log(weight))
-    way: float = a ** (1 - share) * b**share if a > 0 and b > 0 else a + (b - a) * share
+    return way(a, b, share)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _by_factors(a: float, b: float, share: float) -> float:
+    way: float = a ** (1 - share) * b**share if a > 0 and b > 0 else _by_steps(a, b, share)
     return way
+
+
+def _by_steps(a: float, b: float, share: float) -> float:
+    return a + (b - a) * share
 
 
 def _neighbor(softness: float) -> float:
@@ -137,7 +204,13 @@ def _neighbor(softness: float) -> float:
 
 def settled(params: Any, side: int) -> Any:
     """Published constants of a size as the whole things that they stand for there."""
-    return between(params, side, params, side + 1, side)
+    return between(snapped(params, side), side, snapped(params, side + 1), side + 1, side)
+
+
+@lru_cache(maxsize=1024, typed=True)
+def snapped(params: Any, side: int) -> Any:
+    """Published constants with each number that stands for a whole thing at its own size as that thing."""
+    return params._replace(**{name: _snapped(value, kind, side) for name, value, kind in _fields(params)})
 
 
 def parts(params: Any, side: int, smooth: type | None = None) -> tuple[Part, ...]:
@@ -192,21 +265,22 @@ def _step(value: float, kind: str, side: int) -> _Step | None:
     match kind:
         case "whole" | "whole pixels":
             whole = math.floor(value)
-            return _Step(whole, whole + 1, _weight(value - whole))
+            return _Step(whole, whole + 1, weight_of(value - whole))
         case "share of the side":
             count = value * side
             whole = math.floor(count * _ABOVE)
-            return _Step(whole / side * _ABOVE, (whole + 1) / side * _ABOVE, _weight(count - whole))
+            return _Step(whole / side * _ABOVE, (whole + 1) / side * _ABOVE, weight_of(count - whole))
         case "enlargement" if 1 < value < _ENLARGED:
-            return _Step(1, _ENLARGED, _weight((value - 1) / (_ENLARGED - 1)))
+            return _Step(1, _ENLARGED, weight_of((value - 1) / (_ENLARGED - 1)))
         case "disk radius" if value < _RADII[-1]:
             at = bisect.bisect_right(_RADII, value * _ABOVE)
             inner, outer = _RADII[at - 1], _RADII[at]
-            return _Step(inner * _ABOVE, outer * _ABOVE, _weight((value - inner) / (outer - inner)))
+            return _Step(inner * _ABOVE, outer * _ABOVE, weight_of((value - inner) / (outer - inner)))
     return None
 
 
-def _weight(share: float) -> float:
+def weight_of(share: float) -> float:
+    """The share of one of two pictures that are mixed."""
     return round(max(share, 0) * _STEPS) / _STEPS
 
 

@@ -82,7 +82,9 @@ def _slopes(field: Any, ops: Ops) -> tuple[Any, Any]:
     return down, across
 
 
-@corruption("unseen", draw=draw, levels={"imagenet": [Params(m) for m in (2.35, 3.2, 4.9, 6.6, 9.15)]})
+@corruption(
+    "unseen", moves=True, draw=draw, levels={"imagenet": [Params(m) for m in (2.35, 3.2, 4.9, 6.6, 9.15)]}
+)
 def caustic_refraction(images: Images, p: Params, drawn: Water, ops: Ops) -> Images:
     """Move pixels as waves refract them, and light the slopes of the waves.
 

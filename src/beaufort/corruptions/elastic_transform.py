@@ -74,6 +74,7 @@ _PHOTOS = ((2, 0.7, 0.1), (2, 0.08, 0.2), (0.05, 0.01, 0.02), (0.07, 0.01, 0.02)
 @corruption(
     "digital",
     draw=draw,
+    moves=True,
     graded=False,  # severities 1 and 2 pull the whole image about, 3 to 5 crumple it in place
     levels={
         "imagenet": _levels(244, *_PHOTOS),  # a typo of the authors for 224, published, so kept

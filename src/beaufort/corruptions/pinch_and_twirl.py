@@ -29,7 +29,7 @@ def draw(random: Random, images: Images, p: Params) -> Array:
     return 1 - 2 * random.host.integers((_CELLS, _CELLS), 0, 2)
 
 
-@corruption("unseen", draw=draw, levels={"cifar": [Params(m) for m in (5.5, 6, 6.5, 8.5, 10)]})
+@corruption("unseen", moves=True, draw=draw, levels={"cifar": [Params(m) for m in (5.5, 6, 6.5, 8.5, 10)]})
 def pinch_and_twirl(images: Images, p: Params, signs: Array, ops: Ops) -> Images:
     """Distort one part after the other; the rows and columns that three parts leave over stay as they are."""
     tall, wide = images.shape[1] // _CELLS, images.shape[2] // _CELLS

@@ -34,7 +34,7 @@ def draw(random: Random, images: Images, p: Params) -> Waves:
     return Waves(host.uniform((2,), 0.1, 0.3, np.float64), host.uniform((2,), 0, 2 * np.pi, np.float64))
 
 
-@corruption("unseen", draw=draw, levels={"cifar": [Params(m) for m in (5.5, 6, 6.5, 7.5, 8)]})
+@corruption("unseen", moves=True, draw=draw, levels={"cifar": [Params(m) for m in (5.5, 6, 6.5, 7.5, 8)]})
 def ripple(images: Images, p: Params, drawn: Waves, ops: Ops) -> Images:
     """Move rows up and down by a sine of their number, and columns likewise."""
     side = min(images.shape[1:3])

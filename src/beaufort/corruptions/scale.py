@@ -19,7 +19,9 @@ class Params(NamedTuple):
     """Its side over the side it had."""
 
 
-@corruption("digits", levels={"mnist": [Params(s) for s in (0.9, 0.8, 0.7, 0.6, 0.5)]}, published=3)
+@corruption(
+    "digits", moves=True, levels={"mnist": [Params(s) for s in (0.9, 0.8, 0.7, 0.6, 0.5)]}, published=3
+)
 def scale(images: Images, p: Params, ops: Ops) -> Images:
     """Shrink the image toward its middle, black outside."""
     return about_center(images, np.broadcast_to(np.eye(2) * (1 / p.factor), (len(images), 2, 2)), ops)

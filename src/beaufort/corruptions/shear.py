@@ -25,7 +25,13 @@ def draw(random: Random, images: Images, p: Params) -> Array:
     return signs(random, 1)[:, 0]
 
 
-@corruption("digits", draw=draw, levels={"mnist": [Params(a) for a in (0.2, 0.4, 0.6, 0.8, 1)]}, published=2)
+@corruption(
+    "digits",
+    moves=True,
+    draw=draw,
+    levels={"mnist": [Params(a) for a in (0.2, 0.4, 0.6, 0.8, 1)]},
+    published=2,
+)
 def shear(images: Images, p: Params, side: Array, ops: Ops) -> Images:
     """Slant the image about its middle, black outside.
 

@@ -75,6 +75,7 @@ def _layer(images: Images, p: Params, flakes: Flakes, ops: Ops) -> Images:
     "weather",
     draw=draw,
     smooth=Smooth,
+    mixes=True,
     levels={
         "imagenet": _PHOTOS,
         "inception": _PHOTOS,

@@ -31,6 +31,10 @@ class Params(NamedTuple):
     rim: Pixels = 0.0
     """Mud: standard deviation of the Gaussian that rounds the spots; 0 is water."""
 
+    def leads_to(self, higher: Params) -> bool:
+        """There is nothing between water and mud."""
+        return bool(self.rim) == bool(higher.rim)
+
 
 def draw(random: Random, images: Images, p: Params) -> Field:
     """One normal number a pixel."""

@@ -23,7 +23,9 @@ def draw(random: Random, images: Images, p: Params) -> Array:
     return signs(random, 2)
 
 
-@corruption("digits", draw=draw, levels={"mnist": [Params(d) for d in (1, 2, 3, 4, 5)]}, published=3)
+@corruption(
+    "digits", moves=True, draw=draw, levels={"mnist": [Params(d) for d in (1, 2, 3, 4, 5)]}, published=3
+)
 def translate(images: Images, p: Params, side: Array, ops: Ops) -> Images:
     """Sample the image at (x ± d, y ± d), black outside."""
     return ops.shift(images, p.distance * side)

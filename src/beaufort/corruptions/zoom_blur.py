@@ -39,6 +39,7 @@ _SMALL = [Params(0.01, 7), Params(0.01, 12), Params(0.01, 16), Params(0.01, 21),
     "blur",
     levels={"imagenet": _LARGE, "inception": _LARGE, "tiny": _SMALL, "cifar": _SMALL},
     smooth=Smooth,
+    mixes=True,
 )
 def zoom_blur(images: Images, p: Params, ops: Ops) -> Images:
     """Average the image with enlargements of its middle; it counts twice, as the factor 1 too."""

@@ -25,7 +25,7 @@ from beaufort.datasets._dataset import Dataset, Problem, Sample, Walk, iterate
 from beaufort.datasets._open import kind_of, open_dataset
 from beaufort.datasets._reader import Reader, readers
 from beaufort.datasets.arrays import from_arrays
-from beaufort.datasets.resized import resized
+from beaufort.datasets.sizes import resized
 
 __all__ = [
     "Dataset",

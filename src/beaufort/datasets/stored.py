@@ -38,7 +38,7 @@ class StoredSet:
     location: str
     strict: bool = False
 
-    def open(self, corruption: str, severity: int | None) -> Dataset:
+    def open(self, corruption: str, severity: int | float | None) -> Dataset:
         """The pictures of one condition."""
         part = corruption if self.kind == "mnist-c" else f"{corruption}@{severity}"
         opened = readers[self.kind].open(self.location, part)

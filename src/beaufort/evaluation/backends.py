@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from beaufort.arrays import Bytes, Images, on_host
 from beaufort.conditions import Condition
-from beaufort.corruptions import corruptions
+from beaufort.corruptions import Chain
 from beaufort.errors import BeaufortError
 from beaufort.evaluation.blocks import HELD, Batch, Block, divisor_of_block, power_of_two
 from beaufort.evaluation.planning import Setup
@@ -312,8 +312,8 @@ class _Clean:
 
 
 def _takes_tensors(condition: Condition) -> bool:
-    if condition.corruption is not None and condition.corruption in corruptions:
-        return corruptions[condition.corruption].tensors
+    if condition.links:
+        return Chain(condition.links).tensors
     return condition.clean or condition.needs_model or isinstance(condition.shift, Frame)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import numpy as np
@@ -19,7 +20,7 @@ _LOOKED_AT = 9
 def notes_on(plan: Plan) -> tuple[str, ...]:
     """Which images were taken, if not all, what was left out, and what is done to small ones."""
     notes = (note for setup in plan.setups for note in _notes(setup))
-    return tuple(dict.fromkeys([*notes, *_no_clean(plan)]))
+    return tuple(dict.fromkeys([*notes, *_no_clean(plan), *_circular(plan)]))
 
 
 def _notes(setup: Setup) -> Iterator[str]:
@@ -61,6 +62,18 @@ def _sizes(setup: Setup) -> Iterator[tuple[int, int]]:
         except BeaufortError:
             continue
         yield height, width
+
+
+def _circular(planned: Plan) -> Iterator[str]:
+    """That a model is asked about images which features of its own kind helped to make."""
+    for work in planned.works:
+        features = str(getattr(work.condition.shift, "features", ""))
+        kind = re.match("[a-z]*", features.lower())
+        if kind and kind[0] and kind[0] in work.model.spec.name.lower():
+            yield (
+                f"{work.model.spec.name} is scored on images that a network made which learned from "
+                f"{features}; its numbers under {work.condition.corruption} compare with no others"
+            )
 
 
 def _no_clean(planned: Plan) -> Iterator[str]:

@@ -56,9 +56,7 @@ class Needs:
 
     def files(self, conditions: Iterable[Condition]) -> None:
         """Fetch what corruptions need."""
-        for name in dict.fromkeys(condition.corruption for condition in conditions):
-            if name is None or name not in corruptions:
-                continue  # shifts of other kinds need none
+        for name in dict.fromkeys(link.name for condition in conditions for link in condition.links):
             for entry in corruptions[name].files:
                 self.get(f"{entry}, which the corruption {name} needs", lambda entry=entry: pull(entry))  # type: ignore[misc]
 

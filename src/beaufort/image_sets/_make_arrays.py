@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from beaufort.arrays import Bytes
 from beaufort.catalog import entries
-from beaufort.corruptions import SEVERITIES, corruptions
+from beaufort.corruptions import SEVERITIES, Chain, corruptions, is_chain
 from beaufort.datasets import Dataset, kind_of, open_dataset
 from beaufort.datasets.mnist import splits_in
 from beaufort.errors import AssetError, ImageFileError, OptionError
@@ -87,6 +87,11 @@ def make_mnist(request: Request) -> Outcome:
 
 def make_cifar(request: Request) -> Outcome:
     """`output/<corruption>.npy`, all pictures at severity 1, then at 2 and so on; `output/labels.npy`."""
+    if chains := [name for name in request.names if is_chain(name)]:
+        raise OptionError(
+            f"{request.dataset} must be made of single corruptions, because a file of it has five severities "
+            f"of one, got the chain {chains[0]!r}; `beaufort corrupt` writes chains as pictures"
+        )
     variants(request.names, SEVERITIES, "cifar")
     test = load_clean(request, (32, 32, 3))
     if test.labels.max() >= (count := _CLASSES[request.dataset]):
@@ -111,7 +116,7 @@ def _mnist_rows(request: Request, name: str, clean: CleanImages) -> Iterator[Byt
         if name == IDENTITY:
             yield clean.images[part]
         else:
-            yield corruptions[name](
+            yield Chain.parse(name)(
                 clean.images[part], ids=clean.ids[part], seed=request.seed, scale="mnist", jobs=request.jobs
             )
 
@@ -132,8 +137,8 @@ def _cifar_rows(request: Request, name: str, clean: CleanImages) -> Iterator[Byt
 
 def _check_mnist_names(names: Sequence[str]) -> None:
     for name in names:
-        if name != IDENTITY:
-            corruptions[name].params(None, "mnist")
+        for link in () if name == IDENTITY else Chain.parse(name).links:
+            corruptions[link.name].params(link.severity, "mnist")
 
 
 def _mnist_splits(source: str) -> Iterator[tuple[str, Dataset]]:

@@ -6,34 +6,52 @@ import os
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from beaufort.corruptions import corruptions, expand_names
+from beaufort.corruptions import (
+    Chain,
+    Link,
+    Severity,
+    checked_severity,
+    corruptions,
+    expand_names,
+    is_chain,
+)
 from beaufort.errors import OptionError
 
 __all__ = ["Variant", "corruption_names", "variants", "worker_count"]
 
 
 class Variant(NamedTuple):
-    """One corruption at one severity; or a sequence, which has none."""
+    """One corruption at one severity; a chain of corruptions, or a sequence, which have none of their own."""
 
     name: str
-    severity: int | None
+    severity: Severity | None
+
+    def __str__(self) -> str:
+        return self.name if self.severity is None else f"{self.name} at severity {self.severity}"
+
+    @property
+    def chain(self) -> Chain:
+        """The corruptions that make it."""
+        return Chain.parse(self.name) if self.severity is None else Chain((Link(self.name, self.severity),))
 
     @property
     def folder(self) -> str:
         """Where its outputs lie."""
         return self.name if self.severity is None else f"{self.name}/{self.severity}"
 
-    def __str__(self) -> str:
-        return self.name if self.severity is None else f"{self.name} at severity {self.severity}"
-
 
 def corruption_names(names: Iterable[str]) -> tuple[str, ...]:
-    """The corruptions meant by names of corruptions and of subsets, each once, in order.
+    """The corruptions meant by names of corruptions, of subsets and of chains, each once, in order.
 
-    >>> corruption_names(["fog", "weather"])
-    ('fog', 'snow', 'frost', 'brightness')
+    >>> corruption_names(["fog", "weather", "fog@2+snow@3"])
+    ('fog', 'snow', 'frost', 'brightness', 'fog@2+snow@3')
     """
-    found = dict.fromkeys(expand_names(names, kind="corruption or subset"))
+    found: dict[str, None] = {}
+    for name in names:
+        one = (
+            (str(Chain.parse(name)),) if is_chain(name) else expand_names([name], kind="corruption or subset")
+        )
+        found |= dict.fromkeys(one)
     if not found:
         raise OptionError(
             "expected at least one corruption, got none; give names, or a subset such as 'common'"
@@ -41,14 +59,18 @@ def corruption_names(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def variants(names: Iterable[str], severities: Sequence[int], scale: str) -> tuple[Variant, ...]:
-    """Every named corruption at every severity; an error if the scale or a severity does not suit."""
+def variants(names: Iterable[str], severities: Sequence[Severity], scale: str) -> tuple[Variant, ...]:
+    """Every corruption at every severity, and chains; an error if the scale or a severity does not suit."""
     if not severities:
         raise OptionError("expected at least one severity from 1 to 5, got none")
-    chosen = tuple(Variant(name, severity) for name in names for severity in dict.fromkeys(severities))
+    levels = dict.fromkeys(map(checked_severity, severities))
+    chosen: list[Variant] = []
+    for name in names:
+        chosen += [Variant(name, None)] if is_chain(name) else [Variant(name, level) for level in levels]
     for name, severity in chosen:
-        corruptions[name].params(severity, scale)
-    return chosen
+        for link in Variant(name, severity).chain.links:
+            corruptions[link.name].params(link.severity, scale)
+    return tuple(chosen)
 
 
 def worker_count(jobs: int | None) -> int:

@@ -29,7 +29,8 @@ def claim_folder(output: Path, settings: Mapping[str, Any], names: Iterable[str]
     if output.exists() and not output.is_dir():
         raise OptionError(f"output must be a folder, got the file {output}")
     remove_leftovers(output)
-    versions = {name: corruptions[name].version for name in names if name in corruptions}
+    links = {link.partition("@")[0] for name in names for link in name.split("+")}
+    versions = {name: corruptions[name].version for name in links if name in corruptions}
     before = _read(output / NOTE)
     _compare(output, before.get("settings", settings), settings)
     _compare_versions(output, before.get("corruptions", {}), versions)

@@ -17,7 +17,6 @@ from threading import Event, Lock
 from PIL import Image
 
 from beaufort.arrays import MIN_SIDE
-from beaufort.corruptions import corruptions
 from beaufort.errors import AssetError, BeaufortError, OptionError
 from beaufort.files import is_leftover, remove_leftover, write_bytes
 from beaufort.image_sets._names import Variant
@@ -56,7 +55,7 @@ def corrupted(*, seed: int, scale: str = "auto", quality: int = 85) -> Content:
     """What makes a corrupted picture's file; `quality` is JPEG's."""
 
     def content(image: Image.Image, variant: Variant, identity: str, kind: Format) -> bytes:
-        made = corruptions[variant.name](image, variant.severity, ids=[identity], seed=seed, scale=scale)
+        made = variant.chain(image, ids=[identity], seed=seed, scale=scale)
         return encode(made, kind, quality)
 
     return content

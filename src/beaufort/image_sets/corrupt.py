@@ -8,7 +8,7 @@ from pathlib import Path, PurePath
 
 from PIL import Image
 
-from beaufort.corruptions import SEVERITIES
+from beaufort.corruptions import SEVERITIES, Severity
 from beaufort.errors import OptionError
 from beaufort.image_sets._names import corruption_names, variants, worker_count
 from beaufort.image_sets._pictures import TreePictureSource
@@ -28,7 +28,7 @@ def corrupt_tree(
     output: Path | str,
     *,
     names: Iterable[str] = ("common",),
-    severities: Sequence[int] = SEVERITIES,
+    severities: Sequence[Severity] = SEVERITIES,
     seed: int = 0,
     scale: str = "auto",
     file_format: str = "keep",
@@ -45,8 +45,9 @@ def corrupt_tree(
     Args:
         source: a picture, or a folder that is searched with all folders below it.
         output: a folder outside of the source; made if missing.
-        names: corruptions, or subsets such as `common`, `all`, `weather`.
-        severities: of 1 to 5.
+        names: corruptions, subsets such as `common`, `all`, `weather`, or chains such as
+            `fog@2+jpeg_compression@3`, which are written to `output/<chain>/<path in source>`.
+        severities: from 1 to 5, also between the whole ones; chains have their own.
         seed: any whole number.
         scale: which published constants to use; see `Corruption.__call__`.
         file_format: `png`, `jpeg`, or `keep` for that of the source's name. What cannot be written as it came

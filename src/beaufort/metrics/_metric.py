@@ -32,6 +32,9 @@ class Metric:
     summary: str
     """What it is, in one sentence."""
     function: Callable[..., Any] = field(repr=False)
+    of_errors: bool = False
+    """Whether it sums up a suite, so that one may ask for it: a function of the mean error under each
+    corruption, by name, and of the clean error, None without clean images."""
 
     def __call__(self, *args: Any, **options: Any) -> Any:
         """What the function gives."""
@@ -56,7 +59,12 @@ metrics = Registry[Metric]("metric")
 
 
 def metric(
-    name: str | None = None, *, better: Better | None, title: str | None = None, unit: Unit = "share"
+    name: str | None = None,
+    *,
+    better: Better | None,
+    title: str | None = None,
+    unit: Unit = "share",
+    of_errors: bool = False,
 ) -> Callable[[F], F]:
     """Register a function as a metric; the function stays what it is.
 
@@ -65,6 +73,7 @@ def metric(
         better: which way is good.
         title: what tables call it; made of the name if not given.
         unit: what its values are.
+        of_errors: whether suites can ask for it; see `Metric.of_errors`.
 
     >>> metrics["mce"].title
     'mCE'
@@ -76,7 +85,7 @@ def metric(
         key = name or function.__name__
         shown = title or key.replace("_", " ").capitalize()
         summary = (function.__doc__ or "").partition("\n")[0]
-        metrics.register(key, Metric(key, shown, better, unit, summary, function))
+        metrics.register(key, Metric(key, shown, better, unit, summary, function, of_errors))
         return function
 
     return register

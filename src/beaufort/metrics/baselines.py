@@ -24,7 +24,7 @@ __all__ = ["BASELINE_NAMES", "Baseline", "Severities", "get_baseline"]
 BASELINE_NAMES = ("alexnet", "alexnet-paper", "conv1")
 """The baselines that are files of the package, `data/<name>.csv`."""
 
-Severities: TypeAlias = Sequence[int] | Literal["published"] | None
+Severities: TypeAlias = Sequence[int | float] | Literal["published"] | None
 """1 to 5; `published` (or None) for the one severity that each corruption was published at, as in MNIST-C."""
 
 _ALL = (1, 2, 3, 4, 5)
@@ -131,7 +131,7 @@ def _levels(severities: Severities) -> tuple[int, ...] | Literal["published"]:
         raise OptionError(
             f"severities must be distinct integers from 1 to 5, or 'published', got {severities!r}"
         )
-    return levels
+    return tuple(map(int, levels))
 
 
 def _text(severities: tuple[int, ...] | Literal["published"]) -> str:

@@ -187,7 +187,7 @@ class MeanCorruptionError(SumMetric):
         names = self._baseline.benchmark if corruptions is None else tuple(corruptions)
         levels = severities or self._baseline.severities or (1, 2, 3, 4, 5)
         self._theirs = self._baseline.select(names, levels)
-        self._levels: tuple[int | None, ...] = (None,) if levels == "published" else tuple(levels)
+        self._levels: tuple[int | float | None, ...] = (None,) if levels == "published" else tuple(levels)
         self._rows = {None: 0} | {name: row for row, name in enumerate(names, start=1)}
         shape = (len(self._rows), len(self._levels))
         super().__init__(self._baseline.name, relative, names, self._levels, wrong=shape, count=shape)

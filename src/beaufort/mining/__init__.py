@@ -24,8 +24,8 @@ from beaufort.mining.plan import TEMPLATES, MiningError, PlanItem, make_plan, re
 from beaufort.mining.questions import TwoWayQuestion, make_questions
 from beaufort.mining.retouch import RETOUCHES, RetouchGenerator
 from beaufort.mining.selection import (
+    MinedSelection,
     SelectedImage,
-    Selection,
     open_generated,
     read_selection,
     select,
@@ -55,12 +55,12 @@ __all__ = [
     "GeneratedImage",
     "Generator",
     "HttpChatModel",
+    "MinedSelection",
     "MinedSet",
     "MiningError",
     "PlanItem",
     "RetouchGenerator",
     "SelectedImage",
-    "Selection",
     "SetImage",
     "SetScore",
     "TransformersChatModel",

@@ -23,8 +23,8 @@ from beaufort.mining.plan import MiningError, read_plan
 from beaufort.mining.verdicts import Verdicts
 
 __all__ = [
+    "MinedSelection",
     "SelectedImage",
-    "Selection",
     "open_generated",
     "parse_rule",
     "read_selection",
@@ -49,7 +49,7 @@ class SelectedImage:
 
 
 @dataclass(frozen=True, eq=False)
-class Selection:
+class MinedSelection:
     """The images that surrogates fail on, among all that were made."""
 
     verdicts: Verdicts
@@ -115,7 +115,7 @@ def parse_rule(rule: str, surrogates: int) -> int:
 
 def select(
     verdicts: Verdicts, images: Sequence[GeneratedImage], surrogates: Sequence[str], *, rule: str = "all"
-) -> Selection:
+) -> MinedSelection:
     """Keep the images that surrogates get wrong.
 
     Args:
@@ -128,10 +128,10 @@ def select(
         raise MiningError(f"a surrogate must be named once, got {', '.join(surrogates)}")
     for name in surrogates:
         verdicts.row(name)
-    return Selection(verdicts, tuple(surrogates), parse_rule(rule, len(surrogates)), tuple(images))
+    return MinedSelection(verdicts, tuple(surrogates), parse_rule(rule, len(surrogates)), tuple(images))
 
 
-def write_selection(selection: Selection, path: Path) -> None:
+def write_selection(selection: MinedSelection, path: Path) -> None:
     """Write a row for each image: what surrogates said, and whether it is kept."""
     verdicts = selection.verdicts
     rows: list[list[Any]] = []
@@ -170,7 +170,7 @@ def read_selection(path: Path) -> tuple[SelectedImage, ...]:
     return found
 
 
-def write_review_list(selection: Selection, path: Path, *, controls: int = 0, seed: int = 0) -> int:
+def write_review_list(selection: MinedSelection, path: Path, *, controls: int = 0, seed: int = 0) -> int:
     """Write the kept images as a list for `beaufort review create`; gives how many are to be judged.
 
     Args:
@@ -196,7 +196,7 @@ def write_review_list(selection: Selection, path: Path, *, controls: int = 0, se
     return judged
 
 
-def _controls(selection: Selection, controls: int, rng: random.Random) -> list[list[str]]:
+def _controls(selection: MinedSelection, controls: int, rng: random.Random) -> list[list[str]]:
     surrogates = [selection.verdicts.row(name) for name in selection.surrogates]
     easy = np.flatnonzero(~selection.verdicts.failed[surrogates].any(axis=0)).tolist()
     if len(easy) < 2 * controls or len(selection.verdicts.categories) < 2:

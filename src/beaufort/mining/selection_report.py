@@ -10,7 +10,7 @@ from typing import Any
 
 from beaufort.files import write_output
 from beaufort.mining._page import PageCell, PageChart, PageImage, PageSection, picture, share_cell, write_page
-from beaufort.mining.selection import Selection, write_selection
+from beaufort.mining.selection import MinedSelection, write_selection
 from beaufort.mining.transfer import (
     SUBSETS,
     HardnessPoint,
@@ -28,7 +28,7 @@ _MARK = "surrogate"
 _SHOWN = 48
 
 
-def write_selection_report(selection: Selection, folder: Path, *, seed: int = 0) -> None:
+def write_selection_report(selection: MinedSelection, folder: Path, *, seed: int = 0) -> None:
     """Write `selection.csv`, `models.csv`, `surrogates.csv`, `transfer.csv`, `nuisances.csv`, `index.html`.
 
     Args:
@@ -133,17 +133,17 @@ def estimate_values(one: Estimate | None) -> list[float | int | None]:
     return [None] * 4 if one is None else [one.value, one.low, one.high, one.n]
 
 
-def _marked(selection: Selection, model: str) -> PageCell:
+def _marked(selection: MinedSelection, model: str) -> PageCell:
     return PageCell(model, _MARK if model in selection.surrogates else "")
 
 
-def _models(selection: Selection) -> PageSection:
+def _models(selection: MinedSelection) -> PageSection:
     return PageSection(
         "models",
         "Models",
-        "Accuracy on all images that were made, and on those that were kept. Part of what is lost is the "
-        "generator's error: an image that does not show its category is wrong for every model, until people "
-        "have looked at it.",
+        "Accuracy on all images that were made, and on those that were kept. Part of the failures is the "
+        "generator's: an image that does not show its category is wrong for every model. People who look at "
+        "what is kept take such images out.",
         ("Model", "unfiltered", "kept"),
         tuple(
             (_marked(selection, one.model), share_cell(one.unfiltered), share_cell(one.kept))
@@ -166,8 +166,8 @@ def _curve(curve: Sequence[HardnessPoint], models: int) -> PageSection:
             (
                 PageCell(str(one.surrogates), f"{one.subsets} of {one.possible} sets"),
                 share_cell(one.accuracy),
-                PageCell(f"{one.lowest:.1%} – {one.highest:.1%}"),
-                PageCell(f"{one.kept:.1%}"),
+                PageCell(f"{100 * one.lowest:.1f} – {100 * one.highest:.1f} %"),
+                PageCell(f"{100 * one.kept:.1f} %"),
                 PageCell("") if one.step is None else share_cell(one.step),
             )
             for one in curve
@@ -180,7 +180,7 @@ def _curve(curve: Sequence[HardnessPoint], models: int) -> PageSection:
     )
 
 
-def _transfer(selection: Selection) -> PageSection:
+def _transfer(selection: MinedSelection) -> PageSection:
     models = selection.verdicts.models
     cells = {(one.source, one.target): one.share for one in transfer_matrix(selection)}
     return PageSection(
@@ -202,7 +202,7 @@ def _transfer(selection: Selection) -> PageSection:
     )
 
 
-def _nuisances(selection: Selection) -> PageSection:
+def _nuisances(selection: MinedSelection) -> PageSection:
     models = selection.verdicts.models
     rows: dict[tuple[str, str], dict[str, Estimate]] = {}
     known = [(image.item.kind, image.item.nuisance) for image in selection.images]
@@ -224,7 +224,7 @@ def _nuisances(selection: Selection) -> PageSection:
     )
 
 
-def _gallery(selection: Selection) -> PageSection:
+def _gallery(selection: MinedSelection) -> PageSection:
     verdicts = selection.verdicts
     places = [place for place, kept in enumerate(selection.kept.tolist()) if kept]
     step = max(1, len(places) // _SHOWN)
@@ -250,7 +250,7 @@ def _gallery(selection: Selection) -> PageSection:
     )
 
 
-def _facts(selection: Selection, seed: int) -> dict[str, str]:
+def _facts(selection: MinedSelection, seed: int) -> dict[str, str]:
     made = {str(image.generator.get("name", "unknown")) for image in selection.images}
     return {
         "images": f"{len(selection.images):,}, made by {', '.join(sorted(made))}",

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from beaufort.mining.plan import MiningError
-from beaufort.mining.selection import Selection
+from beaufort.mining.selection import MinedSelection
 from beaufort.mining.verdicts import Verdicts
 from beaufort.stats import Estimate, clopper_pearson
 
@@ -86,7 +86,7 @@ class NuisanceFailures:
     failures: Estimate
 
 
-def hardness(selection: Selection) -> tuple[ModelHardness, ...]:
+def hardness(selection: MinedSelection) -> tuple[ModelHardness, ...]:
     """Every model on the unfiltered and on the kept images; surrogates are marked, and come last."""
     verdicts, kept = selection.verdicts, selection.kept
     found = []
@@ -143,7 +143,7 @@ def hardness_curve(
     return tuple(points)
 
 
-def transfer_matrix(selection: Selection) -> tuple[TransferCell, ...]:
+def transfer_matrix(selection: MinedSelection) -> tuple[TransferCell, ...]:
     """For every two models the share of the first one's failures, among all images, that the second has."""
     verdicts = selection.verdicts
     cells = []

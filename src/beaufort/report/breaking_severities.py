@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from beaufort.corruptions import Severity
 from beaufort.results import ModelScores
 
 __all__ = ["breaking_points"]
 
 
-def breaking_points(model: ModelScores) -> dict[str, int | None] | None:
+def breaking_points(model: ModelScores) -> dict[str, Severity | None] | None:
     """For each corruption the first severity at which accuracy is surely under half of the clean one.
 
     Surely means that the whole interval is below half of the clean accuracy's lower end; a corruption that
@@ -18,7 +19,7 @@ def breaking_points(model: ModelScores) -> dict[str, int | None] | None:
     if model.clean is None or severities <= {None}:
         return None
     half = model.clean.low / 2
-    found: dict[str, int | None] = {}
+    found: dict[str, Severity | None] = {}
     for condition, accuracy in model.conditions.items():
         if condition.corruption is None:
             continue

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from beaufort.corruptions import Severity
 from beaufort.metrics import get_baseline
 from beaufort.report._answers import scored_answers
 from beaufort.results import Answers, Scores
@@ -27,7 +28,7 @@ def mean_curves(scores: Scores) -> dict[str, list[Estimate]]:
     }
 
 
-def _shares(answers: Answers, severity: int) -> NDArray[np.float64]:
+def _shares(answers: Answers, severity: Severity) -> NDArray[np.float64]:
     """How often each image is answered rightly at a severity."""
     rows = [row for row, condition in enumerate(answers.conditions) if condition.severity == severity]
     shares: NDArray[np.float64] = answers.correct[rows].mean(axis=0, dtype=np.float64)

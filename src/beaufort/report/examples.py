@@ -10,6 +10,7 @@ import numpy as np
 
 from beaufort.arrays import Bytes
 from beaufort.conditions import Condition
+from beaufort.corruptions import Severity
 from beaufort.datasets import Dataset, open_dataset
 from beaufort.errors import OptionError
 from beaufort.evaluation import Setup
@@ -58,7 +59,7 @@ class WrongAnswer:
     """A wrong answer under corruption."""
 
     corruption: str
-    severity: int | None
+    severity: Severity | None
     picture: int
     clean: int | None
     """What the model said to the clean picture; None if the suite has no clean ones."""

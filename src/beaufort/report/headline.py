@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 
 from beaufort.metrics import metrics
@@ -58,7 +59,8 @@ def about(scores: Scores) -> str:
     """What was shown to the models, in words."""
     suite = scores.suite
     ways = counted(len(suite.families), "kind of damage", "kinds of damage")
-    levels = "one strength" if suite.severities == "published" else _strengths(len(suite.severities))
+    each = Counter(condition.corruption for condition in suite.conditions() if not condition.clean)
+    levels = _strengths(min(each.values(), default=0), max(each.values(), default=0))
     versions = len(suite.conditions())
     clean = "each as it is and under" if suite.clean else "each under"
     return (
@@ -67,8 +69,10 @@ def about(scores: Scores) -> str:
     )
 
 
-def _strengths(count: int) -> str:
-    return "one strength" if count == 1 else f"{count} strengths"
+def _strengths(fewest: int, most: int) -> str:
+    if fewest < most:
+        return f"{fewest} to {most} strengths"
+    return "one strength" if most == 1 else f"{most} strengths"
 
 
 def _mce(scores: Scores, model: ModelScores) -> tuple[str, str]:

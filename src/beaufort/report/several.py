@@ -15,7 +15,7 @@ from beaufort.report.latex import latex_table
 from beaufort.report.markdown import escape_markdown, markdown_table
 from beaufort.report.optional_tables import optional_tables
 from beaufort.report.page import SCRIPTS, STYLES, to_html
-from beaufort.report.tables import Table, TableCell, baseline_words, headline_table
+from beaufort.report.tables import Table, TableCell, baseline_words, corruption_table, headline_table
 from beaufort.report.write import FORMATS, to_text
 from beaufort.results import Scores, ShiftScore, shift_scores
 from beaufort.stats import Estimate
@@ -94,10 +94,11 @@ def _json(scores: Sequence[Scores], rows: Sequence[ShiftScore], named: str) -> s
 
 
 def _page(scores: Sequence[Scores], rows: Sequence[ShiftScore], named: str) -> str:
-    """One file: the table, and under it the page of every data set whose images were changed."""
+    """One file: the table, errors under single shifts, and the page of every suite of corruptions alone."""
     table = shift_table(rows, scores)
     marked = [one for one in scores if one.suite.corruptions and not one.suite.shifts]
     pages = {one.suite.title: to_html(one, title=one.suite.title) for one in marked}
+    each = [(one.suite.title, corruption_table(one)) for one in scores if one.suite.shifts]
     films = [one for one in scores if one.suite.sequences]
     tables = [some for one in films for some in (headline_table(one), *optional_tables(one).values())]
     return render(
@@ -108,15 +109,21 @@ def _page(scores: Sequence[Scores], rows: Sequence[ShiftScore], named: str) -> s
         eyebrow=counted(len(scores), "data set"),
         navigation={
             "shifts": "Data sets",
+            **({"each": "Shifts"} if each else {}),
             **({"sequences": "Sequences"} if tables else {}),
             **({"pages": "Pages"} if pages else {}),
         },
         table=table,
-        tables=[(one, [[_cell(cell) for cell in row] for row in one.rows]) for one in tables],
-        rows=[[_cell(cell) for cell in row] for row in table.rows],
+        rows=_cells(table),
+        each=[(title, one, _cells(one)) for title, one in each],
+        tables=[(one, _cells(one)) for one in tables],
         notes=list(dict.fromkeys(_notes(scores))),
         pages=pages,
     )
+
+
+def _cells(table: Table) -> list[list[tuple[str, str]]]:
+    return [[_cell(cell) for cell in row] for row in table.rows]
 
 
 def _cell(cell: TableCell) -> tuple[str, str]:

@@ -13,6 +13,7 @@ from beaufort.reproduce.tasks import StudyOutcome
 __all__ = ["STUDIES", "reproduce"]
 
 STUDIES = {
+    "imagenet-c-enhancements": "beaufort.reproduce.enhancements.study:run_study",
     "icons-50": "beaufort.reproduce.icons_50.study:run_study",
     "mined-digits": "beaufort.reproduce.mined_digits.study:run_study",
     "mnist-c": "beaufort.reproduce.mnist_c.study:run_study",

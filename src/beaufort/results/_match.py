@@ -73,12 +73,18 @@ def check_registered(store: FileStore, given: str | Suite | None, runs: Sequence
     suites = [run["suite"] for run in runs if isinstance(run.get("suite"), Mapping)]
     meant = suites[-1:] if given is None else [suite for suite in suites if suite.get("name") == given]
     names = [name for suite in meant for name in suite.get("corruptions", ()) if isinstance(name, str)]
-    names += [str(text).partition("@")[0] for suite in meant for text in suite.get("shifts") or ()]
+    names += [name for suite in meant for text in suite.get("shifts") or () for name in _names_in(str(text))]
     if absent := sorted({name for name in names if name not in corruptions and name not in shifts}):
         raise ResultsError(
             f"the corruptions of {store.location} must be registered, and {', '.join(absent)} are not; name "
             "the module that has them with --import, or install the package that offers it"
         )
+
+
+def _names_in(shift: str) -> list[str]:
+    """The corruptions of a chain, or the kind of another shift."""
+    first = shift.partition("@")[0]
+    return [first] if first in shifts else [link.partition("@")[0] for link in shift.split("+")]
 
 
 def find_suite(
@@ -214,10 +220,12 @@ _PLAIN = {"corruption", "severity", "seed", "prepare", *_EXACT}
 def _key(facts: Mapping[str, Any], *, exact: bool) -> str:
     """What makes two conditions the same; constants too where they are known without the images.
 
-    Stored pictures are the same if their digest is; a shift of another kind if all its facts are.
+    Stored pictures are the same if their digest is; a chain of corruptions if its links are; a shift of
+    another kind if all its facts are.
     """
     names = ("corruption", "severity", *(_EXACT if exact and "stored" not in facts else ()))
-    more = {} if facts.get("corruption") in corruptions and "stored" not in facts else facts
+    plain = facts.get("corruption") in corruptions or ("links" in facts and not exact)
+    more = {} if plain and "stored" not in facts else facts
     rest = {name: value for name, value in more.items() if name not in _PLAIN}
     return json.dumps({**{name: facts.get(name) for name in names}, **rest}, sort_keys=True)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -217,6 +218,6 @@ def _check_kind(suite: Suite) -> None:
 
 def _by_condition(suite: Suite, weights: Floats) -> Floats:
     """Weights of the clean images and of each corruption, shared out among its severities."""
-    severities = 1 if suite.severities == "published" else len(suite.severities)
-    clean, rest = (weights[:1], weights[1:]) if suite.clean else (weights[:0], weights)
-    return np.concatenate([clean, np.repeat(rest / severities, severities)])
+    each = Counter(condition.corruption for condition in suite.conditions())
+    counts = np.array([each[name] for name in columns_of(suite)])
+    return np.repeat(weights / counts, counts)

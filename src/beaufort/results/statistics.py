@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -9,8 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from beaufort.metrics import (
+    Metric,
+    MetricError,
     mean_accuracy,
     mean_corruption_error,
+    metrics,
     relative_mean_corruption_error,
 )
 from beaufort.results.baseline import ResultBaseline
@@ -37,6 +41,9 @@ Columns = tuple[str | None, ...]
 
 Errors = NDArray[np.float64]
 """How often each image was answered wrongly, `(images, columns)`; a share of the condition's severities."""
+
+_STEP = 1e-5
+"""By how much an error is changed to see how a metric follows."""
 
 FEWEST = 10
 """Images that a baseline of the store must answer wrongly under each corruption before it can divide."""
@@ -113,6 +120,9 @@ def metric_forms(
     clean = suite.clean_in_mean or not places
     rows = [i for i, column in enumerate(columns) if column is not None or clean]
     possible["mean_accuracy"] = lambda: _accuracy_form(model, errors, rows)
+    for name in suite.metrics:
+        if name in metrics and metrics[name].of_errors:
+            possible[name] = lambda own=metrics[name]: _own_form(own, columns, model, errors)  # type: ignore[misc]
     order = [name for name in suite.metrics if name in possible]
     return {name: possible[name]() for name in dict.fromkeys([*order, *possible])}
 
@@ -162,6 +172,31 @@ def ratio_form(
         return Linear.of(value, {model: (errors, np.zeros(len(columns)))})
     constant = value - float(means @ ours) - float(base @ theirs)
     return Linear.of(constant, {model: (errors, ours), divisor.name: (divisor.errors, theirs)})
+
+
+def _own_form(own: Metric, columns: Columns, model: str, errors: Errors) -> Linear:
+    """A metric of someone's own, as the straight line through the point that was measured."""
+    means = errors.mean(axis=0, dtype=np.float64)
+    units = _STEP * np.eye(len(means))
+    above, below = np.minimum(means + units, 1), np.maximum(means - units, 0)
+    rises = [
+        _own_value(own, columns, up) - _own_value(own, columns, down)
+        for up, down in zip(above, below, strict=True)
+    ]
+    weights = np.array(rises) / (above - below).sum(axis=1)
+    if not weights.any():
+        raise MetricError(f"the metric {own.name!r} must change with the errors, got the same around {means}")
+    constant = _own_value(own, columns, means) - float(means @ weights)
+    return Linear.of(constant, {model: (errors, weights)})
+
+
+def _own_value(own: Metric, columns: Columns, means: Means) -> float:
+    by_name = {str(name): float(mean) for name, mean in zip(columns, means, strict=True) if name is not None}
+    clean = float(means[columns.index(None)]) if None in columns else None
+    value = float(own(by_name, clean))
+    if not math.isfinite(value):
+        raise MetricError(f"the metric {own.name!r} must be a finite number, got {value} for {by_name}")
+    return value
 
 
 def _accuracy_form(model: str, errors: Errors, rows: Sequence[int]) -> Linear:

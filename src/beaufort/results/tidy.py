@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from beaufort.conditions import Condition
+from beaufort.corruptions import Severity, parse_severity
 from beaufort.errors import MissingExtraError
 from beaufort.sequences import kind_of_frames
 from beaufort.stats import Estimate
@@ -31,7 +32,7 @@ ALL = "*"
 """Stands in `corruption` for all of them together."""
 
 TidyRow = tuple[
-    str, str | None, str | None, int | None, str, float, float | None, float | None, int, str | None
+    str, str | None, str | None, Severity | None, str, float, float | None, float | None, int, str | None
 ]
 
 
@@ -46,12 +47,17 @@ def tidy_rows(scores: Scores) -> Iterator[tuple[Any, ...]]:
 
 
 def data_frame(columns: Mapping[str, Sequence[Any]], integers: Sequence[str] = ()) -> pd.DataFrame:
-    """A pandas data frame; `integers` are columns of whole numbers some of which may be absent."""
+    """A pandas data frame; `integers` are columns of numbers, whole as a rule, some of them absent."""
     try:
         import pandas as pd
     except ImportError as error:
         raise MissingExtraError("data frames need pandas: pip install 'beaufort[pandas]'") from error
-    return pd.DataFrame(dict(columns)).astype(dict.fromkeys(integers, "Int64"))
+    kinds = {name: "Float64" if any(map(_fraction, columns[name])) else "Int64" for name in integers}
+    return pd.DataFrame(dict(columns)).astype(kinds)
+
+
+def _fraction(value: object) -> bool:
+    return isinstance(value, float) and not value.is_integer()
 
 
 def _convention(scores: Scores, model: str) -> str:
@@ -78,7 +84,7 @@ def _rows(model: ModelScores) -> Iterator[TidyRow]:
         top5 = model.top5[condition]
         yield _row(model.model, condition, condition.corruption, condition.severity, "accuracy5", top5)
     for group, one in model.calibration.items():
-        severity = int(group) if group.isdigit() else None
+        severity = parse_severity(group) if group[0].isdigit() else None
         clean = next((c for c in model.conditions if c.clean), None) if group == "clean" else None
         corruption = None if group == "clean" else ALL
         for metric in ("ece", "confidence", "nll", "brier", "entropy"):
@@ -106,7 +112,7 @@ def _row(
     model: str,
     condition: Condition | None,
     corruption: str | None,
-    severity: int | None,
+    severity: Severity | None,
     metric: str,
     estimate: Estimate,
     group: str | None = None,

@@ -33,7 +33,7 @@ INDEX = "index.parquet"
 
 _COLUMNS: dict[str, pa.DataType] = {
     **dict.fromkeys(("fingerprint", "model", "condition", "dataset", "corruption"), pa.string()),
-    "severity": pa.int32(),
+    "severity": pa.float64(),
     **dict.fromkeys(("start", "stop"), pa.int64()),
     **dict.fromkeys(SUMS, pa.float64()),
     "file": pa.string(),
@@ -167,8 +167,17 @@ def _read_index(store: FileStore) -> pa.Table:
         table, _ = decode(store.disk.read(INDEX))
     except (FileNotFoundError, FaultyFileError, DamagedError, NewerFormatError):
         return _SCHEMA_OF_INDEX.empty_table()
+    table = _with_fractions(table)
     sound = table.schema.equals(_SCHEMA_OF_INDEX) and pc.count_distinct(table["file"]).as_py() == len(table)
     return table if sound else _SCHEMA_OF_INDEX.empty_table()
+
+
+def _with_fractions(table: pa.Table) -> pa.Table:
+    """An index that was written when severities were whole numbers, as it is written now."""
+    whole = _SCHEMA_OF_INDEX.set(
+        _SCHEMA_OF_INDEX.get_field_index("severity"), pa.field("severity", pa.int32())
+    )
+    return table.cast(_SCHEMA_OF_INDEX) if table.schema.equals(whole) else table
 
 
 def _still_true(index: pa.Table, states: Mapping[str, str]) -> pa.Table:
@@ -205,6 +214,7 @@ def check_index(store: FileStore) -> list[Finding]:
         return [Finding(INDEX, str(error), Kind.newer)]
     except DamagedError as error:
         return [Finding(INDEX, f"is damaged ({error}){again}")]
+    table = _with_fractions(table)
     if not table.schema.equals(_SCHEMA_OF_INDEX):
         return [Finding(INDEX, f"is of another form{again}")]
     files = store.files()

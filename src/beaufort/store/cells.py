@@ -93,7 +93,8 @@ _TYPES: dict[str, tuple[tuple[str, ...], dict[str, tuple[type, ...]]]] = {
         (),
         {
             "corruption": (str, NoneType),
-            "severity": _NUMBER,
+            "severity": (int, float, NoneType),
+            "links": (list,),
             "level": _TEXT,
             "seed": _NUMBER,
             "prepare": (list,),
@@ -113,7 +114,7 @@ def _check(place: str, facts: Any, required: Sequence[str], types: Mapping[str, 
         if name in facts and (type(value) not in accepted or (type(value) is int and abs(value) > _LARGEST)):
             raise ValueError(f"the {name} of its {place} is not of the type that it has in a cell")
     severity = facts.get("severity")
-    if severity is not None and abs(severity) > 2**31 - 1:
+    if severity is not None and not abs(severity) <= 2**31 - 1:  # NaN is out of range, too
         raise ValueError("its severity is out of range")
 
 

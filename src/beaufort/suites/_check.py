@@ -11,9 +11,18 @@ from difflib import get_close_matches
 from typing import Final, TypeAlias
 
 from beaufort.conditions import DATASET_NAME, Condition
-from beaufort.corruptions import SCALE_NAMES, SCALES, SEVERITIES, SUBSETS, corruptions, members_of
+from beaufort.corruptions import (
+    SCALE_NAMES,
+    SCALES,
+    SUBSETS,
+    checked_severity,
+    corruptions,
+    is_chain,
+    members_of,
+)
 from beaufort.errors import BeaufortError, OptionError
 from beaufort.labels import CONVENTIONS, IDENTITY, class_lists, label_maps
+from beaufort.metrics import BASELINE_NAMES, metrics
 from beaufort.perturbations import SIDES
 from beaufort.protocols import protocols
 from beaufort.registry import listed, unknown
@@ -45,7 +54,7 @@ PUBLISHED: Final = "published"
 STABILITY = ("flip_probability", "top5_distance", "mfr", "mt5d")
 """Numbers about sequences."""
 METRICS = ("mce", "relative_mce", "mean_accuracy", *STABILITY)
-"""Headline numbers that a suite can ask for."""
+"""Headline numbers that a suite can ask for, beside those of packages."""
 
 _NEEDED = {
     "name": "my-suite",
@@ -58,7 +67,7 @@ _NEEDED = {
 """The keys that every suite has, each with an example; a part of one needs only its data set."""
 
 _MADE = ("scale", "corruptions", "severities")
-"""What goes together: a suite of other shifts, or a part, may have none of them."""
+"""What goes together: a suite of other shifts, or a part, may have none, or a scale for its chains."""
 
 _LONGEST = 60
 """Characters of a value that a message repeats."""
@@ -80,8 +89,8 @@ def needed(values: Mapping[str, object], *, part: bool = False) -> set[str]:
     """The keys that a suite of one data set must have."""
     if "sequences" in values:
         return {"name", "version", "dataset", "scale"}
-    made = not part and "shifts" not in values
-    some = made or any(key in values for key in _MADE)
+    shifts = "shifts" in values
+    some = any(key in values for key in (_MADE[1:] if shifts else _MADE)) or not (part or shifts)
     return {"name", "version", "dataset", *(_MADE if some else ())}
 
 
@@ -187,7 +196,12 @@ def _corruptions(value: object) -> Found:
     seen: set[str] = set()
     for number, name in enumerate(value if isinstance(value, list) else []):
         members = members_of(name)
-        if not members:
+        if is_chain(name):
+            yield (
+                (number,),
+                f"{_shown(name)} is a chain, which has its own severities; write it under 'shifts'",
+            )
+        elif not members:
             yield (number,), _miss("corruption", name, (*corruptions, *SUBSETS))
         if twice := [member for member in members if member in seen]:
             yield (number,), f"{', '.join(twice)} is in the list already; name each corruption once"
@@ -198,11 +212,14 @@ def _severities(value: object) -> Found:
     if value == PUBLISHED:
         return
     yield from _entries(value, "severities", f"[1, 2, 3, 4, 5], or {PUBLISHED}")
-    seen: set[int] = set()
+    seen: set[object] = set()
     for number, severity in enumerate(value if isinstance(value, list) else []):
-        if not _whole(severity) or severity not in SEVERITIES:
-            yield (number,), f"severity must be an integer from 1 to 5, got {_shown(severity)}"
-        elif severity in seen:
+        try:
+            checked_severity(severity)
+        except OptionError:
+            yield (number,), f"severity must be a number from 1 to 5, got {_shown(severity)}"
+            continue
+        if severity in seen:
             yield (number,), f"{severity} is in the list already; name each severity once"
         else:
             seen.add(severity)
@@ -249,7 +266,7 @@ def _held_out(value: object) -> Found:
 
 
 def _shifts(value: object) -> Found:
-    yield from _entries(value, "shifts", "[my-blur@2.5]")
+    yield from _entries(value, "shifts", "[my-blur@2.5, fog@2+jpeg_compression@3]")
     seen: set[object] = set()
     for number, text in enumerate(value if isinstance(value, list) else []):
         try:
@@ -257,7 +274,7 @@ def _shifts(value: object) -> Found:
         except BeaufortError as error:
             yield (number,), str(error)
             continue
-        if condition.shift is None:
+        if condition.shift is None and not is_chain(condition.corruption):
             yield (number,), f"{text!r:.60} is a corruption; write it under 'corruptions'"
         if text in seen:
             yield (number,), f"{text} is in the list already; name each shift once"
@@ -284,8 +301,9 @@ def _metrics(value: object) -> Found:
     yield from _entries(value, "metrics", "[mean_accuracy]")
     seen: list[object] = []
     for number, name in enumerate(value if isinstance(value, list) else []):
-        if name not in METRICS:
-            yield (number,), _miss("metric", name, METRICS)
+        known = (*METRICS, *(own for own, one in metrics.items() if one.of_errors))
+        if name not in known:
+            yield (number,), _miss("metric", name, known)
         elif name in seen:
             yield (number,), f"{name} is in the list already; name each metric once"
         seen.append(name)
@@ -360,7 +378,7 @@ def _metrics_can_be_had(values: Mapping[str, object]) -> Iterator[tuple[Where, s
                     ("metrics", number),
                     f"{name} divides by the values of a baseline; name one, or leave it",
                 )
-        elif name != "mean_accuracy" and ("corruptions" not in values or "shifts" in values):
+        elif name in ("mce", "relative_mce") and ("corruptions" not in values or "shifts" in values):
             yield ("metrics", number), f"{name} is about corruptions alone; write for example [mean_accuracy]"
         if name == "relative_mce" and not values.get("clean", True):
             yield ("metrics", number), "relative_mce needs the clean images; write 'clean: true'"
@@ -369,6 +387,18 @@ def _metrics_can_be_had(values: Mapping[str, object]) -> Iterator[tuple[Where, s
     some = any(key in values for key in ("corruptions", "shifts", "sequences"))
     if not values.get("clean", True) and not some:
         yield ("clean",), "nothing is left to show; write 'clean: true', or some corruptions"
+
+
+def _baseline_known(values: Mapping[str, object]) -> Iterator[tuple[Where, str]]:
+    """A published network has errors at whole severities only."""
+    baseline, severities = values.get("baseline"), values.get("severities", [])
+    between = [str(one) for one in severities if one % 1] if isinstance(severities, list) else []
+    if baseline in BASELINE_NAMES and between:
+        yield (
+            ("baseline",),
+            f"the errors of {baseline} are known at whole severities only, got {', '.join(between)}; name a "
+            "model of the store, or leave the baseline out",
+        )
 
 
 def _alone(values: Mapping[str, object]) -> Iterator[tuple[Where, str]]:
@@ -388,6 +418,7 @@ _TOGETHER: tuple[tuple[set[str], Callable[[Mapping[str, object]], Iterator[tuple
     ({"scale", "corruptions"}, _constants),
     ({"scale", "severities"}, _published),
     ({"metrics", "baseline", "clean", "clean_in_mean"}, _metrics_can_be_had),
+    ({"baseline", "severities"}, _baseline_known),
     ({"sequences"}, _alone),
 )
 """What is checked once the keys it is about are right."""

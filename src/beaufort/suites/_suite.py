@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
 
 from beaufort.conditions import Condition
-from beaufort.corruptions import expand_names
+from beaufort.corruptions import Severity, checked_severity, expand_names
 from beaufort.labels import Grouping, class_lists, label_maps
 from beaufort.sequences import frames_of, kind_of_frames
 from beaufort.suites._check import (
@@ -106,10 +106,11 @@ class Suite:
     scale: str = "auto"
     """Whose constants to use."""
     corruptions: tuple[str, ...] = ()
-    severities: tuple[int, ...] | Literal["published"] = ()
+    severities: tuple[Severity, ...] | Literal["published"] = ()
     """Each corruption comes at each of them; at scale `mnist` also the one that was published."""
     shifts: tuple[str, ...] = ()
-    """What else is done to the images, as it stands behind the data set: `pgd-linf@0.5/255`."""
+    """What else is done to the images, as it stands behind the data set: chains of corruptions
+    (`fog@2+jpeg_compression@3`), attacks (`pgd-linf@0.5/255`)."""
     sequences: tuple[str, ...] = ()
     """Sequences of frames that are shown of each image, one frame a condition; beside nothing else."""
     clean: bool = True
@@ -166,7 +167,7 @@ class Suite:
         if "corruptions" in values:
             severities = values["severities"]
             lists["corruptions"] = expand_names(values["corruptions"], kind="corruption")
-            lists["severities"] = severities if severities == PUBLISHED else tuple(sorted(severities))
+            lists["severities"] = severities if severities == PUBLISHED else _in_order(severities)
         if "prepare" in values:
             lists["prepare"] = tuple(Step.parse(text) for text in values["prepare"])
         for key in ("metrics", "shifts", "sequences"):
@@ -201,7 +202,8 @@ class Suite:
     @property
     def families(self) -> tuple[str, ...]:
         """What is done to the images, whatever its strength: corruptions, other shifts, frames."""
-        others = dict.fromkeys(shift.partition("@")[0] for shift in self.shifts)
+        done = (Condition.parse(f"x/{shift}").corruption for shift in self.shifts)
+        others = dict.fromkeys(name for name in done if name is not None)
         return (*self.corruptions, *others, *map(kind_of_frames, self.sequences))
 
     def steps(self, family: str | None) -> tuple[Step, ...]:
@@ -266,6 +268,7 @@ class Suite:
             return {**words, "parts": parts, "citation": self.citation, "notes": self.notes}
         severities = self.severities if self.severities == PUBLISHED else list(self.severities)
         made = {"scale": self.scale, "corruptions": list(self.corruptions), "severities": severities}
+        alone = {} if self.scale == "auto" else {"scale": self.scale}
         films = {"scale": self.scale, "sequences": list(self.sequences)}
         labels = self.labels
         if isinstance(labels, tuple):
@@ -277,7 +280,7 @@ class Suite:
         return {
             **words,
             "dataset": self.dataset,
-            **(made if self.corruptions or self.severities else {}),
+            **(made if self.corruptions or self.severities else alone),
             **({"shifts": list(self.shifts)} if self.shifts else {}),
             **(films if self.sequences else {}),
             "clean": self.clean,
@@ -309,6 +312,11 @@ def _mistakes_in(values: Mapping[str, Any]) -> Iterable[tuple[Where, str]]:
     if "parts" in values:
         return find_mistakes(values)
     return find_mistakes_of_one(values, needed(values, part=True))
+
+
+def _in_order(severities: Iterable[object]) -> tuple[Severity, ...]:
+    """From weak to strong; those that are whole as integers, as a file may say 3.0."""
+    return tuple(sorted(map(checked_severity, severities)))
 
 
 def _without(values: Mapping[str, Any], key: str) -> dict[str, Any]:

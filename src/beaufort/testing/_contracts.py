@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from beaufort.arrays import MIN_SIDE
-from beaufort.corruptions import SEVERITIES, Corruption
-from beaufort.errors import BeaufortError
+from beaufort.corruptions import SCALES, SEVERITIES, Corruption, corruptions
+from beaufort.corruptions._sizes import snapped
+from beaufort.errors import AssetError, BeaufortError
 
 __all__ = ["CORRUPTION_CONTRACTS", "ContractError", "check_corruption", "digit", "picture"]
 
@@ -49,9 +52,63 @@ def _sample(scale: str, count: int) -> NDArray[np.uint8]:
     return np.stack([picture(64, 64, variant=i % 4) for i in range(count)])
 
 
-def _expect(kept: bool, corruption: Corruption, promise: str) -> None:
+def _expect(kept: bool, corruption: Corruption, promise: str, *, but: str = "") -> None:
+    """Raise if a promise is not kept; `but` says what happens instead, and what to do."""
     if not kept:
-        raise ContractError(f"{corruption.name} does not keep this promise: {promise}")
+        told = f". {but}" if but else ""
+        raise ContractError(f"{corruption.name} does not keep this promise: {promise}{told}")
+
+
+def _told(contract: Callable[[Corruption], None]) -> Callable[[Corruption], None]:
+    """The contract; whatever a corruption raises under it becomes a sentence, too."""
+
+    @wraps(contract)
+    def checked(corruption: Corruption) -> None:
+        try:
+            contract(corruption)
+        except (ContractError, AssetError):
+            raise
+        except Exception as error:
+            promise = (contract.__doc__ or "").partition("\n")[0].rstrip(".")
+            but = str(error) if isinstance(error, BeaufortError) else f"{type(error).__name__}: {error}"
+            if isinstance(error, ValueError) and "read-only" in str(error):
+                but = f"The render writes into its input, which is the caller's; begin with a copy ({error})"
+            _expect(False, corruption, promise, but=but)
+
+    return checked
+
+
+def is_well_declared(corruption: Corruption) -> None:
+    """It is registered with a description, and has one or five `NamedTuple`s of constants at each scale."""
+    known = corruptions.get(corruption.name)
+    _expect(known is None or known is corruption, corruption, "its name is its own", but="Another has it")
+    _expect(
+        bool(corruption.summary),
+        corruption,
+        "its render has a docstring",
+        but="Its first line is what `beaufort ls corruptions` shows",
+    )
+    for scale, recipe in corruption.recipes.items():
+        count, kinds = len(recipe.levels), {type(level) for level in recipe.levels}
+        _expect(
+            count in (1, len(SEVERITIES)),
+            corruption,
+            f"{scale} has constants for each of five severities, or one for all",
+            but=f"It has {count}",
+        )
+        _expect(
+            len(kinds) == 1 and all(hasattr(level, "_asdict") for level in recipe.levels),
+            corruption,
+            f"the constants of {scale} are of one NamedTuple, whose names stand in the results",
+            but=f"They are {', '.join(sorted(kind.__name__ for kind in kinds))}",
+        )
+        json.dumps([level._asdict() for level in recipe.levels])
+
+
+def returns_images(corruption: Corruption) -> None:
+    """The render returns uint8 images of the shape that came in."""
+    for channels in (3, 1):
+        corruption(picture(40, 48, channels), 2)
 
 
 def keeps_kind_and_shape(corruption: Corruption) -> None:
@@ -88,7 +145,12 @@ def leaves_input_alone(corruption: Corruption) -> None:
     image.flags.writeable = False
     out = corruption(image, 3)
     _expect(np.array_equal(image, before), corruption, "the input is not changed")
-    _expect(not np.shares_memory(out, image), corruption, "the result is a new array")
+    _expect(
+        not np.shares_memory(out, image),
+        corruption,
+        "the result is a new array",
+        but="It is the input itself",
+    )
 
 
 def carries_alpha(corruption: Corruption) -> None:
@@ -102,18 +164,27 @@ def carries_alpha(corruption: Corruption) -> None:
 
 def same_alone_as_in_a_batch(corruption: Corruption) -> None:
     """An image's pixels depend on the image, its id and the seed, not on its company."""
-    images = np.stack([picture(40, 48, variant=i) for i in range(5)])
+    images = np.stack([picture(40, 48, variant=i) // (1 + i % 3) for i in range(5)])  # bright and dark ones
     ids: list[int | str] = [0, 1, "two", "three", 2**40]
     for identity in (ids, None):
         batch = corruption(images, 3, ids=identity)
         for i, image in enumerate(images):
             alone = corruption(image, 3, ids=identity and [identity[i]])
-            _expect(np.array_equal(batch[i], alone), corruption, "alone as in a batch")
+            _expect(
+                np.array_equal(batch[i], alone),
+                corruption,
+                "an image comes out alone as in a batch",
+                but="Draw one entry an image, and let no image depend on the others",
+            )
         order = [3, 0, 4, 2, 1]
         shuffled = corruption(images[order], 3, ids=identity and [identity[i] for i in order])
-        _expect(np.array_equal(shuffled, batch[order]), corruption, "in any order")
+        _expect(np.array_equal(shuffled, batch[order]), corruption, "a batch may be in any order")
         many = corruption(np.concatenate([images] * 40), 3, ids=identity and identity * 40, jobs=2)
-        _expect(np.array_equal(many, np.concatenate([batch] * 40)), corruption, "on any number of threads")
+        _expect(
+            np.array_equal(many, np.concatenate([batch] * 40)),
+            corruption,
+            "any number of threads gives the same pixels",
+        )
 
 
 def _global_state() -> str:
@@ -125,8 +196,9 @@ def same_every_time(corruption: Corruption) -> None:
     image = picture(40, 48)
     before = _global_state()
     first, second = corruption(image, 3), corruption(image, 3)
-    _expect(np.array_equal(first, second), corruption, "two calls, the same pixels")
-    _expect(_global_state() == before, corruption, "NumPy's global generator is not touched")
+    own = "It has a generator of its own; draw all that is random from `random`, in the draw"
+    _expect(np.array_equal(first, second), corruption, "two calls give the same pixels", but=own)
+    _expect(_global_state() == before, corruption, "NumPy's global generator is not touched", but=own)
 
 
 def differs_by_seed_and_id(corruption: Corruption) -> None:
@@ -138,27 +210,33 @@ def differs_by_seed_and_id(corruption: Corruption) -> None:
         ("id", [corruption(image, 3, ids=[name], seed=0) for name in "bcdefghi"]),
     ):
         differs = any(not np.array_equal(base, other) for other in others)
-        promise = f"another {what} gives other pixels" if corruption.random else f"the {what} does not matter"
-        _expect(differs == corruption.random, corruption, promise)
+        if corruption.random:
+            ignored = "It has a draw whose numbers it ignores; use them in the render, or leave the draw out"
+            _expect(differs, corruption, f"another {what} gives other pixels", but=ignored)
+        else:
+            _expect(not differs, corruption, f"the {what} does not matter, as it has no draw")
 
 
 def does_something(corruption: Corruption) -> None:
-    """At every scale and severity the picture changes and stays a picture.
+    """At every scale and severity pictures change and stay pictures.
 
-    Where something is random it may spare some of eight pictures: a few patches can all miss one.
+    Where something is random, one of eight pictures may be spared below the last severity: of a few patches
+    that are put anywhere, all can miss one (`checkerboard_cutout` spares one of sixteen at its weakest). One
+    of eight may become flat: these pictures are smaller than most scales are for.
     """
     for scale in corruption.recipes:
-        image = _sample(scale, 8 if corruption.random else 1)
+        images = _sample(scale, 32 if corruption.random else 4)
+        some = len(images) // 8 if corruption.random else 0
         for severity in SEVERITIES:
-            out = corruption(image, severity, scale=scale)
-            _expect(
-                bool((out != image).any()), corruption, f"{scale} at severity {severity} changes the image"
-            )
-            _expect(
-                bool(out.std() > 0),
-                corruption,
-                f"{scale} at severity {severity} leaves more than one flat color",
-            )
+            out = corruption(images, severity, scale=scale, ids=range(len(images)))
+            each = out.reshape(len(images), -1)
+            spared = int((each == images.reshape(len(images), -1)).all(axis=1).sum())
+            flat = int((each.std(axis=1) == 0).sum())
+            where, most = f"at scale {scale}, severity {severity}", 0 if severity == SEVERITIES[-1] else some
+            told = f"{spared} of {len(images)} stay as they were; strengthen the constants"
+            _expect(spared <= most, corruption, f"{where} changes a picture", but=told)
+            told = f"{flat} of {len(images)} become a flat color; weaken the constants"
+            _expect(flat <= some, corruption, f"{where} leaves a picture a picture", but=told)
 
 
 def grows_with_severity(corruption: Corruption) -> None:
@@ -173,7 +251,29 @@ def grows_with_severity(corruption: Corruption) -> None:
             )
             for severity in (1, 5)
         ]
-        _expect(damage[1] > damage[0], corruption, f"stronger with severity at scale {scale} ({damage})")
+        _expect(
+            damage[1] > damage[0],
+            corruption,
+            f"at scale {scale}, severity 5 changes the pixels more than severity 1",
+            but=f"It changes them by {damage[1]:.2f} levels in the mean, and severity 1 by {damage[0]:.2f}; "
+            "order the constants from weak to strong, or declare it with graded=False",
+        )
+
+
+def takes_severities_between(corruption: Corruption) -> None:
+    """Severity 2.5 has constants between those of 2 and 3, and works."""
+    image = picture(40, 48)
+    for scale, recipe in corruption.recipes.items():
+        out = corruption(image, 2.5, scale=scale)
+        _expect(out.shape == image.shape, corruption, f"severity 2.5 works at scale {scale}")
+        if len(recipe.levels) == 1 or corruption.mixes:
+            continue
+        middle, ends = corruption.params(2.5, scale), [recipe.level(2), recipe.level(3)]
+        ends += [snapped(one, SCALES[scale]) for one in ends]  # the whole things that numbers stand for
+        for name, value, *around in zip(middle._fields, middle, *ends, strict=True):
+            if isinstance(value, int | float):
+                between = min(around) - 1e-9 <= value <= max(around) + 1e-9
+                _expect(between, corruption, f"{name} of severity 2.5 lies between those of 2 and 3")
 
 
 def takes_any_size(corruption: Corruption) -> None:
@@ -183,20 +283,27 @@ def takes_any_size(corruption: Corruption) -> None:
             image = picture(height, width, channels)
             for scale in ("auto", "relative"):
                 out = corruption(image, 3, scale=scale)
-                _expect(out.shape == image.shape, corruption, f"{height}×{width}×{channels} at scale {scale}")
+                _expect(
+                    out.shape == image.shape,
+                    corruption,
+                    f"an image of {height}×{width}×{channels} at scale {scale} keeps its shape",
+                )
 
 
 CORRUPTION_CONTRACTS: dict[str, Callable[[Corruption], None]] = {
-    contract.__name__: contract
+    contract.__name__: _told(contract)
     for contract in (
-        keeps_kind_and_shape,
+        is_well_declared,
+        returns_images,
         leaves_input_alone,
+        same_every_time,
+        keeps_kind_and_shape,
         carries_alpha,
         same_alone_as_in_a_batch,
-        same_every_time,
         differs_by_seed_and_id,
         does_something,
         grows_with_severity,
+        takes_severities_between,
         takes_any_size,
     )
 }

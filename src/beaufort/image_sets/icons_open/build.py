@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from PIL import Image
-
+from beaufort.arrays import Bytes
 from beaufort.catalog import ICON_PACKAGES, IconPackage, fetch
 from beaufort.errors import BeaufortError, ImageFileError
 from beaufort.files import write_bytes
@@ -17,7 +16,7 @@ from beaufort.image_sets._settings import claim_folder
 from beaufort.image_sets._write_errors import stop_reason
 from beaufort.image_sets.icons_open.artwork import Artwork
 from beaufort.image_sets.icons_open.datasheet import ManifestRow, datasheet, manifest
-from beaufort.image_sets.icons_open.raster import SAME, SIDE, difference, rasterize, rasterizer
+from beaufort.image_sets.icons_open.raster import SAME, SIDE, difference, rasterize, rasterizer, thumbnail
 from beaufort.image_sets.icons_open.subtypes import IconSubtype, icon_subtypes
 from beaufort.image_sets.outcome import Failure, Outcome, Progress
 from beaufort.images import FORMATS, encode, read_image
@@ -75,7 +74,7 @@ def _candidates(packages: Sequence[IconPackage], artwork: Sequence[Artwork]) -> 
     """Icons in the order of classes and subtypes; a style's current rendition comes before older ones."""
     for icon in icon_subtypes():
         for package, drawings in zip(packages, artwork, strict=True):
-            content = drawings.find(icon)
+            content = None if icon.kind in package.without else drawings.find(icon)
             if content is not None:
                 yield _Candidate(icon, package, content)
 
@@ -91,10 +90,10 @@ class _Build:
     skipped: int = 0
     failures: list[Failure] = field(default_factory=list)
     rows: list[ManifestRow] = field(default_factory=list)
-    renditions: dict[tuple[str, str], list[Image.Image]] = field(default_factory=dict)
-    """Pictures by style and subtype."""
+    renditions: dict[tuple[str, str], list[Bytes]] = field(default_factory=dict)
+    """Thumbnails by style and subtype."""
     drawings: set[tuple[str, str, bytes]] = field(default_factory=set)
-    """By class, style and pixels."""
+    """By class, style and the sha256 of pixels."""
     alike: int = 0
 
     def run(self, candidates: Sequence[_Candidate], packages: Sequence[IconPackage]) -> Outcome:
@@ -123,8 +122,9 @@ class _Build:
             raise ImageFileError(f"{path} must be an icon that was made before; delete it")
         style, icon = candidate.package.style, candidate.icon
         before = self.renditions.setdefault((style, icon.subtype), [])
-        drawing = (icon.kind, style, picture.tobytes())
-        if drawing in self.drawings or any(difference(picture, one) <= SAME for one in before):
+        drawing = (icon.kind, style, hashlib.sha256(picture.tobytes()).digest())
+        small = thumbnail(picture)
+        if drawing in self.drawings or any(difference(small, one) <= SAME for one in before):
             self.alike += 1
             return
         content = path.read_bytes() if there else encode(picture, FORMATS["png"])
@@ -132,7 +132,7 @@ class _Build:
             write_bytes(path, content)
         self.done += not there
         self.skipped += there
-        before.append(picture)
+        before.append(small)
         self.drawings.add(drawing)
         self.rows.append(
             ManifestRow(candidate.file, icon, candidate.package, hashlib.sha256(content).hexdigest())

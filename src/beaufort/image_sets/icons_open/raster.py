@@ -7,11 +7,12 @@ import io
 import numpy as np
 from PIL import Image
 
+from beaufort.arrays import Bytes
 from beaufort.errors import ImageFileError
 from beaufort.images import decode_image, flatten
 from beaufort.models._lazy import require
 
-__all__ = ["SAME", "SIDE", "difference", "rasterize", "rasterizer"]
+__all__ = ["SAME", "SIDE", "difference", "rasterize", "rasterizer", "thumbnail"]
 
 SIDE = 120
 """Pixels of an icon's sides, as most of Icons-50 have."""
@@ -51,7 +52,11 @@ def _drawn(content: bytes) -> Image.Image:
     return picture
 
 
-def difference(first: Image.Image, second: Image.Image) -> float:
-    """Mean absolute difference of two pictures at 32 × 32 pixels, in levels of 0 to 255."""
-    small = [np.asarray(one.resize((32, 32), Image.Resampling.BILINEAR), np.int16) for one in (first, second)]
-    return float(np.abs(small[0] - small[1]).mean())
+def thumbnail(picture: Image.Image) -> Bytes:
+    """The picture at 32 × 32 pixels."""
+    return np.asarray(picture.resize((32, 32), Image.Resampling.BILINEAR))
+
+
+def difference(first: Bytes, second: Bytes) -> float:
+    """Mean absolute difference of two thumbnails, in levels of 0 to 255."""
+    return float(np.abs(first.astype(np.int16) - second).mean())

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from beaufort.datasets import Dataset, open_dataset, resized
 from beaufort.protocols import Split, protocols
-from beaufort.reproduce.icons_50.settings import SPLITS, Settings
+from beaufort.reproduce.icons_50.settings import SPLITS, IconSettings
 from beaufort.training import TrainingTensors, open_training_data
 
 __all__ = ["SplitIcons", "split_icons", "style_names"]
@@ -40,7 +40,7 @@ def _all(data: str) -> tuple[Dataset, TrainingTensors]:
 
 
 @lru_cache(maxsize=1)
-def split_icons(settings: Settings, split: str) -> SplitIcons:
+def split_icons(settings: IconSettings, split: str) -> SplitIcons:
     """The icons of a split by its name: one of `SPLITS`, or `style-VENDOR`."""
     dataset, every = _all(settings.data)
     chosen = _split(dataset, split)
@@ -50,7 +50,7 @@ def split_icons(settings: Settings, split: str) -> SplitIcons:
     )
 
 
-def style_names(settings: Settings) -> tuple[str, ...]:
+def style_names(settings: IconSettings) -> tuple[str, ...]:
     """The vendors."""
     return tuple(sorted(set(open_dataset(settings.data).column("style"))))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from beaufort.reproduce.icons_50.settings import SPLITS, VARIANTS
-from beaufort.reproduce.icons_50.story import REHEARSAL, RULE, GroupTable, Story
+from beaufort.reproduce.icons_50.story import REHEARSAL, RULE, GroupTable, IconStory
 from beaufort.reproduce.measured import ReproducedTable, cell_text
 
 __all__ = ["markdown_page"]
@@ -11,7 +11,7 @@ __all__ = ["markdown_page"]
 _HARDEST = 10
 
 
-def markdown_page(story: Story) -> str:
+def markdown_page(story: IconStory) -> str:
     """The text of the page."""
     lines = ["# Icons-50, reproduced", ""]
     lines += [f"**{REHEARSAL}**", ""] if story.rehearsal else []

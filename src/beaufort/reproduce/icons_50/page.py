@@ -7,12 +7,12 @@ import base64
 from beaufort.pages import render
 from beaufort.report.provenance import Fact
 from beaufort.reproduce.icons_50.settings import SPLITS, VARIANTS
-from beaufort.reproduce.icons_50.story import REHEARSAL, RULE, Story
+from beaufort.reproduce.icons_50.story import REHEARSAL, RULE, IconStory
 
 __all__ = ["html_page"]
 
 
-def html_page(story: Story) -> str:
+def html_page(story: IconStory) -> str:
     """The text of the page; it has no icon but those of `story.examples`."""
     navigation = {"conclusions": "Conclusions"} if story.claims else {}
     navigation |= {table.name: table.name for table in story.tables}

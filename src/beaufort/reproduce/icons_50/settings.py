@@ -15,15 +15,15 @@ __all__ = [
     "SPLITS",
     "STYLES_BY",
     "VARIANTS",
-    "Settings",
-    "Variant",
+    "IconSettings",
+    "NetworkVariant",
     "style_split",
 ]
 
 Changes = tuple[str, ...]
 
 
-class Variant(NamedTuple):
+class NetworkVariant(NamedTuple):
     """A recipe, perhaps changed."""
 
     title: str
@@ -32,29 +32,31 @@ class Variant(NamedTuple):
 
 
 NETWORKS = {
-    "resnet20": Variant("ResNet-20", "icons-resnet20"),
-    "densenet40": Variant("DenseNet-40", "icons-densenet40"),
-    "resnext29": Variant("ResNeXt-29", "icons-resnext29"),
-    "msdnet": Variant("MSDNet", "icons-msdnet"),
-    "shake26-96d": Variant("Shake-Shake 26 2×96d, 500 epochs", "icons-shake26-96d"),
+    "resnet20": NetworkVariant("ResNet-20", "icons-resnet20"),
+    "densenet40": NetworkVariant("DenseNet-40", "icons-densenet40"),
+    "resnext29": NetworkVariant("ResNeXt-29", "icons-resnext29"),
+    "msdnet": NetworkVariant("MSDNet", "icons-msdnet"),
+    "shake26-96d": NetworkVariant("Shake-Shake 26 2×96d, 500 epochs", "icons-shake26-96d"),
 }
 """The paper's table. It calls the last one "ResNeXt + Shake-Shake"."""
 
 _STILL = "architecture_options.shake=false"
 ARMS = {
-    "shake26-32d-50": Variant("2×32d, shaken, 50 epochs", "icons-shake26-32d"),
-    "still26-32d-50": Variant("2×32d, not shaken, 50 epochs", "icons-shake26-32d", (_STILL,)),
-    "shake26-32d-200": Variant("2×32d, shaken, 200 epochs", "icons-shake26-32d", ("epochs=200",)),
-    "still26-32d-200": Variant("2×32d, not shaken, 200 epochs", "icons-shake26-32d", (_STILL, "epochs=200")),
-    "shake26-96d-50": Variant("2×96d, shaken, 50 epochs", "icons-shake26-96d", ("epochs=50",)),
+    "shake26-32d-50": NetworkVariant("2×32d, shaken, 50 epochs", "icons-shake26-32d"),
+    "still26-32d-50": NetworkVariant("2×32d, not shaken, 50 epochs", "icons-shake26-32d", (_STILL,)),
+    "shake26-32d-200": NetworkVariant("2×32d, shaken, 200 epochs", "icons-shake26-32d", ("epochs=200",)),
+    "still26-32d-200": NetworkVariant(
+        "2×32d, not shaken, 200 epochs", "icons-shake26-32d", (_STILL, "epochs=200")
+    ),
+    "shake26-96d-50": NetworkVariant("2×96d, shaken, 50 epochs", "icons-shake26-96d", ("epochs=50",)),
 }
 """Is it the method or the length of the training? The same small network with and without each, and the
 paper's own for as long as the networks that it is compared with."""
 
 OTHERS = {
-    "wrn16-4": Variant("WRN-16-4", "icons-wrn16-4"),
-    "condensenet86": Variant("CondenseNet-86", "icons-condensenet86"),
-    "multigrid": Variant("Multigrid-ResNet", "icons-multigrid"),
+    "wrn16-4": NetworkVariant("WRN-16-4", "icons-wrn16-4"),
+    "condensenet86": NetworkVariant("CondenseNet-86", "icons-condensenet86"),
+    "multigrid": NetworkVariant("Multigrid-ResNet", "icons-multigrid"),
 }
 """Networks that the paper has elsewhere, or in its program alone."""
 
@@ -111,7 +113,7 @@ _FEW = ("epochs=1", "batch=16")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings:
+class IconSettings:
     """How much is done; plain values, so that another process can be told."""
 
     data: str = "icons-50"

@@ -10,7 +10,7 @@ from beaufort.reproduce.icons_50.effects import Effect
 from beaufort.reproduce.icons_50.tables import Confusion
 from beaufort.reproduce.measured import ReproducedTable
 
-__all__ = ["REHEARSAL", "RULE", "GroupTable", "Story"]
+__all__ = ["REHEARSAL", "RULE", "GroupTable", "IconStory"]
 
 RULE = (
     "A number is marked if the paper's, which is of one training, lies outside the 95 % intervals of all our "
@@ -34,7 +34,7 @@ class GroupTable:
 
 
 @dataclass(frozen=True)
-class Story:
+class IconStory:
     """Numbers and texts."""
 
     tables: Sequence[ReproducedTable]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from beaufort.errors import OptionError
-from beaufort.reproduce.icons_50.settings import Settings
+from beaufort.reproduce.icons_50.settings import IconSettings
 from beaufort.reproduce.record import check_folder, note_run
 from beaufort.reproduce.tasks import StudyOutcome, run_tasks
 
@@ -37,7 +37,7 @@ def run_study(
         if name not in ("icons-50", "icons-open"):
             raise OptionError(f"data must be given as icons-50=FOLDER or icons-open=FOLDER, got {name!r}")
     place = f"icons-50:{data['icons-50']}" if "icons-50" in data else "icons-50"
-    settings = Settings(data=place, device=device, seeds=seeds, rehearse=rehearse)
+    settings = IconSettings(data=place, device=device, seeds=seeds, rehearse=rehearse)
     phases = [] if only == ("page",) else plan(settings, (part for part in only if part != "page"))
     check_folder(folder, rehearse=rehearse)
     deadline = None if stop_after_s is None else start + stop_after_s

@@ -19,7 +19,7 @@ from beaufort.reproduce.icons_50.settings import (
     SPLITS,
     STYLES_BY,
     VARIANTS,
-    Settings,
+    IconSettings,
     style_split,
 )
 from beaufort.reproduce.tasks import Task
@@ -47,7 +47,7 @@ _KEPT = (
 _BATCH = 500
 
 
-def plan(settings: Settings, only: Iterable[str] = ()) -> list[list[Task]]:
+def plan(settings: IconSettings, only: Iterable[str] = ()) -> list[list[Task]]:
     """What there is to do, in phases: the table, the question about Shake-Shake, its 500 epochs, the rest."""
     chosen = tuple(only)
     for part in chosen:
@@ -65,7 +65,7 @@ def plan(settings: Settings, only: Iterable[str] = ()) -> list[list[Task]]:
     return phases
 
 
-def _phases(settings: Settings, parts: set[str]) -> list[list[tuple[str, str]]]:
+def _phases(settings: IconSettings, parts: set[str]) -> list[list[tuple[str, str]]]:
     """Networks and splits. What takes longest comes first, so that processes end together."""
     quick = [name for name in ("resnext29", "msdnet", "densenet40", "resnet20") if name != _LONG]
     assert {*quick, _LONG} == set(NETWORKS)
@@ -80,7 +80,7 @@ def _phases(settings: Settings, parts: set[str]) -> list[list[tuple[str, str]]]:
     return [table, arms, long, others]
 
 
-def _task(name: str, split: str, seed: int, settings: Settings) -> Task:
+def _task(name: str, split: str, seed: int, settings: IconSettings) -> Task:
     held_out = SPLITS.get(split) or f"{split.removeprefix('style-')}'s style"
     return Task(
         f"{VARIANTS[name].title} without {held_out}, seed {seed}",
@@ -94,7 +94,7 @@ def make_model(
     folder: Path, deadline: float | None, *, settings: Mapping[str, Any], name: str, split: str, seed: int
 ) -> bool:
     """Train a network without the icons that are held out, and ask it about them."""
-    chosen = Settings(**settings)
+    chosen = IconSettings(**settings)
     icons = split_icons(chosen, split)
     label = f"{name}@{split}-seed{seed}"
     made = train(

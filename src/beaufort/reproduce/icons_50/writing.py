@@ -14,7 +14,7 @@ from beaufort.reproduce.icons_50.markdown import markdown_page
 from beaufort.reproduce.icons_50.page import html_page
 from beaufort.reproduce.icons_50.settings import VARIANTS
 from beaufort.reproduce.icons_50.sheets import cells_csv, confusions_csv, effects_csv, groups_csv
-from beaufort.reproduce.icons_50.story import GroupTable, Story
+from beaufort.reproduce.icons_50.story import GroupTable, IconStory
 from beaufort.reproduce.icons_50.tables import (
     IconResults,
     accuracy_table,
@@ -59,7 +59,7 @@ def write_all(folder: Path, *, rehearse: bool, examples_from: Path | None = None
     examples = example_sheet(examples_from) if examples_from is not None else b""
     if examples:
         yield _write(folder / "examples.png", examples)
-    story = Story(
+    story = IconStory(
         tables=tables,
         claims=claims(results, compared),
         effects=compared,

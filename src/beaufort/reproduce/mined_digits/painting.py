@@ -36,8 +36,8 @@ def paint(
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     """Each digit with a nuisance drawn at random: images `(n, 32, 32, 3)`, and the place of each in `PAIRS`.
 
-    On a background the digit has a color that stands out from it; a texture or material covers the digit, on
-    plain dark or light ground.
+    On a background the digit has a color that stands out from it. A texture or material covers the digit, on
+    gray: parts of it are lighter than the ground, and parts darker.
     """
     rng = np.random.default_rng([seed, len(digits)])
     nuisances = [(kind, nuisance) for kind, names in BUILT_IN.items() for nuisance in names]
@@ -52,7 +52,7 @@ def paint(
             bright = float(surface.mean()) < 0.5
             front, back = rng.uniform(0, 0.25, 3) + (0.75 if bright else 0.0), surface
         else:
-            front, back = surface, np.full(3, rng.choice([0.05, 0.95]))
+            front, back = surface, np.full(3, 0.5)  # gray, as composite has it
         made = mask[..., None] * front + (1 - mask[..., None]) * back
         images[place] = (made.clip(0, 1) * 255).round()
     return images, chosen.astype(np.int64) * 10 + labels

@@ -12,12 +12,10 @@ from PIL import Image
 
 from beaufort.errors import OptionError
 from beaufort.files import write_bytes
+from beaufort.reproduce.record import RECORD, check_folder, note_run
 from beaufort.reproduce.tasks import StudyOutcome, run_tasks
 
 __all__ = ["run_study", "write_readme"]
-
-_SETTINGS = "study.json"
-_ROWS = 10
 
 
 def run_study(
@@ -34,7 +32,7 @@ def run_study(
 ) -> StudyOutcome:
     """Do what is missing of the study, then write its figures."""
     from beaufort.models.torch import choose_device
-    from beaufort.reproduce.mined_digits.work import PARTS, Settings, plan
+    from beaufort.reproduce.mined_digits.work import PARTS, DigitSettings, plan
 
     start = time.monotonic()
     for part in only:
@@ -44,30 +42,26 @@ def run_study(
         if name != "mnist":
             raise OptionError(f"data must be given as mnist=FOLDER, got {name!r}")
     train = f"mnist:{data['mnist']}#train" if "mnist" in data else "mnist-train"
-    settings = Settings(train=train, device=choose_device(device), rehearse=rehearse)
-    _check_settings(folder, rehearse)
+    settings = DigitSettings(train=train, device=choose_device(device), rehearse=rehearse)
+    check_folder(folder, rehearse=rehearse)
     deadline = None if stop_after_s is None else start + stop_after_s
     outcome = run_tasks(plan(settings, only), folder, jobs=jobs, deadline=deadline, tell=tell)
+    if outcome.done:
+        told = f"beaufort reproduce mined-digits --device {device}"
+        told += f" --only {','.join(only)}" if only else ""
+        note_run(
+            folder, {"command": told, "seconds": round(time.monotonic() - start, 1), "tasks": outcome.done}
+        )
     if (folder / "evaluation" / "index.html").is_file():
         write_readme(folder)
     return outcome
-
-
-def _check_settings(folder: Path, rehearse: bool) -> None:
-    """A rehearsal and the real thing must not meet in one folder."""
-    path = folder / _SETTINGS
-    if not path.is_file():
-        write_bytes(path, json.dumps({"rehearse": rehearse}).encode())
-    elif (known := json.loads(path.read_bytes()).get("rehearse")) != rehearse:
-        kind = "a rehearsal" if known else "a real run"
-        raise OptionError(f"{folder} holds {kind}; choose another output for this one")
 
 
 def write_readme(folder: Path) -> None:
     """Write `README.md` and `samples.png` from the tables of a study that is done."""
     images = json.loads((folder / "images.json").read_text())
     votes = json.loads((folder / "review.json").read_text())
-    rehearse = json.loads((folder / _SETTINGS).read_text())["rehearse"]
+    rehearse = json.loads((folder / RECORD).read_text())["rehearse"]
     models, curve = (_rows(folder / "selection" / f"{name}.csv") for name in ("models", "surrogates"))
     scores = {
         row["model"]: row for row in _rows(folder / "evaluation" / "scores.csv") if row["kind"] == "all"

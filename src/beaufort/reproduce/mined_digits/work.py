@@ -19,7 +19,7 @@ from beaufort.reproduce.mined_digits.nets import JUDGES, NETS, load_net, train_n
 from beaufort.reproduce.mined_digits.painting import PAIRS, paint, placed
 from beaufort.reproduce.tasks import Task
 
-__all__ = ["PARTS", "SURROGATES", "Settings", "plan"]
+__all__ = ["PARTS", "SURROGATES", "DigitSettings", "plan"]
 
 _HERE = "beaufort.reproduce.mined_digits.work"
 PARTS = ("train", "images", "mine")
@@ -30,7 +30,7 @@ SURROGATES = ("perceptron", "lenet", "vgg", "patches")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings:
+class DigitSettings:
     """How much is done; plain values, so that another process can be told."""
 
     train: str = "mnist-train"
@@ -61,7 +61,7 @@ class Settings:
         return {"steps": 2, "batch": 50, "guidance": 1.0} if self.rehearse else {"steps": 50, "batch": 600}
 
 
-def plan(settings: Settings, only: tuple[str, ...] = ()) -> list[list[Task]]:
+def plan(settings: DigitSettings, only: tuple[str, ...] = ()) -> list[list[Task]]:
     """What there is to do, in phases."""
     parts = set(only or PARTS)
     common: dict[str, Any] = {"settings": asdict(settings)}
@@ -87,7 +87,7 @@ def plan(settings: Settings, only: tuple[str, ...] = ()) -> list[list[Task]]:
 
 def make_generator(folder: Path, deadline: float | None, *, settings: Mapping[str, Any]) -> bool:
     """Train the diffusion model on painted digits."""
-    chosen = Settings(**settings)
+    chosen = DigitSettings(**settings)
     digits, labels = _digits(chosen)
     images, places = paint(digits, labels)
     seconds = chosen.seconds if deadline is None else min(chosen.seconds, deadline - time.monotonic())
@@ -108,7 +108,7 @@ def make_generator(folder: Path, deadline: float | None, *, settings: Mapping[st
 
 def make_net(folder: Path, deadline: float | None, *, settings: Mapping[str, Any], name: str) -> bool:
     """Train a classifier on digits in plain colors; a judge on painted ones too."""
-    chosen = Settings(**settings)
+    chosen = DigitSettings(**settings)
     digits, labels = _digits(chosen)
     number = (*NETS, *JUDGES).index(name)
     masks = (placed(digits, np.random.default_rng(number)) * 255).round().astype(np.uint8)
@@ -127,7 +127,7 @@ def make_net(folder: Path, deadline: float | None, *, settings: Mapping[str, Any
 
 def make_images(folder: Path, deadline: float | None, *, settings: Mapping[str, Any]) -> bool:
     """Sample the generator: every digit with every nuisance."""
-    chosen = Settings(**settings)
+    chosen = DigitSettings(**settings)
     generator = ConditionalGenerator(folder / "generator", device=chosen.device, **chosen.sampling)
     items = make_plan(list(map(str, range(10))), each=chosen.each)
     generate(items, generator, folder / "images")
@@ -155,7 +155,7 @@ def make_review(folder: Path, deadline: float | None, *, settings: Mapping[str, 
     """Three networks that know the nuisances vote in the place of people; yes to all in a rehearsal."""
     from beaufort.review import ReviewRules, create_review, open_review, standing
 
-    rehearse = Settings(**settings).rehearse
+    rehearse = DigitSettings(**settings).rehearse
     rules = ReviewRules(votes=3, min_right=0.0) if rehearse else ReviewRules(votes=3)
     path = folder / "digits.review"
     for leftover in folder.glob("digits.review*"):
@@ -200,7 +200,7 @@ def make_evaluation(folder: Path, deadline: float | None, *, settings: Mapping[s
     return True
 
 
-def _digits(settings: Settings) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+def _digits(settings: DigitSettings) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     data = open_dataset(settings.train, limit=settings.limit)
     pixels = np.stack([data[place].image[..., 0] for place in range(len(data))])
     return pixels, data.labels

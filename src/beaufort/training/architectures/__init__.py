@@ -10,6 +10,7 @@ from torch import nn
 
 from beaufort.errors import OptionError
 from beaufort.models.python import find_object
+from beaufort.stylization import network as stylizer
 from beaufort.training.architectures import (
     capsule,
     condensenet,
@@ -45,6 +46,7 @@ architectures.register("multigrid-resnet", multigrid.make)
 architectures.register("resnet", resnet.make)
 architectures.register("resnext", resnext.make)
 architectures.register("shake-shake", shake_shake.make)
+architectures.register("stylizer", stylizer.make)
 architectures.register("wide-resnet", wide_resnet.make)
 
 

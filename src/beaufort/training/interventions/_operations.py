@@ -34,14 +34,14 @@ def autocontrast(images: Tensor) -> Tensor:
 def equalize(images: Tensor) -> Tensor:
     """Each channel with all of 256 values about equally frequent."""
     count, channels, height, width = images.shape
-    levels = (images * 255).round().long().view(count * channels, -1)
+    levels = (images * 255).round().long().reshape(count * channels, -1)
     counts = torch.zeros(count * channels, 256, device=images.device)
     counts.scatter_add_(1, levels, torch.ones_like(levels, dtype=torch.float32))
     last = counts.gather(1, levels.amax(1, keepdim=True))
     step = ((height * width - last) / 255).floor()
     before = counts.cumsum(1) - counts
     table = ((before + (step / 2).floor()) / step.clamp_min(1)).floor().clamp(0, 255)
-    made = table.gather(1, levels).view_as(images) / 255
+    made = table.gather(1, levels).reshape(images.shape) / 255
     return torch.where((step > 0).view(count, channels, 1, 1), made, images)
 
 

@@ -24,7 +24,8 @@ def make(
     device: str,
     names: str | Sequence[str],
     but: str | Sequence[str] = (),
-    severity: int | Sequence[int] | None = None,
+    severity: float | Sequence[float] | None = None,
+    weights: Sequence[float] | None = None,
     clean: float = 0.0,
     scale: str = "auto",
     shift: int = 0,
@@ -36,17 +37,23 @@ def make(
         recipe: of the training.
         seed: of the training; which corruption an image gets in an epoch depends on it.
         device: of the training; on a CUDA device the corruptions are made there.
-        names: corruptions, or lists such as `mnist-c` or `noise`; one of them is chosen for each image.
+        names: corruptions, lists such as `mnist-c` or `noise`, or chains such as `fog@2+snow@3`; one of them
+            is chosen for each image.
         but: those of `names` that are left out.
         severity: one, or a list of which one is chosen for each image; None is the published one at the scale
             of digits.
+        weights: how often each name is chosen, as for `Corrupt`; not with `but`.
         clean: the share of images that stay as they are.
         scale: whose constants.
         shift: as for plain training; images are moved after they are corrupted.
         flip: as for plain training.
     """
-    chosen = _without(_expanded(names), _expanded(but))
-    rough = Corrupt(chosen, severity, seed, p=1 - clean, scale=scale)
+    chosen: str | Sequence[str] = names
+    if but:
+        if weights is not None:
+            raise OptionError(f"weights must be left out where `but` is given, got {weights!r:.60}")
+        chosen = _without(_expanded(names), _expanded(but))
+    rough = Corrupt(chosen, severity, seed, p=1 - clean, scale=scale, weights=weights)
 
     def prepare(block: TrainingBlock, epoch: int) -> Tensor:
         made: Tensor = rough.for_epoch(epoch)(block.images, image_id=block.places)

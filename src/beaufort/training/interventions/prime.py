@@ -93,10 +93,10 @@ def random_filter(images: Tensor, most: float) -> Tensor:
     taps = sigma * torch.randn(count, 1, 3, 3, device=images.device)
     taps[:, :, 1, 1] += 1
     kernels = taps.repeat_interleave(channels, 0)
-    wide = functional.pad(images, (1, 1, 1, 1), mode="reflect").view(
+    wide = functional.pad(images, (1, 1, 1, 1), mode="reflect").reshape(
         1, count * channels, height + 2, width + 2
     )
-    return functional.conv2d(wide, kernels, groups=count * channels).view_as(images).clamp(0, 1)
+    return functional.conv2d(wide, kernels, groups=count * channels).reshape(images.shape).clamp(0, 1)
 
 
 def random_warp(images: Tensor, most: float, waves: int = 8) -> Tensor:

@@ -22,8 +22,9 @@ from importlib.metadata import entry_points
 from pathlib import Path
 
 from beaufort.errors import OptionError
+from beaufort.plugins._new import new_corruption
 
-__all__ = ["GROUP", "load_plugins", "look_here_too", "named_modules"]
+__all__ = ["GROUP", "load_plugins", "look_here_too", "named_modules", "new_corruption"]
 
 GROUP = "beaufort.plugins"
 _VARIABLE = "BEAUFORT_IMPORT"

@@ -1,0 +1,42 @@
+"""`beaufort new`: a package of one's own to begin with."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+__all__ = ["app"]
+
+app = typer.Typer(
+    help="Write a package of your own to begin with.", no_args_is_help=True, rich_markup_mode="markdown"
+)
+
+
+@app.callback()
+def new() -> None:
+    """Write a package of your own to begin with.
+
+    `beaufort new corruption street_dust`
+    """
+
+
+@app.command("corruption")
+def new_corruption(
+    name: Annotated[str, typer.Argument(help="What it is called; lower-case letters, digits and _.")],
+    folder: Annotated[
+        Path | None, typer.Argument(help="An empty or missing folder; NAME if not given.", show_default=False)
+    ] = None,
+) -> None:
+    """Write a package with a corruption that works, its entry point and its test.
+
+    `beaufort new corruption street_dust`
+    """
+    from beaufort.corruptions import corruptions
+    from beaufort.plugins import new_corruption as write
+
+    written = write(name, folder, taken=corruptions)
+    for path in written:
+        typer.echo(path)
+    typer.echo(f"next: cd {written[0].parent} && pip install -e '.[test]' && pytest")

@@ -1,0 +1,128 @@
+"""Corruptions one after the other: `fog@2+jpeg_compression@3` is fog, and then a JPEG file of the fog."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from beaufort.arrays import open_images
+from beaufort.corruptions._corruption import Severity, corruptions, parse_severity
+from beaufort.errors import OptionError, UnknownNameError
+from beaufort.ops import ops_of
+from beaufort.registry import unknown
+from beaufort.rng import Id
+
+__all__ = ["Chain", "Link", "is_chain"]
+
+_LONGEST = 120
+"""Characters of a chain's name, which names folders, too."""
+
+
+class Link(NamedTuple):
+    """One corruption of a chain."""
+
+    name: str
+    severity: Severity | None = None
+    """None for the one that was published, at the scale `mnist`."""
+
+    def __str__(self) -> str:
+        return self.name if self.severity is None else f"{self.name}@{self.severity}"
+
+
+@dataclass(frozen=True)
+class Chain:
+    """Corruptions that are done one after the other; its text reads back as what it was.
+
+    Each link draws random numbers of its own, also where the same corruption comes twice. The first link does
+    what the corruption does alone.
+
+    >>> chain = Chain.parse("fog@2.5+jpeg_compression@3")
+    >>> str(chain), chain.links[1].severity
+    ('fog@2.5+jpeg_compression@3', 3)
+    """
+
+    links: tuple[Link, ...]
+
+    @classmethod
+    def parse(cls, text: str) -> Chain:
+        """The chain that a text stands for; a single corruption is a chain of one link."""
+        if not isinstance(text, str) or len(text) > _LONGEST:
+            raise OptionError(f"a chain must be a text of at most {_LONGEST} characters, got {text!r:.60}")
+        return cls(tuple(_link(part, text) for part in text.split("+")))
+
+    def __str__(self) -> str:
+        return "+".join(map(str, self.links))
+
+    @property
+    def tensors(self) -> bool:
+        """Whether all of it works on torch tensors where they are."""
+        return all(corruptions[link.name].tensors for link in self.links)
+
+    def __call__(
+        self,
+        images: Any,
+        *,
+        ids: Sequence[Id] | None = None,
+        seed: int = 0,
+        scale: str = "auto",
+        stream: str = "keyed",
+        jobs: int = 1,
+        backend: str = "auto",
+    ) -> Any:
+        """Corrupt one image or a batch by each link in turn.
+
+        Args:
+            images: as for a `Corruption`.
+            ids: one identity an image. Without, its pixels before the first link identify it.
+            seed: any integer; the links after the first have seeds that follow from it and their place.
+            scale: as for a `Corruption`.
+            stream: as for a `Corruption`.
+            jobs: as for a `Corruption`.
+            backend: as for a `Corruption`.
+        """
+        if ids is None and len(self.links) > 1:
+            color = open_images(images).color
+            ids = ops_of(color).content_ids(color).tolist()
+        for place, (name, severity) in enumerate(self.links):
+            images = corruptions[name](
+                images,
+                severity,
+                ids=ids,
+                seed=_seed_of(seed, place),
+                scale=scale,
+                stream=stream,
+                jobs=jobs,
+                backend=backend,
+            )
+        return images
+
+
+def is_chain(name: object) -> bool:
+    """Whether a text is meant as a chain of several corruptions.
+
+    >>> is_chain("fog@2+jpeg_compression@3"), is_chain("fog@2")
+    (True, False)
+    """
+    return isinstance(name, str) and "+" in name
+
+
+def _link(text: str, chain: str) -> Link:
+    name, at, severity = text.partition("@")
+    if name not in corruptions:
+        raise UnknownNameError(f"{unknown('corruption', name, corruptions)} (in the chain {chain!r})")
+    try:
+        return Link(name, parse_severity(severity) if at else None)
+    except OptionError as error:
+        raise OptionError(f"{error} (in the chain {chain!r})") from None
+
+
+@lru_cache(maxsize=1024)
+def _seed_of(seed: int, place: int) -> int:
+    """The seed of the link at a place; the first one has the chain's."""
+    if place == 0:
+        return seed
+    digest = hashlib.blake2b(f"beaufort|link|{seed}|{place}".encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "little")

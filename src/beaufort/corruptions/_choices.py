@@ -1,0 +1,106 @@
+"""One of several corruptions for each image: names with weights, chains and severities to choose from."""
+
+from __future__ import annotations
+
+import bisect
+import math
+from collections.abc import Iterable, Sequence
+from itertools import accumulate
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from beaufort.corruptions._chain import Chain, Link
+from beaufort.corruptions._corruption import Severity, checked_severity
+from beaufort.corruptions._names import expand_names
+from beaufort.errors import OptionError
+
+__all__ = ["Names", "Severities", "chain_of", "expand_severities", "freeze_severity", "pick", "weigh_names"]
+
+Severities = Severity | Sequence[Severity] | frozenset[Severity] | None
+
+
+class Names(NamedTuple):
+    """Corruptions and chains, and how often each is chosen."""
+
+    names: tuple[str, ...]
+    upto: tuple[float, ...] | None
+    """The weights, summed from the first on; None if all are the same."""
+
+    def pick(self, digest: bytes) -> str:
+        """One of them, by eight random bytes."""
+        if self.upto is None:
+            return pick(self.names, digest)  # type: ignore[no-any-return]
+        share = int.from_bytes(digest, "little") / 2**64
+        return self.names[min(bisect.bisect_right(self.upto, share * self.upto[-1]), len(self.names) - 1)]
+
+
+def pick(things: Sequence[Any], digest: bytes) -> Any:
+    """One of some things that are equally likely, by eight random bytes."""
+    return things[int.from_bytes(digest, "little") * len(things) >> 64]
+
+
+def weigh_names(given: Sequence[object], weights: Sequence[float] | None) -> Names:
+    """What names of corruptions, lists and chains stand for; the members of a list share its weight.
+
+    >>> weigh_names(["noise", "fog@2+jpeg_compression@3"], [3, 1]).upto
+    (1.0, 2.0, 3.0, 4.0)
+    """
+    each = [_members(name) for name in given]
+    names = tuple(name for members in each for name in members)
+    if weights is None:
+        return Names(names, None)
+    if len(weights) != len(given) or not all(map(_is_weight, weights)):
+        raise OptionError(
+            f"weights must be {len(given)} positive numbers, one for each of the names, got {weights!r:.60}"
+        )
+    shares = [weight / len(members) for members, weight in zip(each, weights, strict=True) for _ in members]
+    return Names(names, tuple(accumulate(shares)))
+
+
+def _members(name: object) -> tuple[str, ...]:
+    if isinstance(name, str) and ("+" in name or "@" in name):
+        return (str(Chain.parse(name)),)
+    return expand_names([name], kind="corruption")
+
+
+def _is_weight(weight: object) -> bool:
+    number = isinstance(weight, int | float | np.integer | np.floating) and not isinstance(weight, bool)
+    return number and 0 < weight < math.inf  # type: ignore[operator]
+
+
+def chain_of(name: str, severity: Severity | None) -> Chain:
+    """What a name does: at a severity, or with those of its own."""
+    return Chain.parse(name) if severity is None else Chain((Link(name, severity),))
+
+
+def freeze_severity(severity: Any) -> Any:
+    """A severity that can be hashed. A pair in a tuple is a range; of a list or range, only these count."""
+    if isinstance(severity, tuple | frozenset) or not isinstance(severity, Iterable):
+        return severity
+    chosen = tuple(severity)
+    return frozenset(chosen) if len(chosen) == 2 else chosen
+
+
+def expand_severities(severity: Any) -> tuple[Severity | None, ...]:
+    """The severities to choose from, of what `freeze_severity` gave.
+
+    >>> expand_severities((2, 4)), expand_severities(frozenset([2, 4.5])), expand_severities(None)
+    ((2, 3, 4), (2, 4.5), (None,))
+    """
+    if severity is None:
+        return (None,)
+    if not isinstance(severity, tuple | frozenset):
+        return (checked_severity(severity),)
+    checked = tuple(map(checked_severity, severity))
+    if isinstance(severity, frozenset):
+        return tuple(sorted(checked))
+    if len(checked) != 2:
+        return checked
+    low, high = checked
+    if not (isinstance(low, int) and isinstance(high, int)):
+        raise OptionError(
+            f"a pair (lowest, highest) of severities must be integers, got {severity!r}; list severities "
+            "with fractions, as [1, 1.5, 2]"
+        )
+    return tuple(range(low, high + 1))

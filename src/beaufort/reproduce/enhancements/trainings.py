@@ -1,0 +1,117 @@
+"""The tasks on CIFAR-10: train an arm, then ask it about the test images under every condition."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from beaufort.corruptions import corruptions
+from beaufort.datasets import open_dataset
+from beaufort.fronts import open_front
+from beaufort.models.torch import choose_device
+from beaufort.reproduce.answers import StudyAnswers, write_answers
+from beaufort.reproduce.enhancements.arms import BASE, training_arms
+from beaufort.reproduce.enhancements.settings import CLEAN, EnhancementSettings, conditions
+from beaufort.training import TrainingData, load_trained, open_training_data, train
+
+__all__ = ["make_arm", "test_images"]
+
+_KEPT = frozenset({BASE, "resnet56"})
+"""Arms that others start from, whose weights are kept."""
+_BATCH, _GPU_BATCH = 250, 2500
+
+
+class CifarTest(NamedTuple):
+    """The test images under every condition, on the device."""
+
+    images: dict[str, Tensor]
+    """uint8 `(n, 3, h, w)`."""
+    labels: Tensor
+
+
+@lru_cache(maxsize=1)
+def test_images(settings: EnhancementSettings) -> CifarTest:
+    """The test images, corrupted once for all arms, as `beaufort run --suite cifar10-c` does it."""
+    device = choose_device(settings.device)
+    dataset = open_dataset(settings.test, limit=settings.limit)
+    pixels = np.stack([dataset[place].image for place in range(len(dataset))])
+    clean = torch.from_numpy(np.ascontiguousarray(pixels.transpose(0, 3, 1, 2))).to(device)
+    images = {CLEAN: clean}
+    for condition in conditions(settings)[1:]:
+        name, _, severity = condition.partition("@")
+        images[condition] = corruptions[name](
+            clean, int(severity), ids=list(dataset.ids), seed=0, scale="cifar"
+        )
+    return CifarTest(images, torch.from_numpy(np.array(dataset.labels)).to(device))
+
+
+@lru_cache(maxsize=1)
+def _source(settings: EnhancementSettings) -> TrainingData:
+    return open_training_data(settings.train, limit=settings.train_limit)
+
+
+def make_arm(
+    folder: Path, deadline: float | None, *, settings: Mapping[str, Any], design: str, arm: str, seed: int
+) -> bool:
+    """Train an arm, unless it tests another's network, and ask it."""
+    chosen = EnhancementSettings(**settings)
+    one = next(found for found in training_arms(chosen)[design] if found.name == arm)
+    path = folder / "cifar" / f"{arm}-seed{seed}.npz"
+    if one.tests:
+        model, facts = load_trained(folder / "models" / f"{one.tests}-seed{seed}")
+        write_answers(path, _ask(model.to(choose_device(chosen.device)), chosen, one.front, dict(facts)))
+        return True
+    kept = one.name in _KEPT
+    place = folder / ("models" if kept else "training") / f"{arm}-seed{seed}"
+    start = str(folder / "models" / f"{one.start}-seed{seed}") if one.start else ""
+    made = train(
+        one.made(chosen, start),
+        _source(chosen),
+        output=place,
+        seed=seed,
+        device=chosen.device,
+        deadline=deadline,
+    )
+    if not made.finished:
+        return False
+    write_answers(path, _ask(made.model, chosen, one.front, made.facts))
+    if not kept:
+        shutil.rmtree(place)
+    return True
+
+
+def _ask(model: nn.Module, settings: EnhancementSettings, front: str, facts: dict[str, Any]) -> StudyAnswers:
+    """A network's answers under all conditions, in float32, behind a front end if one is named."""
+    test = test_images(settings)
+    device = test.labels.device
+    model = model.to(device).eval()
+    size = _GPU_BATCH if device.type == "cuda" else _BATCH
+    rows = []
+    with torch.no_grad(), torch.backends.cudnn.flags(enabled=True, deterministic=True, allow_tf32=False):
+        for images in test.images.values():
+            shares = [_shares(model, view, size) for view in _views(images, front)]
+            rows.append(torch.stack(shares).mean(0).argmax(1))
+    predicted = torch.stack(rows).to(torch.uint8).cpu().numpy()
+    labels = test.labels.to(torch.uint8).cpu().numpy()
+    kept = ("recipe", "seed", "seconds", "device", "parameters")
+    about: dict[str, Any] = {key: facts[key] for key in kept if key in facts}
+    return StudyAnswers(tuple(test.images), predicted, labels, {**about, "front": front})
+
+
+def _views(images: Tensor, front: str) -> list[Tensor]:
+    if not front:
+        return [images]
+    pixels = np.ascontiguousarray(images.permute(0, 2, 3, 1).cpu().numpy())
+    views = open_front(front).show(pixels, pixels.shape[1:3])
+    return [torch.from_numpy(view).permute(0, 3, 1, 2).to(images.device) for view in views]
+
+
+def _shares(model: nn.Module, images: Tensor, size: int) -> Tensor:
+    return torch.cat([model(piece.float() / 255).softmax(1) for piece in images.split(size)])

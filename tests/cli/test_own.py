@@ -1,0 +1,211 @@
+"""Severities with fractions, chains and packages of one's own, as a person types them."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+from typer.testing import CliRunner
+
+from beaufort import corrupt, evaluate
+from beaufort.cli._app import app
+from beaufort.corruptions import corruptions
+from beaufort.datasets import from_arrays
+from beaufort.models import as_model
+from beaufort.results import open_results, score
+from beaufort.store import FileStore
+from beaufort.suites import get_suite
+from beaufort.testing._contracts import picture
+
+CHAIN = "fog@2+jpeg_compression@3"
+MODEL = """
+import numpy as np
+from beaufort.models import as_model
+
+def toy():
+    return as_model(
+        lambda images: images.mean(axis=(1, 2)).astype(np.float32), name="toy", classes=3, version="1"
+    )
+"""
+SUITE = """
+name: mine
+version: 1
+dataset: toys
+scale: cifar
+corruptions: [contrast]
+severities: [1, 2.5, 5]
+shifts: [fog@2+jpeg_compression@3, contrast@1.5+gaussian_noise@2]
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    images = np.stack([np.roll(picture(32, 32, variant=i), i, axis=-1) for i in range(12)])
+    (tmp_path / "toys").mkdir()
+    np.save(tmp_path / "toys" / "images.npy", images)
+    np.save(tmp_path / "toys" / "labels.npy", np.arange(12) % 3)
+    (tmp_path / "toymodule.py").write_text(MODEL)
+    (tmp_path / "mine.yaml").write_text(SUITE)
+    return tmp_path
+
+
+def invoke(*arguments: str, code: int = 0) -> str:
+    result = CliRunner().invoke(app, list(arguments))
+    assert result.exit_code == code, result.output
+    return result.output
+
+
+RUN = ("run", "--model", "python:toymodule:toy", "--data", "toys", "--store", "kept")
+
+
+def test_a_suite_with_fractions_and_chains(folder: Path) -> None:
+    assert "6 conditions" in invoke("validate", "mine.yaml")
+    invoke(*RUN, "--suite", "mine.yaml")
+    again = invoke(*RUN, "--suite", "mine.yaml", "--json")
+    told = json.loads(again)
+    assert {one["condition"].partition("/")[2] for one in told["results"]} == {
+        *("", "contrast@1", "contrast@2.5", "contrast@5"),
+        *(CHAIN, "contrast@1.5+gaussian_noise@2"),
+    }
+    assert all(one["reused"] for one in told["results"])
+    question = "select condition, severity from cells where severity > 2 order by severity"
+    rows = invoke("query", question, "--store", "kept")
+    assert "contrast@2.5" in rows
+    assert CHAIN not in rows
+    table = invoke("report", "kept", "--format", "csv")
+    assert f"toys/{CHAIN}" in table
+    assert ",contrast,2.5,accuracy," in table
+    invoke("report", "kept", "-o", "page.html")
+    assert "fog@2+jpeg" in (folder / "page.html").read_text().replace(" ", "")
+    assert invoke("store", "verify", "kept")
+
+
+def test_corruptions_of_a_run(folder: Path) -> None:
+    told = json.loads(invoke(*RUN, "--corruption", f"{CHAIN},contrast", "--severity", "2.5", "--json"))
+    assert [one["condition"].partition("/")[2] for one in told["results"]] == ["", "contrast@2.5", CHAIN]
+    told = json.loads(invoke(*RUN, "--corruption", CHAIN, "--json"))
+    assert [one["condition"].partition("/")[2] for one in told["results"]] == ["", CHAIN]
+    says = invoke(*RUN, "--corruption", CHAIN, "--severity", "3", code=2)
+    assert f"--severity goes with single corruptions, got it with {CHAIN}" in says
+    says = invoke(*RUN, "--corruption", "fog", "--severity", "5.5", code=2)
+    assert "--severity must be like 3, 1-5, 1,3,5 or 2.5, with numbers from 1 to 5, got '5.5'" in says
+    says = invoke(*RUN, "--corruption", "fog@2+snwo@1", code=2)
+    assert "unknown corruption 'snwo'; did you mean 'snow'? (in the chain 'fog@2+snwo@1')" in says
+
+
+def test_answers_are_to_the_pixels_of_the_condition() -> None:
+    """What the model is shown under a chain is what the chain makes."""
+    shown: list[np.ndarray] = []
+
+    def look(images: np.ndarray) -> np.ndarray:
+        shown.append(images.copy())
+        return np.zeros((len(images), 3), np.float32) + np.arange(3, dtype=np.float32)
+
+    photos = np.stack([picture(32, 32, variant=i) for i in range(3)])
+    data = from_arrays("toys", photos, np.arange(3))
+    model = as_model(look, name="look", classes=3, version="1")
+    evaluation = evaluate(model, ["gaussian_noise@1.5+contrast@2"], data, seed=3)
+    assert [str(one.condition) for one in evaluation.results][1].endswith("/gaussian_noise@1.5+contrast@2")
+    expected = [
+        corrupt(photo, None, "gaussian_noise@1.5+contrast@2", image_id=f"test/{i}", seed=3)
+        for i, photo in enumerate(photos)
+    ]
+    assert any(np.array_equal(batch, np.stack(expected)) for batch in shown)
+
+
+def test_a_chain_of_a_store_is_found_again(folder: Path) -> None:
+    invoke(*RUN, "--corruption", CHAIN)
+    found = score(open_results(FileStore("kept")), calibration=False)
+    assert found.suite.shifts == (CHAIN,)
+    assert set(found.models[0].corruptions) == {CHAIN}
+
+
+@pytest.fixture
+def photo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "in").mkdir()
+    Image.fromarray(picture(64, 64)).save(tmp_path / "in" / "a.png")
+    return tmp_path
+
+
+def test_corrupt_writes_them(photo: Path) -> None:
+    invoke("corrupt", "in", "out", "--corruption", f"contrast,{CHAIN}", "--severity", "2.5,4")
+    for path, name, severity in (
+        ("contrast/2.5", "contrast", 2.5),
+        ("contrast/4", "contrast", 4),
+        (CHAIN, CHAIN, None),
+    ):
+        made = np.asarray(Image.open(photo / "out" / path / "a.png"))
+        np.testing.assert_array_equal(made, corrupt(picture(64, 64), severity, name, image_id="a.png"))
+    note = json.loads((photo / "out" / "beaufort.json").read_text())
+    assert set(note["corruptions"]) == {"contrast", "fog", "jpeg_compression"}
+
+
+def test_make_writes_chains_where_a_severity_has_a_folder(photo: Path, folder: Path) -> None:
+    invoke("make", "tiny-imagenet-c", "in", "tiny", "--corruption", CHAIN)
+    assert (photo / "tiny" / CHAIN / "a.JPEG").is_file() or any((photo / "tiny" / CHAIN).iterdir())
+    says = invoke("make", "cifar10-c", "toys", "cifar", "--corruption", CHAIN, code=2)
+    assert f"a file of it has five severities of one, got the chain '{CHAIN}'" in says
+
+
+def test_a_new_package_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the page says, without pip: what is written is imported, listed, tested and used."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(corruptions, "_things", dict(corruptions))
+    said = invoke("new", "corruption", "street_dust")
+    assert said.splitlines() == [
+        *(f"street_dust/{name}" for name in ("pyproject.toml", "README.md", "street_dust.py")),
+        "street_dust/test_street_dust.py",
+        "next: cd street_dust && pip install -e '.[test]' && pytest",
+    ]
+    monkeypatch.syspath_prepend("street_dust")
+    try:
+        tests = importlib.import_module("test_street_dust")
+        for contract in tests.CORRUPTION_CONTRACTS:
+            tests.test_contract(contract)
+        tests.test_the_patch_is_there()
+        assert "street_dust" in invoke("ls", "corruptions")
+    finally:
+        for module in ("street_dust", "test_street_dust"):
+            sys.modules.pop(module, None)
+    text = "".join(path.read_text() for path in (tmp_path / "street_dust").glob("*.*"))
+    assert "my_corruption" not in text
+    assert "my-corruption" not in text
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("fog", "the corruption 'fog' is already registered; use another name"),
+        ("json", "a module called 'json' is already installed; use another name"),
+        ("Fog", "must be 2 to 40 lower-case letters"),
+        ("../x", "must be 2 to 40 lower-case letters"),
+        ("class", "and no word of Python, got 'class'"),
+    ],
+)
+def test_names_that_are_refused(
+    name: str, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert says in invoke("new", "corruption", name, code=2).replace("\n", " ")
+    assert not list(tmp_path.iterdir())
+
+
+def test_nothing_is_overwritten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine").mkdir()
+    invoke("new", "corruption", "street_dust", "mine")
+    says = invoke("new", "corruption", "street_dust", "mine", code=2)
+    assert "the folder of a new package must be empty or missing, got mine" in says
+
+
+def test_published_suites_are_what_they_were() -> None:
+    """Severities and shifts have more forms now; the digests of the published suites have not changed."""
+    assert str(get_suite("imagenet-c")) == "imagenet-c@1"
+    assert str(get_suite("testbed-pgd")) == "testbed-pgd@1"
