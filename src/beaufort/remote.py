@@ -13,6 +13,7 @@ import random
 import re
 import time
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
@@ -130,9 +131,9 @@ _S3 = ("s3", "s3a")
 def _options(location: str) -> dict[str, Any]:
     if urlsplit(location).scheme not in _S3:
         return {}
-    endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
+    asked = hash(tuple(sorted(item for item in os.environ.items() if item[0].startswith("AWS_"))))
     return {
-        "endpoint_url": endpoint,  # told, so that a client that was made for another one is not taken
+        "session": _session(os.getpid(), asked),
         "use_listings_cache": False,
         "max_concurrency": 1,  # else a file is read in parts, which may be parts of two versions
         "config_kwargs": {
@@ -142,6 +143,19 @@ def _options(location: str) -> dict[str, Any]:
             "retries": {"total_max_attempts": 1},
         },
     }
+
+
+@lru_cache(maxsize=16)
+def _session(process: int, environment: int) -> Any:
+    """A session of the client of S3, for one process and one environment; to make one takes long.
+
+    Times in answers stay text, as they are only compared: to parse them is most of the work of a listing.
+    """
+    from aiobotocore.session import AioSession
+
+    session = AioSession()
+    session.get_component("response_parser_factory").set_parser_defaults(timestamp_parser=str)
+    return session
 
 
 def _put_options(fs: Any) -> dict[str, Any]:

@@ -116,7 +116,7 @@ def test_one_wrong_row_is_found_by_verify(store: FileStore) -> None:
     query(forget_what_was_written(store), SQL)
 
     def lie(table: pa.Table) -> pa.Table:
-        sums = table["correct"].to_pylist()
+        sums: list[Any] = table["correct"].to_pylist()
         return table.set_column(
             table.schema.get_field_index("correct"),
             "correct",

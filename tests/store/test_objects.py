@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -33,9 +34,8 @@ def now_and_then(fault: str, every: int = 4) -> Callable[[Request], str | None]:
     return lambda request: fault if request.number % every == 1 else None
 
 
-def places(store: FileStore) -> list[int]:
-    found: list[int] = store.read(cell())["place"].to_pylist()
-    return found
+def places(store: FileStore) -> list[Any]:
+    return store.read(cell())["place"].to_pylist()
 
 
 @pytest.mark.parametrize("contract", STORE_CONTRACTS)
@@ -197,8 +197,10 @@ def test_a_place_that_is_none_is_told(s3: str, monkeypatch: pytest.MonkeyPatch) 
     with pytest.raises(StoreError, match=r"cannot be written to .*bucket does not exist"):
         absent.write(cell(), 0, answers(0, 5))
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
-    with pytest.raises(StoreError, match=r"cannot be looked at: asked 7 times in .*127\.0\.0\.1:9"):
-        FileStore(s3).listing()
+    cut_off = FileStore(s3)
+    for ask in (cut_off.listing, cut_off.disk.check_place, cut_off.check_exists):
+        with pytest.raises(StoreError, match=r"cannot be looked at: asked 7 times in .*127\.0\.0\.1:9"):
+            ask()
 
 
 # Credentials

@@ -1,6 +1,6 @@
 """One small job, on every engine and into every kind of store, with parts of it killed while it runs.
 
-After each kill everything that is stored is whole and is read once; the same command again goes on. When it
+After a kill everything that is stored is whole and is read once; the same command again goes on. When it
 has come to its end, and the house was kept, the store is that of a job that nobody disturbed: nothing is
 lost, nothing is there twice, and no passing file is left.
 """

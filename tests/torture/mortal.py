@@ -128,10 +128,7 @@ def carry_out(arguments: list[str], output: str, folder: str = "", step: int = 0
         Steps(folder, step, f"{output}.step").watch()
     code = 0
     try:
-        if "--engine" in arguments:
-            _run_on_ray(arguments)
-        else:
-            main()
+        main()
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else int(end.code is not None)
     except BaseException:
@@ -139,21 +136,6 @@ def carry_out(arguments: list[str], output: str, folder: str = "", step: int = 0
         code = 70
     sys.stdout.flush()
     os._exit(code)  # libraries that were loaded before the fork must not be unloaded in its copies
-
-
-def _run_on_ray(arguments: list[str]) -> None:
-    """What `beaufort run --engine ray` does."""
-    from beaufort.evaluation import RayOptions, evaluate
-
-    given = dict(zip(arguments[1::2], arguments[2::2], strict=True))
-    evaluate(
-        [given["--model"]],
-        given["--suite"],
-        given["--data"],
-        given["--store"],
-        jobs=1,
-        ray=RayOptions(address=given["--address"], workers=int(given["--workers"])),
-    )
 
 
 def set_clock_back(seconds: int) -> None:

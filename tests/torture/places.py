@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import secrets
 import shutil
 import signal
 import socket
@@ -16,6 +17,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from beaufort.remote import Remote
 from tests.store.s3_server import BUCKET, environment, s3_server
 from tests.torture.mortals import ROOT, family, kill
 from tests.torture.tunnel import Tunnel
@@ -55,7 +57,8 @@ class Places:
 
     def environment(self, kind: Kind) -> dict[str, str]:
         """What a job of some kind needs in its environment."""
-        return environment(self.tunnel.address) if kind.store == "s3" else {}
+        found = environment(self.tunnel.address) if kind.store == "s3" else {}
+        return found | (self.cluster.environment if kind.engine == "ray" else {})
 
     def store(self, kind: Kind, folder: Path, name: str) -> str:
         """A place for a new store."""
@@ -69,11 +72,9 @@ class Places:
         if not location.startswith("s3://"):
             shutil.rmtree(location, ignore_errors=True)
             return
-        import fsspec
-
-        files, root = fsspec.core.url_to_fs(location)
+        place = Remote(location)
         with contextlib.suppress(FileNotFoundError):
-            files.rm(root, recursive=True)
+            place.ask(lambda: place.fs.rm(place.root, recursive=True))
 
     def parts(self, kind: Kind) -> Parts:
         """What else than the command itself can be killed."""
@@ -94,6 +95,8 @@ class Cluster:
             free.bind(("127.0.0.1", 0))
             self.address = f"127.0.0.1:{free.getsockname()[1]}"
         self._folder = tempfile.mkdtemp(prefix="ray-")
+        self.environment = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
+        """What whoever joins needs to know."""
         port = self.address.rpartition(":")[2]
         self._head = self._start(
             *("--head", f"--port={port}", "--include-dashboard=false", "--node-ip-address=127.0.0.1"),
@@ -124,7 +127,7 @@ class Cluster:
         command = [sys.executable, "-m", "ray.scripts.scripts", "start", "--block", "--num-cpus=2", *options]
         node = subprocess.Popen(
             [*command, "--disable-usage-stats"] if "--head" in options else command,
-            env=os.environ | {"PYTHONPATH": path},
+            env=os.environ | {"PYTHONPATH": path} | self.environment,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             start_new_session=True,

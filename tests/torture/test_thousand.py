@@ -57,12 +57,17 @@ def test_kills_of_a_job_into_s3(engine: str, places: Places, wanted: dict[Any, A
     assert campaign.rows == len(wanted)
 
 
+@pytest.fixture(scope="module")
+def second(field: Field, places: Places, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Field]:
+    with Field(LOCAL, tmp_path_factory.mktemp("second"), places) as second:
+        second.data = field.data
+        yield second
+
+
 @pytest.mark.skipif(not can_mount(), reason="mounting a file system in memory needs root")
 @pytest.mark.parametrize("what", DISASTERS)
-def test_disasters(what: str, field: Field, places: Places, wanted: dict[Any, Any], tmp_path: Path) -> None:
-    with Field(LOCAL, tmp_path / "second", places) as second:
-        second.data = field.data
-        campaign = DISASTERS[what](field, second, random.Random(SEED), wanted)
+def test_disasters(what: str, field: Field, second: Field, wanted: dict[Any, Any]) -> None:
+    campaign = DISASTERS[what](field, second, random.Random(SEED), wanted)
     assert campaign.findings == []
     assert campaign.rows == len(wanted)
 
@@ -96,8 +101,8 @@ def test_what_is_left_would_be_found(done: Field) -> None:
 
 def test_an_uncaught_error_would_be_found(done: Field, wanted: dict[Any, Any]) -> None:
     campaign = Campaign()
-    done.location = str(Path(done.location) / "nothing")
-    Path(done.location).write_text("no store")
+    damaged = next(Path(done.location).rglob("*.parquet"))
+    damaged.write_bytes(damaged.read_bytes()[:-9])
     done.compare(campaign, "then", wanted, whole=True)
     assert len(campaign.uncaught) == 1
 
@@ -117,6 +122,7 @@ def test_the_ledger_goes_on_where_it_was(tmp_path: Path) -> None:
     write_report(tmp_path, again.lines, kills=1000, seed=7)
     facts = json.loads((tmp_path / "kills.json").read_text())
     assert facts["all"]["kills"] == 3
+    assert "**Not complete**: 1,000 kills were asked for." in (tmp_path / "kills.md").read_text()
     assert (
         "| local engine, store of files | 1 | 3 | 2 | 1 | 0 | 0 | 96 | 1 | 0 | 0 | 2 |"
         in (tmp_path / "kills.md").read_text()

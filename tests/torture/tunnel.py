@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 __all__ = ["Tunnel"]
@@ -17,6 +18,7 @@ class Tunnel:
     def __init__(self, upstream: str) -> None:
         self._upstream = upstream.removeprefix("http://")
         self._port = "0"
+        self._lock = threading.Lock()
         self._start()
 
     @property
@@ -25,8 +27,9 @@ class Tunnel:
 
     def cut(self) -> None:
         """SIGKILL for the process; then there is another one."""
-        self.close()
-        self._start()
+        with self._lock:  # several jobs use it
+            self.close()
+            self._start()
 
     def close(self) -> None:
         self._process.kill()
@@ -34,9 +37,16 @@ class Tunnel:
 
     def _start(self) -> None:
         command = [sys.executable, "-S", str(Path(__file__)), self._port, self._upstream]
-        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        assert self._process.stdout
-        self._port = self._process.stdout.readline().strip()
+        for _ in range(50):  # a port may be taken for a moment
+            self._process = subprocess.Popen(
+                command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+            )
+            assert self._process.stdout
+            if port := self._process.stdout.readline().strip():
+                self._port = port
+                return
+            self.close()
+        raise RuntimeError(f"the port {self._port} is taken")
 
 
 async def _forward(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -46,7 +46,7 @@ def local_copy(url: str) -> Path:
     """The folder or file at a URL, on this machine."""
     remote = Remote(url)
     try:
-        files = remote.ask(lambda: _files(remote))
+        files = _files(remote)
         folder = cache_folder() / _FOLDER / _digest(url, files)
         target = folder / Path(remote.root).name
         if not (folder / _COMPLETE).exists():
@@ -63,12 +63,12 @@ def local_copy(url: str) -> Path:
 def _files(remote: Remote) -> list[_File]:
     remote.fs.invalidate_cache()
     try:
-        about = remote.fs.info(remote.root)
+        about = remote.ask(lambda: remote.fs.info(remote.root))
     except GONE:
         raise ImageFileError("there is nothing there") from None
     if about["type"] == "file":
         return [_file(about, "")]
-    found = remote.find(remote.root)
+    found = remote.ask(lambda: remote.find(remote.root))
     return [_file(facts, str(name)[len(remote.root) + 1 :]) for name, facts in sorted(found.items())]
 
 

@@ -56,11 +56,19 @@ class RemoteDisk:
 
     def check_place(self) -> None:
         bucket = self._remote.root.partition("/")[0]
-        if bucket and not self._asked(self.location, lambda: self._exists(bucket)):
+        if bucket and not self._asked(self.location, lambda: self._has(bucket)):
             raise StoreError(
-                f"{self.location} cannot be a store: there is no bucket {bucket!r}, or it may not be looked "
-                "at; check its name, the credentials and the endpoint in the environment"
+                f"{self.location} cannot be a store: there is no bucket {bucket!r}; check its name, and the "
+                "credentials and the endpoint in the environment"
             )
+
+    def _has(self, bucket: str) -> bool:
+        """Whether there is a bucket; s3fs's `exists` would take a network that is down for no bucket."""
+        try:
+            self._remote.fs.info(bucket)
+        except GONE:
+            return False
+        return True
 
     # Reading
 
