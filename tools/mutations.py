@@ -17,6 +17,8 @@ from typing import Any, NamedTuple
 
 from golden_data import GOLDEN, Count, Entry, from_pack, measure, read_gate
 
+from beaufort.errors import BeaufortError
+
 __all__ = [
     "MUTATIONS",
     "STEPS",
@@ -73,7 +75,7 @@ def mutated(entry: Entry, constant: str, direction: str, step: float) -> Count |
         return None
     try:
         return measure(entry, choice._replace(params=choice.params._replace(**{constant: wrong})))
-    except (ValueError, IndexError, OverflowError, ZeroDivisionError):
+    except (BeaufortError, ValueError, IndexError, OverflowError, ZeroDivisionError):
         return Count(entry.wanted.size, entry.wanted.size, 255)  # what cannot be computed is noticed
 
 

@@ -50,7 +50,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "toys").mkdir()
     np.save(tmp_path / "toys" / "images.npy", images)
     np.save(tmp_path / "toys" / "labels.npy", np.arange(12) % 3)
-    (tmp_path / "toymodule.py").write_text(MODEL)
+    (tmp_path / "ownmodule.py").write_text(MODEL)
     (tmp_path / "mine.yaml").write_text(SUITE)
     return tmp_path
 
@@ -61,7 +61,7 @@ def invoke(*arguments: str, code: int = 0) -> str:
     return result.output
 
 
-RUN = ("run", "--model", "python:toymodule:toy", "--data", "toys", "--store", "kept")
+RUN = ("run", "--model", "python:ownmodule:toy", "--data", "toys", "--store", "kept")
 
 
 def test_a_suite_with_fractions_and_chains(folder: Path) -> None:

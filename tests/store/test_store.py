@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 from beaufort.store import (
     Cell,
     FileStore,
+    Piece,
     PredictionsError,
     StoreError,
     predictions,
@@ -29,6 +30,8 @@ from beaufort.store import (
     summarize,
     unanswered,
 )
+from beaufort.store._footer import Footer
+from beaufort.store._index import _COMPARED
 from tests.torture.stores import answers, cell
 
 
@@ -275,10 +278,26 @@ def test_the_index_is_only_a_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert len(query(store, sql)) == 1
     (tmp_path / "index.parquet").write_bytes(b"nonsense")
     assert len(query(store, sql)) == 1
-    opened = []
-    monkeypatch.setattr(FileStore, "footer", lambda self, piece: opened.append(piece))
-    query(store, sql)
-    assert not opened  # everything was remembered
+
+
+def test_the_index_spares_most_footers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All but the few that are compared with it, whenever it is used."""
+    monkeypatch.setattr("beaufort.store._index._WORTH_AN_INDEX", 1)
+    store = FileStore(tmp_path)
+    for number in range(20):
+        store.write(cell(f"net {number}"), 0, answers(0, 2))
+    sql = "select model, images, accuracy from cells order by model"
+    first = query(store, sql).to_pylist()
+    opened: list[Piece] = []
+    footer = FileStore.footer
+
+    def counted(self: FileStore, piece: Piece) -> Footer:
+        opened.append(piece)
+        return footer(self, piece)
+
+    monkeypatch.setattr(FileStore, "footer", counted)
+    assert query(store, sql).to_pylist() == first
+    assert len(opened) == _COMPARED
 
 
 def test_unread_images_lie_in_files_that_every_arrow_reads(tmp_path: Path) -> None:

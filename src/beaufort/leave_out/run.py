@@ -193,7 +193,7 @@ def _slug(value: str) -> str:
     """A value as the name of a file, no two the same.
 
     >>> _slug("nikon"), _slug("Canon EOS 5D")
-    ('nikon', 'Canon-EOS-5D-4a2b3b4c')
+    ('nikon', 'Canon-EOS-5D-5c19eee0')
     """
     plain = re.sub(r"[^A-Za-z0-9._]+", "-", value).strip("-._")[:60]
     return plain if plain == value else f"{plain or 'value'}-{zlib.crc32(value.encode()):08x}"

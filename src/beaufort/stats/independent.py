@@ -16,7 +16,7 @@ def newcombe(first: Estimate, second: Estimate) -> Estimate:
 
     >>> from beaufort.stats import clopper_pearson
     >>> f"{newcombe(clopper_pearson(90, 100), clopper_pearson(50, 100)):.1%}"
-    '40.0 % [26.9, 52.0]'
+    '40.0 % [27.3, 51.4]'
     """
     value = first.value - second.value
     below = math.hypot(first.value - first.low, second.high - second.value)

@@ -76,9 +76,9 @@ def get_suite(name: str | Path) -> Suite:
 
     >>> get_suite("mnist-c").baseline
     'conv1'
-    >>> get_suite("cifarc")
+    >>> get_suite("mnistc")
     Traceback (most recent call last):
-    beaufort.errors.UnknownNameError: unknown suite 'cifarc'; did you mean 'cifar10-c' or 'cifar100-c'? \
+    beaufort.errors.UnknownNameError: unknown suite 'mnistc'; did you mean 'mnist-c' or 'mnist-c-extra'? \
 One of your own is a file whose name ends in .yaml
     """
     if isinstance(name, Path) or (isinstance(name, str) and _is_path(name)):
