@@ -36,7 +36,7 @@ FILMS = Suite(
     version=1,
     dataset="toys",
     scale="cifar",
-    sequences=("gaussian_noise", "zoom_blur", "tilt", "spatter"),
+    sequences=("gaussian_noise", "tilt"),
     metrics=("flip_probability",),
 )
 
@@ -83,6 +83,7 @@ def on(
 def test_answers_are_those_of_threads(
     device: str, suite: Suite, data: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    data = data.first(12) if suite is FILMS else data
     models = [network("cpu"), as_model(brightness, classes=5, version="1")]
     evaluate(models, suite, data, tmp_path / "threads", keep_logits=True, batch_size=4)
     found = on(device, data, tmp_path / "device", monkeypatch, suite)

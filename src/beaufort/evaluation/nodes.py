@@ -48,10 +48,7 @@ def check_nodes(contents: Contents, parcel: Any, cpus: float, gpus: float) -> No
         cpus: processors that a worker takes.
         gpus: GPUs that a worker takes.
     """
-    import ray
-
-    listed: Any = ray.nodes  # not typed
-    nodes = [node for node in listed() if node["Alive"]]
+    nodes = _nodes()
     able = [node for node in nodes if _fits(node["Resources"], cpus, gpus)]
     if not able:
         offered = ", ".join(f"{_name(node)}: {_count(node, 'CPU')}, {_count(node, 'GPU')}" for node in nodes)
@@ -103,8 +100,20 @@ def _answers(
 
 
 def _told(nodes: Sequence[Node], found: Iterable[list[str]]) -> Iterator[str]:
-    for node, texts in zip(nodes, found, strict=True):
-        yield from (f"node {_name(node)}: {text}" for text in texts)
+    """What is wrong with which node; one that has left the cluster meanwhile lacks nothing."""
+    answers = list(found)
+    there = {node["NodeID"] for node in _nodes()}
+    for node, texts in zip(nodes, answers, strict=True):
+        if node["NodeID"] in there:
+            yield from (f"node {_name(node)}: {text}" for text in texts)
+
+
+def _nodes() -> list[Node]:
+    """Those that are there."""
+    import ray
+
+    listed: Any = ray.nodes  # not typed
+    return [node for node in listed() if node["Alive"]]
 
 
 def _versions_there() -> Callable[[], list[str]]:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
+import threading
 import time
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -121,10 +123,12 @@ class Ray:
         self._nodes: Mapping[str, NodeSpeed] = {}
         self._nodes_until = 0.0
         self._ours = False
+        self._interrupted = False
 
     def __enter__(self) -> Self:
         ray = import_ray()
         parcel = pack(self._contents)
+        self._watch_interrupts()
         try:
             if not ray.is_initialized():
                 self._ours = True
@@ -144,12 +148,26 @@ class Ray:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         ray = import_ray()
+        if self._handler_before is not None:
+            signal.signal(signal.SIGINT, self._handler_before)
         for hand in self._hands.values():
             with contextlib.suppress(Exception):  # the cluster may be gone
                 ray.kill(hand.actor)
         self._hands.clear()
         if self._ours:
             ray.shutdown()
+
+    def _watch_interrupts(self) -> None:
+        """Remember an interrupt: Ray can take it for the end of a worker, and the job would go on."""
+        self._handler_before: Any = None
+        if threading.current_thread() is not threading.main_thread():
+            return
+
+        def interrupt(*_: object) -> None:
+            self._interrupted = True
+            raise KeyboardInterrupt
+
+        self._handler_before = signal.signal(signal.SIGINT, interrupt)
 
     @property
     def nodes(self) -> Mapping[str, NodeSpeed]:
@@ -178,6 +196,8 @@ class Ray:
         while not dispatch.finished or any(hand.gathering for hand in self._hands.values()):
             for stream in self._ready():
                 report = _next(stream)
+                if self._interrupted:
+                    raise KeyboardInterrupt
                 if isinstance(report, Report):
                     if any(isinstance(message, Written) for message in report.messages):
                         deaths = 0
