@@ -14,10 +14,13 @@ import re
 import time
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
 from beaufort.errors import BeaufortError, MissingExtraError
+
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
 
 __all__ = ["GONE", "Remote", "RemoteError", "check_no_secrets", "is_url"]
 
@@ -83,6 +86,8 @@ class Remote:
         self.root = str(root).rstrip("/")
         if hasattr(self.fs, "retries"):
             self.fs.retries = 1
+        if (loop := getattr(self.fs, "loop", None)) is not None:
+            loop.set_exception_handler(_leave_to_the_request)
 
     def __reduce__(self) -> tuple[type[Remote], tuple[str]]:
         """As a URL: another process, on another machine, has an environment of its own."""
@@ -123,6 +128,12 @@ class Remote:
     def put(self, full: str, content: bytes) -> None:
         """Put a file in one request, so that it is there whole or not at all."""
         self.ask(lambda: self.fs.pipe_file(full, content, **_put_options(self.fs)))
+
+
+def _leave_to_the_request(loop: AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Say nothing of a connection that was cut: the request over it fails, and is told or made again."""
+    if not isinstance(context.get("exception"), ConnectionError):
+        loop.default_exception_handler(context)
 
 
 _S3 = ("s3", "s3a")

@@ -129,3 +129,15 @@ def test_names_that_lead_out_of_the_folder_are_refused(tmp_path: Path, cache: Pa
     with pytest.raises(ImageFileError, match="leads out of the data set"):
         open_dataset(f"memory://{tmp_path.name}/pets")
     assert not list(tmp_path.rglob("up.png"))
+
+
+def test_a_cut_connection_is_told_by_its_request_alone(
+    s3: str, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    """Where nobody waits for a task, asyncio would write a traceback of its own."""
+    loop = remote.Remote(s3).fs.loop
+    loop.call_exception_handler({"message": "cut", "exception": ConnectionResetError("closing transport")})
+    assert not caplog.records
+    loop.call_exception_handler({"message": "a bug", "exception": ValueError("x")})
+    assert [record.name for record in caplog.records] == ["asyncio"]
+    assert not capsys.readouterr().out

@@ -15,7 +15,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from threading import Lock, Thread
 from types import TracebackType
 from typing import Any, Self
@@ -71,10 +71,13 @@ class Decoders:
                     pipe.close()
 
     def decode(self, places: range) -> list[Bytes | Problem | None] | None:
-        """What a process makes of some places, None for an error; None if there is no process to ask."""
+        """What a process makes of some places, None for an error; None if no process can be asked now."""
         if not self._working:
             return None
-        process = self._idle.get()
+        try:  # while some are still starting, nobody waits for those that are there
+            process = self._idle.get(block=self._working == len(self._started))
+        except Empty:
+            return None
         if process is None:  # the last one has failed
             self._idle.put(None)
             return None
