@@ -5,13 +5,16 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test lint types docs bench torture kernels clean
+.PHONY: demo test tests lint types docs bench torture kernels clean
 
 demo: $(VENV)/core  ## a small classifier on all of MNIST-C: its table, and its report in demo/
 	$(BIN)/beaufort demo --output demo
 
-test: lint types  ## what CI runs: lint, types, tests
-	$(BIN)/python -m pytest -n auto
+test: lint  ## what CI runs: lint, types, tests
+	$(MAKE) --jobs 2 types tests
+
+tests: $(VENV)/dev  # one process more than cores: many tests wait for servers and for processes of their own
+	$(BIN)/python -m pytest -n $$($(BIN)/python -c 'import os; print(os.cpu_count() + 1)')
 
 lint: $(VENV)/dev
 	$(BIN)/ruff check
