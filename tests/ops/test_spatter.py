@@ -124,7 +124,7 @@ def test_drops_are_those_of_opencv(shape: tuple[int, int]) -> None:
         out = np.empty(shape, np.float32)
         framed = np.empty((shape[0] + 4, shape[1] + REACH), np.float32)
         depths(found_edges(water, 50, 150), framed)
-        relief(water, framed, f32(0.5), out)
+        relief(water, framed, 0.5, out)
         np.testing.assert_array_equal(out, shine.astype(np.float32) * gain)
 
 

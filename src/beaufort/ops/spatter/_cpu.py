@@ -58,7 +58,7 @@ def water_drops(
     for water, light in zip(layers, out, strict=True):
         edges(water, 50, 150, labels)
         depths(labels, depth)
-        relief(water, depth, f32(strength), light)
+        relief(water, depth, strength, light)
     return out
 
 

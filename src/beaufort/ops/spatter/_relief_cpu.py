@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from beaufort.arrays import Array, Bytes
 from beaufort.ops._integers import add
 from beaufort.ops._numba import exact_kernel, inlined
 from beaufort.ops.spatter._edges_cpu import REACH
@@ -52,12 +53,12 @@ _TWO = (REACH + 1) << 8
 
 
 @exact_kernel
-def _equalize(steps, counts, levels):
+def _equalize(steps):
     """Spread the steps over 256 levels by how many there are of each, two of them at a time."""
+    counts, levels = np.zeros(REACH + 1, np.int64), np.empty(REACH + 1, np.uint8)
     flat = steps.reshape(steps.size)
     pairs = flat[: flat.size // 2 * 2].view(np.uint16)
     of_two = np.zeros(_TWO, np.int32)
-    counts[:] = 0
     for pair in pairs:
         of_two[pair] += 1
     for low in range(REACH + 1):
@@ -93,9 +94,10 @@ def _level_table(counts, size, levels):
 
 
 @exact_kernel
-def _emboss(levels, rows, out):
+def _emboss(levels, out):
     """Light from the lower right: a row and a column on are added, those before taken away."""
     height, width = levels.shape
+    rows = np.empty((3, width + 2), np.int16)
     for y in range(height):
         before, after = _beside(y, height)
         for k, source in ((0, levels[before]), (1, levels[y]), (2, levels[after])):
@@ -111,10 +113,11 @@ def _emboss(levels, rows, out):
 
 
 @exact_kernel
-def _shine(water, light, out):
-    """The mean of 3 × 3 values of light, rounded, times the water; the largest product is returned."""
+def _shine(water, light, strength, out):
+    """The mean of 3 × 3 values of light, rounded, times the water; the largest product becomes `strength`."""
     height, width = water.shape
     sums = np.empty(width + 2, np.uint16)
+    products = np.empty((height, width), np.uint16)
     brightest = u16(0)
     for y in range(height):
         before, after = _beside(y, height)
@@ -122,26 +125,29 @@ def _shine(water, light, out):
         for x in range(width):
             sums[x + 1] = u16(u16(above[x]) + u16(here[x]) + u16(below[x]))
         _mirror(sums, width)
-        source, target = water[y], out[y]
+        source, target = water[y], products[y]
         for x in range(width):
             mean = u16(u16(sums[x] + sums[x + 1] + sums[x + 2] + u16(4)) // u16(9))
             target[x] = u16(mean * u16(source[x]))
             brightest = max(brightest, target[x])
-    return brightest
-
-
-@exact_kernel
-def relief(water, depths, strength, out):
-    """How much light each pixel of water adds, by its depth; the brightest one adds `strength`."""
-    height, width = water.shape
-    steps, light = np.empty((height, width), np.uint8), np.empty((height, width), np.uint8)
-    products = np.empty((height, width), np.uint16)
-    _whole_steps(depths, steps)
-    _equalize(steps, np.empty(REACH + 1, np.int64), np.empty(REACH + 1, np.uint8))
-    _emboss(steps, np.empty((3, width + 2), np.int16), light)
-    brightest = _shine(water, light, products)
     gain = strength / f32(brightest) if brightest > 0 else f32(0)
     for y in range(height):
-        source, target = products[y], out[y]
+        product, shown = products[y], out[y]
         for x in range(width):
-            target[x] = f32(source[x]) * gain
+            shown[x] = f32(product[x]) * gain
+
+
+def relief(water: Bytes, depths: Array, strength: float, out: Array) -> None:
+    """How much light each pixel of water adds, by its depth; the brightest one adds `strength`.
+
+    Args:
+        water: 8-bit values, `(h, w)`.
+        depths: with the frame that `_edges_cpu.depths` gives them.
+        strength: of the brightest pixel.
+        out: float32, as `water`.
+    """
+    steps, light = np.empty_like(water), np.empty_like(water)
+    _whole_steps(depths, steps)
+    _equalize(steps)
+    _emboss(steps, light)
+    _shine(water, light, f32(strength), out)
