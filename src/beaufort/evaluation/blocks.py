@@ -216,7 +216,8 @@ class Groups:
     """
 
     def __init__(self, block: Block, span: Range, size_for: Callable[[int], int]) -> None:
-        self._block, self._span = proxy(block), span
+        self._block: Block = proxy(block)
+        self._span = span
         self._found: list[Group] = []
         self._coming = _split(self._block, span, size_for)
 
