@@ -3,7 +3,9 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt
+# What pip would do on one core; templates that are no Python are among the files.
+COMPILE := $(BIN)/python -W ignore -m compileall -qq -j 0 $(VENV)/lib || true
 
 .PHONY: demo test tests lint types docs bench torture kernels clean
 
@@ -49,12 +51,15 @@ $(VENV)/python:
 
 $(VENV)/core: $(VENV)/python pyproject.toml constraints.txt
 	$(PIP) -e .
+	$(COMPILE)
 	touch $@
 
 $(VENV)/dev: $(VENV)/python pyproject.toml constraints.txt
 	$(PIP) -e '.[dev]'
+	$(COMPILE)
 	touch $@ $(VENV)/core
 
 $(VENV)/docs: $(VENV)/python pyproject.toml constraints.txt
 	$(PIP) -e '.[docs]'
+	$(COMPILE)
 	touch $@ $(VENV)/core
