@@ -26,3 +26,10 @@ def pytest_collection() -> Iterator[None]:
     finally:
         gc.freeze()
         gc.enable()
+
+
+def pytest_make_parametrize_id(val: object) -> str | None:
+    """Long contents of files are named by their size: names are sent between processes with every result."""
+    if isinstance(val, str | bytes) and len(val) > 200:
+        return f"{type(val).__name__} of {len(val)}"
+    return None
