@@ -7,6 +7,7 @@ import json
 import shutil
 import subprocess
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -109,7 +110,7 @@ def test_a_training_is_stopped_in_the_middle(icons: Path, tmp_path: Path) -> Non
     """A deadline that is over lets each call make one step of the training that it is at."""
     from beaufort.reproduce.icons_50.work import make_model
 
-    settings = IconSettings(data=f"icons-50:{icons}", device="cpu", seeds=1, rehearse=True).as_dict()
+    settings = asdict(IconSettings(data=f"icons-50:{icons}", device="cpu", seeds=1, rehearse=True))
     options: dict[str, Any] = {"settings": settings, "name": "condensenet86", "split": "style", "seed": 0}
     assert make_model(tmp_path / "whole", None, **options)
     calls = 1
@@ -141,7 +142,7 @@ def test_the_real_thing_is_as_large_as_the_paper(icons: Path) -> None:
 
 def test_what_cannot_be_is_said(rehearsed_icons: Path, icons: Path, tmp_path: Path) -> None:
     data = {"icons-50": str(icons)}
-    with pytest.raises(OptionError, match=r"only must name parts or networks of icons-50 .*, got 'fig2'"):
+    with pytest.raises(OptionError, match=r"only must name parts of icons-50 .*, got 'fig2'"):
         reproduce("icons-50", tmp_path, only=["fig2"], data=data)
     with pytest.raises(OptionError, match="icons-50=FOLDER or icons-open=FOLDER, got 'mnist'"):
         reproduce("icons-50", tmp_path, data={"mnist": "x"})
