@@ -183,7 +183,10 @@ def test_the_published_errors_of_alexnet_divide() -> None:
 def test_slips_are_told(data: dict[str, str], tmp_path: Path) -> None:
     for options, told in (
         ({"only": ["clahee"]}, "only must name parts of imagenet-c-enhancements"),
-        ({"data": {"mnist": "x"}}, "data must be given as imagenet=FOLDER or networks=FOLDER or cifar10=FOLDER, got"),
+        (
+            {"data": {"mnist": "x"}},
+            "data must be given as imagenet=FOLDER or networks=FOLDER or cifar10=F",
+        ),
         ({"data": {"imagenet": "/nowhere"}}, "photos must be a place that exists, got '/nowhere'"),
         ({"seeds": 0}, "seeds must be at least 1, got 0"),
     ):
