@@ -24,7 +24,7 @@ def html_page(story: IconStory) -> str:
         rule=RULE,
         claims=story.claims,
         tables=story.tables,
-        answer=story.answer(),
+        remarks={"shake": story.answer()},
         groups=story.groups,
         confusions=story.confusions,
         networks={name: variant.title for name, variant in VARIANTS.items()},

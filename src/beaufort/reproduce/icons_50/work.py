@@ -11,6 +11,7 @@ import torch
 
 from beaufort.models.torch import choose_device
 from beaufort.reproduce.answers import StudyAnswers, write_answers
+from beaufort.reproduce.asking import logits
 from beaufort.reproduce.icons_50.icons import SplitIcons, split_icons, style_names
 from beaufort.reproduce.icons_50.settings import (
     ARMS,
@@ -115,8 +116,7 @@ def ask(
     where = choose_device(device)
     model = model.to(where).eval()
     images, labels = icons.test.images.to(where), icons.test.labels.cpu().numpy()
-    with torch.no_grad(), torch.backends.cudnn.flags(enabled=True, deterministic=True, allow_tf32=False):
-        found = torch.cat([model(some.float() / 255).argmax(1) for some in images.split(_BATCH)])
+    found = logits(model, images, batch=_BATCH).argmax(1)
     facts = {
         **facts,
         "classes": list(icons.train.classes),

@@ -23,7 +23,7 @@ def html_page(story: Story, figures: Mapping[str, bytes]) -> str:
         claims=story.claims,
         tables=story.tables,
         why=story.why,
-        over_all=story.over_all_text,
+        remarks={"fig4": story.over_all_text},
         noise=story.noise,
         differing=story.differing(),
         figures={name: data_address(name, content) for name, content in figures.items()},
