@@ -15,8 +15,10 @@ demo: $(VENV)/core  ## a small classifier on all of MNIST-C: its table, and its 
 test: lint  ## what CI runs: lint, types, tests
 	$(MAKE) --jobs 2 types tests
 
-tests: $(VENV)/dev  # one process more than cores: many tests wait for servers and for processes of their own
-	$(BIN)/python -m pytest -n $$($(BIN)/python -c 'import os; print(os.cpu_count() + 1)')
+# One process more than cores: many tests wait for servers and for processes of their own. Tests of a group share what
+# takes long to make, such as the rehearsal of a study, and so a process.
+tests: $(VENV)/dev
+	$(BIN)/python -m pytest -n $$($(BIN)/python -c 'import os; print(os.cpu_count() + 1)') --dist loadgroup
 
 lint: $(VENV)/dev
 	$(BIN)/ruff check

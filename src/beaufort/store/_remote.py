@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from threading import Lock
 from typing import Any, TypeVar
 
+from beaufort.files import unused
 from beaufort.remote import AT_ONCE, GONE, Remote, RemoteError
 from beaufort.store.findings import StoreError, unreadable
 
@@ -141,9 +142,7 @@ class RemoteDisk:
         self._changed(path, lambda: self._remote.fs.rm_file(self.full(path)))
 
     def move(self, path: str, folder: str) -> str:
-        target, more = f"{folder}/{path}", 0
-        while self.exists(target):
-            target = f"{folder}/{path}.{(more := more + 1)}"
+        target = unused(f"{folder}/{path}", self.exists)
         self._changed(path, lambda: self._move(path, target))
         return target
 
