@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,18 @@ from beaufort.errors import BeaufortError, ImageFileError, OptionError, UnknownN
 from beaufort.labels import Truths
 from beaufort.registry import unknown
 
-__all__ = ["MOST_CLASSES", "Dataset", "Pixels", "Problem", "Sample", "Walk", "iterate", "numbered"]
+__all__ = [
+    "MOST_CLASSES",
+    "Dataset",
+    "Pixels",
+    "Problem",
+    "Sample",
+    "Several",
+    "Walk",
+    "iterate",
+    "numbered",
+    "read_several",
+]
 
 MOST_CLASSES = 1_000_000
 """Labels of this size and above are refused as a mistake."""
@@ -47,6 +58,19 @@ class Pixels(Protocol):
 
     def contents(self, count: int) -> Iterator[Content]:
         """The stored bytes of the first `count` pictures, for the digest."""
+
+
+@runtime_checkable
+class Several(Protocol):
+    """Pictures that are read in less time together."""
+
+    def several(self, indices: Sequence[int]) -> Iterator[Bytes]:
+        """As `read` of one after the other; an `ImageFileError` at the first that cannot be read."""
+
+
+def read_several(pixels: Pixels, indices: Sequence[int]) -> Iterator[Bytes]:
+    """Some pictures, each when it is asked for."""
+    return pixels.several(indices) if isinstance(pixels, Several) else map(pixels.read, indices)
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,6 +224,9 @@ class _Chosen:
 
     def read(self, index: int) -> Bytes:
         return self.pixels.read(int(self.places[index]))
+
+    def several(self, indices: Sequence[int]) -> Iterator[Bytes]:
+        return read_several(self.pixels, self.places[indices].tolist())
 
     def contents(self, count: int) -> Iterator[Content]:
         every = list(self.pixels.contents(self.count))
