@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,6 @@ __all__ = [
     "Pixels",
     "Problem",
     "Sample",
-    "Several",
     "Walk",
     "iterate",
     "numbered",
@@ -60,17 +59,13 @@ class Pixels(Protocol):
         """The stored bytes of the first `count` pictures, for the digest."""
 
 
-@runtime_checkable
-class Several(Protocol):
-    """Pictures that are read in less time together."""
-
-    def several(self, indices: Sequence[int]) -> Iterator[Bytes]:
-        """As `read` of one after the other; an `ImageFileError` at the first that cannot be read."""
-
-
 def read_several(pixels: Pixels, indices: Sequence[int]) -> Iterator[Bytes]:
-    """Some pictures, each when it is asked for."""
-    return pixels.several(indices) if isinstance(pixels, Several) else map(pixels.read, indices)
+    """Some pictures, each when it is asked for; an `ImageFileError` at the first that cannot be read.
+
+    Pixels that take less time together have a method `several` that does this.
+    """
+    together: Callable[[Sequence[int]], Iterator[Bytes]] | None = getattr(pixels, "several", None)
+    return map(pixels.read, indices) if together is None else together(indices)
 
 
 @dataclass(frozen=True, eq=False)

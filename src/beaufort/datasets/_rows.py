@@ -83,7 +83,7 @@ class Rows:
     def _row(self, file: BufferedReader, index: int) -> Bytes:
         row = np.empty(self.shape[1:], np.uint8)
         file.seek(self.offset + index * row.nbytes)
-        if file.readinto(row) != row.nbytes:
+        if file.readinto(row.data) != row.nbytes:
             raise ImageFileError(f"{self.path} is cut short: picture {index} is missing")
         return row
 

@@ -147,7 +147,12 @@ class Block:
 
     def images(self, rows: Sequence[int]) -> Bytes:
         """Images of one shape that can be read, `(n, h, w, c)`."""
-        some = list(self._images(rows))
+        if self.decoded_to(self.span[1] - 1):
+            held = self._held
+            places = ((place, held[place - self.span[0]]) for place in rows)
+            some = [self._again(place) if image is None else image for place, image in places]
+        else:
+            some = list(self._images(rows))
         return np.concatenate(some).reshape(len(some), *some[0].shape)
 
     def ids(self, rows: tuple[int, ...]) -> list[str]:
@@ -174,6 +179,12 @@ class Block:
         """By place; looked for once, when all images are decoded, and not for every condition again."""
         found = self._found(range(*self.span))
         return {place: problem for place, problem in found if isinstance(problem, Problem)}
+
+    @cached_property
+    def _held(self) -> list[Bytes | None]:
+        """Every image that is in memory, by its place in the block: asked for once for each condition."""
+        found = (one for _, one in self._found(range(*self.span)))
+        return [None if isinstance(one, Problem) else one[1] for one in found]
 
     def groups(self, span: Range, size_for: Callable[[int], int]) -> Groups:
         """The images of a span in groups for batches, the same for every condition.

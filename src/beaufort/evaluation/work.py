@@ -222,7 +222,7 @@ class _Working:
             scores, kept = _NO_SCORES, [np.empty((0, 1), np.float32)] if self.job.keep_logits else []
         if self.named[0] != (span, lost):  # the same for every condition
             read = tuple(sorted({*range(*span)} - {*lost}))
-            self.named = (span, lost), read, [dataset.ids[i] for i in read]
+            self.named = (span, lost), read, batch.block.ids(read)
         _, read, ids = self.named
         sets = None if self.setup.truths is None else self.truths[model]
         logits = np.concatenate(kept) if kept else None

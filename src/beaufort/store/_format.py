@@ -22,6 +22,7 @@ import json
 import re
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -72,12 +73,13 @@ def encode(table: pa.Table, notes: Mapping[str, str]) -> bytes:
     content_mark, seal_mark = secrets.token_hex(16), secrets.token_hex(16)
     stored = to_stored(table).replace_schema_metadata(None)
     buffer = io.BytesIO()
+    repeated: Any = list(_repeated(stored.schema))  # typed as a choice between all and none
     with pq.ParquetWriter(
         buffer,
         stored.schema,
         compression="zstd",
         write_page_checksum=True,
-        use_dictionary=list(_repeated(stored.schema)),
+        use_dictionary=repeated,
     ) as writer:
         writer.write_table(stored)
         writer.add_key_value_metadata(
