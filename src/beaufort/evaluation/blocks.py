@@ -14,9 +14,10 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import groupby
+from itertools import chain, groupby
 from threading import Lock, Semaphore
 from typing import NamedTuple
+from weakref import proxy
 
 import numpy as np
 
@@ -134,11 +135,10 @@ class Block:
             pool.submit(self._decode_some, range(start, min(start + _AT_ONCE, span[1]))) for start in starts
         ]
 
-    def shapes(self, span: Range) -> Iterator[tuple[int, Shape]]:
-        """The places and shapes of the images of a span that can be read, each when it is decoded."""
-        for place, found in self._found(range(*span)):
-            if not isinstance(found, Problem):
-                yield place, found[0]
+    def shapes(self, span: Range) -> list[tuple[int, Shape]]:
+        """The places and shapes of the images of a span that can be read, when all are decoded."""
+        found = self._found(range(*span))
+        return [(place, one[0]) for place, one in found if not isinstance(one, Problem)]
 
     def image(self, place: int) -> Bytes:
         """An image that can be read, `(h, w, c)`."""
@@ -217,7 +217,7 @@ class Block:
 
     def _decode_some(self, places: range) -> list[_Decoded]:
         if self._decoders is None:
-            return [self._kept(picture) for picture in self._pictures.several(places)]
+            return list(map(self._kept, self._pictures.several(places)))
         found = self._decoders.decode(places)
         if found is None:
             with _TURNS:
@@ -246,12 +246,17 @@ class Block:
 
 
 class Groups:
-    """The images of a span, split into groups of neighbors of one shape; there is at least one group."""
+    """The images of a span, split into groups of neighbors of one shape; there is at least one group.
+
+    The block keeps its groups, and groups only borrow the block: its images, often a gigabyte, are freed when
+    nobody holds it any more, and not when a search for cycles finds it.
+    """
 
     def __init__(self, block: Block, span: Range, size_for: Callable[[int], int]) -> None:
-        self._block, self._span = block, span
+        self._block: Block = proxy(block)
+        self._span = span
         self._found: list[Group] = []
-        self._coming = self._split(size_for)
+        self._coming = _split(self._block, span, size_for)
 
     def __getitem__(self, number: int) -> Group:
         """A group, when its images are decoded."""
@@ -266,21 +271,24 @@ class Groups:
         rows = self._found[-1].rows
         return self._block.decoded_to(min(rows[-1] + len(rows), self._span[1] - 1))
 
-    def _split(self, size_for: Callable[[int], int]) -> Iterator[Group]:
-        rows: list[int] = []
-        before: Shape = ()
-        most = 0
-        for place, shape in self._block.shapes(self._span):
-            if rows and shape != before:
-                yield Group(tuple(rows), before, False)
-                rows = []
-            if not rows:
-                before, most = shape, size_for(math.prod(shape))
-            rows.append(place)
-            if len(rows) == most and place < self._span[1] - 1:
-                yield Group(tuple(rows), before, False)
-                rows = []
-        yield Group(tuple(rows), before, True)  # without rows, if no image behind a full group can be read
+
+def _split(block: Block, span: Range, size_for: Callable[[int], int]) -> Iterator[Group]:
+    rows: list[int] = []
+    before: Shape = ()
+    most = 0
+    for place, shape in chain.from_iterable(
+        block.shapes((start, min(start + _AT_ONCE, span[1]))) for start in range(*span, _AT_ONCE)
+    ):
+        if rows and shape != before:
+            yield Group(tuple(rows), before, False)
+            rows = []
+        if not rows:
+            before, most = shape, size_for(math.prod(shape))
+        rows.append(place)
+        if len(rows) == most and place < span[1] - 1:
+            yield Group(tuple(rows), before, False)
+            rows = []
+    yield Group(tuple(rows), before, True)  # without rows, if no image behind a full group can be read
 
 
 def power_of_two(most: int) -> int:
