@@ -13,13 +13,19 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from beaufort.ops import cpu_ops
+from beaufort.ops import _lanes, cpu_ops
 from beaufort.ops._borders import border_index
-from beaufort.ops._lanes import LANES, fma, load, load_floats, one, pointer, splat, store
+from beaufort.ops._numba import FAST
+from beaufort.ops.defocus_blur._cpu import disk_parts
 from beaufort.ops.gaussian_blur._cpu import NARROW, gaussian_taps
+from beaufort.ops.zoom_blur._cpu import zoom_positions
 from beaufort.testing._contracts import picture
 
 OPS: Any = cpu_ops()
+LANES = _lanes.LANES
+intrinsics: Any = _lanes
+fma, load, load_floats, one = intrinsics.fma, intrinsics.load, intrinsics.load_floats, intrinsics.one
+pointer, splat, store = intrinsics.pointer, intrinsics.splat, intrinsics.store
 RNG = np.random.default_rng(3)
 SHAPES = ((61, 83, 3), (40, 33, 1), (5, 2, 3), (1, 1, 3), (70, 16, 3))
 """Lines of more, less and exactly as many values as a kernel takes at once."""
@@ -32,12 +38,12 @@ def photos(shape: tuple[int, int, int]) -> NDArray[np.uint8]:
     return np.stack([drawn, RNG.integers(0, 256, shape, np.uint8)])
 
 
-def fused(a: Any, b: Any, c: Any) -> NDArray[np.float32]:
+def fused(a: Any, b: Any, c: Any) -> Any:
     """a·b + c with one rounding: in double precision the product is exact, and so, nearly, the sum."""
     return (np.float64(a) * np.float64(b) + np.float64(c)).astype(np.float32)
 
 
-def to_bytes(values: NDArray[Any]) -> NDArray[np.uint8]:
+def to_bytes(values: NDArray[Any]) -> Any:
     return np.clip(values, 0, 255).astype(np.uint8)
 
 
@@ -117,7 +123,7 @@ def test_motion(angle: float, shape: tuple[int, int, int]) -> None:
     assert np.array_equal(OPS.motion(images, radius, sigma, np.full(2, angle)), to_bytes(total))
 
 
-def mixed(values: NDArray[np.float32], x: Any, y: Any, border: str) -> NDArray[np.float32]:
+def mixed(values: NDArray[np.float32], x: Any, y: Any, border: str) -> Any:
     """Bilinear samples of images `(n, h, w, c)`: across first, then down."""
     left, top = np.floor(x), np.floor(y)
     s, t = ((place - whole).astype(np.float32)[..., None] for place, whole in ((x, left), (y, top)))
@@ -154,12 +160,90 @@ def test_affine(off: float, shape: tuple[int, int, int]) -> None:
     maps = np.array([[[1.0, 0.0, off], [0.0, 1.0, -off]], turned])
     y, x = np.mgrid[: shape[0], : shape[1]].astype(np.float64)
     places = [m[:, :1, None] * x + (m[:, 1:2, None] * y + m[:, 2:, None]) for m in maps.transpose(1, 0, 2)]
-    wanted = mixed(images.astype(np.float32), *places, "mirror")
+    wanted = mixed(images.astype(np.float32), places[0], places[1], "mirror")
     assert np.array_equal(OPS.affine(images, maps, border="mirror"), wanted)
 
 
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize(("radius", "softness"), [(3, 0.1), (6, 0.5), (8, 0.5), (20, 0.9)])
+def test_defocus(radius: float, softness: float, shape: tuple[int, int, int]) -> None:
+    """The whole numbers of a flat disk, its rim smoothed down and across, then the boxes beyond it."""
+    images = photos(shape)
+    pad, _, _, weight, taps, heights, boxes, weights = disk_parts(radius, softness)
+    rim = len(taps) - 1
+    rows, columns = (border_index(size, pad, pad, "mirror") for size in shape[:2])
+    padded = images[:, rows][:, :, columns].astype(np.int64)
+
+    def part(values: Any, down: int, right: int, margin: int) -> Any:
+        """The values around the image, `margin` more on each side, moved."""
+        top, left = pad - margin + down, pad - margin + right
+        return values[:, top : top + shape[0] + 2 * margin, left : left + shape[1] + 2 * margin]
+
+    whole = int(radius)
+    span = range(-whole, whole + 1)
+    inside = [(y, x) for y in span for x in span if y * y + x * x <= radius * radius]
+    total = sum(part(padded, y, x, rim) for y, x in inside).astype(np.float32) * weight
+    for axis, size in ((1, shape[0]), (2, shape[1])):
+        lines = [np.moveaxis(total, axis, 0)[k : k + size] for k in range(2 * rim + 1)]
+        smooth = taps[0] * lines[rim]
+        for k in range(1, rim + 1):
+            smooth = fused(taps[k], lines[rim - k] + lines[rim + k], smooth)
+        total = np.moveaxis(smooth, 0, axis)
+    for (number, right), share in zip(boxes, weights, strict=True):
+        tall = range(-heights[number], heights[number] + 1)
+        left_box, right_box = (
+            sum(part(padded, y, x, 0) for y in tall).astype(np.float32) for x in (-right, right)
+        )
+        total = fused(share, left_box + right_box, total)
+    assert np.array_equal(OPS.defocus(images, radius, softness), to_bytes(total))
+
+
+@pytest.mark.parametrize("shape", SHAPES[:3])
+@pytest.mark.parametrize("factors", [(1.0, 1.02, 1.2), (1.0, 1.0, 1.5), (1.3, 1.0), (1.0,)])
+def test_zoom(factors: tuple[float, ...], shape: tuple[int, int, int]) -> None:
+    images = photos(shape)
+    values = images.astype(np.float32)
+    total = values
+    for factor in factors:
+        (rows, t), (columns, s) = (zoom_positions(size, factor) for size in shape[:2])
+        near, far = values[:, rows], values[:, np.minimum(rows + 1, shape[0] - 1)]
+        lines = fused(far - near, t.astype(np.float32)[:, None, None], near)
+        near, far = lines[:, :, columns], lines[:, :, np.minimum(columns + 1, shape[1] - 1)]
+        total = total + fused(far - near, s.astype(np.float32)[:, None], near)
+    share = np.float32(1) / np.float32(len(factors) + 1)
+    assert np.array_equal(OPS.zoom_average(images, factors), to_bytes(total * share))
+
+
+@numba.njit(fastmath=FAST)
+def _flakes(
+    normals: Any, mean: Any, spread: Any, threshold: Any, rows: Any, t: Any, columns: Any, s: Any, out: Any
+) -> None:
+    """Each flake by itself."""
+    height, width = normals.shape
+    for y in range(height):
+        a, b = normals[rows[y]], normals[min(rows[y] + 1, height - 1)]
+        for x in range(width):
+            k, j = columns[x], min(columns[x] + 1, width - 1)
+            left = a[k] * (1 - t[y]) + b[k] * t[y]
+            right = a[j] * (1 - t[y]) + b[j] * t[y]
+            value = mean + spread * (left * (1 - s[x]) + right * s[x])
+            value = 0.0 if value < threshold else value
+            out[y, x] = np.uint8(min(max(value, 0.0), 1.0) * 255)
+
+
+@pytest.mark.parametrize("factor", [1.0, 1.75, 4.0])
+def test_flakes(factor: float) -> None:
+    normals = RNG.normal(size=(2, 61, 83))
+    down, across = (zoom_positions(size, factor) for size in normals.shape[1:])
+    made = OPS.flakes(normals, 0.5, 0.3, factor, 0.6)[..., 0]
+    for field, found in zip(normals, made, strict=True):
+        wanted = np.empty(field.shape, np.uint8)
+        _flakes(field, 0.5, 0.3, 0.6, *down, *across, wanted)
+        assert np.array_equal(found, wanted)
+
+
 @numba.njit
-def _lanes_of(floats, doubles, small, out):  # type: ignore[no-untyped-def]
+def _lanes_of(floats: Any, doubles: Any, small: Any, out: Any) -> None:
     a, b = pointer(floats), pointer(doubles)
     total = load(a, 1) * splat(one(a, 0)) - load_floats(pointer(small), 2)
     total += load(a, 0)

@@ -13,6 +13,7 @@ across two lines of the cache unless it begins at one, and neighbors begin anywh
 from __future__ import annotations
 
 import operator
+from typing import Any
 
 import numba
 from llvmlite import ir
@@ -33,7 +34,7 @@ class Lanes(types.Type):
         super().__init__(f"Lanes({of})")
 
 
-_WIDTHS = {"float": 8, "double": 4, "i16": 16, "i8": 16}
+_WIDTHS = {"float": 8, "double": 4, "i32": 8, "i16": 16, "i8": 16}
 
 
 def _vectors(value, width=None):
@@ -169,7 +170,7 @@ def fma(typing_context, a, b, c):
     return a(a, b, c), code
 
 
-def _operation(real, whole):
+def _operation(real: str, whole: str) -> Any:
     """What a processor does with two values: its names for real and for whole numbers."""
 
     @intrinsic

@@ -24,6 +24,10 @@ def _mix(a, b, d, e, s, t):
     return upper + (lower - upper) * t
 
 
+_FAR = 1 << 31
+"""Values of an image from which places in it have no room in 32 bits."""
+
+
 @inlined
 def _start(left, top, height, width):
     """Where the first of a sample's four neighbors is, if they and one more are inside; or -1."""
@@ -91,7 +95,7 @@ def _affine_mirror(images, matrices, rows, columns, margin, out):
     high_y, high_x = len(rows) - margin - 2, len(columns) - margin - 2
     row_starts, column_starts = rows * line, columns * channels
     tops, lefts = np.empty(width, np.uint32), np.empty(width, np.uint32)
-    starts = np.empty(width, np.int32)
+    starts, lines = np.empty(width, np.int32), height if height * line < _FAR else 0
     s, t = np.empty(width, np.float32), np.empty(width, np.float32)
     for i in range(images.shape[0]):
         m = matrices[i]
@@ -102,7 +106,7 @@ def _affine_mirror(images, matrices, rows, columns, margin, out):
                 left, top = np.floor(from_x), np.floor(from_y)
                 s[x], t[x] = f32(from_x - left), f32(from_y - top)
                 left, top = min(max(left, -margin), high_x), min(max(top, -margin), high_y)
-                starts[x] = _start(left, top, height, width)
+                starts[x] = _start(left, top, lines, width)
                 lefts[x], tops[x] = i32(left + margin), i32(top + margin)
             target = out[(i * height + y) * line :]
             _sample_row(images[i], row_starts, column_starts, tops, lefts, s, t, starts, target)
@@ -163,7 +167,7 @@ def _displace(images, right, down, rows, columns, margin, nearest, out):
     moved = np.empty(line + 1, np.float32)
     row_starts, column_starts = rows * line, columns * channels
     tops, lefts = np.empty(width, np.uint32), np.empty(width, np.uint32)
-    starts = np.empty(width, np.int32)
+    starts, lines = np.empty(width, np.int32), height if height * line < _FAR else 0
     s, t = np.empty(width, np.float32), np.empty(width, np.float32)
     for i in range(images.shape[0]):
         for y in range(height):
@@ -174,7 +178,7 @@ def _displace(images, right, down, rows, columns, margin, nearest, out):
                 left, top = np.floor(from_x), np.floor(from_y)
                 s[x], t[x] = from_x - left, from_y - top
                 left, top = min(max(left, low), high_x), min(max(top, low), high_y)
-                starts[x] = _start(left, top, height, width)
+                starts[x] = _start(left, top, lines, width)
                 lefts[x], tops[x] = i32(left) + i32(margin), i32(top) + i32(margin)
             _sample_row(images[i], row_starts, column_starts, tops, lefts, s, t, starts, moved)
             target = out[i, y].reshape(line)
