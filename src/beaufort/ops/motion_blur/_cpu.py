@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 import numpy as np
+from numpy.typing import NDArray
 
 from beaufort.arrays import Array, Bytes
 from beaufort.ops._lanes import LANES, fma, load_floats, one, pointer, splat, store
@@ -78,9 +80,8 @@ def motion(images: Bytes, radius: float, sigma: float, angles_deg: Array) -> Byt
     The 8-bit result is cut off after a Q16 rounding, as in ImageMagick: a value within 1/514 below
     a whole level counts as that level.
     """
-    taps = np.arange(2 * math.ceil(radius) + 1)
-    weights = np.exp(-(taps**2) / (2 * sigma**2))
-    weights /= weights.sum()
+    weights = _half_gaussian(radius, sigma)
+    taps = np.arange(weights.size)
     radians = np.deg2rad(np.asarray(angles_deg, np.float64))[:, None]
     along, across = taps.size * np.cos(radians), taps.size * np.sin(radians)  # rounds as ImageMagick does
     length = np.hypot(across, along)
@@ -88,5 +89,12 @@ def motion(images: Bytes, radius: float, sigma: float, angles_deg: Array) -> Byt
     right = np.ceil(taps * along / length - 0.5).astype(np.int64)
     reach = int(np.abs(right).max())
     out = np.empty_like(images)
-    _motion(images, weights.astype(np.float32), down, right, reach, out)
+    _motion(images, weights, down, right, reach, out)
     return out
+
+
+@lru_cache(maxsize=64)
+def _half_gaussian(radius: float, sigma: float) -> NDArray[np.float32]:
+    """The weight of each pixel along the way, from the first on."""
+    weights = np.exp(-(np.arange(2 * math.ceil(radius) + 1) ** 2) / (2 * sigma**2))
+    return np.asarray(weights / weights.sum(), np.float32)
