@@ -73,7 +73,7 @@ def _sample_some(image, pixels, line, channels, row_starts, column_starts, tops,
                 out[channels * x + c] = _mix(near, other, far, beyond, s[x], t[x])
 
 
-@kernel
+@inlined
 def _sample_row(image, row_starts, column_starts, tops, lefts, s, t, starts, out):
     """A row of bilinear samples, and one value more: pixels come from (lefts + s, tops + t) in a margin."""
     width, channels = image.shape[1:]
