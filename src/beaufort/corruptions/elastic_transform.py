@@ -57,8 +57,9 @@ def _inverse(images: Images, moves: Array) -> Array:
 
 def _displacements(p: Params, drawn: Deformation, ops: Ops) -> tuple[Field, Field]:
     """How far each pixel moves to the right and down, in pixels."""
+    gain = float(np.float32(p.alpha))
     right, down = (
-        ops.smooth(field, p.sigma, truncate=3.0, border="reflect") * float(np.float32(p.alpha))
+        ops.smooth(field, p.sigma, truncate=3.0, border="reflect", gain=gain)
         for field in (drawn.right, drawn.down)
     )
     return right, down

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 from numpy.typing import NDArray
 
 __all__ = ["border_index"]
 
 
+@lru_cache(maxsize=256)
 def border_index(size: int, before: int, after: int, mode: str) -> NDArray[np.intp]:
     """For each coordinate from -before to size + after - 1, the one inside that stands for it.
 
-    `nearest` repeats the edge, `reflect` mirrors with the edge pixel doubled, `mirror` without.
+    `nearest` repeats the edge, `reflect` mirrors with the edge pixel doubled, `mirror` without. The
+    array is kept for the next call, and not to be written to.
 
     >>> border_index(4, 3, 2, "mirror").tolist()
     [3, 2, 1, 0, 1, 2, 3, 2, 1]

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import numba
 from llvmlite import ir
+from numba.core import cgutils
 from numba.extending import intrinsic
 
 from beaufort.ops._numba import FAST
 
-__all__ = ["add_between4", "copy4", "mix4"]
+__all__ = ["copy4", "mix4", "sum_between4"]
 
 
 @intrinsic
@@ -58,21 +59,36 @@ def mix4(typing_context, target, at, source, a, b, d, e, s, t):
 
 
 @intrinsic
-def add_between4(typing_context, target, at, source, a, b, t):
-    """Add to four float32 values what lies between those from a and b on, t of the way."""
+def sum_between4(typing_context, target, at, base, source, starts, shares, first, count):
+    """Four float32 values and what lies between others, one after the other: a pixel of many pictures.
+
+    The four stand in `base`, their sums in the target, from `at` on. Of `count` starts and shares, from the
+    place `first` on, each says where four values begin, and how far the sample is on the way to those three
+    places on.
+    """
     place = numba.intp
-    signature = numba.void(target, place, source, place, place, numba.float32)
+    signature = numba.void(target, place, base, source, starts, shares, place, place)
 
     def code(context, builder, signature, arguments):
-        out, at, source, a, b, t = arguments
-        near, far = (
-            builder.load(_four_at(context, builder, signature.args[2], source, index), align=4)
-            for index in (a, b)
+        out, at, base, source, starts, shares, first, count = arguments
+        kinds = signature.args
+        start, share = (
+            builder.gep(context.make_array(kind)(context, builder, array).data, [first])
+            for kind, array in zip(kinds[4:6], (starts, shares), strict=True)
         )
-        place = _four_at(context, builder, signature.args[0], out, at)
-        between = _toward(builder, near, far, _four(builder, t))
-        total = builder.fadd(builder.load(place, align=4), between, flags=tuple(FAST))
-        builder.store(total, place, align=4)
+        given = builder.load(_four_at(context, builder, kinds[2], base, at), align=4)
+        total = cgutils.alloca_once_value(builder, given)
+        with cgutils.for_range(builder, count) as loop:
+            begin = builder.sext(builder.load(builder.gep(start, [loop.index])), ir.IntType(64))
+            near, far = (
+                builder.load(_four_at(context, builder, kinds[3], source, index), align=4)
+                for index in (begin, builder.add(begin, ir.Constant(ir.IntType(64), 3)))
+            )
+            way = _four(builder, builder.load(builder.gep(share, [loop.index])))
+            between = _toward(builder, near, far, way)
+            builder.store(builder.fadd(builder.load(total), between, flags=tuple(FAST)), total)
+        place = _four_at(context, builder, kinds[0], out, at)
+        builder.store(builder.load(total), place, align=4)
         return context.get_dummy_value()
 
     return signature, code

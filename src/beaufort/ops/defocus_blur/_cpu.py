@@ -11,11 +11,54 @@ from numpy.typing import NDArray
 
 from beaufort.arrays import Bytes
 from beaufort.ops._borders import border_index
-from beaufort.ops._numba import kernel, to_byte
+from beaufort.ops._lanes import LANES, fma, load, load_floats, one, pointer, splat, store
+from beaufort.ops._numba import exact_kernel, kernel, to_byte
 
 __all__ = ["defocus", "disk", "disk_parts"]
 
 i32, f32 = np.int32, np.float32
+
+
+@exact_kernel
+def _flatten(sums, center, heights, boxes, sides, channels, weight, count, flat):
+    """A row of the flat disk: a box a column, at distance d on both sides the one of number `boxes[d]`."""
+    running, tall, total, found = pointer(sums), pointer(sides), pointer(count), pointer(flat)
+    number = pointer(boxes)
+    whole, size, reach = sums.shape[1], flat.size - LANES, boxes.size - 1
+    for k in range(heights.size):
+        low, high = (center + 1 + heights[k]) * whole, (center - heights[k]) * whole
+        for x in range(0, size + 2 * reach * channels, LANES):
+            store(tall, k * whole + x, load(running, low + x) - load(running, high + x))
+    for x in range(0, size, LANES):
+        at = reach * channels + x
+        lanes = load(tall, one(number, 0) * whole + at)
+        for d in range(1, boxes.size):
+            row = one(number, d) * whole + at
+            lanes += load(tall, row - d * channels) + load(tall, row + d * channels)
+        store(total, x, lanes)
+    for x in range(0, size, LANES):
+        store(found, x, load_floats(total, x) * splat(weight))
+
+
+@exact_kernel
+def _soften(flat, y, taps, channels, line, soft, out):
+    """Smooth a row of the flat disk, with the rows around it, down and across."""
+    source, between, target, weights = pointer(flat), pointer(soft), pointer(out), pointer(taps)
+    wide, rim = flat.shape[1], taps.size - 1
+    for x in range(0, line + 2 * rim * channels, LANES):
+        at = (y + rim) * wide + x
+        lanes = splat(one(weights, 0)) * load(source, at)
+        for k in range(1, rim + 1):
+            pair = load(source, at - k * wide) + load(source, at + k * wide)
+            lanes = fma(splat(one(weights, k)), pair, lanes)
+        store(between, x, lanes)
+    for x in range(0, line, LANES):
+        at = rim * channels + x
+        lanes = splat(one(weights, 0)) * load(between, at)
+        for k in range(1, rim + 1):
+            pair = load(between, at - k * channels) + load(between, at + k * channels)
+            lanes = fma(splat(one(weights, k)), pair, lanes)
+        store(target, x, lanes)
 
 
 @kernel
@@ -38,19 +81,17 @@ def _defocus(
     height, width, channels = images.shape[1:]
     line = width * channels
     rim = taps.size - 1
-    strip = 32
+    strip = 64
     whole = (width + 2 * pad) * channels
     broad = (width + 2 * rim) * channels  # a line and what its rim needs on both sides
-    sums = np.empty((strip + 2 * pad + 1, whole), zero.dtype)
-    sides = np.empty((flat_heights.size, whole), zero.dtype)
+    sums = np.zeros((strip + 2 * pad + 1, whole + LANES), zero.dtype)
+    sides = np.zeros((flat_heights.size, whole + LANES), zero.dtype)
     extra = np.empty((heights.size, whole), np.float32)
-    flat = np.empty((strip + 2 * rim, broad), np.float32)
+    flat = np.zeros((strip + 2 * rim, broad + LANES), np.float32)
     tall = np.empty(whole, zero.dtype)
-    count = np.empty(broad, zero.dtype)
-    soft = np.empty(broad, np.float32)
-    total = np.empty(line, np.float32)
-    for x in range(whole):
-        sums[0, x] = 0
+    count = np.empty(broad + LANES, zero.dtype)
+    soft = np.zeros(broad + 2 * LANES, np.float32)
+    total = np.empty(line + LANES, np.float32)
     for i in range(images.shape[0]):
         for top in range(0, height, strip):
             lines = min(strip, height - top)
@@ -69,38 +110,9 @@ def _defocus(
                         below[after] = above[after] + i32(source[right + c])
             for y in range(lines + 2 * rim):  # the flat disk: a box a column
                 center = y + pad - rim
-                for k in range(flat_heights.size):
-                    low, high = sums[center + 1 + flat_heights[k]], sums[center - flat_heights[k]]
-                    side = sides[k]
-                    for x in range(whole):
-                        side[x] = low[x] - high[x]
-                start = (pad - rim) * channels
-                box = sides[flat_boxes[0]][start:]
-                for x in range(broad):
-                    count[x] = box[x]
-                for d in range(1, flat_boxes.size):
-                    a = sides[flat_boxes[d]][start - d * channels :]
-                    b = sides[flat_boxes[d]][start + d * channels :]
-                    for x in range(broad):
-                        count[x] += a[x] + b[x]
-                target = flat[y]
-                for x in range(broad):
-                    target[x] = f32(count[x]) * weight
+                _flatten(sums, center, flat_heights, flat_boxes, sides, channels, weight, count, flat[y])
             for y in range(lines):  # its soft rim
-                here = flat[y + rim]
-                for x in range(broad):
-                    soft[x] = taps[0] * here[x]
-                for k in range(1, rim + 1):
-                    a, b, t = flat[y + rim - k], flat[y + rim + k], taps[k]
-                    for x in range(broad):
-                        soft[x] += t * (a[x] + b[x])
-                middle = soft[rim * channels :]
-                for x in range(line):
-                    total[x] = taps[0] * middle[x]
-                for k in range(1, rim + 1):
-                    c, d, t = soft[(rim - k) * channels :], soft[(rim + k) * channels :], taps[k]
-                    for x in range(line):
-                        total[x] += t * (c[x] + d[x])
+                _soften(flat, y, taps, channels, line, soft, total)
                 for k in range(heights.size):  # what the published kernel has more
                     low, high = sums[y + pad + 1 + heights[k]], sums[y + pad - heights[k]]
                     column = extra[k]

@@ -8,9 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from beaufort.arrays import Bytes
-from beaufort.ops._numba import exact_kernel, to_byte
+from beaufort.ops._numba import exact_kernel
 
 __all__ = ["blend"]
+
+i32 = np.int32
 
 
 @exact_kernel
@@ -21,7 +23,9 @@ def _blend(image, texture, weight, texture_weight, nearest, out):
         over = texture[y].reshape(line)
         target = out[y].reshape(line)
         for x in range(line):
-            target[x] = to_byte(weight * source[x] + texture_weight * over[x], nearest)
+            value = weight * source[x] + texture_weight * over[x]
+            whole = i32(np.rint(value) if nearest else value)
+            target[x] = np.uint8(min(max(whole, i32(0)), i32(255)))  # faster than to clip the value
 
 
 def blend(

@@ -17,5 +17,13 @@ class GaussianBlurOps(Protocol):
     ) -> Images:
         """Gaussian blur, cut at 4σ, the edge repeated outside; only down the columns if not `horizontal`."""
 
-    def smooth(self, fields: Field, sigma: float, *, truncate: float = 4.0, border: str = "nearest") -> Field:
-        """Gaussian smoothing of float fields `(n, h, w)`; the dtype is kept."""
+    def smooth(
+        self,
+        fields: Field,
+        sigma: float,
+        *,
+        truncate: float = 4.0,
+        border: str = "nearest",
+        gain: float = 1.0,
+    ) -> Field:
+        """Gaussian smoothing of float fields `(n, h, w)`, then times a gain; the dtype is kept."""

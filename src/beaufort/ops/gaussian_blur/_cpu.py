@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from beaufort.arrays import Array, Bytes
 from beaufort.ops._borders import border_index
-from beaufort.ops._numba import exact_kernel, inlined, kernel, to_byte
+from beaufort.ops._lanes import LANES, fma, load, one, pointer, splat, store
+from beaufort.ops._numba import exact_kernel, kernel, to_byte
 
 __all__ = ["NARROW", "WIDE", "gaussian", "gaussian_taps", "smooth", "wave_gains"]
 
@@ -72,59 +73,55 @@ def _gaussian_exact(images, taps, rows, horizontal, nearest, out):
                     shown[x] = to_byte(found[x] * 255.0, nearest)
 
 
-@inlined
-def _add_pairs(target, a, b, c, d, t, u):
-    """Add two pairs of mirrored taps at once: half as many trips through the target."""
-    for x in range(target.size):
-        target[x] += t * (a[x] + b[x]) + u * (c[x] + d[x])
-
-
-@inlined
-def _weigh_rows(lines, at, taps, out):
-    """Weigh the rows around one, nearest first: row `at[k]` by the tap of k's distance from the middle."""
-    radius = taps.size - 1
-    here = lines[at[radius]]
-    for x in range(out.size):
-        out[x] = taps[0] * here[x]
+@exact_kernel
+def _weigh(values, at, step, taps, radius):
+    """Weigh values around those from `at` on, nearest first; neighbors are `step` places apart."""
+    total = splat(one(taps, 0)) * load(values, at)
     for k in range(2, radius + 1, 2):
-        near, other = lines[at[radius - k + 1]], lines[at[radius + k - 1]]
-        far, beyond = lines[at[radius - k]], lines[at[radius + k]]
-        _add_pairs(out, near, other, far, beyond, taps[k - 1], taps[k])
+        near = load(values, at - (k - 1) * step) + load(values, at + (k - 1) * step)
+        far = load(values, at - k * step) + load(values, at + k * step)
+        total += fma(splat(one(taps, k - 1)), near, splat(one(taps, k)) * far)
     if radius % 2 == 1:
-        first, last, t = lines[at[0]], lines[at[2 * radius]], taps[radius]
-        for x in range(out.size):
-            out[x] += t * (first[x] + last[x])
+        last = load(values, at - radius * step) + load(values, at + radius * step)
+        total = fma(splat(one(taps, radius)), last, total)
+    return total
 
 
-@inlined
-def _weigh_places(row, step, taps, out):
-    """Weigh the values around each place of a row, nearest first; neighbors are `step` places apart."""
+@exact_kernel
+def _weigh_strip(frame, taps, columns, channels, middle, out):
+    """Weigh the rows of `out`, which have `radius` rows more above and below in `frame`: down, then across.
+
+    Columns go before rows, so that what is added up stays in the nearest cache.
+    """
+    rows, wide = out.shape
     radius = taps.size - 1
-    middle = radius * step
-    here = row[middle:]
-    for x in range(out.size):
-        out[x] = taps[0] * here[x]
-    for k in range(2, radius + 1, 2):
-        near, other = row[middle - (k - 1) * step :], row[middle + (k - 1) * step :]
-        far, beyond = row[middle - k * step :], row[middle + k * step :]
-        _add_pairs(out, near, other, far, beyond, taps[k - 1], taps[k])
-    if radius % 2 == 1:
-        last, t = row[2 * middle :], taps[radius]
-        for x in range(out.size):
-            out[x] += t * (row[x] + last[x])
+    pad, line = radius * channels, (columns.size - 2 * radius) * channels
+    full = middle.shape[1]
+    source, between, target, weights = pointer(frame), pointer(middle), pointer(out), pointer(taps)
+    for x in range(0, line, LANES):
+        for y in range(rows):
+            total = _weigh(source, (y + radius) * wide + x, wide, weights, radius)
+            store(between, y * full + pad + x, total)
+    for y in range(rows):
+        row = middle[y]
+        for x in range(radius):
+            for c in range(channels):
+                row[x * channels + c] = row[pad + columns[x] * channels + c]
+                after = columns.size - radius + x
+                row[after * channels + c] = row[pad + columns[after] * channels + c]
+        for x in range(0, line, LANES):
+            store(target, y * wide + x, _weigh(between, y * full + pad + x, channels, weights, radius))
 
 
 @kernel
-def _gaussian(images, taps, rows, nearest, out):
+def _gaussian(images, taps, rows, columns, nearest, out):
     height, width, channels = images.shape[1:]
     line = width * channels
+    wide = (line + LANES - 1) // LANES * LANES
     radius = taps.size - 1
-    pad = radius * channels
-    frame = np.empty((_STRIP + 2 * radius, line), np.float32)
-    at = np.arange(_STRIP + 2 * radius)
-    row = np.empty(line + 2 * pad, np.float32)
-    middle = row[pad : pad + line]
-    total = np.empty(line, np.float32)
+    frame = np.zeros((_STRIP + 2 * radius, wide), np.float32)
+    middle = np.zeros((_STRIP, wide + 2 * radius * channels), np.float32)
+    totals = np.empty((_STRIP, wide), np.float32)
     for i in range(images.shape[0]):
         for top in range(0, height, _STRIP):
             lines = min(_STRIP, height - top)
@@ -132,13 +129,9 @@ def _gaussian(images, taps, rows, nearest, out):
                 source, target = images[i, rows[top + y]].reshape(line), frame[y]
                 for x in range(line):
                     target[x] = f32(source[x])
+            _weigh_strip(frame, taps, columns, channels, middle, totals[:lines])
             for y in range(lines):
-                _weigh_rows(frame, at[y:], taps, middle)
-                for c in range(channels):
-                    row[c:pad:channels] = middle[c]
-                    row[pad + line + c :: channels] = middle[line - channels + c]
-                _weigh_places(row, channels, taps, total)
-                shown = out[i, top + y].reshape(line)
+                shown, total = out[i, top + y].reshape(line), totals[y]
                 for x in range(line):
                     shown[x] = to_byte(total[x], nearest)
 
@@ -148,11 +141,12 @@ def gaussian(images: Bytes, sigma: float, *, horizontal: bool = True, nearest: b
     taps = gaussian_taps(sigma, 4.0)
     radius = len(taps) - 1
     rows = border_index(images.shape[1], radius, radius, "nearest")
+    columns = border_index(images.shape[2], radius, radius, "nearest")
     out = np.empty_like(images)
     if radius <= NARROW or not horizontal:
         _gaussian_exact(images, taps, rows, horizontal, nearest, out)
     else:
-        _gaussian(images, taps.astype(np.float32), rows, nearest, out)
+        _gaussian(images, taps.astype(np.float32), rows, columns, nearest, out)
     return out
 
 
@@ -165,18 +159,25 @@ fraction costs a level, is decided by rounding.
 
 
 @kernel
-def _smooth(fields, taps, rows, columns, out):
+def _smooth(fields, taps, rows, columns, gain, out):
     height, width = fields.shape[1:]
+    wide = (width + LANES - 1) // LANES * LANES
     radius = taps.size - 1
-    row = np.empty(width + 2 * radius, fields.dtype)
-    middle = row[radius : radius + width]
+    frame = np.zeros((_STRIP + 2 * radius, wide), fields.dtype)
+    middle = np.zeros((_STRIP, wide + 2 * radius), fields.dtype)
+    totals = np.empty((_STRIP, wide), fields.dtype)
     for i in range(fields.shape[0]):
-        for y in range(height):
-            _weigh_rows(fields[i], rows[y:], taps, middle)
-            for x in range(radius):
-                row[x] = middle[columns[x]]
-                row[radius + width + x] = middle[columns[radius + width + x]]
-            _weigh_places(row, 1, taps, out[i, y])
+        for top in range(0, height, _STRIP):
+            lines = min(_STRIP, height - top)
+            for y in range(lines + 2 * radius):
+                source, target = fields[i, rows[top + y]], frame[y]
+                for x in range(width):
+                    target[x] = source[x]
+            _weigh_strip(frame, taps, columns, 1, middle, totals[:lines])
+            for y in range(lines):
+                shown, total = out[i, top + y], totals[y]
+                for x in range(width):
+                    shown[x] = gain * total[x]
 
 
 @kernel
@@ -212,10 +213,13 @@ WIDE = 128
 """Radius, in pixels, from which smoothing goes by waves instead of taps."""
 
 
-def smooth(fields: Array, sigma: float, *, truncate: float = 4.0, border: str = "nearest") -> Array:
-    """Gaussian smoothing of float fields `(n, h, w)`; the dtype is kept."""
+def smooth(
+    fields: Array, sigma: float, *, truncate: float = 4.0, border: str = "nearest", gain: float = 1.0
+) -> Array:
+    """Gaussian smoothing of float fields `(n, h, w)`, then times a gain; the dtype is kept."""
+    factor = fields.dtype.type(gain)
     if sigma == 0:
-        return fields
+        return fields if gain == 1 else fields * factor
     taps = gaussian_taps(sigma, truncate).astype(fields.dtype)
     radius = len(taps) - 1
     height, width = fields.shape[1:]
@@ -224,10 +228,11 @@ def smooth(fields: Array, sigma: float, *, truncate: float = 4.0, border: str = 
         down = (wave.astype(fields.dtype) for wave in wave_gains(height, sigma, truncate))
         across = (wave.astype(fields.dtype) for wave in wave_gains(width, sigma, truncate))
         _smooth_by_waves(fields, *down, *across, out)
+        out *= factor
     else:
         rows = border_index(height, radius, radius, border)
         columns = border_index(width, radius, radius, border)
-        _smooth(fields, taps, rows, columns, out)
+        _smooth(fields, taps, rows, columns, factor, out)
     return out
 
 

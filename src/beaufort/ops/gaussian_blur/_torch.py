@@ -77,8 +77,15 @@ def _fused(weight: float, values: Tensor, other: Tensor) -> Tensor:
     return weight * values + other if values.dtype == torch.float64 else fma(weight, values, other)
 
 
-def smooth(fields: Tensor, sigma: float, *, truncate: float = 4.0, border: str = "nearest") -> Tensor:
-    """Gaussian smoothing of float fields `(n, h, w)`; the dtype is kept."""
+def smooth(
+    fields: Tensor, sigma: float, *, truncate: float = 4.0, border: str = "nearest", gain: float = 1.0
+) -> Tensor:
+    """Gaussian smoothing of float fields `(n, h, w)`, then times a gain; the dtype is kept."""
+    smoothed = _smoothed(fields, sigma, truncate, border)
+    return smoothed if gain == 1 else smoothed * gain
+
+
+def _smoothed(fields: Tensor, sigma: float, truncate: float, border: str) -> Tensor:
     if sigma == 0:
         return fields
     dtype = np.float64 if fields.dtype == torch.float64 else np.float32

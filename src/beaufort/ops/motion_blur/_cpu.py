@@ -3,52 +3,72 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 import numpy as np
+from numpy.typing import NDArray
 
 from beaufort.arrays import Array, Bytes
-from beaufort.ops._numba import kernel, to_byte
+from beaufort.ops._lanes import LANES, fma, load_floats, one, pointer, splat, store
+from beaufort.ops._numba import exact_kernel, inlined, kernel, to_byte
 
 __all__ = ["motion"]
 
 f32 = np.float32
 
 
+@inlined
+def _pad(image, pad, padded):
+    """Repeat the first and the last pixel of each row `pad` times."""
+    height, width, channels = image.shape
+    line = width * channels
+    before = pad * channels
+    for y in range(height):
+        source, target = image[y].reshape(line), padded[y]
+        middle, after = target[before : before + line], target[before + line :]
+        for x in range(line):
+            middle[x] = source[x]
+        for x in range(pad):
+            for c in range(channels):
+                target[x * channels + c] = source[c]
+                after[x * channels + c] = source[line - channels + c]
+
+
+@exact_kernel
+def _weigh_row(padded, starts, weights, line, total):
+    """Add up rows of a padded image, each from its own start on, by their weights, four at a time."""
+    values, sums, at, by = pointer(padded), pointer(total), pointer(starts), pointer(weights)
+    taps = weights.size
+    fours = taps // 4 * 4
+    for x in range(0, line, LANES):
+        lanes = splat(f32(1 / 514))
+        for k in range(0, fours, 4):
+            a, b = load_floats(values, one(at, k) + x), load_floats(values, one(at, k + 1) + x)
+            c, d = load_floats(values, one(at, k + 2) + x), load_floats(values, one(at, k + 3) + x)
+            first = fma(splat(one(by, k)), a, splat(one(by, k + 1)) * b)
+            second = fma(splat(one(by, k + 2)), c, splat(one(by, k + 3)) * d)
+            lanes += first + second
+        for k in range(fours, taps):
+            lanes = fma(splat(one(by, k)), load_floats(values, one(at, k) + x), lanes)
+        store(sums, x, lanes)
+
+
 @kernel
 def _motion(images, weights, down, right, reach, out):
     height, width, channels = images.shape[1:]
     line = width * channels
-    pad = reach * channels
-    padded = np.empty((height, line + 2 * pad), np.uint8)
-    total = np.empty(line, np.float32)
-    taps = weights.size
+    long = line + 2 * reach * channels
+    values = np.empty(height * long + LANES, np.uint8)
+    padded = values[: height * long].reshape(height, long)
+    total = np.empty(line + LANES, np.float32)
+    starts = np.empty(weights.size, np.int64)
     for i in range(images.shape[0]):
+        _pad(images[i], reach, padded)
         for y in range(height):
-            source, target = images[i, y].reshape(line), padded[y]
-            middle = target[pad : pad + line]
-            for x in range(line):
-                middle[x] = source[x]
-            for x in range(pad):
-                target[x] = source[x % channels]
-                target[pad + line + x] = source[line - channels + x % channels]
-        for y in range(height):
-            total[:] = f32(1 / 514)
-            k = 0
-            while k + 3 < taps:
-                a = padded[min(max(y + down[i, k], 0), height - 1)][pad + right[i, k] * channels :]
-                b = padded[min(max(y + down[i, k + 1], 0), height - 1)][pad + right[i, k + 1] * channels :]
-                c = padded[min(max(y + down[i, k + 2], 0), height - 1)][pad + right[i, k + 2] * channels :]
-                d = padded[min(max(y + down[i, k + 3], 0), height - 1)][pad + right[i, k + 3] * channels :]
-                t, u, v, w = weights[k], weights[k + 1], weights[k + 2], weights[k + 3]
-                for x in range(line):
-                    total[x] += t * f32(a[x]) + u * f32(b[x]) + (v * f32(c[x]) + w * f32(d[x]))
-                k += 4
-            while k < taps:
-                a = padded[min(max(y + down[i, k], 0), height - 1)][pad + right[i, k] * channels :]
-                t = weights[k]
-                for x in range(line):
-                    total[x] += t * f32(a[x])
-                k += 1
+            for k in range(weights.size):
+                row = min(max(y + down[i, k], 0), height - 1)
+                starts[k] = row * long + (reach + right[i, k]) * channels
+            _weigh_row(values, starts, weights, line, total)
             target = out[i, y].reshape(line)
             for x in range(line):
                 target[x] = to_byte(total[x], False)
@@ -60,9 +80,8 @@ def motion(images: Bytes, radius: float, sigma: float, angles_deg: Array) -> Byt
     The 8-bit result is cut off after a Q16 rounding, as in ImageMagick: a value within 1/514 below
     a whole level counts as that level.
     """
-    taps = np.arange(2 * math.ceil(radius) + 1)
-    weights = np.exp(-(taps**2) / (2 * sigma**2))
-    weights /= weights.sum()
+    weights = _half_gaussian(radius, sigma)
+    taps = np.arange(weights.size)
     radians = np.deg2rad(np.asarray(angles_deg, np.float64))[:, None]
     along, across = taps.size * np.cos(radians), taps.size * np.sin(radians)  # rounds as ImageMagick does
     length = np.hypot(across, along)
@@ -70,5 +89,12 @@ def motion(images: Bytes, radius: float, sigma: float, angles_deg: Array) -> Byt
     right = np.ceil(taps * along / length - 0.5).astype(np.int64)
     reach = int(np.abs(right).max())
     out = np.empty_like(images)
-    _motion(images, weights.astype(np.float32), down, right, reach, out)
+    _motion(images, weights, down, right, reach, out)
     return out
+
+
+@lru_cache(maxsize=64)
+def _half_gaussian(radius: float, sigma: float) -> NDArray[np.float32]:
+    """The weight of each pixel along the way, from the first on."""
+    weights = np.exp(-(np.arange(2 * math.ceil(radius) + 1) ** 2) / (2 * sigma**2))
+    return np.asarray(weights / weights.sum(), np.float32)

@@ -298,9 +298,9 @@ def philox_integers(
 ) -> Array:
     """Whole numbers in [low, high), `high` for all images or for each."""
     out, size = _buffer(shape, ids, dtype)
-    _fill_integers(
-        out, size, *key, field, ids, i32(low), np.broadcast_to(np.asarray(high - low, u64), len(ids))
-    )
+    spans = np.empty(len(ids), np.uint64)
+    spans[:] = high - low
+    _fill_integers(out, size, *key, field, ids, i32(low), spans)
     return _shaped(out, ids, shape)
 
 

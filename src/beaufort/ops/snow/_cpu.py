@@ -11,23 +11,29 @@ from beaufort.ops.zoom_blur._cpu import zoom_positions
 
 __all__ = ["flakes", "snowfall"]
 
-i32, f32, u8 = np.int32, np.float32, np.uint8
+i32, f32, u8, uintp = np.int32, np.float32, np.uint8, np.uintp
 
 
 @kernel
 def _flakes(normals, mean, spread, threshold, rows, row_share, columns, column_share, out):
+    height, width = normals.shape[1:]
+    first, last = columns[0], min(columns[-1] + 1, width - 1)
+    line = np.empty(width, np.float64)
     for i in range(normals.shape[0]):
-        for y in range(out.shape[1]):
-            a = normals[i, rows[y]]
-            b = normals[i, min(rows[y] + 1, normals.shape[1] - 1)]
-            t = row_share[y]
-            for x in range(out.shape[2]):
-                k, j, s = columns[x], min(columns[x] + 1, normals.shape[2] - 1), column_share[x]
-                left = a[k] * (1 - t) + b[k] * t
-                right = a[j] * (1 - t) + b[j] * t
+        for y in range(height):
+            a, b, t = normals[i, rows[y]], normals[i, min(rows[y] + 1, height - 1)], row_share[y]
+            for x in range(first, last + 1):
+                line[x] = a[x] * (1 - t) + b[x] * t
+            target = out[i, y]
+            for x in range(width):  # an unsigned index is not looked at for its sign: this vectorizes
+                left, right, s = (
+                    line[uintp(columns[x])],
+                    line[uintp(min(columns[x] + 1, last))],
+                    column_share[x],
+                )
                 value = mean + spread * (left * (1 - s) + right * s)
                 value = 0.0 if value < threshold else value
-                out[i, y, x, 0] = u8(min(max(value, 0.0), 1.0) * 255)
+                target[x, 0] = u8(i32(min(max(value, 0.0), 1.0) * 255))
 
 
 def flakes(
@@ -59,7 +65,7 @@ def _snowfall(images, layers, mix, nearest, out):
             source, target = images[i, y].reshape(width * channels), out[i, y].reshape(width * channels)
             layer, turned = layers[i, y], layers[i, height - 1 - y]
             for x in range(width):  # an unsigned index is not looked at for its sign: this vectorizes
-                flakes[x] = f32(i32(layer[x]) + i32(turned[np.uintp(width - 1 - x)]))
+                flakes[x] = f32(i32(layer[x]) + i32(turned[uintp(width - 1 - x)]))
             if channels == 3:
                 take_apart(source, reds, greens, blues)
                 for x in range(width):

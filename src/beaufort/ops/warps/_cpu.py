@@ -24,19 +24,68 @@ def _mix(a, b, d, e, s, t):
     return upper + (lower - upper) * t
 
 
+_FAR = 1 << 31
+"""Values of an image from which places in it have no room in 32 bits."""
+
+
 @inlined
-def _sample(source, offset, room, channels, row_starts, column_starts, tops, lefts, s, t, out):
-    """A row of bilinear samples: its pixels come from (lefts + s, tops + t), which count in a margin."""
-    for x in range(lefts.size):
-        upper, lower = offset + row_starts[tops[x]], offset + row_starts[tops[x] + u32(1)]
-        a, b = column_starts[lefts[x]], column_starts[lefts[x] + u32(1)]
-        if channels == 3 and max(upper, lower) + max(a, b) <= room:
-            mix4(out, 3 * x, source, upper + a, upper + b, lower + a, lower + b, s[x], t[x])
+def _start(left, top, height, width):
+    """Where the first of a sample's four neighbors is, if they and one more are inside; or -1."""
+    inside = (left >= 0) & (left < width - 2) & (top >= 0) & (top < height - 1)
+    return (i32(top) * i32(width) + i32(left)) * i32(3) if inside else i32(-1)
+
+
+@inlined
+def _run_inside(starts):
+    """From where to where the samples of a row are inside, if they are without a gap; or an empty run."""
+    inside = 0
+    for x in range(starts.size):
+        inside += starts[x] >= 0
+    first, last = 0, starts.size
+    while first < last and starts[first] < 0:
+        first += 1
+    while last > first and starts[last - 1] < 0:
+        last -= 1
+    return (first, last) if last - first == inside else (0, 0)
+
+
+@kernel
+def _sample_inside(image, starts, line, s, t, out):
+    """Samples of three colors, all of them inside."""
+    for x in range(starts.size):
+        at = starts[x]
+        mix4(out, 3 * x, image, at, at + 3, at + line, at + line + 3, s[x], t[x])
+
+
+@kernel
+def _sample_some(image, pixels, line, channels, row_starts, column_starts, tops, lefts, s, t, starts, out):
+    """Samples anywhere: beyond its edges the image stands again, as the tables of places say."""
+    for x in range(*pixels):
+        if channels == 3 and starts[x] >= 0:
+            at = starts[x]
+            mix4(out, 3 * x, image, at, at + 3, at + line, at + line + 3, s[x], t[x])
         else:
+            upper, lower = row_starts[tops[x]], row_starts[tops[x] + u32(1)]
+            a, b = column_starts[lefts[x]], column_starts[lefts[x] + u32(1)]
             for c in range(channels):
-                near, other = f32(source[upper + a + c]), f32(source[upper + b + c])
-                far, beyond = f32(source[lower + a + c]), f32(source[lower + b + c])
+                near, other = f32(image[upper + a + c]), f32(image[upper + b + c])
+                far, beyond = f32(image[lower + a + c]), f32(image[lower + b + c])
                 out[channels * x + c] = _mix(near, other, far, beyond, s[x], t[x])
+
+
+@inlined
+def _sample_row(image, row_starts, column_starts, tops, lefts, s, t, starts, out):
+    """A row of bilinear samples, and one value more: pixels come from (lefts + s, tops + t) in a margin."""
+    width, channels = image.shape[1:]
+    line = width * channels
+    values = image.reshape(image.size)
+    first, last = _run_inside(starts) if channels == 3 else (0, 0)
+    places = (row_starts, column_starts, tops, lefts, s, t, starts)
+    _sample_some(values, (0, first), line, channels, *places, out)
+    if last > first:
+        run = slice(first, last)
+        _sample_inside(values, starts[run], line, s[run], t[run], out[3 * first :])
+    _sample_some(values, (last, width), line, channels, *places, out)
 
 
 @kernel
@@ -44,26 +93,23 @@ def _affine_mirror(images, matrices, rows, columns, margin, out):
     height, width, channels = images.shape[1:]
     line = width * channels
     high_y, high_x = len(rows) - margin - 2, len(columns) - margin - 2
-    values = images.reshape(images.size)
-    room = images.size - 4  # where the last four values begin
-    sampled = np.empty(line + 1, np.float32)
     row_starts, column_starts = rows * line, columns * channels
     tops, lefts = np.empty(width, np.uint32), np.empty(width, np.uint32)
+    starts, lines = np.empty(width, np.int32), height if height * line < _FAR else 0
     s, t = np.empty(width, np.float32), np.empty(width, np.float32)
     for i in range(images.shape[0]):
-        m, offset = matrices[i], i * height * line
+        m = matrices[i]
         for y in range(height):
             for x in range(width):
                 from_x = m[0, 0] * x + (m[0, 1] * y + m[0, 2])
                 from_y = m[1, 0] * x + (m[1, 1] * y + m[1, 2])
                 left, top = np.floor(from_x), np.floor(from_y)
                 s[x], t[x] = f32(from_x - left), f32(from_y - top)
-                lefts[x] = i32(min(max(left, -margin), high_x) + margin)
-                tops[x] = i32(min(max(top, -margin), high_y) + margin)
-            _sample(values, offset, room, channels, row_starts, column_starts, tops, lefts, s, t, sampled)
-            target = out[i, y].reshape(line)
-            for x in range(line):
-                target[x] = sampled[x]
+                left, top = min(max(left, -margin), high_x), min(max(top, -margin), high_y)
+                starts[x] = _start(left, top, lines, width)
+                lefts[x], tops[x] = i32(left + margin), i32(top + margin)
+            target = out[(i * height + y) * line :]
+            _sample_row(images[i], row_starts, column_starts, tops, lefts, s, t, starts, target)
 
 
 @kernel
@@ -95,13 +141,14 @@ def affine(images: Bytes, matrices: Array, *, border: str) -> Array:
     Outside stands the image mirrored (`mirror`), or black (`zero`), which samples across the edge blend in.
     """
     height, width = images.shape[1:3]
-    out = np.empty(images.shape, np.float32)
+    values = np.empty(images.size + 1, np.float32)  # one more, as samples are made
+    out = values[:-1].reshape(images.shape)
     if border == "zero":
         _affine_zero(images, matrices, out)
     else:
         margin = 2 * max(height, width)
         rows, columns = (_sample_index(size, margin, border) for size in (height, width))
-        _affine_mirror(images, matrices, rows, columns, margin, out)
+        _affine_mirror(images, matrices, rows, columns, margin, values)
     return out
 
 
@@ -117,11 +164,10 @@ def _displace(images, right, down, rows, columns, margin, nearest, out):
     line = width * channels
     high_y, high_x = f32(len(rows) - margin - 2), f32(len(columns) - margin - 2)
     low = f32(-margin)
-    values = images.reshape(images.size)
-    room = images.size - 4  # where the last four values begin
     moved = np.empty(line + 1, np.float32)
     row_starts, column_starts = rows * line, columns * channels
     tops, lefts = np.empty(width, np.uint32), np.empty(width, np.uint32)
+    starts, lines = np.empty(width, np.int32), height if height * line < _FAR else 0
     s, t = np.empty(width, np.float32), np.empty(width, np.float32)
     for i in range(images.shape[0]):
         for y in range(height):
@@ -131,10 +177,10 @@ def _displace(images, right, down, rows, columns, margin, nearest, out):
                 from_y = f32(i32(y)) + below[x]
                 left, top = np.floor(from_x), np.floor(from_y)
                 s[x], t[x] = from_x - left, from_y - top
-                lefts[x] = i32(min(max(left, low), high_x)) + i32(margin)
-                tops[x] = i32(min(max(top, low), high_y)) + i32(margin)
-            offset = i * height * line
-            _sample(values, offset, room, channels, row_starts, column_starts, tops, lefts, s, t, moved)
+                left, top = min(max(left, low), high_x), min(max(top, low), high_y)
+                starts[x] = _start(left, top, lines, width)
+                lefts[x], tops[x] = i32(left) + i32(margin), i32(top) + i32(margin)
+            _sample_row(images[i], row_starts, column_starts, tops, lefts, s, t, starts, moved)
             target = out[i, y].reshape(line)
             for x in range(line):
                 target[x] = to_byte(moved[x], nearest)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from beaufort.arrays import Bytes
 from beaufort.ops._numba import kernel, to_byte
-from beaufort.ops._vectors import add_between4, copy4
+from beaufort.ops._vectors import sum_between4
 from beaufort.ops.zoom_blur import Ends
 
 __all__ = ["zoom_average", "zoom_positions"]
@@ -20,64 +20,96 @@ f32 = np.float32
 
 
 @kernel
-def _zoom_average(images, rows, row_share, columns, column_share, nearest, out):
+def _mix_rows(lines, y, rows, row_share, mixed):
+    """What stands in row `y` of each zoom, before it is stretched: between two rows of the image."""
+    height, line = lines.shape
+    for j in range(rows.shape[0]):
+        a, b, t = lines[rows[j, y]], lines[min(rows[j, y] + 1, height - 1)], row_share[j, y]
+        target = mixed[j]
+        for x in range(line):
+            value = f32(a[x])
+            target[x] = value + (f32(b[x]) - value) * t
+
+
+@kernel
+def _add_pixels(values, mixed, starts, column_share, total):
+    """A row of pixels of three colors and those of all zooms, and one value more."""
+    width, zooms = starts.shape
+    places, shares = starts.reshape(starts.size), column_share.reshape(starts.size)
+    for x in range(width):
+        sum_between4(total, 3 * x, values, mixed, places, shares, x * zooms, zooms)
+
+
+@kernel
+def _add_greys(values, mixed, starts, column_share, total):
+    """As `_add_pixels`, a single value a pixel."""
+    for x in range(starts.shape[0]):
+        total[x] = values[x]
+        for j in range(starts.shape[1]):
+            at = starts[x, j]
+            total[x] += mixed[at] + (mixed[at + 1] - mixed[at]) * column_share[x, j]
+
+
+@kernel
+def _zoom_average(images, copies, rows, row_share, starts, column_share, nearest, out):
     height, width, channels = images.shape[1:]
     line = width * channels
-    # One buffer for both, half a page apart: a processor takes a store for a load whose addresses agree
-    # in their last twelve bits, and waits.
-    gap = 512 + (line + channels + 1 + 1023) // 1024 * 1024
-    scratch = np.zeros(gap + 4 * width, np.float32)
-    mixed, total = scratch[: line + channels + 1], scratch[gap:]
-    values = np.empty(line + 1, np.float32)
-    factors = rows.shape[0]
-    share = f32(1) / f32(factors + 1)
+    zooms = rows.shape[0]
+    mixed = np.zeros((zooms, line + 4), np.float32)
+    values, total = np.zeros(line + 1, np.float32), np.empty(line + 1, np.float32)
+    share = f32(1) / f32(zooms + copies)
     for i in range(images.shape[0]):
         lines = images[i].reshape(height, line)
         for y in range(height):
             for x in range(line):
-                values[x] = f32(lines[y, x])
-            if channels == 3:  # a pixel has room for four in `total`
-                for x in range(width):
-                    copy4(total, 4 * x, values, 3 * x)
-            for j in range(factors):
-                a, b, t = lines[rows[j, y]], lines[min(rows[j, y] + 1, height - 1)], row_share[j, y]
-                for x in range(line):
-                    value = f32(a[x])
-                    mixed[x] = value + (f32(b[x]) - value) * t
-                if channels == 3:
-                    for x in range(width):
-                        k = columns[j, x] * 3
-                        add_between4(total, 4 * x, mixed, k, k + 3, column_share[j, x])
-                else:
-                    for x in range(width):
-                        value = mixed[columns[j, x]]
-                        values[x] += value + (mixed[columns[j, x] + 1] - value) * column_share[j, x]
+                values[x] = f32(lines[y, x]) * f32(copies)
+            _mix_rows(lines, y, rows, row_share, mixed)
             if channels == 3:
-                for x in range(width):
-                    copy4(values, 3 * x, total, 4 * x)
+                _add_pixels(values, mixed.reshape(mixed.size), starts, column_share, total)
+            else:
+                _add_greys(values, mixed.reshape(mixed.size), starts, column_share, total)
             target = out[i, y].reshape(line)
             for x in range(line):
-                target[x] = to_byte(values[x] * share, nearest)
+                target[x] = to_byte(total[x] * share, nearest)
 
 
 def zoom_average(
     images: Bytes, factors: tuple[float, ...], *, nearest: bool = False, like: Ends | None = None
 ) -> Bytes:
     """The mean of the image and its zooms into the middle; `like` as for `zoom_positions`."""
-    height, width = images.shape[1:3]
-    down = [zoom_positions(height, factor, like) for factor in factors]
-    across = [zoom_positions(width, factor, like) for factor in factors]
     out = np.empty_like(images)
-    _zoom_average(
-        images,
-        np.array([at for at, _ in down]),
-        np.array([share for _, share in down], np.float32),
-        np.array([at for at, _ in across]),
-        np.array([share for _, share in across], np.float32),
-        nearest,
-        out,
-    )
+    _zoom_average(images, *_zooms(images.shape[1:], factors, like), nearest, out)
     return out
+
+
+@lru_cache(maxsize=64)
+def _zooms(shape: tuple[int, int, int], factors: tuple[float, ...], like: Ends | None) -> tuple[Any, ...]:
+    """How often the image itself counts; for the zooms after that rows, columns, and the shares of the next.
+
+    Columns are given by pixel, as places in the rows of all zooms, which have four values more than a line.
+    """
+    height, width, channels = shape
+    down, across = ([zoom_positions(size, factor, like) for factor in factors] for size in (height, width))
+    copies = 1
+    while copies <= len(factors) and all(_is_still(*zoom[copies - 1]) for zoom in (down, across)):
+        copies += 1  # its sum is exact, as if it were multiplied
+    down, across = down[copies - 1 :], across[copies - 1 :]
+    rows, columns = ([at for at, _ in zoom] for zoom in (down, across))
+    row_share, column_share = ([share for _, share in zoom] for zoom in (down, across))
+    starts = np.array(columns, np.int32).reshape(-1, width) * channels
+    starts += (np.arange(len(starts), dtype=np.int32) * (width * channels + 4))[:, None]
+    return (
+        copies,
+        np.array(rows, np.int64).reshape(-1, height),
+        np.array(row_share, np.float32).reshape(-1, height),
+        np.ascontiguousarray(starts.T),
+        np.ascontiguousarray(np.array(column_share, np.float32).reshape(-1, width).T),
+    )
+
+
+def _is_still(at: NDArray[Any], share: NDArray[Any]) -> bool:
+    """Whether a zoom leaves every pixel where it is."""
+    return not share.any() and np.array_equal(at, np.arange(len(at)))
 
 
 @lru_cache(maxsize=1024)
