@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 
 from beaufort import corrupt, get_corruption_names
-from beaufort.arrays import Images
+from beaufort.arrays import Bytes
 from beaufort.corruptions import SCALES, SUBSETS, Corruption, corruptions, expand_names, members_of
 from beaufort.corruptions._corruption import _pieces
 from beaufort.errors import BeaufortError, OptionError, UnknownNameError
@@ -211,7 +211,7 @@ def test_a_render_that_hands_back_its_input_gives_the_caller_an_array_of_its_own
 
 
 def test_a_recipe_that_is_added_later_is_found() -> None:
-    def render(images: Images, level: int, ops: Ops) -> Images:
+    def render(images: Bytes, level: int, ops: Ops) -> Bytes:
         return images + np.uint8(level)
 
     made = Corruption("later", "digital", 1, "Adds a little.")

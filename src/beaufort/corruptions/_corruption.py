@@ -471,7 +471,7 @@ class Corruption:
 
 
 def _own(made: Bytes, color: Bytes) -> Bytes:
-    """The result in memory that is the caller's alone: a render may hand back what it got, or a view of it."""
+    """The result in memory of its own: a render may hand back what it got, or a view of it."""
     whole = made.flags.c_contiguous and made.flags.writeable
     return made if whole and not np.may_share_memory(made, color) else made.copy()
 
@@ -500,7 +500,7 @@ def checked_severity(severity: object) -> Severity:
     >>> checked_severity(3.0), checked_severity(2.5)
     (3, 2.5)
     """
-    if type(severity) is int and 1 <= severity <= SEVERITIES[-1]:  # the usual kind, before the slower questions
+    if type(severity) is int and 1 <= severity <= SEVERITIES[-1]:  # the usual kind, before slower questions
         return severity
     number = isinstance(severity, int | float | np.integer | np.floating) and not isinstance(severity, bool)
     if not number or not 1 <= (value := float(severity)) <= SEVERITIES[-1]:  # type: ignore[arg-type]
