@@ -553,6 +553,7 @@ def corruption(
     mixes: bool = False,
     tensors: bool = True,
     files: tuple[str, ...] = (),
+    bulk: int | None = None,
 ) -> Callable[[Render], Corruption]:
     """Register a render as the corruption of its name.
 
@@ -572,6 +573,8 @@ def corruption(
         tensors: whether draw and render work on torch tensors, too; give False if they are for arrays only,
             and images on a GPU go through the CPU backend.
         files: entries of the catalog that it needs: a run has them before its first image.
+        bulk: bytes of working memory for each value of an image. Without, 4 if anything is random, a number
+            for each value as it may be, else 1.
     """
 
     def register(render: Render) -> Corruption:
@@ -580,9 +583,15 @@ def corruption(
             render.__name__, group, version, doc, graded=graded, moves=moves, mixes=mixes, files=files
         )
         for scale, constants in levels.items():
-            made.at(scale, levels=constants, draw=draw, published=published, smooth=smooth, tensors=tensors)(
-                render
-            )
+            made.at(
+                scale,
+                levels=constants,
+                draw=draw,
+                published=published,
+                bulk=bulk,
+                smooth=smooth,
+                tensors=tensors,
+            )(render)
         corruptions.register(made.name, made)
         return made
 
