@@ -22,6 +22,7 @@ import tempfile
 import time
 import zipfile
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 from statistics import median
@@ -185,10 +186,17 @@ def evaluation(folder: Path, corruption: str) -> Callable[[int | None], int]:
         return np.zeros((len(batch), 2), np.float32)
 
     data = open_dataset(str(folder))
+    clean = corruption == "none"
     name, _, severity = corruption.partition("@")
-    shown = {"clean": False, "corruptions": (name,), "severities": (int(severity or 0),)}
-    about = {"name": "photos", "version": 1, "dataset": "photos", "prepare": STEPS}
-    suite = Suite(**about, **({} if corruption == "none" else shown))
+    suite = Suite(
+        name="photos",
+        version=1,
+        dataset="photos",
+        prepare=STEPS,
+        clean=clean,
+        corruptions=() if clean else (name,),
+        severities=() if clean else (int(severity),),
+    )
 
     def go(first: int | None) -> int:
         seen.clear()
@@ -259,11 +267,11 @@ def torchvision_loader(folder: Path, corruption: str) -> Callable[[int | None], 
 
 def timm_loader(folder: Path, corruption: str) -> Callable[[int | None], int]:
     """`create_dataset` and `create_loader` for evaluation, without a GPU's prefetcher."""
-    from timm.data import create_dataset, create_loader
+    timm: Any = import_module("timm.data")
 
     def go(first: int | None) -> int:
-        data = create_dataset("", root=str(folder))
-        loader = create_loader(
+        data = timm.create_dataset("", root=str(folder))
+        loader = timm.create_loader(
             subset(data, first) if first else data,
             input_size=(3, 224, 224),
             batch_size=BATCH,

@@ -12,7 +12,7 @@ from typing import Any
 import numba
 import numpy as np
 from numba.core.caching import FunctionCache
-from numba.core.runtime import rtsys
+from numba.core.runtime.nrt import rtsys
 from numba.extending import intrinsic
 
 __all__ = ["FAST", "exact_kernel", "fused", "inlined", "kernel", "put_together", "take_apart", "to_byte"]
@@ -42,10 +42,10 @@ class _Kept(FunctionCache):
 
 
 def _compiled(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
-    compiled: Callable[..., Any] = numba.njit(nogil=True, error_model="numpy", **options)(function)
+    compiled: Any = numba.njit(nogil=True, error_model="numpy", **options)(function)
     if compiled is not function:  # as it is where NUMBA_DISABLE_JIT is set
-        compiled._cache = _Kept(function)
-    return compiled
+        compiled._cache = _Kept(function)  # type: ignore[no-untyped-call]
+    return compiled  # type: ignore[no-any-return]
 
 
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
