@@ -1,19 +1,14 @@
-"""A rehearsal of the study of enhancements makes every file, resumes, and its statistics are right."""
+"""A rehearsal of the study of enhancements makes every file, and its statistics are right."""
 
 from __future__ import annotations
 
 import csv
-import json
 from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
-from PIL import Image
-from torch import nn
 
 from beaufort.errors import OptionError
-from beaufort.labels import class_names
 from beaufort.metrics import get_baseline
 from beaufort.reproduce import reproduce
 from beaufort.reproduce.answers import StudyAnswers
@@ -30,77 +25,32 @@ from beaufort.reproduce.enhancements.statistics import (
     shares_of,
 )
 from beaufort.reproduce.enhancements.study import plan
-from beaufort.testing._contracts import picture
-from beaufort.training.export import onnx_of
+from tests.reproduce.rehearsal import Rehearsal
+
+pytestmark = pytest.mark.xdist_group("imagenet-c-enhancements")
 
 SMALL = EnhancementSettings(rehearse=True)
 
 
-@pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """Photos in folders of classes, a network of a thousand classes, and CIFAR-10 of a few images."""
-    torch.set_num_threads(1)
-    folder = tmp_path_factory.mktemp("data")
-    wnids = list(class_names("imagenet-1k"))[:3]
-    for number, name in enumerate(wnids):
-        place = folder / "photos" / name.replace("/", "-")
-        place.mkdir(parents=True)
-        for one in range(2):
-            Image.fromarray(picture(260, 270, 3, variant=2 * number + one)).save(place / f"{one}.png")
-    (folder / "networks").mkdir()
-    torch.manual_seed(0)
-    net = nn.Sequential(nn.Conv2d(3, 4, 9, 8), nn.ReLU(), nn.MaxPool2d(3), nn.Flatten(), nn.Linear(324, 1000))
-    (folder / "networks" / "tiny.onnx").write_bytes(onnx_of(net.eval(), (3, 224, 224)))
-    (folder / "cifar").mkdir()
-    for split, count in (("train", 100), ("test", 24)):
-        images = np.stack([picture(32, 32, 3, variant=i) for i in range(count)]).reshape(count, 1024, 3)
-        labels = [i % 10 for i in range(count)]
-        names = ["test_batch.png"] if split == "test" else [f"data_batch_{i}.png" for i in range(1, 6)]
-        for name, part in zip(names, np.array_split(images, len(names)), strict=True):
-            Image.fromarray(np.ascontiguousarray(part)).save(folder / "cifar" / name)
-        (folder / "cifar" / f"{split}_lables.json").write_text(json.dumps(labels))
-    return {
-        "imagenet": str(folder / "photos"),
-        "networks": str(folder / "networks"),
-        "cifar10": f"cifar:{folder / 'cifar'}",
-    }
-
-
-@pytest.fixture(scope="module")
-def rehearsed(data: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("study")
-    outcome = reproduce("imagenet-c-enhancements", folder, data=data, device="cpu", seeds=1, rehearse=True)
-    assert outcome.finished
-    return folder
-
-
-def test_a_rehearsal_answers_every_question(rehearsed: Path) -> None:
-    page = (rehearsed / "README.md").read_text(encoding="utf-8")
-    html = (rehearsed / "index.html").read_text(encoding="utf-8")
+def test_a_rehearsal_answers_every_question(enhancements: Rehearsal) -> None:
+    page = (enhancements.folder / "README.md").read_text(encoding="utf-8")
+    html = (enhancements.folder / "index.html").read_text(encoding="utf-8")
     assert "its numbers mean nothing" in page
     assert "not run" not in page
     for design, question in DESIGNS.items():
         assert f"## {question}" in page
         assert question in html
-        with (rehearsed / f"{design}.csv").open(newline="") as file:
+        with (enhancements.folder / f"{design}.csv").open(newline="") as file:
             rows = list(csv.DictReader(file))
         assert {"clean error", "mCE"} <= {row["metric"] for row in rows}
         assert any(row["difference"] for row in rows)
-        assert (rehearsed / f"{design}.svg").read_text(encoding="utf-8").startswith("<svg")
-    arms = {path.stem for path in (rehearsed / "photos" / "tiny").glob("*.npz")}
+        assert (enhancements.folder / f"{design}.svg").read_text(encoding="utf-8").startswith("<svg")
+    arms = {path.stem for path in (enhancements.folder / "photos" / "tiny").glob("*.npz")}
     assert {"plain", "clahe", "ten-crop"} <= arms <= set(PHOTO_ARMS)
 
 
-def test_nothing_is_made_again(rehearsed: Path, data: dict[str, str]) -> None:
-    again = reproduce("imagenet-c-enhancements", rehearsed, data=data, device="cpu", seeds=1, rehearse=True)
-    assert again.done == 0
-    assert again.finished
-    with pytest.raises(OptionError, match="holds a rehearsal"):
-        reproduce("imagenet-c-enhancements", rehearsed, data=data, device="cpu")
-
-
-def test_arms_are_read_as_they_were_answered(rehearsed: Path) -> None:
-    arms = load_arms(rehearsed, SMALL)
+def test_arms_are_read_as_they_were_answered(enhancements: Rehearsal) -> None:
+    arms = load_arms(enhancements.folder, SMALL)
     assert float(arms.cifar[BASE].rows["mCE"].mean()) == pytest.approx(100)  # it divides itself
     assert {"plain", "nlm-h0.8", "ten-crop"} <= set(arms.photos["tiny"])
     findings = find_all(arms)
@@ -108,7 +58,7 @@ def test_arms_are_read_as_they_were_answered(rehearsed: Path) -> None:
     assert {one.verdict for one in findings} <= {"confirmed", "refuted", "undecided"}
 
 
-def test_every_arm_has_its_control(data: dict[str, str]) -> None:
+def test_every_arm_has_its_control() -> None:
     settings = EnhancementSettings(seeds=2)
     arms = training_arms(settings)
     names = [arm.name for group in arms.values() for arm in group]
@@ -180,12 +130,6 @@ def test_the_published_errors_of_alexnet_divide() -> None:
     assert alexnet(SMALL).sums["contrast"] < 1 < whole.sums["contrast"]
 
 
-def test_slips_are_told(data: dict[str, str], tmp_path: Path) -> None:
-    for options, told in (
-        ({"only": ["clahee"]}, "only must name parts of imagenet-c-enhancements"),
-        ({"data": {"mnist": "x"}}, "data must be given as one of imagenet, networks, cifar10"),
-        ({"data": {"imagenet": "/nowhere"}}, "photos must be a place that exists, got '/nowhere'"),
-        ({"seeds": 0}, "seeds must be at least 1, got 0"),
-    ):
-        with pytest.raises(OptionError, match=told):
-            reproduce("imagenet-c-enhancements", tmp_path, rehearse=True, **options)
+def test_data_must_be_there(tmp_path: Path) -> None:
+    with pytest.raises(OptionError, match="photos must be a place that exists, got '/nowhere'"):
+        reproduce("imagenet-c-enhancements", tmp_path, data={"imagenet": "/nowhere"}, rehearse=True)

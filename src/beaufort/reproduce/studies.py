@@ -8,17 +8,18 @@ from pathlib import Path
 
 from beaufort.errors import UnknownNameError
 from beaufort.registry import unknown
+from beaufort.reproduce.study import StudyOptions, carry_out
 from beaufort.reproduce.tasks import StudyOutcome
 
 __all__ = ["STUDIES", "reproduce"]
 
 STUDIES = {
-    "imagenet-c-enhancements": "beaufort.reproduce.enhancements.study:run_study",
-    "icons-50": "beaufort.reproduce.icons_50.study:run_study",
-    "mined-digits": "beaufort.reproduce.mined_digits.study:run_study",
-    "mnist-c": "beaufort.reproduce.mnist_c.study:run_study",
+    "imagenet-c-enhancements": "beaufort.reproduce.enhancements.study:STUDY",
+    "icons-50": "beaufort.reproduce.icons_50.study:STUDY",
+    "mined-digits": "beaufort.reproduce.mined_digits.study:STUDY",
+    "mnist-c": "beaufort.reproduce.mnist_c.study:STUDY",
 }
-"""What carries each study out."""
+"""Where each study stands."""
 
 
 def reproduce(
@@ -50,10 +51,7 @@ def reproduce(
     """
     if study not in STUDIES:
         raise UnknownNameError(unknown("study", study, STUDIES))
-    module, _, name = STUDIES[study].partition(":")
-    run: Callable[..., StudyOutcome] = getattr(import_module(module), name)
-    return run(
-        Path(output) if output is not None else Path("results") / study,
+    options = StudyOptions(
         only=tuple(only),
         data=dict(data or {}),
         device=device,
@@ -63,3 +61,6 @@ def reproduce(
         rehearse=rehearse,
         tell=tell,
     )
+    module, _, name = STUDIES[study].partition(":")
+    folder = Path(output) if output is not None else Path("results") / study
+    return carry_out(getattr(import_module(module), name), folder, options)

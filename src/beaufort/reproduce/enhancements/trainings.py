@@ -13,10 +13,10 @@ import torch
 from torch import Tensor, nn
 
 from beaufort.corruptions import corruptions
-from beaufort.datasets import open_dataset
 from beaufort.fronts import open_front
 from beaufort.models.torch import choose_device
 from beaufort.reproduce.answers import StudyAnswers, write_answers
+from beaufort.reproduce.asking import logits, read_test_images
 from beaufort.reproduce.enhancements.arms import BASE, training_arms
 from beaufort.reproduce.enhancements.settings import CLEAN, EnhancementSettings, conditions
 from beaufort.training import TrainingData, load_trained, open_training_data, train
@@ -25,7 +25,6 @@ __all__ = ["make_arm", "test_images"]
 
 _KEPT = frozenset({BASE, "resnet56"})
 """Arms that others start from, whose weights are kept."""
-_BATCH, _GPU_BATCH = 250, 2500
 
 
 class CifarTest(NamedTuple):
@@ -39,17 +38,12 @@ class CifarTest(NamedTuple):
 @lru_cache(maxsize=1)
 def test_images(settings: EnhancementSettings) -> CifarTest:
     """The test images, corrupted once for all arms, as `beaufort run --suite cifar10-c` does it."""
-    device = choose_device(settings.device)
-    dataset = open_dataset(settings.test, limit=settings.limit)
-    pixels = np.stack([dataset[place].image for place in range(len(dataset))])
-    clean = torch.from_numpy(np.ascontiguousarray(pixels.transpose(0, 3, 1, 2))).to(device)
+    clean, labels, ids = read_test_images(settings.test, device=settings.device, limit=settings.limit)
     images = {CLEAN: clean}
     for condition in conditions(settings)[1:]:
         name, _, severity = condition.partition("@")
-        images[condition] = corruptions[name](
-            clean, int(severity), ids=list(dataset.ids), seed=0, scale="cifar"
-        )
-    return CifarTest(images, torch.from_numpy(np.array(dataset.labels)).to(device))
+        images[condition] = corruptions[name](clean, int(severity), ids=ids, seed=0, scale="cifar")
+    return CifarTest(images, labels)
 
 
 @lru_cache(maxsize=1)
@@ -90,14 +84,11 @@ def make_arm(
 def _ask(model: nn.Module, settings: EnhancementSettings, front: str, facts: dict[str, Any]) -> StudyAnswers:
     """A network's answers under all conditions, in float32, behind a front end if one is named."""
     test = test_images(settings)
-    device = test.labels.device
-    model = model.to(device).eval()
-    size = _GPU_BATCH if device.type == "cuda" else _BATCH
+    model = model.to(test.labels.device).eval()
     rows = []
-    with torch.no_grad(), torch.backends.cudnn.flags(enabled=True, deterministic=True, allow_tf32=False):
-        for images in test.images.values():
-            shares = [_shares(model, view, size) for view in _views(images, front)]
-            rows.append(torch.stack(shares).mean(0).argmax(1))
+    for images in test.images.values():
+        shares = [logits(model, view).softmax(1) for view in _views(images, front)]
+        rows.append(torch.stack(shares).mean(0).argmax(1))
     predicted = torch.stack(rows).to(torch.uint8).cpu().numpy()
     labels = test.labels.to(torch.uint8).cpu().numpy()
     kept = ("recipe", "seed", "seconds", "device", "parameters")
@@ -111,7 +102,3 @@ def _views(images: Tensor, front: str) -> list[Tensor]:
     pixels = np.ascontiguousarray(images.permute(0, 2, 3, 1).cpu().numpy())
     views = open_front(front).show(pixels, pixels.shape[1:3])
     return [torch.from_numpy(view).permute(0, 3, 1, 2).to(images.device) for view in views]
-
-
-def _shares(model: nn.Module, images: Tensor, size: int) -> Tensor:
-    return torch.cat([model(piece.float() / 255).softmax(1) for piece in images.split(size)])

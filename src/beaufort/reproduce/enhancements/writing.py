@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import base64
 import csv
 import io
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from beaufort.files import write_bytes
-from beaufort.pages import render
-from beaufort.report.provenance import Fact
 from beaufort.reproduce.enhancements.figures import draw_finding
 from beaufort.reproduce.enhancements.findings import ArmRow, StudyArms, StudyFinding, find_all, load_arms
 from beaufort.reproduce.enhancements.settings import EnhancementSettings
-from beaufort.reproduce.record import read_runs
+from beaufort.reproduce.html import data_address, study_html
+from beaufort.reproduce.record import run_facts
 
-__all__ = ["write_all"]
+__all__ = ["study_files"]
 
 TITLE = "What helps against corruptions"
 REHEARSAL = "A rehearsal with few images and tiny trainings: its numbers mean nothing."
@@ -28,20 +25,20 @@ RULE = (
 )
 
 
-def write_all(folder: Path, settings: EnhancementSettings) -> Iterator[Path]:
-    """Write every file that the answers suffice for; yields each path."""
+def study_files(folder: Path, settings: EnhancementSettings) -> Iterator[tuple[str, bytes]]:
+    """Every file that the answers suffice for: its name and its content."""
     arms = load_arms(folder, settings)
     findings = find_all(arms)
     figures: dict[str, bytes] = {}
     for one in findings:
         if one.rows:
-            yield _write(folder / f"{one.design}.csv", findings_csv(one.rows).encode())
+            yield f"{one.design}.csv", findings_csv(one.rows).encode()
         if any(row.differences for row in one.rows):
             figures[f"{one.design}.svg"] = draw_finding(one).svg().encode()
-            yield _write(folder / f"{one.design}.svg", figures[f"{one.design}.svg"])
+            yield f"{one.design}.svg", figures[f"{one.design}.svg"]
     facts = _facts(folder, arms)
-    yield _write(folder / "README.md", _markdown(findings, facts, settings).encode())
-    yield _write(folder / "index.html", _html(findings, facts, figures, settings).encode())
+    yield "README.md", _markdown(findings, facts, settings).encode()
+    yield "index.html", _html(findings, facts, figures, settings).encode()
 
 
 def findings_csv(rows: Sequence[ArmRow]) -> str:
@@ -69,13 +66,11 @@ def findings_csv(rows: Sequence[ArmRow]) -> str:
 
 
 def _facts(folder: Path, arms: StudyArms) -> dict[str, str]:
-    runs = read_runs(folder)
     return {
         "images": ", ".join(f"{count:,} of {name}" for name, count in arms.images.items()) or "none yet",
         "networks on photos": ", ".join(arms.photos) or "none yet",
         "trained arms": str(len(arms.cifar)),
-        "time": f"{sum(run['seconds'] for run in runs) / 60:.1f} minutes in all",
-        "commands": "; ".join(dict.fromkeys(run["command"] for run in runs)),
+        **run_facts(folder),
     }
 
 
@@ -117,25 +112,15 @@ def _html(
     figures: dict[str, bytes],
     settings: EnhancementSettings,
 ) -> str:
-    return render(
-        "reproduce/enhancements.html",
-        styles=["reproduce/study.css"],
+    return study_html(
+        "enhancements",
         title=TITLE,
-        eyebrow="reproduction",
         navigation={one.design: one.design for one in findings},
         rehearsal=REHEARSAL if settings.rehearse else "",
         rule=RULE,
         findings=findings,
         head=["data", "arm", "seeds", *_SHOWN, "ΔmCE"],
         cells=_cells,
-        figures={
-            name: f"data:image/svg+xml;base64,{base64.b64encode(content).decode()}"
-            for name, content in figures.items()
-        },
-        facts=[Fact(key, (value,)) for key, value in facts.items()],
+        figures={name: data_address(name, content) for name, content in figures.items()},
+        facts=facts,
     )
-
-
-def _write(path: Path, content: bytes) -> Path:
-    write_bytes(path, content)
-    return path
