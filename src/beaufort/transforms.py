@@ -206,11 +206,13 @@ class Corrupt:
                 groups.setdefault(choice, []).append(place)
         if not isinstance(color, np.ndarray):
             return self._on_device(color, ids, groups)
+        if [*map(len, groups.values())] == [len(color)]:  # all in one group
+            (choice,) = groups
+            return np.asarray(chain_of(*choice)(color, ids=ids, seed=self.seed, scale=self.scale))
         out = color.copy()
         for choice, places in groups.items():
             chosen = [ids[place] for place in places]
-            some = color if len(places) == len(color) else color[places]
-            out[places] = chain_of(*choice)(some, ids=chosen, seed=self.seed, scale=self.scale)
+            out[places] = chain_of(*choice)(color[places], ids=chosen, seed=self.seed, scale=self.scale)
         return out
 
     def _on_device(

@@ -7,8 +7,11 @@ import pytest
 from PIL import Image
 
 from beaufort import corrupt, get_corruption_names
-from beaufort.corruptions import SCALES, SUBSETS, corruptions, expand_names, members_of
+from beaufort.arrays import Bytes
+from beaufort.corruptions import SCALES, SUBSETS, Corruption, corruptions, expand_names, members_of
+from beaufort.corruptions._corruption import _pieces
 from beaufort.errors import BeaufortError, OptionError, UnknownNameError
+from beaufort.ops import Ops
 from beaufort.testing._contracts import digit, picture
 
 PHOTO = picture(64, 64)
@@ -194,3 +197,36 @@ def test_params_are_data() -> None:
 
 def test_repr_says_what_it_is() -> None:
     assert repr(corruptions["fog"]).startswith("<Corruption fog: Add a fractal")
+
+
+@pytest.mark.parametrize("cut", [slice(None), slice(None, None, -1)])
+def test_a_render_that_hands_back_its_input_gives_the_caller_an_array_of_its_own(cut: slice) -> None:
+    same = Corruption("same", "digital", 1, "Nothing happens.")
+    same.at("cifar", levels=[()])(lambda images, params, ops: images[:, cut])
+    out = same(PHOTO, 3, scale="cifar")
+    assert np.array_equal(out, PHOTO[cut])
+    assert not np.shares_memory(out, PHOTO)
+    assert out.flags.writeable
+    assert out.flags.c_contiguous
+
+
+def test_a_recipe_that_is_added_later_is_found() -> None:
+    def render(images: Bytes, level: int, ops: Ops) -> Bytes:
+        return images + np.uint8(level)
+
+    made = Corruption("later", "digital", 1, "Adds a little.")
+    made.at("cifar", levels=[1, 2, 3, 4, 5])(render)
+    assert np.array_equal(made(PHOTO, 3, scale="cifar"), PHOTO + 3)
+    made.at("cifar", levels=[10, 20, 30, 40, 50])(render)
+    assert np.array_equal(made(PHOTO, 3, scale="cifar"), PHOTO + 30)
+
+
+@pytest.mark.parametrize("jobs", [1, 2, 3, 8])
+@pytest.mark.parametrize("step", [1, 4, 7])
+@pytest.mark.parametrize("count", [0, 1, 2, 7, 64, 257])
+def test_every_image_of_a_batch_is_in_one_piece(count: int, step: int, jobs: int) -> None:
+    pieces = _pieces(count, step, jobs)
+    assert [place for piece in pieces for place in range(*piece.indices(count))] == list(range(count))
+    sizes = [piece.stop - piece.start for piece in pieces]
+    assert sizes == sorted(sizes, reverse=True)
+    assert max(sizes, default=0) <= (step if jobs == 1 else 4 * step)

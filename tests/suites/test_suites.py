@@ -29,6 +29,7 @@ from beaufort.suites import (
     SuiteError,
     get_suite,
     parse_suite,
+    prepare,
     read_suite,
 )
 
@@ -349,13 +350,18 @@ def test_subsets_and_defaults() -> None:
 
 
 def test_steps_are_those_of_the_published_sets() -> None:
-    photo = Image.fromarray(np.random.default_rng(1).integers(0, 256, (300, 400, 3), np.uint8))
-    prepared = photo
-    for step in get_suite("imagenet-c").prepare:
-        prepared = step.apply(prepared)
-    assert prepared.tobytes() == center_crop(resize_short_side(photo, 256), 224).tobytes()
+    pixels = np.random.default_rng(1).integers(0, 256, (300, 400, 3), np.uint8)
+    photo = Image.fromarray(pixels)
+    steps = get_suite("imagenet-c").prepare
+    resized = resize_short_side(photo, 256)
+    assert prepare(pixels, steps).tobytes() == center_crop(resized, 224).tobytes()
+    assert prepare(pixels, steps[:1]).tobytes() == resized.tobytes()
+    assert prepare(pixels, steps[1:]).tobytes() == center_crop(photo, 224).tobytes()
+    again = center_crop(resize_exactly(center_crop(photo, 350), 64), 80)  # larger than what is left: black
+    several = [Step("crop", 350), Step("stretch", 64), Step("crop", 80)]
+    assert prepare(pixels, several).tobytes() == again.tobytes()
     (stretch,) = get_suite("tiny-imagenet-c").prepare
-    assert stretch.apply(photo).tobytes() == resize_exactly(photo, 64).tobytes()
+    assert prepare(pixels, [stretch]).tobytes() == resize_exactly(photo, 64).tobytes()
     assert [Step.parse(str(step)) for step in (Step("crop", 224), stretch)] == [Step("crop", 224), stretch]
 
 

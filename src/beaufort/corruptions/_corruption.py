@@ -11,6 +11,7 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -79,6 +80,9 @@ _PHOTOS = tuple(scale for scale in SCALES if scale != "mnist")
 
 _PIECE = 602_112
 """Bytes of images worked on at a time: four 224×224×3 images, or one with a number drawn for each value."""
+
+_CHOICES = 4096
+"""Choices that a corruption remembers: sizes and severities of a long run may differ from image to image."""
 
 BACKENDS = ("auto", "cpu", "torch")
 
@@ -194,6 +198,9 @@ class Corruption:
         """Entries of the catalog that it needs; `beaufort data pull` fetches them."""
         self.__doc__ = doc
         self.recipes: dict[str, Recipe] = {}
+        self._chosen: dict[tuple[Severity | None, str, int, int], Choice] = {}
+        """What `choose` has found: to find it takes as long as all else around a fast kernel."""
+        self._chosen_from: tuple[Recipe, ...] = ()
 
     def __repr__(self) -> str:
         return f"<Corruption {self.name}: {self.summary}>"
@@ -335,6 +342,15 @@ class Corruption:
         level = None if severity is None else checked_severity(severity)
         if scale not in SCALE_NAMES:
             raise OptionError(f"scale must be one of {', '.join(SCALE_NAMES)}, got {scale!r}")
+        recipes = tuple(self.recipes.values())
+        if recipes != self._chosen_from or len(self._chosen) > _CHOICES:
+            self._chosen, self._chosen_from = {}, recipes
+        asked, chosen = (level, scale, side, channels), self._chosen
+        if asked not in chosen:
+            chosen[asked] = self._choose(*asked)
+        return chosen[asked]
+
+    def _choose(self, level: Severity | None, scale: str, side: int, channels: int) -> Choice:
         if self.mixes and isinstance(level, float):
             return self._choose_mixed(level, scale, side, channels)
         if scale == "auto":
@@ -440,18 +456,38 @@ class Corruption:
         jobs: int,
     ) -> Bytes:
         ops = cpu_ops()
-        out = np.empty_like(color)
         ids = words if words is not None else _content_ids(color, recipe, ops)
         step = max(1, _PIECE // (math.prod(color.shape[1:]) * recipe.bulk))
-        if jobs > 1:  # larger pieces, because threads wait for each other between them
-            step = max(1, min(4 * step, len(color) // (4 * jobs)))
+        if len(color) <= step and jobs == 1:
+            made = recipe.run(color, params, lambda: Keyed(key, ids, ops), ops)
+            return _own(np.asarray(made), color)
+        out = np.empty_like(color)
 
-        def run(start: int) -> None:
-            part = slice(start, start + step)
+        def run(part: slice) -> None:
             out[part] = recipe.run(color[part], params, lambda: Keyed(key, ids[part], ops), ops)
 
-        in_threads(run, range(0, len(color), step), jobs)
+        in_threads(run, _pieces(len(color), step, jobs), jobs)
         return out
+
+
+def _own(made: Bytes, color: Bytes) -> Bytes:
+    """The result in memory of its own: a render may hand back what it got, or a view of it."""
+    whole = made.flags.c_contiguous and made.flags.writeable
+    return made if whole and not np.may_share_memory(made, color) else made.copy()
+
+
+def _pieces(count: int, step: int, jobs: int) -> list[slice]:
+    """A batch in pieces of `step` images.
+
+    For several threads, which wait for each other between pieces, they are up to four times as large, and
+    become smaller toward the end: the first thread that finds nothing left has not long to wait then.
+    """
+    cuts = [0]
+    while cuts[-1] < count:
+        left = count - cuts[-1]
+        size = step if jobs == 1 else min(4 * step, max(left // (4 * jobs), step // 2, 1))
+        cuts.append(cuts[-1] + size)
+    return [slice(start, stop) for start, stop in pairwise(cuts)]
 
 
 def _content_ids(color: Bytes, recipe: Recipe, ops: Ops) -> NDArray[np.uint64]:
@@ -464,6 +500,8 @@ def checked_severity(severity: object) -> Severity:
     >>> checked_severity(3.0), checked_severity(2.5)
     (3, 2.5)
     """
+    if type(severity) is int and 1 <= severity <= SEVERITIES[-1]:  # the usual kind, before slower questions
+        return severity
     number = isinstance(severity, int | float | np.integer | np.floating) and not isinstance(severity, bool)
     if not number or not 1 <= (value := float(severity)) <= SEVERITIES[-1]:  # type: ignore[arg-type]
         raise OptionError(f"severity must be a number from 1 to 5, got {severity!r}")
@@ -515,6 +553,7 @@ def corruption(
     mixes: bool = False,
     tensors: bool = True,
     files: tuple[str, ...] = (),
+    bulk: int | None = None,
 ) -> Callable[[Render], Corruption]:
     """Register a render as the corruption of its name.
 
@@ -534,6 +573,8 @@ def corruption(
         tensors: whether draw and render work on torch tensors, too; give False if they are for arrays only,
             and images on a GPU go through the CPU backend.
         files: entries of the catalog that it needs: a run has them before its first image.
+        bulk: bytes of working memory for each value of an image. Without, 4 if anything is random, a number
+            for each value as it may be, else 1.
     """
 
     def register(render: Render) -> Corruption:
@@ -542,9 +583,15 @@ def corruption(
             render.__name__, group, version, doc, graded=graded, moves=moves, mixes=mixes, files=files
         )
         for scale, constants in levels.items():
-            made.at(scale, levels=constants, draw=draw, published=published, smooth=smooth, tensors=tensors)(
-                render
-            )
+            made.at(
+                scale,
+                levels=constants,
+                draw=draw,
+                published=published,
+                bulk=bulk,
+                smooth=smooth,
+                tensors=tensors,
+            )(render)
         corruptions.register(made.name, made)
         return made
 

@@ -75,6 +75,7 @@ _PHOTOS = [Params(1, 0.4), Params(0.8, 0.6), Params(0.7, 0.7), Params(0.65, 0.7)
 @corruption(
     "weather",
     draw=draw,
+    bulk=1,  # a few numbers an image are drawn
     files=("frost",),
     levels={
         "imagenet": _PHOTOS,

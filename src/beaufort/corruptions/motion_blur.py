@@ -32,6 +32,7 @@ _PHOTOS = [Params(10, 3), Params(15, 5), Params(15, 8), Params(15, 12), Params(2
 @corruption(
     "blur",
     draw=draw,
+    bulk=1,  # a few numbers an image are drawn
     levels={
         "imagenet": _PHOTOS,
         "inception": [Params(12, 4), Params(17, 6), Params(17, 9), Params(17, 13), Params(22, 16)],

@@ -6,13 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
-from PIL import Image
 
 from beaufort.arrays import Bytes
 from beaufort.datasets._dataset import Dataset, Pixels
 from beaufort.datasets._digest import Content
 from beaufort.errors import OptionError
-from beaufort.images import MAX_SIDE, resize_exactly
+from beaufort.images import MAX_SIDE, resize_window
 
 __all__ = ["resized"]
 
@@ -32,9 +31,7 @@ class _Resized:
     def read(self, index: int) -> Bytes:
         image = self.pixels.read(index)
         color = np.repeat(image, 3, axis=2) if image.shape[2] == 1 else image
-        if color.shape[:2] == (self.side, self.side):
-            return color
-        return np.asarray(resize_exactly(Image.fromarray(color), self.side))
+        return resize_window(color, (self.side, self.side))
 
     def contents(self, count: int) -> Iterator[Content]:
         yield Content(lambda: [f"resized to {self.side}\n".encode()])

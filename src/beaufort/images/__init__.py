@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from beaufort.images.crop import center_crop, flatten, resize_exactly, resize_short_side
+from beaufort.images.framing import center_box, resize_window, short_side_size, window
 from beaufort.images.packed import read_idx, read_packed
 from beaufort.images.read import (
     MAX_PIXELS,
@@ -22,6 +23,7 @@ __all__ = [
     "MAX_SIDE",
     "SUFFIXES",
     "Format",
+    "center_box",
     "center_crop",
     "decode_image",
     "encode",
@@ -35,4 +37,7 @@ __all__ = [
     "read_packed",
     "resize_exactly",
     "resize_short_side",
+    "resize_window",
+    "short_side_size",
+    "window",
 ]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from PIL import Image
 
+from beaufort.images.framing import center_box, short_side_size
+
 __all__ = ["center_crop", "flatten", "resize_exactly", "resize_short_side"]
 
 
@@ -13,18 +15,13 @@ def resize_short_side(image: Image.Image, side: int) -> Image.Image:
     >>> resize_short_side(Image.new("L", (500, 375)), 256).size
     (341, 256)
     """
-    width, height = image.size
-    if min(width, height) == side:
-        return image
-    size = (side, int(side * height / width)) if width <= height else (int(side * width / height), side)
-    return image.resize(size, Image.Resampling.BILINEAR)
+    size = short_side_size(*image.size, side)
+    return image if size == image.size else image.resize(size, Image.Resampling.BILINEAR)
 
 
 def center_crop(image: Image.Image, side: int) -> Image.Image:
     """The square in the middle; a half pixel goes to the even side, as in torchvision."""
-    width, height = image.size
-    left, top = round((width - side) / 2), round((height - side) / 2)
-    return image.crop((left, top, left + side, top + side))
+    return image.crop(center_box(*image.size, side))
 
 
 def resize_exactly(image: Image.Image, side: int) -> Image.Image:

@@ -11,6 +11,8 @@ from typing import Any
 
 import numba
 import numpy as np
+from numba.core.caching import FunctionCache
+from numba.core.runtime.nrt import rtsys
 from numba.extending import intrinsic
 
 __all__ = ["FAST", "exact_kernel", "fused", "inlined", "kernel", "put_together", "take_apart", "to_byte"]
@@ -22,18 +24,38 @@ FAST = {"contract", "nnan", "nsz"}
 """Products and sums may be fused, and no value is NaN or minus zero; nothing is reordered."""
 
 
+class _Kept(FunctionCache):
+    """Kernels on disk, loaded without the compiler.
+
+    Before it loads a kernel, Numba imports all that a compiler needs to know, SciPy's linear algebra and a
+    parser of C among it, which takes longer than Numba's own import. What a compiled kernel needs is memory
+    from Numba's allocator, and the addresses that are known since the import. A kernel that is not on disk
+    is compiled with everything, as ever.
+
+    Kernels that hash, or that have parallel loops of Numba's own, would need more; there are none.
+    """
+
+    def load_overload(self, sig, target_context):
+        rtsys.initialize(target_context)
+        with self._guard_against_spurious_io_errors():
+            return self._load_overload(sig, target_context)
+
+
+def _compiled(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
+    compiled: Any = numba.njit(nogil=True, error_model="numpy", **options)(function)
+    if compiled is not function:  # as it is where NUMBA_DISABLE_JIT is set
+        compiled._cache = _Kept(function)  # type: ignore[no-untyped-call]
+    return compiled  # type: ignore[no-any-return]
+
+
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile a loop over arrays."""
-    compiled: Callable[..., Any] = numba.njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")(
-        function
-    )
-    return compiled
+    return _compiled(function, fastmath=FAST)
 
 
 def exact_kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile a loop in which every rounding counts."""
-    compiled: Callable[..., Any] = numba.njit(cache=True, nogil=True, error_model="numpy")(function)
-    return compiled
+    return _compiled(function)
 
 
 def inlined(function: Callable[..., Any]) -> Callable[..., Any]:

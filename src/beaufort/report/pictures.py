@@ -14,14 +14,14 @@ from beaufort.corruptions import SCALES
 from beaufort.datasets import Dataset, open_dataset
 from beaufort.errors import OptionError
 from beaufort.image_sets._scene import paint_digit, paint_scene
-from beaufort.images import center_crop, flatten, is_picture_name, read_image, resize_short_side
+from beaufort.images import flatten, is_picture_name, read_image
 from beaufort.labels import LabelSpace, class_names
 from beaufort.models import Model, load_model
 from beaufort.report._text import counted, spoken
 from beaufort.report._thumbnails import Album
 from beaufort.report.examples import STRIP_BYTES, STRIPS, Answer, Examples, Strip, Work, show_strip
 from beaufort.results import Scores
-from beaufort.suites import Suite
+from beaufort.suites import Step, Suite, prepare
 
 __all__ = ["SCENE", "examples_of_pictures"]
 
@@ -124,11 +124,10 @@ def _painted(scores: Scores) -> _Picture:
 def _ready(suite: Suite, picture: Image.Image) -> Bytes:
     """A picture `(h, w, c)` as large as the suite's test images, whatever size it came in."""
     picture = picture.convert("L" if suite.scale == "mnist" else "RGB")
-    for step in suite.prepare:
-        picture = step.apply(picture)
-    if not suite.prepare and (side := SCALES.get(suite.scale)):
-        picture = center_crop(resize_short_side(picture, side), side)
-    return np.ascontiguousarray(np.asarray(picture)).reshape(picture.height, picture.width, -1)
+    side = SCALES.get(suite.scale)
+    steps = suite.prepare or ((Step("resize", side), Step("crop", side)) if side else ())
+    pixels = np.asarray(picture).reshape(picture.height, picture.width, -1)
+    return np.ascontiguousarray(prepare(pixels, steps))
 
 
 def _space(scores: Scores, name: str) -> LabelSpace:

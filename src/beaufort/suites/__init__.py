@@ -17,7 +17,7 @@ from beaufort.suites._read import (
     read_suite,
     register_suite,
 )
-from beaufort.suites._step import Step
+from beaufort.suites._step import Step, prepare
 from beaufort.suites._suite import METRICS, Suite
 
 __all__ = [
@@ -32,6 +32,7 @@ __all__ = [
     "get_suite",
     "own_suites",
     "parse_suite",
+    "prepare",
     "read_suite",
     "register_suite",
     "suite_of_corruptions",

@@ -11,7 +11,7 @@ from beaufort.arrays import Bytes
 from beaufort.datasets import Dataset, Problem
 from beaufort.datasets._dataset import read_several
 from beaufort.errors import BeaufortError
-from beaufort.suites._step import Step
+from beaufort.suites._step import Step, prepare
 
 __all__ = ["Pictures"]
 
@@ -46,13 +46,5 @@ class Pictures:
 
     def ready(self, pixels: Bytes) -> Bytes:
         """A decoded picture, made ready, `(h, w, c)`."""
-        from PIL import Image
-
-        if pixels.shape[-1] == 1 and not self.grey:
-            pixels = np.repeat(pixels, 3, axis=-1)
-        if not self.steps:
-            return pixels
-        picture = Image.fromarray(pixels if pixels.shape[-1] == 3 else pixels[..., 0])
-        for step in self.steps:
-            picture = step.apply(picture)
-        return np.ascontiguousarray(np.asarray(picture)).reshape(picture.height, picture.width, -1)
+        ready = prepare(pixels, self.steps)
+        return ready if self.grey or ready.shape[-1] == 3 else np.repeat(ready, 3, axis=-1)

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
-from beaufort.arrays import MIN_SIDE
+from beaufort.arrays import MIN_SIDE, Bytes
 from beaufort.errors import OptionError
 
-if TYPE_CHECKING:
-    from PIL.Image import Image
-
-__all__ = ["Step"]
+__all__ = ["Step", "prepare"]
 
 _TEXT = re.compile(r"(resize|stretch|crop) ([1-9][0-9]{1,4})")
 
@@ -41,9 +39,22 @@ class Step(NamedTuple):
     def __str__(self) -> str:
         return f"{self.action} {self.side}"
 
-    def apply(self, image: Image) -> Image:
-        """The picture after this step, bilinear where pixels are mixed."""
-        from beaufort.images import center_crop, resize_exactly, resize_short_side
 
-        steps = {"resize": resize_short_side, "stretch": resize_exactly, "crop": center_crop}
-        return steps[self.action](image, self.side)
+def prepare(pixels: Bytes, steps: Sequence[Step]) -> Bytes:
+    """A picture `(h, w, c)` after some steps, bilinear where pixels are mixed, to the bit as Pillow does it.
+
+    What a crop cuts off again is not worked out.
+    """
+    from beaufort.images import center_box, resize_window, short_side_size, window
+
+    rest = list(steps)
+    while rest:
+        action, side = rest.pop(0)
+        height, width = pixels.shape[:2]
+        if action == "crop":
+            pixels = window(pixels, center_box(width, height, side))
+            continue
+        size = short_side_size(width, height, side) if action == "resize" else (side, side)
+        cropped = rest and rest[0].action == "crop"
+        pixels = resize_window(pixels, size, center_box(*size, rest.pop(0).side) if cropped else None)
+    return pixels

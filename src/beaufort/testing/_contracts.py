@@ -151,6 +151,12 @@ def leaves_input_alone(corruption: Corruption) -> None:
         "the result is a new array",
         but="It is the input itself",
     )
+    _expect(
+        not np.shares_memory(out, corruption(image, 3)),
+        corruption,
+        "the result is a new array each time",
+        but="The render hands out an array that it keeps; return a copy",
+    )
 
 
 def carries_alpha(corruption: Corruption) -> None:

@@ -94,8 +94,10 @@ def _plasma(noise, side, decay, out):
             position += 3 * size
             cells *= 2
             amplitude = f32(amplitude / (decay * decay))
-        low = lows.min()
-        scale = f32(1) / (highs.max() - low)
+        low, high = lows[0], highs[0]
+        for x in range(1, side // 2):  # by hand: to load a kernel with NumPy's `min` imports much of SciPy
+            low, high = min(low, lows[x]), max(high, highs[x])
+        scale = f32(1) / (high - low)
         for y in range(height):
             row, target = one[y * side : (y + 1) * side], out[i, y]
             for x in range(width):

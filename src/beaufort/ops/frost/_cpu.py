@@ -16,11 +16,13 @@ i32 = np.int32
 
 
 @exact_kernel
-def _blend(image, texture, weight, texture_weight, nearest, out):
+def _blend(image, texture, row, column, weight, texture_weight, nearest, out):
     line = image.shape[1] * image.shape[2]
+    values = texture.reshape(texture.size)
     for y in range(image.shape[0]):
+        begin = ((row + y) * texture.shape[1] + column) * image.shape[2]
         source = image[y].reshape(line)
-        over = texture[y].reshape(line)
+        over = values[begin : begin + line]
         target = out[y].reshape(line)
         for x in range(line):
             value = weight * source[x] + texture_weight * over[x]
@@ -42,8 +44,7 @@ def blend(
     In double precision, because the weights are tenths: many sums are whole numbers but for rounding.
     """
     out = np.empty_like(images)
-    height, width = images.shape[1:3]
+    whole = [np.ascontiguousarray(texture) for texture in textures]
     for image, (number, row, column), target in zip(images, crops.tolist(), out, strict=True):
-        crop = np.ascontiguousarray(textures[number][row : row + height, column : column + width])
-        _blend(image, crop, float(weight), float(texture_weight), nearest, target)
+        _blend(image, whole[number], row, column, float(weight), float(texture_weight), nearest, target)
     return out

@@ -1,0 +1,355 @@
+"""From JPEG files to what a network sees: Beaufort beside torchvision's and timm's loaders.
+
+python benchmarks/pipeline.py                          # photos drawn for the purpose, 500 × 375 pixels
+python benchmarks/pipeline.py --photos imagenet/val    # a folder or a zip with photos
+python benchmarks/pipeline.py --json pipeline.json
+
+Every pipeline decodes, resizes the short side to 256 pixels, cuts out the middle 224 × 224, corrupts (or does
+not), and gives normalized float32 batches, channels first. Each has two workers: threads or processes, as it
+comes. Each takes its turn in a process of its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+import zipfile
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from importlib.metadata import version
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+
+from beaufort.suites import Step
+
+MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+STEPS = (Step("resize", 256), Step("crop", 224))
+BATCH = 64
+WORKERS = 2
+ROUTES = ("beaufort, evaluate", "beaufort, DataLoader", "torchvision, DataLoader", "timm, create_loader")
+CORRUPTIONS = ("none", "fog@3")
+WARM_UP = 2 * BATCH
+"""Pictures that each process works on before it is measured. Of a loader, the process that starts the workers
+has worked on a picture, too: they begin with what it has loaded."""
+
+
+def main() -> None:
+    """Draw or unpack the photos, let each route take its turns, print."""
+    options = parse()
+    if options.route:
+        print(json.dumps(measure(options.route, options.corruption, options.folder)))
+        return
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary) / "photos"
+        count = gather(options.photos, folder, options.images)
+        found: dict[tuple[str, str], list[dict[str, float]]] = {}
+        for _ in range(options.turns):  # in turns, so that whatever slows the machine slows all
+            for corruption in CORRUPTIONS:
+                for route in ROUTES:
+                    found.setdefault((route, corruption), []).append(in_a_process(route, corruption, folder))
+    rows = [
+        {"route": route, "corruption": corruption}
+        | {key: median(turn[key] for turn in turns) for key in turns[0]}
+        for (route, corruption), turns in found.items()
+    ]
+    facts = {
+        "photos": "drawn, 500 × 375" if options.photos is None else options.photos.name,
+        "images": count,
+        "cores": os.cpu_count(),
+        "system": platform.platform(),
+        "versions": {name: version(name) for name in ("pillow", "torch", "torchvision", "timm", "numpy")},
+    }
+    print(markdown(rows, facts))
+    if options.json:
+        options.json.write_text(json.dumps({"machine": facts, "rows": rows}, indent=2), encoding="utf-8")
+
+
+def parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--photos", type=Path, help="a folder or a zip with JPEG files; else some are drawn")
+    parser.add_argument("--images", type=int, default=1000, help="how many of them, one after the other")
+    parser.add_argument("--turns", type=int, default=3, help="of each route; medians are shown")
+    parser.add_argument("--json", type=Path, help="file for all numbers")
+    parser.add_argument("--route", choices=ROUTES, help=argparse.SUPPRESS)
+    parser.add_argument("--corruption", help=argparse.SUPPRESS)
+    parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
+    return parser.parse_args()
+
+
+def gather(photos: Path | None, folder: Path, count: int) -> int:
+    """Put photos into a folder of one class, from the first again if they are too few; how many it has."""
+    home = folder / "photo"
+    home.mkdir(parents=True)
+    few = list(contents(photos) if photos else drawn())[:count]
+    if not few:
+        raise SystemExit(f"--photos must have JPEG files in it, got {photos}")
+    for number in range(count):
+        (home / f"{number:06}.jpg").write_bytes(few[number % len(few)])
+    return count
+
+
+def contents(photos: Path) -> Iterator[bytes]:
+    """The JPEG files in a folder or a zip."""
+    endings = (".jpg", ".jpeg")
+    if photos.is_file():
+        with zipfile.ZipFile(photos) as archive:
+            for name in sorted(archive.namelist()):
+                if name.lower().endswith(endings):
+                    yield archive.read(name)
+        return
+    for path in sorted(photos.rglob("*")):
+        if path.suffix.lower() in endings:
+            yield path.read_bytes()
+
+
+def drawn(count: int = 64) -> Iterator[bytes]:
+    """Scenes with grain, as large as photos of ImageNet often are, of as many bytes."""
+    import io
+
+    from PIL import Image
+
+    from beaufort.testing._contracts import picture
+
+    rng = np.random.default_rng(0)
+    for number in range(count):
+        size = (375, 500) if number % 4 else (500, 375)
+        grain = rng.normal(0, 8, (*size, 3))
+        scene = np.clip(picture(*size, variant=number % 16) + grain, 0, 255).astype(np.uint8)
+        file = io.BytesIO()
+        Image.fromarray(scene).save(file, "JPEG", quality=90)
+        yield file.getvalue()
+
+
+def in_a_process(route: str, corruption: str, folder: Path) -> dict[str, float]:
+    command = [
+        sys.executable,
+        __file__,
+        "--route",
+        route,
+        "--corruption",
+        corruption,
+        "--folder",
+        str(folder),
+    ]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+    return dict(json.loads(done.stdout.splitlines()[-1]))
+
+
+def measure(route: str, corruption: str, folder: Path) -> dict[str, float]:
+    """Images a second by the clock, and milliseconds of CPU time an image, workers included."""
+    from beaufort.models._lazy import prepare_torchvision
+
+    prepare_torchvision()
+    makers: dict[str, Callable[[Path, str], Callable[[int | None], int]]] = dict(
+        zip(ROUTES, (evaluation, own_loader, torchvision_loader, timm_loader), strict=True)
+    )
+    go = makers[route](folder, corruption)
+    go(WARM_UP)
+    start, before = time.perf_counter(), cpu_seconds()
+    count = go(None)
+    seconds, used = time.perf_counter() - start, cpu_seconds() - before
+    return {"images_a_second": count / seconds, "cpu_ms_an_image": 1000 * used / count}
+
+
+def cpu_seconds() -> float:
+    """Of this process, and of its workers that have ended."""
+    who = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+    return sum(used.ru_utime + used.ru_stime for used in map(resource.getrusage, who))
+
+
+def evaluation(folder: Path, corruption: str) -> Callable[[int | None], int]:
+    """A run as `beaufort run` does it, with a model that normalizes its batches and answers at once."""
+    from beaufort.datasets import open_dataset
+    from beaufort.evaluation import evaluate
+    from beaufort.models import Preprocessing, as_model
+    from beaufort.suites import Suite
+
+    sight = Preprocessing(size=(224, 224), mean=MEAN, std=STD)
+    seen: list[int] = []
+
+    def answer(images: np.ndarray) -> np.ndarray:
+        batch = sight.apply(images)
+        assert batch.shape[1:] == (3, 224, 224)
+        seen.append(len(batch))
+        return np.zeros((len(batch), 2), np.float32)
+
+    data = open_dataset(str(folder))
+    clean = corruption == "none"
+    name, _, severity = corruption.partition("@")
+    suite = Suite(
+        name="photos",
+        version=1,
+        dataset="photos",
+        prepare=STEPS,
+        clean=clean,
+        corruptions=() if clean else (name,),
+        severities=() if clean else (int(severity),),
+    )
+
+    def go(first: int | None) -> int:
+        seen.clear()
+        model = as_model(answer, name="answers", classes=2, version="1")
+        evaluate([model], suite, data, first=first, labels="identity", jobs=WORKERS, batch_size=BATCH)
+        return sum(seen)
+
+    return go
+
+
+class OwnPhotos:
+    """Photos as a run reads them, for a `DataLoader`."""
+
+    def __init__(self, folder: Path, corruption: str) -> None:
+        from beaufort.datasets import open_dataset
+        from beaufort.suites import Pictures
+        from beaufort.transforms import Corrupt
+
+        data = open_dataset(str(folder))
+        self.pictures = Pictures(data, STEPS, grey=False)
+        self.ids = data.ids
+        self.corrupt = None if corruption == "none" else Corrupt(corruption)
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __getitem__(self, place: int) -> np.ndarray:
+        picture = self.pictures(place)
+        assert isinstance(picture, np.ndarray)
+        return picture if self.corrupt is None else self.corrupt(picture, image_id=self.ids[place])
+
+
+def own_loader(folder: Path, corruption: str) -> Callable[[int | None], int]:
+    """The same reading and `Corrupt` in the workers of torch's `DataLoader`, which send bytes.
+
+    They are normalized where they arrive: four times as much would have to be sent otherwise.
+    """
+    import torch
+
+    from beaufort.models import Preprocessing
+
+    sight = Preprocessing(size=(224, 224), mean=MEAN, std=STD)
+
+    def collate(pictures: list[np.ndarray]) -> torch.Tensor:
+        return torch.from_numpy(np.stack(pictures))
+
+    return loading(
+        OwnPhotos(folder, corruption), collate, lambda batch: torch.from_numpy(sight.apply(batch.numpy()))
+    )
+
+
+def torchvision_loader(folder: Path, corruption: str) -> Callable[[int | None], int]:
+    """`ImageFolder` and transforms v2, in the order that torchvision's own presets have."""
+    import torch
+    from torchvision.datasets import ImageFolder
+    from torchvision.transforms import v2
+
+    steps = [
+        v2.Resize(256),
+        v2.CenterCrop(224),
+        *corrupting(corruption),
+        v2.PILToTensor(),
+        v2.ToDtype(torch.float32, scale=True),
+        v2.Normalize(MEAN, STD),
+    ]
+    return loading(ImageFolder(str(folder), transform=v2.Compose(steps)))
+
+
+def timm_loader(folder: Path, corruption: str) -> Callable[[int | None], int]:
+    """`create_dataset` and `create_loader` for evaluation, without a GPU's prefetcher."""
+    timm: Any = import_module("timm.data")
+
+    def go(first: int | None) -> int:
+        data = timm.create_dataset("", root=str(folder))
+        loader = timm.create_loader(
+            subset(data, first) if first else data,
+            input_size=(3, 224, 224),
+            batch_size=BATCH,
+            is_training=False,
+            use_prefetcher=False,
+            interpolation="bilinear",
+            mean=MEAN,
+            std=STD,
+            crop_pct=0.875,
+            num_workers=WORKERS,
+            pin_memory=False,
+            persistent_workers=False,
+        )
+        whole = getattr(loader.dataset, "dataset", loader.dataset)
+        made = whole.transform = loader.dataset.transform
+        made.transforms[2:2] = corrupting(corruption)  # after Resize and CenterCrop
+        whole[0]
+        return sum(check(batch[0]) for batch in loader)
+
+    return go
+
+
+def corrupting(corruption: str) -> list[Any]:
+    """Neither loader has corruptions; both get ours."""
+    from beaufort.transforms import Corrupt
+
+    return [] if corruption == "none" else [Corrupt(corruption)]
+
+
+def loading(
+    data: Any,
+    collate: Callable[[list[Any]], Any] | None = None,
+    finish: Callable[[Any], Any] = lambda b: b[0],
+) -> Callable[[int | None], int]:
+    from torch.utils.data import DataLoader
+
+    data[0]
+
+    def go(first: int | None) -> int:
+        loader = DataLoader(
+            subset(data, first) if first else data, batch_size=BATCH, num_workers=WORKERS, collate_fn=collate
+        )
+        return sum(check(finish(batch)) for batch in loader)
+
+    return go
+
+
+def subset(data: Any, count: int) -> Any:
+    from torch.utils.data import Subset
+
+    return Subset(data, range(min(count, len(data))))
+
+
+def check(batch: Any) -> int:
+    """How many images a batch has; an error if it is none for a network."""
+    assert batch.shape[1:] == (3, 224, 224)
+    assert str(batch.dtype) == "torch.float32"
+    return len(batch)
+
+
+def markdown(rows: list[dict[str, Any]], facts: dict[str, Any]) -> str:
+    """The table, to be read."""
+    versions = ", ".join(f"{name} {number}" for name, number in facts["versions"].items())
+    lines = [
+        f"{facts['images']:,} photos ({facts['photos']}), batches of {BATCH}, {WORKERS} workers:",
+        "",
+        "| pipeline | corruption | images a second | CPU ms an image |",
+        "|---|---|---:|---:|",
+    ]
+    for row in rows:
+        lines.append(
+            f"| {row['route']} | {row['corruption']} | {row['images_a_second']:.0f} | "
+            f"{row['cpu_ms_an_image']:.2f} |"
+        )
+    return "\n".join(
+        [*lines, "", f"{facts['cores']} cores, Python {platform.python_version()}, {versions}.", ""]
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,30 @@
+"""From levels to what a network takes, value by value, with Numba."""
+
+from __future__ import annotations
+
+from beaufort.ops._numba import exact_kernel
+
+__all__ = ["look_up_first", "look_up_last"]
+
+
+@exact_kernel
+def look_up_first(images, tables, places, out):
+    """Channels first: channel c of `out` is what table c has for channel `places[c]` of the images."""
+    for i in range(images.shape[0]):
+        for c in range(tables.shape[0]):
+            table, place = tables[c], places[c]
+            for y in range(images.shape[1]):
+                row, target = images[i, y], out[i, c, y]
+                for x in range(images.shape[2]):
+                    target[x] = table[row[x, place]]
+
+
+@exact_kernel
+def look_up_last(images, tables, places, out):
+    """Channels last."""
+    for i in range(images.shape[0]):
+        for y in range(images.shape[1]):
+            row, target = images[i, y], out[i, y]
+            for x in range(images.shape[2]):
+                for c in range(tables.shape[0]):
+                    target[x, c] = tables[c, row[x, places[c]]]

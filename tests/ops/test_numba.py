@@ -1,0 +1,50 @@
+"""Kernels that are kept on disk: loaded without Numba's compiler, with the same pixels."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+COMPILER = "numba.np.linalg"
+"""A part of Numba that only the compiler needs."""
+
+CALL = f"""
+import hashlib, json, sys
+import numpy as np
+from beaufort import corrupt
+image = np.random.default_rng(0).integers(0, 256, (64, 64, 3), np.uint8)
+made = [corrupt(image, 3, name, image_id=1).tobytes() for name in ("contrast", "impulse_noise")]
+print(json.dumps([hashlib.sha256(b"".join(made)).hexdigest(), "{COMPILER}" in sys.modules]))
+"""
+
+
+def run(script: str, **environment: str) -> str:
+    command, everything = [sys.executable, "-c", script], os.environ | environment
+    return subprocess.run(command, env=everything, stdout=subprocess.PIPE, text=True, check=True).stdout
+
+
+def call(folder: Path) -> Any:
+    return json.loads(run(CALL, NUMBA_CACHE_DIR=str(folder)))
+
+
+def test_kernels_on_disk_are_loaded_without_the_compiler(tmp_path: Path) -> None:
+    compiled, with_compiler = call(tmp_path)
+    assert with_compiler
+    assert list(tmp_path.rglob("*.nbc"))
+    loaded, with_compiler = call(tmp_path)
+    assert not with_compiler
+    assert loaded == compiled
+
+
+def test_kernels_run_as_plain_python_where_numba_is_switched_off() -> None:
+    script = """
+import numpy as np
+from beaufort.ops.values._cpu import look_up
+table = np.arange(256, dtype=np.uint8)[::-1].copy()
+print(look_up(np.full((1, 2, 2, 3), 7, np.uint8), table).max())
+"""
+    assert run(script, NUMBA_DISABLE_JIT="1") == "248\n"
