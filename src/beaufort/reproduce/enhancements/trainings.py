@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from beaufort.corruptions import corruptions
 from beaufort.datasets import open_dataset
 from beaufort.fronts import open_front
+from beaufort.fronts._tensors import show_tensors
 from beaufort.models.torch import choose_device
 from beaufort.reproduce.answers import StudyAnswers, write_answers
 from beaufort.reproduce.enhancements.arms import BASE, training_arms
@@ -108,9 +109,8 @@ def _ask(model: nn.Module, settings: EnhancementSettings, front: str, facts: dic
 def _views(images: Tensor, front: str) -> list[Tensor]:
     if not front:
         return [images]
-    pixels = np.ascontiguousarray(images.permute(0, 2, 3, 1).cpu().numpy())
-    views = open_front(front).show(pixels, pixels.shape[1:3])
-    return [torch.from_numpy(view).permute(0, 3, 1, 2).to(images.device) for view in views]
+    height, width = images.shape[2:]
+    return show_tensors(open_front(front), images, (height, width))
 
 
 def _shares(model: nn.Module, images: Tensor, size: int) -> Tensor:
