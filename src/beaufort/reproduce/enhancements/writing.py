@@ -83,12 +83,13 @@ def _files(arms: StudyArms, findings: Sequence[StudyFinding]) -> Iterator[tuple[
 
 def _facts(folder: Path, arms: StudyArms) -> dict[str, str]:
     runs = read_runs(folder)
+    command = "beaufort reproduce imagenet-c-enhancements --only page"
     return {
         "images": ", ".join(f"{count:,} of {name}" for name, count in arms.images.items()) or "none yet",
         "networks on photos": ", ".join(arms.photos) or "none yet",
         "trained arms": str(len(arms.cifar)),
-        "time": f"{sum(run['seconds'] for run in runs) / 60:.1f} minutes in all",
-        "commands": "; ".join(dict.fromkeys(run["command"] for run in runs)),
+        "time": f"{sum(run['seconds'] for run in runs) / 60:.1f} minutes in all, without this page",
+        "commands": "; ".join(dict.fromkeys([*(run["command"] for run in runs), command])),
     }
 
 
