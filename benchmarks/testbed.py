@@ -39,9 +39,9 @@ def shifts(grid: Grid) -> list[str]:
 def fits(grid: Grid) -> int:
     names = shifts(grid)
     for name in names:
-        baseline = fit_shift(grid, name)
-        band(baseline, band_points(baseline))
-        for line in [baseline] if isinstance(baseline, Line) else [baseline.left, baseline.right]:
+        trend = fit_shift(grid, name)
+        band(trend, band_points(trend))
+        for line in [trend] if isinstance(trend, Line) else [trend.left, trend.right]:
             coefficient_intervals(line)
     return len(names)
 

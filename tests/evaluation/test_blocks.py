@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import time
 import weakref
 from collections.abc import Iterator
@@ -152,6 +153,20 @@ def test_where_blocks_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     evaluate([model(calls)], CONDITIONS[:1], dataset(Counting()), tmp_path, first=60, batch_size=16)
     evaluate([model(calls)], CONDITIONS[:1], dataset(Counting()), tmp_path, batch_size=16)
     assert calls == [16, 16, 16, 2, 10, 16, 16, 8, 16, 4]
+
+
+def test_blocks_are_freed_when_they_are_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At once, and not when a search for cycles comes by: the images of a block may be a gigabyte."""
+    monkeypatch.setattr(schedule, "BLOCK", 10)
+    pixels = Counting()
+    gc.collect()
+    gc.disable()
+    try:
+        evaluate([model([])], CONDITIONS[:2], dataset(pixels), tmp_path, batch_size=5)
+    finally:
+        gc.enable()
+    assert pixels.reads >= 120
+    assert pixels.most <= 4 * 10 * IMAGE  # twelve blocks
 
 
 def test_setup_has_pictures_made_ready() -> None:

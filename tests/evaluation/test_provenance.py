@@ -7,10 +7,16 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from beaufort.datasets import from_arrays
+from beaufort.evaluation import evaluate
 from beaufort.evaluation._commit import checked_out
 from beaufort.evaluation.provenance import provenance
+from beaufort.models import as_model
+from beaufort.store import FileStore
+from beaufort.suites import Suite
 
 GIT = {
     **os.environ,
@@ -85,3 +91,17 @@ def test_commands_keep_no_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
         sys, "argv", ["beaufort", "run", "--model", "http://h/?key=SECRET", "--set", "token=NAME"]
     )
     assert provenance()["command"] == ["beaufort", "run", "--model", "http://h/", "--set", "token=…"]
+
+
+def test_the_later_of_two_runs_is_the_last(tmp_path: Path) -> None:
+    """Also if both began within one second: a report without a suite is about the last run."""
+    images = np.zeros((3, 32, 32, 3), np.uint8)
+    data = from_arrays("toys", images, [0, 1, 2])
+    model = as_model(lambda images: np.ones((len(images), 3), np.float32), name="m", classes=3, version="1")
+    names = [f"suite{i}" for i in range(6)]
+    for name in names:
+        suite = Suite(
+            name=name, version=1, dataset="toys", corruptions=("fog",), severities=(1,), scale="cifar"
+        )
+        evaluate([model], suite, data, tmp_path)
+    assert [run["suite"]["name"] for run in FileStore(tmp_path).runs()] == names

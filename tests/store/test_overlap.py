@@ -146,6 +146,18 @@ def test_gather_leaves_what_it_cannot_read(tmp_path: Path, monkeypatch: pytest.M
     assert len(store.pieces()) == 2
 
 
+def test_gathers_beside_each_other_leave_nothing_twice(tmp_path: Path) -> None:
+    """Another process may remove what this one has listed, and know nothing of the newest file."""
+    store = FileStore(tmp_path)
+    covered = fill(store, [(0, 40), (10, 10)])
+    listing = store.listing()
+    fill(store, [(20, 10)])
+    (tmp_path / listing[cell().fingerprint][1].path).unlink()
+    store.gather(cell(), listing)
+    once(store, covered)
+    assert not store.verify()
+
+
 # A kill at every step
 
 

@@ -111,7 +111,7 @@ def test_pointing_tells_a_model(show: Opener, page_file: Path, paper: Grid) -> N
     page.locator("#stage").scroll_into_view_if_needed()
     box = page.locator("#plot").bounding_box()
     assert box is not None
-    for share in np.linspace(0.2, 0.98, 300):  # along the baseline there are models
+    for share in np.linspace(0.2, 0.98, 300):  # along the trend there are models
         page.mouse.move(box["x"] + share * box["width"], box["y"] + (1 - share) * box["height"] * 0.9)
         if page.locator("#tip").is_visible():
             break

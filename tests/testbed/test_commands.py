@@ -153,7 +153,7 @@ def test_place(tmp_path: Path) -> None:
     assert one["skipped"][0]["setting"] == "objectnet-1.0-beta"
     assert told("place", "--scores", str(scores), "--grid", "timm")["shifts"][0]["similar"]["n"] > 100
     text = invoke("place", "--scores", str(scores))
-    assert "above the baseline (p = " in text
+    assert "above the trend (p = " in text
     assert "nearest: " in text
     assert "one of --scores, --store and --data must be given" in invoke("place", code=2)
 

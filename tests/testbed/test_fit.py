@@ -1,4 +1,4 @@
-"""Baselines: against SciPy, against the original's generator, and where there is none."""
+"""Trends: against SciPy, against the original's generator, and where there is none."""
 
 from __future__ import annotations
 
@@ -85,14 +85,14 @@ def test_the_order_of_models_does_not_matter(order: list[int]) -> None:
 
 def test_a_band_holds_its_line_and_depends_on_the_seed_alone(paper: Grid) -> None:
     for y in ("imagenetv2", "imagenet-a"):
-        baseline = fit_shift(paper, y)
+        trend = fit_shift(paper, y)
         x = np.linspace(60, 97, 50)
-        low, high = band(baseline, x)
-        assert ((low < baseline.predict(x)) & (baseline.predict(x) < high)).all()
-        again, other = band(baseline, x), band(baseline, x, seed=1)
+        low, high = band(trend, x)
+        assert ((low < trend.predict(x)) & (trend.predict(x) < high)).all()
+        again, other = band(trend, x), band(trend, x, seed=1)
         assert (again[0] == low).all()
         assert (other[0] != low).any()
-        wider = band(baseline, x, level=0.99)
+        wider = band(trend, x, level=0.99)
         assert ((wider[0] <= low) & (wider[1] >= high)).all()
 
 

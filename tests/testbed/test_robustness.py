@@ -79,7 +79,7 @@ def test_an_interval_of_rho_covers_what_it_says(paper: Grid) -> None:
     assert 0.90 <= held / repeats <= 1.0
 
 
-def test_standard_accuracies_without_a_baseline(tmp_path: Path) -> None:
+def test_standard_accuracies_without_a_trend(tmp_path: Path) -> None:
     path = tmp_path / "grid.csv"
     path.write_text("model,clean,shifted\na,60,50\nb,70,61\nc,80,72\nfull,100,90\nnone,,80\n")
     found = effective_robustness(load_grid(path), "shifted", x="clean")
@@ -87,7 +87,7 @@ def test_standard_accuracies_without_a_baseline(tmp_path: Path) -> None:
     assert (full.rho, full.expected, full.interval) == (None, None, None)
     assert found.missing == ("none",)
     assert len(found.defined) == 3
-    assert found.baseline.excluded == ("full",)
+    assert found.trend.excluded == ("full",)
     with pytest.raises(OptionError, match="no chosen model has an effective robustness"):
         _ = effective_robustness(load_grid(path), "shifted", x="clean", select=["full"]).mean
 

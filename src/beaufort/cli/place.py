@@ -55,7 +55,7 @@ def place(
         ),
     ] = "paper",
     fit_on: Annotated[
-        list[str] | None, typer.Option(help="Fit the baseline on these models; the grid's own if not given.")
+        list[str] | None, typer.Option(help="Fit the trend on these models; the grid's own if not given.")
     ] = None,
     scale: Annotated[str, typer.Option(help="Axes of the fit: logit, probit or linear.")] = "logit",
     level: Annotated[float, typer.Option(help="Of the intervals.")] = 0.95,
@@ -142,7 +142,7 @@ def _show(found: Placement, rule: str) -> None:
     for warning in found.warnings:
         typer.echo(f"warning: {printable(warning)}", err=True)
     if found.standings:
-        typer.echo(f"baseline of the grid {printable(found.grid)}, fitted on {rule}")
+        typer.echo(f"trend of the grid {printable(found.grid)}, fitted on {rule}")
         typer.echo(f"{100 * found.level:g} % intervals, which cover {found.covers}")
 
 
@@ -152,7 +152,7 @@ def _standing_text(one: Standing) -> str:
     rho = "rho is not defined at this standard accuracy"
     if own.rho is not None:
         ends = f" [{own.interval.low:+.2f}, {own.interval.high:+.2f}]" if own.interval else ""
-        rho = f"rho {own.rho:+.2f}{ends} points: {one.verdict} the baseline"
+        rho = f"rho {own.rho:+.2f}{ends} points: {one.verdict} the trend"
         rho += f" (p = {one.p_holm:.2g}, Holm)" if one.p_holm is not None else " (n is not known)"
     beyond = "; outside of the accuracies that were fitted on" if own.extrapolated else ""
     lines = [

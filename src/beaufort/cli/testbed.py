@@ -83,7 +83,7 @@ def fit(
     seed: DrawSeed = 720257663,
     as_json: Json = False,
 ) -> None:
-    """Fit the baseline: the accuracy under a shift that a standard accuracy predicts.
+    """Fit the trend: the accuracy under a shift that a standard accuracy predicts.
 
     `beaufort testbed fit --y imagenetv2`
 
@@ -100,10 +100,10 @@ def fit(
         raise OptionError(f"the grid {loaded.name} has no natural shifts; name a shift with --y")
     told = []
     for shift in shifts:
-        baseline = fit_shift(loaded, shift, x=x, scale=scale, knee=knee_of(knee))
+        trend = fit_shift(loaded, shift, x=x, scale=scale, knee=knee_of(knee))
         clean = loaded.setting(x) if x else loaded.clean_of(shift)
         told.append(
-            fit_dict(loaded, clean.name, loaded.setting(shift).name, baseline, resamples=resamples, seed=seed)
+            fit_dict(loaded, clean.name, loaded.setting(shift).name, trend, resamples=resamples, seed=seed)
         )
     if as_json:
         _print_json(told[0] if y else {"grid": loaded.name, "fits": told})
@@ -147,12 +147,12 @@ def rho(
     seed: DrawSeed = 720257663,
     as_json: Json = False,
 ) -> None:
-    """Effective robustness: points above the baseline, for chosen models and in the mean.
+    """Effective robustness: points above the trend, for chosen models and in the mean.
 
     `beaufort testbed rho --y vid-robust-pm10 --select resnet50-lp`
 
-    An interval covers the images of both test sets and which models the baseline was fitted on. It does not
-    cover a new training of the model, nor how standard models scatter around the baseline.
+    An interval covers the images of both test sets and which models the trend was fitted on. It does not
+    cover a new training of the model, nor how standard models scatter around the trend.
     """
     from beaufort.testbed import effective_robustness, load_grid
     from beaufort.testbed.json_values import rho_dict
@@ -187,7 +187,7 @@ def rho(
     ]
     typer.echo(table([("rho [interval]", "x", "y", "", "type", "model"), *rows]))
     typer.echo(f"\nmean of {told['n']}: {_points(told)}; {told['x']} → {told['y']}")
-    typer.echo(f"baseline fitted on {loaded.fit_rule}")
+    typer.echo(f"trend fitted on {loaded.fit_rule}")
     typer.echo(f"{100 * level:g} % intervals, which cover {told['interval_covers']}")
     _tell_missing(told["missing"], "one of the two accuracies")
 
@@ -243,7 +243,7 @@ def correlate(
 ) -> None:
     """Correlate effective robustness to synthetic shifts with that to natural ones.
 
-    Over the models that are not standard; each baseline is fitted on all standard models that have its two
+    Over the models that are not standard; each trend is fitted on all standard models that have its two
     accuracies.
 
     `beaufort testbed correlate --synthetic avg_pgd --natural imagenetv2 --select v1`

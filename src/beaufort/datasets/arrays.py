@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 
 from beaufort.datasets._dataset import Dataset, numbered
 from beaufort.datasets._npy import Stored, in_npz, pixels_in, stored_in
@@ -19,20 +18,21 @@ __all__ = ["from_arrays", "open_npy", "open_npz"]
 
 def from_arrays(
     name: str,
-    images: NDArray[np.uint8],
-    labels: NDArray[Any],
+    images: ArrayLike,
+    labels: ArrayLike,
     *,
     split: str = "test",
     classes: tuple[str, ...] = (),
 ) -> Dataset:
     """A data set of arrays in memory.
 
-    >>> from_arrays("two", np.zeros((2, 28, 28), np.uint8), np.array([3, 1])).ids[1]
+    >>> from_arrays("two", np.zeros((2, 28, 28), np.uint8), [3, 1]).ids[1]
     'test/1'
     """
-    shape = check_shape(name, images.dtype, images.shape)
-    numbers = whole_numbers(name, labels, shape[0])
-    pixels = InMemory(images.reshape(shape))
+    array = np.asarray(images)
+    shape = check_shape(name, array.dtype, array.shape)
+    numbers = whole_numbers(name, np.asarray(labels), shape[0])
+    pixels = InMemory(array.reshape(shape))
     return Dataset(name, classes or numbered(numbers), RowIds(split, shape[0]), numbers, pixels)
 
 

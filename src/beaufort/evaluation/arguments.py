@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias, TypeGuard
 
 from beaufort.conditions import Condition
 from beaufort.corruptions import members_of
@@ -17,10 +17,32 @@ from beaufort.evaluation.objects import dataset_of_items, dataset_of_pair
 from beaufort.models import Model, as_model
 from beaufort.suites import SUITE_NAMES, Suite, get_suite, own_suites, suite_of_corruptions
 
-__all__ = ["Conditions", "Models", "find_dataset", "find_models", "find_suite"]
+__all__ = ["Conditions", "Data", "DataSource", "Models", "find_dataset", "find_models", "find_suite"]
 
-Models: TypeAlias = Any
-"""A model, or a list of them: texts for `load_model`, `Model`s, torch modules, functions."""
+
+class Items(Protocol):
+    """Items `(image, label)` by number, as those of a torch `Dataset`."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, index: int, /) -> Any: ...
+
+
+class Loader(Protocol):
+    """What has a data set, as a torch `DataLoader`."""
+
+    @property
+    def dataset(self) -> Any: ...
+
+
+ModelSource: TypeAlias = str | os.PathLike[str] | Model | LazyModel | Callable[..., Any]
+"""A text for `load_model`, a `Model`, a torch module, or a function."""
+Models: TypeAlias = ModelSource | Iterable[ModelSource]
+"""A model, or a list of them."""
+DataSource: TypeAlias = Dataset | str | os.PathLike[str] | Items | Loader
+"""A `Dataset`, a text for `open_dataset`, `(images, labels)`, a torch `Dataset` or `DataLoader`."""
+Data: TypeAlias = DataSource | Mapping[str, DataSource]
+"""One data set, or several by the names that a suite has for them."""
 Conditions: TypeAlias = str | Path | Suite | Condition | Sequence[Condition] | Sequence[str]
 """A suite, its name or file; a list of conditions, or of names of corruptions."""
 
@@ -100,7 +122,7 @@ def _suite(suite: Conditions) -> Suite | list[Condition]:
     raise OptionError(f"{_SUITE}; got {_described(suite)}")
 
 
-def find_dataset(data: Any, *, strict: bool = False) -> Dataset:
+def find_dataset(data: DataSource, *, strict: bool = False) -> Dataset:
     """The data set that is meant."""
     if isinstance(data, Dataset):
         return data
@@ -110,7 +132,7 @@ def find_dataset(data: Any, *, strict: bool = False) -> Dataset:
         if len(data) != 2:
             raise OptionError(f"{_DATA}; got {_described(data)}")
         return dataset_of_pair(*data)
-    items = data.dataset if _is_loader(data) else data
+    items: object = data.dataset if _is_loader(data) else data
     if not isinstance(items, Mapping) and hasattr(items, "__getitem__") and hasattr(items, "__len__"):
         if not hasattr(items, "shape"):
             return dataset_of_items(items, strict=strict)
@@ -119,7 +141,7 @@ def find_dataset(data: Any, *, strict: bool = False) -> Dataset:
     raise OptionError(f"{_DATA}, with a length and items by number; got {_described(items)}{hint}")
 
 
-def _is_loader(data: Any) -> bool:
+def _is_loader(data: object) -> TypeGuard[Loader]:
     """Whether it is a torch `DataLoader`; torch is not imported to find out."""
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(data, torch.utils.data.DataLoader)

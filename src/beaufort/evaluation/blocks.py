@@ -17,6 +17,7 @@ from functools import cached_property
 from itertools import groupby
 from threading import Lock, Semaphore
 from typing import NamedTuple
+from weakref import proxy
 
 from beaufort.arrays import Bytes
 from beaufort.conditions import Condition
@@ -208,12 +209,17 @@ class Block:
 
 
 class Groups:
-    """The images of a span, split into groups of neighbors of one shape; there is at least one group."""
+    """The images of a span, split into groups of neighbors of one shape; there is at least one group.
+
+    The block keeps its groups, and groups only borrow the block: its images, often a gigabyte, are freed when
+    nobody holds it any more, and not when a search for cycles finds it.
+    """
 
     def __init__(self, block: Block, span: Range, size_for: Callable[[int], int]) -> None:
-        self._block, self._span = block, span
+        self._block: Block = proxy(block)
+        self._span = span
         self._found: list[Group] = []
-        self._coming = self._split(size_for)
+        self._coming = _split(self._block, span, size_for)
 
     def __getitem__(self, number: int) -> Group:
         """A group, when its images are decoded."""
@@ -228,24 +234,25 @@ class Groups:
         rows = self._found[-1].rows
         return self._block.decoded_to(min(rows[-1] + len(rows), self._span[1] - 1))
 
-    def _split(self, size_for: Callable[[int], int]) -> Iterator[Group]:
-        rows: list[int] = []
-        before: Shape = ()
-        most = 0
-        for place in range(*self._span):
-            shape = self._block.shape(place)
-            if shape is None:
-                continue
-            if rows and shape != before:
-                yield Group(tuple(rows), before, False)
-                rows = []
-            if not rows:
-                before, most = shape, size_for(math.prod(shape))
-            rows.append(place)
-            if len(rows) == most and place < self._span[1] - 1:
-                yield Group(tuple(rows), before, False)
-                rows = []
-        yield Group(tuple(rows), before, True)  # without rows, if no image behind a full group can be read
+
+def _split(block: Block, span: Range, size_for: Callable[[int], int]) -> Iterator[Group]:
+    rows: list[int] = []
+    before: Shape = ()
+    most = 0
+    for place in range(*span):
+        shape = block.shape(place)
+        if shape is None:
+            continue
+        if rows and shape != before:
+            yield Group(tuple(rows), before, False)
+            rows = []
+        if not rows:
+            before, most = shape, size_for(math.prod(shape))
+        rows.append(place)
+        if len(rows) == most and place < span[1] - 1:
+            yield Group(tuple(rows), before, False)
+            rows = []
+    yield Group(tuple(rows), before, True)  # without rows, if no image behind a full group can be read
 
 
 def power_of_two(most: int) -> int:

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
-from typing import Any, TypeAlias
 
 from beaufort.conditions import Condition
 from beaufort.datasets import Dataset
@@ -15,19 +14,15 @@ from beaufort.datasets.films import StoredFilms, stored_films
 from beaufort.datasets.stored import StoredSet, check_same_images, corrupted_part, stored_set
 from beaufort.datasets.subset import of_classes
 from beaufort.errors import OptionError
-from beaufort.evaluation.arguments import find_dataset
+from beaufort.evaluation.arguments import Data, DataSource, find_dataset
 from beaufort.evaluation.planning import Setup
 from beaufort.labels import Truths, label_maps
 from beaufort.protocols import protocols
 from beaufort.sequences import kind_of_frames, sequences
 from beaufort.suites import Step, Suite
 
-__all__ = ["Choice", "Data", "Source", "find_groups"]
+__all__ = ["Choice", "find_groups"]
 
-Source: TypeAlias = Any
-"""A `Dataset`, a text for `open_dataset`, `(images, labels)`, a torch `Dataset` or `DataLoader`."""
-Data: TypeAlias = Any
-"""One data set, or several by the names that a suite has for them."""
 Group = tuple[Setup, Sequence[Condition]]
 
 
@@ -45,7 +40,7 @@ class Choice:
 
 
 def find_groups(
-    suite: Suite | Sequence[Condition], data: Data, clean: Source | None, choice: Choice
+    suite: Suite | Sequence[Condition], data: Data, clean: DataSource | None, choice: Choice
 ) -> list[Group]:
     """Every data set with its conditions; stored pictures are a data set for each of them."""
     if not isinstance(suite, Suite):
@@ -64,7 +59,7 @@ def find_groups(
     ]
 
 
-def _one(data: Data, suite: Suite | None) -> Source:
+def _one(data: Data, suite: Suite | None) -> DataSource:
     if not isinstance(data, Mapping):
         return data
     named = set(data) - ({suite.name, suite.dataset} if suite else set())
@@ -76,7 +71,7 @@ def _one(data: Data, suite: Suite | None) -> Source:
     return next(iter(data.values()))
 
 
-def _by_part(suite: Suite, data: Data) -> dict[str, Source]:
+def _by_part(suite: Suite, data: Data) -> dict[str, DataSource]:
     """The data of each part; a data set of the catalog need not be named."""
     from beaufort.catalog import entries
 
@@ -91,7 +86,7 @@ def _by_part(suite: Suite, data: Data) -> dict[str, Source]:
     known = {*names, *(part.dataset for part in suite.parts)}
     if other := [name for name in data if name not in known]:
         raise OptionError(f"{other[0]!r} is not a data set of {suite}; it has {', '.join(names)}")
-    found: dict[str, Source] = {}
+    found: dict[str, DataSource] = {}
     for part in suite.parts:
         source = data.get(part.name, data.get(part.dataset))
         if source is None and part.dataset in entries:
@@ -104,7 +99,7 @@ def _by_part(suite: Suite, data: Data) -> dict[str, Source]:
 
 
 def _groups_of(
-    suite: Suite, source: Source, clean: Source | None, choice: Choice, *, name: str | None = None
+    suite: Suite, source: DataSource, clean: DataSource | None, choice: Choice, *, name: str | None = None
 ) -> Iterator[Group]:
     text = str(source) if isinstance(source, str | os.PathLike) else None
     stored = stored_set(text, strict=choice.strict) if text is not None and suite.corruptions else None
@@ -142,7 +137,7 @@ def _groups_of(
 
 
 def _stored_groups(
-    suite: Suite, stored: StoredSet, clean: Source | None, choice: Choice, name: str | None
+    suite: Suite, stored: StoredSet, clean: DataSource | None, choice: Choice, name: str | None
 ) -> Iterator[Group]:
     """The stored pictures of every condition, on the same images."""
     if suite.shifts:
@@ -163,7 +158,7 @@ def _stored_groups(
 
 
 def _stored_film_groups(
-    suite: Suite, films: StoredFilms, clean: Source | None, choice: Choice, name: str | None
+    suite: Suite, films: StoredFilms, clean: DataSource | None, choice: Choice, name: str | None
 ) -> Iterator[Group]:
     """The stored strips of every sequence, on the same images."""
     first = None if clean is None or not suite.clean else _opened(clean, choice)
@@ -191,7 +186,7 @@ def _open_one(stored: StoredSet, clean: Dataset | None, condition: Condition) ->
     return stored.open(condition.corruption, condition.severity)
 
 
-def _opened(source: Source, choice: Choice) -> Dataset:
+def _opened(source: DataSource, choice: Choice) -> Dataset:
     return find_dataset(source, strict=choice.strict)
 
 

@@ -21,7 +21,7 @@ _PACKAGES = ("beaufort", "numpy", "numba", "opencv-python-headless", "pillow", "
 def provenance() -> dict[str, Any]:
     """The facts of this process that stand beside a result."""
     return {
-        "time": datetime.now(UTC).isoformat(timespec="seconds"),
+        "time": datetime.now(UTC).isoformat(timespec="microseconds"),
         "command": command_without_secrets(sys.argv),
         "python": platform.python_version(),
         "versions": {name: found for name in _PACKAGES if (found := _version(name))},

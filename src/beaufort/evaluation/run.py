@@ -21,9 +21,9 @@ from beaufort.errors import OptionError
 from beaufort.evaluation._memory import memory_store
 from beaufort.evaluation._notebook import evaluation_frame, evaluation_html
 from beaufort.evaluation._results import common_outputs, plan_results, stored_in
-from beaufort.evaluation.arguments import Conditions, Models, find_models, find_suite
+from beaufort.evaluation.arguments import Conditions, Data, DataSource, Models, find_models, find_suite
 from beaufort.evaluation.engines import Local, NodeSpeed, Processes
-from beaufort.evaluation.groups import Choice, Data, Source, find_groups
+from beaufort.evaluation.groups import Choice, find_groups
 from beaufort.evaluation.keeper import Counts, Keeper
 from beaufort.evaluation.lazy_models import LazyModel
 from beaufort.evaluation.notes import notes_on
@@ -117,7 +117,7 @@ def plan(
     data: Data,
     store: str | Path | Store,
     *,
-    clean: Source | None = None,
+    clean: DataSource | None = None,
     limit: int | None = None,
     first: int | None = None,
     prepare: str | None = None,
@@ -172,7 +172,7 @@ def evaluate(
     data: Data,
     store: str | Path | Store | None = None,
     *,
-    clean: Source | None = None,
+    clean: DataSource | None = None,
     limit: int | None = None,
     first: int | None = None,
     prepare: str | None = None,

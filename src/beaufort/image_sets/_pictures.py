@@ -24,7 +24,7 @@ _WNID = re.compile(r"n\d{8}")
 
 
 class PictureSource(Protocol):
-    """PictureSource by the path that their outputs have below `corruption/severity`."""
+    """Pictures by the path that their outputs have below `corruption/severity`."""
 
     @property
     def alone(self) -> bool:

@@ -1,6 +1,6 @@
 """One tree of pictures into one tree a corruption and severity: `output/corruption/severity/…`.
 
-A picture is decoded once and every output that is missing is made from it. PictureSource are independent:
+A picture is decoded once and every output that is missing is made from it. Pictures are independent:
 what one comes to does not depend on the others, their order, or the number of threads.
 """
 

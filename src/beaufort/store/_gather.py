@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -22,21 +22,31 @@ __all__ = ["QUARANTINE", "flat_origins", "gather"]
 QUARANTINE = "quarantine"
 """Where files are set aside."""
 
+_TRIES = 5
+"""Each fails only if another process has put something together meanwhile."""
+
 
 def gather(store: FileStore, cell: Cell, listing: Listing | None = None) -> Piece | None:
     """Put the rows of a cell into as few files as they fit in; the last new file, None if there is none.
 
     A new file is there, and on the disk, before the old ones go: whoever reads meanwhile finds every row,
     and whoever is killed meanwhile leaves rows that are there twice, are read once, and are gathered by
-    the next run. A file that cannot be read now, or is of a newer format, keeps all files as they are.
+    the next run. A file that cannot be read now, or is of a newer format, keeps all files as they are. Where
+    another process gathers at the same time, this one looks again for what is left.
     """
-    pieces = (store.listing() if listing is None else listing).get(cell.fingerprint, [])
-    if len(pieces) < 2:
-        return None
-    try:
-        sound = dict(_read(store.disk, pieces))
-    except (FileNotFoundError, FaultyFileError):
-        return None  # another process has gathered them, or nobody can now
+    for _ in range(_TRIES):
+        pieces = (store.listing() if listing is None else listing).get(cell.fingerprint, [])
+        try:
+            return _gather(store, cell, pieces) if len(pieces) > 1 else None
+        except FileNotFoundError:
+            listing = None
+        except FaultyFileError:
+            return None  # nobody can now
+    return None
+
+
+def _gather(store: FileStore, cell: Cell, pieces: Sequence[Piece]) -> Piece | None:
+    sound = dict(_read(store.disk, pieces))
     tables = {piece: table for piece, (table, _) in sound.items()}
     origins = [origin for _, provenance in sound.values() for origin in flat_origins(provenance)]
     kept = {

@@ -13,7 +13,7 @@ from beaufort.testbed.effective import (
     accuracy_intervals,
     effective_robustness,
 )
-from beaufort.testbed.fit import Baseline, Interval, Knee, Line, fit_line, fit_shift
+from beaufort.testbed.fit import Interval, Knee, Line, Trend, fit_line, fit_shift
 from beaufort.testbed.grid import Grid, Pair
 from beaufort.testbed.load import GRIDS, load_grid
 from beaufort.testbed.relative import Relative, RelativeRobustness, relative_robustness
@@ -21,7 +21,6 @@ from beaufort.testbed.settings import Setting
 
 __all__ = [
     "GRIDS",
-    "Baseline",
     "Correlation",
     "Effective",
     "EffectiveRobustness",
@@ -33,6 +32,7 @@ __all__ = [
     "Relative",
     "RelativeRobustness",
     "Setting",
+    "Trend",
     "accuracy_intervals",
     "band",
     "coefficient_intervals",

@@ -18,7 +18,7 @@ CLEAN = "clean"
 def grid_of_store(store: Path) -> Grid:
     """The models of a store that answered all conditions of its last suite.
 
-    Settings are called as conditions are, without the data set: `clean`, `fog@3`. The baseline is fitted on
+    Settings are called as conditions are, without the data set: `clean`, `fog@3`. The trend is fitted on
     all models, because a store does not know which are standard.
     """
     results = open_results(store)

@@ -20,7 +20,7 @@ __all__ = ["paper_table", "since_csv", "since_table", "study_text"]
 
 
 def paper_table(grid: Grid) -> str:
-    """The baselines and the headline numbers of the paper."""
+    """The trends and the headline numbers of the paper."""
     lines = [
         "| shift | standard accuracy | slope | intercept | r² | models |",
         "|---|---|---:|---:|---:|---:|",
@@ -69,13 +69,13 @@ def _headlines(grid: Grid) -> Iterator[tuple[str, str, str]]:
 
 
 def since_table(since: list[Since]) -> str:
-    """Which kinds of models now lie above the baseline of 2020, and by how much."""
+    """Which kinds of models now lie above the trend of 2020, and by how much."""
     lines = []
     for one in since:
         lines += [
             f"### {title(one.shift)}",
             "",
-            "| training data | entries | above | below | extrapolated | median ρ | against today's baseline "
+            "| training data | entries | above | below | extrapolated | median ρ | against today's trend "
             "| highest ρ | its entry |",
             "|---|---:|---:|---:|---:|---:|---:|---:|---|",
         ]

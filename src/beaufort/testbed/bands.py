@@ -1,4 +1,4 @@
-"""How sure a baseline is: bootstrap intervals over the models that it was fitted on."""
+"""How sure a trend is: bootstrap intervals over the models that it was fitted on."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from beaufort.stats.binomial import checked_level
-from beaufort.testbed.fit import RESAMPLES, SEED, Baseline, Interval, Line
+from beaufort.testbed.fit import RESAMPLES, SEED, Interval, Line, Trend
 from beaufort.testbed.scales import get_scale
 
 __all__ = ["band", "coefficient_intervals"]
@@ -17,19 +17,19 @@ Floats = NDArray[np.float64]
 
 
 def band(
-    baseline: Baseline,
+    trend: Trend,
     percent: ArrayLike,
     *,
     level: float = 0.95,
     resamples: int = RESAMPLES,
     seed: int = SEED,
 ) -> tuple[Floats, Floats]:
-    """The bootstrap band of a baseline at some standard accuracies, in percent.
+    """The bootstrap band of a trend at some standard accuracies, in percent.
 
     Percentiles are conservative: the lower end is rounded down to one of the draws, the upper one up.
     """
-    low, high = _ends(baseline.predict_draws(percent, resamples, seed), level)
-    scale = get_scale(baseline.scale)
+    low, high = _ends(trend.predict_draws(percent, resamples, seed), level)
+    scale = get_scale(trend.scale)
     return scale.inverse(low), scale.inverse(high)
 
 

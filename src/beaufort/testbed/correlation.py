@@ -52,7 +52,7 @@ def correlate(
 ) -> Correlation:
     """How effective robustness to a synthetic shift goes along with that to a natural one.
 
-    Each baseline is fitted on all standard models that have that shift's own two accuracies. The correlation
+    Each trend is fitted on all standard models that have that shift's own two accuracies. The correlation
     is over the chosen models that are not of type STANDARD and have both robustnesses.
     """
     first, second = (rho_column(grid, name, scale=scale) for name in (synthetic, natural))
@@ -61,8 +61,8 @@ def correlate(
 
 def rho_column(grid: Grid, y: str, *, scale: str = "logit") -> Floats:
     """ρ of every model of a grid on a shift; NaN where it is not defined."""
-    baseline = fit_shift(grid, y, scale=scale)
-    return grid.column(y) - baseline.predict(grid.column(grid.clean_of(y).name))
+    trend = fit_shift(grid, y, scale=scale)
+    return grid.column(y) - trend.predict(grid.column(grid.clean_of(y).name))
 
 
 def _correlation(

@@ -1,4 +1,4 @@
-"""Effective robustness ρ: points above the baseline, with intervals."""
+"""Effective robustness ρ: points above the trend, with intervals."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from beaufort.errors import OptionError
 from beaufort.stats import share_intervals
 from beaufort.testbed.bands import band
-from beaufort.testbed.fit import RESAMPLES, SEED, Baseline, Interval, Knee, fit_shift
+from beaufort.testbed.fit import RESAMPLES, SEED, Interval, Knee, Trend, fit_shift
 from beaufort.testbed.grid import Grid
 
 __all__ = [
@@ -27,15 +27,15 @@ Floats = NDArray[np.float64]
 
 COVERS = (
     "the images of both test sets, as if they were drawn independently, and which standard models the "
-    "baseline was fitted on; not a new training of the model, nor how standard models scatter around the "
-    "baseline"
+    "trend was fitted on; not a new training of the model, nor how standard models scatter around the "
+    "trend"
 )
 """What an interval of ρ covers."""
 
 
 @dataclass(frozen=True)
 class Effective:
-    """One model above or below the baseline; all in percent or percentage points."""
+    """One model above or below the trend; all in percent or percentage points."""
 
     model: str
     type: str
@@ -44,13 +44,13 @@ class Effective:
     shifted: float
     """Its accuracy under the shift."""
     expected: float | None
-    """What the baseline says for its standard accuracy."""
+    """What the trend says for its standard accuracy."""
     rho: float | None
-    """Points above the baseline; None if there is no baseline at this accuracy."""
+    """Points above the trend; None if there is no trend at this accuracy."""
     interval: Interval | None
     """Of ρ; None if the numbers of images are not known."""
     extrapolated: bool
-    """Whether its standard accuracy lies outside of those that the baseline was fitted on."""
+    """Whether its standard accuracy lies outside of those that the trend was fitted on."""
     images: tuple[float | None, float | None] = (None, None)
     """How many images the two accuracies rest on; None if it is not known."""
 
@@ -61,7 +61,7 @@ class EffectiveRobustness:
 
     x: str
     y: str
-    baseline: Baseline
+    trend: Trend
     models: tuple[Effective, ...]
     missing: tuple[str, ...]
     """Chosen models that lack one of the two accuracies."""
@@ -81,7 +81,7 @@ class EffectiveRobustness:
 
     @property
     def mean_interval(self) -> Interval | None:
-        """The mean of the ends: models share test images and the baseline, so that they err together."""
+        """The mean of the ends: models share test images and the trend, so that they err together."""
         ends = [one.interval for one in self.defined]
         known = [one for one in ends if one is not None]
         if not known or len(known) < len(ends):
@@ -115,20 +115,20 @@ def effective_robustness(
     resamples: int = RESAMPLES,
     seed: int = SEED,
 ) -> EffectiveRobustness:
-    """How far some models of a grid lie above its baseline on a shift.
+    """How far some models of a grid lie above its trend on a shift.
 
     Args:
         grid: from `load_grid`.
         y: the shift.
         x: the setting of the standard accuracy; the shift's own if None.
         select: which models, as `Grid.select` takes them; all if empty.
-        scale: of the baseline's axes.
+        scale: of the trend's axes.
         knee: as `fit_shift` takes it.
         level: of the intervals; `COVERS` says what they cover.
-        resamples: of the bootstrap of the baseline.
+        resamples: of the bootstrap of the trend.
         seed: of its draws.
     """
-    baseline = fit_shift(grid, y, x=x, scale=scale, knee=knee)
+    trend = fit_shift(grid, y, x=x, scale=scale, knee=knee)
     first = grid.setting(x) if x is not None else grid.clean_of(y)
     second = grid.setting(y)
     clean, shifted = grid.column(first.name), grid.column(second.name)
@@ -136,7 +136,7 @@ def effective_robustness(
     chosen = grid.select(select)
     rows = np.flatnonzero(chosen & given)
     models = measure(
-        baseline,
+        trend,
         [(grid.models[row], grid.types[row]) for row in rows],
         clean[rows],
         shifted[rows],
@@ -147,11 +147,11 @@ def effective_robustness(
         seed=seed,
     )
     missing = tuple(grid.models[row] for row in np.flatnonzero(chosen & ~given))
-    return EffectiveRobustness(first.name, second.name, baseline, models, missing, level)
+    return EffectiveRobustness(first.name, second.name, trend, models, missing, level)
 
 
 def measure(
-    baseline: Baseline,
+    trend: Trend,
     names: Sequence[tuple[str, str]],
     clean: Floats,
     shifted: Floats,
@@ -162,27 +162,27 @@ def measure(
     resamples: int = RESAMPLES,
     seed: int = SEED,
 ) -> tuple[Effective, ...]:
-    """ρ of models, given as (name, type), against a baseline, whatever grid that is from.
+    """ρ of models, given as (name, type), against a trend, whatever grid that is from.
 
-    The interval joins three of the same level, of both accuracies and of the baseline, by adding the squares
+    The interval joins three of the same level, of both accuracies and of the trend, by adding the squares
     of their distances from the middle (Zou & Donner, 2008).
     """
     if not len(clean):
         return ()
-    expected = baseline.predict(clean)
+    expected = trend.predict(clean)
     rho = shifted - expected
     clean_low, clean_high = accuracy_intervals(clean, clean_images, level)
     low, high = accuracy_intervals(shifted, shifted_images, level)
-    below, above = band(baseline, clean, level=level, resamples=resamples, seed=seed)
+    below, above = band(trend, clean, level=level, resamples=resamples, seed=seed)
     with np.errstate(invalid="ignore"):
         at_low, at_high = (
-            _predict_bounded(baseline, clean_low, clean),
-            _predict_bounded(baseline, clean_high, clean),
+            _predict_bounded(trend, clean_low, clean),
+            _predict_bounded(trend, clean_high, clean),
         )
         fewer, more = np.minimum(at_low, at_high), np.maximum(at_low, at_high)
         down = np.sqrt((shifted - low) ** 2 + (more - expected) ** 2 + (above - expected) ** 2)
         up = np.sqrt((high - shifted) ** 2 + (expected - fewer) ** 2 + (expected - below) ** 2)
-    inside = baseline.range
+    inside = trend.range
     return tuple(
         Effective(
             name,
@@ -199,16 +199,16 @@ def measure(
     )
 
 
-def _predict_bounded(baseline: Baseline, ends: Floats, clean: Floats) -> Floats:
-    """The baseline at the ends of intervals, which must not be 0 or 100 where the scale is infinite.
+def _predict_bounded(trend: Trend, ends: Floats, clean: Floats) -> Floats:
+    """The trend at the ends of intervals, which must not be 0 or 100 where the scale is infinite.
 
     The side of a knee is that of the accuracy itself.
     """
     inner = np.clip(ends, 1e-6, 100 - 1e-6)
-    if isinstance(baseline, Knee):
-        left = clean <= baseline.pivot
-        return np.where(left, baseline.left.predict(inner), baseline.right.predict(inner))
-    return baseline.predict(inner)
+    if isinstance(trend, Knee):
+        left = clean <= trend.pivot
+        return np.where(left, trend.left.predict(inner), trend.right.predict(inner))
+    return trend.predict(inner)
 
 
 def _known(value: np.floating) -> float | None:

@@ -1,4 +1,4 @@
-"""Figures for papers: the scatter of a shift with its baseline, and synthetic against natural robustness."""
+"""Figures for papers: the scatter of a shift with its trend, and synthetic against natural robustness."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from beaufort.testbed._files import write_file
 from beaufort.testbed.bands import band
 from beaufort.testbed.correlation import Correlation
 from beaufort.testbed.effective import accuracy_intervals
-from beaufort.testbed.fit import Baseline, Knee, fit_shift
+from beaufort.testbed.fit import Knee, Trend, fit_shift
 from beaufort.testbed.grid import Grid
 from beaufort.testbed.legend import Look, looks, title
 from beaufort.testbed.scales import get_scale
@@ -38,13 +38,13 @@ def scatter_panel(
     x: str | None = None,
     scale: str = "logit",
     least: float = 0,
-    baseline: Baseline | None = None,
+    trend: Trend | None = None,
     intervals: bool = True,
     own: Mapping[str, float] | None = None,
     colors: Sequence[Look] | None = None,
     heading: str | None = None,
 ) -> Axes:
-    """Accuracy under a shift against standard accuracy, with y = x, the baseline and its band.
+    """Accuracy under a shift against standard accuracy, with y = x, the trend and its band.
 
     Args:
         drawing: what is drawn on.
@@ -54,7 +54,7 @@ def scatter_panel(
         x: the setting of the standard accuracy; the shift's own if None.
         scale: of both axes.
         least: models with a lower standard accuracy are not drawn; they stay in the fit.
-        baseline: another than the grid's own.
+        trend: another than the grid's own.
         intervals: whether each accuracy has its 99.5 % interval.
         own: accuracies of a model to be highlighted, by setting.
         colors: other than the grid's own.
@@ -62,7 +62,7 @@ def scatter_panel(
     """
     clean = grid.setting(x) if x is not None else grid.clean_of(y)
     shift = grid.setting(y)
-    line = fit_shift(grid, y, x=x, scale=scale) if baseline is None else baseline
+    line = fit_shift(grid, y, x=x, scale=scale) if trend is None else trend
     first, second = grid.column(clean.name), grid.column(shift.name)
     shown = ~(np.isnan(first) | np.isnan(second)) & (first >= least)
     if not shown.any():
@@ -87,7 +87,7 @@ def scatter_panel(
         rows = shown & look.models
         floor = np.where(second[rows] == 0, axes.y_range[0], second[rows])  # 0 is infinitely far down
         drawing.dots(axes.points(first[rows], floor), look.color)
-    _baseline(drawing, axes, line)
+    _trend(drawing, axes, line)
     if mine:
         at = axes.points(*mine)
         drawing.dots(at, "#fff", radius=6.5, opacity=1)
@@ -124,7 +124,7 @@ def _intervals(
         drawing.lines(lines, look.color, width=0.6, opacity=0.3)
 
 
-def _baseline(drawing: Drawing, axes: Axes, line: Baseline) -> None:
+def _trend(drawing: Drawing, axes: Axes, line: Trend) -> None:
     """The fit and its band, across the panel; the two sides of a knee apart."""
     scale = get_scale(line.scale)
     low, high = axes.x_range
@@ -172,7 +172,7 @@ def legend(
     """The colors in rows, and what the lines are."""
     entries = [(look.label, look.color, "dot") for look in looks(grid)]
     if lines:
-        entries += [("baseline with its 95 % band", _FIT, "line"), ("y = x", _DIAGONAL, "dash")]
+        entries += [("trend with its 95 % band", _FIT, "line"), ("y = x", _DIAGONAL, "dash")]
     if own:
         entries.append((own, _OWN, "dot"))
     x, y = at

@@ -1,4 +1,4 @@
-"""The baseline: the accuracy under a shift that a standard model's clean accuracy predicts."""
+"""The trend: the accuracy under a shift that a standard model's clean accuracy predicts."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from beaufort.testbed.scales import get_scale
 __all__ = [
     "RESAMPLES",
     "SEED",
-    "Baseline",
     "Interval",
     "Knee",
     "Line",
+    "Trend",
     "fit_line",
     "fit_shift",
 ]
@@ -148,7 +148,7 @@ class Knee:
         return np.where(x <= self.pivot, left, right)
 
 
-Baseline: TypeAlias = Line | Knee
+Trend: TypeAlias = Line | Knee
 
 
 def fit_line(
@@ -194,8 +194,8 @@ def fit_line(
 
 def fit_shift(
     grid: Grid, y: str, *, x: str | None = None, scale: str = "logit", knee: float | str | None = "auto"
-) -> Baseline:
-    """The baseline of a shift, on the models of the grid that are fitted on.
+) -> Trend:
+    """The trend of a shift, on the models of the grid that are fitted on.
 
     Args:
         grid: from `load_grid`.

@@ -45,7 +45,7 @@ class Grid:
     types: tuple[str, ...]
     """What each model is: `STANDARD`, `LP_ADV`, `ROBUST_INTV`, `MORE_DATA`, …"""
     fitted: Mask
-    """The models that the baseline is fitted on."""
+    """The models that the trend is fitted on."""
     fit_rule: str
     """In words, which these are."""
     groups: Mapping[str, Mask] = field(default_factory=dict)

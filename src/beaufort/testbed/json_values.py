@@ -9,7 +9,7 @@ import numpy as np
 from beaufort.testbed.bands import band, coefficient_intervals
 from beaufort.testbed.correlation import Correlation
 from beaufort.testbed.effective import COVERS, EffectiveRobustness, accuracy_intervals
-from beaufort.testbed.fit import RESAMPLES, SEED, Baseline, Interval, Knee, Line
+from beaufort.testbed.fit import RESAMPLES, SEED, Interval, Knee, Line, Trend
 from beaufort.testbed.grid import Grid
 from beaufort.testbed.relative import RelativeRobustness
 from beaufort.testbed.scales import get_scale
@@ -39,40 +39,40 @@ def grid_dict(grid: Grid) -> dict[str, Any]:
 
 
 def fit_dict(
-    grid: Grid, x: str, y: str, baseline: Baseline, *, resamples: int = RESAMPLES, seed: int = SEED
+    grid: Grid, x: str, y: str, trend: Trend, *, resamples: int = RESAMPLES, seed: int = SEED
 ) -> dict[str, Any]:
-    """A baseline; of one with a knee the two lines, and no slope of its own."""
-    told: dict[str, Any] = {"grid": grid.name, "x": x, "y": y, "scale": baseline.scale}
-    if isinstance(baseline, Knee):
-        told |= {"slope": None, "intercept": None, "r2": None, "n": baseline.n, "knee": baseline.pivot}
+    """A trend; of one with a knee the two lines, and no slope of its own."""
+    told: dict[str, Any] = {"grid": grid.name, "x": x, "y": y, "scale": trend.scale}
+    if isinstance(trend, Knee):
+        told |= {"slope": None, "intercept": None, "r2": None, "n": trend.n, "knee": trend.pivot}
         told |= {
-            "left": _line_dict(baseline.left, resamples, seed),
-            "right": _line_dict(baseline.right, resamples, seed),
+            "left": _line_dict(trend.left, resamples, seed),
+            "right": _line_dict(trend.right, resamples, seed),
         }
     else:
-        told |= {**_line_dict(baseline, resamples, seed), "knee": None}
-    points = band_points(baseline)
-    low, high = band(baseline, points, resamples=resamples, seed=seed)
+        told |= {**_line_dict(trend, resamples, seed), "knee": None}
+    points = band_points(trend)
+    low, high = band(trend, points, resamples=resamples, seed=seed)
     return told | {
-        "excluded": list(baseline.excluded),
+        "excluded": list(trend.excluded),
         "fit_on": grid.fit_rule,
-        "range": _pair(baseline.range),
+        "range": _pair(trend.range),
         "band": {
             "level": 0.95,
             "resamples": resamples,
             "seed": seed,
             "x": points.tolist(),
-            "fit": baseline.predict(points).tolist(),
+            "fit": trend.predict(points).tolist(),
             "low": low.tolist(),
             "high": high.tolist(),
         },
     }
 
 
-def band_points(baseline: Baseline, count: int = BAND_POINTS) -> np.ndarray[Any, np.dtype[np.float64]]:
+def band_points(trend: Trend, count: int = BAND_POINTS) -> np.ndarray[Any, np.dtype[np.float64]]:
     """Standard accuracies in percent, equally spaced on the stretched axis over what was fitted on."""
-    scale = get_scale(baseline.scale)
-    low, high = scale.forward([baseline.range.low, baseline.range.high])
+    scale = get_scale(trend.scale)
+    low, high = scale.forward([trend.range.low, trend.range.high])
     return scale.inverse(np.linspace(low, high, count))
 
 
@@ -95,7 +95,7 @@ def rho_dict(grid: Grid, found: EffectiveRobustness) -> dict[str, Any]:
         "grid": grid.name,
         "x": found.x,
         "y": found.y,
-        "scale": found.baseline.scale,
+        "scale": found.trend.scale,
         "rho": found.mean,
         "low": mean.low if mean else None,
         "high": mean.high if mean else None,
@@ -131,7 +131,7 @@ def _rho_rows(found: EffectiveRobustness) -> list[dict[str, Any]]:
             "low": one.interval.low if one.interval else None,
             "high": one.interval.high if one.interval else None,
             "extrapolated": one.extrapolated,
-            **({} if one.rho is not None else {"why": "a standard accuracy of 0 or 100 has no baseline"}),
+            **({} if one.rho is not None else {"why": "a standard accuracy of 0 or 100 has no trend"}),
         }
         for one, x_ends, y_ends in zip(found.models, *columns, strict=True)
     ]

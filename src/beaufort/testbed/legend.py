@@ -50,7 +50,7 @@ _KIND_COLORS: Mapping[str, tuple[str, str]] = {
 def looks(grid: Grid) -> list[Look]:
     """The colors of a grid: by training data for timm's entries, else by type of model.
 
-    Models of type STANDARD that the baseline is not fitted on are grey, like all types without a color of
+    Models of type STANDARD that the trend is not fitted on are grey, like all types without a color of
     their own.
     """
     if all(kind in grid.groups for kind in KINDS):

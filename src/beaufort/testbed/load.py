@@ -41,7 +41,7 @@ def load_grid(
     Args:
         source: a name of `GRIDS`, a CSV file (a column `model` and one for each setting, in percent), a
             folder with timm's `results-*.csv`, or a store.
-        fit_on: selections of the models that the baseline is fitted on, as `Grid.select` takes them, or
+        fit_on: selections of the models that the trend is fitted on, as `Grid.select` takes them, or
             `all`; the grid's own rule if None.
         images: how many images the accuracies of some settings rest on, where the grid does not know it.
     """
@@ -136,7 +136,7 @@ def _described(columns: Mapping[str, Floats]) -> dict[str, Setting]:
 def from_columns(name: str, sheet: Mapping[str, list[str] | list[float]]) -> Grid:
     """A grid from the columns of a CSV file: `model`, the settings, and, if there, `type` and `used_for_fit`.
 
-    The testbed's models and settings are known by their names. The baseline is fitted on the rows with
+    The testbed's models and settings are known by their names. The trend is fitted on the rows with
     `used_for_fit` 1; without that column on the testbed's standard models, if there are some; else on all.
     """
     words = {key: list(map(str, column)) for key, column in sheet.items() if key in _WORDS}
@@ -165,7 +165,7 @@ _WORDS = frozenset({"model", "type", "used_for_fit"})
 
 
 def _timm(models: Sequence[str], columns: Mapping[str, Floats], facts: Mapping[str, str]) -> Grid:
-    """timm's entries; the baseline is fitted on models that saw nothing but ImageNet-1k and had no teacher.
+    """timm's entries; the trend is fitted on models that saw nothing but ImageNet-1k and had no teacher.
 
     A model at several input sizes is fitted on once, at the size with the highest accuracy, because its
     entries are not independent.

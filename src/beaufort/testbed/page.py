@@ -101,13 +101,13 @@ def _first_shift(grid: Grid) -> str:
 
 def _about(grid: Grid) -> str:
     caveat = grid.facts.get("caveat")
-    return f"The baseline is fitted on {grid.fit_rule}." + (f" Beware: {caveat}." if caveat else "")
+    return f"The trend is fitted on {grid.fit_rule}." + (f" Beware: {caveat}." if caveat else "")
 
 
 def _navigation(correlated: bool) -> dict[str, str]:
     titles = {"scatter": "Scatter", "ranking": "Above and below"}
     titles |= {"correlation": "Synthetic and natural"} if correlated else {}
-    return titles | {"fits": "Baselines", "made": "How it was made"}
+    return titles | {"fits": "Trends", "made": "How it was made"}
 
 
 def _figure(grid: Grid, shift: str, clean: str, scale: str) -> str:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from beaufort.errors import BeaufortError, OptionError
 from beaufort.stats import holm
 from beaufort.testbed.effective import COVERS, Effective, measure
-from beaufort.testbed.fit import RESAMPLES, SEED, Baseline, fit_shift
+from beaufort.testbed.fit import RESAMPLES, SEED, Trend, fit_shift
 from beaufort.testbed.grid import Grid
 from beaufort.testbed.scales import get_scale
 from beaufort.testbed.scores import Score, read_scores
@@ -62,11 +62,11 @@ class Standing:
     neighbors: tuple[Neighbor, ...]
     """The nearest on the stretched axes."""
     scatter: float
-    """Root mean square of ρ over the models that the baseline was fitted on, in points."""
+    """Root mean square of ρ over the models that the trend was fitted on, in points."""
 
     @property
     def verdict(self) -> str:
-        """`above`, `below` or `not told apart from` the baseline, at 5 % over all shifts together."""
+        """`above`, `below` or `not told apart from` the trend, at 5 % over all shifts together."""
         rho = self.robustness.rho
         if rho is None or self.p_holm is None:
             return "unknown"
@@ -107,12 +107,12 @@ def place(
             skipped.append((name, f"its standard accuracy {setting.clean} is not among the scores"))
             continue
         try:
-            baseline = fit_shift(grid, name, scale=scale)
+            trend = fit_shift(grid, name, scale=scale)
         except OptionError as error:
             skipped.append((name, str(error)))
             continue
         clean = own[setting.clean][1]
-        standings.append(_standing(grid, setting, baseline, clean, score, level, resamples, seed))
+        standings.append(_standing(grid, setting, trend, clean, score, level, resamples, seed))
     if not standings and not skipped:
         raise OptionError(
             f"scores must have a shift of the grid {grid.name} and its standard accuracy, got "
@@ -185,7 +185,7 @@ def _differences(setting: Setting, score: Score) -> list[str]:
 def _standing(
     grid: Grid,
     setting: Setting,
-    baseline: Baseline,
+    trend: Trend,
     clean: Score,
     shifted: Score,
     level: float,
@@ -198,7 +198,7 @@ def _standing(
         float(score.images or one.images or np.nan) for score, one in ((clean, reference), (shifted, setting))
     ]
     (found,) = measure(
-        baseline,
+        trend,
         [("", "")],
         np.array([clean.accuracy]),
         np.array([shifted.accuracy]),
@@ -209,12 +209,12 @@ def _standing(
     )
     x, y = grid.column(reference.name), grid.column(setting.name)
     rows = np.flatnonzero(~(np.isnan(x) | np.isnan(y)))
-    rho = y[rows] - baseline.predict(x[rows])
+    rho = y[rows] - trend.predict(x[rows])
     rows, rho = rows[~np.isnan(rho)], rho[~np.isnan(rho)]
     near = _similar(x[rows], clean.accuracy)
     own_rho = np.nan if found.rho is None else found.rho
     lower = (rho[near] < own_rho).sum() + 0.5 * (rho[near] == own_rho).sum()
-    nearest = _nearest(baseline.scale, x[rows], y[rows], clean.accuracy, shifted.accuracy)
+    nearest = _nearest(trend.scale, x[rows], y[rows], clean.accuracy, shifted.accuracy)
     return Standing(
         reference.name,
         setting.name,

@@ -1,4 +1,4 @@
-"""What changed since 2020: timm's models against the baseline of the paper's."""
+"""What changed since 2020: timm's models against the trend of the paper's."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from beaufort.testbed.effective import Effective, measure
-from beaufort.testbed.fit import Baseline, fit_shift
+from beaufort.testbed.fit import Trend, fit_shift
 from beaufort.testbed.grid import Grid
 from beaufort.testbed.kinds import KINDS, training_data
 from beaufort.testbed.load import load_grid
@@ -29,11 +29,11 @@ class KindRow(NamedTuple):
     """How many have an interval of ρ above 0."""
     below: int
     extrapolated: int
-    """How many are more or less accurate than all models that the baseline was fitted on."""
+    """How many are more or less accurate than all models that the trend was fitted on."""
     median: float
     """Of ρ, in points."""
     median_today: float
-    """Of ρ against the baseline of today's standard models."""
+    """Of ρ against the trend of today's standard models."""
     best: Effective
 
 
@@ -42,9 +42,9 @@ class Since:
     """timm's entries on one shift."""
 
     shift: str
-    baseline: Baseline
-    today: Baseline
-    """The baseline of timm's own standard models."""
+    trend: Trend
+    today: Trend
+    """The trend of timm's own standard models."""
     entries: tuple[Effective, ...]
 
     def by_kind(self) -> list[KindRow]:
@@ -75,7 +75,7 @@ class Since:
 
 
 def since_2020(*, paper: Grid | None = None, timm: Grid | None = None, level: float = 0.95) -> list[Since]:
-    """timm's entries on each shift against the baseline of the paper's 78 standard models.
+    """timm's entries on each shift against the trend of the paper's 78 standard models.
 
     The type of an entry is its kind of training data.
     """
@@ -83,12 +83,12 @@ def since_2020(*, paper: Grid | None = None, timm: Grid | None = None, level: fl
     new = load_grid("timm") if timm is None else timm
     made = []
     for shift in SHIFTS:
-        baseline = fit_shift(old, shift)
+        trend = fit_shift(old, shift)
         clean = new.clean_of(shift).name
         x, y = new.column(clean), new.column(shift)
         rows = np.flatnonzero(~(np.isnan(x) | np.isnan(y)))
         entries = measure(
-            baseline,
+            trend,
             [(new.models[row], training_data(new.models[row])) for row in rows],
             x[rows],
             y[rows],
@@ -96,5 +96,5 @@ def since_2020(*, paper: Grid | None = None, timm: Grid | None = None, level: fl
             new.images(shift)[rows],
             level=level,
         )
-        made.append(Since(shift, baseline, fit_shift(new, shift), entries))
+        made.append(Since(shift, trend, fit_shift(new, shift), entries))
     return made

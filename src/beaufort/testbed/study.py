@@ -160,10 +160,10 @@ def _since(timm: Grid, since: list[Since]) -> Drawing:
             _box(place),
             timm,
             one.shift,
-            baseline=one.baseline,
+            trend=one.trend,
             intervals=False,
             least=60,
-            heading=f"{title(one.shift)}, baseline of 2020",
+            heading=f"{title(one.shift)}, trend of 2020",
         )
     _key(drawing, timm)
     return drawing

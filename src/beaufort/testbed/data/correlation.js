@@ -7,8 +7,8 @@ const shade = (r) => `color-mix(in oklab, var(--card), var(${r < 0 ? '--second' 
 const rhos = new Map();
 function rhoColumn(y) {
   if (!rhos.has(y)) {
-    const x = D.settings[y].clean, baseline = fitBaseline(x, y, 'logit'), first = column(x), values = column(y);
-    rhos.set(y, values.map((v, m) => (baseline && first[m] > 0 && first[m] < 100 ? v - baseline.predict(first[m]) : NaN)));
+    const x = D.settings[y].clean, trend = fitTrend(x, y, 'logit'), first = column(x), values = column(y);
+    rhos.set(y, values.map((v, m) => (trend && first[m] > 0 && first[m] < 100 ? v - trend.predict(first[m]) : NaN)));
   }
   return rhos.get(y);
 }

@@ -1,4 +1,4 @@
-// The baseline and its band, and exact intervals of accuracies: as beaufort.testbed has them, for any two settings.
+// The trend and its band, and exact intervals of accuracies: as beaufort.testbed has them, for any two settings.
 const clampPercent = (p) => Math.min(Math.max(p, 1e-6), 100 - 1e-6);
 const SCALES = {
   logit: { forward: (p) => Math.log(p / (100 - p)), inverse: (z) => 100 / (1 + Math.exp(-z)) },
@@ -33,14 +33,14 @@ function leastSquares(points) {
   return { slope: xy / xx, intercept: my - (xy / xx) * mx, r2: xy ** 2 / (xx * yy), n, points };
 }
 
-// A baseline of one line, or of two that meet where a model has filtered the images; kept with its resamples.
-const baselines = new Map();
-function fitBaseline(x, y, scale) {
+// A trend of one line, or of two that meet where a model has filtered the images; kept with its resamples.
+const trends = new Map();
+function fitTrend(x, y, scale) {
   const key = `${x} ${y} ${scale}`;
-  if (!baselines.has(key)) baselines.set(key, makeBaseline(x, y, scale));
-  return baselines.get(key);
+  if (!trends.has(key)) trends.set(key, makeTrend(x, y, scale));
+  return trends.get(key);
 }
-function makeBaseline(x, y, scale) {
+function makeTrend(x, y, scale) {
   const { forward, inverse } = SCALES[scale], first = column(x), second = column(y);
   const fitted = [];
   for (const m of D.fitted) {

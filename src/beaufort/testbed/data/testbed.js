@@ -1,6 +1,6 @@
 // What is chosen, and what that changes.
 const main = new Plot(byId('plot'), byId('over'));
-const view = { x: D.x, y: D.y, scale: D.scale, hidden: new Set(), search: '', order: 'high', baseline: null, rows: [] };
+const view = { x: D.x, y: D.y, scale: D.scale, hidden: new Set(), search: '', order: 'high', trend: null, rows: [] };
 const points2 = (v, digits = 2) => `${v < 0 ? '−' : '+'}${Math.abs(v).toFixed(digits)}`;
 const within = (t) => (t ? ` [${t[0].toFixed(2)}, ${t[1].toFixed(2)}]` : '');
 const lookOf = (m) => D.look[m];
@@ -28,7 +28,7 @@ function withIntervals(p) {
   return p;
 }
 
-const rhoOf = (p) => (view.baseline && p.x > 0 && p.x < 100 ? p.y - view.baseline.predict(p.x) : NaN);
+const rhoOf = (p) => (view.trend && p.x > 0 && p.x < 100 ? p.y - view.trend.predict(p.x) : NaN);
 
 function describe(p) {
   withIntervals(p);
@@ -37,12 +37,12 @@ function describe(p) {
     `${D.settings[view.y].title}: ${p.y.toFixed(2)} %${within(p.yi)}` + (Number.isNaN(rho) ? '' : `\nρ = ${points2(rho)} points`);
 }
 
-// The parts of the figure across which each line of the baseline holds, on the stretched axis.
-function spans(baseline, plot) {
-  if (!baseline) return [];
-  const pivot = baseline.pivot === null ? null : SCALES[view.scale].forward(baseline.pivot);
+// The parts of the figure across which each line of the trend holds, on the stretched axis.
+function spans(trend, plot) {
+  if (!trend) return [];
+  const pivot = trend.pivot === null ? null : SCALES[view.scale].forward(trend.pivot);
   const ranges = pivot === null ? [plot.xr] : [[plot.xr[0], Math.min(pivot, plot.xr[1])], [Math.max(pivot, plot.xr[0]), plot.xr[1]]];
-  return baseline.lines.map((line, i) => [line, ...ranges[i]]).filter(([, start, end]) => start < end);
+  return trend.lines.map((line, i) => [line, ...ranges[i]]).filter(([, start, end]) => start < end);
 }
 
 function drawBand(context, plot) {
@@ -51,7 +51,7 @@ function drawBand(context, plot) {
   const low = Math.max(plot.xr[0], plot.yr[0]), high = Math.min(plot.xr[1], plot.yr[1]);
   context.setLineDash([5, 4]); context.strokeStyle = ink('--faint'); context.lineWidth = 1.2;
   context.beginPath(); context.moveTo(plot.zx(low), plot.zy(low)); context.lineTo(plot.zx(high), plot.zy(high)); context.stroke();
-  for (const [line, start, end] of spans(view.baseline, plot)) {
+  for (const [line, start, end] of spans(view.trend, plot)) {
     const zs = Array.from({ length: 41 }, (_, j) => start + ((end - start) * j) / 40), band = zs.map((z) => bandAt(line, z));
     context.beginPath();
     zs.forEach((z, j) => context.lineTo(plot.zx(z), plot.zy(band[j][0])));
@@ -65,7 +65,7 @@ function drawLine(context, plot) {
   context.save();
   plot.clip(context);
   context.strokeStyle = isDark() ? '#ff6b5e' : '#c22'; context.lineWidth = 2;
-  for (const [line, start, end] of spans(view.baseline, plot)) {
+  for (const [line, start, end] of spans(view.trend, plot)) {
     context.beginPath();
     context.moveTo(plot.zx(start), plot.zy(line.slope * start + line.intercept));
     context.lineTo(plot.zx(end), plot.zy(line.slope * end + line.intercept));
@@ -75,19 +75,19 @@ function drawLine(context, plot) {
 }
 
 function fitText() {
-  const baseline = view.baseline, names = `${D.settings[view.x].title} → ${D.settings[view.y].title}`;
-  if (!baseline) return `${names}: too few models for a baseline.`;
+  const trend = view.trend, names = `${D.settings[view.x].title} → ${D.settings[view.y].title}`;
+  if (!trend) return `${names}: too few models for a trend.`;
   const one = (line) => {
     const drawn = resample(line), [a, b] = ends(drawn.map((d) => d[0]));
     return `slope ${line.slope.toFixed(3)} [${a.toFixed(3)}, ${b.toFixed(3)}], intercept ${line.intercept.toFixed(3)}, r² ${line.r2.toFixed(2)}, n ${line.n}`;
   };
-  const where = baseline.pivot === null ? one(baseline.lines[0])
-    : `up to ${baseline.pivot.toFixed(2)} %: ${one(baseline.lines[0])}; above: ${one(baseline.lines[1])}`;
-  return `${names}. Baseline on ${view.scale} axes, fitted on ${D.fitRule}: ${where.replaceAll('-', '−')}.`;
+  const where = trend.pivot === null ? one(trend.lines[0])
+    : `up to ${trend.pivot.toFixed(2)} %: ${one(trend.lines[0])}; above: ${one(trend.lines[1])}`;
+  return `${names}. Trend on ${view.scale} axes, fitted on ${D.fitRule}: ${where.replaceAll('-', '−')}.`;
 }
 
 function draw() {
-  view.baseline = view.x === view.y ? null : fitBaseline(view.x, view.y, view.scale);
+  view.trend = view.x === view.y ? null : fitTrend(view.x, view.y, view.scale);
   view.rows = models();
   main.show({ points: view.rows, scale: view.scale, unit: '%', before: drawBand, after: drawLine,
     titles: [D.settings[view.x].title, D.settings[view.y].title] });
