@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnxruntime
 import pytest
 import torch
 from PIL import Image
@@ -60,6 +59,8 @@ from beaufort.training.architectures import build
 from beaufort.training.architectures._size import network_size
 from beaufort.training.export import onnx_of
 
+onnxruntime = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed; the extra onnx has it")
+
 SMALL = EnhancementSettings(rehearse=True)
 
 
@@ -76,9 +77,10 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
             Image.fromarray(picture(260, 270, 3, variant=2 * number + one)).save(place / f"{one}.png")
     (folder / "networks").mkdir()
     torch.manual_seed(0)
-    net = nn.Sequential(nn.Conv2d(3, 4, 9, 8), nn.ReLU(), nn.MaxPool2d(3), nn.Flatten(), nn.Linear(324, 1000))
+    conv = nn.Conv2d(3, 4, 9, 8)
+    net = nn.Sequential(conv, nn.ReLU(), nn.MaxPool2d(3), nn.Flatten(), nn.Linear(324, 1000))
     for name in ("tiny", "tinier"):
-        torch.nn.init.normal_(net[0].weight)
+        nn.init.normal_(conv.weight)
         (folder / "networks" / f"{name}.onnx").write_bytes(onnx_of(net.eval(), (3, 224, 224)))
     (folder / "cifar").mkdir()
     for split, count in (("train", 100), ("test", 24)):
