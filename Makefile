@@ -3,7 +3,9 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt
+# What pip would do on one core; templates that are no Python are among the files.
+COMPILE := $(BIN)/python -W ignore -m compileall -qq -j 0 $(VENV)/lib || true
 
 .PHONY: demo test tests lint types docs bench torture kernels clean
 
@@ -13,8 +15,10 @@ demo: $(VENV)/core  ## a small classifier on all of MNIST-C: its table, and its 
 test: lint  ## what CI runs: lint, types, tests
 	$(MAKE) --jobs 2 types tests
 
-tests: $(VENV)/dev  # one process more than cores: many tests wait for servers and for processes of their own
-	$(BIN)/python -m pytest -n $$($(BIN)/python -c 'import os; print(os.cpu_count() + 1)')
+# One process more than cores: many tests wait for servers and for processes of their own. Tests of a group share what
+# takes long to make, such as the rehearsal of a study, and so a process.
+tests: $(VENV)/dev
+	$(BIN)/python -m pytest -n $$($(BIN)/python -c 'import os; print(os.cpu_count() + 1)') --dist loadgroup
 
 lint: $(VENV)/dev
 	$(BIN)/ruff check
@@ -49,12 +53,15 @@ $(VENV)/python:
 
 $(VENV)/core: $(VENV)/python pyproject.toml constraints.txt
 	$(PIP) -e .
+	$(COMPILE)
 	touch $@
 
 $(VENV)/dev: $(VENV)/python pyproject.toml constraints.txt
 	$(PIP) -e '.[dev]'
+	$(COMPILE)
 	touch $@ $(VENV)/core
 
 $(VENV)/docs: $(VENV)/python pyproject.toml constraints.txt
 	$(PIP) -e '.[docs]'
+	$(COMPILE)
 	touch $@ $(VENV)/core

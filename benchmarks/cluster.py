@@ -1,7 +1,8 @@
 """What a run on Ray costs beside its work, how it grows with workers, and what its driver needs.
 
 python benchmarks/cluster.py overhead        blocks a second, with a model that answers at once
-python benchmarks/cluster.py scaling         two workers against one, with an ONNX model on one thread each
+python benchmarks/cluster.py scaling         two workers against one, with an ONNX model on one thread each;
+                                             a minute for the one
 python benchmarks/cluster.py busy            the share of time in which workers work, with a model that sleeps
 python benchmarks/cluster.py memory          of the driver, for 40,000 cells of 50 blocks
 python benchmarks/cluster.py all
@@ -59,10 +60,11 @@ def main() -> None:
     parts = {"overhead": overhead, "scaling": scaling, "busy": busy, "memory": memory}
     parser.add_argument("part", choices=[*parts, "all"])
     parser.add_argument("--scale", type=float, default=1.0, help="of the work; 0.1 for a quick look")
+    parser.add_argument("--folder", help="where data and stores are put; a temporary one if not given")
     options = parser.parse_args()
     for name in parts if options.part == "all" else [options.part]:
         print(f"{name}: load of the machine before {os.getloadavg()[0]:.2f}, {os.cpu_count()} processors")
-        with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        with tempfile.TemporaryDirectory(dir=options.folder) as folder, contextlib.chdir(folder):
             parts[name](options.scale)
 
 
@@ -74,6 +76,10 @@ class Ran:
     """From its start to its end."""
     cpu: float
     """Seconds of processor time of the driver's own process."""
+    workers_cpu: float
+    """Those of all workers together."""
+    ray_cpu: float
+    """Those of what Ray runs beside them, as far as the driver started it."""
     peak: float
     """GB of memory of the driver's process, at most."""
     told: dict[str, Any]
@@ -93,25 +99,50 @@ def run(*arguments: str) -> Ran:
     """Give the command, and look at its process until it ends."""
     command = [sys.executable, "-m", "beaufort", "run", "--engine", "ray", "--json", *arguments]
     start = time.perf_counter()
+    others: dict[int, tuple[bool, float]] = {}
     cpu = peak = 0.0
     with Path("told.json").open("w+") as told, subprocess.Popen(command, stdout=told) as process:
         while process.poll() is None:
             with contextlib.suppress(OSError, IndexError, KeyError):
                 cpu, peak = _state(process.pid)
+            for pid, (name, seconds_there) in _below(process.pid).items():
+                works = name.startswith("ray::Worker") or others.get(pid, (False, 0.0))[0]
+                others[pid] = works, seconds_there
             time.sleep(0.1)
         seconds = time.perf_counter() - start
         told.seek(0)
         text = told.read()
     if process.returncode:
         raise SystemExit(f"the command ended with {process.returncode}")
-    return Ran(seconds, cpu, peak, json.loads(text))
+    workers_cpu = sum(each for works, each in others.values() if works)
+    ray_cpu = sum(each for works, each in others.values() if not works)
+    return Ran(seconds, cpu, workers_cpu, ray_cpu, peak, json.loads(text))
 
 
 def _state(pid: int) -> tuple[float, float]:
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    cpu = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    _, cpu = _parent_and_cpu(pid)
     lines = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
     return cpu, int(lines["VmHWM"].split()[0]) / 2**20
+
+
+def _parent_and_cpu(pid: int) -> tuple[int, float]:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return int(fields[1]), (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def _below(pid: int) -> dict[int, tuple[str, float]]:
+    """The processes that one started, and those that these did: names, and seconds of processor time."""
+    found: dict[int, tuple[int, str, float]] = {}
+    for folder in Path("/proc").iterdir():
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            one = int(folder.name)
+            parent, cpu = _parent_and_cpu(one)
+            found[one] = parent, (folder / "cmdline").read_bytes().split(b"\0")[0].decode(), cpu
+    below, before = {pid}, 0
+    while len(below) > before:
+        before = len(below)
+        below |= {one for one, (parent, _, _) in found.items() if parent in below}
+    return {one: found[one][1:] for one in below - {pid} if one in found}
 
 
 def make_data(images: int, side: int) -> None:
@@ -140,14 +171,15 @@ def overhead(scale: float) -> None:
         print(
             f"  {workers} workers: {blocks:.0f} blocks in {ran.work_seconds:.1f} s of work "
             f"({ran.seconds:.1f} s with the start): {ran.rate / 1000:.0f} blocks a second (target ≥ 150); "
-            f"the driver took {1000 * ran.cpu / blocks:.2f} ms of its processor for a block, with its start, "
-            f"and {ran.peak:.2f} GB"
+            f"processor time for a block: {1000 * ran.cpu / blocks:.2f} ms of the driver, "
+            f"{1000 * ran.workers_cpu / blocks:.2f} ms of workers, {1000 * ran.ray_cpu / blocks:.2f} ms of "
+            f"Ray beside them, all with their start; {ran.peak:.2f} GB of the driver"
         )
 
 
 def scaling(scale: float) -> None:
     """Answers a second of two workers over those of one, for a model that keeps a processor busy."""
-    make_data(max(1000, round(4000 * scale) // 1000 * 1000), 32)
+    make_data(max(1000, round(16_000 * scale) // 1000 * 1000), 32)
     write_network(Path("network.onnx"))
     rates = []
     for workers in (1, 2):
@@ -157,7 +189,15 @@ def scaling(scale: float) -> None:
             *("--workers", str(workers), "--store", f"kept{workers}"),
         )
         rates.append(ran.rate)
-        print(f"  {workers} workers: {ran.rate:.0f} answers a second, {ran.seconds:.0f} s in all")
+        answers = sum(result["images"] for result in ran.told["results"])
+        busy = min(float(node["busy"]) for node in ran.told["nodes"].values())
+        print(
+            f"  {workers} workers: {ran.rate:.0f} answers a second, {ran.work_seconds:.0f} s of work, "
+            f"{ran.seconds:.0f} s in all; workers were busy {busy:.1%} of it and took "
+            f"{ran.workers_cpu / ran.work_seconds:.2f} processors, with their start, "
+            f"{1e6 * ran.workers_cpu / answers:.0f} µs for an answer; the driver and Ray took "
+            f"{(ran.cpu + ran.ray_cpu) / ran.seconds:.2f}"
+        )
     print(f"  two over one: {rates[1] / rates[0]:.2f} × (target ≥ 1.8)")
 
 

@@ -226,7 +226,7 @@ class Simulation:
 
 GPU_HOUR, PUTS, GETS, MONTH = 3.0, 5e-6, 0.4e-6, 0.023
 """Dollars for a GPU an hour, a request that writes, one that reads, and a GB a month; assumed."""
-IMAGE_BYTES, WEIGHTS_BYTES, ROW_BYTES = 128e3, 200e6, 45
+IMAGE_BYTES, WEIGHTS_BYTES, ROW_BYTES = 128e3, 200e6, 43
 """Of an image file, of the weights of a model (assumed), of a row of the store (measured)."""
 
 

@@ -5,6 +5,9 @@ python benchmarks/object_store.py [--models 200] [--conditions 200] [--store s3:
 Without `--store`, a moto server is started in a process of its own. Cells are written through the public
 store. The index is made by the first question; what is measured is a new process that asks the same, and the
 command `beaufort store ls`. Then the same with an index that lacks a hundred cells.
+
+Most of a listing is then the processor time of moto. So the bare requests of the client of S3 are measured
+beside it, and the same questions again with listings that somebody else answers, each page after a pause.
 """
 
 from __future__ import annotations
@@ -18,9 +21,14 @@ import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from statistics import median
 
 import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from benchmarks.plain_lister import plain_lister
 
 ASK = """
 import sys, time
@@ -30,8 +38,23 @@ begin = time.perf_counter()
 store = FileStore(sys.argv[1])
 listed = len(store.listing())
 middle = time.perf_counter()
+cpu = time.process_time()
 rows = query(FileStore(sys.argv[1]), "select * from cells").num_rows
-print(listed, rows, middle - begin, time.perf_counter() - middle)
+print(listed, rows, middle - begin, time.perf_counter() - middle, time.process_time() - cpu)
+"""
+BARE = """
+import sys, time
+import boto3
+bucket, _, prefix = sys.argv[1].removeprefix("s3://").partition("/")
+client, then, files = boto3.client("s3"), {}, 0
+begin = time.perf_counter()
+while True:
+    page = client.list_objects_v2(Bucket=bucket, Prefix=f"{prefix}/predictions/", **then)
+    files += len(page.get("Contents", ()))
+    if not page["IsTruncated"]:
+        break
+    then = {"ContinuationToken": page["NextContinuationToken"]}
+print(files, time.perf_counter() - begin)
 """
 
 
@@ -42,10 +65,15 @@ def main() -> None:
     parser.add_argument("--models", type=int, default=200)
     parser.add_argument("--conditions", type=int, default=200)
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument(
+        "--pause", type=float, default=0.1, help="seconds before a page of a listing, of S3's"
+    )
     parser.add_argument("--store", help="a place in a bucket that exists; nothing is deleted afterwards")
     given = parser.parse_args()
     with contextlib.nullcontext(given.store) if given.store else server() as place:
         measure(place, given.models, given.conditions, given.repeats)
+        if not given.store:
+            measure_plain(place, given.repeats, given.pause)
 
 
 @contextlib.contextmanager
@@ -86,6 +114,8 @@ def measure(place: str, models: int, conditions: int, repeats: int) -> None:
     listed, told = (median(one[which] for one in answers) for which in (2, 3))
     print(f"listing alone, new process: {listed:.2f} s for {answers[0][0]:,.0f} cells")
     print(f"all cells, new process: {told:.2f} s for {answers[0][1]:,.0f} cells")
+    files, seconds = output_of(BARE, place)
+    print(f"bare requests of boto3, page after page: {seconds:.2f} s for {files:,.0f} files")
     begin = time.perf_counter()
     subprocess.run(
         [sys.executable, "-m", "beaufort", "store", "ls", place, "--json"],
@@ -98,9 +128,33 @@ def measure(place: str, models: int, conditions: int, repeats: int) -> None:
     print(f"all cells with an index that is old: {found[3]:.2f} s for {found[1]:,.0f} cells")
 
 
+def measure_plain(place: str, repeats: int, pause: float) -> None:
+    """The same questions with listings that cost the server nothing, and a pause for each page."""
+    from beaufort.store import FileStore
+
+    below = place.removeprefix("s3://").partition("/")[2]
+    files = {f"{below}/{path}": state for path, state in FileStore(place).disk.files(".").items()}
+    behind = os.environ["AWS_ENDPOINT_URL"]
+    with plain_lister(behind.removeprefix("http://"), files, pause) as address:
+        os.environ["AWS_ENDPOINT_URL"] = address
+        answers = [asked(place) for _ in range(repeats)]
+        os.environ["AWS_ENDPOINT_URL"] = behind
+    listed, told, cpu = (median(one[which] for one in answers) for which in (2, 3, 4))
+    print(
+        f"with listings from memory, {pause:g} s a page: {listed:.2f} s for the listing alone, {told:.2f} s "
+        f"for all {answers[0][1]:,.0f} cells (target ≤ 3), {cpu:.2f} s of processor time"
+    )
+
+
 def asked(place: str) -> tuple[float, ...]:
-    """Cells listed, cells answered, and the seconds that each took, in a new process."""
-    done = subprocess.run([sys.executable, "-c", ASK, place], check=True, stdout=subprocess.PIPE, text=True)
+    """Cells listed, cells answered, the seconds that each took, and processor time, in a new process."""
+    return output_of(ASK, place)
+
+
+def output_of(program: str, place: str) -> tuple[float, ...]:
+    done = subprocess.run(
+        [sys.executable, "-c", program, place], check=True, stdout=subprocess.PIPE, text=True
+    )
     return tuple(map(float, done.stdout.split()))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from collections.abc import Callable, Iterator
@@ -162,26 +163,56 @@ def browser() -> Iterator[Any]:
 
 
 @pytest.fixture
-def show(browser: Any) -> Iterator[Callable[..., Any]]:
-    """Open a page; at the end nothing may have gone wrong, and nothing been asked of any network."""
+def browse(browser: Any) -> Iterator[Callable[..., Any]]:
+    """Open a page at an address; at the end nothing may have gone wrong, and nobody else been asked."""
     wrong: list[str] = []
     contexts = []
 
-    def opened(path: Path, **options: Any) -> Any:
+    def opened(url: str, **options: Any) -> Any:
         context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **options})
         contexts.append(context)
         page = context.new_page()
         page.on("console", lambda message: wrong.append(f"{message.type}: {message.text}"))
         page.on("pageerror", lambda error: wrong.append(str(error)))
         page.on("dialog", lambda dialog: wrong.append(f"dialog: {dialog.message}"))
+        start = "/".join(url.split("/")[:3])
         page.on(
             "request",
-            lambda asked: None if asked.url.startswith(("file:", "data:")) else wrong.append(asked.url),
+            lambda asked: None if asked.url.startswith((start, "data:")) else wrong.append(asked.url),
         )
-        page.goto(path.as_uri())
+        page.goto(url)
         return page
 
     yield opened
     for context in contexts:
         context.close()
     assert not wrong
+
+
+@pytest.fixture
+def show(browse: Callable[..., Any]) -> Callable[..., Any]:
+    """Open a file as a page, under the same conditions."""
+    return lambda path, **options: browse(path.as_uri(), **options)
+
+
+@pytest.fixture
+def tiny_clip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, Any]:
+    """A CLIP of one layer: what `load_model` takes, and the network."""
+    torch = pytest.importorskip("torch", reason="torch is not installed; the extra open_clip has it")
+    clip = pytest.importorskip("open_clip", reason="open_clip is not installed; the extra open_clip has it")
+    from open_clip import factory
+
+    for registry in ("_MODEL_CONFIGS", "_MODEL_CONFIG_PATHS"):
+        monkeypatch.setattr(factory, registry, getattr(factory, registry).copy())
+    config = {
+        "embed_dim": 16,
+        "vision_cfg": {"image_size": 32, "layers": 1, "width": 64, "patch_size": 8},
+        "text_cfg": {"context_length": 77, "vocab_size": 49408, "width": 16, "heads": 2, "layers": 1},
+    }
+    (tmp_path / "tiny-clip.json").write_text(json.dumps(config))
+    clip.add_model_config(tmp_path / "tiny-clip.json")
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        net = clip.create_model("tiny-clip")
+    torch.save(net.state_dict(), tmp_path / "clip.pt")
+    return f"open_clip:tiny-clip/{tmp_path}/clip.pt", net.eval()

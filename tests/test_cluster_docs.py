@@ -1,4 +1,4 @@
-"""What docs/cluster.md tells people to type is run, and its manifest has the fields that KubeRay takes."""
+"""What docs/cluster.md tells people to type is run, and its manifest is held to the schema of KubeRay."""
 
 from __future__ import annotations
 
@@ -98,59 +98,102 @@ def test_a_handful_of_machines_is_started_as_by_slurm() -> None:
         )
 
 
+QUANTITY = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?(\d+\.?\d*|\.\d+))?")
+"""Of a resource: a number, or a text with a suffix, as 8Gi."""
 POD = {
     "metadata": dict,
-    "spec": {
+    "spec!": {
         "containers!": [
             {
                 "name!": str,
-                "image!": str,
-                "resources": {"requests": dict, "limits": dict},
-                "volumeMounts": [{"name!": str, "mountPath!": str, "readOnly": bool}],
-                "env": list,
+                "image": str,
+                "imagePullPolicy": str,
+                "command": [str],
+                "args": [str],
+                "resources": {"requests": {str: QUANTITY}, "limits": {str: QUANTITY}, "claims": list},
+                "volumeMounts": [
+                    {
+                        "name!": str,
+                        "mountPath!": str,
+                        "readOnly": bool,
+                        "subPath": str,
+                        "mountPropagation": str,
+                    }
+                ],
+                "env": [{"name!": str, "value": str, "valueFrom": dict}],
+                "envFrom": list,
+                "ports": list,
+                "securityContext": dict,
             }
         ],
         "volumes": [{"name!": str, "persistentVolumeClaim": {"claimName!": str, "readOnly": bool}}],
+        "imagePullSecrets": [{"name": str}],
+        "nodeSelector": {str: str},
+        "serviceAccountName": str,
+        "tolerations": list,
     },
+}
+GROUP = {"rayStartParams!": {str: str}, "template!": POD}
+RAY_CLUSTER = {
+    "rayVersion": str,
+    "suspend": bool,
+    "managedBy": ("ray.io/kuberay-operator", "kueue.x-k8s.io/multikueue"),
+    "enableInTreeAutoscaling": bool,
+    "autoscalerOptions": dict,
+    "gcsFaultToleranceOptions": dict,
+    "headServiceAnnotations": {str: str},
+    "headGroupSpec!": {**GROUP, "serviceType": str, "headService": dict, "enableIngress": bool},
+    "workerGroupSpecs": [
+        {
+            **GROUP,
+            "groupName!": str,
+            "replicas": int,
+            "minReplicas!": int,
+            "maxReplicas!": int,
+            "numOfHosts": int,
+            "idleTimeoutSeconds": int,
+            "suspend": bool,
+            "scaleStrategy": {"workersToDelete": [str]},
+        }
+    ],
 }
 RAY_JOB = {
     "apiVersion!": "ray.io/v1",
     "kind!": "RayJob",
-    "metadata!": {"name!": str, "labels": dict, "namespace": str},
+    "metadata!": {"name!": str, "labels": {str: str}, "annotations": {str: str}, "namespace": str},
     "spec!": {
         "entrypoint": str,
+        "entrypointNumCpus": float,
+        "entrypointNumGpus": float,
+        "entrypointResources": str,
         "submissionMode": ("K8sJobMode", "HTTPMode", "InteractiveMode"),
+        "submitterPodTemplate": POD,
+        "submitterConfig": {"backoffLimit": int},
         "backoffLimit": int,
         "activeDeadlineSeconds": int,
         "shutdownAfterJobFinishes": bool,
         "ttlSecondsAfterFinished": int,
+        "deletionPolicy": ("DeleteCluster", "DeleteWorkers", "DeleteSelf", "DeleteNone"),
+        "managedBy": ("ray.io/kuberay-operator", "kueue.x-k8s.io/multikueue"),
+        "clusterSelector": {str: str},
+        "metadata": {str: str},
         "runtimeEnvYAML": str,
+        "jobId": str,
         "suspend": bool,
-        "rayClusterSpec": {
-            "rayVersion": str,
-            "enableInTreeAutoscaling": bool,
-            "headGroupSpec!": {"serviceType": str, "rayStartParams!": {str: str}, "template!": POD},
-            "workerGroupSpecs": [
-                {
-                    "groupName!": str,
-                    "replicas": int,
-                    "minReplicas!": int,
-                    "maxReplicas!": int,
-                    "numOfHosts": int,
-                    "rayStartParams!": {str: str},
-                    "template!": POD,
-                }
-            ],
-        },
+        "rayClusterSpec": RAY_CLUSTER,
     },
 }
-"""Fields of RayJob and RayCluster of KubeRay's API `ray.io/v1`, and of pods, as far as a job of ours may want
-them; those with ! are required."""
+"""KubeRay's schema of `ray.io/v1`: every field of RayJob, RayCluster and their groups as the types in
+`ray-operator/apis/ray/v1` of its repository have them, at the commits f6ef3f7 (jobs) and 3275ee0 (clusters);
+its CustomResourceDefinition is made from them. Of pods, what a job of ours may want. ! means required."""
 
 
 def mistakes(found: Any, wanted: Any, place: str = "") -> list[str]:
     """What does not fit, by its place."""
     match wanted:
+        case re.Pattern():
+            fits = type(found) in (int, str) and wanted.fullmatch(str(found))
+            return [] if fits else [f"{place} is no quantity"]
         case type():
             return [] if type(found) is wanted else [f"{place} is not of the type {wanted.__name__}"]
         case str():
@@ -181,7 +224,7 @@ def mistakes(found: Any, wanted: Any, place: str = "") -> list[str]:
     return [*lacking, *unknown, *below]
 
 
-def test_the_manifest_has_the_fields_of_kuberay() -> None:
+def test_the_manifest_fits_the_schema_of_kuberay() -> None:
     manifest = yaml.safe_load(block("yaml"))
     assert mistakes(manifest, RAY_JOB) == []
     words = shlex.split(manifest["spec"]["entrypoint"])
@@ -196,11 +239,15 @@ def test_a_wrong_manifest_is_found() -> None:
     cluster = manifest["spec"]["rayClusterSpec"]
     cluster["workerGroupSpecs"][0]["replicas"] = "8"
     cluster["headGroupSpec"]["rayStartParams"]["num-cpus"] = 1
+    limits = cluster["headGroupSpec"]["template"]["spec"]["containers"][0]["resources"]["limits"]
+    limits["memory"] = "8 GB"
     del cluster["workerGroupSpecs"][0]["template"]
     manifest["spec"]["entryPoint"] = ""
-    assert mistakes(manifest, RAY_JOB) == [
+    found = [text.replace(".spec.rayClusterSpec", "", 1) for text in mistakes(manifest, RAY_JOB)]
+    assert found == [
         ".spec.entryPoint is no field",
-        ".spec.rayClusterSpec.headGroupSpec.rayStartParams.num-cpus is not of the type str",
-        ".spec.rayClusterSpec.workerGroupSpecs[0].template is not there",
-        ".spec.rayClusterSpec.workerGroupSpecs[0].replicas is not of the type int",
+        ".headGroupSpec.rayStartParams.num-cpus is not of the type str",
+        ".headGroupSpec.template.spec.containers[0].resources.limits.memory is no quantity",
+        ".workerGroupSpecs[0].template is not there",
+        ".workerGroupSpecs[0].replicas is not of the type int",
     ]

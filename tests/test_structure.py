@@ -215,3 +215,14 @@ def test_html_is_in_templates_alone() -> None:
     tag = re.compile(r"</?(html|body|div|p|table|td|span|section|article|h[1-6])[ >]")
     made = [str(path) for path in SOURCE.rglob("*.py") if tag.search(path.read_text(encoding="utf-8"))]
     assert not made
+
+
+def test_results_name_no_folder_of_a_machine() -> None:
+    """What was written where the results were made is of no use to anybody else."""
+    path = re.compile(r"(?<![\w.:/<>)\]-])/(?:[\w.-]+/)+[\w.-]+")
+    folder = Path(__file__).parents[1] / "results"
+    texts = [file for end in ("md", "csv", "json") for file in sorted(folder.rglob(f"*.{end}"))]
+    assert texts
+    found = [(str(file), path.findall(file.read_text(encoding="utf-8"))) for file in texts]
+    assert not [one for one in found if one[1]]
+    assert path.search("see /srv/somebody/lib/python.py, line 5")

@@ -28,6 +28,7 @@ __all__ = [
     "CallerImages",
     "Field",
     "Images",
+    "checked_batch",
     "is_float",
     "is_tensor",
     "on_host",
@@ -56,6 +57,7 @@ ACCEPTED = (
     "a uint8 NumPy array (h, w), (h, w, 1|3|4) or (n, h, w, 1|3|4), a uint8 torch tensor (1|3|4, h, w) or "
     "(n, 1|3|4, h, w), or a PIL image of mode L, LA, RGB or RGBA"
 )
+BATCHES = "a uint8 array (n, h, w, 1 or 3)"
 TENSORS = "a uint8 tensor (c, h, w) or (n, c, h, w) with 1, 3 or 4 channels"
 
 
@@ -220,3 +222,14 @@ def _check_size(height: int, width: int) -> None:
         raise ImageValueError(
             f"an image must be at least {MIN_SIDE}×{MIN_SIDE} pixels, got {height}×{width}; enlarge it first"
         )
+
+
+def checked_batch(images: Any, because: str) -> Bytes:
+    """The images, if they are a batch in bytes; the error for other types says why they are not taken."""
+    if not isinstance(images, np.ndarray):
+        raise ImageTypeError(f"images must be {BATCHES}, got {type(images).__name__}")
+    if images.dtype != np.uint8:
+        raise ImageTypeError(f"images must be {BATCHES}, got dtype {images.dtype}; {because}")
+    if images.ndim != 4 or images.shape[-1] not in (1, 3) or 0 in images.shape[1:3]:
+        raise ImageValueError(f"images must be {BATCHES}, got shape {images.shape}")
+    return images

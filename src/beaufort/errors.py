@@ -2,9 +2,12 @@
 
 All share one base, so that a caller can catch the family; each also is the built-in error that a
 caller would expect. An error's text keeps no secrets: it is shown, logged and written to reports.
+`check_number` raises the one that is raised most.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 from beaufort.sanitize import without_secrets
 
@@ -19,6 +22,7 @@ __all__ = [
     "RenderError",
     "SizeWarning",
     "UnknownNameError",
+    "check_number",
 ]
 
 
@@ -69,3 +73,16 @@ class SizeWarning(UserWarning):
 
 class MissingExtraError(BeaufortError, ImportError):
     """A package that this function needs and the core does not."""
+
+
+def check_number(name: str, value: Any, low: float, high: float, *, whole: bool = False) -> None:
+    """Refuse an option that is not a number within bounds.
+
+    >>> check_number("tiles", 0, 1, 64, whole=True)
+    Traceback (most recent call last):
+    beaufort.errors.OptionError: tiles must be an integer from 1 to 64, got 0
+    """
+    kind = int if whole else (int, float)
+    if isinstance(value, bool) or not isinstance(value, kind) or not low <= value <= high:
+        what = "an integer" if whole else "a number"
+        raise OptionError(f"{name} must be {what} from {low:g} to {high:g}, got {value!r:.60}")

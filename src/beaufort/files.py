@@ -14,7 +14,7 @@ import os
 import re
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 from zlib import crc32
@@ -29,6 +29,7 @@ __all__ = [
     "remove_leftover",
     "remove_leftovers",
     "sync_folder",
+    "unused",
     "write_bytes",
     "write_output",
 ]
@@ -119,6 +120,18 @@ def sync_folder(folder: Path) -> None:
             raise
     finally:
         os.close(descriptor)
+
+
+def unused(name: str, taken: Callable[[str], bool]) -> str:
+    """The name, or the first of `name.1`, `name.2` and so on that is not taken.
+
+    >>> unused("a", {"a", "a.1"}.__contains__)
+    'a.2'
+    """
+    free, more = name, 0
+    while taken(free):
+        free = f"{name}.{(more := more + 1)}"
+    return free
 
 
 def is_leftover(name: str) -> bool:

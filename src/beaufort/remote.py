@@ -89,6 +89,12 @@ class Remote:
         if (loop := getattr(self.fs, "loop", None)) is not None:
             loop.set_exception_handler(_leave_to_the_request)
 
+    @property
+    def s3(self) -> bool:
+        """Whether it is a bucket of S3, or of what speaks as S3 does."""
+        protocols = self.fs.protocol if isinstance(self.fs.protocol, tuple) else (self.fs.protocol,)
+        return bool(set(protocols) & set(_S3))
+
     def __reduce__(self) -> tuple[type[Remote], tuple[str]]:
         """As a URL: another process, on another machine, has an environment of its own."""
         return Remote, (self.location,)
@@ -127,7 +133,8 @@ class Remote:
 
     def put(self, full: str, content: bytes) -> None:
         """Put a file in one request, so that it is there whole or not at all."""
-        self.ask(lambda: self.fs.pipe_file(full, content, **_put_options(self.fs)))
+        options = {"chunksize": _WHOLE} if self.s3 else {}
+        self.ask(lambda: self.fs.pipe_file(full, content, **options))
 
 
 def _leave_to_the_request(loop: AbstractEventLoop, context: dict[str, Any]) -> None:
@@ -167,11 +174,6 @@ def _session(process: int, environment: int) -> Any:
     session = AioSession()
     session.get_component("response_parser_factory").set_parser_defaults(timestamp_parser=str)
     return session
-
-
-def _put_options(fs: Any) -> dict[str, Any]:
-    protocols = fs.protocol if isinstance(fs.protocol, tuple) else (fs.protocol,)
-    return {"chunksize": _WHOLE} if set(protocols) & set(_S3) else {}
 
 
 def _reason(error: Exception) -> str:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
+from beaufort import demo
 from beaufort.catalog import fetch
 from beaufort.cli._app import app
 from beaufort.datasets import open_dataset
 from beaufort.demo import DEMOS, run_demo
 from beaufort.errors import AssetError, OptionError
+from beaufort.evaluation import evaluate
 from beaufort.metrics import published_table
 
 
@@ -51,8 +54,10 @@ def test_digits(tmp_path: Path) -> None:
     assert str(folder / "report.html") in again
 
 
-def test_photos(tmp_path: Path) -> None:
+def test_photos(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of four photos, under every condition."""
     need(DEMOS["imagenet"].data)
+    monkeypatch.setattr(demo, "evaluate", partial(evaluate, limit=4))
     text = invoke("demo", "--imagenet", "--output", str(tmp_path / "demo"))
     assert "20 photos: a smoke test" in text
     assert "AlexNet" in text

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from PIL import Image
+
+from tests.json_service import JsonService, Reply
 
 ROOT = Path(__file__).parent.parent.parent
 ENVIRONMENT = {**os.environ, "COLUMNS": "100", "no_proxy": "*", "PYTHONPATH": str(ROOT / "src")}
@@ -110,28 +111,17 @@ def test_a_device_is_not_replaced_by_a_file(tmp_path: Path) -> None:
     assert (tmp_path / "pipe").is_fifo()
 
 
-class Ten(BaseHTTPRequestHandler):
+def ten(path: str, headers: Mapping[str, str], asked: Any) -> Reply:
     """A service of ten classes that knows whom it serves."""
-
-    def do_POST(self) -> None:
-        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        assert self.path == "/c?key=SECRET"
-        assert self.headers["Authorization"] == "Bearer SECRET-TOKEN"
-        content = json.dumps({"logits": [list(range(10))] * len(asked["images"])}).encode()
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(content)))
-        self.end_headers()
-        self.wfile.write(content)
-
-    def log_message(self, *_: object) -> None:
-        pass
+    assert path == "/c?key=SECRET"
+    assert headers["Authorization"] == "Bearer SECRET-TOKEN"
+    return Reply({"logits": [list(range(10))] * len(asked["images"])})
 
 
 def test_secrets_do_not_reach_the_store_or_the_page(tmp_path: Path, digits: Path, suite: Path) -> None:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Ten)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    server = JsonService(ten)
     environment = {**ENVIRONMENT, "HIDDEN_VARIABLE": "SECRET-TOKEN"}
-    model = f"http://127.0.0.1:{server.server_port}/c?key=SECRET"
+    model = f"{server.url}/c?key=SECRET"
     words: list[str | Path] = [
         "--set",
         "token=HIDDEN_VARIABLE",
@@ -155,8 +145,7 @@ def test_secrets_do_not_reach_the_store_or_the_page(tmp_path: Path, digits: Path
     for output in ("page.html", "page.md", "page.json", "page.csv"):
         done = beaufort("report", tmp_path / "s", "-o", tmp_path / output, "--resamples", "100", cwd=tmp_path)
         assert done.returncode == 0, done.stderr
-    server.shutdown()
-    server.server_close()
+    server.close()
     kept = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert len(kept) > 7
     assert not [path for path in kept if b"SECRET" in path.read_bytes() or b"HIDDEN" in path.read_bytes()]

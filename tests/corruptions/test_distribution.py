@@ -70,16 +70,29 @@ def distances(mean: np.ndarray, std: np.ndarray, other: np.ndarray, other_std: n
     return np.array([((mean - other) ** 2 / unit).mean(), ((std - other_std) ** 2 / unit).mean()])
 
 
+def moments_of_resamples(draws: np.ndarray, count: int, repeats: int) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and spread of each pixel over `count` draws that are taken with replacement, `repeats` times.
+
+    What is taken is written as how often each draw is taken, so that all sums are one product of matrices.
+    """
+    rng = np.random.default_rng(0)
+    taken = np.array(
+        [np.bincount(rng.integers(0, len(draws), count), minlength=len(draws)) for _ in range(repeats)]
+    )
+    center = draws.mean(axis=0)
+    about_center = draws - center
+    mean = taken @ about_center / count
+    variance = taken @ about_center**2 / count - mean**2
+    return mean + center, np.sqrt(np.maximum(variance, 0))
+
+
 def field_p_values(draws: np.ndarray, mean: np.ndarray, std: np.ndarray, count: int) -> tuple[float, float]:
     """How surprising the reference's per-pixel mean and spread are beside those of as many of our draws."""
-    flat = draws.reshape(len(draws), -1).astype(np.float32)
-    theirs = mean.reshape(-1).astype(np.float32), std.reshape(-1).astype(np.float32)
+    flat = draws.reshape(len(draws), -1).astype(np.float64)
+    theirs = mean.reshape(-1).astype(np.float64), std.reshape(-1).astype(np.float64)
     observed = distances(flat[:count].mean(axis=0), flat[:count].std(axis=0), *theirs)
-    rng = np.random.default_rng(0)
-    resampled = []
-    for _ in range(RESAMPLES):
-        one, other = (flat[rng.integers(0, len(flat), count)] for _ in range(2))
-        resampled.append(distances(one.mean(axis=0), one.std(axis=0), other.mean(axis=0), other.std(axis=0)))
+    means, stds = moments_of_resamples(flat, count, 2 * RESAMPLES)
+    resampled = [distances(means[i], stds[i], means[i + 1], stds[i + 1]) for i in range(0, 2 * RESAMPLES, 2)]
     rounding = 0.07**2  # of the reference's float16
     center, variance = np.mean(resampled, axis=0) + rounding, np.var(resampled, axis=0) + rounding**2
     on_mean, on_std = stats.gamma.sf(observed, center**2 / variance, scale=variance / center)

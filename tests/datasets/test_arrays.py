@@ -12,9 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from beaufort.datasets import from_arrays, open_dataset
+from beaufort.datasets import Problem, from_arrays, open_dataset
 from beaufort.datasets._rows import RowIds
 from beaufort.errors import ImageFileError
+from beaufort.suites import Pictures
 
 IMAGES = np.arange(4 * 18 * 17, dtype=np.uint32).astype(np.uint8).reshape(4, 18, 17)
 LABELS = np.array([1, 0, 2, 1], np.int32)
@@ -129,3 +130,24 @@ def test_row_ids_are_like_a_list(count: int, part: slice) -> None:
     ids, plain = RowIds("test", count), [f"test/{i}" for i in range(count)]
     assert list(ids) == plain
     assert list(ids[part]) == plain[part]
+
+
+@pytest.mark.parametrize("order", ["original", "shuffled"])
+def test_pictures_read_together_are_those_read_alone(tmp_path: Path, order: str) -> None:
+    """Also where the file has become shorter: those that are left are read, and each other one is told of."""
+    count = 20
+    np.save(
+        tmp_path / "images.npy",
+        np.arange(count * 18 * 17, dtype=np.uint32).astype(np.uint8).reshape(-1, 18, 17),
+    )
+    np.save(tmp_path / "labels.npy", np.zeros(count, np.int64))
+    dataset = open_dataset(str(tmp_path))
+    pictures = Pictures(dataset if order == "original" else dataset.shuffled(1), (), grey=True)
+    for left in (count, 13):
+        with (tmp_path / "images.npy").open("r+b") as file:
+            file.truncate(file.seek(0, 2) - (count - left) * 18 * 17)
+        together, alone = list(pictures.several(range(2, 18))), [pictures(place) for place in range(2, 18)]
+        assert len(together) == 16
+        for one, other in zip(together, alone, strict=True):
+            assert one == other if isinstance(other, Problem) else np.array_equal(one, other)
+        assert any(isinstance(one, Problem) for one in together) == (left < count)

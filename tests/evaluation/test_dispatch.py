@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -106,23 +106,28 @@ def test_everything_is_stored_whoever_dies(
     assert set(workers.stored.values()) == {1}
 
 
-def test_a_part_that_ends_its_workers_is_given_up_and_the_rest_is_done() -> None:
-    deadly = (3, 0)  # the work and the block
-    workers = Workers(Dispatch(queues(1, 2, 6, 4)), 2)
+def deaths_until_finished(workers: Workers, deadly: Callable[[Ticket], bool]) -> int:
+    """How many workers die of tickets that are deadly until all is done."""
     deaths = 0
-    for _ in range(1000):
+    for _ in range(10_000):
         workers.offer()
         if workers.dispatch.finished:
-            break
+            return deaths
         for name in list(workers.names):
-            held = workers.held[name]
-            keys = {(w, p.span[0]) for t in held[:1] for p in t.unit.parts for w, _ in p.works}
-            if deadly in keys:
+            if any(map(deadly, workers.held[name][:1])):
                 workers.die(name)
                 deaths += 1
             else:
                 workers.step(name)
-    assert workers.dispatch.finished
+    raise AssertionError("the work comes to no end")
+
+
+def test_a_part_that_ends_its_workers_is_given_up_and_the_rest_is_done() -> None:
+    deadly = (3, 0)  # the work and the block
+    workers = Workers(Dispatch(queues(1, 2, 6, 4)), 2)
+    deaths = deaths_until_finished(
+        workers, lambda ticket: deadly in {(w, p.span[0]) for p in ticket.unit.parts for w, _ in p.works}
+    )
     (failed,) = workers.failed
     assert (failed.works, failed.span, failed.reason) == ((3,), (0, BLOCK), "killed")
     assert deaths == 1 + TRIES
@@ -143,18 +148,7 @@ def test_a_suspect_is_tried_alone() -> None:
 def test_a_model_that_always_ends_its_workers_is_given_up_as_a_whole() -> None:
     """Else every part of it would cost as many workers as one that is to blame alone."""
     workers = Workers(Dispatch(queues(2, 40, 6, 4)), 2)
-    deaths = 0
-    for _ in range(10_000):
-        workers.offer()
-        if workers.dispatch.finished:
-            break
-        for name in list(workers.names):
-            if any(ticket.model == 1 for ticket in workers.held[name][:1]):
-                workers.die(name)
-                deaths += 1
-            else:
-                workers.step(name)
-    assert workers.dispatch.finished
+    deaths = deaths_until_finished(workers, lambda ticket: ticket.model == 1)
     assert set(workers.stored) == {(w, b * BLOCK) for w in range(6) for b in range(40)}
     failed = Counter((work, failure.span[0]) for failure in workers.failed for work in failure.works)
     assert failed == {(w, b * BLOCK): 1 for w in range(6, 12) for b in range(40)}

@@ -196,7 +196,8 @@ def _lives(group: int) -> bool:
     return True
 
 
-def test_libraries_use_one_thread_in_a_worker(tmp_path: Path) -> None:
+def test_libraries_use_one_thread_in_a_worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OMP_NUM_THREADS")  # which is one in all tests
     before = os.environ.get("NUMBA_NUM_THREADS")
     found = evaluate([LazyModel("python:test_processes:threads")], SUITE, dataset(), tmp_path, processes=1)
     assert len(found.results) == 5

@@ -36,7 +36,6 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     Path("tiny_net.py").write_text(NETWORK, encoding="utf-8")
-    torch.set_num_threads(1)
 
 
 @pytest.fixture

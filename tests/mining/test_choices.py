@@ -5,9 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import json
-import threading
 from collections.abc import Iterator, Mapping
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +32,7 @@ from beaufort.mining import (
 )
 from beaufort.mining.names import display_name, synonyms
 from beaufort.models import ModelError
+from tests.json_service import JsonService, Reply
 from tests.mining.world import middle
 
 
@@ -123,41 +122,19 @@ class Stub:
         self.asked: list[dict[str, Any]] = []
         self.keys: list[str | None] = []
         self.troubles: list[int] = []
-        stub = self
+        service = JsonService(self._answer)
+        self.address, self.close = f"{service.url}/v1", service.close
 
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                if stub.troubles:
-                    self.send_response(stub.troubles.pop(0))
-                    self.send_header("Content-Length", "0")
-                    self.end_headers()
-                    return
-                stub.asked.append({"path": self.path, **body})
-                stub.keys.append(self.headers.get("Authorization"))
-                text, image = body["messages"][0]["content"]
-                content = base64.b64decode(image["image_url"]["url"].partition(",")[2])
-                pixel = np.asarray(Image.open(io.BytesIO(content)))[16, 16]
-                names = text["text"].rpartition(": ")[2].rstrip(".").split(", ")
-                said = {"choices": [{"message": {"content": f"The {names[int(pixel.sum()) % 2]}."}}]}
-                answer = json.dumps(said).encode()
-                self.send_response(200)
-                self.send_header("Content-Length", str(len(answer)))
-                self.end_headers()
-                self.wfile.write(answer)
-
-            def log_message(self, *_: Any) -> None:
-                pass
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.address = f"http://127.0.0.1:{self.server.server_port}/v1"
-        self.thread = threading.Thread(target=self.server.serve_forever, args=(0.01,))
-        self.thread.start()
-
-    def close(self) -> None:
-        self.server.shutdown()
-        self.server.server_close()
-        self.thread.join()
+    def _answer(self, path: str, headers: Mapping[str, str], body: Any) -> Reply:
+        if self.troubles:
+            return Reply(b"", self.troubles.pop(0))
+        self.asked.append({"path": path, **body})
+        self.keys.append(headers.get("Authorization"))
+        text, image = body["messages"][0]["content"]
+        content = base64.b64decode(image["image_url"]["url"].partition(",")[2])
+        pixel = np.asarray(Image.open(io.BytesIO(content)))[16, 16]
+        names = text["text"].rpartition(": ")[2].rstrip(".").split(", ")
+        return Reply({"choices": [{"message": {"content": f"The {names[int(pixel.sum()) % 2]}."}}]})
 
 
 @pytest.fixture

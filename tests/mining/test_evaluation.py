@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 from pathlib import Path
 from typing import Any
 
@@ -75,24 +74,9 @@ def test_the_report(mined: MinedSet, tmp_path: Path, show: Any) -> None:
 
 
 def test_zero_shot_over_the_names_of_the_categories(
-    mined: MinedSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    mined: MinedSet, tmp_path: Path, tiny_clip: tuple[str, Any]
 ) -> None:
-    torch = pytest.importorskip("torch", reason="torch is not installed; the extra open_clip has it")
-    clip = pytest.importorskip("open_clip", reason="open_clip is not installed; the extra open_clip has it")
-    from open_clip import factory
-
-    for registry in ("_MODEL_CONFIGS", "_MODEL_CONFIG_PATHS"):
-        monkeypatch.setattr(factory, registry, getattr(factory, registry).copy())
-    config = {
-        "embed_dim": 16,
-        "vision_cfg": {"image_size": 32, "layers": 1, "width": 64, "patch_size": 8},
-        "text_cfg": {"context_length": 77, "vocab_size": 49408, "width": 16, "heads": 2, "layers": 1},
-    }
-    (tmp_path / "tiny-clip.json").write_text(json.dumps(config))
-    clip.add_model_config(tmp_path / "tiny-clip.json")
-    torch.manual_seed(0)
-    torch.save(clip.create_model("tiny-clip").state_dict(), tmp_path / "clip.pt")
-    text = f"open_clip:tiny-clip/{tmp_path}/clip.pt"
+    text, _ = tiny_clip
     verdicts = ask_models([faint(), text], mined.data, tmp_path / "store", labels=None)
     assert len(verdicts.models) == 2
     from beaufort.models import load_model

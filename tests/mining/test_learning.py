@@ -35,7 +35,7 @@ def halves(count: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory: pytest.TempPathFactory, one_thread: None) -> Path:
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("unet")
     assert train_conditional(*halves(64), PAIRS, folder, recipe=TINY) == TINY.steps
     return folder

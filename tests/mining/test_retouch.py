@@ -22,7 +22,7 @@ PLAN = make_plan(["cup", "leaf"], nuisances={"background": ["snow"], "material":
 
 
 @pytest.fixture(scope="module")
-def tiny(tmp_path_factory: pytest.TempPathFactory, one_thread: None) -> str:
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> str:
     folder = tmp_path_factory.mktemp("pipeline")
     save_tiny_pipeline(folder / "tiny")
     return str(folder / "tiny")

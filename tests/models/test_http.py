@@ -9,8 +9,8 @@ import json
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Callable, Iterator, Mapping
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from PIL import Image
 from beaufort.errors import OptionError
 from beaufort.models import ModelError, load_model
 from beaufort.models import http as adapter
+from tests.json_service import JsonService, Reply
 
 Answer = Callable[[dict[str, Any], Any], tuple[int, Any, dict[str, str]]]
 
@@ -31,33 +32,15 @@ class Service:
     def __init__(self) -> None:
         self.answers: list[tuple[int, Any, dict[str, str]] | None] = [None]
         self.asked: list[dict[str, Any]] = []
-        service = self
+        service = JsonService(self._answer)
+        self.server, self.close = service.server, service.close
+        self.address = f"{service.url}/classify"
 
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                service.asked.append({"headers": dict(self.headers), "images": body["images"]})
-                answer = service.answers.pop(0) if len(service.answers) > 1 else service.answers[0]
-                status, content, headers = answer or (200, {"logits": means(body["images"])}, {})
-                text = content if isinstance(content, bytes) else json.dumps(content).encode()
-                self.send_response(status)
-                for name, value in {"Content-Length": str(len(text)), **headers}.items():
-                    self.send_header(name, value)
-                self.end_headers()
-                self.wfile.write(text)
-
-            def log_message(self, *_: Any) -> None:
-                pass
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.address = f"http://127.0.0.1:{self.server.server_port}/classify"
-        self.thread = threading.Thread(target=self.server.serve_forever, args=(0.01,))
-        self.thread.start()
-
-    def close(self) -> None:
-        self.server.shutdown()
-        self.server.server_close()
-        self.thread.join()
+    def _answer(self, path: str, headers: Mapping[str, str], body: Any) -> Reply:
+        self.asked.append({"headers": headers, "images": body["images"]})
+        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        status, content, more = answer or (200, {"logits": means(body["images"])}, {})
+        return Reply(content, status, more)
 
 
 def means(images: list[str]) -> list[list[float]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -130,42 +129,23 @@ def test_transformers_that_cannot_be_loaded(tmp_path: Path) -> None:
         load_model(f"transformers:{tmp_path}/empty")
 
 
-@pytest.fixture
-def tiny_clip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    clip = library("open_clip")
-    from open_clip import factory
-
-    for registry in ("_MODEL_CONFIGS", "_MODEL_CONFIG_PATHS"):
-        monkeypatch.setattr(factory, registry, getattr(factory, registry).copy())
-    config = {
-        "embed_dim": 16,
-        "vision_cfg": {"image_size": 32, "layers": 1, "width": 64, "patch_size": 8},
-        "text_cfg": {"context_length": 77, "vocab_size": 49408, "width": 16, "heads": 2, "layers": 1},
-    }
-    (tmp_path / "tiny-clip.json").write_text(json.dumps(config))
-    clip.add_model_config(tmp_path / "tiny-clip.json")
-    net = clip.create_model("tiny-clip")
-    torch.save(net.state_dict(), tmp_path / "clip.pt")
-    return net.eval()
-
-
-def test_open_clip(tmp_path: Path, photos: NDArray[np.uint8], tiny_clip: Any) -> None:
+def test_open_clip(tmp_path: Path, photos: NDArray[np.uint8], tiny_clip: tuple[str, Any]) -> None:
     import open_clip
 
     names, templates = ["cat", "dog", "red fox"], ["a photo of a {}.", "a drawing of the {}."]
-    text = f"open_clip:tiny-clip/{tmp_path}/clip.pt"
+    text, net = tiny_clip
     model = load_model(text, classes=names, templates=templates, device="cpu")
     tokens = open_clip.get_tokenizer("tiny-clip")
     transform = open_clip.image_transform(32, is_train=False)
     with torch.inference_mode():
         sides = [
-            tiny_clip.encode_text(tokens([one.format(name) for one in templates]), normalize=True).mean(0)
+            net.encode_text(tokens([one.format(name) for one in templates]), normalize=True).mean(0)
             for name in names
         ]
         directions = torch.stack([side / side.norm() for side in sides])
         images = torch.stack([transform(Image.fromarray(image)) for image in photos])
-        seen = tiny_clip.encode_image(images, normalize=True)
-        expected = (tiny_clip.logit_scale.exp() * seen @ directions.T).numpy()
+        seen = net.encode_image(images, normalize=True)
+        expected = (net.logit_scale.exp() * seen @ directions.T).numpy()
     np.testing.assert_allclose(model(photos), expected, rtol=1e-3, atol=1e-3)
     assert model.spec.class_names == tuple(names)
     other = load_model(text, classes=names, templates=templates[:1])
@@ -176,8 +156,8 @@ def test_open_clip(tmp_path: Path, photos: NDArray[np.uint8], tiny_clip: Any) ->
     assert load_model(text, classes=str(lines), templates=templates).spec.digest == model.spec.digest
 
 
-def test_open_clip_sentences(tmp_path: Path, tiny_clip: Any) -> None:
-    text = f"open_clip:tiny-clip/{tmp_path}/clip.pt"
+def test_open_clip_sentences(tmp_path: Path, tiny_clip: tuple[str, Any]) -> None:
+    text, _ = tiny_clip
     for wrong, options, told in (
         (text, {}, "needs class names"),
         (text, {"classes": 3}, "needs class names"),

@@ -5,8 +5,10 @@ from __future__ import annotations
 import cv2
 import numpy as np
 import pytest
+from numba import njit
 
 from beaufort.ops import cpu_ops
+from beaufort.ops.jpeg_compression._blocks import quantized, scales_of
 from beaufort.testing._contracts import digit, picture
 
 OPS = cpu_ops()
@@ -54,3 +56,17 @@ def test_more_blocks_in_a_row_than_are_worked_on_at_a_time() -> None:
 
 def test_digits() -> None:
     check(np.stack([digit(variant=i) for i in range(6)]), 25)
+
+
+def test_every_value_and_step_is_quantized_as_whole_numbers_are() -> None:
+    """Coefficients have eight times the values of 8 × 8 bytes less 128: 16 bits, and some for rounding."""
+
+    @njit
+    def levels(values: np.ndarray, step: int, scale: float, half: float) -> np.ndarray:
+        return np.array([quantized(value, step, scale, half) for value in values])
+
+    values = np.arange(-33000, 33001, dtype=np.int32)
+    steps = np.arange(1, 256, dtype=np.int32)
+    for step, scale, half in zip(steps, *scales_of(steps), strict=True):
+        whole = np.sign(values) * ((abs(values) + 4 * step) // (8 * step)) * step
+        np.testing.assert_array_equal(levels(values, step, scale, half), whole)

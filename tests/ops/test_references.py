@@ -212,6 +212,25 @@ def test_plasma(side: int) -> None:
         assert np.abs(field - slow_plasma(numbers, side, 1.7)[:, : side - 3]).max() < 1e-5
 
 
+@pytest.mark.parametrize("distance", [1, 2, 3, 5])
+@pytest.mark.parametrize("dtype", [np.int8, np.int16])
+@pytest.mark.parametrize("channels", [1, 3])
+def test_copies_of_copies(distance: int, dtype: type, channels: int) -> None:
+    """Many who take from their right, where one was just moved: those are kept apart from the others."""
+    images = np.arange(2 * 23 * 31 * channels).reshape(2, 23, 31, channels).astype(np.uint8)
+    rng = np.random.default_rng(distance)
+    shape = (2, 2, 23 - 2 * distance, 31 - 2 * distance, 2)
+    offsets: np.ndarray = rng.integers(-distance, distance, shape).astype(dtype)
+    offsets[..., 1] *= rng.random(offsets.shape[:-1]) < 0.4
+    wanted = images.copy()
+    for image, moves in zip(wanted, offsets, strict=True):
+        for sweep, r, c in np.ndindex(moves.shape[:-1]):
+            dx, dy = moves[sweep, r, c]
+            y, x = 23 - distance - r, 31 - distance - c
+            image[y, x] = image[y + dy, x + dx]
+    assert np.array_equal(OPS.copy_sweeps(images, offsets, distance), wanted)
+
+
 def test_copy_sweeps() -> None:
     offsets = RNG.integers(-2, 2, (1, 3, 57, 79, 2)).astype(np.int8)
     wanted = PHOTO[0].copy()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -44,11 +43,8 @@ DEVICES = [
 
 
 @pytest.fixture(params=DEVICES)
-def device(request: pytest.FixtureRequest) -> Iterator[str]:
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield request.param
-    torch.set_num_threads(threads)
+def device(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
 
 
 def samples(scale: str) -> np.ndarray:
@@ -271,7 +267,6 @@ INTERPRETED = """
 import sys, numpy as np, torch
 from beaufort.corruptions import corruptions
 from beaufort.testing._contracts import digit, picture
-torch.set_num_threads(1)
 for name in sys.argv[1:]:
     scale = corruptions[name].relative_to
     image = digit() if scale == "mnist" else picture(20, 24)

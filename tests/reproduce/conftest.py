@@ -1,14 +1,19 @@
-"""Digits in idx files, so that a study can be rehearsed without any download."""
+"""Small data for every study, so that it can be rehearsed without any download, and a rehearsal of each."""
 
 from __future__ import annotations
 
 import gzip
 import hashlib
+import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
+
+from beaufort.testing._contracts import picture
+from tests.reproduce.rehearsal import Rehearsal
 
 torch = pytest.importorskip("torch", reason="torch is not installed; the extra training has it")
 pytest.importorskip("safetensors", reason="safetensors is not installed; the extra training has it")
@@ -30,17 +35,6 @@ def digits(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (folder / f"{prefix}-images-idx3-ubyte.gz").write_bytes(gzip.compress(head + images.tobytes()))
         head = np.array([0x801, count], ">u4").tobytes()
         (folder / f"{prefix}-labels-idx1-ubyte.gz").write_bytes(gzip.compress(head + labels.tobytes()))
-    return folder
-
-
-@pytest.fixture(scope="session")
-def rehearsed(digits: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A whole rehearsal with two seeds."""
-    from beaufort.reproduce import reproduce
-
-    folder = tmp_path_factory.mktemp("study")
-    outcome = reproduce("mnist-c", folder, data={"mnist": str(digits)}, device="cpu", seeds=2, rehearse=True)
-    assert outcome.finished
     return folder
 
 
@@ -88,15 +82,92 @@ def open_icons(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def rehearsed_icons(icons: Path, open_icons: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A whole rehearsal of Icons-50, and a second seed of some parts."""
-    from beaufort.reproduce import reproduce
+def photos_and_cifar(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Photos in folders of classes, two networks of a thousand classes, and CIFAR-10 of a few images."""
+    from torch import nn
 
-    folder = tmp_path_factory.mktemp("icons-study")
+    from beaufort.labels import class_names
+    from beaufort.training.export import onnx_of
+
+    torch.set_num_threads(1)
+    folder = tmp_path_factory.mktemp("photos-and-cifar")
+    wnids = list(class_names("imagenet-1k"))[:3]
+    for number, name in enumerate(wnids):
+        place = folder / "photos" / name.replace("/", "-")
+        place.mkdir(parents=True)
+        for one in range(2):
+            Image.fromarray(picture(260, 270, 3, variant=2 * number + one)).save(place / f"{one}.png")
+    (folder / "networks").mkdir()
+    torch.manual_seed(0)
+    conv = nn.Conv2d(3, 4, 9, 8)
+    net = nn.Sequential(conv, nn.ReLU(), nn.MaxPool2d(3), nn.Flatten(), nn.Linear(324, 1000))
+    for name in ("tiny", "tinier"):
+        nn.init.normal_(conv.weight)
+        (folder / "networks" / f"{name}.onnx").write_bytes(onnx_of(net.eval(), (3, 224, 224)))
+    (folder / "cifar").mkdir()
+    for split, count in (("train", 100), ("test", 24)):
+        images = np.stack([picture(32, 32, 3, variant=i) for i in range(count)]).reshape(count, 1024, 3)
+        labels = [i % 10 for i in range(count)]
+        names = ["test_batch.png"] if split == "test" else [f"data_batch_{i}.png" for i in range(1, 6)]
+        for name, part in zip(names, np.array_split(images, len(names)), strict=True):
+            Image.fromarray(np.ascontiguousarray(part)).save(folder / "cifar" / name)
+        (folder / "cifar" / f"{split}_lables.json").write_text(json.dumps(labels))
+    return {
+        "imagenet": str(folder / "photos"),
+        "networks": str(folder / "networks"),
+        "cifar10": f"cifar:{folder / 'cifar'}",
+    }
+
+
+@pytest.fixture(scope="session")
+def mnist_c(digits: Path, tmp_path_factory: pytest.TempPathFactory) -> Rehearsal:
+    """With two seeds."""
+    made = Rehearsal("mnist-c", tmp_path_factory.mktemp("mnist-c"), {"mnist": str(digits)}, seeds=2)
+    assert made.again().finished
+    return made
+
+
+@pytest.fixture(scope="session")
+def icons_50(icons: Path, open_icons: Path, tmp_path_factory: pytest.TempPathFactory) -> Rehearsal:
+    """With one seed, and a second one of some parts."""
     data = {"icons-50": str(icons), "icons-open": str(open_icons)}
-    assert reproduce("icons-50", folder, data=data, device="cpu", seeds=1, rehearse=True).finished
-    again = reproduce(
-        "icons-50", folder, data=data, only=["style", "shake"], device="cpu", seeds=2, rehearse=True
-    )
-    assert (again.done, again.there) == (9, 9)
-    return folder
+    made = Rehearsal("icons-50", tmp_path_factory.mktemp("icons-50"), data)
+    assert made.again().finished
+    more = made.again(only=["style", "shake"], seeds=2)
+    assert (more.done, more.there) == (9, 9)
+    return made
+
+
+@pytest.fixture(scope="session")
+def stylizer(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A network that paints, after one step from the features of a SqueezeNet that knows nothing."""
+    from beaufort.stylization.network import _squeezenet_features
+    from beaufort.training import TrainingTensors, get_recipe, train
+
+    folder = tmp_path_factory.mktemp("stylizer")
+    torch.save(_squeezenet_features().half().state_dict(), folder / "squeezenet.pth")
+    images = torch.from_numpy(np.stack([picture(64, 64, 3, variant=i) for i in range(2)])).permute(0, 3, 1, 2)
+    photos = TrainingTensors("photos", ("photo",), images, torch.zeros(2, dtype=torch.long))
+    options = {"styles": 2, "width": 4, "blocks": 1, "side": 64, "features": str(folder / "squeezenet.pth")}
+    recipe = replace(get_recipe("stylizer"), architecture_options=options, epochs=1, batch=2)
+    return train(recipe, photos, output=folder / "made", device="cpu").folder
+
+
+@pytest.fixture(scope="session")
+def enhancements(
+    photos_and_cifar: dict[str, str], stylizer: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Rehearsal:
+    folder = tmp_path_factory.mktemp("enhancements")
+    made = Rehearsal("imagenet-c-enhancements", folder, photos_and_cifar)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("BEAUFORT_STYLIZER", str(stylizer))
+        assert made.again().finished
+    return made
+
+
+@pytest.fixture(scope="session")
+def mined_digits(digits: Path, tmp_path_factory: pytest.TempPathFactory) -> Rehearsal:
+    pytest.importorskip("diffusers", reason="diffusers is not installed; the extra mining has it")
+    made = Rehearsal("mined-digits", tmp_path_factory.mktemp("mined-digits"), {"mnist": str(digits)})
+    assert made.again().finished
+    return made

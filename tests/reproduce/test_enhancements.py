@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import csv
-import json
 import shutil
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,17 +11,13 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from PIL import Image
-from torch import nn
 
 from beaufort.errors import OptionError
 from beaufort.evaluation import LazyModel, evaluate
-from beaufort.labels import class_names
 from beaufort.metrics import get_baseline
 from beaufort.models._errors import ModelFileError
-from beaufort.reproduce import reproduce
+from beaufort.reproduce import reproduce, studies
 from beaufort.reproduce.answers import StudyAnswers, answers_by_seed, write_answers
-from beaufort.reproduce.enhancements import study
 from beaufort.reproduce.enhancements.about_photos import about_nlm
 from beaufort.reproduce.enhancements.about_style import styles_in_testbed
 from beaufort.reproduce.enhancements.arms import BASE, CONTROL, training_arms
@@ -51,97 +45,41 @@ from beaufort.reproduce.enhancements.statistics import (
 )
 from beaufort.reproduce.enhancements.study import plan
 from beaufort.stats import mcnemar
-from beaufort.stylization.network import _squeezenet_features
 from beaufort.suites import get_suite
 from beaufort.testing._contracts import picture
-from beaufort.training import TrainingTensors, get_recipe, train
 from beaufort.training.architectures import build
 from beaufort.training.architectures._size import network_size
-from beaufort.training.export import onnx_of
+from tests.reproduce.rehearsal import Rehearsal
 
 onnxruntime = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed; the extra onnx has it")
+
+pytestmark = pytest.mark.xdist_group("imagenet-c-enhancements")
 
 SMALL = EnhancementSettings(rehearse=True)
 
 
-@pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """Photos in folders of classes, a network of a thousand classes, and CIFAR-10 of a few images."""
-    torch.set_num_threads(1)
-    folder = tmp_path_factory.mktemp("data")
-    wnids = list(class_names("imagenet-1k"))[:3]
-    for number, name in enumerate(wnids):
-        place = folder / "photos" / name.replace("/", "-")
-        place.mkdir(parents=True)
-        for one in range(2):
-            Image.fromarray(picture(260, 270, 3, variant=2 * number + one)).save(place / f"{one}.png")
-    (folder / "networks").mkdir()
-    torch.manual_seed(0)
-    conv = nn.Conv2d(3, 4, 9, 8)
-    net = nn.Sequential(conv, nn.ReLU(), nn.MaxPool2d(3), nn.Flatten(), nn.Linear(324, 1000))
-    for name in ("tiny", "tinier"):
-        nn.init.normal_(conv.weight)
-        (folder / "networks" / f"{name}.onnx").write_bytes(onnx_of(net.eval(), (3, 224, 224)))
-    (folder / "cifar").mkdir()
-    for split, count in (("train", 100), ("test", 24)):
-        images = np.stack([picture(32, 32, 3, variant=i) for i in range(count)]).reshape(count, 1024, 3)
-        labels = [i % 10 for i in range(count)]
-        names = ["test_batch.png"] if split == "test" else [f"data_batch_{i}.png" for i in range(1, 6)]
-        for name, part in zip(names, np.array_split(images, len(names)), strict=True):
-            Image.fromarray(np.ascontiguousarray(part)).save(folder / "cifar" / name)
-        (folder / "cifar" / f"{split}_lables.json").write_text(json.dumps(labels))
-    return {
-        "imagenet": str(folder / "photos"),
-        "networks": str(folder / "networks"),
-        "cifar10": f"cifar:{folder / 'cifar'}",
-    }
-
-
-@pytest.fixture(scope="module")
-def stylizer(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A network that paints, after one step from the features of a SqueezeNet that knows nothing."""
-    folder = tmp_path_factory.mktemp("stylizer")
-    torch.save(_squeezenet_features().half().state_dict(), folder / "squeezenet.pth")
-    images = torch.from_numpy(np.stack([picture(64, 64, 3, variant=i) for i in range(2)])).permute(0, 3, 1, 2)
-    photos = TrainingTensors("photos", ("photo",), images, torch.zeros(2, dtype=torch.long))
-    options = {"styles": 2, "width": 4, "blocks": 1, "side": 64, "features": str(folder / "squeezenet.pth")}
-    recipe = replace(get_recipe("stylizer"), architecture_options=options, epochs=1, batch=2)
-    return train(recipe, photos, output=folder / "made", device="cpu").folder
-
-
-@pytest.fixture(scope="module")
-def rehearsed(
-    data: dict[str, str], stylizer: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Path]:
-    folder = tmp_path_factory.mktemp("study")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("BEAUFORT_STYLIZER", str(stylizer))
-        outcome = reproduce(
-            "imagenet-c-enhancements", folder, data=data, device="cpu", seeds=1, rehearse=True
-        )
-        assert outcome.finished
-        yield folder
-
-
-def test_a_rehearsal_answers_every_question(rehearsed: Path) -> None:
-    page = (rehearsed / "README.md").read_text(encoding="utf-8")
-    html = (rehearsed / "index.html").read_text(encoding="utf-8")
+def test_a_rehearsal_answers_every_question(enhancements: Rehearsal) -> None:
+    page = (enhancements.folder / "README.md").read_text(encoding="utf-8")
+    html = (enhancements.folder / "index.html").read_text(encoding="utf-8")
     assert "its numbers mean nothing" in page
     assert "not run" not in page
     for design, question in DESIGNS.items():
         assert f"## {question}" in page
         assert question in html
-        assert (rehearsed / f"{design}.svg").read_text(encoding="utf-8").startswith("<svg")
+        assert (enhancements.folder / f"{design}.svg").read_text(encoding="utf-8").startswith("<svg")
         if design == "style":
             continue
-        rows = table(rehearsed / f"{design}.csv")
+        rows = table(enhancements.folder / f"{design}.csv")
         assert {"clean error", "mCE", "noise CE", "blur CE", "digital CE"} <= {row["metric"] for row in rows}
         assert any(row["difference"] for row in rows)
-        flips = table(rehearsed / f"{design}-conditions.csv")
+        flips = table(enhancements.folder / f"{design}-conditions.csv")
         assert {row["condition"] for row in flips} == set(conditions(SMALL, extra=False))
-    assert {row["corruption"] for row in table(rehearsed / "style.csv")} == {*SMALL.corruptions, "stylize"}
+    assert {row["corruption"] for row in table(enhancements.folder / "style.csv")} == {
+        *SMALL.corruptions,
+        "stylize",
+    }
     assert "an error of" in page
-    matrix = table(rehearsed / "transfer-matrix.csv")
+    matrix = table(enhancements.folder / "transfer-matrix.csv")
     assert [row["tuned on"] for row in matrix] == list(SMALL.corruptions)
     assert set(matrix[0]) == {"tuned on", *SMALL.corruptions}
 
@@ -161,7 +99,7 @@ def table(path: Path) -> list[dict[str, str]]:
     ],
 )
 def test_photos_are_answered_as_in_a_run(
-    rehearsed: Path, data: dict[str, str], which: PhotoPass, arm: str, front: str, condition: str
+    enhancements: Rehearsal, which: PhotoPass, arm: str, front: str, condition: str
 ) -> None:
     suite = get_suite("imagenet-c")
     side = 256 if which == "crops" else 224
@@ -176,24 +114,16 @@ def test_photos_are_answered_as_in_a_run(
         metrics=("mean_accuracy",),
     )
     options = {"classes": "imagenet-1k", "label_space": "imagenet-1k", **({"front": front} if front else {})}
-    model = LazyModel(f"onnx:{data['networks']}/tiny.onnx", options)
-    found = evaluate(model, small, data["imagenet"])
+    model = LazyModel(f"onnx:{enhancements.data['networks']}/tiny.onnx", options)
+    found = evaluate(model, small, enhancements.data["imagenet"])
     answers = found.scores(calibration=False).results.answers(found.results[0].model)
     row = next(i for i, one in enumerate(answers.conditions) if (one.corruption or "clean") == name)
-    here = photo_answers(rehearsed, which, SMALL)["tiny"][arm]
+    here = photo_answers(enhancements.folder, which, SMALL)["tiny"][arm]
     np.testing.assert_array_equal(here.row(condition), answers.correct[row])
 
 
-def test_nothing_is_made_again(rehearsed: Path, data: dict[str, str]) -> None:
-    again = reproduce("imagenet-c-enhancements", rehearsed, data=data, device="cpu", seeds=1, rehearse=True)
-    assert again.done == 0
-    assert again.finished
-    with pytest.raises(OptionError, match="holds a rehearsal"):
-        reproduce("imagenet-c-enhancements", rehearsed, data=data, device="cpu")
-
-
-def test_arms_are_read_as_they_were_answered(rehearsed: Path) -> None:
-    arms = load_arms(rehearsed, SMALL)
+def test_arms_are_read_as_they_were_answered(enhancements: Rehearsal) -> None:
+    arms = load_arms(enhancements.folder, SMALL)
     assert float(arms.cifar[BASE].rows["mCE"].mean()) == pytest.approx(100)  # it divides itself
     assert {"plain", "nlm-h0.8", "clahe-renormalized", "ten-crop"} <= set(arms.photos["tiny"])
     findings = find_all(arms)
@@ -201,7 +131,7 @@ def test_arms_are_read_as_they_were_answered(rehearsed: Path) -> None:
     assert {one.verdict for one in findings} <= {"confirmed", "refuted", "undecided"}
 
 
-def test_every_arm_has_its_control(data: dict[str, str]) -> None:
+def test_every_arm_has_its_control() -> None:
     settings = EnhancementSettings(seeds=2)
     arms = training_arms(settings)
     names = [arm.name for group in arms.values() for arm in group]
@@ -238,11 +168,15 @@ def test_all_arms_come_before_a_second_seed() -> None:
 
 def test_a_study_has_its_own_folder_and_seeds(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: dict[str, Any] = {}
-    monkeypatch.setattr(study, "run_study", lambda folder, **options: asked.update(options, folder=folder))
+    monkeypatch.setattr(
+        studies, "carry_out", lambda study, folder, options: asked.update(folder=folder, seeds=options.seeds)
+    )
     reproduce("imagenet-c-enhancements")
-    assert (asked["folder"], asked["seeds"]) == (Path("results/enhancements"), 5)
+    assert asked == {"folder": Path("results/enhancements"), "seeds": 5}
     reproduce("imagenet-c-enhancements", "elsewhere", seeds=2)
-    assert (asked["folder"], asked["seeds"]) == (Path("elsewhere"), 2)
+    assert asked == {"folder": Path("elsewhere"), "seeds": 2}
+    reproduce("icons-50")
+    assert asked == {"folder": Path("results/icons-50"), "seeds": 3}
 
 
 def answers(seed: int, worse: float = 0.0) -> StudyAnswers:
@@ -295,15 +229,9 @@ def test_the_published_errors_of_alexnet_divide() -> None:
     assert alexnet(SMALL).sums["contrast"] < 1 < whole.sums["contrast"]
 
 
-def test_slips_are_told(data: dict[str, str], tmp_path: Path) -> None:
-    for options, told in (
-        ({"only": ["clahee"]}, "only must name parts of imagenet-c-enhancements"),
-        ({"data": {"mnist": "x"}}, "data must be given as one of imagenet, networks, cifar10"),
-        ({"data": {"imagenet": "/nowhere"}}, "photos must be a place that exists, got '/nowhere'"),
-        ({"seeds": 0}, "seeds must be at least 1, got 0"),
-    ):
-        with pytest.raises(OptionError, match=told):
-            reproduce("imagenet-c-enhancements", tmp_path, rehearse=True, **options)
+def test_data_must_be_there(tmp_path: Path) -> None:
+    with pytest.raises(OptionError, match="photos must be a place that exists, got '/nowhere'"):
+        reproduce("imagenet-c-enhancements", tmp_path, data={"imagenet": "/nowhere"}, rehearse=True)
 
 
 def two_arms(changed: dict[str, float]) -> StudyArms:
@@ -375,8 +303,8 @@ def test_settings_are_chosen_on_the_extra_corruptions_alone() -> None:
     assert "nlm-h0.8 does best on the extra corruptions" in found.measured
 
 
-def test_seeds_after_a_gap_are_left_out(rehearsed: Path, tmp_path: Path) -> None:
-    shutil.copytree(rehearsed / "cifar", tmp_path / "cifar")
+def test_seeds_after_a_gap_are_left_out(enhancements: Rehearsal, tmp_path: Path) -> None:
+    shutil.copytree(enhancements.folder / "cifar", tmp_path / "cifar")
     (found,) = answers_by_seed(tmp_path / "cifar")[BASE]
     for seed in (1, 3):
         facts = {**found.facts, "seed": seed}
@@ -400,8 +328,8 @@ def test_the_testbed_answers_what_it_can() -> None:
     } == {"not run"}
 
 
-def test_a_graph_answers_as_onnx_runtime(data: dict[str, str], tmp_path: Path) -> None:
-    path = Path(data["networks"]) / "tiny.onnx"
+def test_a_graph_answers_as_onnx_runtime(photos_and_cifar: dict[str, str], tmp_path: Path) -> None:
+    path = Path(photos_and_cifar["networks"]) / "tiny.onnx"
     images = np.random.default_rng(0).random((2, 3, 224, 224), np.float32)
     session = onnxruntime.InferenceSession(str(path))
     wanted = session.run(None, {session.get_inputs()[0].name: images})[0]
@@ -421,8 +349,8 @@ def test_networks_for_photos_answer_as_with_onnx_runtime(shared: Path) -> None:
             np.testing.assert_allclose(open_graph(path)(torch.from_numpy(images)), wanted, atol=1e-4)
 
 
-def test_renormalized_outputs_have_the_moments_of_plain_photos(data: dict[str, str]) -> None:
-    graph = open_graph(Path(data["networks"]) / "tiny.onnx")
+def test_renormalized_outputs_have_the_moments_of_plain_photos(photos_and_cifar: dict[str, str]) -> None:
+    graph = open_graph(Path(photos_and_cifar["networks"]) / "tiny.onnx")
     plain = torch.from_numpy(np.stack([picture(224, 224, 3, variant=i) for i in range(6)]))
     plain = plain.permute(0, 3, 1, 2).float() / 255
     shown = (plain * 0.3 + 0.1).clamp(0, 1)

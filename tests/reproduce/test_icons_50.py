@@ -1,14 +1,12 @@
-"""A rehearsal of the whole study of Icons-50, stopped and taken up, and what its files say."""
+"""What the files of the study of Icons-50 say."""
 
 from __future__ import annotations
 
 import csv
 import hashlib
 import io
-import json
 import shutil
-import subprocess
-import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +14,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from beaufort.errors import BeaufortError, OptionError
-from beaufort.reproduce import reproduce
+from beaufort.errors import OptionError
 from beaufort.reproduce.answers import StudyAnswers, read_answers
 from beaufort.reproduce.icons_50.claims import claims
 from beaufort.reproduce.icons_50.effects import difference, effects
@@ -32,6 +29,9 @@ from beaufort.reproduce.icons_50.tables import (
     load_results,
 )
 from beaufort.reproduce.icons_50.work import plan
+from tests.reproduce.rehearsal import Rehearsal
+
+pytestmark = pytest.mark.xdist_group("icons-50")
 
 
 def sheet(path: Path) -> list[dict[str, str]]:
@@ -39,31 +39,27 @@ def sheet(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def test_everything_is_written(rehearsed_icons: Path) -> None:
-    names = {path.name for path in rehearsed_icons.iterdir()}
+def test_everything_is_written(icons_50: Rehearsal) -> None:
+    names = {path.name for path in icons_50.folder.iterdir()}
     tables = {"accuracy.csv", "shake.csv", "styles.csv", "shake-effects.csv", "classes.csv", "subtypes.csv"}
     assert {*tables, "confusions.csv", "README.md", "index.html", "examples.png"} <= names
-    page = (rehearsed_icons / "index.html").read_text()
-    assert "its numbers mean nothing" in page
-    assert 'src="http' not in page
+    page = (icons_50.folder / "index.html").read_text()
     assert all(variant.title in page for variant in VARIANTS.values())
 
 
-def test_the_page_has_no_icons_unless_they_may_be_shown(
-    rehearsed_icons: Path, icons: Path, open_icons: Path, tmp_path: Path
-) -> None:
-    options: dict[str, Any] = {"only": ["page"], "rehearse": True}
-    assert "data:image/png" in (rehearsed_icons / "index.html").read_text()
-    reproduce("icons-50", rehearsed_icons, data={"icons-50": str(icons)}, **options)
-    assert "data:image" not in (rehearsed_icons / "index.html").read_text()
+def test_the_page_has_no_icons_unless_they_may_be_shown(icons_50: Rehearsal, tmp_path: Path) -> None:
+    icons, open_icons = icons_50.data["icons-50"], icons_50.data["icons-open"]
+    assert "data:image/png" in (icons_50.folder / "index.html").read_text()
+    icons_50.again(only=["page"], data={"icons-50": icons})
+    assert "data:image" not in (icons_50.folder / "index.html").read_text()
     with pytest.raises(OptionError, match="icons-open must be a folder that `beaufort make icons-open` made"):
-        reproduce("icons-50", rehearsed_icons, data={"icons-open": str(icons)}, **options)
+        icons_50.again(only=["page"], data={"icons-open": icons})
     shutil.copytree(open_icons, tmp_path / "changed")
     (tmp_path / "changed" / "bird" / "noto_0_duck.png").write_bytes(b"another")
     with pytest.raises(OptionError, match=r"noto_0_duck.png of .* must be the icon that manifest.csv lists"):
-        reproduce("icons-50", rehearsed_icons, data={"icons-open": str(tmp_path / "changed")}, **options)
-    reproduce("icons-50", rehearsed_icons, data={"icons-open": str(open_icons)}, **options)
-    sheet = Image.open(rehearsed_icons / "examples.png").convert("RGB")
+        icons_50.again(only=["page"], data={"icons-open": str(tmp_path / "changed")})
+    icons_50.again(only=["page"], data={"icons-open": open_icons})
+    sheet = Image.open(icons_50.folder / "examples.png").convert("RGB")
     colors = {color for _, color in sheet.getcolors(100_000) or []}
     assert {(80,) * 3, (160,) * 3} <= colors
 
@@ -85,11 +81,11 @@ def test_a_column_of_examples_has_the_subtype_that_most_have(tmp_path: Path) -> 
     assert [int(column[row * 52 + 24]) for row in range(4)] == [80, 80, 80, 200]
 
 
-def test_tables_are_the_answers(rehearsed_icons: Path) -> None:
+def test_tables_are_the_answers(icons_50: Rehearsal) -> None:
     """A cell is the share of right answers, by counting."""
-    both = [read_answers(rehearsed_icons / "answers" / f"resnet20@style-seed{seed}.npz") for seed in (0, 1)]
+    both = [read_answers(icons_50.folder / "answers" / f"resnet20@style-seed{seed}.npz") for seed in (0, 1)]
     share = np.mean([(one.predicted[0] == one.labels).mean() for one in both])
-    rows = sheet(rehearsed_icons / "accuracy.csv")
+    rows = sheet(icons_50.folder / "accuracy.csv")
     row = next(row for row in rows if (row["network"], row["held out"]) == ("ResNet-20", SPLITS["style"]))
     assert float(row["accuracy"]) == pytest.approx(100 * share, abs=0.005)
     assert float(row["low"]) < float(row["accuracy"]) + 1e-9 < float(row["high"])
@@ -97,39 +93,11 @@ def test_tables_are_the_answers(rehearsed_icons: Path) -> None:
     assert all("/microsoft_" in id for id in both[0].facts["ids"])
 
 
-def test_what_is_there_is_not_made_again(rehearsed_icons: Path, icons: Path) -> None:
-    told: list[str] = []
-    again = reproduce(
-        "icons-50",
-        rehearsed_icons,
-        data={"icons-50": str(icons)},
-        device="cpu",
-        seeds=1,
-        rehearse=True,
-        tell=told.append,
-    )
-    assert (again.done, again.left) == (0, 0)
-    assert not any("seed" in line for line in told)
-
-
-def test_stopped_and_taken_up(icons: Path, rehearsed_icons: Path, tmp_path: Path) -> None:
-    """Stopped before its first training and taken up, it makes the answers of one go."""
-    options: dict[str, Any] = {"data": {"icons-50": str(icons)}, "device": "cpu", "rehearse": True}
-    only = ["style", "resnet20"]
-    stopped = reproduce("icons-50", tmp_path, only=only, seeds=2, stop_after_s=0, **options)
-    assert (stopped.done, stopped.left) == (0, 2)
-    assert reproduce("icons-50", tmp_path, only=only, seeds=2, **options).finished
-    for seed in (0, 1):
-        name = f"answers/resnet20@style-seed{seed}.npz"
-        one, other = read_answers(rehearsed_icons / name), read_answers(tmp_path / name)
-        np.testing.assert_array_equal(one.predicted, other.predicted)
-
-
 def test_a_training_is_stopped_in_the_middle(icons: Path, tmp_path: Path) -> None:
     """A deadline that is over lets each call make one step of the training that it is at."""
     from beaufort.reproduce.icons_50.work import make_model
 
-    settings = IconSettings(data=f"icons-50:{icons}", device="cpu", seeds=1, rehearse=True).as_dict()
+    settings = asdict(IconSettings(data=f"icons-50:{icons}", device="cpu", seeds=1, rehearse=True))
     options: dict[str, Any] = {"settings": settings, "name": "condensenet86", "split": "style", "seed": 0}
     assert make_model(tmp_path / "whole", None, **options)
     calls = 1
@@ -157,18 +125,6 @@ def test_the_real_thing_is_as_large_as_the_paper(icons: Path) -> None:
     assert settings.recipe("shake26-96d").epochs == 500
     assert settings.recipe("still26-32d-200").epochs == 200
     assert settings.recipe("still26-32d-200").architecture_options["shake"] is False
-
-
-def test_what_cannot_be_is_said(rehearsed_icons: Path, icons: Path, tmp_path: Path) -> None:
-    data = {"icons-50": str(icons)}
-    with pytest.raises(OptionError, match=r"only must name parts or networks of icons-50 .*, got 'fig2'"):
-        reproduce("icons-50", tmp_path, only=["fig2"], data=data)
-    with pytest.raises(OptionError, match="icons-50=FOLDER or icons-open=FOLDER, got 'mnist'"):
-        reproduce("icons-50", tmp_path, data={"mnist": "x"})
-    with pytest.raises(OptionError, match="holds a rehearsal"):
-        reproduce("icons-50", rehearsed_icons, only=["page"])
-    with pytest.raises(BeaufortError, match="has no answers yet"):
-        reproduce("icons-50", tmp_path / "new", only=["page"], rehearse=True)
 
 
 ICONS = 400
@@ -258,8 +214,8 @@ def test_groups_are_sorted_and_confusions_counted() -> None:
     assert [one.share for one in first] == [0.25, 0.5]
 
 
-def test_what_a_folder_has(rehearsed_icons: Path) -> None:
-    found = load_results(rehearsed_icons)
+def test_what_a_folder_has(icons_50: Rehearsal) -> None:
+    found = load_results(icons_50.folder)
     assert {name for name, _ in found.answers} == set(VARIANTS)
     assert {len(some) for (_, split), some in found.answers.items() if split == "subtype"} == {1}
     assert {len(found.answers[name, "style"]) for name in ("resnet20", *ARMS)} == {2}
@@ -268,37 +224,6 @@ def test_what_a_folder_has(rehearsed_icons: Path) -> None:
         ("shake26-96d", split) in found.answers for split in ("style", "subtype", "subtype-released")
     } == {True}
     assert set(NETWORKS) <= {name for name, split in found.answers if split == "style"}
-
-
-LIGHT = """
-import json, sys
-absent = {"cv2", "duckdb", "plotly", "pyarrow", "pydantic", "ray", "rich", "typer"}
-class Missing:
-    def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in absent:
-            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
-sys.meta_path.insert(0, Missing())
-from beaufort.reproduce import reproduce
-data, output = {"icons-50": sys.argv[1]}, sys.argv[2]
-only, told = ["style", "resnet20"], []
-options = {"only": only, "data": data, "device": "cpu", "seeds": 1, "rehearse": True}
-made = reproduce("icons-50", output, tell=told.append, **options)
-print(json.dumps([vars(made), told[-1]]))
-"""
-
-
-def test_it_needs_little(icons: Path, tmp_path: Path) -> None:
-    """A machine with a GPU often has torch and not much else."""
-    done = subprocess.run(
-        [sys.executable, "-c", LIGHT, str(icons), str(tmp_path)], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    outcome, last = json.loads(done.stdout)
-    assert outcome == {"done": 1, "there": 0, "left": 0}
-    assert "is not installed; --only page makes them" in last
-    assert (tmp_path / "answers" / "resnet20@style-seed0.npz").is_file()
-    reproduce("icons-50", tmp_path, only=["page"], rehearse=True)
-    assert (tmp_path / "accuracy.csv").is_file()
 
 
 def test_the_splits_of_the_real_icons(shared: Path) -> None:
@@ -317,25 +242,3 @@ def test_the_splits_of_the_real_icons(shared: Path) -> None:
         icons = split_icons(settings, split)
         assert (len(icons.train), len(icons.test), len(icons.ids)) == (train, test, test)
         assert icons.train.shape == (3, 32, 32)
-
-
-def test_the_command(rehearsed_icons: Path, icons: Path) -> None:
-    from typer.testing import CliRunner
-
-    from beaufort.cli import app
-
-    command = [
-        "reproduce",
-        "icons-50",
-        "--rehearse",
-        "--seeds",
-        "2",
-        "--device",
-        "cpu",
-        "--only",
-        "style,shake",
-    ]
-    place = ["--data", f"icons-50={icons}", "--output", str(rehearsed_icons)]
-    done = CliRunner().invoke(app, [*command, *place])
-    assert done.exit_code == 0, done.output
-    assert "0 pieces of work done, 18 were there" in done.output

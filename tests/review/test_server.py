@@ -179,32 +179,6 @@ def test_a_second_server_is_refused(tmp_path: Path, serve: Callable[[Path], Serv
     assert "a review must have one server" in second.stderr
 
 
-@pytest.fixture
-def browse(browser: Any) -> Iterator[Callable[..., Any]]:
-    """Open a page of a server; at the end nothing may have gone wrong, and no other server been asked."""
-    wrong: list[str] = []
-    contexts = []
-
-    def opened(url: str, **options: Any) -> Any:
-        context = browser.new_context(**{"viewport": {"width": 1100, "height": 900}, **options})
-        contexts.append(context)
-        page = context.new_page()
-        page.on("console", lambda message: wrong.append(f"{message.type}: {message.text}"))
-        page.on("pageerror", lambda error: wrong.append(str(error)))
-        start = "/".join(url.split("/")[:3])
-        page.on(
-            "request",
-            lambda asked: None if asked.url.startswith((start, "data:")) else wrong.append(asked.url),
-        )
-        page.goto(url)
-        return page
-
-    yield opened
-    for context in contexts:
-        context.close()
-    assert not wrong
-
-
 def test_a_review_by_keyboard(
     tmp_path: Path, serve: Callable[[Path], Server], browse: Callable[..., Any]
 ) -> None:

@@ -183,20 +183,17 @@ class _Handler(BaseHTTPRequestHandler):
     # Faults
 
     def _error_500(self, request: Request, body: bytes) -> None:
-        content = b"<Error><Code>InternalError</Code><Message>We encountered an error.</Message></Error>"
-        self._head(500, [("Content-Type", "application/xml"), ("Content-Length", str(len(content)))])
-        if self.command != "HEAD":
-            self.wfile.write(content)
+        self._refuse(500, "InternalError", "We encountered an error.")
 
     def _slow_down(self, request: Request, body: bytes) -> None:
-        content = b"<Error><Code>SlowDown</Code><Message>Please reduce your request rate.</Message></Error>"
-        self._head(503, [("Content-Type", "application/xml"), ("Content-Length", str(len(content)))])
-        if self.command != "HEAD":
-            self.wfile.write(content)
+        self._refuse(503, "SlowDown", "Please reduce your request rate.")
 
     def _denied(self, request: Request, body: bytes) -> None:
-        content = b"<Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>"
-        self._head(403, [("Content-Type", "application/xml"), ("Content-Length", str(len(content)))])
+        self._refuse(403, "AccessDenied", "Access Denied")
+
+    def _refuse(self, status: int, code: str, message: str) -> None:
+        content = f"<Error><Code>{code}</Code><Message>{message}</Message></Error>".encode()
+        self._head(status, [("Content-Type", "application/xml"), ("Content-Length", str(len(content)))])
         if self.command != "HEAD":
             self.wfile.write(content)
 

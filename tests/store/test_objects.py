@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from beaufort import remote
 from beaufort.cli._app import app
-from beaufort.store import FaultyFileError, FileStore, Kind, StoreError, query
+from beaufort.store import FaultyFileError, FileStore, Kind, StoreError, _s3_listing, query
 from beaufort.testing import STORE_CONTRACTS
 from tests.store.s3_server import FAULTS, KEY, SECRET, Proxy, Request
 from tests.torture.commands import digits, suite
@@ -144,6 +144,28 @@ def test_a_listing_that_lags(s3: str, proxy: Proxy) -> None:
     assert places(store) == list(range(30))
     assert places(FileStore(s3)) == list(range(30))
     assert query(FileStore(s3), "select images from cells").to_pylist() == [{"images": 30}]
+
+
+def test_a_listing_of_many_pages(s3: str, proxy: Proxy, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Folders are listed in groups, page by page; a page that fails is asked for again."""
+    monkeypatch.setattr(_s3_listing, "_PAGE", 3)
+    monkeypatch.setattr(_s3_listing, "_GROUPS", 4)
+    store = FileStore(s3)
+    models = ["net", "net-1", "net-10", "net-11", "net2", "other", *(f"x{number}" for number in range(6))]
+    paths = [
+        f"predictions/model={one}/condition=c/{'0' * 32}-{n}-{n + 1}.parquet"
+        for one in models
+        for n in (0, 1)
+    ]
+    for path in paths:
+        store.disk.write(path, b"content")
+    here = FileStore(s3)  # which has written nothing
+    before = len(proxy.asked)
+    assert sorted(piece.path for piece in here.pieces()) == sorted(paths)
+    asked = [request for request in proxy.asked[before:] if request.lists]
+    assert 4 <= sum("prefix" in one.path and "delimiter=%2F" not in one.path for one in asked) < len(models)
+    proxy.faults = now_and_then("error 500", 3)
+    assert sorted(piece.path for piece in here.pieces()) == sorted(paths)
 
 
 # Places

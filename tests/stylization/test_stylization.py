@@ -33,7 +33,6 @@ def photos(count: int = 4, side: int = 64) -> Any:
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A tiny network, after a few steps from the features of a SqueezeNet that knows nothing."""
-    torch.set_num_threads(1)
     folder = tmp_path_factory.mktemp("stylizer")
     torch.manual_seed(0)
     torch.save(_squeezenet_features().half().state_dict(), folder / "squeezenet.pth")
@@ -137,7 +136,6 @@ def adain(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_adain_moves_features_to_the_statistics_of_a_style(adain: Path) -> None:
-    torch.set_num_threads(1)
     net = open_adain(adain, "cpu")
     assert net.styles == 2
     images = photos(2, 40)

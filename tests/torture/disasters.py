@@ -11,6 +11,7 @@ import os
 import random
 import shutil
 import subprocess
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -30,8 +31,11 @@ def can_mount() -> bool:
     """Whether this user may mount a file system in memory."""
     if os.name != "posix" or os.geteuid() != 0:
         return False
-    probe = Path(f"/tmp/beaufort-mount-{os.getpid()}")
-    with contextlib.suppress(OSError, subprocess.CalledProcessError), _mounted(probe, 64):
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        contextlib.suppress(OSError, subprocess.CalledProcessError),
+        _mounted(Path(folder) / "probe", 64),
+    ):
         return True
     return False
 

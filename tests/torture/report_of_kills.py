@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import platform
+import re
+import textwrap
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,9 +14,13 @@ from typing import Any
 from tests.torture.disasters import DISASTERS
 from tests.torture.jobs import KINDS
 
-__all__ = ["write_report"]
+__all__ = ["in_short", "write_report"]
 
 _VICTIMS = ("driver", "worker", "node", "network")
+_TRACEBACK = re.compile(r"^Traceback \(most recent call last\):\n(?:[ \t].*\n)*(\S.*)", re.MULTILINE)
+_FOLDERS = re.compile(r"(?<![\w.:/])/(?:[^\s/'\"]+/)+")
+_LONGEST = 400
+"""Characters of a finding."""
 
 
 def write_report(folder: Path, lines: Sequence[dict[str, Any]], *, kills: int, seed: int) -> None:
@@ -49,10 +55,24 @@ def write_report(folder: Path, lines: Sequence[dict[str, Any]], *, kills: int, s
         "",
     ]
     for finding in (one for line in lines for key in ("losses", "doubles", "uncaught") for one in line[key]):
-        text += ["```", finding[:2000], "```", ""]
+        text += ["```", in_short(finding), "```", ""]
     (folder / "kills.md").write_text("\n".join(text), encoding="utf-8")
     facts = {"seed": seed, "asked": kills, "kinds": rows, "all": whole, "disasters": disasters}
     (folder / "kills.json").write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
+
+
+def in_short(finding: str) -> str:
+    """What was done, the exit code, and the last line of the last traceback or of the output.
+
+    Files are named without their folders, which are those of one machine.
+
+    >>> in_short("two kills: exit code 1: a table\\nerror: /tmp/a/store is gone\\n")
+    'two kills: exit code 1: error: store is gone'
+    """
+    done, code, said = re.split(r"(: exit code -?\d+: |\Z)", finding.strip(), maxsplit=1)
+    if code:
+        said = (_TRACEBACK.findall(said) or said.splitlines() or [""])[-1]
+    return textwrap.shorten(_FOLDERS.sub("", done + code + said), _LONGEST, placeholder=" …")
 
 
 def _row(what: str, lines: Sequence[dict[str, Any]]) -> dict[str, Any]:

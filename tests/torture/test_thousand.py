@@ -13,7 +13,7 @@ import pytest
 from tests.torture.disasters import DISASTERS, can_mount
 from tests.torture.jobs import KINDS, Campaign, Field, Kind
 from tests.torture.places import Places
-from tests.torture.report_of_kills import write_report
+from tests.torture.report_of_kills import in_short, write_report
 from tests.torture.thousand import SHARES, Ledger
 
 SEED = 20261116
@@ -127,6 +127,46 @@ def test_the_ledger_goes_on_where_it_was(tmp_path: Path) -> None:
         "| local engine, store of files | 1 | 3 | 2 | 1 | 0 | 0 | 96 | 1 | 0 | 0 | 2 |"
         in (tmp_path / "kills.md").read_text()
     )
+
+
+_TRACE = """Traceback (most recent call last):
+  File "/somewhere/lib/python3.11/site-packages/other.py", line 5, in write
+    raise ConnectionResetError("Cannot write to /somewhere/else/pipe")
+ConnectionResetError: Cannot write to /somewhere/else/pipe
+"""
+
+
+@pytest.mark.parametrize(
+    ("finding", "short"),
+    [
+        ("job 7: 3 rows too many", "job 7: 3 rows too many"),
+        ("job 7: /mnt/a b/store/x.parquet is left", "job 7: a b/store/x.parquet is left"),
+        (
+            f"job 7: exit code 0: cut\n{_TRACE}a table\n",
+            "exit code 0: ConnectionResetError: Cannot write to pipe",
+        ),
+        (f"job 7: exit code 0: {_TRACE}{_TRACE.replace('pipe', 'pipe 2')}", "Cannot write to pipe 2"),
+        ("job 7: exit code -9: first\nlast", "job 7: exit code -9: last"),
+        ("job 7: exit code -9: ", "job 7: exit code -9:"),
+        ("job 7: OSError: s3://bucket/a/b", "job 7: OSError: s3://bucket/a/b"),
+    ],
+)
+def test_a_finding_is_told_in_a_line_without_folders_of_a_machine(
+    finding: str, short: str, tmp_path: Path
+) -> None:
+    told = in_short(finding)
+    assert told.startswith("job 7: ")
+    assert told.endswith(short)
+    assert "\n" not in told
+    assert "somewhere" not in told
+    Ledger(tmp_path / "done.jsonl").add(str(LOCAL), Campaign(uncaught=[finding]), 1.5)
+    write_report(tmp_path, Ledger(tmp_path / "done.jsonl").lines, kills=1000, seed=7)
+    assert f"```\n{told}\n```" in (tmp_path / "kills.md").read_text()
+
+
+def test_a_long_finding_is_cut() -> None:
+    assert in_short("word " * 1000).endswith("word …")
+    assert len(in_short("word " * 1000)) <= 400
 
 
 def test_all_kills_are_shared_out() -> None:

@@ -14,11 +14,6 @@ torch = pytest.importorskip("torch", reason="torch is not installed; the extra t
 pytest.importorskip("safetensors", reason="safetensors is not installed; the extra training has it")
 
 
-@pytest.fixture(scope="session", autouse=True)
-def _one_thread() -> None:
-    torch.set_num_threads(1)
-
-
 @pytest.fixture(scope="session")
 def patches() -> TrainingTensors:
     """320 images of ten classes: a bright patch on one of ten places, noise around it."""

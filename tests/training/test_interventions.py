@@ -26,11 +26,9 @@ from beaufort.training.interventions.prime import prime, random_colors, random_f
 from beaufort.training.interventions.stability import FORMS, disagreement
 from beaufort.training.trained import WEIGHTS
 
-RECIPE = Recipe(name="a", architecture="conv1")
-
 
 def make(name: str, **options: Any) -> Intervention:
-    return make_intervention(name, options, recipe=RECIPE, seed=0, device="cpu")
+    return make_intervention(name, options, seed=0, device="cpu")
 
 
 def photos(count: int = 6, side: int = 32) -> Tensor:

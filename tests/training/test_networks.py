@@ -12,7 +12,7 @@ import torch
 from beaufort.models.torch import read_tensors
 from beaufort.training import Recipe, TrainingTensors, train
 from beaufort.training.architectures import build, synthesis
-from beaufort.training.interventions import plain_loss
+from beaufort.training.interventions import TrainingContext, plain_loss
 from beaufort.training.interventions._augment import augment
 from beaufort.training.interventions.network import Adversary
 from beaufort.training.interventions.network import make as make_network
@@ -80,7 +80,7 @@ def test_the_adversarial_network_learns_to_hurt(patches: TrainingTensors) -> Non
     torch.manual_seed(0)
     model = build("conv3", {"first": 4, "second": 8})
     images, labels = patches.images[:40].float() / 255, patches.labels[:40]
-    one = make_network(recipe=None, seed=0, device="cpu", epsilon=0.3, steps=10, width=4, smoothness=0.0)
+    one = make_network(TrainingContext(0, "cpu"), epsilon=0.3, steps=10, width=4, smoothness=0.0)
     clean = plain_loss(model, images, labels)
     both = one.loss(model, images, labels)
     assert both - clean > clean  # what the adversary does is worse than nothing at all

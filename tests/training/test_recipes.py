@@ -19,7 +19,7 @@ def test_bundled_recipes_are_whole(name: str) -> None:
     recipe = get_recipe(name)
     assert Recipe.from_dict(json.loads(json.dumps(recipe.as_dict()))) == recipe
     assert recipe.about
-    make_intervention(recipe.intervention, recipe.intervention_options, recipe=recipe, seed=0, device="cpu")
+    make_intervention(recipe.intervention, recipe.intervention_options, seed=0, device="cpu")
     assert (
         sum(one.numel() for one in build(recipe.architecture, recipe.architecture_options).parameters()) > 1e4
     )

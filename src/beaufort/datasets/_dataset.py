@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Protocol
 
@@ -16,7 +16,17 @@ from beaufort.errors import BeaufortError, ImageFileError, OptionError, UnknownN
 from beaufort.labels import Truths
 from beaufort.registry import unknown
 
-__all__ = ["MOST_CLASSES", "Dataset", "Pixels", "Problem", "Sample", "Walk", "iterate", "numbered"]
+__all__ = [
+    "MOST_CLASSES",
+    "Dataset",
+    "Pixels",
+    "Problem",
+    "Sample",
+    "Walk",
+    "iterate",
+    "numbered",
+    "read_several",
+]
 
 MOST_CLASSES = 1_000_000
 """Labels of this size and above are refused as a mistake."""
@@ -47,6 +57,15 @@ class Pixels(Protocol):
 
     def contents(self, count: int) -> Iterator[Content]:
         """The stored bytes of the first `count` pictures, for the digest."""
+
+
+def read_several(pixels: Pixels, indices: Sequence[int]) -> Iterator[Bytes]:
+    """Some pictures, each when it is asked for; an `ImageFileError` at the first that cannot be read.
+
+    Pixels that take less time together have a method `several` that does this.
+    """
+    together: Callable[[Sequence[int]], Iterator[Bytes]] | None = getattr(pixels, "several", None)
+    return map(pixels.read, indices) if together is None else together(indices)
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,6 +219,9 @@ class _Chosen:
 
     def read(self, index: int) -> Bytes:
         return self.pixels.read(int(self.places[index]))
+
+    def several(self, indices: Sequence[int]) -> Iterator[Bytes]:
+        return read_several(self.pixels, self.places[indices].tolist())
 
     def contents(self, count: int) -> Iterator[Content]:
         every = list(self.pixels.contents(self.count))

@@ -140,8 +140,7 @@ def ask_changed(
     """As `ask`, for a condition that makes its images for one model, as an attack does."""
     shift = batch.condition.shift
     assert isinstance(shift, ModelShift)
-    ids = [setup.dataset.ids[row] for row in batch.rows]
-    found = shift.answer(model, images, ids=ids, truth=truth, space=space, seed=setup.seed)
+    found = shift.answer(model, images, ids=batch.ids, truth=truth, space=space, seed=setup.seed)
     answer = _scored(np.asarray(found, np.float32), truth, space, keep_logits=keep_logits)
     return lambda: answer
 
@@ -352,12 +351,12 @@ def _on_host(setup: Setup, film: Film) -> list[Bytes]:
     rows = film[0].rows
     if not rows:
         return [np.empty((0, 0, 0, 0), np.uint8) for _ in film]
-    return list(_applied(setup, film, np.stack([film[0].block.image(row) for row in rows])))
+    return list(_applied(setup, film, film[0].block.images(rows)))
 
 
 def _applied(setup: Setup, film: Film, clean: _Kind) -> Iterator[_Kind]:
     """What is shown of a batch of arrays or tensors `(n, h, w, c)`, for each condition of a film."""
-    first, ids = film[0].condition, [setup.dataset.ids[row] for row in film[0].rows]
+    first, ids = film[0].condition, film[0].ids
     shifts = [batch.condition.shift for batch in film]
     frames = [shift for shift in shifts if isinstance(shift, Frame)]
     images: Any = clean

@@ -10,14 +10,16 @@ whenever they are needed: large photos take more time, never more memory.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import groupby
+from itertools import chain, groupby
 from threading import Lock, Semaphore
 from typing import NamedTuple
 from weakref import proxy
+
+import numpy as np
 
 from beaufort.arrays import Bytes
 from beaufort.conditions import Condition
@@ -107,6 +109,11 @@ class Batch:
         return self.group.rows
 
     @property
+    def ids(self) -> list[str]:
+        """Of the images."""
+        return self.block.ids(self.group.rows)
+
+    @property
     def size(self) -> int:
         """In bytes."""
         return len(self.group.rows) * math.prod(self.group.shape)
@@ -118,6 +125,7 @@ class Block:
     def __init__(self, setup: Setup, span: Range, pool: Executor, decoders: Decoders | None = None) -> None:
         self.span = span
         self._pictures = setup.pictures
+        self._ids: dict[tuple[int, ...], list[str]] = {}
         self._decoders = decoders
         self._room = HELD
         self._lock = Lock()
@@ -127,20 +135,35 @@ class Block:
             pool.submit(self._decode_some, range(start, min(start + _AT_ONCE, span[1]))) for start in starts
         ]
 
-    def shape(self, place: int) -> Shape | None:
-        """The shape of an image; None if it cannot be read."""
-        found = self._decoded(place)
-        return None if isinstance(found, Problem) else found[0]
+    def shapes(self, span: Range) -> list[tuple[int, Shape]]:
+        """The places and shapes of the images of a span that can be read, when all are decoded."""
+        found = self._found(range(*span))
+        return [(place, one[0]) for place, one in found if not isinstance(one, Problem)]
 
     def image(self, place: int) -> Bytes:
         """An image that can be read, `(h, w, c)`."""
-        found = self._decoded(place)
-        assert not isinstance(found, Problem)
-        return self._again(place) if found[1] is None else found[1]
+        (image,) = self._images([place])
+        return image
+
+    def images(self, rows: Sequence[int]) -> Bytes:
+        """Images of one shape that can be read, `(n, h, w, c)`."""
+        if self.decoded_to(self.span[1] - 1):
+            held = self._held
+            places = ((place, held[place - self.span[0]]) for place in rows)
+            some = [self._again(place) if image is None else image for place, image in places]
+        else:
+            some = list(self._images(rows))
+        return np.concatenate(some).reshape(len(some), *some[0].shape)
+
+    def ids(self, rows: tuple[int, ...]) -> list[str]:
+        """The ids of a group of images, which is the same for every condition."""
+        if rows not in self._ids:
+            self._ids[rows] = [self._pictures.dataset.ids[place] for place in rows]
+        return self._ids[rows]
 
     def holds(self, place: int) -> bool:
         """Whether an image is in memory."""
-        found = self._decoded(place)
+        ((_, found),) = self._found([place])
         return not isinstance(found, Problem) and found[1] is not None
 
     def unread(self, span: Range) -> list[int]:
@@ -154,10 +177,14 @@ class Block:
     @cached_property
     def _problems(self) -> dict[int, Problem]:
         """By place; looked for once, when all images are decoded, and not for every condition again."""
-        decoded = (found for coming in self._coming for found in coming.result())
-        return {
-            place: found for place, found in enumerate(decoded, self.span[0]) if isinstance(found, Problem)
-        }
+        found = self._found(range(*self.span))
+        return {place: problem for place, problem in found if isinstance(problem, Problem)}
+
+    @cached_property
+    def _held(self) -> list[Bytes | None]:
+        """Every image that is in memory, by its place in the block: asked for once for each condition."""
+        found = (one for _, one in self._found(range(*self.span)))
+        return [None if isinstance(one, Problem) else one[1] for one in found]
 
     def groups(self, span: Range, size_for: Callable[[int], int]) -> Groups:
         """The images of a span in groups for batches, the same for every condition.
@@ -174,13 +201,23 @@ class Block:
         """Whether the images up to a place are decoded."""
         return all(coming.done() for coming in self._coming[: (place - self.span[0]) // _AT_ONCE + 1])
 
-    def _decoded(self, place: int) -> _Decoded:
-        number, within = divmod(place - self.span[0], _AT_ONCE)
-        return self._coming[number].result()[within]
+    def _images(self, places: Iterable[int]) -> Iterator[Bytes]:
+        for place, found in self._found(places):
+            assert not isinstance(found, Problem)
+            yield self._again(place) if found[1] is None else found[1]
+
+    def _found(self, places: Iterable[int]) -> Iterator[tuple[int, _Decoded]]:
+        """What became of some images; neighbors that were decoded together are waited for together."""
+        at, ready = -1, list[_Decoded]()
+        for place in places:
+            number, within = divmod(place - self.span[0], _AT_ONCE)
+            if number != at:
+                at, ready = number, self._coming[number].result()
+            yield place, ready[within]
 
     def _decode_some(self, places: range) -> list[_Decoded]:
         if self._decoders is None:
-            return [self._kept(self._pictures(place)) for place in places]
+            return list(map(self._kept, self._pictures.several(places)))
         found = self._decoders.decode(places)
         if found is None:
             with _TURNS:
@@ -239,10 +276,9 @@ def _split(block: Block, span: Range, size_for: Callable[[int], int]) -> Iterato
     rows: list[int] = []
     before: Shape = ()
     most = 0
-    for place in range(*span):
-        shape = block.shape(place)
-        if shape is None:
-            continue
+    for place, shape in chain.from_iterable(
+        block.shapes((start, min(start + _AT_ONCE, span[1]))) for start in range(*span, _AT_ONCE)
+    ):
         if rows and shape != before:
             yield Group(tuple(rows), before, False)
             rows = []

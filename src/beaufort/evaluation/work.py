@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 from PIL import Image
 
 from beaufort.arrays import Images
@@ -144,8 +145,8 @@ class _Working:
         self.truths = [self.setup.truth(space) for space in self.spaces]
         self.decoders: Decoders | None = None
         self.told: set[str] = set()
-        self.named: tuple[tuple[Range, list[int]], list[str]] = ((0, 0), []), []
-        """Images of the last part, those of them that could not be read, and the ids of the others."""
+        self.named: tuple[tuple[Range, list[int]], tuple[int, ...], list[str]] = ((0, 0), []), (), []
+        """Images of the last part with those that could not be read, and the others with their ids."""
 
     def units(self, units: Iterable[Unit]) -> Iterator[Message]:
         rest = iter(units)
@@ -165,7 +166,7 @@ class _Working:
             if batch.rows:
                 answer = wait()
                 answers.setdefault((number, batch.part.span), []).append(answer)
-                truth = self.truths[_model(batch.part, number)][list(batch.rows)]
+                truth = _at(self.truths[_model(batch.part, number)], batch.rows)
                 known = len(truth) if truth.ndim == 1 else int((truth != NO_LABEL).any(axis=1).sum())
                 yield Answered(number, len(truth), known, int(correct(answer[0].top, truth).sum()))
             if batch.group.last:
@@ -203,7 +204,7 @@ class _Working:
             yield from _films(unit, its, size_for, in_order=in_order)
 
     def ask(self, model: int, shown: Images, batch: Batch) -> Callable[[], BatchAnswer]:
-        truth = self.truths[model][list(batch.rows)]
+        truth = _at(self.truths[model], batch.rows)
         space, keep = self.spaces[model], self.job.keep_logits
         if batch.condition.needs_model:
             one = self.models[model]
@@ -214,18 +215,19 @@ class _Working:
         """The answers to a part, of which this is the last batch, with empty rows for images without one."""
         dataset, span = self.setup.dataset, batch.part.span
         lost = batch.block.unread(span)
-        read = np.setdiff1d(np.arange(*span), lost)
         if answers:
             scores = join_scores([scores for scores, _ in answers])
             kept = [logits for _, logits in answers if logits is not None]
         else:
             scores, kept = _NO_SCORES, [np.empty((0, 1), np.float32)] if self.job.keep_logits else []
         if self.named[0] != (span, lost):  # the same for every condition
-            self.named = (span, lost), [dataset.ids[place] for place in read]
-        ids = self.named[1]
+            read = tuple(sorted({*range(*span)} - {*lost}))
+            self.named = (span, lost), read, batch.block.ids(read)
+        _, read, ids = self.named
         sets = None if self.setup.truths is None else self.truths[model]
         logits = np.concatenate(kept) if kept else None
-        table = table_of(ids, dataset.labels[read], scores, logits, None if sets is None else sets[read])
+        right = None if sets is None else _at(sets, read)
+        table = table_of(ids, _at(dataset.labels, read), scores, logits, right)
         if lost:
             names, truth = [dataset.ids[i] for i in lost], None if sets is None else sets[lost]
             empty = unanswered(names, dataset.labels[lost], table.schema, truth)
@@ -276,6 +278,13 @@ def _with_next(units: Iterable[Unit]) -> Iterator[tuple[Unit, Unit | None]]:
         then = next(rest, None)
         yield unit, then
         unit = then
+
+
+def _at(values: NDArray[Any], rows: tuple[int, ...]) -> NDArray[Any]:
+    """Some rows of an array, which are neighbors unless an image between them cannot be read."""
+    if rows and rows[-1] - rows[0] == len(rows) - 1:
+        return values[rows[0] : rows[-1] + 1]
+    return values[list(rows)]
 
 
 def _model(part: UnitPart, number: int) -> int:

@@ -7,13 +7,10 @@ from typing import Any, ClassVar, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
-from beaufort.arrays import Bytes
-from beaufort.errors import ImageTypeError, ImageValueError, OptionError
+from beaufort.arrays import Bytes, checked_batch
 from beaufort.registry import Registry
 
-__all__ = ["Filter", "Views", "check_number", "checked", "front", "front_kinds", "lightness"]
-
-_BATCHES = "a uint8 array (n, h, w, 1 or 3)"
+__all__ = ["Filter", "Views", "checked", "front", "front_kinds", "lightness"]
 
 
 @runtime_checkable
@@ -58,23 +55,7 @@ def front(name: str) -> Callable[[Kind], Kind]:
 
 def checked(images: Any) -> Bytes:
     """The images, if a front end takes them."""
-    if not isinstance(images, np.ndarray):
-        raise ImageTypeError(f"images must be {_BATCHES}, got {type(images).__name__}")
-    if images.dtype != np.uint8:
-        raise ImageTypeError(
-            f"images must be {_BATCHES}, got dtype {images.dtype}; a front end comes before values are scaled"
-        )
-    if images.ndim != 4 or images.shape[-1] not in (1, 3) or 0 in images.shape[1:3]:
-        raise ImageValueError(f"images must be {_BATCHES}, got shape {images.shape}")
-    return images
-
-
-def check_number(name: str, value: Any, low: float, high: float, *, whole: bool = False) -> None:
-    """Refuse what is not a number within bounds."""
-    kind = int if whole else (int, float)
-    if isinstance(value, bool) or not isinstance(value, kind) or not low <= value <= high:
-        what = "an integer" if whole else "a number"
-        raise OptionError(f"{name} must be {what} from {low:g} to {high:g}, got {value!r:.60}")
+    return checked_batch(images, "a front end comes before values are scaled")
 
 
 def lightness(image: Bytes, change: Callable[..., Any]) -> Bytes:

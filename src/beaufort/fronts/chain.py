@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from beaufort.arrays import Bytes
-from beaufort.errors import OptionError
-from beaufort.fronts._front import Views, check_number, checked, front_kinds
+from beaufort.errors import OptionError, check_number
+from beaufort.fronts._front import Views, checked, front_kinds
 from beaufort.fronts.noise import estimate_noise
 from beaufort.registry import unknown
 

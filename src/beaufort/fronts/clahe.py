@@ -8,7 +8,8 @@ from typing import ClassVar
 import numpy as np
 
 from beaufort.arrays import Bytes
-from beaufort.fronts._front import check_number, front, lightness
+from beaufort.errors import check_number
+from beaufort.fronts._front import front, lightness
 
 __all__ = ["Clahe"]
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from beaufort.arrays import Bytes
-from beaufort.errors import OptionError
-from beaufort.fronts._front import check_number, front
+from beaufort.errors import OptionError, check_number
+from beaufort.fronts._front import front
 from beaufort.fronts.noise import estimate_noise
 
 if TYPE_CHECKING:

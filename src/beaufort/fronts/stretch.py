@@ -9,7 +9,8 @@ from typing import ClassVar
 import numpy as np
 
 from beaufort.arrays import Bytes
-from beaufort.fronts._front import check_number, front
+from beaufort.errors import check_number
+from beaufort.fronts._front import front
 
 __all__ = ["Stretch"]
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import inspect
 import re
 import zlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -81,10 +80,10 @@ def leave_out(
     dataset = open_dataset(data) if isinstance(data, str) else data
     chosen = list(only)
     splits = {one: hold_out(dataset, column, one) for one in chosen} or leave_one_out(dataset, column)
-    fitted = _fitted(get_recipe(recipe) if isinstance(recipe, str) else recipe, len(dataset.classes))
+    chosen_recipe = get_recipe(recipe) if isinstance(recipe, str) else recipe
     work = _Work(
         dataset if side is None else resized(dataset, side),
-        fitted,
+        chosen_recipe,
         Path(output),
         seen,
         seeds,
@@ -95,22 +94,8 @@ def leave_out(
     scores = tuple(work.value(value, split) for value, split in splits.items())
     found = LeaveOut(column, scores, Path(output))
     write_bytes(found.folder / TABLE, table(column, scores).encode())
-    write_bytes(found.folder / PAGE, page(column, dataset.name, fitted.name, scores).encode())
+    write_bytes(found.folder / PAGE, page(column, dataset.name, chosen_recipe.name, scores).encode())
     return found
-
-
-def _fitted(recipe: Recipe, classes: int) -> Recipe:
-    """The recipe with a network of so many outputs, where the network can be told."""
-    from beaufort.models.python import find_object
-    from beaufort.training.architectures import architectures
-
-    name = recipe.architecture
-    make: Any = (
-        find_object(name.removeprefix("python:")) if name.startswith("python:") else architectures[name]
-    )
-    if "classes" in recipe.architecture_options or "classes" not in inspect.signature(make).parameters:
-        return recipe
-    return replace(recipe, architecture_options={**recipe.architecture_options, "classes": classes})
 
 
 @dataclass

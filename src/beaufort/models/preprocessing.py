@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from beaufort.arrays import Bytes
-from beaufort.errors import ImageTypeError, ImageValueError, OptionError
+from beaufort.arrays import Bytes, checked_batch
+from beaufort.errors import ImageValueError, OptionError
 from beaufort.registry import unknown
 
 __all__ = ["IMAGENET_MEAN", "IMAGENET_STD", "Preprocessing"]
@@ -31,7 +31,6 @@ _CHOICES = {
     "dtype": ("float32", "float16", "uint8"),
 }
 _LUMA = np.array([19595, 38470, 7471], np.uint32)  # Pillow's, in 1/65536
-_BATCHES = "a uint8 array (n, h, w, 1 or 3)"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,7 +117,7 @@ class Preprocessing:
 
     def fit(self, images: Bytes) -> Bytes:
         """The images with the network's size and channels, still uint8 `(n, h, w, c)`."""
-        images = _with_channels(_checked(images), self.channels)
+        images = _with_channels(checked_batch(images, "a model scales the values itself"), self.channels)
         height, width = images.shape[1:3]
         if self.size is None or (height, width) == self.size:
             return images
@@ -202,18 +201,6 @@ class Preprocessing:
             if values:
                 parts.append(f"{word} {' '.join(f'{value:.6g}' for value in values)}")
         return ", ".join([*parts, f"{self.layout} {self.dtype}"])
-
-
-def _checked(images: Any) -> Bytes:
-    if not isinstance(images, np.ndarray):
-        raise ImageTypeError(f"images must be {_BATCHES}, got {type(images).__name__}")
-    if images.dtype != np.uint8:
-        raise ImageTypeError(
-            f"images must be {_BATCHES}, got dtype {images.dtype}; a model scales the values itself"
-        )
-    if images.ndim != 4 or images.shape[-1] not in (1, 3) or 0 in images.shape[1:3]:
-        raise ImageValueError(f"images must be {_BATCHES}, got shape {images.shape}")
-    return images
 
 
 def _with_channels(images: Bytes, channels: int) -> Bytes:

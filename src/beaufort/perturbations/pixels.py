@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,10 +30,8 @@ __all__ = [
 )
 def gaussian_noise(view: View, sigma: float, random: Random) -> Iterator[Images]:
     """Add normal noise to the clean picture, anew in each frame but the first."""
-    clean = view.middle
-    yield clean
-    for _ in range(FRAMES - 1):
-        yield view.ops.add_noise(clean, random.tensor_normal(clean.shape[1:]), sigma)
+    shape = view.middle.shape[1:]
+    return _anew(view, lambda clean: view.ops.add_noise(clean, random.tensor_normal(shape), sigma))
 
 
 @perturbation(
@@ -42,11 +40,8 @@ def gaussian_noise(view: View, sigma: float, random: Random) -> Iterator[Images]
 )
 def shot_noise(view: View, rate: int, random: Random) -> Iterator[Images]:
     """Replace values by Poisson counts, anew in each frame but the first."""
-    clean = view.middle
-    yield clean
     table = (np.arange(rate + 1) / rate * 255).astype(np.uint8)  # larger counts are as bright as the last
-    for _ in range(FRAMES - 1):
-        yield view.ops.look_up(random.poisson(clean, rate), table)
+    return _anew(view, lambda clean: view.ops.look_up(random.poisson(clean, rate), table))
 
 
 @perturbation(
@@ -55,10 +50,16 @@ def shot_noise(view: View, rate: int, random: Random) -> Iterator[Images]:
 )
 def speckle_noise(view: View, sigma: float, random: Random) -> Iterator[Images]:
     """Add normal noise in proportion to each value, anew in each frame but the first."""
+    shape = view.middle.shape[1:]
+    return _anew(view, lambda clean: view.ops.multiply_noise(clean, random.normal(shape), sigma))
+
+
+def _anew(view: View, noisy: Callable[[Images], Images]) -> Iterator[Images]:
+    """The clean picture, then noise on it that each frame draws for itself."""
     clean = view.middle
     yield clean
     for _ in range(FRAMES - 1):
-        yield view.ops.multiply_noise(clean, random.normal(clean.shape[1:]), sigma)
+        yield noisy(clean)
 
 
 class Motion(NamedTuple):

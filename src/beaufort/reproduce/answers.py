@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 from beaufort.errors import ImageFileError
 from beaufort.files import write_bytes
 
-__all__ = ["StudyAnswers", "answers_by_seed", "read_answers", "write_answers"]
+__all__ = ["StudyAnswers", "answers_by_seed", "machine_facts", "read_answers", "write_answers"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,3 +74,12 @@ def answers_by_seed(folder: Path) -> dict[str, list[StudyAnswers]]:
         name, _, seed = path.stem.rpartition("-seed")
         found.setdefault(name, {})[int(seed)] = read_answers(path)
     return {name: [by[seed] for seed in sorted(by)] for name, by in found.items()}
+
+
+def machine_facts(answers: Iterable[StudyAnswers]) -> dict[str, str]:
+    """What the networks were trained on and with, as a page tells it."""
+    every = list(answers)
+    return {
+        "hardware": ", ".join(sorted({one.facts["device"] for one in every})),
+        "torch": ", ".join(sorted({one.facts["torch"] for one in every})),
+    }

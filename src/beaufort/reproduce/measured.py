@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from beaufort.stats import clopper_pearson, mean_interval
 
-__all__ = ["Measured", "ReproducedTable", "cell_text", "measured", "table_csv"]
+__all__ = ["Measured", "ReproducedTable", "cell_text", "measured", "table_csv", "table_markdown"]
 
 
 @dataclass(frozen=True)
@@ -98,3 +98,12 @@ def cell_text(entry: Measured | None) -> str:
         return ""
     printed = "" if entry.printed is None else f" · {100 * entry.printed:.2f}{'*' if entry.differs else ''}"
     return f"{100 * entry.value:.2f} [{100 * entry.low:.2f}, {100 * entry.high:.2f}]{printed}"
+
+
+def table_markdown(table: ReproducedTable, title: str) -> list[str]:
+    """The lines of a section with the table, cells as `cell_text` has them."""
+    lines = ["", f"## {title}", "", f"| {table.corner} | {' | '.join(table.columns)} |"]
+    lines.append("|---" * (len(table.columns) + 1) + "|")
+    for row, cells in table.rows.items():
+        lines.append(f"| {row} | {' | '.join(cell_text(cells.get(column)) for column in table.columns)} |")
+    return lines

@@ -9,7 +9,7 @@ from typing import Any
 from beaufort.errors import OptionError
 from beaufort.files import write_bytes
 
-__all__ = ["RECORD", "check_folder", "note_run", "read_runs"]
+__all__ = ["RECORD", "check_folder", "note_run", "run_facts"]
 
 RECORD = "study.json"
 
@@ -34,7 +34,10 @@ def note_run(folder: Path, run: dict[str, Any]) -> None:
     write_bytes(path, (json.dumps(facts, indent=2) + "\n").encode())
 
 
-def read_runs(folder: Path) -> list[dict[str, Any]]:
-    """The runs so far."""
-    runs: list[dict[str, Any]] = json.loads((folder / RECORD).read_bytes())["runs"]
-    return runs
+def run_facts(folder: Path) -> dict[str, str]:
+    """How long all runs took, and their commands, as a page tells it."""
+    runs = json.loads((folder / RECORD).read_bytes())["runs"]
+    return {
+        "time": f"{sum(run['seconds'] for run in runs) / 60:.1f} minutes in all",
+        "commands": "; ".join(dict.fromkeys(run["command"] for run in runs)),
+    }

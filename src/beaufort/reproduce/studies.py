@@ -5,33 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import NamedTuple
 
 from beaufort.errors import UnknownNameError
 from beaufort.registry import unknown
+from beaufort.reproduce.study import Study, StudyOptions, carry_out
 from beaufort.reproduce.tasks import StudyOutcome
 
-__all__ = ["STUDIES", "KnownStudy", "reproduce"]
-
-
-class KnownStudy(NamedTuple):
-    """What carries a study out, and what it does if nothing else is said."""
-
-    call: str
-    folder: str
-    """Below `results`."""
-    seeds: int = 3
-
+__all__ = ["STUDIES", "reproduce"]
 
 STUDIES = {
-    "imagenet-c-enhancements": KnownStudy(
-        "beaufort.reproduce.enhancements.study:run_study", "enhancements", seeds=5
-    ),
-    "icons-50": KnownStudy("beaufort.reproduce.icons_50.study:run_study", "icons-50"),
-    "mined-digits": KnownStudy("beaufort.reproduce.mined_digits.study:run_study", "mined-digits"),
-    "mnist-c": KnownStudy("beaufort.reproduce.mnist_c.study:run_study", "mnist-c"),
+    "imagenet-c-enhancements": "beaufort.reproduce.enhancements.study:STUDY",
+    "icons-50": "beaufort.reproduce.icons_50.study:STUDY",
+    "mined-digits": "beaufort.reproduce.mined_digits.study:STUDY",
+    "mnist-c": "beaufort.reproduce.mnist_c.study:STUDY",
 }
-"""The studies by name."""
+"""Where each study stands."""
 
 
 def reproduce(
@@ -63,11 +51,9 @@ def reproduce(
     """
     if study not in STUDIES:
         raise UnknownNameError(unknown("study", study, STUDIES))
-    known = STUDIES[study]
-    module, _, name = known.call.partition(":")
-    run: Callable[..., StudyOutcome] = getattr(import_module(module), name)
-    return run(
-        Path(output) if output is not None else Path("results") / known.folder,
+    module, _, name = STUDIES[study].partition(":")
+    known: Study = getattr(import_module(module), name)
+    options = StudyOptions(
         only=tuple(only),
         data=dict(data or {}),
         device=device,
@@ -77,3 +63,5 @@ def reproduce(
         rehearse=rehearse,
         tell=tell,
     )
+    folder = Path(output) if output is not None else Path("results") / (known.folder or known.name)
+    return carry_out(known, folder, options)

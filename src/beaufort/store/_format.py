@@ -21,7 +21,8 @@ import io
 import json
 import re
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -72,7 +73,14 @@ def encode(table: pa.Table, notes: Mapping[str, str]) -> bytes:
     content_mark, seal_mark = secrets.token_hex(16), secrets.token_hex(16)
     stored = to_stored(table).replace_schema_metadata(None)
     buffer = io.BytesIO()
-    with pq.ParquetWriter(buffer, stored.schema, compression="zstd", write_page_checksum=True) as writer:
+    repeated: Any = list(_repeated(stored.schema))  # typed as a choice between all and none
+    with pq.ParquetWriter(
+        buffer,
+        stored.schema,
+        compression="zstd",
+        write_page_checksum=True,
+        use_dictionary=repeated,
+    ) as writer:
         writer.write_table(stored)
         writer.add_key_value_metadata(
             {**notes, _FORMAT: str(FORMAT), _CONTENT: content_mark, _SEAL: seal_mark}
@@ -82,6 +90,14 @@ def encode(table: pa.Table, notes: Mapping[str, str]) -> bytes:
     footer = whole[at:].replace(content_mark.encode(), _digest(whole[:at]))
     footer = footer.replace(seal_mark.encode(), _NOTHING)
     return whole[:at] + _replaced(footer, _seal(footer), _digest(footer))
+
+
+def _repeated(schema: pa.Schema) -> Iterator[str]:
+    """Columns whose values recur, by the names of Parquet: a dictionary would make others larger."""
+    for field in schema:
+        lists = pa.types.is_list(field.type) or pa.types.is_fixed_size_list(field.type)
+        if field.name != "id" and not pa.types.is_floating(field.type.value_type if lists else field.type):
+            yield f"{field.name}.list.element" if lists else field.name
 
 
 def footer_size(tail: bytes) -> int:

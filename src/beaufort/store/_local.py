@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from beaufort.files import sync_folder, write_bytes
+from beaufort.files import sync_folder, unused, write_bytes
 from beaufort.store.findings import StoreError, unreadable
 
 __all__ = ["LocalDisk"]
@@ -161,9 +161,7 @@ class LocalDisk:
         self._changed(path, Path(self.full(path)).unlink)
 
     def move(self, path: str, folder: str) -> str:
-        target, more = f"{folder}/{path}", 0
-        while self.exists(target):
-            target = f"{folder}/{path}.{(more := more + 1)}"
+        target = unused(f"{folder}/{path}", self.exists)
         self._changed(path, lambda: self._move(path, target))
         return target
 

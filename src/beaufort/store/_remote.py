@@ -12,7 +12,9 @@ from concurrent.futures import ThreadPoolExecutor
 from threading import Lock
 from typing import Any, TypeVar
 
+from beaufort.files import unused
 from beaufort.remote import AT_ONCE, GONE, Remote, RemoteError
+from beaufort.store._s3_listing import list_folders
 from beaufort.store.findings import StoreError, unreadable
 
 __all__ = ["RemoteDisk"]
@@ -105,6 +107,8 @@ class RemoteDisk:
         here = self._asked(self.location, lambda: self._here(full))
         found = [facts for facts in here if facts["type"] == "file"]
         folders = [str(facts["name"]).rstrip("/") for facts in here if facts["type"] == "directory"]
+        if self._remote.s3:
+            return found + self._told(self.location, lambda: list(list_folders(self._remote, folders)))
         with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="beaufort listing") as pool:
             for facts in pool.map(lambda one: self._asked(self.location, lambda: self._find(one)), folders):
                 found.extend(facts)
@@ -141,9 +145,7 @@ class RemoteDisk:
         self._changed(path, lambda: self._remote.fs.rm_file(self.full(path)))
 
     def move(self, path: str, folder: str) -> str:
-        target, more = f"{folder}/{path}", 0
-        while self.exists(target):
-            target = f"{folder}/{path}.{(more := more + 1)}"
+        target = unused(f"{folder}/{path}", self.exists)
         self._changed(path, lambda: self._move(path, target))
         return target
 
@@ -163,7 +165,10 @@ class RemoteDisk:
             raise StoreError(f"{path} of {self.location} cannot be moved or deleted: {error}") from error
 
     def _asked(self, what: str, question: Callable[[], T]) -> T:
+        return self._told(what, lambda: self._remote.ask(question))
+
+    def _told(self, what: str, question: Callable[[], T]) -> T:
         try:
-            return self._remote.ask(question)
+            return question()
         except (PermissionError, RemoteError) as error:
             raise StoreError(f"{what} cannot be looked at: {error}") from error

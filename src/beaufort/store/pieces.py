@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import PurePosixPath
 from typing import NamedTuple
 
 __all__ = ["Listing", "Piece", "Slice", "by_cell", "cover", "gaps", "spans"]
@@ -28,7 +27,7 @@ class Piece:
     @classmethod
     def parse(cls, path: str) -> Piece | None:
         """The piece of a path; None if it is the path of something else."""
-        found = _NAME.fullmatch(PurePosixPath(path).name)
+        found = _NAME.fullmatch(path.rpartition("/")[2])
         if found is None or int(found[2]) >= int(found[3]):
             return None
         return cls(path, found[1], int(found[2]), int(found[3]))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from beaufort.arrays import Bytes
 from beaufort.datasets import Dataset, Problem
+from beaufort.datasets._dataset import read_several
 from beaufort.errors import BeaufortError
 from beaufort.suites._step import Step
 
@@ -31,6 +33,16 @@ class Pictures:
             if self.dataset.strict:
                 raise
             return Problem(self.dataset.ids[place], str(error))
+
+    def several(self, places: range) -> Iterator[Bytes | Problem]:
+        """As for one place after the other, where pictures of one file are read together."""
+        some, done = map(self.ready, read_several(self.dataset.pixels, places)), 0
+        try:
+            while done < len(places):
+                yield next(some)
+                done += 1
+        except BeaufortError:  # which of them it was, and what the next ones are like, is seen one by one
+            yield from map(self, places[done:])
 
     def ready(self, pixels: Bytes) -> Bytes:
         """A decoded picture, made ready, `(h, w, c)`."""

@@ -127,7 +127,7 @@ class _Run:
         if recipe.start:
             read_weights(find_trained(recipe.start) / WEIGHTS, self.model)
         self.intervention: Intervention = make_intervention(
-            recipe.intervention, recipe.intervention_options, recipe=recipe, seed=seed, device=device
+            recipe.intervention, recipe.intervention_options, seed=seed, device=device
         )
         self.optimizer = make_optimizer(recipe, self.model)
         self.advance = ReplayedStep(self._advance) if self.replay else self._advance

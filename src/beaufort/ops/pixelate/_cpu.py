@@ -10,67 +10,81 @@ from numpy.typing import NDArray
 
 from beaufort.arrays import Bytes
 from beaufort.errors import ImageValueError
-from beaufort.ops._numba import kernel
+from beaufort.ops._integers import add, mul, shr
+from beaufort.ops._numba import inlined, kernel
 from beaufort.ops._vectors import copy4
 
 __all__ = ["MOST_PIXELS", "cell_areas", "cell_table", "pixel_cells", "soft_cells"]
 
-u32, u8, u16 = np.uint32, np.uint8, np.uint16
+i32, u8, u16 = np.int32, np.uint8, np.uint16
+
+
+@inlined
+def _mean(total, weight):
+    """A sum divided by how many it is of, rounded, in Pillow's fixed point."""
+    return u8(shr(add(mul(i32(total), weight), 1 << 21), 22))
+
+
+@inlined
+def _sums_of_neighbors(row, channels, count, few, more):
+    """At every place of a row, the sums of `count` pixels from there on, and of one more."""
+    if count == 2:  # the usual one, in one pass
+        second, third = row[channels:], row[2 * channels :]
+        for x in range(third.size):
+            two = u16(row[x]) + u16(second[x])
+            few[x], more[x] = two, two + u16(third[x])
+        for x in range(third.size, second.size):
+            few[x] = u16(row[x]) + u16(second[x])
+        return
+    for x in range(row.size):
+        few[x] = u16(row[x])
+    for k in range(1, count):
+        shifted = row[k * channels :]
+        for x in range(shifted.size):
+            few[x] += u16(shifted[x])
+    shifted = row[count * channels :]
+    for x in range(shifted.size):
+        more[x] = few[x] + u16(shifted[x])
 
 
 @kernel
-def _pixel_cells(images, row_cells, rows, column_cells, columns, out):
+def _pixel_cells(images, row_cells, rows, count, starts, weights, places, out):
     height, width, channels = images.shape[1:]
-    line = width * channels
-    across = len(column_cells) * channels
+    line, across = width * channels, weights.size
     # Cells have n or n + 1 pixels. The sums of both are taken at every pixel, which vectorizes, and
     # those that are wanted are picked.
-    n = column_cells[:, 1].min()
-    starts = column_cells[:, 0] * channels + np.where(column_cells[:, 1] > n, line, 0)
-    places = columns * channels
-    weights = np.empty(across, np.uint32)
-    for x in range(across):
-        weights[x] = round((1 << 22) / column_cells[x // channels, 1])
     sums = np.empty(2 * line + 1, np.uint16)
     few, more = sums[:line], sums[line : 2 * line]
     picked = np.empty(across + 1, np.uint16)
     narrow = np.empty((height, across), np.uint8)
-    totals = np.empty(across, np.uint16)
     cells = np.empty(across + 1, np.uint8)
     wide = np.empty(line + 1, np.uint8)
     for i in range(images.shape[0]):
         for y in range(height):
-            source, target = images[i, y].reshape(line), narrow[y]
-            for x in range(line):
-                few[x] = u16(source[x])
-            for k in range(1, n):
-                shifted = source[k * channels :]
-                for x in range(shifted.size):
-                    few[x] += u16(shifted[x])
-            shifted = source[n * channels :]
-            for x in range(shifted.size):
-                more[x] = few[x] + u16(shifted[x])
+            _sums_of_neighbors(images[i, y].reshape(line), channels, count, few, more)
             if channels == 3:
                 for k in range(starts.size):
                     copy4(picked, 3 * k, sums, starts[k])
             else:
                 for k in range(starts.size):
                     picked[k] = sums[starts[k]]
+            target = narrow[y]
             for x in range(across):
-                target[x] = u8((u32(picked[x]) * weights[x] + u32(1 << 21)) >> u32(22))
+                target[x] = _mean(picked[x], weights[x])
         shown = -1
         for y in range(height):
             if rows[y] != shown:
                 shown = rows[y]
-                first, count = row_cells[shown, 0], row_cells[shown, 1]
-                weight = u32(round((1 << 22) / count))
-                totals[:] = 0
-                for k in range(first, first + count):
+                first, high = row_cells[shown, 0], row_cells[shown, 1]
+                weight, source = i32(round((1 << 22) / high)), narrow[first]
+                for x in range(across):
+                    picked[x] = u16(source[x])
+                for k in range(first + 1, first + high):
                     source = narrow[k]
                     for x in range(across):
-                        totals[x] += u16(source[x])
+                        picked[x] += u16(source[x])
                 for x in range(across):
-                    cells[x] = u8((u32(totals[x]) * weight + u32(1 << 21)) >> u32(22))
+                    cells[x] = _mean(picked[x], weight)
                 if channels == 3:
                     for x in range(width):
                         copy4(wide, 3 * x, cells, places[x])
@@ -84,10 +98,25 @@ def _pixel_cells(images, row_cells, rows, column_cells, columns, out):
 
 def pixel_cells(images: Bytes, rows: int, columns: int) -> Bytes:
     """Average into rows × columns cells and show each cell flat, as PIL's BOX filter does."""
+    height, width, channels = images.shape[1:]
     out = np.empty_like(images)
-    down, across = cell_table(images.shape[1], rows), cell_table(images.shape[2], columns)
-    _pixel_cells(images, *down, *across, out)
+    _pixel_cells(images, *cell_table(height, rows), *_picks(width, columns, channels), out)
     return out
+
+
+@lru_cache(maxsize=128)
+def _picks(
+    width: int, columns: int, channels: int
+) -> tuple[int, NDArray[np.int64], NDArray[np.int32], NDArray[np.int64]]:
+    """The least number of pixels across a cell, where its sums are found, its weights, its place in a row.
+
+    Sums of one pixel more stand a whole row behind those of the least number.
+    """
+    cells, places = cell_table(width, columns)
+    first, count = cells.T
+    starts = (first + np.where(count > count.min(), width, 0)) * channels
+    weights = np.rint((1 << 22) / count).astype(np.int32).repeat(channels)
+    return int(count.min()), starts, weights, places * channels
 
 
 MOST_PIXELS = 256

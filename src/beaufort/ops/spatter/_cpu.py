@@ -1,13 +1,14 @@
-"""Drops of water and mud, with Numba and OpenCV."""
+"""Drops of water and mud, with Numba."""
 
 from __future__ import annotations
 
-import cv2
 import numpy as np
 
 from beaufort.arrays import Array, Bytes
 from beaufort.ops._numba import kernel, to_byte
 from beaufort.ops.gaussian_blur._cpu import smooth
+from beaufort.ops.spatter._edges_cpu import REACH, depths, edges
+from beaufort.ops.spatter._relief_cpu import relief
 
 __all__ = ["mud_spots", "paint", "water_drops"]
 
@@ -44,19 +45,6 @@ def mud_spots(
     return masks
 
 
-_EMBOSS = np.array([[-2, -1, 0], [-1, 1, 1], [0, 1, 2]])
-
-
-@kernel
-def _shine(water, relief, strength, out):
-    brightest = i32(0)
-    for i in range(water.size):
-        brightest = max(brightest, i32(water[i]) * i32(relief[i]))
-    gain = strength / f32(brightest) if brightest > 0 else f32(0)
-    for i in range(water.size):
-        out[i] = f32(i32(water[i]) * i32(relief[i])) * gain
-
-
 def water_drops(
     normals: Array, mean: float, spread: float, sigma: float, threshold: float, strength: float
 ) -> Array:
@@ -64,11 +52,13 @@ def water_drops(
     layers = np.empty(normals.shape, np.uint8)
     _liquid(smooth(normals, sigma).ravel(), mean, spread, threshold, layers.ravel())
     out = np.empty(normals.shape, np.float32)
+    height, width = normals.shape[1:]
+    labels = np.empty((height + 2, (width + 9) // 8 * 8), np.uint8)
+    depth = np.empty((height + 4, width + REACH), np.float32)
     for water, light in zip(layers, out, strict=True):
-        depth = cv2.distanceTransform(255 - cv2.Canny(water, 50, 150), cv2.DIST_L2, 5)
-        depth = cv2.blur(np.minimum(depth, 20), (3, 3))
-        relief = cv2.filter2D(cv2.equalizeHist(depth.astype(np.uint8)), cv2.CV_8U, _EMBOSS)
-        _shine(water.ravel(), cv2.blur(relief, (3, 3)).ravel(), f32(strength), light.ravel())
+        edges(water, 50, 150, labels)
+        depths(labels, depth)
+        relief(water, depth, f32(strength), light)
     return out
 
 
@@ -84,15 +74,23 @@ def _paint(images, masks, color, cover, nearest, out):
             if channels == 3:
                 red, green, blue = color[0], color[1], color[2]
                 for x in range(width):
-                    share = f32(1) - mask[x] if cover else f32(1)
-                    kept[3 * x], kept[3 * x + 1], kept[3 * x + 2] = share, share, share
                     added[3 * x] = mask[x] * red
                     added[3 * x + 1] = mask[x] * green
                     added[3 * x + 2] = mask[x] * blue
             else:
                 for x in range(width):
-                    kept[x] = f32(1) - mask[x] if cover else f32(1)
                     added[x] = mask[x] * color[0]
+            if not cover:
+                for x in range(line):
+                    target[x] = to_byte(f32(source[x]) + added[x], nearest)
+                continue
+            if channels == 3:
+                for x in range(width):
+                    share = f32(1) - mask[x]
+                    kept[3 * x], kept[3 * x + 1], kept[3 * x + 2] = share, share, share
+            else:
+                for x in range(width):
+                    kept[x] = f32(1) - mask[x]
             for x in range(line):
                 target[x] = to_byte(f32(source[x]) * kept[x] + added[x], nearest)
 

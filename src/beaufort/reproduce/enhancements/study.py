@@ -1,14 +1,13 @@
-"""The whole study: tasks of work first, then tables, figures and pages from whatever is there."""
+"""What the study of enhancements consists of: questions, each with its arms and their controls."""
 
 from __future__ import annotations
 
 import os
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from beaufort.errors import OptionError
 from beaufort.reproduce.enhancements.photo_files import condition_file, lines_file
 from beaufort.reproduce.enhancements.settings import (
     DESIGNS,
@@ -17,59 +16,15 @@ from beaufort.reproduce.enhancements.settings import (
     named_data,
     photo_conditions,
 )
-from beaufort.reproduce.record import check_folder, note_run
-from beaufort.reproduce.tasks import StudyOutcome, Task, run_tasks
+from beaufort.reproduce.study import PAGE, Study, StudyOptions
+from beaufort.reproduce.tasks import Task
 
-__all__ = ["plan", "run_study"]
+__all__ = ["STUDY", "plan"]
 
 _PHOTOS = "beaufort.reproduce.enhancements.photo_work"
 _TRAININGS = "beaufort.reproduce.enhancements.trainings:make_arm"
 _ONE_SEED = frozenset({"transfer"})
 """Questions with so many arms that one seed has to do."""
-
-
-def run_study(
-    folder: Path,
-    *,
-    only: tuple[str, ...],
-    data: Mapping[str, str],
-    device: str,
-    seeds: int,
-    jobs: int,
-    stop_after_s: float | None,
-    rehearse: bool,
-    tell: Callable[[str], None] | None,
-) -> StudyOutcome:
-    """Do what is missing of the study, then write its tables and pages."""
-    start = time.monotonic()
-    for part in only:
-        if part not in (*DESIGNS, "page"):
-            known = ", ".join((*DESIGNS, "page"))
-            raise OptionError(f"only must name parts of imagenet-c-enhancements ({known}), got {part!r}")
-    if seeds < 1:
-        raise OptionError(f"seeds must be at least 1, got {seeds}")
-    settings = EnhancementSettings(device=device, seeds=seeds, rehearse=rehearse, **named_data(data))
-    check_folder(folder, rehearse=rehearse)
-    deadline = None if stop_after_s is None else start + stop_after_s
-    phases = [] if only == ("page",) else plan(settings, only)
-    outcome = run_tasks(phases, folder, jobs=jobs, deadline=deadline, tell=tell)
-    if outcome.done:
-        told = f"beaufort reproduce imagenet-c-enhancements --device {device} --seeds {seeds} --jobs {jobs}"
-        told += f" --only {','.join(only)}" if only else ""
-        note_run(
-            folder, {"command": told, "seconds": round(time.monotonic() - start, 1), "tasks": outcome.done}
-        )
-    if outcome.finished or only == ("page",):
-        _write_pages(folder, settings, tell)
-    return outcome
-
-
-def _write_pages(folder: Path, settings: EnhancementSettings, tell: Callable[[str], None] | None) -> None:
-    from beaufort.reproduce.enhancements.writing import write_all
-
-    for path in write_all(folder, settings):
-        if tell:
-            tell(f"{path.name} written")
 
 
 def plan(settings: EnhancementSettings, only: tuple[str, ...] = ()) -> list[list[Task]]:
@@ -78,7 +33,7 @@ def plan(settings: EnhancementSettings, only: tuple[str, ...] = ()) -> list[list
     Photos come first, a condition at a time; then networks from scratch; then what starts from them.
     """
     chosen = [design for design in DESIGNS if not only or design in only]
-    common = {"settings": settings.as_dict()}
+    common = {"settings": asdict(settings)}
     return [*_photo_phases(settings, chosen, common), *_training_phases(settings, chosen, common)]
 
 
@@ -162,3 +117,30 @@ def _starts(settings: EnhancementSettings, name: str, common: Mapping[str, Any])
         )
         for seed in range(settings.seeds)
     ]
+
+
+def _settings(options: StudyOptions) -> EnhancementSettings:
+    return EnhancementSettings(
+        device=options.device, seeds=options.seeds, rehearse=options.rehearse, **named_data(options.data)
+    )
+
+
+def _plan(options: StudyOptions) -> list[list[Task]]:
+    return plan(_settings(options), options.parts)
+
+
+def _files(folder: Path, options: StudyOptions) -> Iterator[tuple[str, bytes]]:
+    from beaufort.reproduce.enhancements.writing import study_files
+
+    return study_files(folder, _settings(options))
+
+
+STUDY = Study(
+    name="imagenet-c-enhancements",
+    parts=(*DESIGNS, PAGE),
+    data=("imagenet", "networks", "cifar10"),
+    plan=_plan,
+    files=_files,
+    folder="enhancements",
+    seeds=5,
+)

@@ -13,11 +13,11 @@ import torch
 from torch import Tensor, nn
 
 from beaufort.corruptions import corruptions
-from beaufort.datasets import open_dataset
 from beaufort.fronts import open_front
 from beaufort.fronts._tensors import show_tensors
 from beaufort.models.torch import choose_device
 from beaufort.reproduce.answers import StudyAnswers, write_answers
+from beaufort.reproduce.asking import logits, read_test_images
 from beaufort.reproduce.enhancements.arms import BASE, training_arms
 from beaufort.reproduce.enhancements.settings import CLEAN, EnhancementSettings, conditions
 from beaufort.training import TrainingData, load_trained, open_training_data, train
@@ -26,7 +26,6 @@ __all__ = ["make_arm", "test_images"]
 
 _KEPT = frozenset({BASE, "resnet56"})
 """Arms that others start from, whose weights are kept."""
-_BATCH, _GPU_BATCH = 250, 2500
 
 
 class CifarTest(NamedTuple):
@@ -40,17 +39,12 @@ class CifarTest(NamedTuple):
 @lru_cache(maxsize=1)
 def test_images(settings: EnhancementSettings) -> CifarTest:
     """The test images, corrupted once for all arms, as `beaufort run --suite cifar10-c` does it."""
-    device = choose_device(settings.device)
-    dataset = open_dataset(settings.test, limit=settings.limit)
-    pixels = np.stack([dataset[place].image for place in range(len(dataset))])
-    clean = torch.from_numpy(np.ascontiguousarray(pixels.transpose(0, 3, 1, 2))).to(device)
+    clean, labels, ids = read_test_images(settings.test, device=settings.device, limit=settings.limit)
     images = {CLEAN: clean}
     for condition in conditions(settings)[1:]:
         name, _, severity = condition.partition("@")
-        images[condition] = corruptions[name](
-            clean, int(severity), ids=list(dataset.ids), seed=0, scale="cifar"
-        )
-    return CifarTest(images, torch.from_numpy(np.array(dataset.labels)).to(device))
+        images[condition] = corruptions[name](clean, int(severity), ids=ids, seed=0, scale="cifar")
+    return CifarTest(images, labels)
 
 
 @lru_cache(maxsize=1)
@@ -91,14 +85,11 @@ def make_arm(
 def _ask(model: nn.Module, settings: EnhancementSettings, front: str, facts: dict[str, Any]) -> StudyAnswers:
     """A network's answers under all conditions, in float32, behind a front end if one is named."""
     test = test_images(settings)
-    device = test.labels.device
-    model = model.to(device).eval()
-    size = _GPU_BATCH if device.type == "cuda" else _BATCH
+    model = model.to(test.labels.device).eval()
     rows = []
-    with torch.no_grad(), torch.backends.cudnn.flags(enabled=True, deterministic=True, allow_tf32=False):
-        for images in test.images.values():
-            shares = [_shares(model, view, size) for view in _views(images, front)]
-            rows.append(torch.stack(shares).mean(0).argmax(1) == test.labels)
+    for images in test.images.values():
+        shares = [logits(model, view).softmax(1) for view in _views(images, front)]
+        rows.append(torch.stack(shares).mean(0).argmax(1) == test.labels)
     right = torch.stack(rows).to(torch.uint8).cpu().numpy()  # a third of the size of the classes
     kept = ("recipe", "seed", "seconds", "device", "parameters")
     about: dict[str, Any] = {key: facts[key] for key in kept if key in facts}
@@ -112,7 +103,3 @@ def _views(images: Tensor, front: str) -> list[Tensor]:
         return [images]
     height, width = images.shape[2:]
     return show_tensors(open_front(front), images, (height, width))
-
-
-def _shares(model: nn.Module, images: Tensor, size: int) -> Tensor:
-    return torch.cat([model(piece.float() / 255).softmax(1) for piece in images.split(size)])

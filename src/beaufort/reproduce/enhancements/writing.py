@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from beaufort.files import write_bytes
-from beaufort.pages import render
-from beaufort.report.provenance import Fact
 from beaufort.reproduce.enhancements.about_architectures import architectures
 from beaufort.reproduce.enhancements.about_style import photo_ces, styles_in_testbed
 from beaufort.reproduce.enhancements.about_trainings import transfer_gains
@@ -24,10 +20,11 @@ from beaufort.reproduce.enhancements.tables import (
     gains_csv,
     styles_csv,
 )
-from beaufort.reproduce.record import read_runs
+from beaufort.reproduce.html import data_address, study_html
+from beaufort.reproduce.record import run_facts
 from beaufort.testbed.architectures import architectures_csv, draw_architectures
 
-__all__ = ["write_all"]
+__all__ = ["study_files"]
 
 TITLE = "What helps against corruptions"
 REHEARSAL = "A rehearsal with few images and tiny trainings: its numbers mean nothing."
@@ -41,20 +38,21 @@ RULE = (
 )
 
 
-def write_all(folder: Path, settings: EnhancementSettings) -> Iterator[Path]:
-    """Write every file that the answers suffice for; yields each path."""
+def study_files(folder: Path, settings: EnhancementSettings) -> Iterator[tuple[str, bytes]]:
+    """Every file that the answers suffice for: its name and its content."""
     arms = load_arms(folder, settings)
     findings = find_all(arms)
     figures: dict[str, list[str]] = {}
+    drawn: dict[str, bytes] = {}
     for name, content in _files(arms, findings):
         if name.endswith(".svg"):
             figures.setdefault(_DESIGN_OF.get(name, name.removesuffix(".svg")), []).append(name)
-        yield _write(folder / name, content)
-    drawn = {name: (folder / name).read_bytes() for names in figures.values() for name in names}
+            drawn[name] = content
+        yield name, content
     figures["small"] = [*figures.get("small", []), _ARCHITECTURES]
     facts = _facts(folder, arms)
-    yield _write(folder / "README.md", _markdown(findings, facts, figures, settings).encode())
-    yield _write(folder / "index.html", _html(findings, facts, figures, drawn, settings).encode())
+    yield "README.md", _markdown(findings, facts, figures, settings).encode()
+    yield "index.html", _html(findings, facts, figures, drawn, settings).encode()
 
 
 _ARCHITECTURES = "architectures.svg"
@@ -82,14 +80,12 @@ def _files(arms: StudyArms, findings: Sequence[StudyFinding]) -> Iterator[tuple[
 
 
 def _facts(folder: Path, arms: StudyArms) -> dict[str, str]:
-    runs = read_runs(folder)
-    command = "beaufort reproduce imagenet-c-enhancements --only page"
     return {
         "images": ", ".join(f"{count:,} of {name}" for name, count in arms.images.items()) or "none yet",
         "networks on photos": ", ".join(arms.photos) or "none yet",
         "trained arms": str(len(arms.cifar)),
-        "time": f"{sum(run['seconds'] for run in runs) / 60:.1f} minutes in all, without this page",
-        "commands": "; ".join(dict.fromkeys([*(run["command"] for run in runs), command])),
+        **{key: value or "none yet" for key, value in run_facts(folder).items()},
+        "this page": "beaufort reproduce imagenet-c-enhancements --only page",
     }
 
 
@@ -148,15 +144,9 @@ def _html(
     drawn: dict[str, bytes],
     settings: EnhancementSettings,
 ) -> str:
-    pictures = {
-        name: f"data:image/svg+xml;base64,{base64.b64encode(content).decode()}"
-        for name, content in drawn.items()
-    }
-    return render(
-        "reproduce/enhancements.html",
-        styles=["reproduce/study.css"],
+    return study_html(
+        "enhancements",
         title=TITLE,
-        eyebrow="reproduction",
         navigation={one.design: one.design for one in findings},
         rehearsal=REHEARSAL if settings.rehearse else "",
         rule=RULE,
@@ -164,12 +154,8 @@ def _html(
         head=_HEAD,
         cells=_cells,
         figures={
-            design: [(_caption(name), pictures[name]) for name in names] for design, names in figures.items()
+            design: [(_caption(name), data_address(name, drawn[name])) for name in names]
+            for design, names in figures.items()
         },
-        facts=[Fact(key, (value,)) for key, value in facts.items()],
+        facts=facts,
     )
-
-
-def _write(path: Path, content: bytes) -> Path:
-    write_bytes(path, content)
-    return path

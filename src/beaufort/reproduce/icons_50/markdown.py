@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from beaufort.reproduce.icons_50.settings import SPLITS, VARIANTS
 from beaufort.reproduce.icons_50.story import REHEARSAL, RULE, GroupTable, IconStory
-from beaufort.reproduce.measured import ReproducedTable, cell_text
+from beaufort.reproduce.measured import table_markdown
 
 __all__ = ["markdown_page"]
 
@@ -21,7 +21,7 @@ def markdown_page(story: IconStory) -> str:
         lines += ["## Conclusions", "", "| statement | measured | |", "|---|---|---|"]
     lines += [f"| {one.statement} | {one.measured} | {one.verdict} |" for one in story.claims]
     for table in story.tables:
-        lines += _table(table)
+        lines += table_markdown(table, table.title)
         lines += ["", story.answer()] if table.name == "shake" and story.answer() else []
     for group in story.groups:
         lines += _groups(group)
@@ -35,14 +35,6 @@ def markdown_page(story: IconStory) -> str:
         ]
     lines += ["", "## Examples", "", "![icons by style](examples.png)"] if story.examples else []
     return "\n".join(lines) + "\n"
-
-
-def _table(table: ReproducedTable) -> list[str]:
-    lines = ["", f"## {table.title}", "", f"| {table.corner} | {' | '.join(table.columns)} |"]
-    lines.append("|---" * (len(table.columns) + 1) + "|")
-    for row, cells in table.rows.items():
-        lines.append(f"| {row} | {' | '.join(cell_text(cells.get(column)) for column in table.columns)} |")
-    return lines
 
 
 def _groups(group: GroupTable) -> list[str]:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import base64
-
-from beaufort.pages import render
-from beaufort.report.provenance import Fact
+from beaufort.reproduce.html import data_address, study_html
 from beaufort.reproduce.icons_50.settings import SPLITS, VARIANTS
 from beaufort.reproduce.icons_50.story import REHEARSAL, RULE, IconStory
 
@@ -18,21 +15,20 @@ def html_page(story: IconStory) -> str:
     navigation |= {table.name: table.name for table in story.tables}
     navigation |= {group.name: group.name for group in story.groups}
     navigation |= {"confusions": "Confusions"} if story.confusions else {}
-    return render(
-        "reproduce/icons-50.html",
-        styles=["reproduce/study.css"],
+    return study_html(
+        "icons-50",
         title="Icons-50, reproduced",
-        eyebrow="reproduction",
         navigation=navigation,
         rehearsal=REHEARSAL if story.rehearsal else "",
+        counted="icons",
         rule=RULE,
         claims=story.claims,
         tables=story.tables,
-        answer=story.answer(),
+        remarks={"shake": story.answer()},
         groups=story.groups,
         confusions=story.confusions,
         networks={name: variant.title for name, variant in VARIANTS.items()},
         splits=SPLITS,
-        examples=base64.b64encode(story.examples).decode(),
-        facts=[Fact(key, (value,)) for key, value in story.facts.items()],
+        examples=data_address("examples.png", story.examples) if story.examples else "",
+        facts=story.facts,
     )

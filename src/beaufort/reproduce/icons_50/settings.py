@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from beaufort.training import Recipe, get_recipe
 
@@ -134,7 +134,3 @@ class IconSettings:
         variant = VARIANTS[name]
         recipe = get_recipe(variant.recipe).changed(variant.changes)
         return recipe.changed((*_TINY[variant.recipe], *_FEW)) if self.rehearse else recipe
-
-    def as_dict(self) -> dict[str, Any]:
-        """Plain values, for a task's options."""
-        return asdict(self)

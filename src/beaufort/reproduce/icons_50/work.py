@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from beaufort.errors import OptionError
 from beaufort.models.torch import choose_device
 from beaufort.reproduce.answers import StudyAnswers, write_answers
+from beaufort.reproduce.asking import logits
 from beaufort.reproduce.icons_50.icons import SplitIcons, split_icons, style_names
 from beaufort.reproduce.icons_50.settings import (
     ARMS,
@@ -50,10 +51,6 @@ _BATCH = 500
 def plan(settings: IconSettings, only: Iterable[str] = ()) -> list[list[Task]]:
     """What there is to do, in phases: the table, the question about Shake-Shake, its 500 epochs, the rest."""
     chosen = tuple(only)
-    for part in chosen:
-        if part not in (*PARTS, *VARIANTS):
-            known = ", ".join((*PARTS, "page", *VARIANTS))
-            raise OptionError(f"only must name parts or networks of icons-50 ({known}), got {part!r}")
     parts = {part for part in chosen if part in PARTS} or {*_TABLE, *PARTS} - {"traditional-released"}
     networks = {part for part in chosen if part in VARIANTS} or set(VARIANTS)
     planned: set[tuple[str, str]] = set()
@@ -86,7 +83,7 @@ def _task(name: str, split: str, seed: int, settings: IconSettings) -> Task:
         f"{VARIANTS[name].title} without {held_out}, seed {seed}",
         f"answers/{name}@{split}-seed{seed}.npz",
         "beaufort.reproduce.icons_50.work:make_model",
-        {"settings": settings.as_dict(), "name": name, "split": split, "seed": seed},
+        {"settings": asdict(settings), "name": name, "split": split, "seed": seed},
     )
 
 
@@ -119,8 +116,7 @@ def ask(
     where = choose_device(device)
     model = model.to(where).eval()
     images, labels = icons.test.images.to(where), icons.test.labels.cpu().numpy()
-    with torch.no_grad(), torch.backends.cudnn.flags(enabled=True, deterministic=True, allow_tf32=False):
-        found = torch.cat([model(some.float() / 255).argmax(1) for some in images.split(_BATCH)])
+    found = logits(model, images, batch=_BATCH).argmax(1)
     facts = {
         **facts,
         "classes": list(icons.train.classes),

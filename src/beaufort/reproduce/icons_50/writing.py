@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from beaufort.errors import OptionError
-from beaufort.files import write_bytes
+from beaufort.reproduce.answers import machine_facts
 from beaufort.reproduce.icons_50.claims import claims
 from beaufort.reproduce.icons_50.effects import effects
 from beaufort.reproduce.icons_50.examples import example_sheet
@@ -24,17 +24,19 @@ from beaufort.reproduce.icons_50.tables import (
     load_results,
     styles_table,
 )
-from beaufort.reproduce.record import read_runs
+from beaufort.reproduce.record import run_facts
 
-__all__ = ["write_all"]
+__all__ = ["study_files"]
 
 _MOST = 20
 """Confusions of each network and split in the CSV file; the pages show the first few."""
 _SHOWN = 3
 
 
-def write_all(folder: Path, *, rehearse: bool, examples_from: Path | None = None) -> Iterator[Path]:
-    """Write every file that the answers suffice for; yields each path.
+def study_files(
+    folder: Path, *, rehearse: bool, examples_from: Path | None = None
+) -> Iterator[tuple[str, bytes]]:
+    """Every file that the answers suffice for: its name and its content.
 
     Args:
         folder: of the study.
@@ -48,17 +50,17 @@ def write_all(folder: Path, *, rehearse: bool, examples_from: Path | None = None
         one for one in (accuracy_table(results), arms_table(results), styles_table(results)) if one.rows
     ]
     for table in tables:
-        yield _write(folder / f"{table.name}.csv", cells_csv(table).encode())
+        yield f"{table.name}.csv", cells_csv(table).encode()
     compared, groups = effects(results), _groups(results)
     if compared:
-        yield _write(folder / "shake-effects.csv", effects_csv(compared).encode())
+        yield "shake-effects.csv", effects_csv(compared).encode()
     for group in groups:
-        yield _write(folder / f"{group.name}.csv", groups_csv(group).encode())
+        yield f"{group.name}.csv", groups_csv(group).encode()
     mixed = confusions(results, most=_MOST)
-    yield _write(folder / "confusions.csv", confusions_csv(mixed).encode())
+    yield "confusions.csv", confusions_csv(mixed).encode()
     examples = example_sheet(examples_from) if examples_from is not None else b""
     if examples:
-        yield _write(folder / "examples.png", examples)
+        yield "examples.png", examples
     story = IconStory(
         tables=tables,
         claims=claims(results, compared),
@@ -69,8 +71,8 @@ def write_all(folder: Path, *, rehearse: bool, examples_from: Path | None = None
         examples=examples,
         rehearsal=rehearse,
     )
-    yield _write(folder / "README.md", markdown_page(story).encode())
-    yield _write(folder / "index.html", html_page(story).encode())
+    yield "README.md", markdown_page(story).encode()
+    yield "index.html", html_page(story).encode()
 
 
 def _groups(results: IconResults) -> list[GroupTable]:
@@ -89,25 +91,17 @@ def _groups(results: IconResults) -> list[GroupTable]:
 def _facts(folder: Path, results: IconResults) -> dict[str, str]:
     """The hardware, the seeds and the time."""
     every = [one for some in results.answers.values() for one in some]
-    runs = read_runs(folder)
     counts: dict[str, set[int]] = {}
     for (name, _), some in results.answers.items():
         counts.setdefault(VARIANTS[name].title, set()).add(len(some))
     return {
-        "hardware": ", ".join(sorted({one.facts["device"] for one in every})),
-        "torch": ", ".join(sorted({one.facts["torch"] for one in every})),
+        **machine_facts(every),
         "trainings": str(len(every)),
         "seeds": ", ".join(f"{title} {_range(some)}" for title, some in sorted(counts.items())),
         "training time": f"{sum(one.facts['seconds'] for one in every) / 60:.1f} minutes, added up",
-        "time": f"{sum(run['seconds'] for run in runs) / 60:.1f} minutes in all",
-        "commands": "; ".join(dict.fromkeys(run["command"] for run in runs)),
+        **run_facts(folder),
     }
 
 
 def _range(counts: set[int]) -> str:
     return str(min(counts)) if len(counts) == 1 else f"{min(counts)} to {max(counts)}"
-
-
-def _write(path: Path, content: bytes) -> Path:
-    write_bytes(path, content)
-    return path

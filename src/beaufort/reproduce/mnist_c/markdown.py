@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from beaufort.reproduce.measured import ReproducedTable, cell_text
+from beaufort.reproduce.measured import table_markdown
 from beaufort.reproduce.mnist_c.story import REHEARSAL, RULE, Story
 
 __all__ = ["markdown_page"]
@@ -19,18 +19,10 @@ def markdown_page(story: Story, figures: Sequence[str]) -> str:
     lines += ["## Conclusions", "", "| statement | measured | |", "|---|---|---|"]
     lines += [f"| {one.statement} | {one.measured} | {one.verdict} |" for one in story.claims]
     for table in story.tables:
-        lines += _table(table)
+        lines += table_markdown(table, f"{table.title} ({table.name})")
     lines += ["", story.over_all_text] if story.over_all_text else []
     lines += ["", "## Pessimal noise", "", story.noise] if story.noise else []
     lines += ["", "## Where we differ", "", "| cell | ours | why |", "|---|---|---|"]
     lines += [f"| {place} | {values} | {why} |" for place, values, why in story.differing()]
     lines += ["", "## Figures", "", *(f"![{name}]({name})" for name in figures)]
     return "\n".join(lines) + "\n"
-
-
-def _table(table: ReproducedTable) -> list[str]:
-    lines = ["", f"## {table.title} ({table.name})", "", f"| {table.corner} | {' | '.join(table.columns)} |"]
-    lines.append("|---" * (len(table.columns) + 1) + "|")
-    for row, cells in table.rows.items():
-        lines.append(f"| {row} | {' | '.join(cell_text(cells.get(column)) for column in table.columns)} |")
-    return lines

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from beaufort.corruptions import SUBSETS
 from beaufort.training import Recipe, get_recipe
@@ -70,7 +69,3 @@ class Settings:
     def recipe(self, name: str) -> Recipe:
         """A recipe, made small for a rehearsal."""
         return get_recipe(name).changed(_REHEARSAL[name] if self.rehearse else [])
-
-    def as_dict(self) -> dict[str, Any]:
-        """Plain values, for a task's options."""
-        return asdict(self)

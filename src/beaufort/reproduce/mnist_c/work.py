@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from beaufort.reproduce.mnist_c.settings import CLEAN, MODELS, Settings
 from beaufort.reproduce.tasks import Task
 from beaufort.training import TrainingData, load_trained, open_training_data, train
 
-__all__ = ["answer_with", "make_model", "make_pessimal", "make_tuned", "plan"]
+__all__ = ["PARTS", "answer_with", "make_model", "make_pessimal", "make_tuned", "plan"]
 
 _HERE = "beaufort.reproduce.mnist_c.work"
 _sources: dict[tuple[str, int | None], TrainingData] = {}
@@ -29,7 +29,7 @@ PARTS = ("fig2", "fig3", "fig4", "selection", "pessimal", "gallery")
 def plan(settings: Settings, only: tuple[str, ...] = ()) -> list[list[Task]]:
     """What there is to do, in phases: Conv1, then what needs it or not."""
     parts = set(only or PARTS)
-    common: dict[str, Any] = {"settings": settings.as_dict()}
+    common: dict[str, Any] = {"settings": asdict(settings)}
     seeds = range(settings.seeds)
     first = [_model_task("conv1", seed, common) for seed in seeds]
     second = []

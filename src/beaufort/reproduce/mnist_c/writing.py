@@ -9,8 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from beaufort.errors import BeaufortError, OptionError
-from beaufort.files import write_bytes
-from beaufort.reproduce.answers import StudyAnswers
+from beaufort.reproduce.answers import StudyAnswers, machine_facts
 from beaufort.reproduce.measured import table_csv
 from beaufort.reproduce.mnist_c.claims import claims
 from beaufort.reproduce.mnist_c.markdown import markdown_page
@@ -27,36 +26,35 @@ from beaufort.reproduce.mnist_c.tables import (
     load_results,
     tuned_means,
 )
-from beaufort.reproduce.record import read_runs
+from beaufort.reproduce.record import run_facts
 
-__all__ = ["EXPLANATIONS", "write_all"]
+__all__ = ["EXPLANATIONS", "study_files"]
 
 EXPLANATIONS = "explanations.yaml"
 """Texts by `table/row/column`, with * for any, that say why a number differs from the paper's."""
 
 
-def write_all(folder: Path, settings: Settings) -> Iterator[Path]:
-    """Write every file that the answers suffice for; yields each path."""
+def study_files(folder: Path, settings: Settings) -> Iterator[tuple[str, bytes]]:
+    """Every file that the answers suffice for: its name and its content."""
     results = load_results(folder, settings)
     if not results.models.get("conv1"):
         raise OptionError(f"{folder} has no answers of Conv1 yet; run the study first")
     fig2, fig3, fig4 = figure_2(results), figure_3(results), figure_4(results)
     tables = [table for table in (fig2, fig3, fig4) if any(table.rows.values())]
     for table in tables:
-        yield _write(folder / f"{table.name}.csv", table_csv(table).encode())
+        yield f"{table.name}.csv", table_csv(table).encode()
     figures: dict[str, bytes] = {}
     if (chosen := selection(results)) is not None:
         transfer = matrix_csv(chosen.names, "trained on", 100 * chosen.accuracy, 2)
-        yield _write(folder / "transfer.csv", transfer.encode())
+        yield "transfer.csv", transfer.encode()
         failures = matrix_csv(chosen.names, "wrong under", chosen.failures, 3)
-        yield _write(folder / "failures.csv", failures.encode())
+        yield "failures.csv", failures.encode()
         figures["selection.svg"] = draw_selection(chosen).svg().encode()
     figures |= _galleries(results)
     noise = _pessimal(folder)
     if noise is not None:
-        yield _write(folder / "pessimal_noise_matrix.npy", noise[0])
-    for name, content in figures.items():
-        yield _write(folder / name, content)
+        yield "pessimal_noise_matrix.npy", noise[0]
+    yield from figures.items()
     story = Story(
         tables=tables,
         claims=claims(results, fig2, fig3, fig4),
@@ -67,8 +65,8 @@ def write_all(folder: Path, settings: Settings) -> Iterator[Path]:
         corruptions=len(settings.all_corruptions),
         rehearsal=settings.rehearse,
     )
-    yield _write(folder / "README.md", markdown_page(story, list(figures)).encode())
-    yield _write(folder / "index.html", html_page(story, figures).encode())
+    yield "README.md", markdown_page(story, list(figures)).encode()
+    yield "index.html", html_page(story, figures).encode()
 
 
 def _galleries(results: StudyResults) -> dict[str, bytes]:
@@ -110,16 +108,13 @@ def _pessimal(folder: Path) -> tuple[bytes, str] | None:
 def _facts(folder: Path, results: StudyResults) -> dict[str, str]:
     """The hardware, the seeds and the time."""
     every = [one for some in (*results.models.values(), *results.tuned.values()) for one in some]
-    runs = read_runs(folder)
     return {
-        "hardware": ", ".join(sorted({one.facts["device"] for one in every})),
-        "torch": ", ".join(sorted({one.facts["torch"] for one in every})),
+        **machine_facts(every),
         "seeds": ", ".join(
             f"{title} {len(results.models[name])}" for name, title in MODELS.items() if name in results.models
         ),
         "trainings": f"{_count(results.models)} models, {_count(results.tuned)} tunings",
-        "time": f"{sum(run['seconds'] for run in runs) / 60:.1f} minutes in all",
-        "commands": "; ".join(dict.fromkeys(run["command"] for run in runs)),
+        **run_facts(folder),
     }
 
 
@@ -137,8 +132,3 @@ def _explanations(folder: Path) -> dict[str, str]:
     if not isinstance(found, dict):
         raise OptionError(f"{path} must be lines of 'table/row/column: why'")
     return {str(key): str(value) for key, value in found.items()}
-
-
-def _write(path: Path, content: bytes) -> Path:
-    write_bytes(path, content)
-    return path

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from beaufort.errors import OptionError
+from beaufort.training.architectures._stages import blocks_of
 from beaufort.training.architectures._weights import kaiming_fan_out
 
 __all__ = ["DenseNet", "make"]
@@ -53,9 +53,7 @@ class DenseNet(nn.Module):
 
     def __init__(self, depth: int, growth: int, compression: float, classes: int) -> None:
         super().__init__()
-        pairs, rest = divmod(depth - 4, 6)
-        if pairs < 1 or rest:
-            raise OptionError(f"depth of a DenseNet with bottlenecks must be 6n + 4, as 40, got {depth}")
+        pairs = blocks_of(depth, "DenseNet with bottlenecks", layers=2, others=4, such_as="40")
         width = 2 * growth
         self.stem = nn.Conv2d(3, width, 3, padding=1, bias=False)
         layers: list[nn.Module] = []

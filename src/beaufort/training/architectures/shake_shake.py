@@ -9,16 +9,17 @@ Gastaldi's own starts with 16.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from beaufort.errors import OptionError
+from beaufort.training.architectures._stages import Convolutions, StagedNetwork, blocks_of
 from beaufort.training.architectures._weights import kaiming_fan_out
 
-__all__ = ["ShakeShake", "make"]
+__all__ = ["make"]
 
 
 class _Mix(torch.autograd.Function):
@@ -34,21 +35,6 @@ class _Mix(torch.autograd.Function):
         (back,) = ctx.saved_tensors
         first = slopes[0] * back
         return first, slopes[0] - first, None, None
-
-
-class Branch(nn.Module):
-    """ReLU, convolution, ReLU, convolution."""
-
-    def __init__(self, inside: int, outside: int, stride: int) -> None:
-        super().__init__()
-        self.first = nn.Conv2d(inside, outside, 3, stride, padding=1, bias=False)
-        self.first_norm = nn.BatchNorm2d(outside)
-        self.second = nn.Conv2d(outside, outside, 3, padding=1, bias=False)
-        self.second_norm = nn.BatchNorm2d(outside)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Takes features that ReLU was applied to."""
-        return self.second_norm(self.second(functional.relu(self.first_norm(self.first(x)))))
 
 
 class Shortcut(nn.Module):
@@ -71,8 +57,8 @@ class ShakeBlock(nn.Module):
     def __init__(self, inside: int, outside: int, stride: int, *, shake: bool) -> None:
         super().__init__()
         self.shake = shake
-        self.one = Branch(inside, outside, stride)
-        self.other = Branch(inside, outside, stride)
+        self.one = Convolutions(inside, outside, stride)
+        self.other = Convolutions(inside, outside, stride)
         self.shortcut = None if inside == outside else Shortcut(inside, outside)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -87,33 +73,10 @@ class ShakeBlock(nn.Module):
         return mixed + (x if self.shortcut is None else self.shortcut(active))
 
 
-class ShakeShake(nn.Module):
-    """A convolution, three stages of shaken blocks, the mean over all places, a linear layer."""
-
-    def __init__(self, depth: int, width: int, classes: int, *, shake: bool) -> None:
-        super().__init__()
-        blocks, rest = divmod(depth - 2, 6)
-        if blocks < 1 or rest:
-            raise OptionError(f"depth of a Shake-Shake network must be 6n + 2, as 26, got {depth}")
-        self.stem = nn.Sequential(nn.Conv2d(3, width, 3, padding=1, bias=False), nn.BatchNorm2d(width))
-        stages = []
-        inside = width
-        for number, outside in enumerate((width, 2 * width, 4 * width)):
-            for place in range(blocks):
-                stages.append(ShakeBlock(inside, outside, 2 if number and not place else 1, shake=shake))
-                inside = outside
-        self.stages = nn.Sequential(*stages)
-        self.classify = nn.Linear(inside, classes)
-
-    def forward(self, images: Tensor) -> Tensor:
-        """Logits, `(n, classes)`."""
-        features = self.stages(functional.relu(self.stem(images)))
-        return self.classify(features.mean((2, 3)))
-
-
-def make(depth: int = 26, width: int = 96, shake: bool = True, classes: int = 50) -> ShakeShake:
+def make(depth: int = 26, width: int = 96, shake: bool = True, classes: int = 50) -> StagedNetwork:
     """Shake-Shake 26 2×96d; `width=32` is 2×32d, and `shake=False` the same network with equal branches.
 
     The published program has no ReLU between the last block and the mean over all places; neither has this.
     """
-    return kaiming_fan_out(ShakeShake(depth, width, classes, shake=shake))
+    blocks = blocks_of(depth, "Shake-Shake network", layers=2, others=2, such_as="26")
+    return kaiming_fan_out(StagedNetwork(width, width, blocks, partial(ShakeBlock, shake=shake), classes))

@@ -8,12 +8,14 @@ results on Icons-50, though not in the paper's table; WRN-40-2 is the network of
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from torch import Tensor, nn
 from torch.nn import functional
 
 from beaufort.errors import OptionError
 from beaufort.training.architectures._normalize import Normalize
+from beaufort.training.architectures._stages import blocks_of, three_stages
 from beaufort.training.architectures._weights import kaiming_fan_out
 
 __all__ = ["WideResNet", "make"]
@@ -22,7 +24,7 @@ __all__ = ["WideResNet", "make"]
 class WideBlock(nn.Module):
     """Two convolutions of 3×3 beside a shortcut, which begins after the ReLU where the width changes."""
 
-    def __init__(self, inside: int, outside: int, stride: int, dropout: float) -> None:
+    def __init__(self, inside: int, outside: int, stride: int, *, dropout: float) -> None:
         super().__init__()
         self.first_norm = nn.BatchNorm2d(inside)
         self.first = nn.Conv2d(inside, outside, 3, stride, padding=1, bias=False)
@@ -44,19 +46,11 @@ class WideResNet(nn.Module):
     def __init__(self, normalize: nn.Module, depth: int, factor: int, dropout: float, classes: int) -> None:
         super().__init__()
         self.normalize = normalize
-        blocks, rest = divmod(depth - 4, 6)
-        if blocks < 1 or rest:
-            raise OptionError(f"depth of a wide ResNet must be 6n + 4, as 16 or 40, got {depth}")
+        blocks = blocks_of(depth, "wide ResNet", layers=2, others=4, such_as="16 or 40")
         self.stem = nn.Conv2d(3, 16, 3, padding=1, bias=False)
-        stages = []
-        inside = 16
-        for number, outside in enumerate((16 * factor, 32 * factor, 64 * factor)):
-            for place in range(blocks):
-                stages.append(WideBlock(inside, outside, 2 if number and not place else 1, dropout))
-                inside = outside
-        self.stages = nn.Sequential(*stages)
-        self.norm = nn.BatchNorm2d(inside)
-        self.classify = nn.Linear(inside, classes)
+        self.stages = three_stages(16, 16 * factor, blocks, partial(WideBlock, dropout=dropout))
+        self.norm = nn.BatchNorm2d(64 * factor)
+        self.classify = nn.Linear(64 * factor, classes)
 
     def forward(self, images: Tensor) -> Tensor:
         """Logits, `(n, classes)`."""

@@ -22,10 +22,14 @@ from beaufort.training.interventions import (
     pruning,
     stability,
 )
-from beaufort.training.interventions._intervention import Intervention, interventions, plain_loss
-from beaufort.training.recipe import Recipe
+from beaufort.training.interventions._intervention import (
+    Intervention,
+    TrainingContext,
+    interventions,
+    plain_loss,
+)
 
-__all__ = ["Intervention", "interventions", "make_intervention", "plain_loss"]
+__all__ = ["Intervention", "TrainingContext", "interventions", "make_intervention", "plain_loss"]
 
 interventions.register("augmix", augmix.make)
 interventions.register("corruptions", corruptions.make)
@@ -39,12 +43,10 @@ interventions.register("pruning", pruning.make)
 interventions.register("stability", stability.make)
 
 
-def make_intervention(
-    name: str, options: Mapping[str, Any], *, recipe: Recipe, seed: int, device: str
-) -> Intervention:
+def make_intervention(name: str, options: Mapping[str, Any], *, seed: int, device: str) -> Intervention:
     """An intervention by its name, with its options."""
     make = interventions[name]
     try:
-        return make(recipe=recipe, seed=seed, device=device, **options)
+        return make(TrainingContext(seed, device), **options)
     except TypeError as error:
         raise OptionError(f"the options of the intervention {name!r} do not fit: {error}") from None

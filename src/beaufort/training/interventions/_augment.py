@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from beaufort.errors import OptionError
+from beaufort.errors import OptionError, check_number
 from beaufort.training.interventions._intervention import plain_loss
 
 __all__ = ["augment", "augmented_loss"]
@@ -48,7 +48,6 @@ def augment(images: Tensor, shift: int, flip: bool) -> Tensor:
 
 
 def _check(shift: int, flip: bool) -> None:
-    if isinstance(shift, bool) or not isinstance(shift, int) or not 0 <= shift <= 1024:
-        raise OptionError(f"shift must be an integer from 0 to 1024, got {shift!r:.60}")
+    check_number("shift", shift, 0, 1024, whole=True)
     if not isinstance(flip, bool):
         raise OptionError(f"flip must be true or false, got {flip!r:.60}")

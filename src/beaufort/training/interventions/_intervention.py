@@ -12,7 +12,7 @@ from beaufort.errors import OptionError
 from beaufort.registry import Registry
 from beaufort.training.data import TrainingBlock
 
-__all__ = ["Intervention", "interventions", "needs_logits", "plain_loss"]
+__all__ = ["Intervention", "TrainingContext", "interventions", "needs_logits", "plain_loss"]
 
 
 def plain_loss(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
@@ -58,5 +58,13 @@ class Intervention:
     restore: Callable[[dict[str, Tensor]], None] = _ignore
 
 
+@dataclass(frozen=True)
+class TrainingContext:
+    """What an intervention may need to know of the training that it is part of."""
+
+    seed: int
+    device: str
+
+
 interventions: Registry[Callable[..., Intervention]] = Registry("intervention")
-"""What makes each intervention, by its name: called with `recipe`, `seed`, `device` and its options."""
+"""What makes each intervention, by its name: called with a `TrainingContext` and its options."""

@@ -7,26 +7,22 @@ benchmark. Constants are those of the paper for CIFAR.
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from beaufort.errors import OptionError
+from beaufort.errors import check_number
 from beaufort.training.interventions import _operations
 from beaufort.training.interventions._augment import augment, augmented_loss
-from beaufort.training.interventions._intervention import Intervention, needs_logits
+from beaufort.training.interventions._intervention import Intervention, TrainingContext, needs_logits
 from beaufort.training.interventions._mixing import Operation, mixed_chains
 
 __all__ = ["augmix", "divergence", "make"]
 
 
 def make(
+    training: TrainingContext,
     *,
-    recipe: Any,
-    seed: int,
-    device: str,
     severity: float = 3.0,
     width: int = 3,
     depth: int = 3,
@@ -37,9 +33,7 @@ def make(
     """Train with AugMix.
 
     Args:
-        recipe: of the training.
-        seed: of the training.
-        device: of the training; everything is done there.
+        training: what it is part of; everything is done on its device.
         severity: the highest strength of an operation, from 0.1 to 10.
         width: how many chains are mixed.
         depth: the most operations of a chain.
@@ -49,17 +43,10 @@ def make(
         flip: as for plain training.
     """
     augmented_loss(shift, flip)  # says what is wrong with them
-    for name, value, low, high in (
-        ("severity", severity, 0.1, 10),
-        ("width", width, 1, 16),
-        ("depth", depth, 1, 16),
-        ("weight", weight, 0, 1e6),
-    ):
-        whole = name in ("width", "depth")
-        kind = int if whole else (int, float)
-        if isinstance(value, bool) or not isinstance(value, kind) or not low <= value <= high:
-            what = "an integer" if whole else "a number"
-            raise OptionError(f"{name} must be {what} from {low:g} to {high:g}, got {value!r:.60}")
+    check_number("severity", severity, 0.1, 10)
+    check_number("width", width, 1, 16, whole=True)
+    check_number("depth", depth, 1, 16, whole=True)
+    check_number("weight", weight, 0, 1e6)
 
     def loss(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
         needs_logits(model, "augmix")

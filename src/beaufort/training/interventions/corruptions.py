@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from torch import Tensor
 
@@ -11,17 +10,15 @@ from beaufort.corruptions import expand_names
 from beaufort.errors import OptionError
 from beaufort.training.data import TrainingBlock
 from beaufort.training.interventions._augment import augmented_loss
-from beaufort.training.interventions._intervention import Intervention
+from beaufort.training.interventions._intervention import Intervention, TrainingContext
 from beaufort.transforms import Corrupt
 
 __all__ = ["make"]
 
 
 def make(
+    training: TrainingContext,
     *,
-    recipe: Any,
-    seed: int,
-    device: str,
     names: str | Sequence[str],
     but: str | Sequence[str] = (),
     severity: float | Sequence[float] | None = None,
@@ -34,9 +31,8 @@ def make(
     """Train on corrupted images.
 
     Args:
-        recipe: of the training.
-        seed: of the training; which corruption an image gets in an epoch depends on it.
-        device: of the training; on a CUDA device the corruptions are made there.
+        training: what it is part of. Which corruption an image gets in an epoch depends on its seed; on a
+            CUDA device the corruptions are made there.
         names: corruptions, lists such as `mnist-c` or `noise`, or chains such as `fog@2+snow@3`; one of them
             is chosen for each image.
         but: those of `names` that are left out.
@@ -53,7 +49,7 @@ def make(
         if weights is not None:
             raise OptionError(f"weights must be left out where `but` is given, got {weights!r:.60}")
         chosen = _without(_expanded(names), _expanded(but))
-    rough = Corrupt(chosen, severity, seed, p=1 - clean, scale=scale, weights=weights)
+    rough = Corrupt(chosen, severity, training.seed, p=1 - clean, scale=scale, weights=weights)
 
     def prepare(block: TrainingBlock, epoch: int) -> Tensor:
         made: Tensor = rough.for_epoch(epoch)(block.images, image_id=block.places)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import torch
@@ -13,16 +12,14 @@ from beaufort.errors import OptionError
 from beaufort.fronts import open_front
 from beaufort.training.data import TrainingBlock
 from beaufort.training.interventions._augment import augmented_loss
-from beaufort.training.interventions._intervention import Intervention
+from beaufort.training.interventions._intervention import Intervention, TrainingContext
 
 __all__ = ["make"]
 
 
 def make(
+    training: TrainingContext,
     *,
-    recipe: Any,
-    seed: int,
-    device: str,
     front: str | Sequence[str],
     shift: int = 0,
     flip: bool = False,
@@ -30,9 +27,7 @@ def make(
     """Train on images behind a front end; load the model with the same one.
 
     Args:
-        recipe: of the training.
-        seed: of the training.
-        device: of the training; a front end works on the processor, block by block.
+        training: what it is part of; a front end works on the processor, block by block.
         front: as for `load_model`: `clahe:clip=2,tiles=4`, or several in their order.
         shift: as for plain training; images are moved after the front end.
         flip: as for plain training.

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from beaufort.training.interventions._intervention import Intervention, plain_loss
+from beaufort.training.interventions._intervention import Intervention, TrainingContext, plain_loss
 
 __all__ = ["Adversary", "make"]
 
@@ -43,10 +43,8 @@ def _batch_norm(width: int) -> nn.BatchNorm2d:
 
 
 def make(
+    training: TrainingContext,
     *,
-    recipe: Any,
-    seed: int,
-    device: str,
     epsilon: float = 0.3,
     steps: int = 5,
     rate: float = 0.01,
@@ -58,9 +56,7 @@ def make(
     """Train against a network that perturbs.
 
     Args:
-        recipe: of the training.
-        seed: of the training.
-        device: of the training.
+        training: what it is part of.
         epsilon: how far a value may be moved; the intensity range is [0, 1].
         steps: of the adversary for each step of the classifier, on the same batch.
         rate: the adversary's learning rate; momentum is 0.9.
@@ -69,7 +65,7 @@ def make(
         width: channels of the adversary's first layer.
         channels: of the images.
     """
-    adversary = Adversary(width, channels).to(device)
+    adversary = Adversary(width, channels).to(training.device)
     optimizer = torch.optim.SGD(adversary.parameters(), lr=rate, momentum=0.9, weight_decay=weight_decay)
     virtual = rate / 10
 

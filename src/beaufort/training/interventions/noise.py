@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch import Tensor, nn
 
 from beaufort.errors import OptionError
 from beaufort.training.interventions._augment import augment, augmented_loss
-from beaufort.training.interventions._intervention import Intervention, plain_loss
+from beaufort.training.interventions._intervention import Intervention, TrainingContext, plain_loss
 from beaufort.training.interventions._noise import check_noise, with_noise
 
 __all__ = ["make"]
 
 
 def make(
+    training: TrainingContext,
     *,
-    recipe: Any,
-    seed: int,
-    device: str,
     noise: str = "uniform",
     strength: float = 0.05,
     clean: float = 0.0,
@@ -29,9 +25,7 @@ def make(
     """Train on noisy images.
 
     Args:
-        recipe: of the training.
-        seed: of the training.
-        device: of the training.
+        training: what it is part of.
         noise: `uniform` or `gaussian`.
         strength: the limit of uniform noise, the standard deviation of Gaussian; values are in 0..1.
         clean: the share of images that get none.

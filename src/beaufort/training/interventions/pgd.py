@@ -16,20 +16,18 @@ from torch import Tensor, nn
 
 from beaufort.attacks.pgd import PGD
 from beaufort.errors import OptionError
-from beaufort.training.interventions._intervention import Intervention, plain_loss
+from beaufort.training.interventions._intervention import Intervention, TrainingContext, plain_loss
 
 __all__ = ["make", "perturbed"]
 
 
 def make(
-    *, recipe: Any, seed: int, device: str, epsilon: float = 0.3, step: float = 0.01, steps: int = 40
+    training: TrainingContext, *, epsilon: float = 0.3, step: float = 0.01, steps: int = 40
 ) -> Intervention:
     """Train on adversarial images only.
 
     Args:
-        recipe: of the training.
-        seed: of the training.
-        device: of the training.
+        training: what it is part of.
         epsilon: how far a value may be moved; the intensity range is [0, 1].
         step: how far one step moves it.
         steps: how many steps there are, from a random start.

@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from beaufort.errors import OptionError
 from beaufort.training.interventions._augment import augment, augmented_loss
-from beaufort.training.interventions._intervention import Intervention, plain_loss
+from beaufort.training.interventions._intervention import Intervention, TrainingContext, plain_loss
 
 __all__ = ["make"]
 
 
 def make(
-    *, recipe: Any, seed: int, device: str, shift: int = 0, flip: bool = False, mixup: float = 0.0
+    training: TrainingContext, *, shift: int = 0, flip: bool = False, mixup: float = 0.0
 ) -> Intervention:
     """Plain training.
 
     Args:
-        recipe: of the training.
-        seed: of the training.
-        device: of the training.
+        training: what it is part of.
         shift: pixels by which an image is moved at most, in each direction; what comes in is black. It is the
             same as a random crop of an image with so many black pixels around it.
         flip: whether every other image, at random, is mirrored left to right.

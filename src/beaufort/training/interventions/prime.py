@@ -9,25 +9,22 @@ plain units, so results are not those of its program.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from beaufort.errors import OptionError
+from beaufort.errors import check_number
 from beaufort.training.interventions._augment import augment, augmented_loss
-from beaufort.training.interventions._intervention import Intervention, plain_loss
+from beaufort.training.interventions._intervention import Intervention, TrainingContext, plain_loss
 from beaufort.training.interventions._mixing import dirichlet, mixed_chains
 
 __all__ = ["make", "prime", "random_colors", "random_filter", "random_warp"]
 
 
 def make(
+    training: TrainingContext,
     *,
-    recipe: Any,
-    seed: int,
-    device: str,
     width: int = 3,
     depth: int = 3,
     filter: float = 1.0,  # noqa: A002  what it is the strength of
@@ -39,9 +36,7 @@ def make(
     """Train on randomly filtered, warped and recolored images.
 
     Args:
-        recipe: of the training.
-        seed: of the training.
-        device: of the training; everything is done there.
+        training: what it is part of; everything is done on its device.
         width: how many chains are mixed.
         depth: the most changes of a chain.
         filter: the largest standard deviation of the taps of a random 3×3 filter, which is added to none.
@@ -52,11 +47,9 @@ def make(
     """
     augmented_loss(shift, flip)  # says what is wrong with them
     for name, value in (("filter", filter), ("warp", warp), ("color", color)):
-        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 100:
-            raise OptionError(f"{name} must be a number from 0 to 100, got {value!r:.60}")
+        check_number(name, value, 0, 100)
     for name, value in (("width", width), ("depth", depth)):
-        if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= 16:
-            raise OptionError(f"{name} must be an integer from 1 to 16, got {value!r:.60}")
+        check_number(name, value, 1, 16, whole=True)
 
     def loss(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
         images = augment(images, shift, flip)

@@ -6,27 +6,21 @@ arXiv:1506.02626; here in one step, over all convolutions and linear layers toge
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch import Tensor, nn
 
 from beaufort.errors import OptionError
 from beaufort.training.interventions._augment import augmented_loss
-from beaufort.training.interventions._intervention import Intervention
+from beaufort.training.interventions._intervention import Intervention, TrainingContext
 
 __all__ = ["make"]
 
 
-def make(
-    *, recipe: Any, seed: int, device: str, share: float, shift: int = 0, flip: bool = False
-) -> Intervention:
+def make(training: TrainingContext, *, share: float, shift: int = 0, flip: bool = False) -> Intervention:
     """Fine-tune a pruned network; `start` of the recipe names the one that is pruned.
 
     Args:
-        recipe: of the training.
-        seed: of the training.
-        device: of the training.
+        training: what it is part of.
         share: of the weights that are removed.
         shift: as for plain training.
         flip: as for plain training.
@@ -45,7 +39,7 @@ def make(
         return plain(model, images, labels)
 
     def restore(state: dict[str, Tensor]) -> None:
-        masks.update({name: mask.to(device) for name, mask in state.items()})
+        masks.update({name: mask.to(training.device) for name, mask in state.items()})
 
     return Intervention(loss=loss, state=lambda: dict(masks), restore=restore)
 

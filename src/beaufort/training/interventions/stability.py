@@ -10,14 +10,13 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from typing import Any
 
 from torch import Tensor, nn
 from torch.nn import functional
 
 from beaufort.errors import OptionError
 from beaufort.training.interventions._augment import augment, augmented_loss
-from beaufort.training.interventions._intervention import Intervention, needs_logits
+from beaufort.training.interventions._intervention import Intervention, TrainingContext, needs_logits
 from beaufort.training.interventions._noise import check_noise, with_noise
 
 __all__ = ["FORMS", "disagreement", "make"]
@@ -26,10 +25,8 @@ FORMS = ("cross-entropy", "kl", "detached")
 
 
 def make(
+    training: TrainingContext,
     *,
-    recipe: Any,
-    seed: int,
-    device: str,
     weight: float = 0.05,
     noise: str = "uniform",
     strength: float = 0.05,
@@ -43,9 +40,7 @@ def make(
     batch normalization alone. With a weight of 0 it is plain training, bit for bit.
 
     Args:
-        recipe: of the training.
-        seed: of the training.
-        device: of the training.
+        training: what it is part of.
         weight: of the term.
         noise: `uniform` or `gaussian`.
         strength: the limit of uniform noise, the standard deviation of Gaussian; values are in 0..1.

@@ -1,0 +1,142 @@
+"""A stand-in for the listings of S3, in front of a server that is slow at them.
+
+moto takes about a tenth of a millisecond of its processor for each file that it lists. What a listing costs
+the client is seen when somebody else answers it: this server does, from memory and after a pause, as S3 would
+that is some way off. Everything else is passed on.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import threading
+import time
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Iterator, Mapping
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import parse_qs, unquote, urlsplit
+from xml.sax.saxutils import escape
+
+__all__ = ["plain_lister"]
+
+_PAGE = 1000
+_PASSED_ON = ("host", "connection", "transfer-encoding")
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 128
+
+    def __init__(self, behind: str, files: Mapping[str, str], pause: float) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.behind, self.pause = behind, pause
+        self.states = dict(files)
+        self.keys = sorted(files)
+        self.lock = threading.Lock()
+        self.listings = 0
+
+    def add(self, key: str, state: str) -> None:
+        with self.lock:
+            if key not in self.states:
+                insort(self.keys, key)
+            self.states[key] = state
+
+    def page(self, prefix: str, delimiter: str, after: str) -> str:
+        with self.lock:
+            self.listings += 1
+            found, more = self._found(prefix, delimiter, after)
+            told = "".join(map(self._told, found))
+        token = f"<NextContinuationToken>{escape(found[-1])}</NextContinuationToken>" if more else ""
+        truncated = f"<IsTruncated>{str(more).lower()}</IsTruncated>"
+        return f"<ListBucketResult>{truncated}{token}{told}</ListBucketResult>"
+
+    def _found(self, prefix: str, delimiter: str, after: str) -> tuple[list[str], bool]:
+        """Keys and, up to the delimiter, folders behind `after`; and whether there are more."""
+        found: list[str] = []
+        last = (
+            self._behind(after) if delimiter and after.endswith(delimiter) else bisect_right(self.keys, after)
+        )
+        at = max(bisect_left(self.keys, prefix), last)
+        while at < len(self.keys) and self.keys[at].startswith(prefix):
+            if len(found) == _PAGE:
+                return found, True
+            key = self.keys[at]
+            cut = key.find(delimiter, len(prefix)) if delimiter else -1
+            found.append(key if cut < 0 else key[: cut + 1])
+            at = at + 1 if cut < 0 else self._behind(found[-1])
+        return found, False
+
+    def _behind(self, folder: str) -> int:
+        """Where the keys of a folder end."""
+        return bisect_left(self.keys, folder[:-1] + chr(ord(folder[-1]) + 1))
+
+    def _told(self, key: str) -> str:
+        if key not in self.states:
+            return f"<CommonPrefixes><Prefix>{escape(key)}</Prefix></CommonPrefixes>"
+        size, modified, tag = self.states[key].split(" ")
+        return (
+            f"<Contents><Key>{escape(key)}</Key><LastModified>{modified}</LastModified>"
+            f"<ETag>{escape(tag)}</ETag><Size>{size}</Size></Contents>"
+        )
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: _Server
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+    def _answer(self) -> None:
+        asked = urlsplit(self.path)
+        words = {name: values[0] for name, values in parse_qs(asked.query).items()}
+        if self.command == "GET" and words.get("list-type") == "2":
+            time.sleep(self.server.pause)
+            after = words.get("continuation-token", "")
+            page = self.server.page(words.get("prefix", ""), words.get("delimiter", ""), after)
+            self._reply(200, {"Content-Type": "application/xml"}, page.encode())
+            return
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        connection = http.client.HTTPConnection(self.server.behind, timeout=60)
+        headers = {name: value for name, value in self.headers.items() if name.lower() not in _PASSED_ON}
+        connection.request(self.command, self.path, body, headers)
+        answer = connection.getresponse()
+        content = answer.read()
+        connection.close()
+        if self.command == "PUT" and answer.status == 200:
+            key = unquote(asked.path).lstrip("/").partition("/")[2]
+            now = time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime())
+            self.server.add(key, f"{len(body)} {now} {answer.headers['ETag']}")
+        self._reply(answer.status, dict(answer.headers), content)
+
+    def _reply(self, status: int, headers: Mapping[str, str], content: bytes) -> None:
+        self.send_response(status)
+        for name, value in headers.items():
+            if name.lower() not in (*_PASSED_ON, "content-length", "date", "server"):
+                self.send_header(name, value)
+        size = headers.get("Content-Length", "0") if self.command == "HEAD" else str(len(content))
+        self.send_header("Content-Length", size)
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(content)
+
+    do_GET = do_PUT = do_HEAD = do_DELETE = do_POST = _answer  # noqa: N815
+
+
+@contextlib.contextmanager
+def plain_lister(behind: str, files: Mapping[str, str], pause: float) -> Iterator[str]:
+    """The address of such a server.
+
+    Args:
+        behind: host and port of the one that is asked for all else.
+        files: the keys that are there, each with its size, time and tag.
+        pause: seconds before each page.
+    """
+    server = _Server(behind, files, pause)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+    finally:
+        server.shutdown()
+        server.server_close()

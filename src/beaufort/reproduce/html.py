@@ -1,0 +1,42 @@
+"""What the HTML pages of all studies have in common."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from typing import Any
+
+from beaufort.pages import render
+from beaufort.report.provenance import Fact
+
+__all__ = ["data_address", "study_html"]
+
+_KINDS = {"png": "image/png", "svg": "image/svg+xml"}
+
+
+def study_html(study: str, *, facts: Mapping[str, str], counted: str = "", **values: Any) -> str:
+    """The text of a study's page, which needs no other file.
+
+    Args:
+        study: name of the template.
+        facts: for the end of the page.
+        counted: what intervals in the paper's tables are over; empty if there are no such tables.
+        values: what else the template wants.
+    """
+    return render(
+        f"reproduce/{study}.html",
+        styles=["reproduce/study.css"],
+        eyebrow="reproduction",
+        facts=[Fact(key, (value,)) for key, value in facts.items()],
+        counted=counted,
+        **values,
+    )
+
+
+def data_address(name: str, content: bytes) -> str:
+    """A picture as an address that is part of the page.
+
+    >>> data_address("dot.png", b"dot")
+    'data:image/png;base64,ZG90'
+    """
+    return f"data:{_KINDS[name.rpartition('.')[2]]};base64,{base64.b64encode(content).decode()}"

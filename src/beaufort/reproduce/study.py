@@ -1,0 +1,113 @@
+"""What a study is: parts, data, work and files; and how any of them is carried out."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from beaufort.errors import OptionError
+from beaufort.files import write_bytes
+from beaufort.reproduce.record import check_folder, note_run
+from beaufort.reproduce.tasks import StudyOutcome, Task, run_tasks
+
+__all__ = ["PAGE", "Study", "StudyOptions", "carry_out"]
+
+PAGE = "page"
+"""The part that is no work: tables, figures and pages from whatever is there."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StudyOptions:
+    """What is asked for; `reproduce` says what each of them means."""
+
+    only: tuple[str, ...] = ()
+    data: Mapping[str, str] = field(default_factory=dict)
+    device: str = "auto"
+    seeds: int = 3
+    jobs: int = 1
+    stop_after_s: float | None = None
+    rehearse: bool = False
+    tell: Callable[[str], None] | None = None
+
+    def __post_init__(self) -> None:
+        for name, value in (("seeds", self.seeds), ("jobs", self.jobs)):
+            if value < 1:
+                raise OptionError(f"{name} must be at least 1, got {value}")
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The parts of work that are asked for by name."""
+        return tuple(part for part in self.only if part != PAGE)
+
+    def say(self, line: str) -> None:
+        """Tell a line to whoever wants to know."""
+        if self.tell is not None:
+            self.tell(line)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Study:
+    """A paper's tables, as work that can be done."""
+
+    name: str
+    parts: tuple[str, ...]
+    """What can be asked for alone."""
+    data: tuple[str, ...]
+    """Data sets whose place can be given."""
+    plan: Callable[[StudyOptions], Sequence[Sequence[Task]]]
+    """The work, in phases."""
+    files: Callable[[Path, StudyOptions], Iterable[tuple[str, bytes]]]
+    """Names and contents of all tables, figures and pages that the work in a folder suffices for."""
+    folder: str = ""
+    """Below `results`, if no output is named; its name if empty."""
+    seeds: int = 3
+    """Trainings of each recipe, if no number is named."""
+
+
+def carry_out(study: Study, folder: Path, options: StudyOptions) -> StudyOutcome:
+    """Do what is missing of a study; when nothing is left, write its files."""
+    start = time.monotonic()
+    _check_names(study, options)
+    phases = study.plan(options) if options.parts or not options.only else []
+    check_folder(folder, rehearse=options.rehearse)
+    deadline = None if options.stop_after_s is None else start + options.stop_after_s
+    outcome = run_tasks(phases, folder, jobs=options.jobs, deadline=deadline, tell=options.tell)
+    if outcome.done:
+        seconds = round(time.monotonic() - start, 1)
+        note_run(folder, {"command": _command(study, options), "seconds": seconds, "tasks": outcome.done})
+    if outcome.finished:
+        try:
+            _write_files(study, folder, options)
+        except ModuleNotFoundError as error:
+            if not phases or PAGE not in study.parts:
+                raise
+            # work needs less than pages, which can be made elsewhere
+            options.say(
+                f"no tables here, because {error.name or error} is not installed; --only {PAGE} makes them"
+            )
+    return outcome
+
+
+def _check_names(study: Study, options: StudyOptions) -> None:
+    for part in options.only:
+        if part not in study.parts:
+            known = ", ".join(study.parts)
+            raise OptionError(f"only must name parts of {study.name} ({known}), got {part!r}")
+    for name in options.data:
+        if name not in study.data:
+            known = " or ".join(f"{one}=FOLDER" for one in study.data)
+            raise OptionError(f"data must be given as {known}, got {name!r}")
+
+
+def _command(study: Study, options: StudyOptions) -> str:
+    told = f"beaufort reproduce {study.name} --device {options.device}"
+    told += f" --seeds {options.seeds} --jobs {options.jobs}"
+    return told + (f" --only {','.join(options.only)}" if options.only else "")
+
+
+def _write_files(study: Study, folder: Path, options: StudyOptions) -> None:
+    for name, content in study.files(folder, options):
+        write_bytes(folder / name, content)
+        options.say(f"{name} written")

@@ -1,0 +1,79 @@
+"""What residual networks for small images have in common: three stages of blocks, each at half the size."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from torch import Tensor, nn
+from torch.nn import functional
+
+from beaufort.errors import OptionError
+
+__all__ = ["Convolutions", "StagedNetwork", "blocks_of", "projection", "three_stages"]
+
+Block = Callable[[int, int, int], nn.Module]
+"""Makes a block from the features that come in, its filters and its stride."""
+
+
+class Convolutions(nn.Module):
+    """Two convolutions of 3×3, each with batch normalization, and a ReLU between them."""
+
+    def __init__(self, inside: int, outside: int, stride: int) -> None:
+        super().__init__()
+        self.first = nn.Conv2d(inside, outside, 3, stride, padding=1, bias=False)
+        self.first_norm = nn.BatchNorm2d(outside)
+        self.second = nn.Conv2d(outside, outside, 3, padding=1, bias=False)
+        self.second_norm = nn.BatchNorm2d(outside)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Features of the same size, or of half the size if the stride is 2; no ReLU at the end."""
+        return self.second_norm(self.second(functional.relu(self.first_norm(self.first(x)))))
+
+
+class StagedNetwork(nn.Module):
+    """A convolution, three stages of blocks, the mean over all places, a linear layer."""
+
+    def __init__(
+        self, stem: int, filters: int, blocks: int, block: Block, classes: int, *, expansion: int = 1
+    ) -> None:
+        super().__init__()
+        self.stem = nn.Sequential(nn.Conv2d(3, stem, 3, padding=1, bias=False), nn.BatchNorm2d(stem))
+        self.stages = three_stages(stem, filters, blocks, block, expansion=expansion)
+        self.classify = nn.Linear(4 * filters * expansion, classes)
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Logits, `(n, classes)`."""
+        features = self.stages(functional.relu(self.stem(images)))
+        return self.classify(features.mean((2, 3)))
+
+
+def blocks_of(depth: int, network: str, *, layers: int, others: int, such_as: str) -> int:
+    """How many blocks a stage has, by the depth of the network: so many layers a block, and others.
+
+    >>> blocks_of(20, "ResNet", layers=2, others=2, such_as="20 or 56")
+    3
+    """
+    blocks, rest = divmod(depth - others, 3 * layers)
+    if blocks < 1 or rest:
+        wanted = f"{3 * layers}n + {others}, as {such_as}"
+        raise OptionError(f"depth of a {network} must be {wanted}, got {depth}")
+    return blocks
+
+
+def three_stages(
+    inside: int, filters: int, blocks: int, block: Block, *, expansion: int = 1
+) -> nn.Sequential:
+    """Blocks with `filters`, then twice and four times as many; each gives `expansion` times its filters."""
+    stages = []
+    for number, width in enumerate((filters, 2 * filters, 4 * filters)):
+        for place in range(blocks):
+            stages.append(block(inside, width, 2 if number and not place else 1))
+            inside = expansion * width
+    return nn.Sequential(*stages)
+
+
+def projection(inside: int, outside: int, stride: int) -> nn.Sequential:
+    """A shortcut: a 1×1 convolution with batch normalization where the width changes, else nothing."""
+    if inside == outside:
+        return nn.Sequential()
+    return nn.Sequential(nn.Conv2d(inside, outside, 1, stride, bias=False), nn.BatchNorm2d(outside))

@@ -1,0 +1,186 @@
+"""What holds for every study: it goes on where it was, says what it cannot do, and needs little."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from beaufort.cli import app
+from beaufort.errors import BeaufortError, OptionError, UnknownNameError
+from beaufort.reproduce import STUDIES, reproduce
+from beaufort.reproduce.answers import read_answers
+from tests.reproduce.rehearsal import Rehearsal
+
+FIXTURES = {
+    "icons-50": "icons_50",
+    "imagenet-c-enhancements": "enhancements",
+    "mined-digits": "mined_digits",
+    "mnist-c": "mnist_c",
+}
+
+
+def of_each(*studies: str) -> pytest.MarkDecorator:
+    """A test for each study, in the process that has its rehearsal."""
+    params = [pytest.param(name, marks=pytest.mark.xdist_group(name)) for name in studies or FIXTURES]
+    return pytest.mark.parametrize("rehearsal", params, indirect=True)
+
+
+@pytest.fixture
+def rehearsal(request: pytest.FixtureRequest) -> Rehearsal:
+    found: Rehearsal = request.getfixturevalue(FIXTURES[request.param])
+    return found
+
+
+def test_every_study_is_tested() -> None:
+    assert set(FIXTURES) == set(STUDIES)
+
+
+@of_each()
+def test_what_is_there_is_not_made_again(rehearsal: Rehearsal) -> None:
+    """By the command, as it is typed."""
+    options = ["--rehearse", "--seeds", str(rehearsal.seeds), "--device", "cpu", "--json"]
+    places = [word for name, place in rehearsal.data.items() for word in ("--data", f"{name}={place}")]
+    done = CliRunner().invoke(
+        app, ["reproduce", rehearsal.study, *options, *places, "--output", str(rehearsal.folder)]
+    )
+    assert done.exit_code == 0, done.output
+    outcome = json.loads(done.stdout)
+    assert (outcome["done"], outcome["left"], outcome["finished"]) == (0, 0, True)
+    assert outcome["there"] > 0
+    told = done.stderr.splitlines()
+    assert "README.md written" in told
+    assert all((rehearsal.folder / line.removesuffix(" written")).is_file() for line in told)
+
+
+@of_each()
+def test_pages_say_that_it_is_a_rehearsal(rehearsal: Rehearsal) -> None:
+    for path in (rehearsal.folder / name for name in ("README.md", "index.html")):
+        if path.name == "README.md" or rehearsal.study != "mined-digits":
+            page = path.read_text(encoding="utf-8")
+            assert "numbers mean nothing" in page
+            assert 'src="http' not in page
+
+
+@of_each()
+def test_runs_are_noted(rehearsal: Rehearsal) -> None:
+    record = json.loads((rehearsal.folder / "study.json").read_text())
+    assert record["rehearse"] is True
+    first = record["runs"][0]
+    command = f"beaufort reproduce {rehearsal.study} --device cpu --seeds {rehearsal.seeds} --jobs 1"
+    assert first["command"] == command
+    assert first["tasks"] > 0
+
+
+@of_each()
+def test_a_rehearsal_and_the_real_thing_do_not_meet(rehearsal: Rehearsal) -> None:
+    with pytest.raises(OptionError, match="holds a rehearsal"):
+        rehearsal.again(rehearse=False)
+
+
+@of_each()
+def test_stopped_at_once(rehearsal: Rehearsal, tmp_path: Path) -> None:
+    stopped = rehearsal.again(tmp_path, stop_after_s=0)
+    assert (stopped.done, stopped.there, stopped.finished) == (0, 0, False)
+    assert {path.name for path in tmp_path.iterdir()} == {"study.json"}
+
+
+@pytest.mark.parametrize(
+    ("rehearsal", "part", "file"),
+    [
+        pytest.param(study, part, file, marks=pytest.mark.xdist_group(study))
+        for study, part, file in (
+            ("icons-50", "style,resnet20", "answers/resnet20@style-seed0.npz"),
+            ("mnist-c", "pessimal", "answers/conv1-seed0.npz"),
+        )
+    ],
+    indirect=["rehearsal"],
+)
+def test_a_part_gives_the_answers_of_the_whole(
+    rehearsal: Rehearsal, part: str, file: str, tmp_path: Path
+) -> None:
+    made = rehearsal.again(tmp_path, only=part.split(","), seeds=1)
+    assert made.finished
+    whole, alone = read_answers(rehearsal.folder / file), read_answers(tmp_path / file)
+    np.testing.assert_array_equal(whole.predicted, alone.predicted)
+
+
+@pytest.mark.xdist_group("icons-50")
+def test_processes_make_the_same_answers(icons_50: Rehearsal, tmp_path: Path) -> None:
+    """Only what is missing is made, here by a process of its own."""
+    folder, name = tmp_path / "copy", "resnet20@style-seed0"
+    shutil.copytree(icons_50.folder, folder)
+    (folder / "answers" / f"{name}.npz").unlink()
+    shutil.rmtree(folder / "models" / name)
+    again = icons_50.again(folder, only=["style", "resnet20"], jobs=2)
+    assert (again.done, again.there, again.left) == (1, 0, 0)
+    one, other = (read_answers(place / "answers" / f"{name}.npz") for place in (icons_50.folder, folder))
+    np.testing.assert_array_equal(one.predicted, other.predicted)
+
+
+@pytest.mark.parametrize("study", STUDIES)
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"only": ["fig9"]}, r"only must name parts of {study} \(.*\), got 'fig9'"),
+        ({"data": {"nothing": "x"}}, "data must be given as .*=FOLDER, got 'nothing'"),
+        ({"seeds": 0}, "seeds must be at least 1, got 0"),
+        ({"jobs": 0}, "jobs must be at least 1, got 0"),
+    ],
+)
+def test_slips_are_told(study: str, options: dict[str, Any], told: str, tmp_path: Path) -> None:
+    if study == "mined-digits":
+        pytest.importorskip("diffusers", reason="diffusers is not installed; the extra mining has it")
+    with pytest.raises(OptionError, match=told.format(study=study)):
+        reproduce(study, tmp_path, rehearse=True, **options)
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_cannot_be_is_said(tmp_path: Path) -> None:
+    with pytest.raises(UnknownNameError, match="did you mean 'mnist-c'"):
+        reproduce("mnistc", tmp_path)
+    for study, told in (("mnist-c", "no answers of Conv1"), ("icons-50", "has no answers yet")):
+        with pytest.raises(BeaufortError, match=told):
+            reproduce(study, tmp_path / study, only=["page"], rehearse=True)
+    assert CliRunner().invoke(app, ["reproduce", "mnist-c", "--data", "nowhere"]).exit_code == 2
+
+
+LIGHT = """
+import json, sys
+absent = {"cv2", "duckdb", "plotly", "pyarrow", "pydantic", "ray", "rich", "typer"}
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in absent:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+sys.meta_path.insert(0, Missing())
+from beaufort.reproduce import reproduce
+icons, digits, output = sys.argv[1:]
+told, options = [], {"device": "cpu", "seeds": 1, "rehearse": True}
+options |= {"data": {"icons-50": icons}, "only": ["style", "resnet20"], "tell": told.append}
+made = [vars(reproduce("icons-50", output + "/icons", **options))]
+absent -= {"cv2", "pyarrow"}
+options |= {"data": {"mnist": digits}, "only": ["pessimal"]}
+made.append(vars(reproduce("mnist-c", output + "/digits", **options)))
+print(json.dumps([made, told]))
+"""
+
+
+@pytest.mark.xdist_group("icons-50")
+def test_it_needs_little(icons: Path, digits: Path, tmp_path: Path) -> None:
+    """A machine with a GPU often has torch and not much else; pages can be made elsewhere."""
+    words = [sys.executable, "-c", LIGHT, str(icons), str(digits), str(tmp_path)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    made, told = json.loads(done.stdout)
+    assert made == [{"done": 1, "there": 0, "left": 0}, {"done": 2, "there": 0, "left": 0}]
+    assert "is not installed; --only page makes them" in told[1]
+    assert (tmp_path / "digits" / "fig3.csv").is_file()
+    reproduce("icons-50", tmp_path / "icons", only=["page"], rehearse=True)
+    assert (tmp_path / "icons" / "accuracy.csv").is_file()
