@@ -247,3 +247,31 @@ def test_images_that_are_none_are_refused(name: str) -> None:
     wrong: Any = "photo.jpg"
     with pytest.raises(ImageTypeError, match="got str"):
         front(wrong)
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"h": 1.2, "patch": 7, "distance": 3, "subtract": False}, {"h": 0.4}]
+)
+def test_non_local_means_of_tensors_are_those_of_arrays(options: dict[str, Any]) -> None:
+    torch = pytest.importorskip("torch", reason="torch is not installed; the extra torch has it")
+    images = np.concatenate([photos(1), noisy(photos(1)), np.full_like(photos(1), 128)])
+    nlm = NonLocalMeans(**options)
+    made = nlm.on_tensors(torch.from_numpy(images).permute(0, 3, 1, 2).contiguous())
+    apart = np.abs(made.permute(0, 2, 3, 1).numpy().astype(int) - nlm(images))
+    assert apart.max() <= 1
+    assert (apart > 0).mean() < 1e-3
+    assert (nlm(images[:2]) != images[:2]).any()
+
+
+def test_tensors_are_shown_as_arrays_are() -> None:
+    torch = pytest.importorskip("torch", reason="torch is not installed; the extra torch has it")
+    from beaufort.fronts._tensors import show_tensors
+
+    images = np.concatenate([photos(1), noisy(photos(1))])
+    tensors = torch.from_numpy(images).permute(0, 3, 1, 2).contiguous()
+    for texts in (["clahe"], ["nlm:above=0.03", "ten-crop:pad=2"]):
+        front = open_front(texts)
+        size = images.shape[1:3]
+        shown = show_tensors(front, tensors, (size[0], size[1]))
+        for one, other in zip(shown, front.show(images, size), strict=True):
+            np.testing.assert_array_equal(one.permute(0, 2, 3, 1).numpy(), other)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -82,7 +83,7 @@ def open_icons(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def photos_and_cifar(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """Photos in folders of classes, a network of a thousand classes, and CIFAR-10 of a few images."""
+    """Photos in folders of classes, two networks of a thousand classes, and CIFAR-10 of a few images."""
     from torch import nn
 
     from beaufort.labels import class_names
@@ -98,8 +99,11 @@ def photos_and_cifar(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]
             Image.fromarray(picture(260, 270, 3, variant=2 * number + one)).save(place / f"{one}.png")
     (folder / "networks").mkdir()
     torch.manual_seed(0)
-    net = nn.Sequential(nn.Conv2d(3, 4, 9, 8), nn.ReLU(), nn.MaxPool2d(3), nn.Flatten(), nn.Linear(324, 1000))
-    (folder / "networks" / "tiny.onnx").write_bytes(onnx_of(net.eval(), (3, 224, 224)))
+    conv = nn.Conv2d(3, 4, 9, 8)
+    net = nn.Sequential(conv, nn.ReLU(), nn.MaxPool2d(3), nn.Flatten(), nn.Linear(324, 1000))
+    for name in ("tiny", "tinier"):
+        nn.init.normal_(conv.weight)
+        (folder / "networks" / f"{name}.onnx").write_bytes(onnx_of(net.eval(), (3, 224, 224)))
     (folder / "cifar").mkdir()
     for split, count in (("train", 100), ("test", 24)):
         images = np.stack([picture(32, 32, 3, variant=i) for i in range(count)]).reshape(count, 1024, 3)
@@ -135,10 +139,29 @@ def icons_50(icons: Path, open_icons: Path, tmp_path_factory: pytest.TempPathFac
 
 
 @pytest.fixture(scope="session")
-def enhancements(photos_and_cifar: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Rehearsal:
+def stylizer(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A network that paints, after one step from the features of a SqueezeNet that knows nothing."""
+    from beaufort.stylization.network import _squeezenet_features
+    from beaufort.training import TrainingTensors, get_recipe, train
+
+    folder = tmp_path_factory.mktemp("stylizer")
+    torch.save(_squeezenet_features().half().state_dict(), folder / "squeezenet.pth")
+    images = torch.from_numpy(np.stack([picture(64, 64, 3, variant=i) for i in range(2)])).permute(0, 3, 1, 2)
+    photos = TrainingTensors("photos", ("photo",), images, torch.zeros(2, dtype=torch.long))
+    options = {"styles": 2, "width": 4, "blocks": 1, "side": 64, "features": str(folder / "squeezenet.pth")}
+    recipe = replace(get_recipe("stylizer"), architecture_options=options, epochs=1, batch=2)
+    return train(recipe, photos, output=folder / "made", device="cpu").folder
+
+
+@pytest.fixture(scope="session")
+def enhancements(
+    photos_and_cifar: dict[str, str], stylizer: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Rehearsal:
     folder = tmp_path_factory.mktemp("enhancements")
     made = Rehearsal("imagenet-c-enhancements", folder, photos_and_cifar)
-    assert made.again().finished
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("BEAUFORT_STYLIZER", str(stylizer))
+        assert made.again().finished
     return made
 
 

@@ -1,21 +1,40 @@
-"""A rehearsal of the study of enhancements makes every file, and its statistics are right."""
+"""A rehearsal of the study of enhancements makes every file, resumes, and its statistics are right."""
 
 from __future__ import annotations
 
 import csv
+import shutil
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from beaufort.errors import OptionError
+from beaufort.evaluation import LazyModel, evaluate
 from beaufort.metrics import get_baseline
-from beaufort.reproduce import reproduce
-from beaufort.reproduce.answers import StudyAnswers
+from beaufort.models._errors import ModelFileError
+from beaufort.reproduce import reproduce, studies
+from beaufort.reproduce.answers import StudyAnswers, answers_by_seed, write_answers
+from beaufort.reproduce.enhancements.about_photos import about_nlm
+from beaufort.reproduce.enhancements.about_style import styles_in_testbed
 from beaufort.reproduce.enhancements.arms import BASE, CONTROL, training_arms
-from beaufort.reproduce.enhancements.findings import find_all, load_arms
-from beaufort.reproduce.enhancements.photos import PHOTO_ARMS
-from beaufort.reproduce.enhancements.settings import CLEAN, DESIGNS, EnhancementSettings, conditions
+from beaufort.reproduce.enhancements.findings import StudyArms, load_arms
+from beaufort.reproduce.enhancements.flips import find_flips
+from beaufort.reproduce.enhancements.graph import open_graph
+from beaufort.reproduce.enhancements.photo_files import photo_answers
+from beaufort.reproduce.enhancements.questions import find_all
+from beaufort.reproduce.enhancements.renormalized import renormalizing_lines
+from beaufort.reproduce.enhancements.settings import (
+    CLEAN,
+    DESIGNS,
+    NETWORKS,
+    EnhancementSettings,
+    PhotoPass,
+    conditions,
+)
 from beaufort.reproduce.enhancements.statistics import (
     Normalizer,
     alexnet,
@@ -25,7 +44,14 @@ from beaufort.reproduce.enhancements.statistics import (
     shares_of,
 )
 from beaufort.reproduce.enhancements.study import plan
+from beaufort.stats import mcnemar
+from beaufort.suites import get_suite
+from beaufort.testing._contracts import picture
+from beaufort.training.architectures import build
+from beaufort.training.architectures._size import network_size
 from tests.reproduce.rehearsal import Rehearsal
+
+onnxruntime = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed; the extra onnx has it")
 
 pytestmark = pytest.mark.xdist_group("imagenet-c-enhancements")
 
@@ -40,19 +66,66 @@ def test_a_rehearsal_answers_every_question(enhancements: Rehearsal) -> None:
     for design, question in DESIGNS.items():
         assert f"## {question}" in page
         assert question in html
-        with (enhancements.folder / f"{design}.csv").open(newline="") as file:
-            rows = list(csv.DictReader(file))
-        assert {"clean error", "mCE"} <= {row["metric"] for row in rows}
-        assert any(row["difference"] for row in rows)
         assert (enhancements.folder / f"{design}.svg").read_text(encoding="utf-8").startswith("<svg")
-    arms = {path.stem for path in (enhancements.folder / "photos" / "tiny").glob("*.npz")}
-    assert {"plain", "clahe", "ten-crop"} <= arms <= set(PHOTO_ARMS)
+        if design == "style":
+            continue
+        rows = table(enhancements.folder / f"{design}.csv")
+        assert {"clean error", "mCE", "noise CE", "blur CE", "digital CE"} <= {row["metric"] for row in rows}
+        assert any(row["difference"] for row in rows)
+        flips = table(enhancements.folder / f"{design}-conditions.csv")
+        assert {row["condition"] for row in flips} == set(conditions(SMALL, extra=False))
+    assert {row["corruption"] for row in table(enhancements.folder / "style.csv")} == {
+        *SMALL.corruptions,
+        "stylize",
+    }
+    assert "an error of" in page
+    matrix = table(enhancements.folder / "transfer-matrix.csv")
+    assert [row["tuned on"] for row in matrix] == list(SMALL.corruptions)
+    assert set(matrix[0]) == {"tuned on", *SMALL.corruptions}
+
+
+def table(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.mark.parametrize(
+    ("which", "arm", "front", "condition"),
+    [
+        ("fronts", "plain", "", "gaussian_noise@3"),
+        ("fronts", "nlm-h0.8-above0.03", "nlm:h=0.8,above=0.03", "gaussian_noise@3"),
+        ("fronts", "clahe", "clahe:clip=2,tiles=8", "clean"),
+        ("crops", "ten-crop", "ten-crop:side=256", "contrast@3"),
+    ],
+)
+def test_photos_are_answered_as_in_a_run(
+    enhancements: Rehearsal, which: PhotoPass, arm: str, front: str, condition: str
+) -> None:
+    suite = get_suite("imagenet-c")
+    side = 256 if which == "crops" else 224
+    steps = tuple(step._replace(side=side) if step.action == "crop" else step for step in suite.prepare)
+    name, _, severity = condition.partition("@")
+    small = replace(
+        suite,
+        corruptions=("contrast",) if name == "clean" else (name,),
+        severities=(int(severity or 3),),
+        prepare=steps,
+        baseline=None,
+        metrics=("mean_accuracy",),
+    )
+    options = {"classes": "imagenet-1k", "label_space": "imagenet-1k", **({"front": front} if front else {})}
+    model = LazyModel(f"onnx:{enhancements.data['networks']}/tiny.onnx", options)
+    found = evaluate(model, small, enhancements.data["imagenet"])
+    answers = found.scores(calibration=False).results.answers(found.results[0].model)
+    row = next(i for i, one in enumerate(answers.conditions) if (one.corruption or "clean") == name)
+    here = photo_answers(enhancements.folder, which, SMALL)["tiny"][arm]
+    np.testing.assert_array_equal(here.row(condition), answers.correct[row])
 
 
 def test_arms_are_read_as_they_were_answered(enhancements: Rehearsal) -> None:
     arms = load_arms(enhancements.folder, SMALL)
     assert float(arms.cifar[BASE].rows["mCE"].mean()) == pytest.approx(100)  # it divides itself
-    assert {"plain", "nlm-h0.8", "ten-crop"} <= set(arms.photos["tiny"])
+    assert {"plain", "nlm-h0.8", "clahe-renormalized", "ten-crop"} <= set(arms.photos["tiny"])
     findings = find_all(arms)
     assert [one.design for one in findings] == list(DESIGNS)
     assert {one.verdict for one in findings} <= {"confirmed", "refuted", "undecided"}
@@ -67,6 +140,13 @@ def test_every_arm_has_its_control() -> None:
         for arm in group:
             assert not arm.start or arm.start in names
             arm.made(settings, "")  # a recipe that can be read
+    base, *others = (
+        network_size(build(recipe.architecture, recipe.architecture_options, classes=10))
+        for recipe in (arm.made(settings, "") for arm in (*arms["base"], *arms["multiscale"]))
+    )
+    for other, most in zip(others, (0.1, 0.25), strict=True):
+        assert abs(other.parameters / base.parameters - 1) < most
+        assert abs(other.multiply_adds / base.multiply_adds - 1) < most
     assert sum(arm.name.startswith("stability-") for arm in arms["stability"]) == 11
     assert sum(arm.name.startswith("on-") for arm in arms["transfer"]) == 17
     for design in ("stability", "transfer", "clahe", "augmentation"):
@@ -78,6 +158,25 @@ def test_every_arm_has_its_control() -> None:
         *(f"cifar/{BASE}-seed{seed}.npz" for seed in (0, 1)),
         *(f"cifar/ten-crop-seed{seed}.npz" for seed in (0, 1)),
     ]
+
+
+def test_all_arms_come_before_a_second_seed() -> None:
+    for phase in plan(EnhancementSettings(seeds=3), ("stability", "aggregation")):
+        seeds = [task.options["seed"] for task in phase]
+        assert seeds == sorted(seeds)
+
+
+def test_a_study_has_its_own_folder_and_seeds(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: dict[str, Any] = {}
+    monkeypatch.setattr(
+        studies, "carry_out", lambda study, folder, options: asked.update(folder=folder, seeds=options.seeds)
+    )
+    reproduce("imagenet-c-enhancements")
+    assert asked == {"folder": Path("results/enhancements"), "seeds": 5}
+    reproduce("imagenet-c-enhancements", "elsewhere", seeds=2)
+    assert asked == {"folder": Path("elsewhere"), "seeds": 2}
+    reproduce("icons-50")
+    assert asked == {"folder": Path("results/icons-50"), "seeds": 3}
 
 
 def answers(seed: int, worse: float = 0.0) -> StudyAnswers:
@@ -133,3 +232,142 @@ def test_the_published_errors_of_alexnet_divide() -> None:
 def test_data_must_be_there(tmp_path: Path) -> None:
     with pytest.raises(OptionError, match="photos must be a place that exists, got '/nowhere'"):
         reproduce("imagenet-c-enhancements", tmp_path, data={"imagenet": "/nowhere"}, rehearse=True)
+
+
+def two_arms(changed: dict[str, float]) -> StudyArms:
+    """A control of photos, and an arm whose errors under some conditions are more or fewer."""
+    settings = EnhancementSettings()
+    names = conditions(settings)
+    rng = np.random.default_rng(0)
+    place = rng.random((len(names), 160))
+    hard = np.full(len(names), 0.5)
+    made = {}
+    for arm, shift in (("plain", {}), ("nlm-h0.8", changed)):
+        levels = hard + np.array([shift.get(name.partition("@")[0], shift.get("", 0.0)) for name in names])
+        right = (place > levels[:, None]).astype(np.uint8)
+        found = StudyAnswers(names, right, np.ones(160, np.uint8), {})
+        made[arm] = shares_of([found], alexnet(settings), settings)
+    return StudyArms({"resnet50_224": made}, {}, settings, {})
+
+
+NOISE = ("gaussian_noise", "shot_noise", "impulse_noise")
+
+
+@pytest.mark.parametrize(
+    ("changed", "verdict"),
+    [
+        ({**dict.fromkeys(NOISE, -0.1), "": 0.1}, "confirmed"),
+        ({"": -0.1}, "refuted"),
+        ({"": 0.1}, "undecided"),  # noise loses, too: not what the paper says, but no gain either
+        ({**dict.fromkeys(NOISE, -0.3), "": 0.03}, "refuted"),
+    ],
+)
+def test_nlm_is_judged_by_mce_noise_and_the_rest(changed: dict[str, float], verdict: str) -> None:
+    found = about_nlm(two_arms(changed))
+    assert found.verdict == verdict
+    assert "ΔmCE" in found.measured
+    assert found.sentence.endswith(".")
+    assert found.sentence.count(". ") == 0
+
+
+def test_flips_are_mcnemars_with_holms_rule() -> None:
+    arms = two_arms({"fog": -0.2, "snow": 0.2}).photos["resnet50_224"]
+    flips = {one.condition: one for one in find_flips(arms["plain"], arms["nlm-h0.8"])}
+    assert set(flips) == set(conditions(EnhancementSettings(), extra=False))
+    before, after = (arms[name] for name in ("plain", "nlm-h0.8"))
+    row = before.conditions.index("fog@2")
+    assert before.right is not None
+    assert after.right is not None
+    gained = int((after.right[row] & ~before.right[row]).sum())
+    lost = int((before.right[row] & ~after.right[row]).sum())
+    assert (flips["fog@2"].gained, flips["fog@2"].lost) == (gained, lost)
+    assert mcnemar(lost, gained) < flips["fog@2"].p < 0.05
+    assert {name for name, one in flips.items() if one.verdict == "better"} == {
+        f"fog@{s}" for s in range(1, 6)
+    }
+    assert {name for name, one in flips.items() if one.verdict == "worse"} == {
+        f"snow@{s}" for s in range(1, 6)
+    }
+    assert flips["clean"].p == 1
+
+
+def test_settings_are_chosen_on_the_extra_corruptions_alone() -> None:
+    extra = dict.fromkeys(EnhancementSettings().extra, -0.2)
+    first, second = two_arms({"": -0.2, **dict.fromkeys(extra, 0.2)}), two_arms({"": 0.2, **extra})
+    shares = {
+        "plain": first.photos["resnet50_224"]["plain"],
+        "nlm-h0.4": first.photos["resnet50_224"]["nlm-h0.8"],
+        "nlm-h0.8": second.photos["resnet50_224"]["nlm-h0.8"],
+    }
+    found = about_nlm(StudyArms({"resnet50_224": shares}, {}, EnhancementSettings(), {}))
+    assert "nlm-h0.8 does best on the extra corruptions" in found.measured
+
+
+def test_seeds_after_a_gap_are_left_out(enhancements: Rehearsal, tmp_path: Path) -> None:
+    shutil.copytree(enhancements.folder / "cifar", tmp_path / "cifar")
+    (found,) = answers_by_seed(tmp_path / "cifar")[BASE]
+    for seed in (1, 3):
+        facts = {**found.facts, "seed": seed}
+        path = tmp_path / "cifar" / f"{BASE}-seed{seed}.npz"
+        write_answers(path, StudyAnswers(found.conditions, found.predicted, found.labels, facts))
+    assert len(load_arms(tmp_path, SMALL).cifar[BASE].rows["mCE"]) == 2
+
+
+def test_the_testbed_answers_what_it_can() -> None:
+    arms = StudyArms({}, {}, EnhancementSettings(), {})
+    by_design = {one.design: one for one in find_all(arms)}
+    style = next(one for one in styles_in_testbed() if one.network == "resnet50")
+    assert (round(style.style, 1), style.worst, round(style.worst_ce, 1)) == (85.9, "glass_blur", 88.6)
+    assert "hardest for 2 of 77 networks" in by_design["style"].measured
+    assert by_design["style"].verdict == "refuted"
+    assert "densenet161 −3.7 [−4.6, −2.7]" in by_design["aggregation"].measured
+    assert "mCE falls with size" in by_design["aggregation"].measured
+    assert by_design["aggregation"].verdict == by_design["small"].verdict == "undecided"
+    assert {
+        one.verdict for design, one in by_design.items() if design not in ("style", "small", "aggregation")
+    } == {"not run"}
+
+
+def test_a_graph_answers_as_onnx_runtime(photos_and_cifar: dict[str, str], tmp_path: Path) -> None:
+    path = Path(photos_and_cifar["networks"]) / "tiny.onnx"
+    images = np.random.default_rng(0).random((2, 3, 224, 224), np.float32)
+    session = onnxruntime.InferenceSession(str(path))
+    wanted = session.run(None, {session.get_inputs()[0].name: images})[0]
+    np.testing.assert_allclose(open_graph(path)(torch.from_numpy(images)).detach(), wanted, atol=1e-3)
+    (tmp_path / "bad.onnx").write_bytes(b"no network")
+    with pytest.raises(ModelFileError, match="must be an ONNX file"):
+        open_graph(tmp_path / "bad.onnx")
+
+
+def test_networks_for_photos_answer_as_with_onnx_runtime(shared: Path) -> None:
+    images = np.random.default_rng(0).random((1, 3, 224, 224), np.float32)
+    for name in NETWORKS[1:]:
+        path = shared / "data" / "imagenet_models" / f"{name}.onnx"
+        session = onnxruntime.InferenceSession(str(path))
+        wanted = session.run(None, {session.get_inputs()[0].name: images})[0].reshape(1, -1)
+        with torch.no_grad():
+            np.testing.assert_allclose(open_graph(path)(torch.from_numpy(images)), wanted, atol=1e-4)
+
+
+def test_renormalized_outputs_have_the_moments_of_plain_photos(photos_and_cifar: dict[str, str]) -> None:
+    graph = open_graph(Path(photos_and_cifar["networks"]) / "tiny.onnx")
+    plain = torch.from_numpy(np.stack([picture(224, 224, 3, variant=i) for i in range(6)]))
+    plain = plain.permute(0, 3, 1, 2).float() / 255
+    shown = (plain * 0.3 + 0.1).clamp(0, 1)
+    lines = renormalizing_lines(graph, plain, shown)
+    seen: dict[str, list[torch.Tensor]] = {}
+
+    def keep(name: str, output: torch.Tensor) -> torch.Tensor:
+        seen.setdefault(name, []).append(output)
+        return output
+
+    graph(plain, keep)
+    graph.scaled(lines)(shown, keep)
+    for first, second in seen.values():
+        for moment in (torch.mean, torch.std):
+            wanted = moment(first, dim=(0, 2, 3))
+            torch.testing.assert_close(moment(second, dim=(0, 2, 3)), wanted, rtol=1e-3, atol=1e-3)
+    same = renormalizing_lines(graph, plain, plain)
+    for factor, offset in same.values():
+        torch.testing.assert_close(factor, torch.ones_like(factor))
+        torch.testing.assert_close(offset, torch.zeros_like(offset), atol=1e-4, rtol=0)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import csv
+import hashlib
+import io
 import shutil
 from dataclasses import asdict
 from pathlib import Path
@@ -16,6 +18,7 @@ from beaufort.errors import OptionError
 from beaufort.reproduce.answers import StudyAnswers, read_answers
 from beaufort.reproduce.icons_50.claims import claims
 from beaufort.reproduce.icons_50.effects import difference, effects
+from beaufort.reproduce.icons_50.examples import example_sheet
 from beaufort.reproduce.icons_50.settings import ARMS, NETWORKS, PAPER, SPLITS, VARIANTS, IconSettings
 from beaufort.reproduce.icons_50.tables import (
     ANSWERABLE,
@@ -59,6 +62,23 @@ def test_the_page_has_no_icons_unless_they_may_be_shown(icons_50: Rehearsal, tmp
     sheet = Image.open(icons_50.folder / "examples.png").convert("RGB")
     colors = {color for _, color in sheet.getcolors(100_000) or []}
     assert {(80,) * 3, (160,) * 3} <= colors
+
+
+def test_a_column_of_examples_has_the_subtype_that_most_have(tmp_path: Path) -> None:
+    lines = ["file,class,style,version,subtype,license,sha256"]
+    for style, version, subtype, gray in (
+        *(("a", 0, "crow", 10), ("a", 0, "duck", 80), ("b", 0, "duck", 80), ("b", 2, "duck", 80)),
+        ("c", 0, "owl", 200),
+    ):
+        file = tmp_path / "bird" / f"{style}_{version}_{subtype}.png"
+        file.parent.mkdir(exist_ok=True)
+        Image.new("RGB", (120, 120), (gray,) * 3).save(file)
+        digest = hashlib.sha256(file.read_bytes()).hexdigest()
+        lines.append(f"bird/{file.name},bird,{style},{version},{subtype},MIT,{digest}")
+    (tmp_path / "manifest.csv").write_text("\n".join(lines) + "\n")
+    drawn = np.asarray(Image.open(io.BytesIO(example_sheet(tmp_path))).convert("L"))
+    column = drawn[22:, 130 + 52 + 24]
+    assert [int(column[row * 52 + 24]) for row in range(4)] == [80, 80, 80, 200]
 
 
 def test_tables_are_the_answers(icons_50: Rehearsal) -> None:

@@ -75,6 +75,22 @@ def test_a_trained_network_paints(trained: Path) -> None:
     assert stylizer.paint(images[:0], [], 1.0).shape == (0, 30, 30, 3)
 
 
+def test_the_loss_does_not_depend_on_the_size_of_features(tmp_path: Path) -> None:
+    """Otherwise content outweighs style a thousand times, and nothing is painted."""
+    torch.manual_seed(0)
+    teacher = _squeezenet_features().half()
+    values = torch.from_numpy(photos(2)).permute(0, 3, 1, 2).float() / 255
+    found = []
+    for factor in (1, 50):
+        state = {key: value * ("bias" not in key) for key, value in teacher.state_dict().items()}
+        state["features.0.weight"] = state["features.0.weight"] * factor  # without biases, all else follows
+        torch.save(state, tmp_path / "squeezenet.pth")
+        torch.manual_seed(1)
+        network = make(**SMALL, features=str(tmp_path / "squeezenet.pth"))
+        found.append(float(network.loss(values, values).detach()))
+    assert found[0] == pytest.approx(found[1], rel=0.02)
+
+
 def test_the_shift_has_five_severities_and_none(trained: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BEAUFORT_STYLIZER", str(trained))
     images, ids = photos(), ["a", "b", "c", "d"]

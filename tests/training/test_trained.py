@@ -87,6 +87,28 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert wrong.exit_code == 2
 
 
+def test_the_command_takes_images_of_any_sizes_as_squares(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from PIL import Image
+    from typer.testing import CliRunner
+
+    from beaufort.cli import app
+
+    monkeypatch.chdir(tmp_path)
+    for name, size in (("cat", (40, 30)), ("dog", (20, 50))):
+        (tmp_path / "photos" / name).mkdir(parents=True)
+        Image.new("RGB", size).save(tmp_path / "photos" / name / "1.png")
+    small = 'architecture_options={"depth": 8, "width": 4}'
+    command = ["train", "cifar10-resnet20", "--data", "photos", "--device", "cpu", "--json"]
+    command += ["--set", "epochs=1", "--set", "batch=2", "--set", small]
+    refused = CliRunner().invoke(app, command)
+    assert refused.exit_code == 2
+    done = CliRunner().invoke(app, [*command, "--side", "16"])
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["shape"] == [3, 16, 16]
+
+
 def test_code_is_run_only_if_the_caller_names_it(folder: Path, tmp_path: Path) -> None:
     """A folder of somebody else's must not choose what is called."""
     facts = json.loads((folder / FACTS).read_text())

@@ -25,7 +25,7 @@ def reproduce(
             "icons-50: style, subtype, subtype-released, traditional, traditional-released, shake, "
             "shake-subtype, shake-500, others, styles, page, or networks. mined-digits: train, images, mine. "
             "imagenet-c-enhancements: nlm, clahe, stability, ten-crop, small, aggregation, multiscale, "
-            "transfer, shake, augmentation, page."
+            "transfer, shake, style, augmentation, page."
         ),
     ] = "",
     data: Annotated[
@@ -36,9 +36,17 @@ def reproduce(
             "imagenet-c-enhancements: imagenet, networks (a folder of ONNX files) and cifar10.",
         ),
     ] = None,
-    output: Annotated[Path | None, typer.Option(help="Folder; results/STUDY if not given.")] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder; results/STUDY if not given, results/enhancements for imagenet-c-enhancements."
+        ),
+    ] = None,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:1.")] = "auto",
-    seeds: Annotated[int, typer.Option(min=1, help="Trainings of each recipe.")] = 3,
+    seeds: Annotated[
+        int | None,
+        typer.Option(min=1, help="Trainings of each recipe; 3 if not given, 5 for imagenet-c-enhancements."),
+    ] = None,
     jobs: Annotated[int, typer.Option(min=1, help="Processes that share the work, also on one GPU.")] = 1,
     stop_after: Annotated[
         float | None, typer.Option(min=0, help="Seconds after which it saves and stops; the command goes on.")

@@ -14,7 +14,7 @@ from beaufort.cli._console import printable, progress_bar, table
 from beaufort.cli._options import Json, Seed
 
 if TYPE_CHECKING:
-    from beaufort.training import TrainingProgress
+    from beaufort.training import TrainingData, TrainingProgress
 
 __all__ = ["train"]
 
@@ -32,6 +32,9 @@ def train(
     ] = None,
     output: Annotated[
         Path | None, typer.Option(help="Folder for the model; trained/RECIPE-seedN if not given.")
+    ] = None,
+    side: Annotated[
+        int | None, typer.Option(min=1, help="Bring images to squares of so many pixels first.")
     ] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Only the first so many images.")] = None,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:1.")] = "auto",
@@ -55,9 +58,10 @@ def train(
         return
     chosen = get_recipe(recipe).changed(settings or [])
     folder = trained_folder() / f"{chosen.name}-seed{seed}" if output is None else output
+    source = data if side is None else _squares(chosen.data if data is None else data, side, limit)
     with _bar(chosen.name) as progress:
         made = train_recipe(
-            chosen, data, output=folder, seed=seed, device=device, limit=limit, progress=progress
+            chosen, source, output=folder, seed=seed, device=device, limit=limit, progress=progress
         )
     if as_json:
         typer.echo(json.dumps({"folder": str(folder), **made.facts}, indent=2))
@@ -67,6 +71,15 @@ def train(
         f"{printable(folder)}: {facts['steps']} steps in {facts['seconds']:.0f} s on {facts['device']}, "
         f"{facts['parameters']:,} parameters, last loss {facts['losses'][-1]:.4f}; ONNX: {facts['onnx']}"
     )
+
+
+def _squares(data: str, side: int, limit: int | None) -> TrainingData:
+    """Images of any sizes as squares."""
+    from beaufort.datasets import open_dataset
+    from beaufort.datasets.sizes import resized
+    from beaufort.training import open_training_data
+
+    return open_training_data(resized(open_dataset(data, limit=limit), side))
 
 
 @contextlib.contextmanager

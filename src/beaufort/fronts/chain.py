@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from beaufort.arrays import Bytes
 from beaufort.errors import OptionError, check_number
@@ -66,17 +67,19 @@ class FrontStep:
         options |= {name: value for name in _GATES if (value := getattr(self, name)) is not None}
         return "-".join([self.kind, *(f"{key}{_shown(value)}" for key, value in options.items())])
 
+    def lets_through(self, noise: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Whether the gate is open, for images of some noise."""
+        low = self.above if self.above is not None else -1.0
+        high = self.below if self.below is not None else 2.0
+        found: NDArray[np.bool_] = (noise > low) & (noise < high)
+        return found
+
     def filtered(self, images: Bytes) -> Bytes:
         """The images, changed where the gate lets them through."""
         if self.above is None and self.below is None:
             made: Bytes = self.does(images)
             return made
-        noise = estimate_noise(images)
-        low, high = (
-            self.above if self.above is not None else -1.0,
-            self.below if self.below is not None else 2.0,
-        )
-        chosen = (noise > low) & (noise < high)
+        chosen = self.lets_through(estimate_noise(images))
         out = images.copy()
         if chosen.any():
             out[chosen] = self.does(images[chosen])

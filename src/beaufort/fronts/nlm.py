@@ -7,7 +7,7 @@ gives, and its strength from the noise that a picture seems to have.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from beaufort.arrays import Bytes
 from beaufort.errors import OptionError, check_number
 from beaufort.fronts._front import front
 from beaufort.fronts.noise import estimate_noise
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 __all__ = ["NonLocalMeans"]
 
@@ -45,6 +48,15 @@ class NonLocalMeans:
     def __call__(self, images: Bytes) -> Bytes:
         noise = estimate_noise(images)
         return np.stack([self._denoised(image, sigma) for image, sigma in zip(images, noise, strict=True)])
+
+    def on_tensors(self, images: Tensor) -> Tensor:
+        """The same of uint8 tensors `(n, channels, h, w)` where they are; few pixels differ, by one level."""
+        import torch
+
+        from beaufort.fronts._nlm_tensors import denoise_tensors
+
+        pixels = np.ascontiguousarray(images.permute(0, 2, 3, 1).cpu().numpy())
+        return denoise_tensors(images, torch.from_numpy(estimate_noise(pixels)).to(images.device), self)
 
     def _denoised(self, image: Bytes, sigma: float) -> Bytes:
         from beaufort.fronts._nlm_cpu import denoise

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from beaufort.errors import UnknownNameError
 from beaufort.registry import unknown
-from beaufort.reproduce.study import StudyOptions, carry_out
+from beaufort.reproduce.study import Study, StudyOptions, carry_out
 from beaufort.reproduce.tasks import StudyOutcome
 
 __all__ = ["STUDIES", "reproduce"]
@@ -29,7 +29,7 @@ def reproduce(
     only: Sequence[str] = (),
     data: Mapping[str, str] | None = None,
     device: str = "auto",
-    seeds: int = 3,
+    seeds: int | None = None,
     jobs: int = 1,
     stop_after_s: float | None = None,
     rehearse: bool = False,
@@ -39,11 +39,11 @@ def reproduce(
 
     Args:
         study: one of `STUDIES`.
-        output: a folder; `results/STUDY` if not given.
+        output: a folder; the study's own below `results` if not given.
         only: parts of the study; all if none is named.
         data: where data sets lie, by name; the catalog fetches those that are not named.
         device: `cpu`, `cuda`, `cuda:1`, or `auto`.
-        seeds: how many trainings of each recipe.
+        seeds: how many trainings of each recipe; the study's own number if not given.
         jobs: processes that share the work.
         stop_after_s: seconds after which it stops; the same call goes on.
         rehearse: a dress rehearsal with few images and tiny trainings, whose numbers mean nothing.
@@ -51,16 +51,17 @@ def reproduce(
     """
     if study not in STUDIES:
         raise UnknownNameError(unknown("study", study, STUDIES))
+    module, _, name = STUDIES[study].partition(":")
+    known: Study = getattr(import_module(module), name)
     options = StudyOptions(
         only=tuple(only),
         data=dict(data or {}),
         device=device,
-        seeds=seeds,
+        seeds=known.seeds if seeds is None else seeds,
         jobs=jobs,
         stop_after_s=stop_after_s,
         rehearse=rehearse,
         tell=tell,
     )
-    module, _, name = STUDIES[study].partition(":")
-    folder = Path(output) if output is not None else Path("results") / study
-    return carry_out(getattr(import_module(module), name), folder, options)
+    folder = Path(output) if output is not None else Path("results") / (known.folder or known.name)
+    return carry_out(known, folder, options)

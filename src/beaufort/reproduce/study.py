@@ -60,6 +60,10 @@ class Study:
     """The work, in phases."""
     files: Callable[[Path, StudyOptions], Iterable[tuple[str, bytes]]]
     """Names and contents of all tables, figures and pages that the work in a folder suffices for."""
+    folder: str = ""
+    """Below `results`, if no output is named; its name if empty."""
+    seeds: int = 3
+    """Trainings of each recipe, if no number is named."""
 
 
 def carry_out(study: Study, folder: Path, options: StudyOptions) -> StudyOutcome:

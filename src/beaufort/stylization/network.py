@@ -122,8 +122,7 @@ class _Teacher:
         self.digest = hashlib.sha256(file.read_bytes()).hexdigest()
         drawn = np.stack([style_picture(number, side) for number in range(styles)])
         with torch.no_grad():
-            known = self.grams(torch.from_numpy(drawn).permute(0, 3, 1, 2).float() / 255)
-        self.known = list(known)
+            self.known = _grams(self.maps(torch.from_numpy(drawn).permute(0, 3, 1, 2).float() / 255))
 
     def to(self, device: torch.device) -> None:
         """Move everything to a device."""
@@ -143,26 +142,29 @@ class _Teacher:
                 found.append(x)
         return found
 
-    def grams(self, images: Tensor) -> list[Tensor]:
-        """How features go together, `(n, c, c)` of each depth."""
-        found = []
-        for one in self.maps(images):
-            flat = one.flatten(2)
-            found.append(flat @ flat.transpose(1, 2) / flat.shape[2] / flat.shape[1])
-        return found
-
     def __call__(self, images: Tensor, painted: Tensor, chosen: Tensor, weight: float) -> Tensor:
-        """The loss: content of all, style of those that have one, pixels of those that have none."""
-        clean, made = self.maps(images), self.maps(painted)
-        content = functional.mse_loss(made[2], clean[2])
+        """The loss: content of all, style of those that have one, pixels of those that have none.
+
+        Content and style are relative to what is wanted: features are large numbers, of any size.
+        """
+        with torch.no_grad():
+            clean = self.maps(images)
+        made = self.maps(painted)
+        content = functional.mse_loss(made[2], clean[2]) / clean[2].square().mean()
         none = chosen == 0
         style = painted.new_zeros(())
-        for place, one in enumerate(self.grams(painted)):
+        for place, one in enumerate(_grams(made)):
             wanted = self.known[place][(chosen - 1).clamp_min(0)]
             each = (one - wanted).square().mean((1, 2)) / wanted.square().mean((1, 2))
             style = style + (each * ~none).mean()
         pixels = ((painted - images).square().mean((1, 2, 3)) * none).mean()
         return content + weight * style + 30 * pixels
+
+
+def _grams(maps: list[Tensor]) -> list[Tensor]:
+    """How features go together, `(n, c, c)` of each depth."""
+    flat = [one.flatten(2) for one in maps]
+    return [one @ one.transpose(1, 2) / one.shape[2] / one.shape[1] for one in flat]
 
 
 def _squeezenet_features() -> nn.Module:

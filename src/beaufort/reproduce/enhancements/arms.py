@@ -15,6 +15,8 @@ BASE, CONTROL = "resnet20", "tuned-plain"
 """What fine-tuning starts from, whose first seed divides mCE; and fine-tuning without anything."""
 
 _MOVES = {"shift": 4, "flip": True}
+_UNRECORDED = frozenset({"augmix", "prime"})
+"""Interventions that choose operations on the way, so that a step cannot be recorded and replayed."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +64,7 @@ def training_arms(settings: EnhancementSettings) -> dict[str, list[TrainingArm]]
         "stability": list(_stability(settings)),
         "ten-crop": [TrainingArm("ten-crop", tests=BASE, front="ten-crop:pad=4")],
         "small": list(_small()),
-        "aggregation": list(_networks("resnet56", "resnet110", "densenet40", "resnext29")),
+        "aggregation": list(_networks("resnet56", "resnet110", "densenet40", "densenet40-24", "resnext29")),
         "multiscale": list(_networks("multigrid", "msdnet")),
         "transfer": list(_transfer(settings)),
         "shake": list(_shake()),
@@ -72,7 +74,7 @@ def training_arms(settings: EnhancementSettings) -> dict[str, list[TrainingArm]]
 
 def _tuned(name: str, intervention: str, **options: Any) -> TrainingArm:
     changes = {"intervention": intervention, "intervention_options": {**_MOVES, **options}}
-    return TrainingArm(name, changes={**changes, "replay": False}, start=BASE)
+    return TrainingArm(name, changes={**changes, "replay": intervention not in _UNRECORDED}, start=BASE)
 
 
 def _clahe() -> Iterator[TrainingArm]:
@@ -103,10 +105,15 @@ def _small() -> Iterator[TrainingArm]:
                 "epochs": 10,
                 "intervention": "pruning",
                 "intervention_options": {**_MOVES, "share": percent / 100},
-                "replay": False,
+                "replay": True,
             },
             start="resnet56",
         )
+
+
+_MATCHED_MSDNET = {"exits": 2, "base": 3, "step": 2, "growth": 8, "first": 32, "hidden": 16}
+"""As large as ResNet-20: parameters a fifth above, multiply-adds a fifth below. Nearer in one is farther in
+the other, because its coarse scales have many weights that are used at few places."""
 
 
 def _networks(*names: str) -> Iterator[TrainingArm]:
@@ -114,9 +121,10 @@ def _networks(*names: str) -> Iterator[TrainingArm]:
         "resnet56": ("resnet", {"depth": 56}),
         "resnet110": ("resnet", {"depth": 110}),
         "densenet40": ("densenet", {"depth": 40, "growth": 12}),
+        "densenet40-24": ("densenet", {"depth": 40, "growth": 24}),
         "resnext29": ("resnext", {"cardinality": 4, "base": 16}),
         "multigrid": ("multigrid-resnet", {}),
-        "msdnet": ("msdnet", {}),
+        "msdnet": ("msdnet", _MATCHED_MSDNET),
     }
     for name in names:
         architecture, options = known[name]

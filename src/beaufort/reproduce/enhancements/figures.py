@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from beaufort.reproduce.enhancements.about_style import StyleRow
 from beaufort.reproduce.enhancements.findings import ArmRow, StudyFinding
 from beaufort.testbed._axes import Axes, point_range
 from beaufort.testbed._drawing import Drawing
 
-__all__ = ["draw_finding"]
+__all__ = ["draw_finding", "draw_styles"]
 
 _METRICS = {"mCE": "#1a5fa8", "noise CE": "#c2622d", "clean error": "#666666"}
 _STEP = 26
@@ -46,3 +49,21 @@ def _draw_row(drawing: Drawing, axes: Axes, row: ArmRow, y: float) -> None:
         low, middle, high = (float(axes.x(value)) for value in (change.low, change.value, change.high))
         drawing.lines([[(low, at), (high, at)]], color, width=1.6)
         drawing.dots([(middle, at)], color, radius=2.6)
+
+
+def draw_styles(rows: Sequence[StyleRow]) -> Drawing:
+    """The CE of Stylized-ImageNet against the largest CE of a corruption; equal on the dashed line."""
+    drawing = Drawing(620, 500)
+    x, y = [one.worst_ce for one in rows], [one.style for one in rows]
+    ends = point_range([*x, *y])
+    axes = Axes(62, 34, 520, 400, ends, ends, "linear")
+    axes.frame(drawing, "largest CE of a corruption", "CE of Stylized-ImageNet", "Style against corruptions")
+    drawing.lines([axes.points(ends, ends)], "#111", width=1.0, dash=(5, 3))
+    drawing.dots(axes.points(x, y), "#1a5fa8", radius=2.6)
+    for one in rows:
+        if one.network in ("resnet50", "vgg19", "densenet161", "squeezenet1_1"):
+            at = axes.points([one.worst_ce], [one.style])[0]
+            drawing.dots([at], "#c2622d", radius=3.2)
+            drawing.text((at[0] + 6, at[1] + 4), one.network, size=9)
+    drawing.text((62, 488), f"{len(rows)} standard networks of the testbed; divided by its AlexNet", size=9)
+    return drawing

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
-
-from beaufort.reproduce.answers import StudyAnswers, answers_by_seed, read_answers
-from beaufort.reproduce.enhancements.arms import BASE, CONTROL
-from beaufort.reproduce.enhancements.settings import DESIGNS, EnhancementSettings
+from beaufort.reproduce.answers import StudyAnswers, answers_by_seed
+from beaufort.reproduce.enhancements.arms import BASE
+from beaufort.reproduce.enhancements.flips import Flips, find_flips
+from beaufort.reproduce.enhancements.photo_files import photo_answers
+from beaufort.reproduce.enhancements.settings import DESIGNS, EnhancementSettings, PhotoPass
 from beaufort.reproduce.enhancements.statistics import (
     Normalizer,
     Shares,
@@ -23,14 +22,22 @@ from beaufort.reproduce.enhancements.statistics import (
 )
 from beaufort.stats import Estimate
 
-__all__ = ["ArmRow", "StudyArms", "StudyFinding", "find_all", "load_arms"]
+__all__ = [
+    "SMALL_PICTURES",
+    "ArmRow",
+    "StudyArms",
+    "StudyFinding",
+    "both",
+    "chosen_on_extra",
+    "cifar_rows",
+    "first_row",
+    "load_arms",
+    "not_run",
+    "photo_rows",
+    "signed",
+    "verdict_of",
+]
 
-_LEAST_SPREAD = 0.05
-"""Points of clean error that networks must differ by to give a line."""
-Floats = NDArray[np.float64]
-
-_MATTERS = 1.0
-"""Points of mCE that a gain must be able to have for a question to stay open."""
 SMALL_PICTURES = "32-pixel results do not predict those on large pictures"
 
 
@@ -49,6 +56,18 @@ class ArmRow:
     lower: int
     """Corruptions whose CE is lower than the control's."""
     seeds: int
+    flips: Sequence[Flips] = ()
+    """Of each condition; empty for the control."""
+
+    @property
+    def better(self) -> int:
+        """Conditions under which it is surely better than the control, by McNemar's test with Holm's rule."""
+        return sum(one.verdict == "better" for one in self.flips)
+
+    @property
+    def worse(self) -> int:
+        """Conditions under which it is surely worse."""
+        return sum(one.verdict == "worse" for one in self.flips)
 
 
 @dataclass(frozen=True)
@@ -72,10 +91,10 @@ class StudyFinding:
 
     @property
     def sentence(self) -> str:
-        """The verdict with the interval that says so."""
-        beside = f" The paper: {self.printed}." if self.printed else ""
-        more = f" Note: {self.caveat}." if self.caveat else ""
-        return f"{self.statement}: {self.verdict}. {self.measured}.{beside}{more}"
+        """The verdict with the interval that says so, the paper's effect, and what limits it."""
+        paper = (f"the paper: {self.printed}",) if self.printed else ()
+        caveat = (self.caveat,) if self.caveat else ()
+        return "; ".join((f"{self.statement}: {self.verdict}", self.measured, *paper, *caveat)) + "."
 
 
 @dataclass(frozen=True)
@@ -87,45 +106,56 @@ class StudyArms:
     cifar: Mapping[str, Shares]
     settings: EnhancementSettings
     images: Mapping[str, int]
+    styles: Mapping[str, StudyAnswers] = field(default_factory=dict)
+    """Of stylized photos by network."""
 
 
 def load_arms(folder: Path, settings: EnhancementSettings) -> StudyArms:
     """What is there; nothing is made."""
     photos: dict[str, dict[str, Shares]] = {}
     images: dict[str, int] = {}
-    for path in sorted((folder / "photos").glob("*/*.npz")):
-        answers = read_answers(path)
-        images["photos"] = answers.right.shape[1]
-        photos.setdefault(path.parent.name, {})[path.stem] = shares_of([answers], alexnet(settings), settings)
-    trained: Mapping[str, list[StudyAnswers]] = answers_by_seed(folder / "cifar")
+    passes: tuple[PhotoPass, ...] = ("fronts", "crops")
+    for which in passes:
+        for network, by_arm in photo_answers(folder, which, settings).items():
+            for arm, answers in by_arm.items():
+                images["photos"] = answers.right.shape[1]
+                found = shares_of([answers], alexnet(settings), settings)
+                photos.setdefault(network, {})[arm] = found
+    styled = photo_answers(folder, "styles", settings)
+    styles = {network: by_arm["plain"] for network, by_arm in styled.items()}
+    trained = {name: _without_gap(found) for name, found in answers_by_seed(folder / "cifar").items()}
+    trained = {name: found for name, found in trained.items() if found}
     cifar: dict[str, Shares] = {}
     if BASE in trained:
         base: Normalizer = normalizer_of(trained[BASE][0])
         cifar = {name: shares_of(answers, base, settings) for name, answers in trained.items()}
         images["CIFAR-10"] = trained[BASE][0].right.shape[1]
-    return StudyArms(photos, cifar, settings, images)
+    return StudyArms(photos, cifar, settings, images, styles)
 
 
-def find_all(arms: StudyArms) -> list[StudyFinding]:
-    """A finding for each question, in order."""
-    return [_FINDERS[design](arms) for design in DESIGNS]
+def _without_gap(answers: Sequence[StudyAnswers]) -> list[StudyAnswers]:
+    """Those of seeds 0, 1, … up to the first that is missing, so that arms are compared seed by seed."""
+    return [one for place, one in enumerate(answers) if one.facts.get("seed", place) == place]
 
 
 def _row(group: str, arm: str, shares: Shares, control: str = "", base: Shares | None = None) -> ArmRow:
     metrics = [name for name in shares.rows if not name.startswith("ce: ")]
     lower = 0
     changes: dict[str, Estimate] = {}
+    flips: Sequence[Flips] = ()
     if base is not None:
         changes = {name: difference(base, shares, name) for name in metrics if name in base.rows}
         lower = sum(
             float(shares.rows[f"ce: {name}"].mean()) < float(base.rows[f"ce: {name}"].mean())
             for name in shares.corruptions
         )
+        flips = find_flips(base, shares)
     numbers = {name: level_of(shares, name) for name in metrics}
-    return ArmRow(group, arm, control, numbers, changes, lower, len(shares.rows["mCE"]))
+    return ArmRow(group, arm, control, numbers, changes, lower, len(shares.rows["mCE"]), flips)
 
 
-def _photo_rows(arms: StudyArms, control: str, names: Sequence[str]) -> list[ArmRow]:
+def photo_rows(arms: StudyArms, control: str, names: Sequence[str]) -> list[ArmRow]:
+    """Arms on photos beside their control, network by network."""
     rows = []
     for network, found in arms.photos.items():
         if control not in found:
@@ -135,7 +165,8 @@ def _photo_rows(arms: StudyArms, control: str, names: Sequence[str]) -> list[Arm
     return rows
 
 
-def _cifar_rows(arms: StudyArms, control: str, names: Sequence[str]) -> list[ArmRow]:
+def cifar_rows(arms: StudyArms, control: str, names: Sequence[str]) -> list[ArmRow]:
+    """Arms on CIFAR-10 beside their control."""
     there = [name for name in names if name in arms.cifar]
     if control not in arms.cifar or not there:
         return []
@@ -144,7 +175,7 @@ def _cifar_rows(arms: StudyArms, control: str, names: Sequence[str]) -> list[Arm
     return [_row("CIFAR-10", control, base), *changed]
 
 
-def _verdict(interval: Estimate, *, above: bool) -> str:
+def verdict_of(interval: Estimate, *, above: bool) -> str:
     """Whether a number is surely on the side that a claim says."""
     if interval.low > 0:
         return "confirmed" if above else "refuted"
@@ -153,232 +184,28 @@ def _verdict(interval: Estimate, *, above: bool) -> str:
     return "undecided"
 
 
-def _both(*verdicts: str) -> str:
+def both(*verdicts: str) -> str:
+    """Confirmed if all are, refuted if one is."""
     if set(verdicts) == {"confirmed"}:
         return "confirmed"
     return "refuted" if "refuted" in verdicts else "undecided"
 
 
-def _told(interval: Estimate) -> str:
-    return f"{interval.value:+.1f} [{interval.low:+.1f}, {interval.high:+.1f}]"
+def signed(interval: Estimate) -> str:
+    """A difference with its interval."""
+    return f"{interval.value:+.1f} [{interval.low:+.1f}, {interval.high:+.1f}]".replace("-", "−")
 
 
-def _not_run(design: str, statement: str, printed: str, rows: Sequence[ArmRow] = ()) -> StudyFinding:
-    return StudyFinding(design, statement, "not run", "its arms have no answers yet", printed, "", rows)
+def chosen_on_extra(rows: Sequence[ArmRow]) -> ArmRow:
+    """The arm with the lowest CE under the extra corruptions: the only numbers that may choose one."""
+    return min(rows, key=lambda row: row.numbers["extra CE"].value)
 
 
-def _first(rows: Sequence[ArmRow], arm: str) -> ArmRow | None:
+def not_run(design: str, statement: str, printed: str, rows: Sequence[ArmRow] = ()) -> StudyFinding:
+    """A finding without answers."""
+    return StudyFinding(design, statement, "not run", "what decides it has no answers yet", printed, "", rows)
+
+
+def first_row(rows: Sequence[ArmRow], arm: str) -> ArmRow | None:
     """The arm on the first network, which is the paper's where it is there."""
     return next((row for row in rows if row.arm == arm and row.differences), None)
-
-
-def _nlm(arms: StudyArms) -> StudyFinding:
-    statement = "An ungated non-local means front end raises mCE: noise gains, and the rest loses"
-    printed = "+5.4, mCE 82.1 against 76.7"
-    names = sorted(n for found in arms.photos.values() for n in found if n.startswith("nlm"))
-    rows = _photo_rows(arms, "plain", list(dict.fromkeys(names)))
-    one = _first(rows, "nlm-h0.8")
-    if one is None:
-        return _not_run("nlm", statement, printed, rows)
-    mce, noise, rest = (one.differences[name] for name in ("mCE", "noise CE", "other CE"))
-    verdict = _both(_verdict(mce, above=True), _verdict(noise, above=False), _verdict(rest, above=True))
-    told = f"ΔmCE {_told(mce)}, of noise {_told(noise)}, of the others {_told(rest)} ({one.group}, h 0.8)"
-    return StudyFinding("nlm", statement, verdict, told, printed, "a gated gain is no refutation", rows)
-
-
-def _clahe(arms: StudyArms) -> StudyFinding:
-    statement = "CLAHE with fine-tuning lowers mCE against fine-tuning alone, under most corruptions"
-    printed = "−2.2, mCE 74.5 against 76.7; without a control"
-    rows = [
-        *_photo_rows(arms, "plain", ["clahe", "equalize", "stretch"]),
-        *_cifar_rows(arms, BASE, ["clahe-untuned"]),
-        *_cifar_rows(arms, CONTROL, ["clahe-tuned"]),
-    ]
-    one = _first(rows, "clahe-tuned")
-    if one is None:
-        return _not_run("clahe", statement, printed, rows)
-    mce, total = one.differences["mCE"], len(arms.settings.corruptions)
-    verdict = _verdict(mce, above=False)
-    if verdict == "confirmed" and one.lower < 2 * total / 3:
-        verdict = "undecided"
-    told = f"ΔmCE {_told(mce)}, CE lower for {one.lower} of {total} corruptions"
-    return StudyFinding("clahe", statement, verdict, told, printed, SMALL_PICTURES, rows)
-
-
-def _stability(arms: StudyArms) -> StudyFinding:
-    statement = "No setting of stability training lowers mCE against fine-tuning alone"
-    printed = "all nine settings above 76.7; no number is printed"
-    names = sorted(n for n in arms.cifar if n.startswith(("stability-", "noise-")))
-    rows = _cifar_rows(arms, CONTROL, names)
-    cells = [row for row in rows if row.arm.startswith("stability") and not row.arm.endswith(("w1", "w10"))]
-    if not cells:
-        return _not_run("stability", statement, printed, rows)
-    best = min(cells, key=lambda row: row.differences["mCE"].value)
-    helped = [row.arm for row in cells if row.differences["mCE"].high < 0]
-    unsure = [row.arm for row in cells if row.differences["mCE"].low <= -_MATTERS]
-    verdict = "refuted" if helped else "undecided" if unsure else "confirmed"
-    told = (
-        f"{len(helped)} of {len(cells)} settings surely lower it, {len(unsure)} may by a point or more; "
-        f"the lowest is {best.arm}, ΔmCE {_told(best.differences['mCE'])}, of noise "
-        f"{_told(best.differences['noise CE'])}"
-    )
-    return StudyFinding("stability", statement, verdict, told, printed, SMALL_PICTURES, rows)
-
-
-def _ten_crop(arms: StudyArms) -> StudyFinding:
-    statement = "Ten crops lower the clean error, and relative mCE does not fall with it"
-    printed = "more accurate, no gain in relative mCE; no number is printed"
-    rows = [*_photo_rows(arms, "middle-crop", ["ten-crop"]), *_cifar_rows(arms, BASE, ["ten-crop"])]
-    one = _first(rows, "ten-crop")
-    if one is None or "relative mCE" not in one.differences:
-        return _not_run("ten-crop", statement, printed, rows)
-    clean, relative = one.differences["clean error"], one.differences["relative mCE"]
-    verdict = "refuted" if relative.high < 0 else "confirmed" if clean.high < 0 else "undecided"
-    told = f"Δ clean error {_told(clean)}, Δ relative mCE {_told(relative)} ({one.group})"
-    caveat = SMALL_PICTURES if one.group == "CIFAR-10" else ""
-    return StudyFinding("ten-crop", statement, verdict, told, printed, caveat, rows)
-
-
-def _off_the_line(arms: StudyArms, line: Sequence[str], name: str, metric: str = "mCE") -> Estimate | None:
-    """How far a network's mCE is above the line through others against clean error, over images and seeds.
-
-    None if there is no line: of one network, or of networks with one clean error. The slope is that of all
-    images; it does not vary in the interval.
-    """
-    known = [arms.cifar[one] for one in line if one in arms.cifar]
-    errors = [float(one.rows["clean error"].mean()) for one in known]
-    if name not in arms.cifar or len(known) < 2 or max(errors) - min(errors) < _LEAST_SPREAD:
-        return None
-    seeds = min(len(one.rows["mCE"]) for one in (*known, arms.cifar[name]))
-    slope = float(np.polyfit(errors, [one.rows[metric].mean() for one in known], 1)[0])
-    one = arms.cifar[name]
-    own = one.rows[metric][:seeds] - slope * one.rows["clean error"][:seeds]
-    others = np.mean(
-        [other.rows[metric][:seeds] - slope * other.rows["clean error"][:seeds] for other in known], axis=0
-    )
-    shares = Shares({"residual": own - others}, one.corruptions)
-    return level_of(shares, "residual")
-
-
-_RESNETS = ("resnet20", "resnet56", "resnet110")
-
-
-def _about_line(
-    arms: StudyArms, design: str, statement: str, printed: str, names: Sequence[str], *, above: bool
-) -> StudyFinding:
-    rows = _cifar_rows(arms, BASE, [*_RESNETS[1:], *names])
-    found = {name: off for name in names if (off := _off_the_line(arms, _RESNETS, name)) is not None}
-    if not found and rows:
-        told = "the ResNets do not differ in clean error, so there is no line"
-        return StudyFinding(design, statement, "undecided", told, printed, SMALL_PICTURES, rows)
-    if not found:
-        return _not_run(design, statement, printed, rows)
-    each = [_verdict(off, above=above) for off in found.values()]
-    verdict = (
-        "confirmed" if set(each) == {"confirmed"} else "refuted" if set(each) == {"refuted"} else "undecided"
-    )
-    told = "off the line of ResNets: " + ", ".join(f"{name} {_told(off)}" for name, off in found.items())
-    return StudyFinding(design, statement, verdict, told, printed, SMALL_PICTURES, rows)
-
-
-def _small(arms: StudyArms) -> StudyFinding:
-    names = [n for n in arms.cifar if n.startswith(("resnet20-", "resnet56-pruned"))]
-    return _about_line(
-        arms,
-        "small",
-        "Small and pruned networks lie above the line of accuracy",
-        "CondenseNet +1.1 and +1.6 above the line of ResNets",
-        [n for n in names if not n.endswith("double")],
-        above=True,
-    )
-
-
-def _aggregation(arms: StudyArms) -> StudyFinding:
-    return _about_line(
-        arms,
-        "aggregation",
-        "Aggregating networks lie below the line of accuracy",
-        "DenseNet-121 −5.5 and ResNeXt-50 −7.2 off the line of ResNets",
-        ["densenet40", "resnext29"],
-        above=False,
-    )
-
-
-def _multiscale(arms: StudyArms) -> StudyFinding:
-    statement = "A multigrid network has a lower noise CE than a ResNet and than MSDNet, and a lower mCE"
-    printed = "Multigrid mCE 73.3, MSDNet 73.6, ResNet-50 76.7"
-    rows = _cifar_rows(arms, BASE, ["multigrid", "msdnet"])
-    if "multigrid" not in arms.cifar or "msdnet" not in arms.cifar or not rows:
-        return _not_run("multiscale", statement, printed, rows)
-    against = {
-        name: difference(arms.cifar[name], arms.cifar["multigrid"], "noise CE") for name in (BASE, "msdnet")
-    }
-    mce = difference(arms.cifar[BASE], arms.cifar["multigrid"])
-    verdict = _both(*(_verdict(one, above=False) for one in (*against.values(), mce)))
-    noise = ", ".join(f"to {name} {_told(one)}" for name, one in against.items())
-    told = f"Δ noise CE {noise}; ΔmCE {_told(mce)}"
-    return StudyFinding("multiscale", statement, verdict, told, printed, SMALL_PICTURES, rows)
-
-
-def _transfer(arms: StudyArms) -> StudyFinding:
-    statement = "Fine-tuning on one corruption helps with others less than a quarter as much as with itself"
-    printed = "only cited (Vasiljevic et al., Geirhos et al.)"
-    names = [f"on-{name}" for name in arms.settings.corruptions if f"on-{name}" in arms.cifar]
-    rows = _cifar_rows(
-        arms, CONTROL, [*names, "on-all", "on-extra", *sorted(n for n in arms.cifar if n[:4] == "but-")]
-    )
-    if len(names) < 2 or CONTROL not in arms.cifar:
-        return _not_run("transfer", statement, printed, rows)
-    control = arms.cifar[CONTROL]
-    own: list[Floats] = []
-    others: list[Floats] = []
-    for name in names:
-        seeds = min(len(arms.cifar[name].rows["mCE"]), len(control.rows["mCE"]))
-        for other in arms.settings.corruptions:
-            gain = control.rows[f"ce: {other}"][:seeds] - arms.cifar[name].rows[f"ce: {other}"][:seeds]
-            (own if name == f"on-{other}" else others).append(gain)
-    gap = Shares({"gap": np.mean(own, axis=0) / 4 - np.mean(others, axis=0)}, control.corruptions)
-    interval = level_of(gap, "gap")
-    told = (
-        f"mean gain in CE {np.mean(own):.1f} under the corruption itself, {np.mean(others):.1f} under others;"
-        f" a quarter of the first less the second {_told(interval)}"
-    )
-    caveat = f"training on the test's corruptions breaks the benchmark's rule: a diagnosis; {SMALL_PICTURES}"
-    return StudyFinding("transfer", statement, _verdict(interval, above=True), told, printed, caveat, rows)
-
-
-def _shake(arms: StudyArms) -> StudyFinding:
-    statement = "Shaking lowers mCE of one network at equal training"
-    printed = "Icons-50 style 76.0 against 51.8, with ten times the epochs and another network"
-    rows = _cifar_rows(arms, "shake26-no-shake", ["shake26-shake"])
-    one = _first(rows, "shake26-shake")
-    if one is None:
-        return _not_run("shake", statement, printed, rows)
-    mce = one.differences["mCE"]
-    told = f"ΔmCE {_told(mce)}, Δ clean error {_told(one.differences['clean error'])}"
-    return StudyFinding("shake", statement, _verdict(mce, above=False), told, printed, SMALL_PICTURES, rows)
-
-
-def _augmentation(arms: StudyArms) -> StudyFinding:
-    statement = "AugMix lowers mCE against fine-tuning alone"
-    rows = _cifar_rows(arms, CONTROL, ["augmix", "prime", "gaussian-0.1"])
-    one = _first(rows, "augmix")
-    if one is None:
-        return _not_run("augmentation", statement, "", rows)
-    told = "; ".join(f"{row.arm} ΔmCE {_told(row.differences['mCE'])}" for row in rows if row.differences)
-    verdict = _verdict(one.differences["mCE"], above=False)
-    return StudyFinding("augmentation", statement, verdict, told, "", SMALL_PICTURES, rows)
-
-
-_FINDERS: Mapping[str, Callable[[StudyArms], StudyFinding]] = {
-    "nlm": _nlm,
-    "clahe": _clahe,
-    "stability": _stability,
-    "ten-crop": _ten_crop,
-    "small": _small,
-    "aggregation": _aggregation,
-    "multiscale": _multiscale,
-    "transfer": _transfer,
-    "shake": _shake,
-    "augmentation": _augmentation,
-}

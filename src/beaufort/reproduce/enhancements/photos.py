@@ -1,82 +1,99 @@
-"""Front ends on photos of ImageNet: what a network answers behind each, through `evaluate` and its store."""
+"""The photos of the study: prepared, corrupted, and behind which front ends they are shown."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
-from dataclasses import replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
 
-from beaufort.reproduce.answers import StudyAnswers, write_answers
-from beaufort.reproduce.enhancements.settings import CLEAN, EnhancementSettings
+from beaufort.arrays import Bytes
+from beaufort.corruptions import corruptions
+from beaufort.datasets import Problem, open_dataset
+from beaufort.errors import ImageFileError
+from beaufort.labels import LabelSpace, class_names
+from beaufort.labels.find import find_space
+from beaufort.labels.sides import DataLabels, Outputs
+from beaufort.reproduce.enhancements.settings import CLEAN, EnhancementSettings, PhotoPass
+from beaufort.suites._pictures import Pictures
+from beaufort.suites._step import Step
 
-if TYPE_CHECKING:
-    from beaufort.suites import Suite
+__all__ = [
+    "FRONTS",
+    "NLM",
+    "SIDE",
+    "SIDES",
+    "Photos",
+    "as_tensor",
+    "corrupted_photos",
+    "photos_of",
+]
 
-__all__ = ["PHOTO_ARMS", "answer_photos", "photo_suite"]
-
-
-def _nlm_arms() -> dict[str, tuple[str, int]]:
-    plain = {f"nlm-h{h:g}": (f"nlm:h={h}", 224) for h in (0.4, 0.8, 1.2)}
-    gated = {f"{name}-above0.03": (f"{front},above=0.03", side) for name, (front, side) in plain.items()}
-    return {**plain, **gated}
-
-
-PHOTO_ARMS: Mapping[str, tuple[str, int]] = {
-    "plain": ("", 224),
-    **_nlm_arms(),
-    "clahe": ("clahe:clip=2,tiles=8", 224),
-    "equalize": ("equalize", 224),
-    "stretch": ("stretch", 224),
-    "middle-crop": ("multi-crop:grid=1,mirror=no,side=256", 256),
-    "ten-crop": ("ten-crop:side=256", 256),
+NLM = {f"nlm-h{h:g}": f"nlm:h={h}" for h in (0.4, 0.8, 1.2)}
+FRONTS: Mapping[PhotoPass, Mapping[str, str]] = {
+    "fronts": {
+        "plain": "",
+        **NLM,
+        "clahe": "clahe:clip=2,tiles=8",
+        "equalize": "equalize",
+        "stretch": "stretch",
+    },
+    "crops": {"middle-crop": "multi-crop:grid=1,mirror=no,side=256", "ten-crop": "ten-crop:side=256"},
+    "styles": {"plain": ""},
 }
-"""The front end of each arm, and the side of the pictures that are corrupted, in pixels."""
+"""The arms of each pass over the photos, and their front ends. Two more kinds of `fronts` follow from these:
+non-local means behind a gate, and CLAHE with renormalized networks."""
+
+SIDE = 224
+SIDES: Mapping[PhotoPass, int] = {"fronts": 224, "crops": 256, "styles": 224}
+"""Of the pictures that are corrupted, with the constants for 224 pixels."""
 
 
-def photo_suite(settings: EnhancementSettings, side: int) -> Suite:
-    """ImageNet-C with its constants for 224 pixels on squares of some side, and the extra corruptions."""
-    from beaufort.suites import get_suite
+class Photos(NamedTuple):
+    """Squares of one side, and what is right about them."""
 
-    known = get_suite("imagenet-c")
-    return replace(
-        known,
-        name=f"imagenet-c-{side}",
-        title=f"ImageNet-C and the extra corruptions at {side} pixels",
-        corruptions=(*settings.corruptions, *settings.extra),
-        severities=settings.severities,
-        prepare=tuple(step._replace(side=side) if step.action == "crop" else step for step in known.prepare),
-        baseline=None,
-        metrics=("mean_accuracy",),
-    )
+    pixels: Bytes
+    ids: tuple[str, ...]
+    labels: NDArray[np.int64]
+    space: LabelSpace
 
 
-def answer_photos(
-    folder: Path, deadline: float | None, *, settings: Mapping[str, Any], network: str, arm: str
-) -> bool:
-    """Show all photos under all conditions to a network behind a front end; the store keeps every answer."""
-    from beaufort.evaluation import LazyModel, evaluate  # trainings do without a store
+@lru_cache(maxsize=2)
+def photos_of(settings: EnhancementSettings, side: int) -> Photos:
+    """The photos as `beaufort run --suite imagenet-c` prepares them: short side 256, the middle square."""
+    dataset = open_dataset(settings.photos, limit=settings.limit)
+    ready = Pictures(dataset, (Step.parse("resize 256"), Step.parse(f"crop {side}")), False)
+    pixels = []
+    for place in range(len(dataset)):
+        picture = ready(place)
+        if isinstance(picture, Problem):
+            raise ImageFileError(f"{picture.id} of {settings.photos} cannot be read: {picture.message}")
+        pixels.append(picture)
+    names = DataLabels(dataset.name, dataset.classes, np.unique(dataset.labels), dataset.by_name)
+    outputs = Outputs("the networks", 1000, class_names("imagenet-1k"), "imagenet-1k")
+    space = find_space(names, outputs)
+    return Photos(np.stack(pixels), tuple(dataset.ids), np.asarray(dataset.labels), space)
 
-    chosen = EnhancementSettings(**settings)
-    front, side = PHOTO_ARMS[arm]
-    options = {"classes": "imagenet-1k", "label_space": "imagenet-1k", **({"front": front} if front else {})}
-    start = time.monotonic()
-    found = evaluate(
-        LazyModel(f"onnx:{chosen.network_files[network]}", options),
-        photo_suite(chosen, side),
-        chosen.photos,
-        folder / "store",
-        limit=chosen.limit,
-    )
-    answers = found.scores(calibration=False).results.answers(found.results[0].model)
-    names = tuple(
-        f"{one.corruption}@{one.severity}" if one.corruption else CLEAN for one in answers.conditions
-    )
-    facts = {"network": network, "arm": arm, "front": front, "seconds": round(time.monotonic() - start, 1)}
-    right = answers.correct.astype(np.uint8)
-    path = folder / "photos" / network / f"{arm}.npz"
-    write_answers(path, StudyAnswers(names, right, np.ones(right.shape[1], np.uint8), facts))
-    return True
+
+def corrupted_photos(photos: Photos, condition: str, first: int, size: int, device: str) -> Tensor:
+    """Some of the photos under a condition, uint8 `(n, 3, h, w)`."""
+    pixels, ids = photos.pixels[first : first + size], list(photos.ids[first : first + size])
+    name, _, severity = condition.partition("@")
+    if name == "stylize":
+        from beaufort.stylization import Stylize
+
+        return as_tensor(Stylize(severity).apply(pixels, ids=ids, seed=0), device)
+    images = as_tensor(pixels, device)
+    if condition == CLEAN:
+        return images
+    made: Tensor = corruptions[name](images, int(severity), ids=ids, seed=0, scale="imagenet")
+    return made
+
+
+def as_tensor(pixels: Bytes, device: str) -> Tensor:
+    """Images `(n, h, w, 3)` as `(n, 3, h, w)` on a device."""
+    return torch.from_numpy(np.ascontiguousarray(pixels.transpose(0, 3, 1, 2))).to(device)

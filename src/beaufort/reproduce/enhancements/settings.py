@@ -5,11 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from beaufort.corruptions import SUBSETS
 from beaufort.errors import OptionError
 
-__all__ = ["CLEAN", "DESIGNS", "NETWORKS", "EnhancementSettings", "conditions", "named_data"]
+__all__ = [
+    "CLEAN",
+    "DESIGNS",
+    "NETWORKS",
+    "STYLE_LEVELS",
+    "EnhancementSettings",
+    "PhotoPass",
+    "conditions",
+    "named_data",
+    "photo_conditions",
+]
 
 CLEAN = "clean"
 
@@ -23,12 +34,19 @@ DESIGNS: Mapping[str, str] = {
     "multiscale": "Are multiscale networks more robust, above all to noise?",
     "transfer": "Does fine-tuning on one corruption help with the others?",
     "shake": "Does Shake-Shake help at equal training?",
+    "style": "Is style transfer harder for a network than every corruption?",
     "augmentation": "What do AugMix, PRIME-like changes and noise do?",
 }
 """The questions, by the name that `--only` takes."""
 
 NETWORKS = ("resnet50_224", "efficientnet_lite0_224", "mobilenet_v1_1.0_224")
 """Files `NAME.onnx` of the folder of networks: the paper's, and two others."""
+
+STYLE_LEVELS = (0, 1, 2, 3, 4, 5)
+"""Severities of stylized photos; 0 is the network that paints, without any style."""
+
+PhotoPass = Literal["fronts", "crops", "styles"]
+"""The photos at 224 pixels behind front ends, at 256 pixels in crops, and stylized."""
 
 _FEW = ("gaussian_noise", "defocus_blur", "contrast")
 
@@ -84,6 +102,13 @@ def conditions(settings: EnhancementSettings, *, extra: bool = True) -> tuple[st
     """`clean`, then `corruption@severity`; those that choices are made on last."""
     names = (*settings.corruptions, *(settings.extra if extra else ()))
     return (CLEAN, *(f"{name}@{severity}" for name in names for severity in settings.severities))
+
+
+def photo_conditions(settings: EnhancementSettings, which: PhotoPass) -> tuple[str, ...]:
+    """The conditions of a pass over photos; nothing is chosen by crops, so they need no extra ones."""
+    if which == "styles":
+        return tuple(f"stylize@{level}" for level in STYLE_LEVELS)
+    return conditions(settings, extra=which == "fronts")
 
 
 def named_data(data: Mapping[str, str]) -> dict[str, str]:

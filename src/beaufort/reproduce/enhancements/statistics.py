@@ -13,19 +13,31 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from beaufort.corruptions import SUBSETS
 from beaufort.metrics import get_baseline
 from beaufort.reproduce.answers import StudyAnswers
 from beaufort.reproduce.enhancements.settings import CLEAN, EnhancementSettings
 from beaufort.stats import Estimate
 from beaufort.stats.resampling import bootstrap_means
 
-__all__ = ["Normalizer", "Shares", "alexnet", "difference", "level_of", "normalizer_of", "shares_of"]
+__all__ = [
+    "GROUPS",
+    "Normalizer",
+    "Shares",
+    "alexnet",
+    "difference",
+    "level_of",
+    "normalizer_of",
+    "shares_of",
+]
 
 Floats = NDArray[np.float64]
+Rights = NDArray[np.bool_]
 
 _RESAMPLES = 10_000
 _ALL = (1, 2, 3, 4, 5)
-_NOISE = ("gaussian_noise", "shot_noise", "impulse_noise")
+GROUPS = ("noise", "blur", "weather", "digital")
+"""The four kinds of corruptions."""
 _FEW_SEEDS = 3
 
 
@@ -45,6 +57,9 @@ class Shares:
     rows: Mapping[str, Floats]
     corruptions: tuple[str, ...]
     """Those that mCE is over; each has a row `ce: NAME`."""
+    conditions: tuple[str, ...] = ()
+    right: Rights | None = None
+    """Which images the first seed recognizes under each condition, `(conditions, images)`."""
 
 
 def alexnet(settings: EnhancementSettings) -> Normalizer:
@@ -80,18 +95,23 @@ def shares_of(answers: Sequence[StudyAnswers], base: Normalizer, settings: Enhan
         for name in settings.corruptions
         if base.sums[name] > count * base.clean
     }
-    noise = [ces[name] for name in _NOISE if name in settings.corruptions]
-    others = [ces[name] for name in settings.corruptions if name not in _NOISE]
     found = {
         "clean error": clean,
         "mCE": np.mean([ces[name] for name in settings.corruptions], axis=0),
-        "noise CE": np.mean(noise, axis=0),
-        "other CE": np.mean(others, axis=0),
-        "extra CE": np.mean([ces[name] for name in settings.extra], axis=0),
         **({"relative mCE": np.mean(list(relative.values()), axis=0)} if relative else {}),
+        **{f"{name} CE": mean for name, mean in _group_means(ces, settings).items()},
         **{f"ce: {name}": ces[name] for name in settings.corruptions},
     }
-    return Shares({name: 100 * values for name, values in found.items()}, settings.corruptions)
+    shares = {name: 100 * values for name, values in found.items()}
+    return Shares(shares, settings.corruptions, answers[0].conditions, answers[0].right)
+
+
+def _group_means(ces: Mapping[str, Floats], settings: EnhancementSettings) -> dict[str, Floats]:
+    """Means over kinds of corruptions, over all but noise, and over the extra ones, for choices."""
+    groups = {name: [one for one in settings.corruptions if one in SUBSETS[name]] for name in GROUPS}
+    groups["other"] = [one for one in settings.corruptions if one not in SUBSETS["noise"]]
+    groups["extra"] = [one for one in settings.extra if one in ces]
+    return {name: np.mean([ces[one] for one in some], axis=0) for name, some in groups.items() if some}
 
 
 def level_of(arm: Shares, metric: str) -> Estimate:

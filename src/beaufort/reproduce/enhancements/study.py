@@ -2,54 +2,79 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from beaufort.reproduce.enhancements.photos import PHOTO_ARMS
-from beaufort.reproduce.enhancements.settings import DESIGNS, EnhancementSettings, named_data
+from beaufort.reproduce.enhancements.photo_files import condition_file, lines_file
+from beaufort.reproduce.enhancements.settings import (
+    DESIGNS,
+    EnhancementSettings,
+    PhotoPass,
+    named_data,
+    photo_conditions,
+)
 from beaufort.reproduce.study import PAGE, Study, StudyOptions
 from beaufort.reproduce.tasks import Task
 
 __all__ = ["STUDY", "plan"]
 
-_PHOTOS = "beaufort.reproduce.enhancements.photos:answer_photos"
+_PHOTOS = "beaufort.reproduce.enhancements.photo_work"
 _TRAININGS = "beaufort.reproduce.enhancements.trainings:make_arm"
 _ONE_SEED = frozenset({"transfer"})
 """Questions with so many arms that one seed has to do."""
 
 
 def plan(settings: EnhancementSettings, only: tuple[str, ...] = ()) -> list[list[Task]]:
-    """What there is to do, in phases: networks from scratch, then what starts from them or tests them."""
+    """What there is to do, in phases; tasks of a phase need those of phases before it.
+
+    Photos come first, a condition at a time; then networks from scratch; then what starts from them.
+    """
     chosen = [design for design in DESIGNS if not only or design in only]
     common = {"settings": asdict(settings)}
-    photos = [
+    return [*_photo_phases(settings, chosen, common), *_training_phases(settings, chosen, common)]
+
+
+_PASSES: Mapping[PhotoPass, frozenset[str]] = {
+    "fronts": frozenset({"nlm", "clahe", "style"}),
+    "crops": frozenset({"ten-crop"}),
+    "styles": frozenset({"style"}),
+}
+"""The questions that each pass over the photos is for."""
+
+
+def _photo_phases(
+    settings: EnhancementSettings, designs: list[str], common: Mapping[str, Any]
+) -> list[list[Task]]:
+    if not (settings.photos and settings.networks):
+        return []
+    passes = [which for which, questions in _PASSES.items() if questions & set(designs)]
+    if not os.environ.get("BEAUFORT_STYLIZER"):
+        passes = [which for which in passes if which != "styles"]
+        if not {"nlm", "clahe"} & set(designs):
+            passes = [which for which in passes if which != "fronts"]
+    statistics = [
         Task(
-            f"{network} {arm}",
-            f"photos/{network}/{arm}.npz",
-            _PHOTOS,
-            {**common, "network": network, "arm": arm},
+            f"{network} behind CLAHE",
+            lines_file(network),
+            f"{_PHOTOS}:renormalize",
+            {**common, "network": network},
         )
-        for network in (settings.network_files if settings.photos and settings.networks else ())
-        for arm in (_FEW_ARMS if settings.rehearse else PHOTO_ARMS)
-        if any(_design_of(arm) in (design, "") and design in _PHOTO_DESIGNS for design in chosen)
+        for network in (settings.network_files if "fronts" in passes else ())
     ]
-    return [photos, *_training_phases(settings, chosen, common)]
-
-
-_FEW_ARMS = ("plain", "nlm-h0.8", "clahe", "middle-crop", "ten-crop")
-"""Those of a rehearsal."""
-_PHOTO_DESIGNS = frozenset({"nlm", "clahe", "ten-crop"})
-
-
-def _design_of(arm: str) -> str:
-    """The question that an arm on photos is for; empty for the control of several."""
-    if arm == "plain":
-        return ""
-    if arm.startswith("nlm"):
-        return "nlm"
-    return "ten-crop" if arm.endswith("-crop") else "clahe"
+    conditions = [
+        Task(
+            f"{which}, {condition}",
+            condition_file(which, condition),
+            f"{_PHOTOS}:answer_condition",
+            {**common, "which": which, "condition": condition},
+        )
+        for which in passes
+        for condition in photo_conditions(settings, which)
+    ]
+    return [statistics, conditions]
 
 
 def _training_phases(
@@ -57,7 +82,7 @@ def _training_phases(
 ) -> list[list[Task]]:
     from beaufort.reproduce.enhancements.arms import training_arms
 
-    arms = training_arms(settings)
+    arms = training_arms(settings)  # all arms with one seed come before a second seed of any
     wanted = [design for design in designs if arms.get(design)]
     if not wanted:
         return []
@@ -76,7 +101,7 @@ def _training_phases(
         and "aggregation" not in groups
     ):
         first += _starts(settings, "resnet56", common)
-    return [first, second]
+    return [sorted(phase, key=lambda task: int(task.options["seed"])) for phase in (first, second)]
 
 
 _FROM_SCRATCH = frozenset({"aggregation", "multiscale", "shake", "small"})
@@ -116,4 +141,6 @@ STUDY = Study(
     data=("imagenet", "networks", "cifar10"),
     plan=_plan,
     files=_files,
+    folder="enhancements",
+    seeds=5,
 )

@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from beaufort.reproduce.enhancements.figures import draw_finding
-from beaufort.reproduce.enhancements.findings import ArmRow, StudyArms, StudyFinding, find_all, load_arms
+from beaufort.reproduce.enhancements.about_architectures import architectures
+from beaufort.reproduce.enhancements.about_style import photo_ces, styles_in_testbed
+from beaufort.reproduce.enhancements.about_trainings import transfer_gains
+from beaufort.reproduce.enhancements.figures import draw_finding, draw_styles
+from beaufort.reproduce.enhancements.findings import ArmRow, StudyArms, StudyFinding, load_arms, signed
+from beaufort.reproduce.enhancements.questions import find_all
 from beaufort.reproduce.enhancements.settings import EnhancementSettings
+from beaufort.reproduce.enhancements.statistics import GROUPS
+from beaufort.reproduce.enhancements.tables import (
+    ces_csv,
+    conditions_csv,
+    findings_csv,
+    gains_csv,
+    styles_csv,
+)
 from beaufort.reproduce.html import data_address, study_html
 from beaufort.reproduce.record import run_facts
+from beaufort.testbed.architectures import architectures_csv, draw_architectures
 
 __all__ = ["study_files"]
 
@@ -20,8 +31,10 @@ REHEARSAL = "A rehearsal with few images and tiny trainings: its numbers mean no
 RULE = (
     "Differences are an arm's less its control's, on the same images and seeds, in points, with 95 % "
     "intervals over images and, of three or more trainings, over seeds. On photos mCE is divided by "
-    "AlexNet's published errors, on CIFAR-10 by those of the first ResNet-20. No setting is chosen by these "
-    "numbers; the extra CE, of four corruptions that do not count, is there for that."
+    "AlexNet's published errors, on CIFAR-10 by those of the first ResNet-20. Settings are chosen by the "
+    "extra CE alone, of four corruptions that do not count. Better and worse are conditions, of the clean "
+    "images and all corruptions and severities, under which an arm surely differs from its control: "
+    "McNemar's test on the answers of the first seed, 5 % in all by Holm's rule."
 )
 
 
@@ -29,40 +42,41 @@ def study_files(folder: Path, settings: EnhancementSettings) -> Iterator[tuple[s
     """Every file that the answers suffice for: its name and its content."""
     arms = load_arms(folder, settings)
     findings = find_all(arms)
-    figures: dict[str, bytes] = {}
+    figures: dict[str, list[str]] = {}
+    drawn: dict[str, bytes] = {}
+    for name, content in _files(arms, findings):
+        if name.endswith(".svg"):
+            figures.setdefault(_DESIGN_OF.get(name, name.removesuffix(".svg")), []).append(name)
+            drawn[name] = content
+        yield name, content
+    figures["small"] = [*figures.get("small", []), _ARCHITECTURES]
+    facts = _facts(folder, arms)
+    yield "README.md", _markdown(findings, facts, figures, settings).encode()
+    yield "index.html", _html(findings, facts, figures, drawn, settings).encode()
+
+
+_ARCHITECTURES = "architectures.svg"
+_DESIGN_OF = {_ARCHITECTURES: "aggregation"}
+"""The question that a figure is for, where its name does not say so."""
+
+
+def _files(arms: StudyArms, findings: Sequence[StudyFinding]) -> Iterator[tuple[str, bytes]]:
+    """Every table and figure that the answers suffice for, with its name."""
     for one in findings:
         if one.rows:
             yield f"{one.design}.csv", findings_csv(one.rows).encode()
+        if any(row.flips for row in one.rows):
+            yield f"{one.design}-conditions.csv", conditions_csv(one.rows).encode()
         if any(row.differences for row in one.rows):
-            figures[f"{one.design}.svg"] = draw_finding(one).svg().encode()
-            yield f"{one.design}.svg", figures[f"{one.design}.svg"]
-    facts = _facts(folder, arms)
-    yield "README.md", _markdown(findings, facts, settings).encode()
-    yield "index.html", _html(findings, facts, figures, settings).encode()
-
-
-def findings_csv(rows: Sequence[ArmRow]) -> str:
-    """Every number of every arm, and every difference from its control."""
-    file = io.StringIO()
-    writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(
-        [
-            *("data", "arm", "control", "seeds", "metric", "value", "low", "high"),
-            *("difference", "difference_low", "difference_high", "lower_of_corruptions"),
-        ]
-    )
-    for row in rows:
-        for metric, number in row.numbers.items():
-            change = row.differences.get(metric)
-            ends = (
-                ["", "", ""]
-                if change is None
-                else [f"{x:.3f}" for x in (change.value, change.low, change.high)]
-            )
-            numbers = [f"{x:.3f}" for x in (number.value, number.low, number.high)]
-            lower = row.lower if change is not None else ""
-            writer.writerow([row.group, row.arm, row.control, row.seeds, metric, *numbers, *ends, lower])
-    return file.getvalue()
+            yield f"{one.design}.svg", draw_finding(one).svg().encode()
+    yield "architectures.csv", architectures_csv(architectures()).encode()
+    yield _ARCHITECTURES, draw_architectures(architectures()).svg().encode()
+    yield "style-testbed.csv", styles_csv(styles_in_testbed()).encode()
+    yield "style.svg", draw_styles(styles_in_testbed()).svg().encode()
+    if ces := photo_ces(arms):
+        yield "style.csv", ces_csv(ces).encode()
+    if gains := transfer_gains(arms):
+        yield "transfer-matrix.csv", gains_csv(gains).encode()
 
 
 def _facts(folder: Path, arms: StudyArms) -> dict[str, str]:
@@ -70,11 +84,17 @@ def _facts(folder: Path, arms: StudyArms) -> dict[str, str]:
         "images": ", ".join(f"{count:,} of {name}" for name, count in arms.images.items()) or "none yet",
         "networks on photos": ", ".join(arms.photos) or "none yet",
         "trained arms": str(len(arms.cifar)),
-        **run_facts(folder),
+        **{key: value or "none yet" for key, value in run_facts(folder).items()},
+        "this page": "beaufort reproduce imagenet-c-enhancements --only page",
     }
 
 
-def _markdown(findings: Sequence[StudyFinding], facts: dict[str, str], settings: EnhancementSettings) -> str:
+def _markdown(
+    findings: Sequence[StudyFinding],
+    facts: dict[str, str],
+    figures: dict[str, list[str]],
+    settings: EnhancementSettings,
+) -> str:
     lines = [f"# {TITLE}", ""]
     lines += [f"**{REHEARSAL}**", ""] if settings.rehearse else []
     lines += [*(f"- {key}: {value}" for key, value in facts.items()), "", RULE, ""]
@@ -82,19 +102,29 @@ def _markdown(findings: Sequence[StudyFinding], facts: dict[str, str], settings:
     lines += [f"| {one.question} | {one.verdict} |" for one in findings]
     for one in findings:
         lines += ["", f"## {one.question}", "", one.sentence]
+        for name in figures.get(one.design, ()):
+            lines += ["", f"![{_caption(name)}]({name})"]
         if any(row.differences for row in one.rows):
-            lines += ["", f"![ΔmCE of each arm with its interval]({one.design}.svg)", "", *_table(one.rows)]
+            lines += ["", *_table(one.rows)]
     return "\n".join(lines) + "\n"
 
 
-_SHOWN = ("clean error", "mCE", "relative mCE")
+def _caption(figure: str) -> str:
+    told = {
+        _ARCHITECTURES: "mCE against clean error of 35 networks of the testbed",
+        "style.svg": "CE of Stylized-ImageNet against the largest CE of a corruption, by network",
+    }
+    return told.get(figure, "Change of mCE of each arm with its interval")
+
+
+_SHOWN = ("clean error", "mCE", "relative mCE", *(f"{name} CE" for name in GROUPS))
+_HEAD = ("data", "arm", "seeds", *_SHOWN, "ΔmCE", "better, worse")
 
 
 def _table(rows: Sequence[ArmRow]) -> list[str]:
-    head = ["data", "arm", "seeds", *_SHOWN, "ΔmCE"]
     return [
-        f"| {' | '.join(head)} |",
-        "|---" * len(head) + "|",
+        f"| {' | '.join(_HEAD)} |",
+        "|---" * len(_HEAD) + "|",
         *(f"| {' | '.join(_cells(row))} |" for row in rows),
     ]
 
@@ -102,14 +132,16 @@ def _table(rows: Sequence[ArmRow]) -> list[str]:
 def _cells(row: ArmRow) -> list[str]:
     numbers = [f"{row.numbers[name].value:.1f}" if name in row.numbers else "" for name in _SHOWN]
     change = row.differences.get("mCE")
-    told = "control" if change is None else f"{change.value:+.1f} [{change.low:+.1f}, {change.high:+.1f}]"
-    return [row.group, row.arm, str(row.seeds), *numbers, told]
+    told = "control" if change is None else signed(change)
+    sure = f"{row.better}, {row.worse} of {len(row.flips)}" if row.flips else ""
+    return [row.group, row.arm, str(row.seeds), *numbers, told, sure]
 
 
 def _html(
     findings: Sequence[StudyFinding],
     facts: dict[str, str],
-    figures: dict[str, bytes],
+    figures: dict[str, list[str]],
+    drawn: dict[str, bytes],
     settings: EnhancementSettings,
 ) -> str:
     return study_html(
@@ -119,8 +151,11 @@ def _html(
         rehearsal=REHEARSAL if settings.rehearse else "",
         rule=RULE,
         findings=findings,
-        head=["data", "arm", "seeds", *_SHOWN, "ΔmCE"],
+        head=_HEAD,
         cells=_cells,
-        figures={name: data_address(name, content) for name, content in figures.items()},
+        figures={
+            design: [(_caption(name), data_address(name, drawn[name])) for name in names]
+            for design, names in figures.items()
+        },
         facts=facts,
     )

@@ -1,0 +1,88 @@
+"""The numbers of the study as CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from beaufort.reproduce.enhancements.about_style import StyleRow
+from beaufort.reproduce.enhancements.findings import ArmRow
+from beaufort.reproduce.enhancements.statistics import Shares, level_of
+
+__all__ = ["ces_csv", "conditions_csv", "findings_csv", "gains_csv", "styles_csv"]
+
+Floats = NDArray[np.float64]
+
+
+def _text(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    file = io.StringIO()
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerows([head, *rows])
+    return file.getvalue()
+
+
+def findings_csv(rows: Sequence[ArmRow]) -> str:
+    """Every number of every arm, and every difference from its control."""
+    head = (
+        *("data", "arm", "control", "seeds", "metric", "value", "low", "high"),
+        *("difference", "difference_low", "difference_high", "lower_of_corruptions"),
+    )
+    lines = []
+    for row in rows:
+        for metric, number in row.numbers.items():
+            change = row.differences.get(metric)
+            ends = (
+                ["", "", ""]
+                if change is None
+                else [f"{x:.3f}" for x in (change.value, change.low, change.high)]
+            )
+            numbers = [f"{x:.3f}" for x in (number.value, number.low, number.high)]
+            lower = row.lower if change is not None else ""
+            lines.append([row.group, row.arm, row.control, row.seeds, metric, *numbers, *ends, lower])
+    return _text(head, lines)
+
+
+def conditions_csv(rows: Sequence[ArmRow]) -> str:
+    """The images that an arm gains and loses against its control under each condition, and McNemar's test."""
+    head = ("data", "arm", "control", "condition", "gained", "lost", "p_holm", "verdict")
+    lines = (
+        (row.group, row.arm, row.control, one.condition, one.gained, one.lost, f"{one.p:.3g}", one.verdict)
+        for row in rows
+        for one in row.flips
+    )
+    return _text(head, lines)
+
+
+def styles_csv(rows: Sequence[StyleRow]) -> str:
+    """Stylized-ImageNet beside the hardest corruption, network by network, in percent."""
+    head = ("network", "style_ce", "hardest", "hardest_ce", "mce", "gap", "gap_low", "gap_high")
+    lines = (
+        (
+            *(one.network, f"{one.style:.2f}", one.worst, f"{one.worst_ce:.2f}", f"{one.mce:.2f}"),
+            *(f"{x:.2f}" for x in (one.gap.value, one.gap.low, one.gap.high)),
+        )
+        for one in rows
+    )
+    return _text(head, lines)
+
+
+def ces_csv(ces: Mapping[str, tuple[tuple[str, ...], Floats]]) -> str:
+    """The CE of every corruption and of style on photos, by network, in percent."""
+    lines = []
+    for network, (names, shares) in ces.items():
+        for place, name in enumerate(names):
+            ce = level_of(Shares({name: shares[None, :, place]}, ()), name)
+            lines.append((network, name, *(f"{x:.2f}" for x in (ce.value, ce.low, ce.high))))
+    return _text(("network", "corruption", "ce", "low", "high"), lines)
+
+
+def gains_csv(gains: Mapping[tuple[str, str], Floats]) -> str:
+    """What tuning on one corruption gains under each, in points of CE; a row for what it was tuned on."""
+    names = list(dict.fromkeys(other for _, other in gains))
+    tuned = dict.fromkeys(one for one, _ in gains)
+    lines = ((one, *(f"{gains[one, other].mean():.2f}" for other in names)) for one in tuned)
+    return _text(("tuned on", *names), lines)

@@ -1,0 +1,22 @@
+"""Draw icons of the open set by style, for the documentation.
+
+`beaufort make icons-open icons`, then `python tools/icons_sheet.py icons` renews docs/assets/icons-open.png.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from beaufort.reproduce.icons_50.examples import example_sheet
+
+SHEET = Path(__file__).parents[1] / "docs" / "assets" / "icons-open.png"
+
+
+def main(folder: str) -> None:
+    """Write the sheet from the icons of a folder."""
+    SHEET.write_bytes(example_sheet(Path(folder)))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
