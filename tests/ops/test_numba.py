@@ -9,6 +9,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import beaufort
+
+SOURCE = Path(beaufort.__file__).parent.parent
 COMPILER = "numba.np.linalg"
 """A part of Numba that only the compiler needs."""
 
@@ -38,6 +41,23 @@ def test_kernels_on_disk_are_loaded_without_the_compiler(tmp_path: Path) -> None
     loaded, with_compiler = call(tmp_path)
     assert not with_compiler
     assert loaded == compiled
+
+
+def test_a_kernel_follows_what_it_calls(tmp_path: Path) -> None:
+    (tmp_path / "calling.py").write_text(
+        "from called import number\nfrom beaufort.ops._numba import kernel\n"
+        "@kernel\ndef doubled():\n    return 2 * number()\n"
+    )
+
+    def doubled(number: int) -> int:
+        text = f"from beaufort.ops._numba import inlined\n@inlined\ndef number():\n    return {number}\n"
+        (tmp_path / "called.py").write_text(text)
+        folders = {"PYTHONPATH": f"{tmp_path}:{SOURCE}", "NUMBA_CACHE_DIR": str(tmp_path / "kept")}
+        script = "from calling import doubled; print(doubled())"
+        return int(run(script, **folders, PYTHONDONTWRITEBYTECODE="1"))
+
+    assert doubled(5) == doubled(5) == 10
+    assert doubled(70) == 140
 
 
 def test_kernels_run_as_plain_python_where_numba_is_switched_off() -> None:

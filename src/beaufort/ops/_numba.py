@@ -7,6 +7,8 @@ Kernels have no type annotations: Numba infers their types from each call, and m
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numba
@@ -24,6 +26,13 @@ FAST = {"contract", "nnan", "nsz"}
 """Products and sums may be fused, and no value is NaN or minus zero; nothing is reordered."""
 
 
+@cache
+def _stamps(folder: Path) -> tuple[tuple[float, int], ...]:
+    """What tells that a module of a folder has changed."""
+    found = [path.stat() for path in sorted(folder.glob("*.py"))]
+    return tuple((one.st_mtime, one.st_size) for one in found)
+
+
 class _Kept(FunctionCache):
     """Kernels on disk, loaded without the compiler.
 
@@ -33,7 +42,15 @@ class _Kept(FunctionCache):
     is compiled with everything, as ever.
 
     Kernels that hash, or that have parallel loops of Numba's own, would need more; there are none.
+
+    A kernel is compiled anew if its module has changed, or one beside it, or one beside this: Numba looks at
+    a kernel's own module only, and not at those whose functions it calls.
     """
+
+    def __init__(self, function):
+        super().__init__(function)
+        folders = Path(__file__).parent, Path(function.__code__.co_filename).parent
+        self._cache_file._source_stamp = self._cache_file._source_stamp, *map(_stamps, folders)
 
     def load_overload(self, sig, target_context):
         rtsys.initialize(target_context)
