@@ -108,7 +108,7 @@ def run(*arguments: str) -> Ran:
             for pid, (name, seconds_there) in _below(process.pid).items():
                 works = name.startswith("ray::Worker") or others.get(pid, (False, 0.0))[0]
                 others[pid] = works, seconds_there
-            time.sleep(0.1)
+            time.sleep(1.0)  # a look takes some milliseconds of a processor that others need
         seconds = time.perf_counter() - start
         told.seek(0)
         text = told.read()
