@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from beaufort.attacks import BALLS, PGD, AttackError, attack_images
+from beaufort.attacks import BALLS, PGD, AttackError, attack_images, external
 from beaufort.attacks.external import Foolbox
 from beaufort.conditions import Condition
 from beaufort.errors import UnknownNameError
@@ -142,7 +142,7 @@ def test_ours_is_at_least_as_strong_as_foolboxs(
     """At equal steps on a real model, with foolbox's own length of a step and with ours."""
     steps = 8
     ours = fooled(PGD(name="x", norm=norm, steps=steps), resnet, epsilon).sum()
-    library: Any = __import__("foolbox").attacks
+    library = external._imported("foolbox").attacks
     for options in ({}, {"rel_stepsize": 2.5 / steps}):
         theirs = Foolbox(kind)
         theirs.__dict__["_attack"] = getattr(library, kind)(steps=steps, **options)
