@@ -183,7 +183,7 @@ RAY_JOB = {
         "rayClusterSpec": RAY_CLUSTER,
     },
 }
-"""KubeRay's schema of `ray.io/v1`: every field of RayJob, RayCluster and their groups as the types in
+"""KubeRay's schema of `ray.io/v1`: the fields of RayJob, RayCluster and their groups, as the types in
 `ray-operator/apis/ray/v1` of its repository have them, at the commits f6ef3f7 (jobs) and 3275ee0 (clusters);
 its CustomResourceDefinition is made from them. Of pods, what a job of ours may want. ! means required."""
 
