@@ -1,8 +1,12 @@
-"""Numbers in sentences: what is counted, in the singular or plural, and how long something takes."""
+"""Numbers in text: what is counted, in the singular or plural, how long something takes, tables as CSV."""
 
 from __future__ import annotations
 
-__all__ = ["counted", "duration"]
+import csv
+import io
+from collections.abc import Iterable, Sequence
+
+__all__ = ["counted", "csv_text", "duration"]
 
 
 def counted(count: int, noun: str, plural: str | None = None) -> str:
@@ -23,3 +27,14 @@ def duration(seconds: float) -> str:
     if seconds < 90:
         return counted(round(seconds), "second")
     return counted(round(seconds / 60), "minute") if seconds < 5400 else f"{seconds / 3600:.1f} hours"
+
+
+def csv_text(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """A table as CSV.
+
+    >>> csv_text(["model", "error"], [("a, b", 0.5)]).splitlines()
+    ['model,error', '"a, b",0.5']
+    """
+    file = io.StringIO()
+    csv.writer(file, lineterminator="\n").writerows([head, *rows])
+    return file.getvalue()

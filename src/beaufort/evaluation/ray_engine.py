@@ -124,6 +124,7 @@ class Ray:
         self._nodes_until = 0.0
         self._ours = False
         self._interrupted = False
+        self._handler_before: Any = None
 
     def __enter__(self) -> Self:
         ray = import_ray()
@@ -159,7 +160,6 @@ class Ray:
 
     def _watch_interrupts(self) -> None:
         """Remember an interrupt: Ray can take it for the end of a worker, and the job would go on."""
-        self._handler_before: Any = None
         if threading.current_thread() is not threading.main_thread():
             return
 

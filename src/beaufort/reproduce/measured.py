@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -11,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from beaufort.stats import clopper_pearson, mean_interval
+from beaufort.words import csv_text
 
 __all__ = ["Measured", "ReproducedTable", "cell_text", "measured", "table_csv", "table_markdown"]
 
@@ -74,18 +73,16 @@ def _alone(row: NDArray[np.float64]) -> tuple[float, float]:
 
 def table_csv(table: ReproducedTable) -> str:
     """The paper's rows and columns in percent, then each column's interval and spread over trainings."""
-    file = io.StringIO()
-    writer = csv.writer(file, lineterminator="\n")
     more = [f"{column} {what}" for column in table.columns for what in ("low", "high", "sd over seeds")]
-    writer.writerow([table.corner, *table.columns, *more])
+    lines = []
     for name, row in table.rows.items():
         values = [_percent(row[column].value) if column in row else "" for column in table.columns]
         ends: list[str] = []
         for column in table.columns:
             entry = row.get(column)
             ends += ["", "", ""] if entry is None else map(_percent, (entry.low, entry.high, entry.spread))
-        writer.writerow([name, *values, *ends])
-    return file.getvalue()
+        lines.append([name, *values, *ends])
+    return csv_text([table.corner, *table.columns, *more], lines)
 
 
 def _percent(share: float | None) -> str:

@@ -6,8 +6,6 @@ testbed's own AlexNet.
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +22,7 @@ from beaufort.testbed.figures import write_drawing
 from beaufort.testbed.fit import RESAMPLES, SEED, Interval, _draw_counts
 from beaufort.testbed.grid import Grid
 from beaufort.testbed.load import load_grid
+from beaufort.words import csv_text
 
 __all__ = [
     "FAMILIES",
@@ -187,20 +186,17 @@ def write_architectures(study: ArchitectureStudy, folder: Path | str) -> Iterato
 
 def architectures_csv(study: ArchitectureStudy) -> str:
     """A row a network, in percent; what the paper prints beside it."""
-    file = io.StringIO()
-    writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(
-        [
-            *("network", "family", "clean_error", "mce", "relative_mce", "noise_ce"),
-            *("residual", "residual_low", "residual_high", "printed_clean_error", "printed_mce"),
-        ]
+    head = (
+        *("network", "family", "clean_error", "mce", "relative_mce", "noise_ce"),
+        *("residual", "residual_low", "residual_high", "printed_clean_error", "printed_mce"),
     )
+    lines = []
     for one in study.networks:
         ends = (one.residual_interval.low, one.residual_interval.high)
         numbers = (one.clean_error, one.mce, one.relative_mce, one.noise_ce, one.residual, *ends)
         printed = PRINTED.get(one.name, ("", ""))
-        writer.writerow([one.name, one.family, *(f"{number:.2f}" for number in numbers), *printed])
-    return file.getvalue()
+        lines.append([one.name, one.family, *(f"{number:.2f}" for number in numbers), *printed])
+    return csv_text(head, lines)
 
 
 def draw_architectures(study: ArchitectureStudy) -> Drawing:

@@ -6,6 +6,7 @@ of `beaufort run --front`, on whatever device there is.
 
 from __future__ import annotations
 
+import io
 import time
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
@@ -17,6 +18,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from beaufort.files import write_bytes
 from beaufort.fronts import estimate_noise, open_front
 from beaufort.fronts._tensors import show_tensors
 from beaufort.labels import LabelSpace
@@ -59,11 +61,9 @@ def renormalize(folder: Path, deadline: float | None, *, settings: Mapping[str, 
         (shown,) = show_tensors(open_front(FRONTS["fronts"]["clahe"]), plain, (SIDE, SIDE))
         lines = renormalizing_lines(graph, plain.float() / 255, shown.float() / 255)
         arrays |= {f"{half}/{name}": torch.stack(pair).cpu().numpy() for name, pair in lines.items()}
-    path = folder / lines_file(network)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_suffix(".part.npz")
-    np.savez(part, allow_pickle=False, **arrays)
-    part.replace(path)
+    content = io.BytesIO()
+    np.savez(content, allow_pickle=False, **arrays)
+    write_bytes(folder / lines_file(network), content.getvalue())
     return True
 
 

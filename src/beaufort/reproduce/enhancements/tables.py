@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,17 +10,11 @@ from numpy.typing import NDArray
 from beaufort.reproduce.enhancements.about_style import StyleRow
 from beaufort.reproduce.enhancements.findings import ArmRow
 from beaufort.reproduce.enhancements.statistics import Shares, level_of
+from beaufort.words import csv_text
 
 __all__ = ["ces_csv", "conditions_csv", "findings_csv", "gains_csv", "styles_csv"]
 
 Floats = NDArray[np.float64]
-
-
-def _text(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    file = io.StringIO()
-    writer = csv.writer(file, lineterminator="\n")
-    writer.writerows([head, *rows])
-    return file.getvalue()
 
 
 def findings_csv(rows: Sequence[ArmRow]) -> str:
@@ -43,7 +35,7 @@ def findings_csv(rows: Sequence[ArmRow]) -> str:
             numbers = [f"{x:.3f}" for x in (number.value, number.low, number.high)]
             lower = row.lower if change is not None else ""
             lines.append([row.group, row.arm, row.control, row.seeds, metric, *numbers, *ends, lower])
-    return _text(head, lines)
+    return csv_text(head, lines)
 
 
 def conditions_csv(rows: Sequence[ArmRow]) -> str:
@@ -54,7 +46,7 @@ def conditions_csv(rows: Sequence[ArmRow]) -> str:
         for row in rows
         for one in row.flips
     )
-    return _text(head, lines)
+    return csv_text(head, lines)
 
 
 def styles_csv(rows: Sequence[StyleRow]) -> str:
@@ -67,7 +59,7 @@ def styles_csv(rows: Sequence[StyleRow]) -> str:
         )
         for one in rows
     )
-    return _text(head, lines)
+    return csv_text(head, lines)
 
 
 def ces_csv(ces: Mapping[str, tuple[tuple[str, ...], Floats]]) -> str:
@@ -77,7 +69,7 @@ def ces_csv(ces: Mapping[str, tuple[tuple[str, ...], Floats]]) -> str:
         for place, name in enumerate(names):
             ce = level_of(Shares({name: shares[None, :, place]}, ()), name)
             lines.append((network, name, *(f"{x:.2f}" for x in (ce.value, ce.low, ce.high))))
-    return _text(("network", "corruption", "ce", "low", "high"), lines)
+    return csv_text(("network", "corruption", "ce", "low", "high"), lines)
 
 
 def gains_csv(gains: Mapping[tuple[str, str], Floats]) -> str:
@@ -85,4 +77,4 @@ def gains_csv(gains: Mapping[tuple[str, str], Floats]) -> str:
     names = list(dict.fromkeys(other for _, other in gains))
     tuned = dict.fromkeys(one for one, _ in gains)
     lines = ((one, *(f"{gains[one, other].mean():.2f}" for other in names)) for one in tuned)
-    return _text(("tuned on", *names), lines)
+    return csv_text(("tuned on", *names), lines)

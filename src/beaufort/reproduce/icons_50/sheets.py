@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from beaufort.reproduce.icons_50.effects import Effect
 from beaufort.reproduce.icons_50.story import GroupTable
 from beaufort.reproduce.icons_50.tables import Confusion
 from beaufort.reproduce.measured import ReproducedTable
+from beaufort.words import csv_text
 
 __all__ = ["cells_csv", "confusions_csv", "effects_csv", "groups_csv"]
 
@@ -21,7 +20,7 @@ def cells_csv(table: ReproducedTable) -> str:
         for row, cells in table.rows.items()
         for column, one in cells.items()
     ]
-    return _text([table.corner, "held out", "accuracy", "low", "high", "sd over seeds", "paper"], rows)
+    return csv_text([table.corner, "held out", "accuracy", "low", "high", "sd over seeds", "paper"], rows)
 
 
 def effects_csv(effects: Sequence[Effect]) -> str:
@@ -32,13 +31,13 @@ def effects_csv(effects: Sequence[Effect]) -> str:
         for one in effects
     ]
     head = ["comparison", "held out", "first", "second", "difference", "low", "high"]
-    return _text([*head, "trainings of first", "trainings of second"], rows)
+    return csv_text([*head, "trainings of first", "trainings of second"], rows)
 
 
 def groups_csv(table: GroupTable) -> str:
     """A row for each class, subtype or style."""
     rows = [[name, f"{icons:.0f}", *map(_percent, shares)] for name, (icons, *shares) in table.rows.items()]
-    return _text([table.corner, "icons", *table.columns], rows)
+    return csv_text([table.corner, "icons", *table.columns], rows)
 
 
 def confusions_csv(confusions: Sequence[Confusion]) -> str:
@@ -47,15 +46,7 @@ def confusions_csv(confusions: Sequence[Confusion]) -> str:
         [one.network, one.split, one.of, one.answered, f"{one.icons:.2f}", _percent(one.share)]
         for one in confusions
     ]
-    return _text(["network", "held out", "class", "answer", "icons", "percent of the class"], rows)
-
-
-def _text(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    file = io.StringIO()
-    writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(head)
-    writer.writerows(rows)
-    return file.getvalue()
+    return csv_text(["network", "held out", "class", "answer", "icons", "percent of the class"], rows)
 
 
 def _percent(share: float | None) -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -13,6 +11,7 @@ from numpy.typing import NDArray
 
 from beaufort.reproduce.mnist_c.tables import StudyResults
 from beaufort.testbed._drawing import Drawing, diverging
+from beaufort.words import csv_text
 
 __all__ = ["Selection", "draw_selection", "matrix_csv", "order_by_likeness", "selection"]
 
@@ -95,12 +94,10 @@ def order_by_likeness(likeness: Matrix) -> list[int]:
 
 def matrix_csv(names: Sequence[str], corner: str, values: Matrix, digits: int) -> str:
     """A square table."""
-    file = io.StringIO()
-    writer = csv.writer(file, lineterminator="\n")
-    writer.writerow([corner, *names])
-    for name, row in zip(names, values, strict=True):
-        writer.writerow([name, *(f"{value:.{digits}f}" for value in row)])
-    return file.getvalue()
+    both = zip(names, values, strict=True)
+    return csv_text(
+        [corner, *names], ([name, *(f"{value:.{digits}f}" for value in row)] for name, row in both)
+    )
 
 
 _CELL, _LEFT, _TOP, _GAP = 15, 130, 130, 60
