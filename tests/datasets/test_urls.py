@@ -34,9 +34,9 @@ def pets(tmp_path: Path) -> Path:
 
 
 def upload(folder: Path, url: str) -> None:
-    files, root = fsspec.core.url_to_fs(url)
+    place = remote.Remote(url)  # fsspec alone would keep a client, whatever the environment says later
     for path in folder.rglob("*.*"):
-        files.pipe_file(f"{root}/{path.relative_to(folder)}", path.read_bytes())
+        place.put(f"{place.root}/{path.relative_to(folder)}", path.read_bytes())
 
 
 @pytest.fixture

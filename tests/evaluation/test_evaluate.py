@@ -9,6 +9,7 @@ import signal
 import stat
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -186,11 +187,14 @@ def test_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A message ends the run; what was whole stays, nothing half-written does, the rest is done later."""
     written = 0
     fsync = os.fsync
+    one_at_a_time = threading.Lock()  # cells are written by several threads
 
     def full(descriptor: int) -> None:
         nonlocal written
-        written += stat.S_ISREG(os.fstat(descriptor).st_mode)  # folders are synced too
-        if written > 3:  # the record of the run and two cells
+        with one_at_a_time:
+            written += stat.S_ISREG(os.fstat(descriptor).st_mode)  # folders are synced too
+            room = written <= 3  # the record of the run and two cells
+        if not room:
             raise OSError(errno.ENOSPC, "No space left on device")
         fsync(descriptor)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import http.client
 import os
+import socket
 import subprocess
 import sys
 import threading
@@ -106,6 +107,7 @@ class Proxy:
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
         self._thread.start()
         self._lock = threading.Lock()
+        self._connections: set[socket.socket] = set()
         self.closing = threading.Event()
         return self
 
@@ -114,6 +116,21 @@ class Proxy:
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
+        with self._lock:  # who still has a connection to it must notice
+            for connection in self._connections:
+                with contextlib.suppress(OSError):
+                    connection.shutdown(socket.SHUT_RDWR)
+
+    @contextlib.contextmanager
+    def connected(self, connection: socket.socket) -> Iterator[None]:
+        """Keep a connection in mind, to cut it at the end."""
+        with self._lock:
+            self._connections.add(connection)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._connections.discard(connection)
 
     @property
     def address(self) -> str:
@@ -132,6 +149,10 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, *_: object) -> None:
         pass
+
+    def handle(self) -> None:
+        with self.owner.connected(self.connection), contextlib.suppress(ConnectionError):
+            super().handle()
 
     def _any(self) -> None:
         with contextlib.suppress(ConnectionError):
