@@ -75,6 +75,7 @@ class Run:
         self.notes: dict[str, None] = {}
         self.failures: list[Failed] = []
         self.done = 0
+        self.total = plan.images  # once: a sum over all works, wanted after every batch
         self.right: dict[int, tuple[int, int]] = {}
 
     def show(self, first: int = 0, behind: int | None = None) -> None:
@@ -150,7 +151,7 @@ class Run:
         work = self.plan.works[answered.work]
         name, condition = work.model.spec.name, str(work.condition)
         accuracy = right / seen if seen else None
-        at = Progress(self.done, self.plan.images, name, condition, accuracy, self.engine.nodes)
+        at = Progress(self.done, self.total, name, condition, accuracy, self.engine.nodes)
         self.progress(at)
 
     def sorted_problems(self, unread: Collection[tuple[int, str]] = ()) -> tuple[Problem, ...]:
