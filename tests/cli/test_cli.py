@@ -230,22 +230,44 @@ def many(tmp_path: Path) -> Path:
     return folder
 
 
+HELD = """
+from itertools import count
+from beaufort.image_sets import _tree
+
+run_bounded = _tree.run_bounded
+
+def held(work, tasks, collect, *, jobs, stop):
+    begun = count()
+    def until_stopped(task):
+        if next(begun) >= 20:
+            stop.wait()
+        return work(task)
+    run_bounded(until_stopped, tasks, collect, jobs=jobs, stop=stop)
+
+_tree.run_bounded = held
+"""
+"""A command that imports this does the first of its tasks, and waits then until it is stopped."""
+
+
 def stop_midway(arguments: list[str], out: Path, number: signal.Signals) -> subprocess.CompletedProcess[str]:
     """Start a command, send it a signal when some of its outputs are there."""
+    (out.parent / "held.py").write_text(HELD)
+    path = os.pathsep.join([str(out.parent), *filter(None, [os.environ.get("PYTHONPATH")])])
     process = subprocess.Popen(
         arguments,
+        env={**os.environ, "PYTHONPATH": path, "BEAUFORT_IMPORT": "held"},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509  a background job ignores it
     )
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 600
     while len(list(out.rglob("*.png"))) < 10:
         assert process.poll() is None
         assert time.monotonic() < deadline
-        time.sleep(0.002)
+        time.sleep(0.01)
     process.send_signal(number)
-    text, errors = process.communicate(timeout=60)
+    text, errors = process.communicate(timeout=600)
     return subprocess.CompletedProcess(arguments, process.returncode, text, errors)
 
 
