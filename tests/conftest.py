@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parent.parent
 SHARED = Path(os.environ.get("BEAUFORT_SHARED", ROOT.parent / "shared"))
 
 # Machines are shared: a slow moment is no finding. The examples are the same in every run, so that a rare one
-# does not refuse a change that has nothing to do with it; with `--hypothesis-profile search` they are new ones.
+# does not refuse a change that has nothing to do with it; `--hypothesis-profile search` looks for new ones.
 settings.register_profile("search", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("beaufort", settings.get_profile("search"), derandomize=True)
 settings.load_profile("beaufort")
@@ -150,6 +150,10 @@ def fill(tmp_path: Path) -> Fill:
     return lambda name, models, **options: fill_store(tmp_path / name, models, **options)
 
 
+_LONGEST_WAIT_MS = 300_000
+"""For a page, and for what it shows: nobody waits as long unless it never comes."""
+
+
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Any]:
     """Debian's chromium, driven by playwright; a test that asks for it is skipped where either is absent."""
@@ -160,7 +164,9 @@ def browser() -> Iterator[Any]:
     if chromium is None:
         pytest.skip("no chromium here; apt-get install chromium")
     with api.sync_playwright() as playwright:
-        found = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        found = playwright.chromium.launch(
+            executable_path=chromium, args=["--no-sandbox"], timeout=_LONGEST_WAIT_MS
+        )
         yield found
         found.close()
 
@@ -174,6 +180,7 @@ def browse(browser: Any) -> Iterator[Callable[..., Any]]:
     def opened(url: str, **options: Any) -> Any:
         context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **options})
         contexts.append(context)
+        context.set_default_timeout(_LONGEST_WAIT_MS)
         page = context.new_page()
         page.on("console", lambda message: wrong.append(f"{message.type}: {message.text}"))
         page.on("pageerror", lambda error: wrong.append(str(error)))

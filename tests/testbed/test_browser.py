@@ -195,7 +195,8 @@ COSTS = """([id, value, kind, times]) => {
   let drawn = 0;
   const pen = CanvasRenderingContext2D.prototype, own = Object.getOwnPropertyDescriptors(pen);
   for (const [name, { value: draw }] of Object.entries(own)) {
-    if (typeof draw === 'function') pen[name] = function (...given) { drawn += 1; return draw.apply(this, given); };
+    if (typeof draw !== 'function') continue;
+    pen[name] = function (...given) { drawn += 1; return draw.apply(this, given); };
   }
   const observer = new MutationObserver(() => {});
   observer.observe(document, { attributes: true, childList: true, subtree: true });
