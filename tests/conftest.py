@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import shutil
+import sys
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -29,6 +31,15 @@ settings.load_profile("beaufort")
 
 if (SHARED / "reference" / "assets").is_dir():
     os.environ.setdefault("BEAUFORT_MIRROR", str(SHARED / "reference" / "assets"))
+
+
+@pytest.fixture(autouse=True)
+def _same_chance() -> None:
+    """Generators that are shared by all begin anew; torch's has another seed in every process."""
+    random.seed(0)
+    np.random.seed(0)  # noqa: NPY002
+    if torch := sys.modules.get("torch"):
+        torch.manual_seed(0)
 
 
 @pytest.fixture(scope="session")
