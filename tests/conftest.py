@@ -17,6 +17,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from beaufort.metrics import BASELINE_NAMES, get_baseline
+from beaufort.models import prepare_torchvision
 from beaufort.store import Cell, FileStore, predictions
 from beaufort.suites import Suite, get_suite
 
@@ -220,6 +221,7 @@ def show(browse: Callable[..., Any]) -> Callable[..., Any]:
 def tiny_clip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, Any]:
     """A CLIP of one layer: what `load_model` takes, and the network."""
     torch = pytest.importorskip("torch", reason="torch is not installed; the extra open_clip has it")
+    prepare_torchvision()  # before open_clip imports it: its compiled part may not fit the torch that is here
     clip = pytest.importorskip("open_clip", reason="open_clip is not installed; the extra open_clip has it")
     from open_clip import factory
 
