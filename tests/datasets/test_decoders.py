@@ -11,16 +11,21 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from PIL import Image
 
+from beaufort.conditions import Condition
 from beaufort.datasets import Problem, decoders, open_dataset
 from beaufort.datasets.decoders import Decoders
 from beaufort.errors import ImageFileError
-from beaufort.evaluation import Setup
+from beaufort.evaluation import Setup, evaluate, work
+from beaufort.evaluation.backends import Device
 from beaufort.evaluation.blocks import Block
+from beaufort.models import as_model
+from beaufort.store import FileStore
 from beaufort.suites import Step
 from beaufort.testing._contracts import picture
 
@@ -133,3 +138,42 @@ def test_quick_pictures_need_no_process(setup: Setup, monkeypatch: pytest.Monkey
     with Decoders(setup.pictures, 30, 2) as some:
         assert some.decode(range(2)) is None
     assert some._first is None
+
+
+def test_a_run_on_a_device_gets_its_pictures_from_them(
+    setup: Setup, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("torch", reason="torch is not installed")
+    conditions = [Condition.parse(text) for text in ("toys", "toys/contrast@2")]
+    model = as_model(corner, classes=3, version="1")
+    threads = evaluate([model], conditions, setup.dataset, tmp_path / "threads", batch_size=4)
+    enter, decode, answered = Decoders.__enter__, Decoders.decode, list[bool]()
+
+    def enter_and_wait(some: Decoders) -> Decoders:
+        enter(some)
+        assert some._greeting is not None
+        some._greeting.join()
+        return some
+
+    def counted(some: Decoders, places: range) -> Any:
+        found = decode(some, places)
+        answered.append(found is not None)
+        return found
+
+    monkeypatch.setattr(Decoders, "__enter__", enter_and_wait)
+    monkeypatch.setattr(Decoders, "decode", counted)
+    monkeypatch.setattr(work, "choose_backend", lambda _models, setup, _jobs: Device(setup, "cpu"))
+    device = evaluate([model], conditions, setup.dataset, tmp_path / "device", batch_size=4)
+    assert answered
+    assert all(answered)
+    assert [problem.id for problem in device.problems] == ["class1/04.png"]
+    assert device.problems == threads.problems
+    assert device.results == threads.results
+    stores = [FileStore(tmp_path / name) for name in ("threads", "device")]
+    for cell in stores[0].cells().values():
+        one, other = (store.read(cell) for store in stores)
+        assert one.equals(other)
+
+
+def corner(images: np.ndarray) -> np.ndarray:
+    return images.reshape(len(images), -1)[:, :3].astype(np.float32)
