@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 import time
@@ -38,10 +39,12 @@ def deadly() -> Model:
 
 
 def patient() -> Model:
-    """Takes its time, so that something can happen meanwhile."""
+    """Answers a few times, and then waits as long as there is a file `hold`: something happens meanwhile."""
+    asked = itertools.count()
 
     def answer(images: np.ndarray) -> np.ndarray:
-        time.sleep(0.02)
+        while next(asked) >= 8 and Path("hold").exists():
+            time.sleep(0.01)
         return images.reshape(len(images), -1)[:, :CLASSES].astype(np.float32)
 
     return as_model(answer, name="patient", classes=CLASSES, version="patient")

@@ -192,6 +192,7 @@ def test_the_command_is_interrupted_killed_and_given_again(cluster: Any, folder:
         *("--data", "toys", "--store", "kept", "--model", model),
     ]
     pieces: set[Path] = set()
+    (folder / "hold").touch()
     for sent, code in ((signal.SIGINT, 130), (signal.SIGKILL, -signal.SIGKILL)):
         with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as driver:
             while driver.poll() is None and pieces.issuperset((folder / "kept").rglob("*.parquet")):
@@ -206,6 +207,7 @@ def test_the_command_is_interrupted_killed_and_given_again(cluster: Any, folder:
             assert told.endswith("interrupted; what is complete stays, and the same command makes the rest\n")
         before, pieces = pieces, set((folder / "kept").rglob("*.parquet"))
         assert before < pieces
+    (folder / "hold").unlink()
     ended = subprocess.run(command, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr
     assert "workers busy" in ended.stdout
