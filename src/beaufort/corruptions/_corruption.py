@@ -60,6 +60,7 @@ __all__ = [
     "ShareOfSide",
     "Softness",
     "WholePixels",
+    "checked_seed",
     "checked_severity",
     "corruption",
     "corruptions",
@@ -303,7 +304,7 @@ class Corruption:
         words = None if ids is None else id_words(ids)
         if stream == "reference":
             return batch.close(self._run_reference(on_host(color), recipe, params, ReferenceStream(seed)))
-        key = Key.of(_whole(seed), self.name, self.version, level)
+        key = Key.of(checked_seed(seed), self.name, self.version, level)
         if backend == "torch" and not recipe.tensors:
             raise OptionError(
                 f"{self.name} is declared with tensors=False, so backend must be 'auto' or 'cpu', got 'torch'"
@@ -522,14 +523,15 @@ def parse_severity(text: str) -> Severity:
     return severity
 
 
-def _is_whole(value: object) -> bool:
-    return isinstance(value, int | np.integer) and not isinstance(value, bool)
-
-
-def _whole(seed: int) -> int:
+def checked_seed(seed: int) -> int:
+    """The seed as an `int`; an error if it is no whole number."""
     if not _is_whole(seed):
         raise OptionError(f"seed must be an integer, got {seed!r}")
     return int(seed)
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
 corruptions: Registry[Corruption] = Registry("corruption")
