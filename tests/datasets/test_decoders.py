@@ -49,7 +49,7 @@ def setup(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Setup:
 
 
 def ready(some: Decoders, count: int) -> None:
-    until = time.monotonic() + 60
+    until = time.monotonic() + 600
     while some._working < count:
         assert time.monotonic() < until
         time.sleep(0.02)
