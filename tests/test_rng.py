@@ -118,6 +118,17 @@ def test_black_stays_black_under_poisson() -> None:
     assert not OPS.philox_poisson(KEY, IDS, 4, np.zeros((4, 8, 8, 1), np.uint8), 60).any()
 
 
+@pytest.mark.parametrize("shape", [(1, 1, 1), (1, 5, 1), (7, 9, 3), (25, 41, 1), (64, 65, 3)])
+def test_poisson_levels_are_the_tables_entries_for_the_counts(shape: tuple[int, ...]) -> None:
+    """Sizes around whole blocks of four numbers, and around those that are drawn at a time."""
+    images = np.random.default_rng(0).integers(0, 256, (4, *shape), np.uint8)
+    table = np.random.default_rng(1).integers(0, 256, 9, np.uint8)
+    for rate in (3, 60.5):
+        counts = OPS.philox_poisson(KEY, IDS, 4, images, rate)
+        levels = OPS.philox_levels(KEY, IDS, 4, images, rate, table)
+        assert np.array_equal(levels, OPS.look_up(counts, table))
+
+
 def test_fields_are_independent() -> None:
     random = Keyed(KEY, IDS, OPS)
     one, other = random.normal((50_000,)), random.normal((50_000,))
@@ -145,6 +156,17 @@ def test_ids() -> None:
             id_words([wrong])  # type: ignore[list-item]
 
 
+def test_ids_that_come_again_as_a_tuple() -> None:
+    """Those of texts are remembered; numbers, of which `True` is equal to 1, are looked at each time."""
+    texts = ("a", "b", "c")
+    for _ in range(2):
+        assert id_words(texts).tolist() == id_words(list(texts)).tolist()
+        assert id_words(("a", 1)).tolist() == id_words(["a", 1]).tolist()
+        id_words(texts)[:] = 0  # an array of its own
+        with pytest.raises(OptionError, match="id"):
+            id_words(("a", True))
+
+
 def test_content_ids() -> None:
     rng = np.random.default_rng(0)
     images = rng.integers(0, 256, (200, 17, 19, 3)).astype(np.uint8)
@@ -165,5 +187,8 @@ def test_reference_is_numpys_legacy_stream() -> None:
     assert np.array_equal(random.integers((4,), -2, 2)[0], state.randint(-2, 2, 4))
     image = np.full((1, 2, 2, 1), 200, np.uint8)
     assert np.array_equal(random.poisson(image, 60), state.poisson(image / 255 * 60))
+    table = np.arange(50, dtype=np.uint8)
+    levels = np.minimum(state.poisson(image / 255 * 60), 49)
+    assert np.array_equal(random.poisson_levels(image, 60, table), levels)
     with pytest.raises(OptionError, match="seed"):
         ReferenceStream(-1)

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from beaufort.arrays import Array, Field, Images
+from beaufort.arrays import Array, Bytes, Field, Images
 from beaufort.errors import OptionError
 
 if TYPE_CHECKING:
@@ -70,7 +70,15 @@ def id_words(ids: Sequence[Id]) -> NDArray[np.uint64]:
     """
     if isinstance(ids, range) and ids and min(ids[0], ids[-1]) >= 0 and max(ids[0], ids[-1]) < _TEXT_ID:
         return np.arange(ids.start, ids.stop, ids.step, dtype=np.uint64)
+    if isinstance(ids, tuple) and set(map(type, ids)) == {str}:
+        return _text_words(ids).copy()  # torch takes no array that cannot be written to
     return np.array([_id_word(image_id) for image_id in ids], dtype=np.uint64)
+
+
+@lru_cache(maxsize=16)
+def _text_words(ids: tuple[str, ...]) -> NDArray[np.uint64]:
+    """Kept, as the same images are shown under one condition after the other."""
+    return np.array([_text_word(image_id) for image_id in ids], dtype=np.uint64)
 
 
 @lru_cache(maxsize=1 << 16)
@@ -133,6 +141,9 @@ class Random(Protocol):
 
     def poisson(self, images: Images, rate: float) -> Field:
         """Poisson counts (uint16, or int32 in torch) whose means are `rate` × value / 255."""
+
+    def poisson_levels(self, images: Images, rate: float, table: Bytes) -> Images:
+        """As `poisson`, the table's entry for each count, and its last entry for all beyond."""
 
 
 class HostRandom(Random, Protocol):
@@ -216,6 +227,9 @@ class Keyed:
     def poisson(self, images: Images, rate: float) -> Field:
         return self._ops.philox_poisson(self._key, self._ids, next(self._fields), images, rate)
 
+    def poisson_levels(self, images: Images, rate: float, table: Bytes) -> Images:
+        return self._ops.philox_levels(self._key, self._ids, next(self._fields), images, rate, table)
+
 
 class ReferenceStream:
     """NumPy's legacy stream, frozen across its versions; one image at a time."""
@@ -273,6 +287,9 @@ class ReferenceStream:
                 pairs[place] = self._state.randint(low, high, 2)
         return gates[None], pairs[None]
 
-    def poisson(self, images: Images, rate: float) -> Field:
+    def poisson(self, images: Images, rate: float) -> Array:
         counts: NDArray[Any] = self._state.poisson(images / 255.0 * rate)
         return counts.astype(np.uint16)
+
+    def poisson_levels(self, images: Images, rate: float, table: Bytes) -> Bytes:
+        return table[np.minimum(self.poisson(images, rate), len(table) - 1)]

@@ -50,6 +50,14 @@ def test_every_edge(height: int, channels: int) -> None:
         check(IMAGES[:, :height, :width, :channels], 40)
 
 
+@pytest.mark.parametrize("width", range(1, 21))
+def test_every_small_size(width: int) -> None:
+    """Up to 4 columns the library repeats colors instead of enlarging them smoothly."""
+    for height in range(1, 21):
+        for channels, quality in ((1, 40), (3, 5), (3, 40), (3, 95)):
+            check(IMAGES[1:, 3 : 3 + height, 3 : 3 + width, :channels], quality)
+
+
 def test_more_blocks_in_a_row_than_are_worked_on_at_a_time() -> None:
     check(picture(24, 1100)[None], 15)
 

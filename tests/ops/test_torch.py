@@ -169,6 +169,9 @@ def test_counts_and_content_ids_are_those_of_the_cpu_engine(rate: float, device:
     ops: Any = torch_ops()
     counts = ops.philox_poisson(key, ids, 0, torch.from_numpy(images).to(device), rate)
     assert np.array_equal(counts.cpu().numpy(), cpu.philox_poisson(key, words, 0, images, rate))
+    table = np.arange(40, dtype=np.uint8)
+    levels = ops.philox_levels(key, ids, 0, torch.from_numpy(images).to(device), rate, table)
+    assert np.array_equal(levels.cpu().numpy(), cpu.philox_levels(key, words, 0, images, rate, table))
     for some in (images, images[:, :24, :16].copy()):
         found = ops.content_ids(torch.from_numpy(some).to(device)).cpu().numpy()
         assert np.array_equal(found.view(np.uint64), cpu.content_ids(some))

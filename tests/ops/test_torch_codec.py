@@ -56,6 +56,13 @@ def test_every_edge(put: Put, height: int, width: int, channels: int) -> None:
     assert equal(put, IMAGES[:, :height, :width, :channels], 40)
 
 
+@pytest.mark.parametrize("width", range(1, 7))
+def test_few_columns(put: Put, width: int) -> None:
+    """Colors of up to 4 columns are repeated and not enlarged smoothly."""
+    for height in (1, 2, 5, 17):
+        assert equal(put, IMAGES[2:, :height, :width], 40)
+
+
 def test_digits(put: Put) -> None:
     assert equal(put, np.stack([digit(variant=i) for i in range(6)]), 25)
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from beaufort.arrays import Bytes, Field, Images
 from beaufort.corruptions._corruption import Pixels, corruption
-from beaufort.corruptions._grain import enlarge, sample
+from beaufort.corruptions._grain import coarse_shape, enlarge, sample
 from beaufort.ops import Ops
 from beaufort.rng import Random
 
@@ -25,12 +25,19 @@ class Params(NamedTuple):
 
 
 def draw(random: Random, images: Images, p: Params) -> Field:
-    """One Poisson count a value."""
+    """What Poisson counts look like, one a value; with grains larger than a pixel, one count a grain."""
+    if coarse_shape(images, p.grain) == images.shape[1:]:
+        return random.poisson_levels(images, p.photons, _levels(p.photons, False))
     return random.poisson(sample(images, p.grain), p.photons)
 
 
+def draw_digits(random: Random, images: Images, p: Params) -> Field:
+    """As for photos, rounded."""
+    return random.poisson_levels(images, p.photons, _levels(p.photons, True))
+
+
 @lru_cache(maxsize=64)
-def _values(photons: float, nearest: bool) -> Bytes:
+def _levels(photons: float, nearest: bool) -> Bytes:
     """The 8-bit value of each count up to the first that is white."""
     value = np.minimum(np.arange(math.ceil(photons) + 1) / photons, 1) * 255
     return (np.rint(value) if nearest else value).astype(np.uint8)
@@ -46,18 +53,18 @@ def _values(photons: float, nearest: bool) -> Bytes:
         "cifar": [Params(c) for c in (500, 250, 100, 75, 50)],
     },
 )
-def shot_noise(images: Images, p: Params, counts: Field, ops: Ops) -> Images:
+def shot_noise(images: Images, p: Params, drawn: Field, ops: Ops) -> Images:
     """Replace each value by a Poisson count of photons with that mean.
 
     With grains larger than a pixel, what the count of the middle pixel differs by is added to all.
     """
-    if counts.shape == images.shape:
-        return ops.look_up(counts, _values(p.photons, False))
-    excess = ops.excess(counts, p.photons, sample(images, p.grain))
+    if drawn.shape == images.shape:
+        return drawn
+    excess = ops.excess(drawn, p.photons, sample(images, p.grain))
     return ops.add_noise(images, enlarge(excess, images, p.grain), 1.0)
 
 
-@shot_noise.at("mnist", draw=draw, levels=[Params(c) for c in (60, 25, 12, 5, 3)], published=5)
-def digits(images: Images, p: Params, counts: Field, ops: Ops) -> Images:
+@shot_noise.at("mnist", draw=draw_digits, levels=[Params(c) for c in (60, 25, 12, 5, 3)], published=5)
+def digits(images: Images, p: Params, drawn: Field, ops: Ops) -> Images:
     """As for photos, rounded."""
-    return ops.look_up(counts, _values(p.photons, True))
+    return drawn

@@ -41,7 +41,7 @@ def gaussian_noise(view: View, sigma: float, random: Random) -> Iterator[Images]
 def shot_noise(view: View, rate: int, random: Random) -> Iterator[Images]:
     """Replace values by Poisson counts, anew in each frame but the first."""
     table = (np.arange(rate + 1) / rate * 255).astype(np.uint8)  # larger counts are as bright as the last
-    return _anew(view, lambda clean: view.ops.look_up(random.poisson(clean, rate), table))
+    return _anew(view, lambda clean: random.poisson_levels(clean, rate, table))
 
 
 @perturbation(

@@ -17,9 +17,12 @@ from beaufort.ops._integers import add, mul, shr
 from beaufort.ops._numba import inlined, kernel, take_apart
 from beaufort.ops.jpeg_compression._blocks import BLOCKS, round_trip, scales_of
 
-__all__ = ["jpeg", "quantization_steps"]
+__all__ = ["NARROW", "jpeg", "quantization_steps"]
 
 i32, u8, u16, u32 = np.int32, np.uint8, np.uint16, np.uint32
+
+NARROW = 4
+"""Columns up to which the library enlarges colors by repeating them, down and across, and not smoothly."""
 
 _LUMA = """
     16 11 10 16  24  40  51  61  12 12 14 19  26  58  60  55  14 13 16 24  40  57  69  56
@@ -132,6 +135,13 @@ def _enlarge(near, far, half, sums, pairs):
 
 
 @inlined
+def _repeat_twice(row, pairs):
+    """Twice as many columns, each value two times."""
+    for x in range(row.size):
+        pairs[x] = u16(row[x]) | u16(u16(row[x]) << u16(8))
+
+
+@inlined
 def _byte(value):
     return u8(min(max(value, i32(0)), i32(255)))
 
@@ -145,8 +155,11 @@ def _to_colors(luma, across, chroma, wide, out):
     blues, reds = colors[:wide], colors[wide:]
     for y in range(height):
         near = y // 2
-        far = min(max(near + y % 2 * 2 - 1, 0), last)
-        _enlarge(_row(chroma, near, wide), _row(chroma, far, wide), half, sums, pairs)
+        if width > NARROW:
+            far = min(max(near + y % 2 * 2 - 1, 0), last)
+            _enlarge(_row(chroma, near, wide), _row(chroma, far, wide), half, sums, pairs)
+        else:
+            _repeat_twice(_row(chroma, near, wide), pairs)
         source, target = _row(luma, y, across), out[y].reshape(3 * width)
         for x in range(width):
             bright, b, r = i32(source[x]), i32(blues[x]), i32(reds[x])

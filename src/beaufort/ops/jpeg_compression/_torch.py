@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from beaufort.ops.device import constant, use_kernels
-from beaufort.ops.jpeg_compression._cpu import quantization_steps
+from beaufort.ops.jpeg_compression._cpu import NARROW, quantization_steps
 
 __all__ = ["jpeg"]
 
@@ -23,7 +23,7 @@ __all__ = ["jpeg"]
 def jpeg(images: Tensor, quality: int) -> Tensor:
     """Baseline JPEG, 4:2:0, standard tables; one channel stays one channel."""
     steps = quantization_steps(int(quality))
-    if use_kernels(images):
+    if use_kernels(images) and images.shape[2] > NARROW:
         from beaufort.ops.jpeg_compression import _triton as kernels
 
         return kernels.jpeg(images, steps)
@@ -65,9 +65,14 @@ def _halve(plane: Tensor) -> Tensor:
 
 
 def _enlarge(plane: Tensor, height: int, width: int) -> Tensor:
-    """Twice the size: three quarters of the nearest value, a quarter of the next, each way."""
+    """Twice the size: three quarters of the nearest value, a quarter of the next, each way.
+
+    Images of few columns get the nearest value alone.
+    """
     device = plane.device
     rows, columns = torch.arange(height, device=device), torch.arange(width, device=device)
+    if width <= NARROW:
+        return plane[:, rows // 2][:, :, columns // 2].to(torch.int32)
     last_row, last_column = (height - 1) // 2, (width - 1) // 2
     near = plane[:, rows // 2].to(torch.int32)
     far = plane[:, (rows // 2 + rows % 2 * 2 - 1).clamp(0, last_row)].to(torch.int32)

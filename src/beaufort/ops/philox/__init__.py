@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from beaufort.arrays import Array, Field, Images
+from beaufort.arrays import Array, Bytes, Field, Images
 
 if TYPE_CHECKING:
     from beaufort.rng import Key
@@ -41,6 +41,11 @@ class PhiloxOps(Protocol):
         dtype: type = np.int32,
     ) -> Field:
         """Whole numbers in [low, high), `high` for all images or for each."""
+
+    def philox_levels(
+        self, key: Key, ids: Field, field: int, images: Images, rate: float, table: Bytes
+    ) -> Images:
+        """The table's entry for each count of `philox_poisson`, and its last entry for all beyond."""
 
     def philox_normal(
         self, key: Key, ids: Field, field: int, shape: tuple[int, ...], dtype: type = np.float32

@@ -27,6 +27,7 @@ __all__ = [
     "philox_block",
     "philox_impulses",
     "philox_integers",
+    "philox_levels",
     "philox_normal",
     "philox_poisson",
     "philox_uniform",
@@ -206,6 +207,42 @@ def _pick_aliases(words, values, tables, column_bits, out):
         out[i] = column if coin < entry >> u32(16) else entry & u32(0xFFFF)
 
 
+_RUN = 256
+"""Blocks whose words are used up while they are in the first cache."""
+
+
+@kernel
+def _fill_levels(images, size, k0, k1, field, ids, tables, column_bits, out):
+    """As `_pick_aliases`, on words that are drawn here. An entry is a coin, the column's level, its alias's.
+
+    What vectorizes and what does not, the look at the table, are loops of their own.
+    """
+    blocks = (size + 3) // 4
+    shift, low_shift = u32(32 - column_bits), u32(16 - column_bits)
+    words, places, entries = (
+        np.empty((4, _RUN), np.uint32),
+        np.empty(_RUN, np.uint32),
+        np.empty(_RUN, np.uint32),
+    )
+    first, second, third, fourth = words[0], words[1], words[2], words[3]
+    for i in range(len(ids)):
+        low, high = u32(ids[i]), u32(ids[i] >> _SHIFT)
+        for start in range(0, blocks, _RUN):
+            for b in range(min(_RUN, blocks - start)):
+                found = philox_block(u32(start + b), u32(field), low, high, u32(k0), u32(k1))
+                first[b], second[b], third[b], fourth[b] = found
+            for j in range(4):
+                since, upto = j * blocks + start, min(j * blocks + min(start + _RUN, blocks), size)
+                source, target, word = images[i, since:upto], out[i, since:upto], words[j]
+                for x in range(source.size):
+                    places[x] = (u32(source[x]) << u32(column_bits)) + (word[x] >> shift)
+                for x in range(source.size):
+                    entries[x] = tables[places[x]]
+                for x in range(source.size):
+                    entry, coin = entries[x], (word[x] >> low_shift) & u32(0xFFFF)
+                    target[x] = np.uint8(entry >> u32(8)) if coin < entry >> u32(16) else np.uint8(entry)
+
+
 @kernel
 def _hash_bytes(images, out):
     """A sum over 8-byte words, each mixed with its place: any order of summation gives it."""
@@ -311,6 +348,28 @@ def philox_poisson(key: Key, ids: NDArray[np.uint64], field: int, images: Bytes,
     out = np.empty(images.shape, np.uint16)
     _pick_aliases(words.ravel(), images.ravel(), tables, column_bits, out.ravel())
     return out
+
+
+def philox_levels(
+    key: Key, ids: NDArray[np.uint64], field: int, images: Bytes, rate: float, table: Bytes
+) -> Bytes:
+    """The table's entry for each count of `philox_poisson`, and its last entry for all beyond."""
+    tables, column_bits = _level_tables(rate, table.tobytes())
+    out = np.empty_like(images)
+    size = math.prod(images.shape[1:])
+    flat = len(images), size
+    _fill_levels(images.reshape(flat), size, *key, field, ids, tables, column_bits, out.reshape(flat))
+    return out
+
+
+@lru_cache(maxsize=64)
+def _level_tables(rate: float, table: bytes) -> tuple[NDArray[np.uint32], int]:
+    """As `poisson_tables`, with the levels of a column and of its alias instead of the alias."""
+    tables, column_bits = poisson_tables(rate)
+    columns = 1 << column_bits
+    levels = np.frombuffer(table, np.uint8)[np.minimum(np.arange(columns), len(table) - 1)].astype(np.uint32)
+    own = np.tile(levels, len(tables) // columns)
+    return (tables & u32(0xFFFF0000)) | own << 8 | levels[tables & u32(0xFFFF)], column_bits
 
 
 @lru_cache(maxsize=64)

@@ -14,8 +14,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from beaufort.arrays import Bytes
 from beaufort.ops.device import beside, fma, use_kernels
 from beaufort.ops.philox import _cpu as cpu
+from beaufort.ops.values._torch import look_up
 from beaufort.rng import Key
 
 __all__ = [
@@ -23,6 +25,7 @@ __all__ = [
     "philox_bernoulli",
     "philox_impulses",
     "philox_integers",
+    "philox_levels",
     "philox_normal",
     "philox_poisson",
     "philox_uniform",
@@ -178,6 +181,11 @@ def philox_poisson(key: Key, ids: Tensor, field: int, images: Tensor, rate: floa
     coin = (words >> (16 - column_bits)) & 0xFFFF
     entry = tables.long()[(images.long() << column_bits) + column] & _LOW
     return torch.where(coin < entry >> 16, column, entry & 0xFFFF).int()
+
+
+def philox_levels(key: Key, ids: Tensor, field: int, images: Tensor, rate: float, table: Bytes) -> Tensor:
+    """The table's entry for each count of `philox_poisson`, and its last entry for all beyond."""
+    return look_up(philox_poisson(key, ids, field, images, rate), table)
 
 
 @lru_cache(maxsize=64)
