@@ -14,6 +14,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard, cast
 
 import numpy as np
+
+# NumPy imports these when they are first used. Where two threads come first at the same time, the second can
+# find the module before NumPy has it as an attribute, and looks for it until the recursion is too deep.
+import numpy.fft
+import numpy.random
 from numpy.typing import NDArray
 
 from beaufort.errors import ImageTypeError, ImageValueError
