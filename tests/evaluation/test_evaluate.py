@@ -20,6 +20,7 @@ from beaufort.conditions import Condition
 from beaufort.datasets import Dataset, from_arrays, open_dataset
 from beaufort.errors import OptionError
 from beaufort.evaluation import Progress, cost, evaluate, plan
+from beaufort.evaluation.planning import Plan
 from beaufort.models import Model, as_model
 from beaufort.store import FileStore, StoreError
 from beaufort.suites import Suite
@@ -251,6 +252,21 @@ def test_a_changed_model_file_under_the_same_name_is_another_model(tmp_path: Pat
     linear_onnx(path, WEIGHTS)  # and back again: nothing was lost
     third = evaluate([str(path)], SUITE, dataset(), tmp_path / "store")
     assert [(r.reused, r.correct) for r in third.results] == [(True, r.correct) for r in first.results]
+
+
+def test_progress_adds_up_the_plan_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And not after every batch: a plan may have forty thousand works."""
+    sums: list[int] = []
+    told: list[Progress] = []
+
+    def images(planned: Plan) -> int:
+        sums.append(sum(work.images for work in planned.works))
+        return sums[-1]
+
+    monkeypatch.setattr(Plan, "images", property(images))
+    evaluate([toy()], SUITE, dataset(), tmp_path, batch_size=2, progress=told.append)
+    assert {progress.total for progress in told} == set(sums)
+    assert len(sums) < 10 < len(told)
 
 
 def test_ctrl_c(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ from tests.evaluation.test_evaluate import SUITE, rows
 
 ray = pytest.importorskip("ray", reason="Ray is not installed; the extra dev has it")
 
-pytestmark = pytest.mark.xdist_group("ray")  # one cluster at a time is enough for a machine
+pytestmark = pytest.mark.xdist_group("ray")  # one cluster for all, and not one in each process
 
 ROOT = Path(__file__).parents[2]
 MODELS = [

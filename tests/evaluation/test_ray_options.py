@@ -6,6 +6,7 @@ import builtins
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from typer.testing import CliRunner
 from beaufort.cli._app import app
 from beaufort.cli._evaluation import _at
 from beaufort.errors import MissingExtraError, OptionError
-from beaufort.evaluation import NodeSpeed, Progress, RayOptions, evaluate, plan, ray_worker
+from beaufort.evaluation import NodeSpeed, Progress, RayOptions, evaluate, plan, ray_worker, schedule
 from beaufort.evaluation.blocks import UnitPart
 from beaufort.evaluation.dispatch import Ticket
 from beaufort.evaluation.parcel import Contents, pack
@@ -71,6 +72,15 @@ def test_ray_is_not_installed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
     with pytest.raises(MissingExtraError, match=r"the engine ray needs Ray: pip install 'beaufort\[ray\]'"):
         evaluate([toy()], SUITE, dataset(), tmp_path / "kept", ray=RayOptions())
     assert not (tmp_path / "kept").exists()
+
+
+@pytest.mark.parametrize(
+    ("images", "models", "conditions"), [(1000, 1, 1), (16_000, 1, 2), (16_000, 3, 6), (50_000, 2, 8)]
+)
+def test_small_jobs_have_small_units(images: int, models: int, conditions: int) -> None:
+    """So that no worker is left with hours of work when the others are done."""
+    works: Any = [[(number, SimpleNamespace(place=0)) for number in range(8)]] * models
+    assert schedule._conditions_each(works, 0, [images]) == conditions
 
 
 def test_progress_names_the_fastest_nodes() -> None:

@@ -175,6 +175,57 @@ def test_a_listing_of_many_pages(s3: str, proxy: Proxy, monkeypatch: pytest.Monk
     assert sorted(piece.path for piece in here.pieces()) == sorted(paths)
 
 
+_FILE = (
+    "<Contents><Key>a/b &amp; c/{}</Key><LastModified>2026-01-01T00:00:00.000Z</LastModified>"
+    "<ETag>&quot;{}&quot;</ETag><Size>{}</Size><Owner><ID>me</ID></Owner></Contents>"
+)
+_FOLDER = "<CommonPrefixes><Prefix>a/d/</Prefix></CommonPrefixes>"
+_PAGES = {
+    "files": _FILE.format(1, "x", 5) + _FILE.format("é", "y", 0),
+    "files, then folders": _FILE.format(1, "x", 5) + _FOLDER,
+    "a folder among files": _FILE.format(1, "x", 5) + _FOLDER + _FILE.format(2, "y", 6),
+    "no file": _FOLDER,
+}
+
+
+def parsed_by_client(answer: dict[str, Any]) -> dict[str, Any]:
+    session = pytest.importorskip("botocore.session").get_session()
+    shape = session.get_service_model("s3").operation_model("ListObjectsV2").output_shape
+    parser = session.get_component("response_parser_factory").create_parser("rest-xml")
+    found: dict[str, Any] = parser.parse(dict(answer), shape)
+    return found
+
+
+@pytest.mark.parametrize("page", _PAGES)
+def test_a_page_says_what_it_says_to_the_client_of_s3(page: str) -> None:
+    truncated = "<IsTruncated>true</IsTruncated><NextContinuationToken>t</NextContinuationToken>"
+    body = f"<ListBucketResult>{truncated}{_PAGES[page]}</ListBucketResult>".encode()
+    answer: dict[str, Any] = {"body": body, "headers": {}, "status_code": 200}
+    taken: dict[str, Any] = {}
+    whole = parsed_by_client(answer)
+    remote._take_files(answer, taken)
+    assert (answer["body"] != body) == bool(taken) == page.startswith("files")
+    found = {**parsed_by_client(answer), **taken}
+    for facts in (*whole.get("Contents", ()), *found.get("Contents", ())):
+        facts.pop("LastModified")  # the text here, a time there
+        facts.pop("Owner", None)
+    assert found == whole
+
+
+@pytest.mark.parametrize("whole", [0, 1])
+def test_a_page_that_is_cut_is_still_refused(whole: int) -> None:
+    parsers = pytest.importorskip("botocore.parsers")
+    file = _FILE.format(1, "x", 5)
+    answer: dict[str, Any] = {
+        "body": f"<ListBucketResult>{whole * file}{file[:-30]}".encode(),
+        "headers": {},
+        "status_code": 200,
+    }
+    remote._take_files(answer, {})
+    with pytest.raises(parsers.ResponseParserError):
+        parsed_by_client(answer)
+
+
 # Places
 
 

@@ -85,6 +85,7 @@ class Worker:
         self._cells: dict[int, Cell] = {}
         self._told: queue.Queue[Told] = queue.Queue(MESSAGES)
         self._writers = ThreadPoolExecutor(_WRITERS)
+        self._writing: deque[Future[None]] = deque()
         self._gatherer = ThreadPoolExecutor(1)
         self._start: float | None = None
         self._idle = 0.0
@@ -138,7 +139,7 @@ class Worker:
         self._next, self._held = ticket, ticket.model
         spaces = tuple((each[ticket.model],) for each in self._job.spaces)
         job = replace(self._job, models=(self._job.models[ticket.model],), spaces=spaces)
-        writing: deque[Future[None]] = deque()
+        writing = self._writing
         for message in work(job, self._units(ticket.model)):
             if isinstance(message, Made):
                 writing.append(self._writers.submit(self._keep, message))
@@ -146,8 +147,8 @@ class Worker:
                     writing.popleft().result()
             else:
                 self._told.put(message)
-        for written in writing:
-            written.result()
+        while writing and self._next is None:  # else they are written beside the next model's work
+            writing.popleft().result()
 
     def _units(self, model: int) -> Iterator[Unit]:
         """Tickets for a model until there is none; what is prepared for them is then brought to its end."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -22,7 +23,10 @@ __all__ = ["Progress", "Run", "inside"]
 _UNITS_A_PROCESS = 4
 """At least so many, if conditions allow: who is done early takes more of them."""
 _CONDITIONS = 8
-"""Conditions of a unit for one model."""
+"""Conditions of a unit for one model, at most."""
+_UNITS = 64
+"""Units of a job whose units are for one model, at least, if conditions allow: with few, workers that are
+done early would wait for those that are not."""
 
 _READ_NOW = (
     "it can be read now, but could not when it was evaluated, and has no answer; a new store asks for one"
@@ -71,6 +75,7 @@ class Run:
         self.notes: dict[str, None] = {}
         self.failures: list[Failed] = []
         self.done = 0
+        self.total = plan.images  # once: a sum over all works, wanted after every batch
         self.right: dict[int, tuple[int, int]] = {}
 
     def show(self, first: int = 0, behind: int | None = None) -> None:
@@ -106,7 +111,8 @@ class Run:
         mine: dict[int, list[tuple[int, Work]]] = {}
         for number, work in self.works:
             mine.setdefault(self.numbers[work.model], []).append((number, work))
-        yield from (self.units_of(works, first, ends) for works in mine.values())
+        most = _conditions_each(mine.values(), first, ends)
+        yield from (self.units_of(works, first, ends, most) for works in mine.values())
 
     def units(self, setup: int, first: int, behind: int) -> Iterator[Unit]:
         """A block each; where blocks are few, processes share the conditions of one."""
@@ -117,14 +123,16 @@ class Run:
         for span, parts in blocks:
             yield from _in_units(setup, span, parts, math.ceil(len(parts) / shares))
 
-    def units_of(self, works: Iterable[tuple[int, Work]], first: int, ends: Sequence[int]) -> Iterator[Unit]:
+    def units_of(
+        self, works: Iterable[tuple[int, Work]], first: int, ends: Sequence[int], most: int
+    ) -> Iterator[Unit]:
         """Units of one model: some conditions of a block each."""
         by_setup: dict[int, list[tuple[int, Work]]] = {}
         for number, work in works:
             by_setup.setdefault(work.place, []).append((number, work))
         for setup, mine in by_setup.items():
             for span in _spans(first, ends[setup]):
-                yield from _in_units(setup, span, self.parts(mine, *span), _CONDITIONS)
+                yield from _in_units(setup, span, self.parts(mine, *span), most)
 
     def parts(self, works: Iterable[tuple[int, Work]], start: int, stop: int) -> list[UnitPart]:
         """What is missing of a block, for all models together where they lack the same."""
@@ -143,7 +151,7 @@ class Run:
         work = self.plan.works[answered.work]
         name, condition = work.model.spec.name, str(work.condition)
         accuracy = right / seen if seen else None
-        at = Progress(self.done, self.plan.images, name, condition, accuracy, self.engine.nodes)
+        at = Progress(self.done, self.total, name, condition, accuracy, self.engine.nodes)
         self.progress(at)
 
     def sorted_problems(self, unread: Collection[tuple[int, str]] = ()) -> tuple[Problem, ...]:
@@ -166,6 +174,13 @@ class Run:
         ids = dict.fromkeys(id for setup in self.plan.setups for id in setup.dataset.ids)
         place = {id: place for place, id in enumerate(ids)}
         return tuple(sorted(found, key=lambda problem: place[problem.id]))
+
+
+def _conditions_each(models: Iterable[Sequence[tuple[int, Work]]], first: int, ends: Sequence[int]) -> int:
+    """Conditions of a unit, fewer where blocks are few."""
+    conditions = Counter(work.place for works in models for _, work in works)
+    blocks = sum(count * len(_spans(first, ends[place])) for place, count in conditions.items())
+    return min(_CONDITIONS, max(1, blocks // _UNITS))
 
 
 def _spans(first: int, behind: int) -> list[Range]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -128,7 +127,7 @@ def _set_aside(store: FileStore, finding: Finding) -> None:
     piece = Piece.parse(finding.path)
     if finding.kind is Kind.damaged and piece is not None:  # a run may have been quicker than the move
         with contextlib.suppress(FileNotFoundError, FaultyFileError):
-            store.disk.write(finding.path, read_content(store.disk, replace(piece, path=moved)))
+            store.disk.write(finding.path, read_content(store.disk, piece._replace(path=moved)))
 
 
 def _is_still(store: FileStore, finding: Finding) -> bool:

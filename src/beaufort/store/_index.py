@@ -75,7 +75,7 @@ def read_pieces(store: FileStore) -> Read:
 
 def _chosen(pieces: Sequence[Piece], faults: Mapping[Piece, FaultyFileError]) -> list[Slice]:
     """What is read of a cell; if a faulty file has rows that no other has, it cannot be read."""
-    usable = [piece for piece in pieces if piece not in faults]
+    usable = [piece for piece in pieces if piece not in faults] if faults else pieces
     if len(usable) < len(pieces) and spans(usable) != spans(pieces):
         raise next(faults[piece] for piece in pieces if piece in faults)
     return cover(usable)

@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from types import NoneType
 from typing import Any
 
@@ -131,6 +131,7 @@ def folder_of(model: str, condition: str) -> str:
     return f"model={_slug(model)}/condition={_slug(condition)}"
 
 
+@lru_cache(maxsize=4096)
 def _slug(name: str) -> str:
     """A name that any file system and any URL takes."""
     return re.sub(r"[^A-Za-z0-9._@+-]", "_", name).lstrip(".") or "_"
