@@ -59,7 +59,7 @@ class _Kept(FunctionCache):
 
 
 def _compiled(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
-    compiled: Any = numba.njit(nogil=True, error_model="numpy", **options)(function)
+    compiled: Any = numba.njit(nogil=True, error_model="numpy", no_cfunc_wrapper=True, **options)(function)
     if compiled is not function:  # as it is where NUMBA_DISABLE_JIT is set
         compiled._cache = _Kept(function)  # type: ignore[no-untyped-call]
     return compiled  # type: ignore[no-any-return]
