@@ -261,13 +261,17 @@ def product(photos: np.ndarray, count: int, turns: int, names: list[str], size: 
                 warm = source.first(2 * size)
                 told: dict[str, Any] = {"batch_size": size, "labels": "identity"}
                 evaluate([model], suite, warm, f"{folder}/warm-{name}-{kind}", **told)
-                taken = []
+                runs = []
                 for turn in range(turns):
-                    start = time.perf_counter()
-                    evaluate([model], suite, source, f"{folder}/{name}-{kind}-{turn}", **told)
-                    taken.append(time.perf_counter() - start)
-                    print(f"  {name}, {kind}: {taken[-1]:.2f} s", flush=True)
-                found[name][kind] = median(taken) / count / len(conditions()) * 1e6
+                    store = f"{folder}/{name}-{kind}-{turn}"
+                    runs.append(run := timed([model], suite, source, store, **told))
+                    print(
+                        f"  {name}, {kind}: {run['whole']:.2f} s: {run['start']:.2f} until the first "
+                        f"answers, {run['steady']:.2f} to the last, {run['end']:.2f} after them",
+                        flush=True,
+                    )
+                found[name][kind] = median(run["whole"] for run in runs) / count / len(conditions()) * 1e6
+                found[name][f"{kind}, seconds"] = runs
     print(f"\nImageNet-C, {len(conditions())} × {count:,} images, batch {size}, ResNet-50 in bf16:\n")
     print("| network | bare loop | evaluate, arrays | evaluate, JPEG files |\n|---|---:|---:|---:|")
     for name in networks:
@@ -279,6 +283,16 @@ def product(photos: np.ndarray, count: int, turns: int, names: list[str], size: 
         missed = "" if ratio <= goal else ", **missed**"
         print(f"\n{kind}: {ratio:.3f} × the compiled loop (goal ≤ {goal}{missed})")
     return found
+
+
+def timed(*arguments: Any, **options: Any) -> dict[str, float]:
+    """Seconds of `evaluate`: in all, until the first answers, from there to the last, and after them."""
+    answered: list[float] = []
+    start = time.perf_counter()
+    evaluate(*arguments, **options, progress=lambda _: answered.append(time.perf_counter()))
+    end = time.perf_counter()
+    first, last = answered[0], answered[-1]
+    return {"whole": end - start, "start": first - start, "steady": last - first, "end": end - last}
 
 
 SUITE = get_suite("imagenet-c")

@@ -267,7 +267,9 @@ class Handler(BaseHTTPRequestHandler):
 
 
 @pytest.fixture
-def server() -> Iterator[Server]:
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+    monkeypatch.setattr(_sources, "_TIMEOUT_S", 600)  # so long as a busy machine needs
+    monkeypatch.setattr(_sources, "_silent_servers", {})  # none has been silent at this port before
     with Server() as running:
         thread = threading.Thread(target=running.serve_forever, args=(0.01,))
         thread.start()

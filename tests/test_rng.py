@@ -156,6 +156,17 @@ def test_ids() -> None:
             id_words([wrong])  # type: ignore[list-item]
 
 
+def test_ids_that_come_again_as_a_tuple() -> None:
+    """Those of texts are remembered; numbers, of which `True` is equal to 1, are looked at each time."""
+    texts = ("a", "b", "c")
+    for _ in range(2):
+        assert id_words(texts).tolist() == id_words(list(texts)).tolist()
+        assert id_words(("a", 1)).tolist() == id_words(["a", 1]).tolist()
+        id_words(texts)[:] = 0  # an array of its own
+        with pytest.raises(OptionError, match="id"):
+            id_words(("a", True))
+
+
 def test_content_ids() -> None:
     rng = np.random.default_rng(0)
     images = rng.integers(0, 256, (200, 17, 19, 3)).astype(np.uint8)

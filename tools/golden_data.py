@@ -23,6 +23,7 @@ from beaufort.corruptions import corruptions
 from beaufort.corruptions._corruption import Choice
 from beaufort.ops import cpu_ops
 from beaufort.rng import ReferenceStream
+from beaufort.words import csv_text
 
 __all__ = ["GATE", "PACK", "Count", "Entry", "Row", "from_folder", "from_pack", "measure", "read_gate"]
 
@@ -121,10 +122,8 @@ def read_gate(path: Path = GATE) -> dict[tuple[str, str], Count]:
 
 def write_gate(rows: Iterable[Row], path: Path = GATE) -> None:
     """Keep counts."""
-    with path.open("w", newline="") as file:
-        out = csv.writer(file, lineterminator="\n")
-        out.writerow(["entry", "data", *Count._fields])
-        out.writerows([row.entry, row.data, *row.counted] for row in rows)
+    lines = [(row.entry, row.data, *row.counted) for row in rows]
+    path.write_text(csv_text(["entry", "data", *Count._fields], lines), encoding="utf-8", newline="")
 
 
 def from_folder(folder: Path) -> Iterator[Entry]:

@@ -133,7 +133,7 @@ def read_mutations() -> list[Mutation]:
 
 
 def main() -> None:
-    """Write the table."""
+    """Write the table, row by row as they are found, to be looked at while it goes on."""
     with MUTATIONS.open("w", newline="") as file:
         out = csv.writer(file, lineterminator="\n")
         out.writerow(Mutation._fields)

@@ -70,7 +70,15 @@ def id_words(ids: Sequence[Id]) -> NDArray[np.uint64]:
     """
     if isinstance(ids, range) and ids and min(ids[0], ids[-1]) >= 0 and max(ids[0], ids[-1]) < _TEXT_ID:
         return np.arange(ids.start, ids.stop, ids.step, dtype=np.uint64)
+    if isinstance(ids, tuple) and set(map(type, ids)) == {str}:
+        return _text_words(ids).copy()  # torch takes no array that cannot be written to
     return np.array([_id_word(image_id) for image_id in ids], dtype=np.uint64)
+
+
+@lru_cache(maxsize=16)
+def _text_words(ids: tuple[str, ...]) -> NDArray[np.uint64]:
+    """Kept, as the same images are shown under one condition after the other."""
+    return np.array([_text_word(image_id) for image_id in ids], dtype=np.uint64)
 
 
 @lru_cache(maxsize=1 << 16)

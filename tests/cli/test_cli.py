@@ -203,6 +203,12 @@ def command(*arguments: object) -> list[str]:
     return [sys.executable, "-W", "error", "-m", "beaufort", *map(str, arguments)]
 
 
+def importing(module: str, folder: Path) -> dict[str, str]:
+    """The environment of a command that imports a module of a folder first."""
+    path = os.pathsep.join([str(folder), *filter(None, [os.environ.get("PYTHONPATH")])])
+    return {**os.environ, "PYTHONPATH": path, "BEAUFORT_IMPORT": module}
+
+
 def test_as_a_process(source: Path, tmp_path: Path) -> None:
     (source / "bomb.bmp").write_bytes(
         b"BM"
@@ -212,8 +218,13 @@ def test_as_a_process(source: Path, tmp_path: Path) -> None:
         + b"\1\0\x18\0"
         + bytes(24)
     )
+    (tmp_path / "still.py").write_text("from beaufort.cli import _console\n_console.clock = lambda: 0.0\n")
     done = subprocess.run(
-        command("corrupt", source, tmp_path / "out", *FAST), capture_output=True, text=True, check=False
+        command("corrupt", source, tmp_path / "out", *FAST),
+        env=importing("still", tmp_path),  # no line a minute on stderr, however slow the machine is
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 1
     assert done.stdout == f"12 written to {tmp_path / 'out'}, 1 failure\n"
@@ -230,22 +241,43 @@ def many(tmp_path: Path) -> Path:
     return folder
 
 
+HELD = """
+from itertools import count
+from beaufort.image_sets import _tree
+
+run_bounded = _tree.run_bounded
+
+def held(work, tasks, collect, *, jobs, stop):
+    begun = count()
+    def until_stopped(task):
+        if next(begun) >= 20:
+            stop.wait()
+        return work(task)
+    run_bounded(until_stopped, tasks, collect, jobs=jobs, stop=stop)
+
+_tree.run_bounded = held
+"""
+"""A command that imports this does the first of its tasks, and waits then until it is stopped."""
+
+
 def stop_midway(arguments: list[str], out: Path, number: signal.Signals) -> subprocess.CompletedProcess[str]:
     """Start a command, send it a signal when some of its outputs are there."""
+    (out.parent / "held.py").write_text(HELD)
     process = subprocess.Popen(
         arguments,
+        env=importing("held", out.parent),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509  a background job ignores it
     )
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 600
     while len(list(out.rglob("*.png"))) < 10:
         assert process.poll() is None
         assert time.monotonic() < deadline
-        time.sleep(0.002)
+        time.sleep(0.01)
     process.send_signal(number)
-    text, errors = process.communicate(timeout=60)
+    text, errors = process.communicate(timeout=600)
     return subprocess.CompletedProcess(arguments, process.returncode, text, errors)
 
 

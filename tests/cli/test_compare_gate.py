@@ -94,7 +94,7 @@ def _run(steps: list[dict[str, str]], event: str, folder: Path) -> dict[str, int
             cwd=folder,
             env={**os.environ, "PATH": path, "GITHUB_STEP_SUMMARY": str(folder / "summary.md")},
             check=False,
-            timeout=300,
+            timeout=900,
         )
         codes[step["name"]] = done.returncode
     return codes

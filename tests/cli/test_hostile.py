@@ -25,7 +25,7 @@ def beaufort(*words: str | Path, cwd: Path, **options: object) -> subprocess.Com
     """The command as the shell starts it, in a folder."""
     code = "import sys; sys.argv[0] = 'beaufort'; from beaufort.cli import main; main()"
     command = [sys.executable, "-P", "-c", code, *map(str, words)]
-    given = {"capture_output": True, "text": True, "env": ENVIRONMENT, "timeout": 120, **options}
+    given = {"capture_output": True, "text": True, "env": ENVIRONMENT, "timeout": 900, **options}
     return subprocess.run(command, cwd=cwd, check=False, **given)  # type: ignore[call-overload, no-any-return]
 
 
@@ -64,7 +64,7 @@ def test_python_m_leaves_the_working_folder_too(tmp_path: Path, digits: Path, su
     words = ["run", "--model", "demo:digits", "--suite", suite, "--data", digits, "--store", "s"]
     command = [sys.executable, "-m", "beaufort", *map(str, words)]
     done = subprocess.run(
-        command, cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True, check=False, timeout=120
+        command, cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True, check=False, timeout=900
     )
     assert done.returncode == 0, done.stderr
     assert not (tmp_path / "sprung").exists()

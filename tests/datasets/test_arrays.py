@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from beaufort.datasets import Problem, from_arrays, open_dataset
+from beaufort.datasets import Problem, _rows, from_arrays, open_dataset
 from beaufort.datasets._rows import RowIds
 from beaufort.errors import ImageFileError
 from beaufort.suites import Pictures
@@ -133,8 +133,12 @@ def test_row_ids_are_like_a_list(count: int, part: slice) -> None:
 
 
 @pytest.mark.parametrize("order", ["original", "shuffled"])
-def test_pictures_read_together_are_those_read_alone(tmp_path: Path, order: str) -> None:
+@pytest.mark.parametrize("neighbors", [1, 3, 100])
+def test_pictures_read_together_are_those_read_alone(
+    tmp_path: Path, order: str, neighbors: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Also where the file has become shorter: those that are left are read, and each other one is told of."""
+    monkeypatch.setattr(_rows, "_TOGETHER", neighbors * 18 * 17)
     count = 20
     np.save(
         tmp_path / "images.npy",

@@ -7,11 +7,12 @@ import os
 import sqlite3
 import struct
 import tarfile
-import time
 import tracemalloc
 import zipfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -62,10 +63,8 @@ NEGATIVE = b"\xff" * 10 + struct.pack(">h", -512)
 )
 def test_headers_of_tars(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "a.tar").write_bytes(content)
-    start = time.monotonic()
-    with pytest.raises(BeaufortError):
+    with pytest.raises(BeaufortError):  # and comes to an end: a negative size leads back to the same header
         open_dataset(tmp_path / "a.tar")
-    assert time.monotonic() - start < 5
 
 
 def test_names_in_a_tar_that_are_no_unicode(tmp_path: Path) -> None:
@@ -215,7 +214,17 @@ def test_a_locked_memory_is_waited_for_once(tmp_path: Path, monkeypatch: pytest.
     digest_of((), [], np.zeros(0, np.int64), files)  # makes the database
     lock = sqlite3.connect(tmp_path / "cache" / "digests.sqlite", isolation_level=None)
     lock.execute("begin exclusive")
-    start = time.monotonic()
+    waits: list[str] = []
+
+    class Noted(sqlite3.Connection):
+        def execute(self, sql: str, *given: Any) -> sqlite3.Cursor:
+            try:
+                return super().execute(sql, *given)
+            except sqlite3.OperationalError as error:
+                waits.append(str(error))
+                raise
+
+    monkeypatch.setattr(sqlite3, "connect", partial(sqlite3.connect, factory=Noted))
     digest_of((), [], np.zeros(0, np.int64), files)
-    assert time.monotonic() - start < 2
+    assert waits == ["database is locked"]
     lock.close()

@@ -97,7 +97,7 @@ FORMS = {
 }
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], deadline=None)
 @given(form=st.sampled_from(sorted(FORMS)), data=st.data())
 def test_junk_is_refused_and_nothing_else_happens(tmp_path: Path, form: str, data: st.DataObject) -> None:
     start = data.draw(st.sampled_from([b"", *FORMS[form]]))

@@ -68,6 +68,7 @@ def _counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(adapters._things, "counted", adapter)
     monkeypatch.setitem(shifts._things, "patient", Patient)
     LOADS.clear()
+    LOADED.clear()  # of what other tests may have left to the collector of garbage
 
 
 def dataset() -> Dataset:

@@ -19,14 +19,13 @@ from beaufort.cli._app import app
 from beaufort.conditions import Condition
 from beaufort.datasets import from_arrays
 from beaufort.errors import ImageFileError, OptionError
-from beaufort.images import center_crop, resize_short_side
 from beaufort.models import as_model
 from beaufort.report import to_text_of_several
 from beaufort.results import open_parts, open_results, score, shift_scores
 from beaufort.results.open import ResultsError
 from beaufort.shifts import register_shift
 from beaufort.store import FileStore
-from beaufort.suites import Suite, get_suite, parse_suite
+from beaufort.suites import Suite, get_suite, parse_suite, prepare
 from beaufort.testing._contracts import picture
 
 SUITE = """
@@ -464,9 +463,9 @@ def test_cifar_and_imagenet_in_one_run(shared: Path, tmp_path: Path) -> None:
         for row in rows:
             file, _, _, wnid = row.split(",")[:4]
             photo = Image.open(io.BytesIO(archive.read(file))).convert("RGB")
-            small = center_crop(resize_short_side(photo, 256), 224)
+            small = prepare(np.asarray(photo), get_suite("imagenet-c").prepare)
             for severity in (1, 5):
-                bright = corrupt(np.asarray(small), severity=severity, corruption_name="brightness")
+                bright = corrupt(small, severity=severity, corruption_name="brightness")
                 path = photos / "brightness" / str(severity) / wnid / file
                 path.parent.mkdir(parents=True, exist_ok=True)
                 Image.fromarray(bright).save(path, quality=85)

@@ -18,6 +18,8 @@ from PIL import Image
 from beaufort.datasets import Dataset, from_arrays, open_dataset
 from beaufort.errors import ImageFileError, OptionError, UnknownNameError
 from beaufort.evaluation import LazyModel, Progress, WorkerError, evaluate, plan, schedule
+from beaufort.evaluation.engines import Processes
+from beaufort.evaluation.work import Job
 from beaufort.models import Model, ModelError, as_model
 from beaufort.store import FileStore
 from beaufort.suites import Suite
@@ -61,12 +63,26 @@ def suicidal() -> Model:
     return as_model(answer, name="suicidal", classes=CLASSES, version="1")
 
 
-def slow() -> Model:
+def held() -> Model:
+    """Answers eight batches in each process, and goes on when the file that `HELD` names is gone."""
+    batches = 0
+
     def answer(images: np.ndarray) -> np.ndarray:
-        time.sleep(0.2)
+        nonlocal batches
+        batches += 1
+        while batches > 8 and Path(os.environ["HELD"]).exists():
+            time.sleep(0.01)
         return brightness(images)
 
-    return as_model(answer, name="slow", classes=CLASSES, version="1")
+    return as_model(answer, name="held", classes=CLASSES, version="1")
+
+
+@pytest.fixture
+def hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """What holds the model back: two processes have answered 16 of the 25 batches then."""
+    monkeypatch.setenv("HELD", str(tmp_path / "hold"))
+    (tmp_path / "hold").touch()
+    return tmp_path / "hold"
 
 
 def rows(store: FileStore) -> dict[str, list[dict[str, object]]]:
@@ -95,8 +111,8 @@ def test_a_model_object_that_can_be_pickled(tmp_path: Path) -> None:
 
 
 def test_a_model_object_that_cannot_be_pickled(tmp_path: Path) -> None:
-    with pytest.raises(OptionError, match=r"must be given as text.*slow cannot"):
-        evaluate([slow()], SUITE, dataset(), tmp_path, processes=2)
+    with pytest.raises(OptionError, match=r"must be given as text.*held cannot"):
+        evaluate([held()], SUITE, dataset(), tmp_path, processes=2)
     with pytest.raises(OptionError, match="processes must be a positive integer, got 0"):
         evaluate([model()], SUITE, dataset(), tmp_path, processes=0)
 
@@ -127,7 +143,7 @@ def test_a_worker_that_dies_is_told(tmp_path: Path) -> None:
     assert not active_children()
 
 
-def test_a_worker_that_is_killed(tmp_path: Path) -> None:
+def test_a_worker_that_is_killed(tmp_path: Path, hold: Path) -> None:
     """What was stored stays, and the rest is done later."""
     batches = 0
 
@@ -137,15 +153,16 @@ def test_a_worker_that_is_killed(tmp_path: Path) -> None:
         if batches == 12:
             active_children()[0].kill()
 
-    models = ["python:test_processes:slow"]
+    models = ["python:test_processes:held"]
     with pytest.raises(WorkerError, match="SIGKILL"):
         evaluate(models, SUITE, dataset(), tmp_path / "a", batch_size=8, processes=2, progress=kill)
     assert not active_children()
     store = FileStore(tmp_path / "a")
     assert store.pieces()
     assert not store.verify()
+    hold.unlink()
     evaluate(models, SUITE, dataset(), tmp_path / "a", batch_size=8, processes=2)
-    evaluate(["python:test_processes:slow"], SUITE, dataset(), tmp_path / "b", batch_size=8)
+    evaluate(models, SUITE, dataset(), tmp_path / "b", batch_size=8)
     assert rows(store) == rows(FileStore(tmp_path / "b"))
 
 
@@ -157,12 +174,12 @@ schedule.BLOCK = 16
 import test_processes as t
 def seen(progress):
     print("answer", flush=True)
-models = ["python:test_processes:slow"]
+models = ["python:test_processes:held"]
 evaluate(models, t.SUITE, t.dataset(), sys.argv[2], batch_size=8, processes=2, progress=seen)
 """
 
 
-def test_ctrl_c_is_clean(tmp_path: Path) -> None:
+def test_ctrl_c_is_clean(tmp_path: Path, hold: Path) -> None:
     """One KeyboardInterrupt, of the process that was started; no worker stays, no draft does."""
     command = [sys.executable, "-c", INTERRUPTED, str(Path(__file__).parent), str(tmp_path / "store")]
     child = subprocess.Popen(
@@ -177,15 +194,28 @@ def test_ctrl_c_is_clean(tmp_path: Path) -> None:
     for _ in range(10):
         assert child.stdout.readline() == "answer\n"
     os.killpg(child.pid, signal.SIGINT)  # as a terminal does: to all of them
-    _, errors = child.communicate(timeout=60)
+    _, errors = child.communicate(timeout=600)
     assert child.returncode != 0
     assert errors.count("Traceback") == 1
     assert errors.rstrip().endswith("KeyboardInterrupt")
-    until = time.monotonic() + 10
+    until = time.monotonic() + 600
     while _lives(child.pid):
         assert time.monotonic() < until
         time.sleep(0.1)
     assert not FileStore(tmp_path / "store").verify()
+
+
+def test_an_interrupt_never_reaches_a_worker() -> None:
+    """Not even while it starts, when it would end with a traceback of its own."""
+    plan_of_nothing = Job((), (), (), (), 1, None, keep_logits=False)
+    with Processes(plan_of_nothing, 2):
+        for worker in active_children():
+            status = dict(
+                line.split(":\t", 1) for line in Path(f"/proc/{worker.pid}/status").read_text().splitlines()
+            )
+            held_back = int(status["SigBlk"], 16) | int(status["SigIgn"], 16)
+            assert held_back & 1 << signal.SIGINT - 1
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, ())
 
 
 def _lives(group: int) -> bool:

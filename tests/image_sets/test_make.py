@@ -17,9 +17,12 @@ from PIL import Image
 import beaufort
 from beaufort import files as draft_files
 from beaufort.corruptions import corruptions
+from beaufort.datasets import open_dataset
 from beaufort.errors import ImageFileError, OptionError, UnknownNameError
 from beaufort.image_sets import DATASETS, Outcome, make_dataset
-from beaufort.images import resize_short_side
+from beaufort.image_sets.gallery import _clean
+from beaufort.images import FORMATS, encode
+from beaufort.suites import Pictures, get_suite
 
 RNG = np.random.default_rng(8)
 SHARED = Path(os.environ.get("BEAUFORT_SHARED", Path(__file__).parents[3] / "shared"))
@@ -197,12 +200,48 @@ def test_imagenet_c_is_cropped_corrupted_and_saved_as_published(tmp_path: Path) 
     assert (made.format, made.mode, made.size) == ("JPEG", "RGB", (224, 224))
     assert opened(out / "brightness/5/n01/grey.JPEG").mode == "RGB"
     assert (out / "brightness/1/n02/b.JPEG").is_file()
-    clean = resize_short_side(opened(source / "n01/a.JPEG"), 256)  # not turned, as published
-    left, top = round((clean.width - 224) / 2), 16
-    cropped = np.asarray(clean.crop((left, top, left + 224, top + 224)))
+    clean = opened(source / "n01/a.JPEG").resize((295, 256), Image.Resampling.BILINEAR)  # not turned
+    cropped = np.asarray(clean.crop((36, 16, 260, 240)))
     expected = Image.fromarray(beaufort.corrupt(cropped, 3, "brightness", scale="imagenet"))
     expected.save(tmp_path / "expected.jpg", quality=85, optimize=True)
     assert (tmp_path / "expected.jpg").read_bytes() == (out / "brightness/3/n01/a.JPEG").read_bytes()
+
+
+def rows_first(image: Image.Image, size: tuple[int, int], *how: Any) -> Image.Image:
+    """Pillow's `resize` as it was before version 13, whatever the shape of a picture."""
+    across = RESIZE(image, (size[0], image.height), *how)
+    return RESIZE(across, size, *how)
+
+
+RESIZE = Image.Image.resize
+SIZES = {"tall": (300, 900), "wide": (900, 300), "small": (40, 30)}
+
+
+@pytest.mark.parametrize("size", SIZES.values(), ids=SIZES)
+@pytest.mark.parametrize("name", ["imagenet-c", "tiny-imagenet-c"])
+def test_what_is_made_has_the_pixels_that_a_run_sees(
+    name: str, size: tuple[int, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    picture(tmp_path / "val/n01/a.png", size)
+    suite, photos = get_suite(name), open_dataset(tmp_path / "val")
+    seen = Pictures(photos, suite.prepare, grey=False)(0)
+    assert isinstance(seen, np.ndarray)
+    noisy = beaufort.corrupt(seen, 1, "shot_noise", scale=suite.scale, image_id=photos.ids[0])
+    monkeypatch.setattr(Image.Image, "resize", rows_first)  # any version of Pillow may be installed
+    assert make_dataset(name, tmp_path / "val", tmp_path / "out", names=["shot_noise"]) == Outcome(done=5)
+    made = (tmp_path / "out/shot_noise/1/n01/a.JPEG").read_bytes()
+    assert made == encode(Image.fromarray(noisy), FORMATS["jpeg"], 85)
+
+
+def test_the_gallery_shows_the_pixels_that_a_run_sees(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    picture(tmp_path / "val/n01/a.png", SIZES["tall"])
+    photos = open_dataset(tmp_path / "val")
+    monkeypatch.setattr(Image.Image, "resize", rows_first)
+    shown = _clean(tmp_path / "val/n01/a.png", digits=False)
+    seen = Pictures(photos, get_suite("imagenet-c").prepare, grey=False)(0)
+    np.testing.assert_array_equal(np.asarray(shown), seen)
 
 
 def flat(root: Path) -> Path:

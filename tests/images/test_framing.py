@@ -50,6 +50,15 @@ def test_any_size_and_crop(
     check(pixels, (wide, tall), center_box(wide, tall, side))
 
 
+@given(st.integers(16, 700), st.integers(16, 700))
+def test_the_short_side_becomes_256_and_the_long_one_is_rounded_down(width: int, height: int) -> None:
+    size = short_side_size(width, height, 256)
+    assert min(size) == 256
+    exact = 256 * max(width, height) / min(width, height)
+    assert exact - 1 < max(size) <= exact
+    assert (size[0] < size[1]) <= (width < height)
+
+
 @pytest.mark.parametrize(
     ("width", "height"),
     [(500, 375), (375, 500), (341, 256), (256, 384), (257, 256), (16, 16), (1200, 900), (90, 700), (700, 90)],

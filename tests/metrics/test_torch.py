@@ -233,7 +233,7 @@ def test_two_processes_equal_one(tmp_path: Path) -> None:
         for rank in range(2)
     ]
     try:
-        ends = [worker.communicate(timeout=120) for worker in workers]
+        ends = [worker.communicate(timeout=900) for worker in workers]
     finally:
         for worker in workers:
             worker.kill()

@@ -14,8 +14,8 @@ from PIL import Image
 
 from beaufort.datasets import open_dataset
 from beaufort.errors import BeaufortError, MissingExtraError
-from beaufort.images import center_crop, resize_short_side
 from beaufort.models import ModelFileError, load_model
+from beaufort.suites import get_suite, prepare
 from tests.models.models_nets import onnx_linear
 
 onnxruntime = pytest.importorskip("onnxruntime")
@@ -121,7 +121,7 @@ def photos_of_imagenet(folder: Path, count: int) -> tuple[NDArray[np.uint8], NDA
         rows = [row for row in csv.DictReader(file) if row["file"] in names]
         for row in rows[:: len(rows) // count][:count]:
             with Image.open(io.BytesIO(archive.read(names[row["file"]]))) as opened:
-                images.append(np.asarray(center_crop(resize_short_side(opened.convert("RGB"), 256), 224)))
+                images.append(prepare(np.asarray(opened.convert("RGB")), get_suite("imagenet-c").prepare))
             labels.append(int(row["label"]))
     return np.stack(images), np.array(labels)
 

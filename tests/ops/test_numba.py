@@ -9,7 +9,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import beaufort
+from beaufort.ops._numba import _Files
 
 SOURCE = Path(beaufort.__file__).parent.parent
 COMPILER = "numba.np.linalg"
@@ -58,6 +61,24 @@ def test_a_kernel_follows_what_it_calls(tmp_path: Path) -> None:
 
     assert doubled(5) == doubled(5) == 10
     assert doubled(70) == 140
+
+
+def test_two_processes_that_compile_a_kernel_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For different types: each loads its own later, or none, and never that of the other."""
+    files: Any = _Files  # not typed
+    one, other, later = (files(str(tmp_path), "kernel", "stamp") for _ in range(3))
+    monkeypatch.setattr(other, "_load_index", dict)  # it looked before one wrote
+    save = one._save_data
+
+    def meanwhile(name: str, data: object) -> None:
+        other.save("b", "for b")
+        save(name, data)
+
+    monkeypatch.setattr(one, "_save_data", meanwhile)
+    one.save("a", "for a")
+    assert later.load("a") in (None, "for a")
+    assert later.load("b") in (None, "for b")
+    assert later.load("a") or later.load("b")
 
 
 def test_kernels_run_as_plain_python_where_numba_is_switched_off() -> None:

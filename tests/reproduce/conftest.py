@@ -145,6 +145,7 @@ def stylizer(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from beaufort.training import TrainingTensors, get_recipe, train
 
     folder = tmp_path_factory.mktemp("stylizer")
+    torch.manual_seed(0)
     torch.save(_squeezenet_features().half().state_dict(), folder / "squeezenet.pth")
     images = torch.from_numpy(np.stack([picture(64, 64, 3, variant=i) for i in range(2)])).permute(0, 3, 1, 2)
     photos = TrainingTensors("photos", ("photo",), images, torch.zeros(2, dtype=torch.long))

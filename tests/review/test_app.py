@@ -214,7 +214,7 @@ def test_limits_forget_the_silent(people: People) -> None:
 TEXT = st.text(max_size=40)
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(
     path=st.sampled_from(["/", "/r/", "/card/", "/example/", "/admin", "/admin/image/", *FORMS]),
     more=TEXT,

@@ -29,9 +29,11 @@ class Server:
     """`beaufort review serve` as a process."""
 
     def __init__(self, file: Path) -> None:
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
+        # A port that is kept while no server listens: nobody else is given it, and a server can take it.
+        self._place = socket.socket()
+        self._place.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self._place.bind(("127.0.0.1", 0))
+        self.port = self._place.getsockname()[1]
         self.file, self.url = file, f"http://127.0.0.1:{self.port}"
 
     def start(self) -> None:
@@ -48,7 +50,7 @@ class Server:
         self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
         while self.process.poll() is None:
             try:
-                httpx.get(self.url, timeout=60)
+                httpx.get(self.url, timeout=600)
             except httpx.TransportError:
                 time.sleep(0.05)
             else:
@@ -58,6 +60,10 @@ class Server:
     def kill(self) -> None:
         self.process.send_signal(signal.SIGKILL)
         self.process.communicate()
+
+    def close(self) -> None:
+        self.kill()
+        self._place.close()
 
 
 @pytest.fixture
@@ -72,7 +78,7 @@ def serve() -> Iterator[Callable[[Path], Server]]:
 
     yield start
     for server in started:
-        server.kill()
+        server.close()
 
 
 class Scripted(threading.Thread):
@@ -87,7 +93,7 @@ class Scripted(threading.Thread):
 
     def run(self) -> None:
         try:
-            with httpx.Client(base_url=self._server.url, follow_redirects=True, timeout=60) as client:
+            with httpx.Client(base_url=self._server.url, follow_redirects=True, timeout=600) as client:
                 self._review(Visitor(client))
         except Exception as error:
             self.error = error
@@ -140,7 +146,7 @@ def test_kills_in_a_crowd_lose_no_vote_and_count_none_twice(
         server.kill()
         server.start()
     for one in crowd:
-        one.join(timeout=120)
+        one.join(timeout=900)
     stop.set()
     assert [one.error for one in crowd if one.error] == []
     kept = people.review.connection.execute("SELECT * FROM votes WHERE undone = 0").fetchall()
@@ -179,6 +185,15 @@ def test_a_second_server_is_refused(tmp_path: Path, serve: Callable[[Path], Serv
     assert "a review must have one server" in second.stderr
 
 
+def wait_for_card(page: Any) -> None:
+    """Until there is a card with its picture, and the scripts that listen to keys and send answers."""
+    page.wait_for_selector("#vote")
+    page.wait_for_load_state("load")
+    page.locator(".htmx-request, .htmx-swapping, .htmx-settling, .htmx-added").first.wait_for(
+        state="detached"
+    )
+
+
 def test_a_review_by_keyboard(
     tmp_path: Path, serve: Callable[[Path], Server], browse: Callable[..., Any]
 ) -> None:
@@ -187,8 +202,9 @@ def test_a_review_by_keyboard(
     people = People(open_review_made(path, make_images(tmp_path / "images", 5, roles=[]), rules), "")
     people.add("ann")
     page = browse(f"{serve(path).url}/r/{people.tokens['ann']}")
-    page.keyboard.press("Enter")  # the button has the focus
-    page.wait_for_selector("#vote")
+    page.wait_for_selector("#begin:focus")
+    page.keyboard.press("Enter")
+    wait_for_card(page)
     assert page.locator("#picture img").evaluate("image => image.complete && image.naturalWidth") == 32
     done = page.locator("#card [role=status]")
 
@@ -196,6 +212,7 @@ def test_a_review_by_keyboard(
         for key in keys:
             page.keyboard.press(key)
         done.filter(has_text=f"{expect} answered").wait_for()
+        wait_for_card(page)
 
     page.keyboard.press("?")
     assert page.locator("#help").get_attribute("open") is not None
@@ -238,7 +255,7 @@ def test_a_phone_and_the_admin_page(
             is_mobile=True,
         )
         page.locator("#begin").tap()
-        page.wait_for_selector("#vote")
+        wait_for_card(page)
         wide = page.evaluate("document.documentElement.scrollWidth")
         assert wide <= 390
         for number in range(3):

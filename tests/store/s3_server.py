@@ -58,7 +58,7 @@ def s3_server() -> Iterator[str]:
 
 
 def make_bucket(address: str, name: str) -> None:
-    connection = http.client.HTTPConnection(address.removeprefix("http://"), timeout=60)
+    connection = http.client.HTTPConnection(address.removeprefix("http://"), timeout=600)
     connection.request("PUT", f"/{name}")
     connection.getresponse().read()
     connection.close()
@@ -172,7 +172,7 @@ class _Handler(BaseHTTPRequestHandler):
     do_GET = do_PUT = do_HEAD = do_POST = do_DELETE = _any  # noqa: N815
 
     def _ask(self, body: bytes) -> tuple[int, list[tuple[str, str]], bytes]:
-        upstream = http.client.HTTPConnection(self.owner.upstream.removeprefix("http://"), timeout=60)
+        upstream = http.client.HTTPConnection(self.owner.upstream.removeprefix("http://"), timeout=600)
         passed = {k: v for k, v in self.headers.items() if k.lower() not in ("expect", "connection")}
         upstream.request(self.command, self.path, body, passed)
         answer = upstream.getresponse()

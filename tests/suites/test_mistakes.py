@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from pathlib import Path
 
 import pytest
@@ -232,11 +231,10 @@ def test_many_mistakes_are_cut_in_the_message_only() -> None:
     assert str(caught.value).splitlines()[-1] == "and 80 more"
 
 
-def test_a_bomb_of_aliases_is_quick() -> None:
+def test_a_bomb_of_aliases_is_not_taken_apart() -> None:
+    """It would never end: there are 9**29 texts in it."""
     layers = [f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]" for i in range(1, 30)]
-    start = time.perf_counter()
-    mistakes("a0: &a0 x\n" + "\n".join(layers))
-    assert time.perf_counter() - start < 2
+    assert mistakes("a0: &a0 x\n" + "\n".join(layers))
 
 
 def lines_told(content: str | bytes) -> list[int] | None:

@@ -20,7 +20,6 @@ from beaufort import get_corruption_names
 from beaufort.conditions import Condition
 from beaufort.corruptions import corruptions
 from beaufort.errors import OptionError, UnknownNameError
-from beaufort.images import center_crop, resize_exactly, resize_short_side
 from beaufort.suites import (
     SHIFT_SUITE_NAMES,
     SUITE_NAMES,
@@ -353,15 +352,16 @@ def test_steps_are_those_of_the_published_sets() -> None:
     pixels = np.random.default_rng(1).integers(0, 256, (300, 400, 3), np.uint8)
     photo = Image.fromarray(pixels)
     steps = get_suite("imagenet-c").prepare
-    resized = resize_short_side(photo, 256)
-    assert prepare(pixels, steps).tobytes() == center_crop(resized, 224).tobytes()
+    resized = photo.resize((341, 256), Image.Resampling.BILINEAR)
+    assert prepare(pixels, steps).tobytes() == resized.crop((58, 16, 282, 240)).tobytes()  # round(58.5) is 58
     assert prepare(pixels, steps[:1]).tobytes() == resized.tobytes()
-    assert prepare(pixels, steps[1:]).tobytes() == center_crop(photo, 224).tobytes()
-    again = center_crop(resize_exactly(center_crop(photo, 350), 64), 80)  # larger than what is left: black
+    assert prepare(pixels, steps[1:]).tobytes() == photo.crop((88, 38, 312, 262)).tobytes()
+    small = photo.crop((25, -25, 375, 325)).resize((64, 64), Image.Resampling.BILINEAR)
+    again = small.crop((-8, -8, 72, 72))  # larger than what is left: black
     several = [Step("crop", 350), Step("stretch", 64), Step("crop", 80)]
     assert prepare(pixels, several).tobytes() == again.tobytes()
     (stretch,) = get_suite("tiny-imagenet-c").prepare
-    assert prepare(pixels, [stretch]).tobytes() == resize_exactly(photo, 64).tobytes()
+    assert prepare(pixels, [stretch]).tobytes() == photo.resize((64, 64), Image.Resampling.BILINEAR).tobytes()
     assert [Step.parse(str(step)) for step in (Step("crop", 224), stretch)] == [Step("crop", 224), stretch]
 
 

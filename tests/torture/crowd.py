@@ -55,7 +55,7 @@ def crowd(root: Path, *, seconds: float, writers: int = 4, readers: int = 2, kee
         one.stdin.flush()
     whole = Crowd()
     for role, one in zip(roles, running, strict=True):
-        out, err = one.communicate(timeout=seconds + 120)
+        out, err = one.communicate(timeout=seconds + 900)
         if one.returncode:
             whole.wrong.append(f"{role} ended with {one.returncode}: {err}")
             continue

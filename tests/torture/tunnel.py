@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import socket
 import subprocess
 import sys
 import threading
@@ -13,40 +14,40 @@ __all__ = ["Tunnel"]
 
 
 class Tunnel:
-    """A way to a server that can be cut, and is there again at the same address."""
+    """A way to a server that can be cut, and is there again at the same address.
+
+    The address stays ours while nobody passes bytes on: whoever calls meanwhile waits, as in a network that
+    swallows everything, however long the next process takes to start.
+    """
 
     def __init__(self, upstream: str) -> None:
         self._upstream = upstream.removeprefix("http://")
-        self._port = "0"
+        self._place = socket.create_server(("127.0.0.1", 0))
         self._lock = threading.Lock()
         self._start()
 
     @property
     def address(self) -> str:
-        return f"http://127.0.0.1:{self._port}"
+        return f"http://127.0.0.1:{self._place.getsockname()[1]}"
 
     def cut(self) -> None:
         """SIGKILL for the process; then there is another one."""
         with self._lock:  # several jobs use it
-            self.close()
+            self._end()
             self._start()
 
     def close(self) -> None:
+        self._end()
+        self._place.close()
+
+    def _end(self) -> None:
         self._process.kill()
         self._process.communicate()
 
     def _start(self) -> None:
-        command = [sys.executable, "-S", str(Path(__file__)), self._port, self._upstream]
-        for _ in range(50):  # a port may be taken for a moment
-            self._process = subprocess.Popen(
-                command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-            )
-            assert self._process.stdout
-            if port := self._process.stdout.readline().strip():
-                self._port = port
-                return
-            self.close()
-        raise RuntimeError(f"the port {self._port} is taken")
+        number = self._place.fileno()
+        command = [sys.executable, "-S", str(Path(__file__)), str(number), self._upstream]
+        self._process = subprocess.Popen(command, pass_fds=[number])
 
 
 async def _forward(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -58,7 +59,7 @@ async def _forward(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -
         writer.close()
 
 
-async def _serve(port: int, upstream: str) -> None:
+async def _serve(number: int, upstream: str) -> None:
     host, _, there = upstream.rpartition(":")
 
     async def visit(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -69,8 +70,7 @@ async def _serve(port: int, upstream: str) -> None:
             return
         await asyncio.gather(_forward(reader, questions), _forward(answers, writer))
 
-    server = await asyncio.start_server(visit, "127.0.0.1", port)
-    print(server.sockets[0].getsockname()[1], flush=True)
+    server = await asyncio.start_server(visit, sock=socket.socket(fileno=number))
     await server.serve_forever()
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from dataclasses import asdict
 from pathlib import Path
@@ -137,16 +135,19 @@ def decisions(
     from beaufort.files import write_output
     from beaufort.review import decisions as all_decisions
     from beaufort.review import open_review
+    from beaufort.words import csv_text
 
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["file", "category", "yes", "no", "decision", "settled"])
-    for one in all_decisions(open_review(file)):
-        writer.writerow([one.file, one.category, one.yes, one.no, one.decision, int(one.settled)])
+    text = csv_text(
+        ["file", "category", "yes", "no", "decision", "settled"],
+        [
+            (one.file, one.category, one.yes, one.no, one.decision, int(one.settled))
+            for one in all_decisions(open_review(file))
+        ],
+    )
     if output is None:
-        typer.echo(text.getvalue(), nl=False)
+        typer.echo(text, nl=False)
     else:
-        write_output(output, text.getvalue().encode())
+        write_output(output, text.encode())
 
 
 def _link(address: str, token: str) -> str:

@@ -23,6 +23,7 @@ __all__ = [
     "Problem",
     "Sample",
     "Walk",
+    "best_at_once",
     "iterate",
     "numbered",
     "read_several",
@@ -30,6 +31,9 @@ __all__ = [
 
 MOST_CLASSES = 1_000_000
 """Labels of this size and above are refused as a mistake."""
+
+_AT_ONCE = 8
+"""Pictures that a thread decodes in a row: few, so that all threads end together."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +70,12 @@ def read_several(pixels: Pixels, indices: Sequence[int]) -> Iterator[Bytes]:
     """
     together: Callable[[Sequence[int]], Iterator[Bytes]] | None = getattr(pixels, "several", None)
     return map(pixels.read, indices) if together is None else together(indices)
+
+
+def best_at_once(pixels: Pixels) -> int:
+    """How many pictures one thread best reads in a row; where nothing is decoded, `at_once` says more."""
+    at_once: int = getattr(pixels, "at_once", _AT_ONCE)
+    return at_once
 
 
 @dataclass(frozen=True, eq=False)
@@ -219,6 +229,10 @@ class _Chosen:
 
     def read(self, index: int) -> Bytes:
         return self.pixels.read(int(self.places[index]))
+
+    @property
+    def at_once(self) -> int:
+        return best_at_once(self.pixels)
 
     def several(self, indices: Sequence[int]) -> Iterator[Bytes]:
         return read_several(self.pixels, self.places[indices].tolist())

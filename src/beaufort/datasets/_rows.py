@@ -20,6 +20,9 @@ from beaufort.images import MAX_PIXELS, MAX_SIDE
 
 __all__ = ["InMemory", "RowIds", "Rows", "check_shape", "whole_numbers"]
 
+_TOGETHER = 1 << 18
+"""Bytes of neighboring pictures that are read at a time; a single picture may be larger."""
+
 
 @dataclass(frozen=True)
 class RowIds(Sequence[str]):
@@ -45,6 +48,9 @@ class RowIds(Sequence[str]):
             return RowIds(self.split, len(numbers))
         return [f"{self.split}/{number}" for number in numbers]
 
+    def __iter__(self) -> Iterator[str]:
+        return (f"{self.split}/{number}" for number in range(self.size))
+
 
 @dataclass(frozen=True)
 class Rows:
@@ -68,24 +74,35 @@ class Rows:
     def read(self, index: int) -> Bytes:
         return next(self.several([index]))
 
+    @property
+    def at_once(self) -> int:
+        return _at_once(self.row_size)
+
     def several(self, indices: Sequence[int]) -> Iterator[Bytes]:
-        """As `read`, one picture after the other: to open the file takes longer than to read a small one."""
+        """As `read`, one picture after the other: to open the file takes longer than to read a small one.
+
+        Neighbors are read together, as far as they are small.
+        """
+        neighbors = isinstance(indices, range) and indices.step == 1
+        step = max(1, _TOGETHER // self.row_size) if neighbors else 1
         try:
             with self.path.open("rb") as file:
-                for index in indices:
-                    yield self._row(file, index)
+                for start in range(0, len(indices), step):
+                    some = indices[start : start + step]
+                    yield from self._rows(file, some[0], len(some))
         except ImageFileError:
             raise
         except (OSError, ValueError, OverflowError) as error:
             reason = getattr(error, "strerror", None) or error
             raise ImageFileError(f"{self.path} cannot be read ({reason})") from None
 
-    def _row(self, file: BufferedReader, index: int) -> Bytes:
-        row = np.empty(self.shape[1:], np.uint8)
-        file.seek(self.offset + index * row.nbytes)
-        if file.readinto(row.data) != row.nbytes:
-            raise ImageFileError(f"{self.path} is cut short: picture {index} is missing")
-        return row
+    def _rows(self, file: BufferedReader, first: int, count: int) -> Iterator[Bytes]:
+        rows = np.empty((count, *self.shape[1:]), np.uint8)
+        file.seek(self.offset + first * self.row_size)
+        whole = file.readinto(rows.data) // self.row_size
+        yield from rows[:whole]
+        if whole < count:
+            raise ImageFileError(f"{self.path} is cut short: picture {first + whole} is missing")
 
     def contents(self, count: int) -> Iterator[Content]:
         length = count * self.row_size
@@ -105,6 +122,10 @@ class InMemory:
     file: Path | None = None
     """Where they came from, if from a file."""
 
+    @property
+    def at_once(self) -> int:
+        return _at_once(math.prod(self.images.shape[1:]))
+
     def read(self, index: int) -> Bytes:
         image: Bytes = self.images[index].copy()
         return image
@@ -118,6 +139,11 @@ class InMemory:
                 yield self.images[start : min(start + step, count)].tobytes()
 
         yield Content(chunks, self.file, f"{count}×{self.images.shape[1:]}")
+
+
+def _at_once(row_size: int) -> int:
+    """How many pictures are worth a task: to hand one to a thread takes longer than to read a small one."""
+    return min(max(8, _TOGETHER // row_size), 128)
 
 
 def check_shape(where: object, dtype: np.dtype[Any], shape: tuple[int, ...]) -> tuple[int, int, int, int]:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, groupby
 from threading import Lock, Semaphore
-from typing import NamedTuple
+from typing import NamedTuple, cast
 from weakref import proxy
 
 import numpy as np
@@ -37,6 +37,7 @@ __all__ = [
     "Group",
     "Groups",
     "UnitPart",
+    "are_neighbors",
     "divisor_of_block",
     "in_films",
     "power_of_two",
@@ -47,9 +48,6 @@ BLOCK = 1000
 
 HELD = 1 << 30
 """Maximum bytes of decoded images that a block keeps in memory."""
-
-_AT_ONCE = 8
-"""Images that a thread decodes in one task."""
 
 _TURNS = Semaphore(6)
 """Threads that decode where processes do, until those are there: more would only wait for each other."""
@@ -109,7 +107,7 @@ class Batch:
         return self.group.rows
 
     @property
-    def ids(self) -> list[str]:
+    def ids(self) -> tuple[str, ...]:
         """Of the images."""
         return self.block.ids(self.group.rows)
 
@@ -125,45 +123,46 @@ class Block:
     def __init__(self, setup: Setup, span: Range, pool: Executor, decoders: Decoders | None = None) -> None:
         self.span = span
         self._pictures = setup.pictures
-        self._ids: dict[tuple[int, ...], list[str]] = {}
+        self._ids: dict[tuple[int, ...], tuple[str, ...]] = {}
         self._decoders = decoders
         self._room = HELD
         self._lock = Lock()
         self._groups: dict[Range, Groups] = {}
-        starts = range(span[0], span[1], _AT_ONCE)
-        self._coming = [
-            pool.submit(self._decode_some, range(start, min(start + _AT_ONCE, span[1]))) for start in starts
-        ]
+        self._at_once = self._pictures.at_once
+        """Images that a thread decodes in one task."""
+        self._coming = [pool.submit(self._decode_some, range(*part)) for part in self.tasks(span)]
+
+    def tasks(self, span: Range) -> Iterator[Range]:
+        """A span in parts that are decoded together."""
+        for start in range(*span, self._at_once):
+            yield start, min(start + self._at_once, span[1])
 
     def shapes(self, span: Range) -> list[tuple[int, Shape]]:
         """The places and shapes of the images of a span that can be read, when all are decoded."""
-        found = self._found(range(*span))
-        return [(place, one[0]) for place, one in found if not isinstance(one, Problem)]
+        both = zip(range(*span), self._found(range(*span)), strict=True)
+        return [(place, one[0]) for place, one in both if not isinstance(one, Problem)]
 
     def image(self, place: int) -> Bytes:
         """An image that can be read, `(h, w, c)`."""
-        (image,) = self._images([place])
+        (image,) = self._images((place,))
         return image
 
-    def images(self, rows: Sequence[int]) -> Bytes:
+    def images(self, rows: tuple[int, ...]) -> Bytes:
         """Images of one shape that can be read, `(n, h, w, c)`."""
-        if self.decoded_to(self.span[1] - 1):
-            held = self._held
-            places = ((place, held[place - self.span[0]]) for place in rows)
-            some = [self._again(place) if image is None else image for place, image in places]
-        else:
-            some = list(self._images(rows))
+        some = self._images(rows)
         return np.concatenate(some).reshape(len(some), *some[0].shape)
 
-    def ids(self, rows: tuple[int, ...]) -> list[str]:
+    def ids(self, rows: tuple[int, ...]) -> tuple[str, ...]:
         """The ids of a group of images, which is the same for every condition."""
         if rows not in self._ids:
-            self._ids[rows] = [self._pictures.dataset.ids[place] for place in rows]
+            ids = self._pictures.dataset.ids
+            some = ids[rows[0] : rows[-1] + 1] if are_neighbors(rows) else map(ids.__getitem__, rows)
+            self._ids[rows] = tuple(some)
         return self._ids[rows]
 
     def holds(self, place: int) -> bool:
         """Whether an image is in memory."""
-        ((_, found),) = self._found([place])
+        (found,) = self._found((place,))
         return not isinstance(found, Problem) and found[1] is not None
 
     def unread(self, span: Range) -> list[int]:
@@ -177,14 +176,8 @@ class Block:
     @cached_property
     def _problems(self) -> dict[int, Problem]:
         """By place; looked for once, when all images are decoded, and not for every condition again."""
-        found = self._found(range(*self.span))
-        return {place: problem for place, problem in found if isinstance(problem, Problem)}
-
-    @cached_property
-    def _held(self) -> list[Bytes | None]:
-        """Every image that is in memory, by its place in the block: asked for once for each condition."""
-        found = (one for _, one in self._found(range(*self.span)))
-        return [None if isinstance(one, Problem) else one[1] for one in found]
+        both = enumerate(self._found(range(*self.span)), self.span[0])
+        return {place: problem for place, problem in both if isinstance(problem, Problem)}
 
     def groups(self, span: Range, size_for: Callable[[int], int]) -> Groups:
         """The images of a span in groups for batches, the same for every condition.
@@ -199,21 +192,26 @@ class Block:
 
     def decoded_to(self, place: int) -> bool:
         """Whether the images up to a place are decoded."""
-        return all(coming.done() for coming in self._coming[: (place - self.span[0]) // _AT_ONCE + 1])
+        return all(coming.done() for coming in self._coming[: (place - self.span[0]) // self._at_once + 1])
 
-    def _images(self, places: Iterable[int]) -> Iterator[Bytes]:
-        for place, found in self._found(places):
-            assert not isinstance(found, Problem)
-            yield self._again(place) if found[1] is None else found[1]
+    def _images(self, places: Sequence[int]) -> list[Bytes]:
+        """Images that can be read; a loop of a thousand for every batch, so it is short."""
+        found = cast("list[tuple[Shape, Bytes | None]]", self._found(places))
+        both = zip(places, found, strict=True)
+        return [self._again(place) if image is None else image for place, (_, image) in both]
 
-    def _found(self, places: Iterable[int]) -> Iterator[tuple[int, _Decoded]]:
-        """What became of some images; neighbors that were decoded together are waited for together."""
-        at, ready = -1, list[_Decoded]()
-        for place in places:
-            number, within = divmod(place - self.span[0], _AT_ONCE)
-            if number != at:
-                at, ready = number, self._coming[number].result()
-            yield place, ready[within]
+    def _found(self, places: Sequence[int]) -> list[_Decoded]:
+        """What became of some images, in the order of the data set, when they are decoded."""
+        if not places:
+            return []
+        first, last = (place - self.span[0] for place in (places[0], places[-1]))
+        begin = first // self._at_once
+        tasks = self._coming[begin : last // self._at_once + 1]
+        some = list(chain.from_iterable(task.result() for task in tasks))
+        before = self.span[0] + begin * self._at_once
+        if are_neighbors(places):
+            return some[places[0] - before : places[-1] + 1 - before]
+        return [some[place - before] for place in places]
 
     def _decode_some(self, places: range) -> list[_Decoded]:
         if self._decoders is None:
@@ -276,9 +274,7 @@ def _split(block: Block, span: Range, size_for: Callable[[int], int]) -> Iterato
     rows: list[int] = []
     before: Shape = ()
     most = 0
-    for place, shape in chain.from_iterable(
-        block.shapes((start, min(start + _AT_ONCE, span[1]))) for start in range(*span, _AT_ONCE)
-    ):
+    for place, shape in chain.from_iterable(map(block.shapes, block.tasks(span))):
         if rows and shape != before:
             yield Group(tuple(rows), before, False)
             rows = []
@@ -289,6 +285,15 @@ def _split(block: Block, span: Range, size_for: Callable[[int], int]) -> Iterato
             yield Group(tuple(rows), before, False)
             rows = []
     yield Group(tuple(rows), before, True)  # without rows, if no image behind a full group can be read
+
+
+def are_neighbors(rows: Sequence[int]) -> bool:
+    """Whether places, in the order of the data set, follow each other without a gap.
+
+    >>> are_neighbors((4, 5, 6)), are_neighbors((4, 6)), are_neighbors(())
+    (True, False, False)
+    """
+    return len(rows) > 0 and rows[-1] - rows[0] == len(rows) - 1
 
 
 def power_of_two(most: int) -> int:

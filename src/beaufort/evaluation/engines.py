@@ -11,7 +11,7 @@ import traceback
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import chain
-from multiprocessing import connection, get_context
+from multiprocessing import connection, get_context, resource_tracker
 from multiprocessing.process import BaseProcess
 from types import TracebackType
 from typing import Any, Protocol, Self
@@ -124,7 +124,7 @@ class Processes:
 
     def __enter__(self) -> Self:
         context = get_context("spawn")
-        with _one_thread_each():
+        with _one_thread_each(), _interrupts_held_back():
             for number in range(self._count):
                 ours, theirs = context.Pipe()
                 process = context.Process(
@@ -213,9 +213,25 @@ def _one_thread_each() -> Iterator[None]:
                 os.environ[name] = value
 
 
+@contextlib.contextmanager
+def _interrupts_held_back() -> Iterator[None]:
+    """Let processes that are started meanwhile begin without interrupts; one of this process comes after."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    resource_tracker.ensure_running()  # or it lets interrupts through when the first process needs it
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def _serve(theirs: Any) -> None:
     """What a worker does: units of the job that it is sent first, until nobody is there any more."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # who started it ends it
+    if hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     import cv2
 
     cv2.setNumThreads(1)

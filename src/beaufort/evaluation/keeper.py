@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from beaufort.evaluation.planning import Facts, Work
-from beaufort.store import Cell, Listing, Piece, Store, StoreError, correct, labeled, truth_of
+from beaufort.store import Cell, Listing, Piece, Store, StoreError, answered, correct, truth_of, with_truth
 
 __all__ = ["Counts", "Keeper", "count_answers"]
 
@@ -183,9 +183,10 @@ class Keeper:
 
 def count_answers(table: pa.Table) -> Counts:
     """What the answers in a table add up to."""
-    answered = table.filter(table["top"].is_valid())
-    scored = answered.filter(pa.array(labeled(answered)))
-    lost, apart = len(table) - len(answered), len(answered) - len(scored)
+    every = len(table)
+    table = answered(table)
+    scored = with_truth(table)
+    lost, apart = every - len(table), len(table) - len(scored)
     if not len(scored):
         return Counts(0, 0, lost, apart)
     top: Any = scored["top"].combine_chunks()

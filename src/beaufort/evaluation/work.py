@@ -24,7 +24,7 @@ from beaufort.conditions import Condition
 from beaufort.datasets import Problem
 from beaufort.datasets.decoders import Decoders
 from beaufort.evaluation.backends import Backend, BatchAnswer, Film, ask, ask_changed, choose_backend
-from beaufort.evaluation.blocks import Batch, Block, UnitPart, in_films
+from beaufort.evaluation.blocks import Batch, Block, UnitPart, are_neighbors, in_films
 from beaufort.evaluation.keeper import Counts
 from beaufort.evaluation.lazy_models import LazyModel
 from beaufort.evaluation.planning import Range, Setup
@@ -145,7 +145,7 @@ class _Working:
         self.truths = [self.setup.truth(space) for space in self.spaces]
         self.decoders: Decoders | None = None
         self.told: set[str] = set()
-        self.named: tuple[tuple[Range, list[int]], tuple[int, ...], list[str]] = ((0, 0), []), (), []
+        self.named: tuple[tuple[Range, list[int]], tuple[int, ...], tuple[str, ...]] = ((0, 0), []), (), ()
         """Images of the last part with those that could not be read, and the others with their ids."""
 
     def units(self, units: Iterable[Unit]) -> Iterator[Message]:
@@ -282,7 +282,7 @@ def _with_next(units: Iterable[Unit]) -> Iterator[tuple[Unit, Unit | None]]:
 
 def _at(values: NDArray[Any], rows: tuple[int, ...]) -> NDArray[Any]:
     """Some rows of an array, which are neighbors unless an image between them cannot be read."""
-    if rows and rows[-1] - rows[0] == len(rows) - 1:
+    if are_neighbors(rows):
         return values[rows[0] : rows[-1] + 1]
     return values[list(rows)]
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Protocol
 
+import numpy as np
 from PIL import Image
 
 from beaufort.datasets import Dataset
@@ -17,8 +18,9 @@ from beaufort.image_sets._walk import Folder, picture_folders
 from beaufort.image_sets.outcome import Failure
 from beaufort.images import pixel_count
 from beaufort.labels import class_ids, same_name
+from beaufort.suites import Step, prepare
 
-__all__ = ["DatasetPictureSource", "PictureSource", "TreePictureSource"]
+__all__ = ["DatasetPictureSource", "PictureSource", "TreePictureSource", "framed"]
 
 _WNID = re.compile(r"n\d{8}")
 
@@ -41,6 +43,11 @@ class PictureSource(Protocol):
 
     def identity(self, picture: PurePosixPath) -> str:
         """What its randomness comes from."""
+
+
+def framed(image: Image.Image, steps: Sequence[Step]) -> Image.Image:
+    """A picture in color after some steps, with the pixels that a run corrupts."""
+    return Image.fromarray(prepare(np.asarray(image.convert("RGB")), steps))
 
 
 @dataclass(frozen=True)

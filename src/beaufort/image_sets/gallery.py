@@ -14,16 +14,11 @@ from beaufort.image_sets._exhibit import Exhibit, ExhibitRow
 from beaufort.image_sets._gallery_page import page
 from beaufort.image_sets._gallery_sheet import sheet
 from beaufort.image_sets._names import corruption_names
+from beaufort.image_sets._pictures import framed
 from beaufort.image_sets._scene import paint_digit, paint_scene
 from beaufort.image_sets.outcome import Failure, Outcome, Progress
-from beaufort.images import (
-    FORMATS,
-    center_crop,
-    encode,
-    flatten,
-    read_image,
-    resize_short_side,
-)
+from beaufort.images import FORMATS, encode, flatten, read_image
+from beaufort.suites import Step, get_suite
 
 __all__ = ["make_gallery"]
 
@@ -87,8 +82,8 @@ def _clean(image: Path | str | None, digits: bool) -> Image.Image:
         return paint_digit(_DIGIT) if digits else paint_scene(_PHOTO)
     opened = flatten(read_image(Path(image)))
     if digits:
-        return center_crop(resize_short_side(opened, _DIGIT), _DIGIT).convert("L")
-    return center_crop(resize_short_side(opened.convert("RGB"), 256), _PHOTO)
+        return framed(opened, [Step("resize", _DIGIT), Step("crop", _DIGIT)]).convert("L")
+    return framed(opened, get_suite("imagenet-c").prepare)
 
 
 def _row(corruption: Corruption, clean: Image.Image, scale: str, seed: int) -> ExhibitRow:

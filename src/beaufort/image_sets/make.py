@@ -13,9 +13,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path, PurePath
 
 from PIL import Image
@@ -26,24 +25,16 @@ from beaufort.errors import OptionError
 from beaufort.image_sets._make_arrays import IDENTITY, make_cifar, make_mnist
 from beaufort.image_sets._make_films import make_cifar_p, make_videos, sequence_names
 from beaufort.image_sets._names import corruption_names, variants, worker_count
-from beaufort.image_sets._pictures import DatasetPictureSource, PictureSource, TreePictureSource
+from beaufort.image_sets._pictures import DatasetPictureSource, PictureSource, TreePictureSource, framed
 from beaufort.image_sets._request import Request
 from beaufort.image_sets._settings import claim_folder
 from beaufort.image_sets._tree import TreeJob, corrupted, run_tree
 from beaufort.image_sets._walk import check_apart
 from beaufort.image_sets.outcome import Outcome, Progress
-from beaufort.images import (
-    FORMATS,
-    Format,
-    center_crop,
-    flatten,
-    read_image,
-    resize_exactly,
-    resize_short_side,
-)
+from beaufort.images import FORMATS, Format, flatten, read_image
 from beaufort.registry import Registry
 from beaufort.sequences import sequences
-from beaufort.suites import get_suite
+from beaufort.suites import Step, get_suite
 
 __all__ = ["DATASETS", "make_dataset"]
 
@@ -127,24 +118,29 @@ def _chosen(names: Iterable[str], dataset: PublishedSet) -> tuple[str, ...]:
 
 
 def _imagenet(request: Request) -> Outcome:
-    return _tree(request, "imagenet", _middle)
+    return _tree(request, "imagenet", get_suite("imagenet-c").prepare)
 
 
 def _tiny(request: Request) -> Outcome:
-    return _tree(request, "tiny", _small)
+    return _tree(request, "tiny", get_suite("tiny-imagenet-c").prepare)
 
 
 def _imagenet_p(request: Request) -> Outcome:
-    return make_videos(request, _pictures(request, partial(resize_short_side, side=256)), "imagenet")
+    return make_videos(request, _pictures(request, _before_frames("imagenet-p")), "imagenet")
 
 
 def _tiny_p(request: Request) -> Outcome:
-    return make_videos(request, _pictures(request, partial(resize_short_side, side=64)), "tiny")
+    return make_videos(request, _pictures(request, _before_frames("tiny-imagenet-p")), "tiny")
 
 
-def _tree(request: Request, scale: str, prepare: Callable[[Image.Image], Image.Image]) -> Outcome:
+def _before_frames(suite: str) -> tuple[Step, ...]:
+    asked = get_suite(suite)
+    return asked.steps(asked.families[0])
+
+
+def _tree(request: Request, scale: str, steps: Sequence[Step]) -> Outcome:
     made = variants(request.names, SEVERITIES, scale)
-    pictures = _pictures(request, prepare)
+    pictures = _pictures(request, steps)
     if full := claim_folder(request.output, request.settings(), request.names):
         return Outcome(stopped=full)
     job = TreeJob(
@@ -158,27 +154,19 @@ def _tree(request: Request, scale: str, prepare: Callable[[Image.Image], Image.I
     return run_tree(job, jobs=request.jobs, progress=request.progress)
 
 
-def _pictures(request: Request, prepare: Callable[[Image.Image], Image.Image]) -> PictureSource:
+def _pictures(request: Request, steps: Sequence[Step]) -> PictureSource:
     """Files as they lie in a folder with or without classes; of other data sets, a folder a class."""
     folder = Path(request.source.removeprefix("folder:"))
     if folder.is_dir():
         check_apart(folder, request.output)
         if kind_of(request.source) in (None, "folder"):
-            return TreePictureSource(folder, request.output, lambda path: prepare(_read_rgb(path)))
-    return DatasetPictureSource(open_dataset(request.source), lambda image: prepare(image.convert("RGB")))
+            return TreePictureSource(folder, request.output, lambda path: framed(_read(path), steps))
+    return DatasetPictureSource(open_dataset(request.source), lambda image: framed(image, steps))
 
 
-def _read_rgb(path: Path) -> Image.Image:
+def _read(path: Path) -> Image.Image:
     """As the published sets were read: the rotation in EXIF data is not carried out."""
-    return flatten(read_image(path, upright=False)).convert("RGB")
-
-
-def _middle(image: Image.Image) -> Image.Image:
-    return center_crop(resize_short_side(image, 256), 224)
-
-
-def _small(image: Image.Image) -> Image.Image:
-    return resize_exactly(image, 64)
+    return flatten(read_image(path, upright=False))
 
 
 def _jpeg_target(name: str) -> tuple[str, Format]:

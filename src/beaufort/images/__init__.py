@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from beaufort.images.crop import center_crop, flatten, resize_exactly, resize_short_side
 from beaufort.images.framing import center_box, resize_window, short_side_size, window
 from beaufort.images.packed import read_idx, read_packed
 from beaufort.images.read import (
@@ -15,6 +14,7 @@ from beaufort.images.read import (
     pixel_count,
     read_image,
 )
+from beaufort.images.transparency import flatten
 from beaufort.images.write import FORMATS, Format, encode, format_of
 
 __all__ = [
@@ -24,7 +24,6 @@ __all__ = [
     "SUFFIXES",
     "Format",
     "center_box",
-    "center_crop",
     "decode_image",
     "encode",
     "flatten",
@@ -35,8 +34,6 @@ __all__ = [
     "read_idx",
     "read_image",
     "read_packed",
-    "resize_exactly",
-    "resize_short_side",
     "resize_window",
     "short_side_size",
     "window",

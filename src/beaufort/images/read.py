@@ -19,6 +19,7 @@ import io
 import os
 import stat
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 from PIL import ExifTags, Image, ImageOps, UnidentifiedImageError
@@ -71,6 +72,8 @@ _MODES = {
     "HSV": "RGB",
     "YCbCr": "RGB",
 }
+_AT_ONCE = 1 << 16
+"""Bytes of a file that are read at once, as Pillow does after the header."""
 _EMPTY = "the file is empty (0 bytes)"
 _WITH_ALPHA = {"L": "LA", "RGB": "RGBA"}
 
@@ -100,8 +103,8 @@ def read_image(path: Path, *, upright: bool = True) -> Image.Image:
         upright: turn the picture as its EXIF data say. The published sets were made without.
     """
     try:
-        _check_file(path)
-        return _decoded(path, upright)
+        with _opened(path) as file:
+            return _decoded(file, upright)
     except BeaufortError as error:
         error.add_note(f"in {path}")
         raise
@@ -110,8 +113,7 @@ def read_image(path: Path, *, upright: bool = True) -> Image.Image:
 def pixel_count(path: Path) -> int:
     """Height × width as the header of a file says; 0 where none can be read. Nothing is decoded."""
     try:
-        _check_file(path)
-        with Image.open(path, formats=READABLE) as opened:
+        with _opened(path) as file, Image.open(file, formats=READABLE) as opened:
             return opened.width * opened.height
     except Exception:  # `read_image` says what is wrong
         return 0
@@ -124,7 +126,7 @@ def decode_image(content: bytes, *, upright: bool = True) -> Image.Image:
     return _decoded(io.BytesIO(content), upright)
 
 
-def _decoded(source: Path | io.BytesIO, upright: bool) -> Image.Image:
+def _decoded(source: IO[bytes], upright: bool) -> Image.Image:
     try:
         with Image.open(source, formats=READABLE) as opened:
             _check_header(opened)
@@ -146,13 +148,12 @@ def _decoded(source: Path | io.BytesIO, upright: bool) -> Image.Image:
         raise ImageFileError(f"the picture is damaged or cut short ({error})") from error
 
 
-def _check_file(path: Path) -> None:
-    """Refuse what would block (a pipe), or is no file, or has no content."""
+def _opened(path: Path) -> IO[bytes]:
+    """A file, opened once; refused is what would block (a pipe), or is no file, or has no content."""
     try:
         found = path.stat()
         if stat.S_ISREG(found.st_mode) and found.st_size:
-            with path.open("rb"):
-                return
+            return path.open("rb", buffering=_AT_ONCE)
     except OSError as error:
         raise ImageFileError(f"the file cannot be read ({error.strerror or error})") from None
     if not stat.S_ISREG(found.st_mode):

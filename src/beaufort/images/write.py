@@ -11,7 +11,7 @@ from typing import Any
 from PIL import Image
 
 from beaufort.errors import ImageFileError
-from beaufort.images.crop import flatten
+from beaufort.images.transparency import flatten
 
 __all__ = ["FORMATS", "Format", "encode", "format_of"]
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Sequence
 
 from beaufort.leave_out.scores import ValueScore
 from beaufort.pages import render
 from beaufort.stats import Estimate
-from beaufort.words import counted
+from beaufort.words import counted, csv_text
 
 __all__ = ["page", "table"]
 
@@ -18,19 +16,15 @@ _NUMBERS = ("accuracy", "seen", "drop")
 
 def table(column: str, scores: Sequence[ValueScore]) -> str:
     """A row for each value; shares from 0 to 1, empty where there is no number."""
-    text = io.StringIO()
-    rows = csv.writer(text, lineterminator="\n")
     ends = [f"{name}{end}" for name in _NUMBERS for end in ("", "_low", "_high")]
-    rows.writerow(
-        [column, "images", "trained_on", *ends, "lowest_seed", "highest_seed", "seeds", "cap", "unread"]
-    )
-    for one in scores:
-        numbers = [cell for number in (one.accuracy, one.seen, one.drop) for cell in _cells(number)]
-        seeds = (f"{min(one.by_seed):.6f}", f"{max(one.by_seed):.6f}", len(one.by_seed))
-        rows.writerow(
-            [one.value, one.accuracy.n, one.trained_on, *numbers, *seeds, f"{one.cap:.6f}", one.unread]
-        )
-    return text.getvalue()
+    head = [column, "images", "trained_on", *ends, "lowest_seed", "highest_seed", "seeds", "cap", "unread"]
+    return csv_text(head, map(_row, scores))
+
+
+def _row(one: ValueScore) -> list[object]:
+    numbers = [cell for number in (one.accuracy, one.seen, one.drop) for cell in _cells(number)]
+    seeds = (f"{min(one.by_seed):.6f}", f"{max(one.by_seed):.6f}", len(one.by_seed))
+    return [one.value, one.accuracy.n, one.trained_on, *numbers, *seeds, f"{one.cap:.6f}", one.unread]
 
 
 def _cells(number: Estimate | None) -> tuple[str, str, str]:

@@ -15,6 +15,7 @@ from pathlib import Path
 from beaufort.errors import BeaufortError
 from beaufort.files import write_output
 from beaufort.mining.nuisances import BUILT_IN, KINDS, clean_name
+from beaufort.words import csv_text
 
 __all__ = ["TEMPLATES", "MiningError", "PlanItem", "make_plan", "read_plan", "write_plan"]
 
@@ -102,11 +103,7 @@ def make_plan(
 
 def write_plan(items: Sequence[PlanItem], path: Path) -> None:
     """Write a plan as a CSV file."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(_COLUMNS)
-    writer.writerows(astuple(item) for item in items)
-    write_output(path, text.getvalue().encode())
+    write_output(path, csv_text(_COLUMNS, map(astuple, items)).encode())
 
 
 def read_plan(path: Path) -> tuple[PlanItem, ...]:

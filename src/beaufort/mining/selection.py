@@ -21,6 +21,7 @@ from beaufort.files import write_output
 from beaufort.mining.generation import PLAN, GeneratedImage, read_generated
 from beaufort.mining.plan import MiningError, read_plan
 from beaufort.mining.verdicts import Verdicts
+from beaufort.words import csv_text
 
 __all__ = [
     "MinedSelection",
@@ -144,7 +145,7 @@ def write_selection(selection: MinedSelection, path: Path) -> None:
         digest = sha256(image.path.read_bytes()).hexdigest()
         told = json.dumps(said, ensure_ascii=False)
         rows.append([image.item.file, digest, image.item.category, int(kept), failures, told])
-    _write(path, _COLUMNS, rows)
+    write_output(path, csv_text(_COLUMNS, rows).encode())
 
 
 def read_selection(path: Path) -> tuple[SelectedImage, ...]:
@@ -192,7 +193,7 @@ def write_review_list(selection: MinedSelection, path: Path, *, controls: int = 
     judged = len(rows)
     if controls:
         rows += _controls(selection, controls, random.Random(seed))
-    _write(path, ("file", "category", "role"), rows)
+    write_output(path, csv_text(("file", "category", "role"), rows).encode())
     return judged
 
 
@@ -214,11 +215,3 @@ def _controls(selection: MinedSelection, controls: int, rng: random.Random) -> l
             wrong = [name for name in selection.verdicts.categories if name != item.category]
             rows.append([item.file, rng.choice(wrong), "control-invalid"])
     return rows
-
-
-def _write(path: Path, header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows(rows)
-    write_output(path, text.getvalue().encode())

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -20,7 +18,7 @@ from beaufort.mining.transfer import (
     transfer_matrix,
 )
 from beaufort.stats import Estimate
-from beaufort.words import counted
+from beaufort.words import counted, csv_text
 
 __all__ = ["estimate_columns", "estimate_values", "write_selection_report", "write_table"]
 
@@ -115,12 +113,8 @@ def write_selection_report(selection: MinedSelection, folder: Path, *, seed: int
 
 def write_table(path: Path, header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
     """Write a CSV file; numbers with six digits, nothing for None."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(header)
-    for row in rows:
-        writer.writerow(["" if x is None else f"{x:.6g}" if isinstance(x, float) else x for x in row])
-    write_output(path, text.getvalue().encode())
+    lines = [["" if x is None else f"{x:.6g}" if isinstance(x, float) else x for x in row] for row in rows]
+    write_output(path, csv_text(header, lines).encode())
 
 
 def estimate_columns(name: str) -> list[str]:

@@ -64,7 +64,7 @@ class Client:
             return coming.result(self._timeout)
         except TimeoutError:
             self._reopen(client)
-            raise NoAnswerError(f"timed out after {self._timeout:g} s") from None
+            raise self._too_late() from None
 
     def _work(
         self, coming: Future[Reply], client: httpx.Client, body: bytes, headers: Mapping[str, str], most: int
@@ -85,13 +85,18 @@ class Client:
                 for chunk in answer.iter_raw(1 << 16):
                     content += chunk
                     if time.monotonic() > end:
-                        raise NoAnswerError("timed out")
+                        raise self._too_late()
                     if len(content) > most:
                         break
                 found = {name.lower(): value for name, value in answer.headers.items()}
                 return Reply(answer.status_code, found, bytes(content[:most]), len(content) <= most)
+        except httpx.TimeoutException:
+            raise self._too_late() from None
         except (httpx.HTTPError, httpx.StreamError, OSError, RuntimeError, ValueError) as error:
             raise NoAnswerError(str(error) or type(error).__name__) from None
+
+    def _too_late(self) -> NoAnswerError:
+        return NoAnswerError(f"timed out after {self._timeout:g} s")
 
     def _open(self) -> httpx.Client:
         import httpx

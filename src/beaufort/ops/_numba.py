@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import numba
 import numpy as np
-from numba.core.caching import FunctionCache
+from numba.core.caching import FunctionCache, IndexDataCacheFile
 from numba.core.runtime.nrt import rtsys
 from numba.extending import intrinsic
 
@@ -44,6 +45,21 @@ def _stamps(folder: Path) -> tuple[tuple[float, int], ...]:
     return tuple((one.st_mtime, one.st_size) for one in found)
 
 
+class _Files(IndexDataCacheFile):
+    """The files of a kernel, safe to write for several processes at once.
+
+    Numba counts the files of a kernel. Two processes that compile it for different types at the same time
+    would take the same number, and one would later load what the other had compiled. Here the name of a file
+    follows from what it is for, and it is written before the index names it: no index names an older one.
+    """
+
+    def save(self, key, data):
+        overloads = self._load_index()
+        name = self._index_name.removesuffix("nbi") + sha256(repr(key).encode()).hexdigest()[:16] + ".nbc"
+        self._save_data(name, data)
+        self._save_index({**overloads, key: name})
+
+
 class _Kept(FunctionCache):
     """Kernels on disk, loaded without the compiler.
 
@@ -61,7 +77,8 @@ class _Kept(FunctionCache):
     def __init__(self, function):
         super().__init__(function)
         folders = Path(__file__).parent, Path(function.__code__.co_filename).parent
-        self._cache_file._source_stamp = self._cache_file._source_stamp, *map(_stamps, folders)
+        stamp = self._impl.locator.get_source_stamp(), *map(_stamps, folders)
+        self._cache_file = _Files(self._cache_path, self._impl.filename_base, stamp)
 
     def load_overload(self, sig, target_context):
         rtsys.initialize(target_context)

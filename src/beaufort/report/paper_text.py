@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Callable, Mapping
 
 from beaufort.errors import UnknownNameError
@@ -14,6 +12,7 @@ from beaufort.report.paper import PaperCell, PaperTable, paper_table
 from beaufort.results import Scores
 from beaufort.sanitize import spreadsheet_cell
 from beaufort.stats import Estimate
+from beaufort.words import csv_text
 
 __all__ = ["TABLE_FORMATS", "to_table"]
 
@@ -90,17 +89,14 @@ def _latex(table: PaperTable) -> str:
 
 def _csv(table: PaperTable) -> str:
     """In percent, as the other formats; ends of intervals in columns of their own."""
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
     ends = ("", " low", " high") if table.intervals else ("",)
-    writer.writerow(
-        [table.header[0], "Source", *(f"{head}{end}" for head in table.header[1:] for end in ends)]
-    )
-    for source, rows in (("measured", table.rows), ("published", table.published)):
-        for name, cells in rows:
-            numbers = [number for one in cells for number in _columns(one, table.intervals)]
-            writer.writerow([spreadsheet_cell(name), source, *numbers])
-    return buffer.getvalue()
+    head = [table.header[0], "Source", *(f"{head}{end}" for head in table.header[1:] for end in ends)]
+    lines = [
+        [spreadsheet_cell(name), source, *(text for one in cells for text in _columns(one, table.intervals))]
+        for source, rows in (("measured", table.rows), ("published", table.published))
+        for name, cells in rows
+    ]
+    return csv_text(head, lines)
 
 
 def _columns(cell: PaperCell, intervals: bool) -> list[str]:

@@ -12,12 +12,14 @@ from beaufort.store.pieces import Listing, Piece
 from beaufort.store.prediction_tables import (
     PredictionsError,
     Summary,
+    answered,
     labeled,
     predictions,
     summarize,
     table_of,
     truth_of,
     unanswered,
+    with_truth,
 )
 from beaufort.store.protocol import Store
 from beaufort.store.scores import (
@@ -46,6 +48,7 @@ __all__ = [
     "Store",
     "StoreError",
     "Summary",
+    "answered",
     "connect",
     "correct",
     "flat_origins",
@@ -63,4 +66,5 @@ __all__ = [
     "truth_of",
     "unanswered",
     "unpack",
+    "with_truth",
 ]

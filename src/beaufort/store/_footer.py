@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
@@ -107,7 +108,7 @@ def _footer(piece: Piece, notes: Mapping[str, str], rows: int) -> Footer:
     if notes.get("beaufort.start", str(piece.start)) != str(piece.start):
         raise DamagedError("it holds other images than its name says")
     try:
-        cell = Cell.from_json(notes["beaufort.cell"])
+        cell = _cell(notes["beaufort.cell"])
         if cell.fingerprint != piece.fingerprint:
             raise DamagedError("it holds another cell than its name says")
         footer = Footer(cell, json.loads(notes["beaufort.summary"]), json.loads(notes["beaufort.provenance"]))
@@ -117,6 +118,12 @@ def _footer(piece: Piece, notes: Mapping[str, str], rows: int) -> Footer:
     except (KeyError, ValueError, TypeError, RecursionError) as error:
         raise DamagedError(str(error)[:120] or type(error).__name__) from error
     return footer
+
+
+@lru_cache(maxsize=64)
+def _cell(text: str) -> Cell:
+    """Kept for a while: the pieces of a cell, which are read one after the other, have the same text."""
+    return Cell.from_json(text)
 
 
 def _check_sums(sums: Any, rows: int) -> None:

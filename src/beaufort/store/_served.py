@@ -39,16 +39,26 @@ class Served(AbstractFileSystem):  # type: ignore[misc]
     protocol = PROTOCOL
     cachable = False
 
-    def __init__(self, store: FileStore, slices: Mapping[str, Slice]) -> None:
+    def __init__(self, store: FileStore) -> None:
         super().__init__()
         self._store = store
-        self._slices = slices
+        self._slices: Mapping[str, Slice] = {}
         self._kept: OrderedDict[str, bytes] = OrderedDict()
         self._lock = Lock()
         self.fault: Exception | None = None
         """What went wrong first; the database only says that something did."""
         self.first_fault: Exception | None = None
         """What went wrong with the file that the view of predictions takes its columns from."""
+
+    @classmethod
+    def of(cls, store: FileStore, slices: Mapping[str, Slice]) -> Served:
+        """The slices of a store by their paths.
+
+        They are no argument of the file system: fsspec makes a text of each, and there may be very many.
+        """
+        served = cls(store)
+        served._slices = slices
+        return served
 
     def _open(self, path: str, mode: str = "rb", **_: Any) -> io.BytesIO:
         if mode != "rb":

@@ -15,12 +15,14 @@ from beaufort.store.scores import AnswerScores, correct, score_logits
 __all__ = [
     "PredictionsError",
     "Summary",
+    "answered",
     "labeled",
     "predictions",
     "summarize",
     "table_of",
     "truth_of",
     "unanswered",
+    "with_truth",
 ]
 
 Summary = dict[str, float]
@@ -116,11 +118,23 @@ def truth_of(table: pa.Table) -> NDArray[np.int32]:
     return np.asarray(column.flatten(), dtype=np.int32).reshape(len(table), -1)
 
 
+def answered(table: pa.Table) -> pa.Table:
+    """The rows that have an answer: images that could not be read have none."""
+    top = table["top"]
+    return table.filter(top.is_valid()) if top.null_count else table
+
+
 def labeled(table: pa.Table) -> NDArray[np.bool_]:
     """Which rows have a truth: images whose set of labels is empty have none."""
     truth = truth_of(table)
     found: NDArray[np.bool_] = np.any(truth >= 0, axis=1) if truth.ndim > 1 else np.ones(len(table), np.bool_)
     return found
+
+
+def with_truth(table: pa.Table) -> pa.Table:
+    """The rows that have a truth."""
+    known = labeled(table)
+    return table if known.all() else table.filter(pa.array(known))
 
 
 def summarize(table: pa.Table) -> Summary:
@@ -129,8 +143,7 @@ def summarize(table: pa.Table) -> Summary:
     Rows that do not count are told apart as `unread`: those without an answer, and those without a truth.
     """
     every = len(table)
-    table = table.filter(table["top"].is_valid())
-    table = table.filter(pa.array(labeled(table)))
+    table = with_truth(answered(table))
     top: Any = table["top"].combine_chunks()
     shares: Any = table["p"].combine_chunks()
     width = top.type.list_size

@@ -113,7 +113,7 @@ def _connect(store: FileStore, unsafe: bool) -> tuple[duckdb.DuckDBPyConnection,
         raise MissingExtraError("questions in SQL need DuckDB: pip install duckdb") from None
     store.check_exists()
     read = read_pieces(store)
-    served = Served(store, read.slices)
+    served = Served.of(store, read.slices)
     database = duckdb.connect()
     database.register_filesystem(served)
     database.register("pieces", read.pieces)

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from beaufort.arrays import Bytes
 from beaufort.errors import ImageFileError
-from beaufort.images import center_crop, flatten, read_image, resize_short_side
+from beaufort.images import center_box, flatten, read_image, resize_window, short_side_size
 from beaufort.models.torch import choose_device, read_tensors
 from beaufort.stylization.shift import StylizerError
 
@@ -146,8 +146,8 @@ def _style(path: Path) -> Bytes:
         picture: Image.Image = flatten(read_image(path))
     except ImageFileError as error:
         raise StylizerError(f"{path} must be a picture to be a style ({error})") from None
-    square = center_crop(resize_short_side(picture.convert("RGB"), _STYLE_SIDE), _STYLE_SIDE)
-    return np.asarray(square)
+    size = short_side_size(*picture.size, _STYLE_SIDE)
+    return resize_window(np.asarray(picture.convert("RGB")), size, center_box(*size, _STYLE_SIDE))
 
 
 def _values(images: Bytes, device: str) -> Tensor:

@@ -9,7 +9,7 @@ import numpy as np
 
 from beaufort.arrays import Bytes
 from beaufort.datasets import Dataset, Problem
-from beaufort.datasets._dataset import read_several
+from beaufort.datasets._dataset import best_at_once, read_several
 from beaufort.errors import BeaufortError
 from beaufort.suites._step import Step, prepare
 
@@ -25,6 +25,11 @@ class Pictures:
     grey: bool
     """Whether grey pictures stay grey."""
 
+    @property
+    def at_once(self) -> int:
+        """How many pictures one thread best makes ready in a row."""
+        return best_at_once(self.dataset.pixels)
+
     def __call__(self, place: int) -> Bytes | Problem:
         """One picture, or what is wrong with it; the first wrong one of a strict data set is an error."""
         try:
@@ -36,10 +41,10 @@ class Pictures:
 
     def several(self, places: range) -> Iterator[Bytes | Problem]:
         """As for one place after the other, where pictures of one file are read together."""
-        some, done = map(self.ready, read_several(self.dataset.pixels, places)), 0
+        done = 0
         try:
-            while done < len(places):
-                yield next(some)
+            for pixels in read_several(self.dataset.pixels, places):
+                yield self.ready(pixels)
                 done += 1
         except BeaufortError:  # which of them it was, and what the next ones are like, is seen one by one
             yield from map(self, places[done:])

@@ -45,6 +45,8 @@ def prepare(pixels: Bytes, steps: Sequence[Step]) -> Bytes:
 
     What a crop cuts off again is not worked out.
     """
+    if not steps:  # before the import, which takes longer than to hand a small picture back
+        return pixels
     from beaufort.images import center_box, resize_window, short_side_size, window
 
     rest = list(steps)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterator
 from importlib.resources import files
 from string import Template
@@ -15,6 +13,7 @@ from beaufort.testbed.grid import Grid
 from beaufort.testbed.legend import title
 from beaufort.testbed.relative import relative_robustness
 from beaufort.testbed.since_2020 import Since
+from beaufort.words import csv_text
 
 __all__ = ["paper_table", "since_csv", "since_table", "study_text"]
 
@@ -107,18 +106,12 @@ def since_csv(since: list[Since]) -> str:
     found: dict[str, dict[str, str]] = {}
     for one in since:
         for entry in one.entries:
-            row = found.setdefault(entry.model, {"model": entry.model, "training_data": entry.type})
+            row = found.setdefault(entry.model, {"training_data": entry.type})
             row[f"{one.shift} rho"] = "" if entry.rho is None else f"{entry.rho:.2f}"
             row[f"{one.shift} low"] = f"{entry.interval.low:.2f}" if entry.interval else ""
             row[f"{one.shift} high"] = f"{entry.interval.high:.2f}" if entry.interval else ""
             row[f"{one.shift} extrapolated"] = str(int(entry.extrapolated))
-    names = list(next(iter(found.values())))
-    names = [
-        *names[:2],
-        *(f"{one.shift} {what}" for one in since for what in ("rho", "low", "high", "extrapolated")),
-    ]
-    file = io.StringIO()
-    writer = csv.DictWriter(file, names, restval="", lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(found.values())
-    return file.getvalue()
+    numbers = [f"{one.shift} {what}" for one in since for what in ("rho", "low", "high", "extrapolated")]
+    names = ["training_data", *numbers]
+    lines = [(model, *(row.get(name, "") for name in names)) for model, row in found.items()]
+    return csv_text(["model", *names], lines)

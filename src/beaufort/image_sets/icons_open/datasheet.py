@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections import Counter
 from collections.abc import Sequence
 from importlib.resources import files
@@ -12,6 +10,7 @@ from typing import NamedTuple
 from beaufort.catalog import IconPackage
 from beaufort.image_sets.icons_open.raster import SAME, SIDE
 from beaufort.image_sets.icons_open.subtypes import IconSubtype
+from beaufort.words import csv_text
 
 __all__ = ["ManifestRow", "datasheet", "manifest"]
 
@@ -27,16 +26,16 @@ class ManifestRow(NamedTuple):
 
 def manifest(rows: Sequence[ManifestRow]) -> str:
     """A CSV table of all icons, with where each is from, under which license, and the sha256 of its file."""
-    text = io.StringIO()
-    table = csv.writer(text, lineterminator="\n")
-    heads = ("file", "class", "style", "version", "subtype", "in_icons_50", "codepoints")
-    table.writerow((*heads, "package", "release", "license", "sha256"))
-    for row in sorted(rows, key=lambda row: row.file.encode()):
-        icon, package = row.icon, row.package
-        about = (icon.kind, package.style, package.rendition, icon.subtype, int(icon.published))
-        origin = (package.package, package.release, package.license)
-        table.writerow((row.file, *about, "-".join(icon.codepoints).upper(), *origin, row.sha256))
-    return text.getvalue()
+    about = ("class", "style", "version", "subtype", "in_icons_50", "codepoints")
+    head = ("file", *about, "package", "release", "license", "sha256")
+    return csv_text(head, map(_line, sorted(rows, key=lambda row: row.file.encode())))
+
+
+def _line(row: ManifestRow) -> tuple[object, ...]:
+    icon, package = row.icon, row.package
+    about = (icon.kind, package.style, package.rendition, icon.subtype, int(icon.published))
+    origin = (package.package, package.release, package.license)
+    return (row.file, *about, "-".join(icon.codepoints).upper(), *origin, row.sha256)
 
 
 def datasheet(rows: Sequence[ManifestRow], packages: Sequence[IconPackage], alike: int) -> str:
