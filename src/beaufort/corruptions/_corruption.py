@@ -87,6 +87,9 @@ _CHOICES = 4096
 
 BACKENDS = ("auto", "cpu", "torch")
 
+_TEXTS = (str, bytes)
+"""What has a length and is no list. Written as a union, it would be made anew at each call."""
+
 Draw = Callable[[Random, Images, Any], Any]
 Render = Callable[..., Images]
 R = TypeVar("R", bound=Render)
@@ -135,8 +138,11 @@ class Recipe:
             made = self.render(images, params, ops)
         else:
             made = self.render(images, params, self.draw(random(), images, params), ops)
-        kind, shape = getattr(made, "dtype", type(made).__name__), getattr(made, "shape", None)
-        if kind != images.dtype or shape != images.shape:  # else it would be cast and stretched in silence
+        shape = getattr(made, "shape", None)
+        if (
+            shape != images.shape or made.dtype != images.dtype
+        ):  # else it would be cast and stretched in silence
+            kind = getattr(made, "dtype", type(made).__name__)
             raise RenderError(
                 f"{self.render.__name__} must return uint8 images of the shape {tuple(images.shape)} that "
                 f"came in, got {kind}{'' if shape is None else f' of the shape {tuple(shape)}'}; round "
@@ -290,7 +296,7 @@ class Corruption:
             notice_size(side)
         level = recipe.published if severity is None else checked_severity(severity)
         if ids is not None and (
-            isinstance(ids, str | bytes) or not hasattr(ids, "__len__") or len(ids) != len(color)
+            isinstance(ids, _TEXTS) or not hasattr(ids, "__len__") or len(ids) != len(color)
         ):
             raise OptionError(
                 f"ids must be a list with one id for each of {len(color)} images, got {ids!r:.60}"
@@ -521,6 +527,12 @@ def parse_severity(text: str) -> Severity:
     if str(severity) != text:
         raise OptionError(f"severity must be written as {severity}, got {text!r}")
     return severity
+
+
+def _is_whole(value: object) -> bool:
+    if type(value) is int:  # the usual kind, before slower questions
+        return True
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
 def checked_seed(seed: int) -> int:
