@@ -542,10 +542,6 @@ def checked_seed(seed: int) -> int:
     return int(seed)
 
 
-def _is_whole(value: object) -> bool:
-    return isinstance(value, int | np.integer) and not isinstance(value, bool)
-
-
 corruptions: Registry[Corruption] = Registry("corruption")
 """Every corruption by its name."""
 
