@@ -52,6 +52,7 @@ def toy():
 """
 
 
+@pytest.mark.xdist_group("ray")  # as the other tests that start a cluster
 def test_the_slurm_script_runs(tmp_path: Path) -> None:
     """Two nodes on one machine; `srun` and `scontrol` are stood in for, all other commands are real."""
     ray: Any = pytest.importorskip("ray", reason="Ray is not installed; the extra dev has it")
@@ -63,9 +64,10 @@ def test_the_slurm_script_runs(tmp_path: Path) -> None:
     np.save(tmp_path / "toys" / "images.npy", np.stack([picture(32, 32, variant=i) for i in range(20)]))
     np.save(tmp_path / "toys" / "labels.npy", np.arange(20) % 5)
     here = ray.util.get_node_ip_address()
-    with socket.socket() as free:
-        free.bind(("", 0))
-        port = free.getsockname()[1]
+    place = socket.socket()  # kept until the cluster has ended: nobody else is given its port meanwhile
+    place.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    place.bind(("", 0))
+    port = place.getsockname()[1]
     environment = {
         **os.environ,
         "PATH": os.pathsep.join([str(tmp_path), str(Path(sys.executable).parent), os.environ["PATH"]]),
@@ -78,7 +80,7 @@ def test_the_slurm_script_runs(tmp_path: Path) -> None:
         "SLURM_CPUS_PER_TASK": "1",
     }
     given = "--model python:toymodule:toy --corruption fog,contrast --severity 1-2 --data toys --store kept"
-    with (tmp_path / "told").open("w+") as told:  # not a pipe: daemons would keep it open
+    with place, (tmp_path / "told").open("w+") as told:  # not a pipe: daemons would keep it open
         command = ["./cluster.sh", *shlex.split(given)]
         ended = subprocess.run(command, cwd=tmp_path, env=environment, stdout=told, stderr=told, check=False)
         told.seek(0)

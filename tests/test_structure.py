@@ -177,6 +177,18 @@ def test_importing_is_cheap() -> None:
     } & {name.partition(".")[0] for name in loaded}
 
 
+LAZY = """
+import beaufort, numpy
+print([part for part in ("fft", "random") if part in vars(numpy)])
+"""
+
+
+def test_parts_of_numpy_that_threads_use_are_imported_before() -> None:
+    """Two threads that are the first to use one can fail while NumPy imports it."""
+    child = subprocess.run([sys.executable, "-c", LAZY], capture_output=True, text=True, check=True)
+    assert child.stdout == "['fft', 'random']\n"
+
+
 WITHOUT_JINJA = """
 import sys
 sys.modules["jinja2"] = sys.modules["markupsafe"] = None

@@ -14,6 +14,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard, cast
 
 import numpy as np
+
+# NumPy imports these when they are first used. Where two threads come first at the same time, the second can
+# find the module before NumPy has it as an attribute, and looks for it until the recursion is too deep.
+import numpy.fft
+import numpy.random
 from numpy.typing import NDArray
 
 from beaufort.errors import ImageTypeError, ImageValueError
@@ -58,6 +63,9 @@ ACCEPTED = (
     "(n, 1|3|4, h, w), or a PIL image of mode L, LA, RGB or RGBA"
 )
 BATCHES = "a uint8 array (n, h, w, 1 or 3)"
+_BYTE = np.dtype(np.uint8)
+"""As an object that compares faster with the dtype of an array than the class does."""
+
 TENSORS = "a uint8 tensor (c, h, w) or (n, c, h, w) with 1, 3 or 4 channels"
 
 
@@ -93,7 +101,7 @@ def open_images(image: Any) -> CallerImages:
 
 
 def _open_array(image: NDArray[Any]) -> CallerImages:
-    if image.dtype != np.uint8:
+    if image.dtype != _BYTE:
         hint = " (multiply a [0, 1] image by 255, round and cast)" if image.dtype.kind == "f" else ""
         raise ImageTypeError(f"an array must be {ACCEPTED}, got dtype {image.dtype}{hint}")
     shape = image.shape

@@ -13,8 +13,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from beaufort import attacks as _attacks  # noqa: F401  registers its shifts
 from beaufort import sequences as _sequences  # noqa: F401  registers frames of sequences
 from beaufort import stylization as _stylization  # noqa: F401  registers its shift
@@ -24,6 +22,7 @@ from beaufort.corruptions import (
     Chain,
     Link,
     Severity,
+    checked_seed,
     checked_severity,
     corruptions,
     is_chain,
@@ -217,7 +216,7 @@ class Condition:
             return {"corruption": None}
         if (shift := self.shift) is not None:
             level = {} if self.level is None else {"level": self.level}
-            return {"corruption": self.corruption, **level, **shift.facts(seed=_checked_seed(seed))}
+            return {"corruption": self.corruption, **level, **shift.facts(seed=checked_seed(seed))}
         if side is None and scale not in SCALES:
             raise OptionError(
                 f"the scale {scale!r} depends on the size of the images; give side, their short side in "
@@ -243,14 +242,14 @@ class Condition:
         }
         if recipe.draw is None:
             return facts
-        return {**facts, "seed": _checked_seed(seed)}
+        return {**facts, "seed": checked_seed(seed)}
 
     def _facts_of_chain(self, scale: str, seed: int, side: int | None, channels: int) -> dict[str, Any]:
         links = [
             Condition(self.dataset, *link).facts(scale=scale, seed=seed, side=side, channels=channels)
             for link in self.links
         ]
-        drawn = {"seed": _checked_seed(seed)} if any("seed" in link for link in links) else {}
+        drawn = {"seed": checked_seed(seed)} if any("seed" in link for link in links) else {}
         bare = [{name: value for name, value in link.items() if name != "seed"} for link in links]
         return {"corruption": self.corruption, "links": bare, **drawn}
 
@@ -260,13 +259,3 @@ def _not_a_condition(text: object) -> OptionError:
         f"{text!r:.80} is not a condition; write 'dataset' or 'dataset/corruption@severity', "
         "for example 'imagenet-val/fog@3'; severities are from 1 to 5, as 3 or 2.5"
     )
-
-
-def _checked_seed(seed: int) -> int:
-    if not _is_whole(seed):
-        raise OptionError(f"seed must be an integer, got {seed!r}")
-    return int(seed)
-
-
-def _is_whole(value: object) -> bool:
-    return isinstance(value, int | np.integer) and not isinstance(value, bool)

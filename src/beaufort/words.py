@@ -1,4 +1,4 @@
-"""Numbers in text: what is counted, in the singular or plural, how long something takes, tables as CSV."""
+"""Numbers and names in text: what is counted, how long something takes, lists with commas, tables as CSV."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import csv
 import io
 from collections.abc import Iterable, Sequence
 
-__all__ = ["counted", "csv_text", "duration"]
+__all__ = ["comma_list", "counted", "csv_text", "duration"]
 
 
 def counted(count: int, noun: str, plural: str | None = None) -> str:
@@ -27,6 +27,15 @@ def duration(seconds: float) -> str:
     if seconds < 90:
         return counted(round(seconds), "second")
     return counted(round(seconds / 60), "minute") if seconds < 5400 else f"{seconds / 3600:.1f} hours"
+
+
+def comma_list(text: str) -> list[str]:
+    """Names separated by commas.
+
+    >>> comma_list("fog, snow")
+    ['fog', 'snow']
+    """
+    return [part.strip() for part in text.split(",") if part.strip()]
 
 
 def csv_text(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

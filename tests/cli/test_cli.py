@@ -22,6 +22,7 @@ from beaufort.cli._console import printable
 from beaufort.cli._options import severity_list
 from beaufort.corruptions import corruptions
 from beaufort.errors import OptionError
+from tests.image_sets.outputs import contents
 
 RUNNER = CliRunner()
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
@@ -31,12 +32,6 @@ FAST = ["--corruption", "brightness,gaussian_noise", "--severity", "1,4"]
 def run(*arguments: object) -> tuple[int, str, str]:
     result = RUNNER.invoke(app, [str(argument) for argument in arguments])
     return result.exit_code, ANSI.sub("", result.stdout), ANSI.sub("", result.stderr)
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    return {
-        p.relative_to(folder).as_posix(): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()
-    }
 
 
 @pytest.fixture

@@ -13,19 +13,12 @@ from pathlib import Path
 
 import pytest
 import yaml
-from typer.testing import CliRunner
 
-from beaufort.cli._app import app
 from beaufort.store import FileStore
+from tests.commands import invoke
 
 ROOT = Path(__file__).resolve().parents[2]
 Fill = Callable[..., FileStore]
-
-
-def invoke(*arguments: str, code: int = 0) -> str:
-    result = CliRunner().invoke(app, list(arguments))
-    assert result.exit_code == code, result.output
-    return result.output
 
 
 def test_compare(fill: Fill) -> None:

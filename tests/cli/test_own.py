@@ -10,10 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
-from typer.testing import CliRunner
 
 from beaufort import corrupt, evaluate
-from beaufort.cli._app import app
 from beaufort.corruptions import corruptions
 from beaufort.datasets import from_arrays
 from beaufort.models import as_model
@@ -21,6 +19,7 @@ from beaufort.results import open_results, score
 from beaufort.store import FileStore
 from beaufort.suites import get_suite
 from beaufort.testing._contracts import picture
+from tests.commands import invoke
 
 CHAIN = "fog@2+jpeg_compression@3"
 MODEL = """
@@ -53,12 +52,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "ownmodule.py").write_text(MODEL)
     (tmp_path / "mine.yaml").write_text(SUITE)
     return tmp_path
-
-
-def invoke(*arguments: str, code: int = 0) -> str:
-    result = CliRunner().invoke(app, list(arguments))
-    assert result.exit_code == code, result.output
-    return result.output
 
 
 RUN = ("run", "--model", "python:ownmodule:toy", "--data", "toys", "--store", "kept")

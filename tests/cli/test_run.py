@@ -7,11 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
-from beaufort.cli._app import app
 from beaufort.store import FileStore
 from beaufort.testing._contracts import picture
+from tests.commands import invoke
 
 SUITE = """
 name: mine
@@ -48,12 +47,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 RUN = ["run", "--model", "python:toymodule:toy", "--suite", "mine.yaml", "--data", "toys", "--store", "kept"]
-
-
-def invoke(*arguments: str, code: int = 0) -> str:
-    result = CliRunner().invoke(app, list(arguments))
-    assert result.exit_code == code, result.output
-    return result.output
 
 
 @pytest.mark.usefixtures("folder")

@@ -88,6 +88,7 @@ def test_files_that_are_left_out_are_told(folder: Path) -> None:
 # What is done to small pictures
 
 
+@pytest.mark.usefixtures("frost")
 def test_enlarging_is_said_and_can_be_left_out() -> None:
     tiny = (*TOY, "--suite", "tiny-imagenet-c", "--dry-run")
     code, _, errors = run(*tiny)
@@ -184,6 +185,7 @@ def test_mistakes(arguments: tuple[str, ...], says: str) -> None:
     assert (code, says in errors) == (2, True), errors
 
 
+@pytest.mark.usefixtures("frost")
 def test_a_suite_for_photos_of_ones_own() -> None:
     told = json.loads(run(*TOY, "--suite", "photos", "--first", "1", "--dry-run", "--json")[1])
     assert told["cells"] == 76

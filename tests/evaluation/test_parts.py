@@ -12,10 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 from PIL import Image
-from typer.testing import CliRunner
 
 from beaufort import corrupt, evaluate
-from beaufort.cli._app import app
 from beaufort.conditions import Condition
 from beaufort.datasets import from_arrays
 from beaufort.errors import ImageFileError, OptionError
@@ -27,6 +25,7 @@ from beaufort.shifts import register_shift
 from beaufort.store import FileStore
 from beaufort.suites import Suite, get_suite, parse_suite, prepare
 from beaufort.testing._contracts import picture
+from tests.commands import invoke
 
 SUITE = """
 name: two-worlds
@@ -155,12 +154,6 @@ def test_a_shift_stands_beside_its_own_clean_condition() -> None:
     assert drawings.drop is not None
     assert drawings.drop.value == pytest.approx(accuracy["toys"] - accuracy["drawings"])
     assert drawings.drop.low < drawings.drop.value < drawings.drop.high
-
-
-def invoke(*arguments: str, code: int = 0) -> str:
-    result = CliRunner().invoke(app, list(arguments))
-    assert result.exit_code == code, result.output
-    return result.output
 
 
 @pytest.mark.usefixtures("folder")

@@ -20,7 +20,7 @@ import beaufort
 from beaufort.cli._app import app
 from beaufort.errors import OptionError
 from beaufort.evaluation import RayOptions, dispatch, evaluate, ray_engine, schedule
-from beaufort.store import FileStore
+from beaufort.store import FileStore, Kind
 from tests.evaluation import cluster_models
 from tests.evaluation.test_evaluate import SUITE, rows
 
@@ -53,6 +53,7 @@ def cluster(weights: Path) -> Iterator[Any]:
         patch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT / "src"), str(ROOT)]))
         patch.setenv("TOY_WEIGHTS", str(weights))
         patch.setenv("RAY_prestart_worker_first_driver", "0")  # processes that nobody may ever use
+        patch.setenv("RAY_memory_monitor_refresh_ms", "0")  # which ends workers if others fill the memory
         kinds: Any = cluster_utils  # not typed
         made = kinds.Cluster(initialize_head=True, head_node_args={"num_cpus": 2, "include_dashboard": False})
         made.add_node(num_cpus=2)
@@ -183,8 +184,11 @@ def test_a_model_that_ends_its_process(cluster: Any, folder: Path, monkeypatch: 
     assert answers == {"toy": 5 * 96, "deadly": 5 * 96 - BLOCK}
 
 
-def test_the_command_is_interrupted_killed_and_given_again(cluster: Any, folder: Path) -> None:
-    """Each time workers end, what is stored stays, and the same command does the rest."""
+def test_the_command_is_interrupted_killed_and_given_again(cluster: Any, weights: Path, folder: Path) -> None:
+    """Each time workers end, what is stored stays, and the same command does the rest.
+
+    The model is held back, twice, with no condition complete: its pieces would be put together then.
+    """
     model = "python:tests.evaluation.cluster_models:patient"
     command = [
         *(sys.executable, "-m", "beaufort", "--import", "small_blocks", "run", "--engine", "ray"),
@@ -192,7 +196,7 @@ def test_the_command_is_interrupted_killed_and_given_again(cluster: Any, folder:
         *("--data", "toys", "--store", "kept", "--model", model),
     ]
     pieces: set[Path] = set()
-    (folder / "hold").touch()
+    (weights / "hold").touch()
     for sent, code in ((signal.SIGINT, 130), (signal.SIGKILL, -signal.SIGKILL)):
         with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as driver:
             while driver.poll() is None and pieces.issuperset((folder / "kept").rglob("*.parquet")):
@@ -207,13 +211,14 @@ def test_the_command_is_interrupted_killed_and_given_again(cluster: Any, folder:
             assert told.endswith("interrupted; what is complete stays, and the same command makes the rest\n")
         before, pieces = pieces, set((folder / "kept").rglob("*.parquet"))
         assert before < pieces
-    (folder / "hold").unlink()
+    (weights / "hold").unlink()
     ended = subprocess.run(command, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr
     assert "workers busy" in ended.stdout
     evaluate([model], SUITE, "toys", "local", batch_size=4)
     store = FileStore("kept")
     assert rows(store) == rows(FileStore("local"))
+    assert {finding.kind for finding in store.collect()} <= {Kind.draft}  # of workers that ended in a write
     assert not store.verify()
 
 

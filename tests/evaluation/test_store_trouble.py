@@ -20,6 +20,7 @@ from beaufort.evaluation import Progress, evaluate
 from beaufort.models import Model, as_model
 from beaufort.store import FileStore, StoreError, query
 from beaufort.suites import Suite
+from tests.commands import invoke
 from tests.torture.flips import flipped
 
 Fill = Callable[..., FileStore]
@@ -118,12 +119,6 @@ def test_runs_with_different_limits_meet(tmp_path: Path) -> None:
     assert not calls
     assert not store.verify()  # healed
     assert len(store.pieces()) == 5
-
-
-def invoke(*arguments: str, code: int = 0) -> str:
-    result = CliRunner().invoke(app, list(arguments))
-    assert result.exit_code == code, result.output
-    return result.output
 
 
 def test_damage_is_never_worse_and_never_left_out(fill: Fill, tmp_path: Path) -> None:

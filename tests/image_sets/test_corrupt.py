@@ -21,20 +21,9 @@ from beaufort.corruptions import corruptions
 from beaufort.errors import AssetError, OptionError, UnknownNameError
 from beaufort.image_sets import Outcome, corrupt_tree
 from beaufort.image_sets._pool import run_bounded
+from tests.image_sets.outputs import contents, opened
 
 FAST: dict[str, Any] = {"names": ["brightness", "gaussian_noise"], "severities": [1, 4]}
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    return {
-        p.relative_to(folder).as_posix(): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()
-    }
-
-
-def opened(path: Path) -> Image.Image:
-    with Image.open(path) as image:
-        image.load()
-        return image
 
 
 def messages(report: Outcome) -> dict[str, str]:

@@ -8,21 +8,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from PIL import Image
 
 import beaufort
 from beaufort.corruptions import corruptions
 from beaufort.errors import AssetError, UnknownNameError
 from beaufort.image_sets import Outcome, make_gallery
 from beaufort.image_sets._scene import paint_digit, paint_scene
+from tests.image_sets.outputs import opened
 
 VOID = {"meta", "img", "link"}
-
-
-def opened(path: Path) -> Image.Image:
-    with Image.open(path) as image:
-        image.load()
-        return image
 
 
 class Page(HTMLParser):

@@ -23,15 +23,10 @@ from beaufort.image_sets import DATASETS, Outcome, make_dataset
 from beaufort.image_sets.gallery import _clean
 from beaufort.images import FORMATS, encode
 from beaufort.suites import Pictures, get_suite
+from tests.image_sets.outputs import opened
 
 RNG = np.random.default_rng(8)
 SHARED = Path(os.environ.get("BEAUFORT_SHARED", Path(__file__).parents[3] / "shared"))
-
-
-def opened(path: Path) -> Image.Image:
-    with Image.open(path) as image:
-        image.load()
-        return image
 
 
 def idx(array: np.ndarray) -> bytes:

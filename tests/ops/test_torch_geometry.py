@@ -12,6 +12,7 @@ torch = pytest.importorskip("torch")
 
 from beaufort.ops import cpu_ops, torch_ops  # noqa: E402
 from beaufort.testing._contracts import digit, picture  # noqa: E402
+from tests.ops.rounding import same  # noqa: E402
 
 Put: TypeAlias = Callable[[np.ndarray], Any]
 
@@ -20,12 +21,6 @@ ops: Any = torch_ops()
 RNG = np.random.default_rng(0)
 PHOTOS = np.stack([picture(37, 45, variant=i) for i in range(3)])
 DIGITS = np.stack([digit(variant=i) for i in range(3)])
-
-
-def same(out: np.ndarray, wanted: np.ndarray) -> bool:
-    """The same bytes, but for a level here and there on a processor that rounds products before it adds."""
-    differ = np.abs(out.astype(int) - wanted.astype(int))
-    return out.shape == wanted.shape and differ.max() <= 1 and bool((differ > 0).mean() < 1e-3)
 
 
 def matrices(count: int, seed: int = 0) -> np.ndarray:

@@ -15,6 +15,7 @@ from beaufort.ops import cpu_ops, torch_ops  # noqa: E402
 from beaufort.ops.canny_edges._torch import connect  # noqa: E402
 from beaufort.ops.spatter._edges import canny, depths  # noqa: E402
 from beaufort.testing._contracts import picture  # noqa: E402
+from tests.ops.rounding import same  # noqa: E402
 
 Put: TypeAlias = Callable[[np.ndarray], Any]
 
@@ -23,12 +24,6 @@ ops: Any = torch_ops()
 RNG = np.random.default_rng(0)
 PHOTOS = np.stack([picture(33, 47, variant=i) for i in range(3)])
 NORMALS = RNG.standard_normal((3, 33, 47)).astype(np.float32)  # as the keyed stream has them
-
-
-def same(out: np.ndarray, wanted: np.ndarray) -> bool:
-    """The same bytes, but for a level here and there on a processor that rounds products before it adds."""
-    differ = np.abs(out.astype(int) - wanted.astype(int))
-    return out.shape == wanted.shape and differ.max() <= 1 and bool((differ > 0).mean() < 1e-3)
 
 
 @pytest.mark.parametrize("decay", [3.0, 1.7, 1.4])

@@ -9,9 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
-from beaufort.cli._app import app
 from beaufort.conditions import Condition
 from beaufort.datasets import Dataset, from_arrays
 from beaufort.errors import BeaufortError, ImageFileError, OptionError
@@ -27,6 +25,7 @@ from beaufort.sequences import frames_of, sequences
 from beaufort.store import FileStore
 from beaufort.suites import Suite, SuiteError, get_suite
 from beaufort.testing._contracts import picture
+from tests.commands import invoke
 
 SUITE = Suite(
     name="films",
@@ -274,12 +273,6 @@ def net(seed=3):
 def other():
     return net(4)
 """
-
-
-def invoke(*arguments: str, code: int = 0) -> str:
-    result = CliRunner().invoke(app, list(arguments))
-    assert result.exit_code == code, result.output
-    return result.output
 
 
 def test_the_whole_way(films: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
 from beaufort import remote
-from beaufort.cli._app import app
 from beaufort.store import FaultyFileError, FileStore, Kind, StoreError, _s3_listing, query
 from beaufort.testing import STORE_CONTRACTS
+from tests.commands import invoke
 from tests.store.s3_server import FAULTS, KEY, SECRET, Proxy, Request
 from tests.torture.commands import digits, suite
 from tests.torture.stores import answers, cell, rows_in_python, rows_in_sql
@@ -327,12 +326,6 @@ def test_a_store_travels_by_its_url(s3: str) -> None:
 
 
 # Whole commands
-
-
-def invoke(*arguments: str, code: int = 0) -> str:
-    result = CliRunner().invoke(app, list(arguments))
-    assert result.exit_code == code, result.output
-    return result.output
 
 
 def test_a_run_with_everything_in_a_bucket(

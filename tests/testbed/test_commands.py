@@ -9,16 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
-from beaufort.cli._app import app
 from beaufort.store import FileStore
-
-
-def invoke(*arguments: str, code: int = 0) -> str:
-    result = CliRunner().invoke(app, list(arguments))
-    assert result.exit_code == code, result.output
-    return result.output
+from tests.commands import invoke
 
 
 def told(*arguments: str) -> Any:

@@ -45,6 +45,9 @@ from beaufort.suites import read_suite
 __all__ = ["KINDS", "Kind", "Tally", "mutated", "torture_files"]
 
 LONGEST_S = 20
+"""Of the processor's time, for one file."""
+NEVER_S = 900
+"""By the clock: what is not over then, on a machine that is as busy as can be, is taken for endless."""
 MOST_BYTES = 1 << 30
 """The most that reading one of the small files here may add to the memory of the process."""
 
@@ -207,8 +210,8 @@ def _watched(tally: Tally, folder: Path) -> Iterator[None]:
 def _read_one(tally: Tally, kind: str, path: Path, told: str) -> None:
     tally.files += 1
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    start = time.monotonic()
-    signal.alarm(LONGEST_S)
+    start = time.process_time()
+    signal.alarm(NEVER_S)
     try:
         KINDS[kind].read(path)
         tally.read[kind] += 1
@@ -219,7 +222,7 @@ def _read_one(tally: Tally, kind: str, path: Path, told: str) -> None:
         tally.findings.append(f"{told}: {type(error).__name__}: {error!s:.200}")
     finally:
         signal.alarm(0)
-    if (taken := time.monotonic() - start) > LONGEST_S:
+    if (taken := time.process_time() - start) > LONGEST_S:
         tally.findings.append(f"{told}: took {taken:.1f} s")
     grown = 1024 * (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
     if grown > MOST_BYTES:

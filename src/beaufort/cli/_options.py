@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from beaufort.errors import OptionError
+from beaufort.words import comma_list
 
 __all__ = [
     "Baseline",
@@ -26,8 +27,8 @@ __all__ = [
     "Store",
     "SuiteOfStore",
     "Truths",
+    "as_share",
     "column",
-    "comma_list",
     "complete_corruptions",
     "complete_suites",
     "data_by_name",
@@ -109,13 +110,9 @@ Seeds = Annotated[
 _RANGE = re.compile(r"([1-5])-([1-5])")
 
 
-def comma_list(text: str) -> list[str]:
-    """Names separated by commas.
-
-    >>> comma_list("fog, snow")
-    ['fog', 'snow']
-    """
-    return [part.strip() for part in text.split(",") if part.strip()]
+def as_share(percent: float | None) -> float | None:
+    """A share of an option in percent; None if it is not given."""
+    return None if percent is None else percent / 100
 
 
 _NAMED = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)=(.+)")

@@ -9,7 +9,8 @@ from typing import Annotated
 import typer
 
 from beaufort.cli._console import finish, progress_bar
-from beaufort.cli._options import Jobs, Json, Seed, comma_list, complete_corruptions, severity_list
+from beaufort.cli._options import Jobs, Json, Seed, complete_corruptions, severity_list
+from beaufort.words import comma_list
 
 __all__ = ["corrupt"]
 

@@ -9,8 +9,9 @@ from typing import Annotated
 import typer
 
 from beaufort.cli._console import printable, table
-from beaufort.cli._options import Json, SuiteOfStore, comma_list
+from beaufort.cli._options import Json, SuiteOfStore
 from beaufort.errors import OptionError
+from beaufort.words import comma_list
 
 __all__ = ["frames"]
 

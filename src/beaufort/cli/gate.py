@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from beaufort.cli._console import printable
-from beaufort.cli._options import ClusterBy, Json, ResultSeed, Store, SuiteOfStore, column
+from beaufort.cli._options import ClusterBy, Json, ResultSeed, Store, SuiteOfStore, as_share, column
 from beaufort.errors import BeaufortError, OptionError
 
 if TYPE_CHECKING:
@@ -95,9 +95,9 @@ def gate(
             max_drop=max_drop / 100,
             rule=rule,
             metric=metric,
-            require=_share(require),
-            min_clean=_share(min_clean),
-            min_worst=_share(min_worst),
+            require=as_share(require),
+            min_clean=as_share(min_clean),
+            min_worst=as_share(min_worst),
             baseline=baseline,
             clusters=column(cluster_by),
         )
@@ -123,10 +123,6 @@ def _judged(
         return [judge(part, None, **options) for part in new]
     old = open_target_parts(reference, store, suite=suite, seed=seed)
     return [judge(*pair, **options) for pair in pair_parts([new, old])]
-
-
-def _share(percent: float | None) -> float | None:
-    return None if percent is None else percent / 100
 
 
 def _summary_file() -> Path:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from beaufort.cli._console import printable, progress_bar, table
-from beaufort.cli._options import Json, comma_list
+from beaufort.cli._options import Json
+from beaufort.words import comma_list
 
 if TYPE_CHECKING:
     from beaufort.stats import Estimate

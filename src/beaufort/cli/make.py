@@ -8,8 +8,9 @@ from typing import Annotated
 import typer
 
 from beaufort.cli._console import finish, progress_bar
-from beaufort.cli._options import Jobs, Json, Seed, comma_list
+from beaufort.cli._options import Jobs, Json, Seed
 from beaufort.errors import OptionError
+from beaufort.words import comma_list
 
 __all__ = ["make"]
 

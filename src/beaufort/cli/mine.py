@@ -10,8 +10,9 @@ import typer
 
 from beaufort.cli._console import counted, printable, progress_bar, table
 from beaufort.cli._evaluation import answers_bar
-from beaufort.cli._options import Convention, Seed, Store, comma_list
+from beaufort.cli._options import Convention, Seed, Store
 from beaufort.errors import OptionError
+from beaufort.words import comma_list
 
 if TYPE_CHECKING:
     from beaufort.labels import Grouping

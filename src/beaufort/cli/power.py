@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from beaufort.cli._console import printable
-from beaufort.cli._options import ClusterBy, Json, ResultSeed, column
+from beaufort.cli._options import ClusterBy, Json, ResultSeed, as_share, column
 from beaufort.errors import OptionError
 
 if TYPE_CHECKING:
@@ -80,10 +80,10 @@ def power(
         spread = spread_of_accuracies(
             asked,
             accuracy / 100,
-            clean=_share(clean),
+            clean=as_share(clean),
             metric=metric,
             baseline=baseline,
-            differ=_share(differ),
+            differ=as_share(differ),
             alike=alike,
         )
     else:
@@ -98,7 +98,7 @@ def power(
             metric=metric,
             baseline=baseline,
             clusters=column(cluster_by),
-            differ=_share(differ),
+            differ=as_share(differ),
             alike=alike,
         )
     plan = plan_images(spread, drop=drop / 100, max_drop=max_drop / 100, probability=probability / 100)
@@ -121,10 +121,6 @@ def _measured(
     new = open_target(store if result is None else result, store, suite=suite, seed=seed)
     old = None if reference is None else open_target(reference, store, suite=suite, seed=seed)
     return new.suite, spread_of_results(new, old, **options)  # type: ignore[arg-type]
-
-
-def _share(percent: float | None) -> float | None:
-    return None if percent is None else percent / 100
 
 
 def _told(plan: ImagePlan, spread: Spread, suite: Suite) -> str:

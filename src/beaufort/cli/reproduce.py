@@ -9,8 +9,9 @@ from typing import Annotated
 import typer
 
 from beaufort.cli._console import printable
-from beaufort.cli._options import Json, comma_list
+from beaufort.cli._options import Json
 from beaufort.errors import OptionError
+from beaufort.words import comma_list
 
 __all__ = ["reproduce"]
 

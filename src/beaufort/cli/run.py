@@ -17,13 +17,13 @@ from beaufort.cli._options import (
     Labels,
     Seed,
     Truths,
-    comma_list,
     complete_corruptions,
     complete_suites,
     data_by_name,
     severity_list,
 )
 from beaufort.errors import OptionError
+from beaufort.words import comma_list
 
 if TYPE_CHECKING:
     from beaufort.evaluation import Plan, RayOptions

@@ -60,6 +60,7 @@ __all__ = [
     "ShareOfSide",
     "Softness",
     "WholePixels",
+    "checked_seed",
     "checked_severity",
     "corruption",
     "corruptions",
@@ -85,6 +86,9 @@ _CHOICES = 4096
 """Choices that a corruption remembers: sizes and severities of a long run may differ from image to image."""
 
 BACKENDS = ("auto", "cpu", "torch")
+
+_TEXTS = (str, bytes)
+"""What has a length and is no list. Written as a union, it would be made anew at each call."""
 
 Draw = Callable[[Random, Images, Any], Any]
 Render = Callable[..., Images]
@@ -134,8 +138,11 @@ class Recipe:
             made = self.render(images, params, ops)
         else:
             made = self.render(images, params, self.draw(random(), images, params), ops)
-        kind, shape = getattr(made, "dtype", type(made).__name__), getattr(made, "shape", None)
-        if kind != images.dtype or shape != images.shape:  # else it would be cast and stretched in silence
+        shape = getattr(made, "shape", None)
+        if (
+            shape != images.shape or made.dtype != images.dtype
+        ):  # else it would be cast and stretched in silence
+            kind = getattr(made, "dtype", type(made).__name__)
             raise RenderError(
                 f"{self.render.__name__} must return uint8 images of the shape {tuple(images.shape)} that "
                 f"came in, got {kind}{'' if shape is None else f' of the shape {tuple(shape)}'}; round "
@@ -289,7 +296,7 @@ class Corruption:
             notice_size(side)
         level = recipe.published if severity is None else checked_severity(severity)
         if ids is not None and (
-            isinstance(ids, str | bytes) or not hasattr(ids, "__len__") or len(ids) != len(color)
+            isinstance(ids, _TEXTS) or not hasattr(ids, "__len__") or len(ids) != len(color)
         ):
             raise OptionError(
                 f"ids must be a list with one id for each of {len(color)} images, got {ids!r:.60}"
@@ -303,7 +310,7 @@ class Corruption:
         words = None if ids is None else id_words(ids)
         if stream == "reference":
             return batch.close(self._run_reference(on_host(color), recipe, params, ReferenceStream(seed)))
-        key = Key.of(_whole(seed), self.name, self.version, level)
+        key = Key.of(checked_seed(seed), self.name, self.version, level)
         if backend == "torch" and not recipe.tensors:
             raise OptionError(
                 f"{self.name} is declared with tensors=False, so backend must be 'auto' or 'cpu', got 'torch'"
@@ -523,10 +530,13 @@ def parse_severity(text: str) -> Severity:
 
 
 def _is_whole(value: object) -> bool:
+    if type(value) is int:  # the usual kind, before slower questions
+        return True
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
-def _whole(seed: int) -> int:
+def checked_seed(seed: int) -> int:
+    """The seed as an `int`; an error if it is no whole number."""
     if not _is_whole(seed):
         raise OptionError(f"seed must be an integer, got {seed!r}")
     return int(seed)

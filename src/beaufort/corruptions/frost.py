@@ -62,10 +62,10 @@ def draw(random: Random, images: Images, p: Params) -> Crops:
     host = random.host
     drawn = host.integers((), 0, len(TEXTURES)).tolist()
     which = list(dict.fromkeys(drawn))
-    number = [which.index(i) for i in drawn]
     textures = [_texture(TEXTURES[i], channels == 1, p.texture_scale, height, width) for i in which]
-    rows = host.integers((), 0, np.array([len(texture) - height for texture in textures])[number])
-    columns = host.integers((), 0, np.array([texture.shape[1] - width for texture in textures])[number])
+    number = [which.index(i) for i in drawn]
+    rows = host.integers((), 0, np.array([len(textures[k]) - height for k in number]))
+    columns = host.integers((), 0, np.array([textures[k].shape[1] - width for k in number]))
     return Crops(textures, np.array([number, rows, columns]).T)
 
 

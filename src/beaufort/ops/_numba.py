@@ -18,7 +18,18 @@ from numba.core.caching import FunctionCache, IndexDataCacheFile
 from numba.core.runtime.nrt import rtsys
 from numba.extending import intrinsic
 
-__all__ = ["FAST", "exact_kernel", "fused", "inlined", "kernel", "put_together", "take_apart", "to_byte"]
+__all__ = [
+    "FAST",
+    "exact_kernel",
+    "exact_part",
+    "fused",
+    "inlined",
+    "kernel",
+    "part",
+    "put_together",
+    "take_apart",
+    "to_byte",
+]
 
 i32, f32 = np.int32, np.float32
 
@@ -75,8 +86,15 @@ class _Kept(FunctionCache):
             return self._load_overload(sig, target_context)
 
 
+_PLAIN: dict[str, Any] = {"error_model": "numpy", "no_cfunc_wrapper": True}
+"""How kernels are compiled: divisions as in NumPy, and no form that C could call."""
+
+_PART: dict[str, Any] = _PLAIN | {"no_cpython_wrapper": True}
+"""How their parts are compiled: with none that Python could call, either."""
+
+
 def _compiled(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
-    compiled: Any = numba.njit(nogil=True, error_model="numpy", **options)(function)
+    compiled: Any = numba.njit(nogil=True, **_PLAIN, **options)(function)
     if compiled is not function:  # as it is where NUMBA_DISABLE_JIT is set
         compiled._cache = _Kept(function)  # type: ignore[no-untyped-call]
     return compiled  # type: ignore[no-any-return]
@@ -90,6 +108,18 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
 def exact_kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile a loop in which every rounding counts."""
     return _compiled(function)
+
+
+def part(function: Callable[..., Any]) -> Callable[..., Any]:
+    """As `kernel`, for kernels to call: Python cannot, and so it takes less time to compile."""
+    compiled: Callable[..., Any] = numba.njit(fastmath=FAST, **_PART)(function)
+    return compiled
+
+
+def exact_part(function: Callable[..., Any]) -> Callable[..., Any]:
+    """As `part`, where every rounding counts."""
+    compiled: Callable[..., Any] = numba.njit(**_PART)(function)
+    return compiled
 
 
 def inlined(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -23,6 +23,7 @@ from pathlib import Path
 
 from beaufort.errors import OptionError
 from beaufort.plugins._new import new_corruption
+from beaufort.words import comma_list
 
 __all__ = ["GROUP", "load_plugins", "look_here_too", "named_modules", "new_corruption"]
 
@@ -63,18 +64,14 @@ def _import(name: str) -> None:
 
 def _remember(modules: Iterable[str]) -> None:
     """Note modules in the environment, which worker processes inherit."""
-    names = dict.fromkeys([*named_modules(), *(part for text in modules for part in _parts(text))])
+    names = dict.fromkeys([*named_modules(), *(part for text in modules for part in comma_list(text))])
     if names:
         os.environ[_VARIABLE] = ",".join(names)
 
 
 def named_modules() -> list[str]:
     """Modules that were named, to be imported by worker processes, too."""
-    return _parts(os.environ.get(_VARIABLE, ""))
-
-
-def _parts(text: str) -> list[str]:
-    return [part.strip() for part in text.split(",") if part.strip()]
+    return comma_list(os.environ.get(_VARIABLE, ""))
 
 
 def look_here_too() -> None:

@@ -79,7 +79,7 @@ def _mce(scores: Scores, model: ModelScores) -> tuple[str, str]:
     assert scores.baseline is not None
     value, base = model.metrics["mce"], scores.baseline.short_name
     if value.exact:
-        return f"{base} is the model that the others are measured against.", "100 % by definition."
+        return _itself(base)
     return (
         f"On damaged pictures, the error rate of {model.model} is {_share(value)} of {base}'s, "
         f"on average over {_kinds(scores)}{_undecided(value)}.",
@@ -91,12 +91,16 @@ def _relative_mce(scores: Scores, model: ModelScores) -> tuple[str, str]:
     assert scores.baseline is not None
     value, base = model.metrics["relative_mce"], scores.baseline.short_name
     if value.exact:
-        return f"{base} is the model that the others are measured against.", "100 % by definition."
+        return _itself(base)
     return (
         f"Damage costs {model.model} {_share(value)} of the accuracy that it costs {base}, on average over "
         f"{_kinds(scores)}{_undecided(value)}.",
         f"100 % would be as much as {base} loses; less is better.",
     )
+
+
+def _itself(baseline: str) -> tuple[str, str]:
+    return f"{baseline} is the model that the others are measured against.", "100 % by definition."
 
 
 def _share(value: Estimate) -> str:

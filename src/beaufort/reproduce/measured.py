@@ -11,7 +11,15 @@ from numpy.typing import NDArray
 from beaufort.stats import clopper_pearson, mean_interval
 from beaufort.words import csv_text
 
-__all__ = ["Measured", "ReproducedTable", "cell_text", "measured", "table_csv", "table_markdown"]
+__all__ = [
+    "Measured",
+    "ReproducedTable",
+    "cell_text",
+    "measured",
+    "percent_text",
+    "table_csv",
+    "table_markdown",
+]
 
 
 @dataclass(frozen=True)
@@ -76,16 +84,19 @@ def table_csv(table: ReproducedTable) -> str:
     more = [f"{column} {what}" for column in table.columns for what in ("low", "high", "sd over seeds")]
     lines = []
     for name, row in table.rows.items():
-        values = [_percent(row[column].value) if column in row else "" for column in table.columns]
+        values = [percent_text(row[column].value) if column in row else "" for column in table.columns]
         ends: list[str] = []
         for column in table.columns:
             entry = row.get(column)
-            ends += ["", "", ""] if entry is None else map(_percent, (entry.low, entry.high, entry.spread))
+            ends += (
+                ["", "", ""] if entry is None else map(percent_text, (entry.low, entry.high, entry.spread))
+            )
         lines.append([name, *values, *ends])
     return csv_text([table.corner, *table.columns, *more], lines)
 
 
-def _percent(share: float | None) -> str:
+def percent_text(share: float | None) -> str:
+    """A share in percent with two digits; nothing for None."""
     return "" if share is None else f"{100 * share:.2f}"
 
 

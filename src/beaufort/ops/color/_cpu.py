@@ -75,25 +75,26 @@ def _brighten(images, ratio, black, out):
 
 def brighten(images: Bytes, amount: float) -> Bytes:
     """V ← clip(V + c) in HSV, which scales R, G and B by V'/V; black becomes grey."""
-    after = np.clip(np.arange(256) / 255 + amount, 0, 1) * 255
+    after, ratio = brighter(amount)
     if images.shape[-1] == 1:
         return look_up(images, after.astype(u8))
     out = np.empty_like(images)
-    _brighten(images, brighter(after.tobytes()), f32(after[0]), out)
+    _brighten(images, ratio, f32(after[0]), out)
     return out
 
 
 @lru_cache(maxsize=32)
-def brighter(after: bytes) -> NDArray[np.float32]:
-    """V'/V for each V, a hair off where single precision would cut V' off to another level."""
-    wanted = np.frombuffer(after, np.float64)[1:]
+def brighter(amount: float) -> tuple[NDArray[np.float64], NDArray[np.float32]]:
+    """V' for each V, and V'/V, a hair off where single precision would cut V' off to another level."""
+    after = np.clip(np.arange(256) / 255 + amount, 0, 1) * 255
+    wanted = after[1:]
     value = np.arange(1, 256, dtype=np.float32)
     ratio = (wanted / value).astype(np.float32)
     for _ in range(4):
         made, level = np.trunc(value * ratio), np.trunc(wanted)
         ratio = np.where(made < level, np.nextafter(ratio, f32(np.inf)), ratio)
         ratio = np.where(made > level, np.nextafter(ratio, f32(0)), ratio)
-    return np.concatenate([np.zeros(1, np.float32), ratio])
+    return after, np.concatenate([np.zeros(1, np.float32), ratio])
 
 
 @kernel

@@ -34,10 +34,10 @@ def lower_contrast(images: Tensor, factor: float, *, nearest: bool = False) -> T
 
 def brighten(images: Tensor, amount: float) -> Tensor:
     """V ← clip(V + c) in HSV, which scales R, G and B by V'/V; black becomes grey."""
-    after = np.clip(np.arange(256) / 255 + amount, 0, 1) * 255
+    after, ratios = brighter(amount)
     if images.shape[-1] == 1:
         return look_up(images, after.astype(np.uint8))
-    ratio = constant(brighter(after.tobytes()), images.device)
+    ratio = constant(ratios, images.device)
     black = f32(after[0])
     if use_kernels(images):
         return _kernels().brighten(images, ratio, black)

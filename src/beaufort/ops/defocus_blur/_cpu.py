@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 from beaufort.arrays import Bytes
 from beaufort.ops._borders import border_index
 from beaufort.ops._lanes import LANES, fma, load, load_floats, one, pointer, splat, store
-from beaufort.ops._numba import exact_kernel, kernel, to_byte
+from beaufort.ops._numba import exact_part, kernel, to_byte
 
 __all__ = ["defocus", "disk", "disk_parts"]
 
 i32, f32 = np.int32, np.float32
 
 
-@exact_kernel
+@exact_part
 def _flatten(sums, center, heights, boxes, sides, channels, weight, count, flat):
     """A row of the flat disk: a box a column, at distance d on both sides the one of number `boxes[d]`."""
     running, tall, total, found = pointer(sums), pointer(sides), pointer(count), pointer(flat)
@@ -40,7 +40,7 @@ def _flatten(sums, center, heights, boxes, sides, channels, weight, count, flat)
         store(found, x, load_floats(total, x) * splat(weight))
 
 
-@exact_kernel
+@exact_part
 def _soften(flat, y, taps, channels, line, soft, out):
     """Smooth a row of the flat disk, with the rows around it, down and across."""
     source, between, target, weights = pointer(flat), pointer(soft), pointer(out), pointer(taps)

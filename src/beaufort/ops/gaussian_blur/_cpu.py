@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from beaufort.arrays import Array, Bytes
 from beaufort.ops._borders import border_index
 from beaufort.ops._lanes import LANES, fma, load, one, pointer, splat, store
-from beaufort.ops._numba import exact_kernel, kernel, to_byte
+from beaufort.ops._numba import exact_kernel, exact_part, kernel, to_byte
 
 __all__ = ["NARROW", "WIDE", "gaussian", "gaussian_taps", "smooth", "wave_gains"]
 
@@ -73,7 +73,7 @@ def _gaussian_exact(images, taps, rows, horizontal, nearest, out):
                     shown[x] = to_byte(found[x] * 255.0, nearest)
 
 
-@exact_kernel
+@exact_part
 def _weigh(values, at, step, taps, radius):
     """Weigh values around those from `at` on, nearest first; neighbors are `step` places apart."""
     total = splat(one(taps, 0)) * load(values, at)
@@ -87,7 +87,7 @@ def _weigh(values, at, step, taps, radius):
     return total
 
 
-@exact_kernel
+@exact_part
 def _weigh_strip(frame, taps, columns, channels, middle, out):
     """Weigh the rows of `out`, which have `radius` rows more above and below in `frame`: down, then across.
 
@@ -165,7 +165,7 @@ def _smooth(fields, taps, rows, columns, gain, out):
     radius = taps.size - 1
     frame = np.zeros((_STRIP + 2 * radius, wide), fields.dtype)
     middle = np.zeros((_STRIP, wide + 2 * radius), fields.dtype)
-    totals = np.empty((_STRIP, wide), fields.dtype)
+    totals = np.zeros((_STRIP, wide), fields.dtype)  # need not be zeros, but takes nothing more to compile
     for i in range(fields.shape[0]):
         for top in range(0, height, _STRIP):
             lines = min(_STRIP, height - top)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from beaufort.arrays import Array, Bytes
 from beaufort.ops._lanes import LANES, fma, load_floats, one, pointer, splat, store
-from beaufort.ops._numba import exact_kernel, inlined, kernel, to_byte
+from beaufort.ops._numba import exact_part, inlined, kernel, to_byte
 
 __all__ = ["motion"]
 
@@ -34,7 +34,7 @@ def _pad(image, pad, padded):
                 after[x * channels + c] = source[line - channels + c]
 
 
-@exact_kernel
+@exact_part
 def _weigh_row(padded, starts, weights, line, total):
     """Add up rows of a padded image, each from its own start on, by their weights, four at a time."""
     values, sums, at, by = pointer(padded), pointer(total), pointer(starts), pointer(weights)

@@ -302,7 +302,7 @@ def philox_uniform(
 ) -> Array:
     """Float32 numbers in [low, high), in steps of 2⁻²⁴ of the range."""
     out, size = _buffer(shape, ids, np.float32)
-    _fill_uniform(out, size, *key, field, ids, f32(low), high - low)
+    _fill_uniform(out, size, *key, field, ids, f32(low), float(high - low))
     return _shaped(out, ids, shape).astype(dtype, copy=False)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from beaufort.arrays import Array, Bytes
-from beaufort.ops._numba import kernel, to_byte
+from beaufort.ops._numba import inlined, kernel, to_byte
 from beaufort.ops.gaussian_blur._cpu import smooth
 from beaufort.ops.spatter._edges_cpu import REACH, depths, edges
 from beaufort.ops.spatter._relief_cpu import relief
@@ -62,37 +62,37 @@ def water_drops(
     return out
 
 
+@inlined
+def _spread(mask, color, line):
+    """The mask of each pixel of a row times the values of a color."""
+    channels = color.size
+    if channels == 3:
+        red, green, blue = color[0], color[1], color[2]
+        for x in range(mask.size):
+            line[3 * x], line[3 * x + 1], line[3 * x + 2] = mask[x] * red, mask[x] * green, mask[x] * blue
+    else:
+        for x in range(mask.size):
+            line[x] = mask[x] * color[0]
+
+
 @kernel
-def _paint(images, masks, color, cover, nearest, out):
-    height, width, channels = images.shape[1:]
-    line = width * channels
-    kept = np.empty(line, np.float32)
-    added = np.empty(line, np.float32)
-    for i in range(images.shape[0]):
-        for y in range(height):
-            source, target, mask = images[i, y].reshape(line), out[i, y].reshape(line), masks[i, y]
-            if channels == 3:
-                red, green, blue = color[0], color[1], color[2]
-                for x in range(width):
-                    added[3 * x] = mask[x] * red
-                    added[3 * x + 1] = mask[x] * green
-                    added[3 * x + 2] = mask[x] * blue
-            else:
-                for x in range(width):
-                    added[x] = mask[x] * color[0]
-            if not cover:
-                for x in range(line):
-                    target[x] = to_byte(f32(source[x]) + added[x], nearest)
-                continue
-            if channels == 3:
-                for x in range(width):
-                    share = f32(1) - mask[x]
-                    kept[3 * x], kept[3 * x + 1], kept[3 * x + 2] = share, share, share
-            else:
-                for x in range(width):
-                    kept[x] = f32(1) - mask[x]
-            for x in range(line):
-                target[x] = to_byte(f32(source[x]) * kept[x] + added[x], nearest)
+def _add_paint(lines, masks, color, nearest, added, out):
+    for y in range(lines.shape[0]):
+        source, target = lines[y], out[y]
+        _spread(masks[y], color, added)
+        for x in range(source.size):
+            target[x] = to_byte(f32(source[x]) + added[x], nearest)
+
+
+@kernel
+def _cover_with_paint(lines, masks, color, nearest, added, shares, out):
+    ones = np.ones(color.size, np.float32)
+    for y in range(lines.shape[0]):
+        source, target = lines[y], out[y]
+        _spread(masks[y], color, added)
+        _spread(masks[y], ones, shares)
+        for x in range(source.size):
+            target[x] = to_byte(f32(source[x]) * (f32(1) - shares[x]) + added[x], nearest)
 
 
 def paint(
@@ -100,5 +100,12 @@ def paint(
 ) -> Bytes:
     """x + m·color, or x·(1 - m) + m·color where the paint is to `cover`; color in 0…255."""
     out = np.empty_like(images)
-    _paint(images, masks, np.array(color, np.float32), cover, nearest, out)
+    count, height, width, channels = images.shape
+    lines, over = (array.reshape(count * height, width * channels) for array in (images, out))
+    mask, paints = masks.reshape(count * height, width), np.array(color, np.float32)
+    added, shares = np.empty((2, width * channels), np.float32)
+    if cover:
+        _cover_with_paint(lines, mask, paints, nearest, added, shares, over)
+    else:
+        _add_paint(lines, mask, paints, nearest, added, over)
     return out

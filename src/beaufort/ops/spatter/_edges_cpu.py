@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from beaufort.arrays import Array, Bytes
 from beaufort.ops._integers import add, mul, shl
 from beaufort.ops._numba import exact_kernel, inlined
 
@@ -57,15 +58,13 @@ def _candidates(across, down, above, here, below, low, high, labels):
         labels[x] = u8(steepest & (steep > low)) + u8(steepest & (steep > high))
 
 
-@inlined
-def _connect(labels, stack):
-    """Make a 2 of each 1 that is connected to one. The outermost labels are 0.
+@exact_kernel
+def _connect(flat, words, pitch, stack):
+    """Make a 2 of each 1 that is connected to one. The outermost labels, of rows of `pitch`, are 0.
 
-    There are few of them, so that each asks its neighbors, and not each 2.
+    There are few of them, so that each asks its neighbors, and not each 2. Labels are given as bytes, and
+    eight of them as a word.
     """
-    flat = labels.reshape(labels.size)
-    pitch = labels.shape[1]
-    words = flat.view(np.uint64)
     for word in range(words.size):
         if words[word] & u64(0x0101010101010101):
             for at in range(8 * word, 8 * word + 8):
@@ -75,40 +74,44 @@ def _connect(labels, stack):
                     while found > 0:
                         found -= 1
                         place = stack[found]
-                        for row in range(place - pitch, place + pitch + 1, pitch):
-                            for near in range(row - 1, row + 2):
-                                if flat[near] == 1:
-                                    flat[near] = 2
-                                    stack[found] = near
-                                    found += 1
+                        for k in range(9):
+                            near = place + (k // 3 - 1) * pitch + k % 3 - 1
+                            if flat[near] == 1:
+                                flat[near] = 2
+                                stack[found] = near
+                                found += 1
 
 
 @inlined
 def _touches(flat, at, pitch):
-    touches = u8(0)
-    for row in range(at - pitch, at + pitch + 1, pitch):
-        touches |= flat[row - 1] | flat[row] | flat[row + 1]
-    return (touches & u8(2)) != 0
+    above, below = at - pitch, at + pitch
+    touches = flat[above - 1] | flat[above] | flat[above + 1] | flat[at - 1] | flat[at + 1]
+    return ((touches | flat[below - 1] | flat[below] | flat[below + 1]) & u8(2)) != 0
 
 
 @exact_kernel
-def edges(image, low, high, labels):
-    """Canny's edges of an image: 2 on an edge. Its labels have a frame, and a multiple of 8 in a row."""
+def _label(image, low, high, rows, labels):
+    """The candidates of each row, in nine rows of working memory, of which the slopes' are 0."""
     height, width = image.shape
-    sums, drops = np.empty((2, width + 2), np.int16)
-    across, down = np.empty((2, 2, width), np.int16)
-    slope = np.zeros((3, width + 2), np.int16)
-    labels[:] = 0
+    sums, drops = rows[0], rows[1]
     for y in range(height + 1):  # the slopes of a row, and then the edges of the one above it
-        above, here, below = slope[(y - 1) % 3], slope[y % 3], slope[(y + 1) % 3]
+        above, here, below = rows[6 + (y - 1) % 3], rows[6 + y % 3], rows[6 + (y + 1) % 3]
         if y < height:
-            _slopes(image, y, sums, drops, across[y % 2], down[y % 2], below)
+            _slopes(image, y, sums, drops, rows[2 + y % 2, :width], rows[4 + y % 2, :width], below)
         else:
-            below[:] = 0
+            for x in range(width + 2):
+                below[x] = 0
         if y > 0:
-            dx, dy, target = across[(y - 1) % 2], down[(y - 1) % 2], labels[y, 1 : width + 1]
+            dx, dy, target = rows[3 - y % 2, :width], rows[5 - y % 2, :width], labels[y, 1 : width + 1]
             _candidates(dx, dy, above, here, below, i16(low), i16(high), target)
-    _connect(labels, np.empty(height * width, np.int64))
+
+
+def edges(image: Bytes, low: int, high: int, labels: Bytes) -> None:
+    """Canny's edges of an image: 2 on an edge. Its labels have a frame, and a multiple of 8 in a row."""
+    labels.fill(0)
+    _label(image, low, high, np.zeros((9, image.shape[1] + 2), np.int16), labels)
+    flat = labels.reshape(labels.size)
+    _connect(flat, flat.view(np.uint64), labels.shape[1], np.empty(image.size, np.int64))
 
 
 _DIAGONAL, _KNIGHT = f32(1.4), f32(2.1969)
@@ -182,7 +185,26 @@ def _from_rows(along, near, far, out):
 
 
 @exact_kernel
-def depths(labels, out):
+def _step_down_and_back(labels, row, more, along, other, pitch, values):
+    width, height = pitch - REACH, values.size // pitch - 4
+    for x in range(values.size):
+        values[x] = f32(REACH)
+    for x in range(row.size):
+        row[x], more[x], along[x], other[x] = u8(REACH), u8(REACH), f32(REACH), f32(REACH)
+    for n in range(2 * height):
+        y, back = (n, -pitch) if n < height else (2 * height - 1 - n, pitch)
+        k, at = y % _ROWS * pitch, (y + 2) * pitch + 2
+        if n < height and k == 0:
+            _steps_to_the_right(labels[y + 1 :], min(_ROWS, height - y), row, more, along, pitch)
+        elif n == height or (n > height and y % _ROWS == _ROWS - 1):
+            for x in range(k + pitch - 3, k + pitch):
+                along[x] = f32(REACH)
+            _steps_to_the_left(values[at - k : at + pitch], other, along)
+        near, far = values[at + back - 2 :], values[at + 2 * back - 2 :]
+        _from_rows(along[k:], near, far, values[at : at + width])
+
+
+def depths(labels: Bytes, out: Array) -> None:
     """How far each pixel is from the nearest 2, at most 20, float32.
 
     It is measured in steps of 1 to a side, 1.4 across a corner, and 2.1969 like a knight in chess. OpenCV
@@ -195,19 +217,7 @@ def depths(labels, out):
         labels: as `edges` makes them.
         out: `(h + 4, w + 20)`, the depths from the third row and column on, and 20 around them.
     """
-    height, pitch = out.shape[0] - 4, out.shape[1]
-    width = pitch - REACH
-    values = out.reshape(out.size)
+    pitch = out.shape[1]
     row, more = np.empty((2, _ROWS * pitch), np.uint8)
     along, other = np.empty((2, _ROWS * pitch), np.float32)
-    row[:], more[:], along[:], other[:], out[:] = REACH, REACH, REACH, REACH, REACH
-    for n in range(2 * height):
-        y, back = (n, -pitch) if n < height else (2 * height - 1 - n, pitch)
-        k, at = y % _ROWS * pitch, (y + 2) * pitch + 2
-        if n < height and k == 0:
-            _steps_to_the_right(labels[y + 1 :], min(_ROWS, height - y), row, more, along, pitch)
-        elif n == height or (n > height and y % _ROWS == _ROWS - 1):
-            along[k + pitch - 3 : k + pitch] = REACH
-            _steps_to_the_left(values[at - k : at + pitch], other, along)
-        near, far = values[at + back - 2 :], values[at + 2 * back - 2 :]
-        _from_rows(along[k:], near, far, values[at : at + width])
+    _step_down_and_back(labels, row, more, along, other, pitch, out.reshape(out.size))

@@ -33,10 +33,9 @@ def _mirror(row, width):
 
 
 @exact_kernel
-def _whole_steps(depths, out):
+def _whole_steps(depths, sums, out):
     """The mean of 3 × 3 depths, cut off; exact sums, so that the order of nine does not matter."""
     height, width = out.shape
-    sums = np.empty(width + 2, np.int32)
     for y in range(height):
         before, after = _beside(y, height)
         above, here, below = depths[before + 2, 2:], depths[y + 2, 2:], depths[after + 2, 2:]
@@ -53,14 +52,13 @@ _TWO = (REACH + 1) << 8
 
 
 @exact_kernel
-def _equalize(steps):
-    """Spread the steps over 256 levels by how many there are of each, two of them at a time."""
-    counts, levels = np.zeros(REACH + 1, np.int64), np.empty(REACH + 1, np.uint8)
-    flat = steps.reshape(steps.size)
-    pairs = flat[: flat.size // 2 * 2].view(np.uint16)
-    of_two = np.zeros(_TWO, np.int32)
-    for pair in pairs:
-        of_two[pair] += 1
+def _equalize(flat, pairs, of_two, counts, levels):
+    """Spread the steps over 256 levels by how many there are of each, two of them at a time.
+
+    The counts of one and of two are zeros before.
+    """
+    for k in range(pairs.size):
+        of_two[pairs[k]] += 1
     for low in range(REACH + 1):
         for high in range(REACH + 1):
             counts[low] += of_two[high << 8 | low]
@@ -94,10 +92,9 @@ def _level_table(counts, size, levels):
 
 
 @exact_kernel
-def _emboss(levels, out):
+def _emboss(levels, rows, out):
     """Light from the lower right: a row and a column on are added, those before taken away."""
     height, width = levels.shape
-    rows = np.empty((3, width + 2), np.int16)
     for y in range(height):
         before, after = _beside(y, height)
         for k, source in ((0, levels[before]), (1, levels[y]), (2, levels[after])):
@@ -113,11 +110,9 @@ def _emboss(levels, out):
 
 
 @exact_kernel
-def _shine(water, light, strength, out):
+def _shine(water, light, strength, sums, products, out):
     """The mean of 3 × 3 values of light, rounded, times the water; the largest product becomes `strength`."""
     height, width = water.shape
-    sums = np.empty(width + 2, np.uint16)
-    products = np.empty((height, width), np.uint16)
     brightest = u16(0)
     for y in range(height):
         before, after = _beside(y, height)
@@ -146,8 +141,12 @@ def relief(water: Bytes, depths: Array, strength: float, out: Array) -> None:
         strength: of the brightest pixel.
         out: float32, as `water`.
     """
+    wide = water.shape[1] + 2
     steps, light = np.empty_like(water), np.empty_like(water)
-    _whole_steps(depths, steps)
-    _equalize(steps)
-    _emboss(steps, light)
-    _shine(water, light, f32(strength), out)
+    _whole_steps(depths, np.empty(wide, np.int32), steps)
+    flat = steps.reshape(steps.size)
+    pairs = flat[: flat.size // 2 * 2].view(np.uint16)
+    counts, levels = np.zeros(REACH + 1, np.int64), np.empty(REACH + 1, np.uint8)
+    _equalize(flat, pairs, np.zeros(_TWO, np.int32), counts, levels)
+    _emboss(steps, np.empty((3, wide), np.int16), light)
+    _shine(water, light, f32(strength), np.empty(wide, np.uint16), np.empty(water.shape, np.uint16), out)

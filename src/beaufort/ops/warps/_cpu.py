@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from beaufort.arrays import Array, Bytes
 from beaufort.ops._borders import border_index
-from beaufort.ops._numba import inlined, kernel, to_byte
+from beaufort.ops._numba import inlined, kernel, part, to_byte
 from beaufort.ops._vectors import mix4
 
 __all__ = ["affine", "displace", "displace_zero", "shift"]
@@ -49,7 +49,7 @@ def _run_inside(starts):
     return (first, last) if last - first == inside else (0, 0)
 
 
-@kernel
+@part
 def _sample_inside(image, starts, line, s, t, out):
     """Samples of three colors, all of them inside."""
     for x in range(starts.size):
@@ -57,7 +57,7 @@ def _sample_inside(image, starts, line, s, t, out):
         mix4(out, 3 * x, image, at, at + 3, at + line, at + line + 3, s[x], t[x])
 
 
-@kernel
+@part
 def _sample_some(image, pixels, line, channels, row_starts, column_starts, tops, lefts, s, t, starts, out):
     """Samples anywhere: beyond its edges the image stands again, as the tables of places say."""
     for x in range(*pixels):

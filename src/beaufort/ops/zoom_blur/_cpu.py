@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from beaufort.arrays import Bytes
-from beaufort.ops._numba import kernel, to_byte
+from beaufort.ops._numba import kernel, part, to_byte
 from beaufort.ops._vectors import sum_between4
 from beaufort.ops.zoom_blur import Ends
 
@@ -19,7 +19,7 @@ __all__ = ["zoom_average", "zoom_positions"]
 f32 = np.float32
 
 
-@kernel
+@part
 def _mix_rows(lines, y, rows, row_share, mixed):
     """What stands in row `y` of each zoom, before it is stretched: between two rows of the image."""
     height, line = lines.shape
@@ -31,7 +31,7 @@ def _mix_rows(lines, y, rows, row_share, mixed):
             target[x] = value + (f32(b[x]) - value) * t
 
 
-@kernel
+@part
 def _add_pixels(values, mixed, starts, column_share, total):
     """A row of pixels of three colors and those of all zooms, and one value more."""
     width, zooms = starts.shape
@@ -40,7 +40,7 @@ def _add_pixels(values, mixed, starts, column_share, total):
         sum_between4(total, 3 * x, values, mixed, places, shares, x * zooms, zooms)
 
 
-@kernel
+@part
 def _add_greys(values, mixed, starts, column_share, total):
     """As `_add_pixels`, a single value a pixel."""
     for x in range(starts.shape[0]):

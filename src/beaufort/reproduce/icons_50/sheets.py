@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from beaufort.reproduce.icons_50.effects import Effect
 from beaufort.reproduce.icons_50.story import GroupTable
 from beaufort.reproduce.icons_50.tables import Confusion
-from beaufort.reproduce.measured import ReproducedTable
+from beaufort.reproduce.measured import ReproducedTable, percent_text
 from beaufort.words import csv_text
 
 __all__ = ["cells_csv", "confusions_csv", "effects_csv", "groups_csv"]
@@ -16,7 +16,7 @@ __all__ = ["cells_csv", "confusions_csv", "effects_csv", "groups_csv"]
 def cells_csv(table: ReproducedTable) -> str:
     """A row for each cell: value, interval over icons, spread over trainings, the paper's value."""
     rows = [
-        [row, column, *map(_percent, (one.value, one.low, one.high, one.spread, one.printed))]
+        [row, column, *map(percent_text, (one.value, one.low, one.high, one.spread, one.printed))]
         for row, cells in table.rows.items()
         for column, one in cells.items()
     ]
@@ -26,7 +26,7 @@ def cells_csv(table: ReproducedTable) -> str:
 def effects_csv(effects: Sequence[Effect]) -> str:
     """A row for each comparison, in points."""
     rows = [
-        [one.name, one.split, one.first, one.second, *map(_percent, (one.value, one.low, one.high))]
+        [one.name, one.split, one.first, one.second, *map(percent_text, (one.value, one.low, one.high))]
         + [str(count) for count in one.trainings]
         for one in effects
     ]
@@ -36,18 +36,16 @@ def effects_csv(effects: Sequence[Effect]) -> str:
 
 def groups_csv(table: GroupTable) -> str:
     """A row for each class, subtype or style."""
-    rows = [[name, f"{icons:.0f}", *map(_percent, shares)] for name, (icons, *shares) in table.rows.items()]
+    rows = [
+        [name, f"{icons:.0f}", *map(percent_text, shares)] for name, (icons, *shares) in table.rows.items()
+    ]
     return csv_text([table.corner, "icons", *table.columns], rows)
 
 
 def confusions_csv(confusions: Sequence[Confusion]) -> str:
     """A row for each confusion."""
     rows = [
-        [one.network, one.split, one.of, one.answered, f"{one.icons:.2f}", _percent(one.share)]
+        [one.network, one.split, one.of, one.answered, f"{one.icons:.2f}", percent_text(one.share)]
         for one in confusions
     ]
     return csv_text(["network", "held out", "class", "answer", "icons", "percent of the class"], rows)
-
-
-def _percent(share: float | None) -> str:
-    return "" if share is None else f"{100 * share:.2f}"
