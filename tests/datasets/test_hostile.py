@@ -205,6 +205,7 @@ def test_names_that_no_file_has(spec: str) -> None:
 
 
 def test_a_locked_memory_is_waited_for_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BEAUFORT_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(_digest, "_LONGEST_WAIT_S", 0.2)
     files = []
     for number in range(20):
