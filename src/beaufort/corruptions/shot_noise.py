@@ -26,14 +26,18 @@ class Params(NamedTuple):
 
 def draw(random: Random, images: Images, p: Params) -> Field:
     """What Poisson counts look like, one a value; with grains larger than a pixel, one count a grain."""
-    if coarse_shape(images, p.grain) == images.shape[1:]:
-        return random.poisson_levels(images, p.photons, _levels(p.photons, False))
-    return random.poisson(sample(images, p.grain), p.photons)
+    return _draw(random, images, p, nearest=False)
 
 
 def draw_digits(random: Random, images: Images, p: Params) -> Field:
     """As for photos, rounded."""
-    return random.poisson_levels(images, p.photons, _levels(p.photons, True))
+    return _draw(random, images, p, nearest=True)
+
+
+def _draw(random: Random, images: Images, p: Params, *, nearest: bool) -> Field:
+    if coarse_shape(images, p.grain) == images.shape[1:]:
+        return random.poisson_levels(images, p.photons, _levels(p.photons, nearest))
+    return random.poisson(sample(images, p.grain), p.photons)
 
 
 @lru_cache(maxsize=64)
@@ -58,13 +62,17 @@ def shot_noise(images: Images, p: Params, drawn: Field, ops: Ops) -> Images:
 
     With grains larger than a pixel, what the count of the middle pixel differs by is added to all.
     """
-    if drawn.shape == images.shape:
-        return drawn
-    excess = ops.excess(drawn, p.photons, sample(images, p.grain))
-    return ops.add_noise(images, enlarge(excess, images, p.grain), 1.0)
+    return _render(images, p, drawn, ops)
 
 
 @shot_noise.at("mnist", draw=draw_digits, levels=[Params(c) for c in (60, 25, 12, 5, 3)], published=5)
 def digits(images: Images, p: Params, drawn: Field, ops: Ops) -> Images:
     """As for photos, rounded."""
-    return drawn
+    return _render(images, p, drawn, ops)
+
+
+def _render(images: Images, p: Params, drawn: Field, ops: Ops) -> Images:
+    if drawn.shape == images.shape:
+        return drawn
+    excess = ops.excess(drawn, p.photons, sample(images, p.grain))
+    return ops.add_noise(images, enlarge(excess, images, p.grain), 1.0)
