@@ -7,6 +7,7 @@ through here. What an actor had not stored when it died is done again by others.
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import signal
 import threading
@@ -219,7 +220,7 @@ class Ray:
                     "stays; the same run again does the rest"
                 )
             self._offer(dispatch)
-        self._nodes_until = 0.0
+        self._nodes, self._nodes_until = self._speeds(time.monotonic()), math.inf  # what comes is not theirs
 
     def gather(self, number: int, pieces: Sequence[Piece]) -> None:
         """Have the pieces of a work put together by the worker that stored the last of them."""
