@@ -202,9 +202,8 @@ def _take_files(response_dict: dict[str, Any], customized_response_dict: dict[st
 def _file_facts(file: ElementTree.Element) -> dict[str, Any]:
     if file.tag != "Contents":
         raise ValueError(file.tag)  # a folder among the files
-    facts: dict[str, Any] = {fact.tag: fact.text or "" for fact in file if fact.tag in _FACTS}
-    facts["Key"], facts["Size"] = facts["Key"], int(facts["Size"])
-    return facts
+    facts = {fact.tag: fact.text or "" for fact in file if fact.tag in _FACTS}
+    return {**facts, "Key": facts["Key"], "Size": int(facts["Size"])}  # a KeyError without one of them
 
 
 def _reason(error: Exception) -> str:

@@ -138,11 +138,9 @@ class Recipe:
             made = self.render(images, params, ops)
         else:
             made = self.render(images, params, self.draw(random(), images, params), ops)
-        shape = getattr(made, "shape", None)
-        if (
-            shape != images.shape or made.dtype != images.dtype
-        ):  # else it would be cast and stretched in silence
-            kind = getattr(made, "dtype", type(made).__name__)
+        kind, shape = getattr(made, "dtype", None), getattr(made, "shape", None)
+        if shape != images.shape or kind != images.dtype:  # else it would be cast and stretched in silence
+            kind = type(made).__name__ if kind is None else kind
             raise RenderError(
                 f"{self.render.__name__} must return uint8 images of the shape {tuple(images.shape)} that "
                 f"came in, got {kind}{'' if shape is None else f' of the shape {tuple(shape)}'}; round "
