@@ -99,9 +99,11 @@ def test_all_runs_have_one_source(setup: Setup, tmp_path: Path, monkeypatch: pyt
     with Decoders(near.pictures, 30, 1) as some:
         ready(some, 1)
         assert start_source(type(near.pictures)) is source
-        found = some.decode(range(1))
-        assert found is not None
-        assert np.array_equal(found[0], setup.pictures(0))
+        (found,) = some.decode(range(1)) or [None]
+        here = setup.pictures(0)
+        assert isinstance(found, np.ndarray)
+        assert isinstance(here, np.ndarray)
+        assert np.array_equal(found, here)
         source.process.kill()
         source.process.wait()
         assert some.decode(range(1)) is not None  # nobody needs it any more

@@ -230,6 +230,7 @@ class Device:
         import torch
 
         waiting: deque[tuple[Batch, Images, Any]] = deque()
+        most = 0  # the model begins with the first batch, and others are made while it looks
         clean: _Clean | None = None
         for film in films:
             if clean is None or clean.block is not film[0].block:
@@ -239,8 +240,9 @@ class Device:
                 with torch.cuda.stream(self._stream):
                     made = next(frames)
                     waiting.append((batch, made, self._stream and self._stream.record_event()))
-                if len(waiting) > self.lag:
+                if len(waiting) > most:
                     yield self._handed_over(*waiting.popleft())
+                    most = self.lag
         while waiting:
             yield self._handed_over(*waiting.popleft())
 
@@ -291,9 +293,10 @@ class _Clean:
         self._room = HELD
 
     def array(self, batch: Batch, out: Bytes | None = None) -> Bytes:
-        if all(map(self.block.holds, batch.rows)):  # the pool may be busy with the next block
-            return np.stack([self.block.image(row) for row in batch.rows], out=out)
-        return np.stack(list(self._pool.map(self.block.image, batch.rows)), out=out)
+        held = self.block.held(batch.rows)
+        if held is None:  # only then: the pool may be busy with the next block
+            held = list(self._pool.map(self.block.image, batch.rows))
+        return np.stack(held, out=out)
 
     def tensor(self, batch: Batch) -> Tensor:
         import torch
