@@ -112,6 +112,29 @@ def test_all_runs_have_one_source(setup: Setup, tmp_path: Path, monkeypatch: pyt
         assert start_source(type(setup.pictures)) is not source
 
 
+def test_processes_that_come_soon_are_waited_for(setup: Setup, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(decoders, "_SOON_S", 600.0)
+    with Decoders(setup.pictures, 30, 1) as some:
+        ready(some, 1)
+    with Decoders(setup.pictures, 30, 2) as some:
+        assert some.decode(range(2)) is not None
+    with Decoders(Elsewhere(), 30, 2) as some:
+        assert some.decode(range(2)) is None  # as soon as it is known that none will come
+
+
+class Elsewhere:
+    """Pictures that no other process can have."""
+
+    def __call__(self, place: int) -> Problem:
+        return Problem(str(place), "it is not here")
+
+    def ready(self, pixels: np.ndarray) -> np.ndarray:
+        return pixels
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return sys.exit, (1,)
+
+
 def test_no_source(setup: Setup, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> None:
         raise OSError("no more processes")

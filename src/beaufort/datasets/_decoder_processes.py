@@ -63,6 +63,7 @@ class _Source:
 
     def __init__(self, module: str) -> None:
         self.started_by = os.getpid()
+        self._asked = False
         self._socket, theirs = socket.socketpair()
         with theirs:
             self.process = subprocess.Popen(
@@ -79,9 +80,11 @@ class _Source:
         """Whether it is there, and is ours: a process that was forked from this one has to start its own."""
         return self.started_by == os.getpid() and self.process.poll() is None
 
-    def fork(self, sockets: Sequence[socket.socket]) -> None:
-        """Have a leader forked, with some sockets."""
+    def fork(self, sockets: Sequence[socket.socket]) -> bool:
+        """Have a leader forked, with some sockets, and say whether others were before."""
+        before, self._asked = self._asked, True
         socket.send_fds(self._socket, [b"fork"], [one.fileno() for one in sockets])
+        return before
 
     def end(self) -> None:
         self._socket.close()
@@ -114,15 +117,17 @@ def _end_source() -> None:
         _source.end()
 
 
-def fork_decoders(pictures: Pictures, sockets: Sequence[socket.socket]) -> None:
+def fork_decoders(pictures: Pictures, sockets: Sequence[socket.socket]) -> bool:
     """Have a leader forked, and a decoder for each socket but the first; an `OSError` if it is not possible.
+
+    What comes back is whether they will be there soon: others were forked from the same source before.
 
     Args:
         pictures: what is decoded. The leader waits to be told; only their kind matters here.
         sockets: the other end of the first one tells the leader what `describe` says, and ends all decoders
             when it is closed. The other end of each other one asks a decoder.
     """
-    start_source(type(pictures)).fork(sockets)
+    return start_source(type(pictures)).fork(sockets)
 
 
 def describe(pictures: Pictures) -> bytes:

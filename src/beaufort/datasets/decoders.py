@@ -29,6 +29,8 @@ _MOST = 16
 _WORTH_S = 0.001
 """A picture that takes less is not worth a process."""
 _WORTH_IMAGES = 500
+_SOON_S = 0.1
+"""How long processes are waited for that only have to be forked: many threads would hold them up."""
 
 
 class Decoders:
@@ -46,6 +48,8 @@ class Decoders:
         self._idle: SimpleQueue[io.BufferedRWPair | None] = SimpleQueue()
         self._working = 0
         """Processes that answer."""
+        self._expected = 0.0
+        """When the first ones should be there, by `time.monotonic`."""
         self._lock = Lock()
 
     def __enter__(self) -> Self:
@@ -69,13 +73,14 @@ class Decoders:
 
     def decode(self, places: range) -> list[Bytes | Problem | None] | None:
         """What a process makes of some places, None for an error; None if no process can be asked now."""
-        if not self._working:
+        left = self._expected - time.monotonic()
+        if not self._working and left <= 0:
             return None
-        try:  # while some are still starting, nobody waits for those that are there
-            file = self._idle.get(block=self._working == len(self._files))
+        try:  # while some are still starting, nobody waits long for those that are there
+            file = self._idle.get(timeout=None if self._working == len(self._files) else max(0, left))
         except Empty:
             return None
-        if file is None:  # the last one has failed
+        if file is None:  # all have failed
             self._idle.put(None)
             return None
         try:
@@ -109,13 +114,14 @@ class Decoders:
                 ours, their = socket.socketpair()
                 self._sockets.append(ours)
                 theirs.append(their)
-            fork_decoders(self._pictures, theirs)
+            soon = fork_decoders(self._pictures, theirs)
         except OSError:
             return
         finally:
             for their in theirs:
                 their.close()  # so that the end of a process is the end of its socket
         self._files = [ours.makefile("rwb") for ours in self._sockets[1:]]
+        self._expected = time.monotonic() + _SOON_S if soon else 0.0
         self._greeting = Thread(target=self._greet, args=(packed,), name="beaufort decoders")
         self._greeting.start()
 
@@ -129,3 +135,6 @@ class Decoders:
                     with self._lock:
                         self._working += 1
                     self._idle.put(file)
+        if not self._working:
+            self._expected = 0.0
+            self._idle.put(None)  # for those that wait
