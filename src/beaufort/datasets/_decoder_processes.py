@@ -35,7 +35,7 @@ from beaufort.datasets._dataset import Problem
 from beaufort.datasets._decode import decode
 from beaufort.images import resize_window
 
-__all__ = ["Pictures", "describe", "fork_decoders", "serve", "start_source"]
+__all__ = ["ReadyPictures", "describe", "fork_decoders", "serve", "start_source"]
 
 _CHILD = (
     "import sys; module, *sys.path[:] = sys.argv[1:]; "
@@ -48,7 +48,7 @@ _BLOCKS_KEPT = 2
 """Blocks of memory, 16 MB each at most, that Pillow keeps for the next picture in each process."""
 
 
-class Pictures(Protocol):
+class ReadyPictures(Protocol):
     """The pictures of a data set, made ready."""
 
     def __call__(self, place: int) -> Bytes | Problem:
@@ -117,7 +117,7 @@ def _end_source() -> None:
         _source.end()
 
 
-def fork_decoders(pictures: Pictures, sockets: Sequence[socket.socket]) -> bool:
+def fork_decoders(pictures: ReadyPictures, sockets: Sequence[socket.socket]) -> bool:
     """Have a leader forked, and a decoder for each socket but the first; an `OSError` if it is not possible.
 
     What comes back is whether they will be there soon: others were forked from the same source before.
@@ -130,7 +130,7 @@ def fork_decoders(pictures: Pictures, sockets: Sequence[socket.socket]) -> bool:
     return start_source(type(pictures)).fork(sockets)
 
 
-def describe(pictures: Pictures) -> bytes:
+def describe(pictures: ReadyPictures) -> bytes:
     """What a leader is told; an error of any kind if the pictures cannot be pickled."""
     return pickle.dumps((sys.path, Path.cwd(), dict(os.environ))) + pickle.dumps(pictures)
 
@@ -164,7 +164,7 @@ def _lead(control: socket.socket, *ends: socket.socket) -> None:
         sys.path[:], folder, environment = pickle.load(told)
         os.chdir(folder)
         os.environ.update(environment | _ONE_THREAD)
-        pictures: Pictures = pickle.load(told)
+        pictures: ReadyPictures = pickle.load(told)
     with contextlib.suppress(Exception):  # what fails is met again with the first picture
         pictures.ready(_drawn())
     for end in ends:
@@ -197,7 +197,7 @@ def _drawn() -> Bytes:
     return decode(drawn.getvalue())
 
 
-def _answer(asked: socket.socket, pictures: Pictures) -> None:
+def _answer(asked: socket.socket, pictures: ReadyPictures) -> None:
     """What each decoder does, until nobody asks any more."""
     allocator: Any = Image.core  # type: ignore[attr-defined]
     allocator.set_blocks_max(_BLOCKS_KEPT)  # to give memory back and get it anew takes longer
@@ -210,7 +210,7 @@ def _answer(asked: socket.socket, pictures: Pictures) -> None:
             file.flush()
 
 
-def _portable(pictures: Pictures, place: int) -> Bytes | Problem | None:
+def _portable(pictures: ReadyPictures, place: int) -> Bytes | Problem | None:
     """A picture, a problem, or None for what is an error: it is met again where the run is."""
     try:
         return pictures(place)

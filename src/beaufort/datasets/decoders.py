@@ -21,7 +21,7 @@ from typing import Self
 
 from beaufort.arrays import Bytes
 from beaufort.datasets._dataset import Problem
-from beaufort.datasets._decoder_processes import Pictures, describe, fork_decoders
+from beaufort.datasets._decoder_processes import ReadyPictures, describe, fork_decoders
 
 __all__ = ["Decoders"]
 
@@ -36,7 +36,7 @@ _SOON_S = 0.1
 class Decoders:
     """Some processes, or none where they are not worth it or cannot be forked."""
 
-    def __init__(self, pictures: Pictures, pictures_count: int, count: int) -> None:
+    def __init__(self, pictures: ReadyPictures, pictures_count: int, count: int) -> None:
         self._pictures = pictures
         self._pictures_count = pictures_count
         self._count = min(count, _MOST)
