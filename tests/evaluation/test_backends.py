@@ -171,6 +171,7 @@ def test_the_device_of_a_model_is_taken_if_it_is_a_gpu(data: Dataset) -> None:
     if torch.cuda.is_available():
         backend = choose_backend([network("cuda")], setup, 2)
         assert backend.used(SUITE.conditions("toys")[1]).startswith("cuda: NVIDIA")
+        assert Device(setup, "cuda")._stream is Device(setup, "cuda")._stream  # with the memory it has
 
 
 def test_the_model_begins_with_the_first_batch(data: Dataset) -> None:

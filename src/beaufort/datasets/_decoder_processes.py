@@ -139,9 +139,9 @@ def serve(module: str) -> None:
     """What the source does: import everything, and fork a leader whenever it is asked to."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody asks how a leader ended
-    with contextlib.suppress(ImportError):  # what fails is met again when pictures come
+    with contextlib.suppress(Exception):  # what fails is met again when pictures come
         importlib.import_module(module)
-    resize_window(_drawn(), (40, 32))
+        resize_window(_drawn(), (40, 32))
     with socket.socket(fileno=0) as asked:
         while True:
             message, descriptors, _, _ = socket.recv_fds(asked, 16, _MOST_SOCKETS)

@@ -12,6 +12,7 @@ import sys
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future
+from functools import cache
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar, cast
 
 import numpy as np
@@ -31,6 +32,7 @@ from beaufort.shifts import ModelShift
 from beaufort.store import AnswerScores, look_like_shares, score_logits, score_tensor, unpack
 
 if TYPE_CHECKING:
+    import torch
     from torch import Tensor
 
 __all__ = [
@@ -210,9 +212,7 @@ class Device:
 
         self._setup = setup
         self._device = torch.device(device)
-        self._stream: Any = None
-        if self._device.type == "cuda":
-            self._stream = torch.cuda.Stream(self._device)  # type: ignore[no-untyped-call]
+        self._stream: Any = _stream_of(self._device) if self._device.type == "cuda" else None
 
     def __enter__(self) -> Self:
         self._interval = sys.getswitchinterval()
@@ -282,6 +282,14 @@ class Device:
 
             for made in _applied(self._setup, film, clean.array(first)):
                 yield upload(made, self._device)
+
+
+@cache
+def _stream_of(device: torch.device) -> Any:
+    """The stream that images are made on, one for all runs: torch keeps memory for each stream apart."""
+    import torch
+
+    return torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
 
 
 class _Clean:
