@@ -22,13 +22,13 @@ from beaufort.conditions import Condition
 from beaufort.datasets import Problem, _decoder_processes, decoders, open_dataset
 from beaufort.datasets._decoder_processes import start_source
 from beaufort.datasets.decoders import Decoders
-from beaufort.errors import ImageFileError
-from beaufort.evaluation import Setup, evaluate, work
+from beaufort.errors import BeaufortError, ImageFileError
+from beaufort.evaluation import LazyModel, Setup, evaluate, plan, work
 from beaufort.evaluation.backends import Device
 from beaufort.evaluation.blocks import Block
 from beaufort.models import as_model
 from beaufort.store import FileStore
-from beaufort.suites import Step
+from beaufort.suites import Pictures, Step
 from beaufort.testing._contracts import picture
 
 pytestmark = pytest.mark.skipif(
@@ -258,6 +258,22 @@ def test_a_run_on_a_device_gets_its_pictures_from_them(
     for cell in stores[0].cells().values():
         one, other = (store.read(cell) for store in stores)
         assert one.equals(other)
+
+
+@pytest.mark.parametrize(("device", "started"), [("cuda:99", True), ("nowhere", False)])
+def test_they_are_expected_while_models_are_loaded(
+    device: str, started: bool, setup: Setup, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[type] = []
+    monkeypatch.setattr(decoders, "start_source", asked.append)
+    model = LazyModel("demo:digits", {"device": device})
+    with pytest.raises(BeaufortError):  # no such option, or no such device
+        evaluate([model], [Condition.parse("toys")], setup.dataset, tmp_path / "store")
+    assert asked == ([Pictures] if started else [])
+    asked.clear()
+    with pytest.raises(BeaufortError):
+        plan([model], [Condition.parse("toys")], setup.dataset, tmp_path / "store")
+    assert not asked  # nothing is run
 
 
 def corner(images: np.ndarray) -> np.ndarray:

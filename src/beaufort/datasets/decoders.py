@@ -21,9 +21,9 @@ from typing import Self
 
 from beaufort.arrays import Bytes
 from beaufort.datasets._dataset import Problem
-from beaufort.datasets._decoder_processes import ReadyPictures, describe, fork_decoders
+from beaufort.datasets._decoder_processes import ReadyPictures, describe, fork_decoders, start_source
 
-__all__ = ["Decoders"]
+__all__ = ["Decoders", "expect_decoders"]
 
 _MOST = 16
 _WORTH_S = 0.001
@@ -31,6 +31,22 @@ _WORTH_S = 0.001
 _WORTH_IMAGES = 500
 _SOON_S = 0.1
 """How long processes are waited for that only have to be forked: many threads would hold them up."""
+
+
+def expect_decoders(pictures: ReadyPictures, count: int) -> None:
+    """Start what decoders are forked from, if they will be worth it: it takes a while until it is there."""
+    with contextlib.suppress(Exception):  # what fails is met again when pictures are decoded
+        if _worth_processes(pictures, count):
+            start_source(type(pictures))
+
+
+def _worth_processes(pictures: ReadyPictures, count: int) -> bool:
+    if not hasattr(os, "fork") or count < _WORTH_IMAGES:
+        return False
+    pictures(0)  # the first one takes longer than others
+    start = time.perf_counter()
+    pictures(0)
+    return time.perf_counter() - start > _WORTH_S
 
 
 class Decoders:
@@ -53,7 +69,7 @@ class Decoders:
         self._lock = Lock()
 
     def __enter__(self) -> Self:
-        if hasattr(os, "fork") and self._pictures_count >= _WORTH_IMAGES and self._seconds() > _WORTH_S:
+        if _worth_processes(self._pictures, self._pictures_count):
             self._start()  # at once: beside threads that decode it would take seconds
         return self
 
@@ -95,13 +111,6 @@ class Decoders:
             return None
         self._idle.put(file)
         return found
-
-    def _seconds(self) -> float:
-        """How long a picture takes here, the second time."""
-        self._pictures(0)
-        start = time.perf_counter()
-        self._pictures(0)
-        return time.perf_counter() - start
 
     def _start(self) -> None:
         try:
