@@ -7,16 +7,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-torch = pytest.importorskip("torch")
+torch: Any = pytest.importorskip("torch")
+dispatch: Any = pytest.importorskip("torch.utils._python_dispatch")
 
-from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
-
+from beaufort.arrays import on_host  # noqa: E402
 from beaufort.corruptions import corruptions  # noqa: E402
 from beaufort.perturbations import perturbations  # noqa: E402
 from beaufort.testing._contracts import picture  # noqa: E402
 
 
-class AsOnCuda(TorchDispatchMode):  # type: ignore[misc]
+class AsOnCuda(dispatch.TorchDispatchMode):  # type: ignore[misc]
     """A quotient by a number of the host is a product with its inverse, which rounds twice."""
 
     def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -52,7 +52,6 @@ def test_corruptions(name: str) -> None:
 def test_films(name: str) -> None:
     images = np.stack([picture(40, 44, variant=i) for i in range(2)])
     with AsOnCuda():
-        there = [
-            frame.numpy() for frame in perturbations[name].frames(torch.from_numpy(images), scale="cifar")
-        ]
+        frames = perturbations[name].frames(torch.from_numpy(images), scale="cifar")
+        there = [on_host(frame) for frame in frames]
     assert np.array_equal(there, list(perturbations[name].frames(images, scale="cifar")))
