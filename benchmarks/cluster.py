@@ -178,37 +178,41 @@ def overhead(scale: float) -> None:
 
 
 def scaling(scale: float) -> None:
-    """Answers a second of two workers over those of one, for a model that keeps a processor busy."""
-    make_data(max(1000, round(16_000 * scale) // 1000 * 1000), 32)
-    write_network(Path("network.onnx"))
-    rates = []
-    for workers in (1, 2):
-        ran = run(
-            *("--model", "network.onnx", "--set", "range=0..1", "--data", "data", "--labels", "identity"),
-            *("--corruption", "brightness,contrast", "--severity", "1-4", "--prepare", "none"),
-            *("--workers", str(workers), "--store", f"kept{workers}"),
-        )
-        rates.append(ran.rate)
-        answers = sum(result["images"] for result in ran.told["results"])
-        busy = min(float(node["busy"]) for node in ran.told["nodes"].values())
-        print(
-            f"  {workers} workers: {ran.rate:.0f} answers a second, {ran.work_seconds:.0f} s of work, "
-            f"{ran.seconds:.0f} s in all; workers were busy {busy:.1%} of it and took "
-            f"{ran.workers_cpu / ran.work_seconds:.2f} processors, with their start, "
-            f"{1e6 * ran.workers_cpu / answers:.0f} µs for an answer; the driver and Ray took "
-            f"{(ran.cpu + ran.ray_cpu) / ran.seconds:.2f}"
-        )
-    print(f"  two over one: {rates[1] / rates[0]:.2f} × (target ≥ 1.8)")
+    """Answers a second of two workers over those of one, for models that keep a processor busy."""
+    for width, images in ((32, 16_000), (64, 5_000)):
+        make_data(max(1000, round(images * scale) // 1000 * 1000), 32)
+        million = write_network(Path("network.onnx"), width) / 1e6
+        rates = []
+        for workers in (1, 2):
+            ran = run(
+                *("--model", "network.onnx", "--set", "range=0..1", "--data", "data", "--labels", "identity"),
+                *("--corruption", "brightness,contrast", "--severity", "1-4", "--prepare", "none"),
+                *("--workers", str(workers), "--store", f"kept{width}-{workers}"),
+            )
+            rates.append(ran.rate)
+            answers = sum(result["images"] for result in ran.told["results"])
+            busy = min(float(node["busy"]) for node in ran.told["nodes"].values())
+            print(
+                f"  {workers} workers: {ran.rate:.0f} answers a second, {ran.work_seconds:.0f} s of work, "
+                f"{ran.seconds:.0f} s in all; workers were busy {busy:.1%} of it and took "
+                f"{ran.workers_cpu / ran.work_seconds:.2f} processors, with their start, "
+                f"{1e6 * ran.workers_cpu / answers:.0f} µs for an answer; the driver and Ray took "
+                f"{(ran.cpu + ran.ray_cpu) / ran.seconds:.2f}"
+            )
+        told = f"with {million:.0f} million multiplications an image"
+        print(f"  two over one, {told}: {rates[1] / rates[0]:.2f} × (target ≥ 1.8)")
 
 
-def write_network(path: Path) -> None:
-    """Some convolutions with random weights; about 20 million multiplications an image."""
+def write_network(path: Path, width: int) -> int:
+    """Three convolutions with random weights; how many multiplications an image takes."""
     import onnx
     from onnx import TensorProto, helper, numpy_helper
 
     rng = np.random.default_rng(0)
     nodes, weights, before, channels = [], [], "images", 3
-    for number, width in enumerate((32, 32, 32)):
+    multiplications = 0
+    for number in range(3):
+        multiplications += 32 * 32 * 9 * channels * width
         weights.append(
             numpy_helper.from_array(
                 rng.normal(0, 0.1, (width, channels, 3, 3)).astype(np.float32), f"w{number}"
@@ -225,6 +229,7 @@ def write_network(path: Path) -> None:
     made = helper.make_tensor_value_info("logits", TensorProto.FLOAT, ["n", 10])
     graph = helper.make_graph(nodes, "network", [given], [made], weights)
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9), path)
+    return multiplications
 
 
 def busy(scale: float) -> None:
