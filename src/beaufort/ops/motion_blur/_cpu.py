@@ -22,9 +22,9 @@ def _pad(image, pad, padded):
     """Repeat the first and the last pixel of each row `pad` times."""
     height, width, channels = image.shape
     line = width * channels
-    before = pad * channels
+    before, rows = pad * channels, image.reshape(height, line)
     for y in range(height):
-        source, target = image[y].reshape(line), padded[y]
+        source, target = rows[y], padded[y]
         middle, after = target[before : before + line], target[before + line :]
         for x in range(line):
             middle[x] = source[x]
@@ -64,12 +64,13 @@ def _motion(images, weights, down, right, reach, out):
     starts = np.empty(weights.size, np.int64)
     for i in range(images.shape[0]):
         _pad(images[i], reach, padded)
+        targets = out[i].reshape(height, line)
         for y in range(height):
             for k in range(weights.size):
                 row = min(max(y + down[i, k], 0), height - 1)
                 starts[k] = row * long + (reach + right[i, k]) * channels
             _weigh_row(values, starts, weights, line, total)
-            target = out[i, y].reshape(line)
+            target = targets[y]
             for x in range(line):
                 target[x] = to_byte(total[x], False)
 
