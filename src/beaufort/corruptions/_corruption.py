@@ -79,8 +79,8 @@ _SEVERITY = re.compile(r"[0-9](\.[0-9]{1,20})?")
 _PHOTOS = tuple(scale for scale in SCALES if scale != "mnist")
 """The scales for photos. Their recipes differ in constants only, which can be interpolated."""
 
-_PIECE = 602_112
-"""Bytes of images worked on at a time: four 224×224×3 images, or one with a number drawn for each value."""
+_PIECE = 1_204_224
+"""Bytes of images worked on at a time: eight 224×224×3 images, or two with a number drawn for each value."""
 
 _CHOICES = 4096
 """Choices that a corruption remembers: sizes and severities of a long run may differ from image to image."""
@@ -479,13 +479,13 @@ def _own(made: Bytes, color: Bytes) -> Bytes:
 def _pieces(count: int, step: int, jobs: int) -> list[slice]:
     """A batch in pieces of `step` images.
 
-    For several threads, which wait for each other between pieces, they are up to four times as large, and
+    For several threads, which wait for each other between pieces, they are up to twice as large, and
     become smaller toward the end: the first thread that finds nothing left has not long to wait then.
     """
     cuts = [0]
     while cuts[-1] < count:
         left = count - cuts[-1]
-        size = step if jobs == 1 else min(4 * step, max(left // (4 * jobs), step // 2, 1))
+        size = step if jobs == 1 else min(2 * step, max(left // (4 * jobs), step // 2, 1))
         cuts.append(cuts[-1] + size)
     return [slice(start, stop) for start, stop in pairwise(cuts)]
 

@@ -96,8 +96,8 @@ def motion(images: Bytes, radius: float, sigma: float, angles_deg: Array) -> Byt
     a whole level counts as that level.
     """
     weights = _half_gaussian(radius, sigma)
-    radians = np.deg2rad(np.asarray(angles_deg, np.float64))
-    along, across = weights.size * np.cos(radians), weights.size * np.sin(radians)  # rounds as ImageMagick does
+    radians, taps = np.deg2rad(np.asarray(angles_deg, np.float64)), weights.size
+    along, across = taps * np.cos(radians), taps * np.sin(radians)  # rounds as ImageMagick does
     out = np.empty_like(images)
     _motion(images, weights, along, across, np.hypot(across, along), out)
     return out
