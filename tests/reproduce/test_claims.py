@@ -11,21 +11,21 @@ from beaufort.reproduce.mnist_c.claims import claims, spearman
 from beaufort.reproduce.mnist_c.pessimal import rank_one_share
 from beaufort.reproduce.mnist_c.selection import order_by_likeness, selection
 from beaufort.reproduce.mnist_c.settings import MODELS, Settings
-from beaufort.reproduce.mnist_c.tables import StudyResults, figure_2, figure_3, figure_4
+from beaufort.reproduce.mnist_c.tables import StudyResults, figure_2, figure_3, figure_4, tuned_means
 
 SETTINGS = Settings()
 NAMES = ("none", *SETTINGS.all_corruptions)
 DIGITS = 4000
 
 
-def answers(accuracy: float, **under: float) -> StudyAnswers:
+def answers(accuracy: float, seed: int = 0, **under: float) -> StudyAnswers:
     """A network that is right on the first share of the digits, under some conditions on another share."""
     labels = (np.arange(DIGITS) % 10).astype(np.uint8)
     predicted = np.stack([labels.copy() for _ in NAMES])
     for row, name in zip(predicted, NAMES, strict=True):
         right = round(DIGITS * (0.995 if name == "none" else under.get(name, accuracy)))
         row[right:] = (row[right:] + 1) % 10
-    return StudyAnswers(NAMES, predicted, labels, {})
+    return StudyAnswers(NAMES, predicted, labels, {"seed": seed})
 
 
 def study(models: dict[str, StudyAnswers], tuned: dict[str, StudyAnswers]) -> StudyResults:
@@ -66,6 +66,20 @@ def test_the_other_way_round() -> None:
         "over all corruptions",
     ):
         assert [verdict for text, verdict in told.items() if text.startswith(start)] == ["does not hold"]
+
+
+def test_a_study_that_is_half_done() -> None:
+    """A mean over rows has the seeds that all of them have, whichever are missing."""
+    there = {name: [answers(0.9, 0), answers(0.8, 1)] for name in tuned(0, 0, 0)}
+    there["but-fog"] = [answers(0.8, 1)]
+    results = StudyResults(SETTINGS, {"conv1": [answers(0.7)]}, there)
+    table = figure_4(results)
+    assert table.rows["fog"]["all_but_one"].value == pytest.approx(0.8)
+    assert table.rows["stripe"]["all_but_one"].value == pytest.approx(0.85)
+    assert tuned_means(results)["all_but_one"].value == pytest.approx(0.8)
+    assert tuned_means(results)["all"].value == pytest.approx(0.85)
+    there["but-snow"] = [answers(0.9, 0)]
+    assert "all_but_one" not in tuned_means(results)
 
 
 def test_undecided() -> None:

@@ -95,13 +95,13 @@ class Field:
 
     def arguments(self) -> list[str]:
         run = ["run", "--model", "demo:digits", "--suite", f"{self.data}/small.yaml"]
-        run += ["--data", f"{self.data}/digits", "--store", self.location, "--jobs", "1"]
+        run += ["--data", f"{self.data}/digits", "--store", self.location]
         match self.kind.engine:
             case "processes":
-                return [*run, "--processes", "2"]
+                return [*run, "--jobs", "1", "--processes", "2"]
             case "ray":
                 return [*run, "--engine", "ray", "--address", self.places.cluster.address, "--workers", "2"]
-        return run
+        return [*run, "--jobs", "1"]
 
     # Running
 

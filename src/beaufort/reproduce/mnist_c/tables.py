@@ -77,25 +77,20 @@ def figure_4(results: StudyResults) -> ReproducedTable:
     """Conv1 as it is, and tuned on all corruptions but the tested one, on all, and on the tested one."""
     paper = published_table("mnist-c-figure4")
     names = (CLEAN, *results.settings.benchmark)
-    found: dict[str, dict[str, Rows]] = {column: {} for column in COLUMNS}
-    for row in names:
-        for column, answers in _tuned(results, row).items():
-            if answers and row in answers[0].conditions:
-                found[column][row] = _rows(answers, row)
+    found = {column: _answers_to(results, column, names) for column in COLUMNS}
     rows: dict[str, dict[str, Measured]] = {}
     for row in names:
         key = "clean" if row == CLEAN else row
         rows[row] = {
-            column: measured(found[column][row], paper[column].get(key))
-            for column in COLUMNS
-            if row in found[column]
+            column: measured(_rows(answers[row], row), paper[column].get(key))
+            for column, answers in found.items()
+            if row in answers
         }
+    means = {column: _mean_over(answers) for column, answers in found.items() if len(answers) == len(names)}
     rows["mean_acc"] = {
-        column: measured(
-            np.stack(list(found[column].values())).mean(axis=0), paper[column].get("mean_accuracy")
-        )
-        for column in COLUMNS
-        if len(found[column]) == len(names)
+        column: measured(mean, paper[column].get("mean_accuracy"))
+        for column, mean in means.items()
+        if len(mean)
     }
     return ReproducedTable("fig4", "Conv1 fine-tuned on corruptions (percent)", "corruption", COLUMNS, rows)
 
@@ -103,16 +98,27 @@ def figure_4(results: StudyResults) -> ReproducedTable:
 def tuned_means(results: StudyResults) -> dict[str, Measured]:
     """The means over all 31 corruptions that the paper's text has: clean, all but one, and all."""
     printed = {"clean": 0.904, "all_but_one": 0.917, "all": 0.980, "single": None}
-    found: dict[str, list[Rows]] = {column: [] for column in COLUMNS}
-    for row in results.settings.all_corruptions:
-        for column, answers in _tuned(results, row).items():
-            if answers and row in answers[0].conditions:
-                found[column].append(_rows(answers, row))
-    return {
-        column: measured(np.stack(rows).mean(axis=0), printed[column])
-        for column, rows in found.items()
-        if rows
-    }
+    names = results.settings.all_corruptions
+    found = {column: _answers_to(results, column, names) for column in COLUMNS}
+    means = {column: _mean_over(answers) for column, answers in found.items() if answers}
+    return {column: measured(mean, printed[column]) for column, mean in means.items() if len(mean)}
+
+
+def _answers_to(
+    results: StudyResults, column: str, names: Sequence[str]
+) -> dict[str, Sequence[StudyAnswers]]:
+    """Whose answers stand in a column of Figure 4, by row; rows that nobody was asked about are left out."""
+    tuned = {row: _tuned(results, row)[column] for row in names}
+    return {row: answers for row, answers in tuned.items() if answers and row in answers[0].conditions}
+
+
+def _mean_over(answers: Mapping[str, Sequence[StudyAnswers]]) -> Rows:
+    """The mean over rows, of the seeds that all of them have: a study may be half done."""
+    seeds = set.intersection(*({one.facts["seed"] for one in some} for some in answers.values()))
+    chosen = {row: [one for one in some if one.facts["seed"] in seeds] for row, some in answers.items()}
+    if not seeds:
+        return np.empty((0, 0))
+    return np.asarray(np.stack([_rows(some, row) for row, some in chosen.items()]).mean(axis=0))
 
 
 def _tuned(results: StudyResults, row: str) -> dict[str, Sequence[StudyAnswers]]:
