@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from beaufort.datasets import Problem, _rows, from_arrays, open_dataset
+from beaufort.datasets._dataset import read_several
 from beaufort.datasets._rows import RowIds
 from beaufort.errors import ImageFileError
 from beaufort.suites import Pictures
@@ -155,3 +156,15 @@ def test_pictures_read_together_are_those_read_alone(
         for one, other in zip(together, alone, strict=True):
             assert one == other if isinstance(other, Problem) else np.array_equal(one, other)
         assert any(isinstance(one, Problem) for one in together) == (left < count)
+
+
+@pytest.mark.parametrize("images", [IMAGES, np.asfortranarray(IMAGES)], ids=["rows", "columns"])
+def test_pictures_in_memory_are_not_copied_for_a_run(images: np.ndarray) -> None:
+    dataset = from_arrays("four", images, LABELS)
+    for place, picture in enumerate(read_several(dataset.pixels, range(4))):
+        assert np.array_equal(picture, dataset[place].image)
+        assert picture.flags.c_contiguous
+        assert np.shares_memory(picture, images) == images.flags.c_contiguous
+        assert not (picture.flags.writeable and np.shares_memory(picture, images))
+    dataset[0].image[:] = 0  # which is a copy
+    assert np.array_equal(dataset[0].image[..., 0], IMAGES[0])

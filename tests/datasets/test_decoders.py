@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -18,15 +19,16 @@ import pytest
 from PIL import Image
 
 from beaufort.conditions import Condition
-from beaufort.datasets import Problem, decoders, open_dataset
+from beaufort.datasets import Problem, _decoder_processes, decoders, open_dataset
+from beaufort.datasets._decoder_processes import start_source
 from beaufort.datasets.decoders import Decoders
-from beaufort.errors import ImageFileError
-from beaufort.evaluation import Setup, evaluate, work
+from beaufort.errors import BeaufortError, ImageFileError
+from beaufort.evaluation import LazyModel, Setup, evaluate, plan, work
 from beaufort.evaluation.backends import Device
 from beaufort.evaluation.blocks import Block
 from beaufort.models import as_model
 from beaufort.store import FileStore
-from beaufort.suites import Step
+from beaufort.suites import Pictures, Step
 from beaufort.testing._contracts import picture
 
 pytestmark = pytest.mark.skipif(
@@ -38,6 +40,8 @@ pytestmark = pytest.mark.skipif(
 def setup(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Setup:
     monkeypatch.setattr(decoders, "_WORTH_S", 0.0)
     monkeypatch.setattr(decoders, "_WORTH_IMAGES", 1)
+    while _decoder_processes._source is not None and children(_decoder_processes._source.process.pid):
+        time.sleep(0.02)  # until those of the test before have ended
     for i in range(30):
         file = tmp_path / "toys" / f"class{i % 3}" / f"{i:02}.png"
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -72,23 +76,94 @@ def test_the_same_pictures(setup: Setup) -> None:
     with Decoders(setup.pictures, 30, 2) as some:
         check(setup, some)  # while they start
         ready(some, 2)
-        assert some._first is not None
-        assert len(list(Path(f"/proc/{some._first.pid}/task").iterdir())) == 1  # safe to be forked
+        source = start_source(type(setup.pictures)).process.pid
+        (leader,) = children(source)
+        for forked in (source, leader):  # safely: they have no threads
+            assert len(list(Path(f"/proc/{forked}/task").iterdir())) == 1
         assert some.decode(range(2)) is not None
         check(setup, some)
-        os.killpg(some._first.pid, signal.SIGKILL)
+        os.killpg(leader, signal.SIGKILL)
         check(setup, some)
         assert some.decode(range(2)) is None
-    assert_gone(some._first.pid)
+    assert_gone(leader)
+
+
+def test_all_runs_have_one_source(setup: Setup, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Decoders(setup.pictures, 30, 1) as some:
+        ready(some, 1)
+        source = start_source(type(setup.pictures))
+        (leader,) = children(source.process.pid)
+    assert_gone(leader)
+    monkeypatch.chdir(tmp_path)
+    near = Setup(open_dataset("toys"), 30, setup.prepare, "cifar", 0)  # a path that begins elsewhere now
+    with Decoders(near.pictures, 30, 1) as some:
+        ready(some, 1)
+        assert start_source(type(near.pictures)) is source
+        (found,) = some.decode(range(1)) or [None]
+        here = setup.pictures(0)
+        assert isinstance(found, np.ndarray)
+        assert isinstance(here, np.ndarray)
+        assert np.array_equal(found, here)
+        source.process.kill()
+        source.process.wait()
+        assert some.decode(range(1)) is not None  # nobody needs it any more
+    with Decoders(setup.pictures, 30, 1) as some:
+        ready(some, 1)
+        assert start_source(type(setup.pictures)) is not source
+
+
+def test_processes_that_come_soon_are_waited_for(setup: Setup, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(decoders, "_SOON_S", 600.0)
+    with Decoders(setup.pictures, 30, 1) as some:
+        ready(some, 1)
+    with Decoders(setup.pictures, 30, 2) as some:
+        assert some.decode(range(2)) is not None
+    with Decoders(Elsewhere(), 30, 2) as some:
+        assert some.decode(range(2)) is None  # as soon as it is known that none will come
+
+
+class Elsewhere:
+    """Pictures that no other process can have."""
+
+    def __call__(self, place: int) -> Problem:
+        return Problem(str(place), "it is not here")
+
+    def ready(self, pixels: np.ndarray) -> np.ndarray:
+        return pixels
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return sys.exit, (1,)
+
+
+def test_no_source(setup: Setup, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise OSError("no more processes")
+
+    monkeypatch.setattr(_decoder_processes._Source, "fork", fail)
+    with Decoders(setup.pictures, 30, 2) as some:
+        assert some._greeting is None
+        check(setup, some)
+
+
+def test_it_ends_while_processes_start(setup: Setup) -> None:
+    start_source(type(setup.pictures)).end()
+    with Decoders(setup.pictures, 30, 2) as some:
+        assert some._greeting is not None
+    assert not some._greeting.is_alive()
+    source = start_source(type(setup.pictures)).process.pid
+    with Decoders(setup.pictures, 30, 1) as some:
+        ready(some, 1)  # its leader comes after the one that nobody waited for
+        while len(children(source)) > 1:
+            time.sleep(0.02)
 
 
 def test_a_run_that_is_killed_leaves_no_process(setup: Setup) -> None:
     program = (
-        "import pickle, sys, time; from beaufort.datasets import decoders; "
+        "import pickle, sys, time; from beaufort.datasets import _decoder_processes, decoders; "
         "decoders._WORTH_S, decoders._WORTH_IMAGES = 0.0, 1; "
         "some = decoders.Decoders(pickle.load(sys.stdin.buffer), 30, 2).__enter__()\n"
         "while some._working < 2: time.sleep(0.02)\n"
-        "print(some._first.pid, flush=True); time.sleep(600)"
+        "print(_decoder_processes._source.process.pid, flush=True); time.sleep(600)"
     )
     with subprocess.Popen(
         [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE
@@ -97,10 +172,12 @@ def test_a_run_that_is_killed_leaves_no_process(setup: Setup) -> None:
         assert run.stdout is not None
         pickle.dump(setup.pictures, run.stdin)
         run.stdin.close()
-        group = int(run.stdout.readline())
-        assert len(living(group)) == 3
+        source = int(run.stdout.readline())
+        (leader,) = children(source)
+        assert len(living(leader)) == 3
         run.kill()
-    assert_gone(group)
+    assert_gone(leader)
+    assert_gone(source)
 
 
 def assert_gone(group: int) -> None:
@@ -111,15 +188,23 @@ def assert_gone(group: int) -> None:
         time.sleep(0.02)
 
 
-def living(group: int) -> list[str]:
+def living(group: int) -> list[int]:
     """The processes of a group that have not ended."""
-    found = []
+    return [pid for pid, _, its_group in processes() if its_group == group]
+
+
+def children(parent: int) -> list[int]:
+    """The processes that one has forked and that have not ended."""
+    return [pid for pid, its_parent, _ in processes() if its_parent == parent]
+
+
+def processes() -> Iterator[tuple[int, int, int]]:
+    """Every process with its parent and its group."""
     for file in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):
-            state, _, its_group = file.read_text().rpartition(")")[2].split()[:3]
-            if int(its_group) == group and state != "Z":
-                found.append(file.parent.name)
-    return found
+            state, parent, group = file.read_text().rpartition(")")[2].split()[:3]
+            if state != "Z":
+                yield int(file.parent.name), int(parent), int(group)
 
 
 def test_an_error_is_met_where_the_run_is(setup: Setup, tmp_path: Path) -> None:
@@ -137,7 +222,7 @@ def test_quick_pictures_need_no_process(setup: Setup, monkeypatch: pytest.Monkey
     monkeypatch.setattr(decoders, "_WORTH_S", 60.0)
     with Decoders(setup.pictures, 30, 2) as some:
         assert some.decode(range(2)) is None
-    assert some._first is None
+        assert some._greeting is None
 
 
 def test_a_run_on_a_device_gets_its_pictures_from_them(
@@ -173,6 +258,22 @@ def test_a_run_on_a_device_gets_its_pictures_from_them(
     for cell in stores[0].cells().values():
         one, other = (store.read(cell) for store in stores)
         assert one.equals(other)
+
+
+@pytest.mark.parametrize(("device", "started"), [("cuda:99", True), ("nowhere", False)])
+def test_they_are_expected_while_models_are_loaded(
+    device: str, started: bool, setup: Setup, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[type] = []
+    monkeypatch.setattr(decoders, "start_source", asked.append)
+    model = LazyModel("demo:digits", {"device": device})
+    with pytest.raises(BeaufortError):  # no such option, or no such device
+        evaluate([model], [Condition.parse("toys")], setup.dataset, tmp_path / "store")
+    assert asked == ([Pictures] if started else [])
+    asked.clear()
+    with pytest.raises(BeaufortError):
+        plan([model], [Condition.parse("toys")], setup.dataset, tmp_path / "store")
+    assert not asked  # nothing is run
 
 
 def corner(images: np.ndarray) -> np.ndarray:

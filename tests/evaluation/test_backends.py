@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +16,8 @@ from beaufort.corruptions import corruptions
 from beaufort.datasets import Dataset, open_dataset
 from beaufort.errors import OptionError
 from beaufort.evaluation import DeviceError, Evaluation, evaluate, schedule, work
-from beaufort.evaluation.backends import Device, Threads, choose_backend
+from beaufort.evaluation.backends import Device, Film, Threads, choose_backend
+from beaufort.evaluation.blocks import Batch, Block, Group, UnitPart
 from beaufort.evaluation.planning import Setup
 from beaufort.models import Model, Network, as_model
 from beaufort.store import FileStore
@@ -168,3 +171,20 @@ def test_the_device_of_a_model_is_taken_if_it_is_a_gpu(data: Dataset) -> None:
     if torch.cuda.is_available():
         backend = choose_backend([network("cuda")], setup, 2)
         assert backend.used(SUITE.conditions("toys")[1]).startswith("cuda: NVIDIA")
+        assert Device(setup, "cuda")._stream is Device(setup, "cuda")._stream  # with the memory it has
+
+
+def test_the_model_begins_with_the_first_batch(data: Dataset) -> None:
+    setup = Setup(data, 1, (), "cifar", 0)
+    parts = [UnitPart(condition, (0, 1), ((0, 0),)) for condition in SUITE.conditions("toys")]
+    made = []
+
+    def films() -> Iterator[Film]:
+        for part in parts:
+            made.append(part)
+            yield (Batch(part, block, Group((0,), block.image(0).shape, True)),)
+
+    with ThreadPoolExecutor(1) as pool:
+        block = Block(setup, (0, 1), pool)
+        begun = [len(made) for _ in Device(setup, "cpu").shown(pool, films())]
+    assert begun == [1, 4, 5, 5, 5]  # later, it is two batches behind

@@ -81,11 +81,11 @@ def test_water_drops(put: Put, params: tuple[float, ...]) -> None:
     assert (np.abs(out - wanted) > 1e-6).mean() < 1e-3
 
 
-def waters() -> np.ndarray:
+def waters(shape: tuple[int, int] = (33, 47)) -> np.ndarray:
     """8-bit images that have weak and strong edges, noise, and nothing."""
-    soft = cv2.GaussianBlur(RNG.integers(0, 256, (33, 47)).astype(np.uint8), (0, 0), 1.5)
-    noise = RNG.integers(0, 256, (33, 47)).astype(np.uint8)
-    return np.stack([soft, noise, PHOTOS[1, ..., 0], np.zeros_like(soft)])
+    soft = cv2.GaussianBlur(RNG.integers(0, 256, shape).astype(np.uint8), (0, 0), 1.5)
+    noise = RNG.integers(0, 256, shape).astype(np.uint8)
+    return np.stack([soft, noise, picture(*shape, variant=1)[..., 0], np.zeros_like(soft)])
 
 
 def test_canny(put: Put) -> None:
@@ -108,8 +108,10 @@ def test_connect_follows_a_long_chain(put: Put) -> None:
     assert np.array_equal(out[1], labels[1])
 
 
-def test_depths(put: Put) -> None:
-    images = waters()
+@pytest.mark.parametrize("shape", [(33, 47), (16, 300)])
+def test_depths(put: Put, shape: tuple[int, int]) -> None:
+    """A row of more than 128 pixels is more than one warp works on."""
+    images = waters(shape)
     labels = canny(put(images), 50, 150)
     for depth, edges in zip(depths(labels).cpu().numpy(), labels.cpu().numpy(), strict=True):
         wanted = cv2.distanceTransform((edges != 2).astype(np.uint8), cv2.DIST_L2, 5)

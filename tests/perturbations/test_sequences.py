@@ -113,18 +113,22 @@ def test_shapes_and_engines(name: str, device: str) -> None:
     assert np.array_equal(film(name, tensor[1:], scale="cifar", ids=[5], seed=3), there[1])
 
 
-@pytest.mark.gpu
-@pytest.mark.parametrize("name", NAMES)
-def test_photos_on_a_device(name: str) -> None:
-    """At 224 pixels, with context around the frames."""
+ON_DEVICES = [("spatter", "cpu"), *(pytest.param(name, "cuda", marks=pytest.mark.gpu) for name in NAMES)]
+
+
+@pytest.mark.parametrize(("name", "device"), ON_DEVICES)
+def test_photos_on_a_device(name: str, device: str) -> None:
+    """At 224 pixels, with context around the frames. On the processor most films say no more than small ones.
+
+    Drops are so large here that one value of a layer that is cut off differently changes all of them.
+    """
     torch = pytest.importorskip("torch")
-    if not torch.cuda.is_available():
+    if device == "cuda" and not torch.cuda.is_available():
         pytest.skip("no CUDA")
     images = np.stack([picture(256, 300, variant=i) for i in range(2)])
     made = film(name, images, scale="imagenet", ids=["a", 5])
-    off = np.abs(
-        film(name, torch.from_numpy(images).cuda(), scale="imagenet", ids=["a", 5]).astype(int) - made
-    )
+    there = film(name, torch.from_numpy(images).to(device), scale="imagenet", ids=["a", 5])
+    off = np.abs(there.astype(int) - made)
     assert off.max() <= 1
     assert (off > 0).mean() < 1e-3
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -11,6 +13,8 @@ pytest.importorskip("torch", reason="torch is not installed; the extra mining ha
 pytest.importorskip("diffusers", reason="diffusers is not installed; the extra mining has it")
 
 from beaufort.datasets import open_dataset
+from beaufort.mining import MiningError
+from beaufort.reproduce.mined_digits import work
 from beaufort.reproduce.mined_digits.nets import NETS
 from beaufort.reproduce.mined_digits.painting import PAIRS, paint
 from beaufort.reproduce.mined_digits.work import SURROGATES
@@ -30,6 +34,23 @@ def test_every_digit_meets_every_nuisance() -> None:
     again, _ = paint(digits, labels)
     assert (images == again).all()
     assert (images != paint(digits, labels, seed=1)[0]).any()
+
+
+def test_images_that_show_no_digits_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A generator that was stopped early makes noise, on which every classifier fails."""
+
+    class Unfinished:
+        facts: ClassVar = {"training": {"steps": 1300}}
+
+    monkeypatch.setattr(work, "ConditionalGenerator", lambda *_, **__: Unfinished())
+    monkeypatch.setattr(work, "generate", lambda *_: None)
+    monkeypatch.setattr(work, "_recognized", lambda _: 0.12)
+    with pytest.raises(MiningError, match=r"at least 50% .* got 12%: .* had 1,300 of 12,000 steps"):
+        work.make_images(tmp_path, None, settings={})
+    assert not (tmp_path / "images.json").exists()
+    monkeypatch.setattr(work, "_recognized", lambda _: 0.9)
+    work.make_images(tmp_path, None, settings={})
+    assert json.loads((tmp_path / "images.json").read_text())["recognized"] == 0.9
 
 
 def test_the_whole_loop(mined_digits: Rehearsal) -> None:

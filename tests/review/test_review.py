@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import shutil
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -24,7 +25,7 @@ from beaufort.review import (
     standing,
 )
 from beaufort.review.ballots import cast, rule, undo
-from beaufort.review.cards import card_picture, next_card
+from beaufort.review.cards import _repetition, card_picture, next_card
 from beaufort.review.rules import decide
 from beaufort.review.server import only_server
 from tests.review.people import People, make_images
@@ -202,6 +203,27 @@ def test_checks_are_controls_and_repetitions_and_cannot_be_told_from_the_rest(tm
     assert fields == {"showing", "category", "done", "left"}
     for block in range(len(kinds) // 5):
         assert sum(kind != (0, "") for kind in kinds[5 * block : 5 * block + 5]) <= 1
+
+
+def test_a_repetition_is_found_fast_after_many_votes(people: People) -> None:
+    """The work of the database grows with the votes of a reviewer, not with their square."""
+    connection, ann = people.review.connection, people.id_of("ann")
+    work = []
+    for first in (1000, 1400):
+        numbers = [(number, ann) for number in range(first, first + 400)]
+        for rows in (
+            "images (id, file, sha256, type, category, role) SELECT ?1, ?1, '', '', '', '' WHERE ?2",
+            "showings (id, reviewer, image, again, shown, answered) VALUES (?1, ?2, ?1, 0, 0, 1)",
+            "votes (showing, skipped, comment, at) SELECT ?1, 0, '', 0 WHERE ?2",
+        ):
+            with people.review.transaction() as transaction:
+                transaction.executemany(f"INSERT INTO {rows}", numbers)
+        counted: list[int] = []
+        connection.set_progress_handler(partial(counted.append, 1), 100)
+        assert _repetition(connection, ann) == 1000
+        connection.set_progress_handler(None, 0)
+        work.append(len(counted))
+    assert work[1] < 3 * work[0]
 
 
 def test_the_tally_is_what_the_votes_say(people: People) -> None:

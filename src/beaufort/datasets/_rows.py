@@ -130,6 +130,12 @@ class InMemory:
         image: Bytes = self.images[index].copy()
         return image
 
+    def several(self, indices: Sequence[int]) -> Iterator[Bytes]:
+        """As `read`, without a copy where a picture lies in one piece; nobody can write to it then."""
+        rows = self.images.view()
+        rows.flags.writeable = False
+        return (np.ascontiguousarray(rows[index]) for index in indices)
+
     def contents(self, count: int) -> Iterator[Content]:
         step = max(1, CHUNK // max(1, math.prod(self.images.shape[1:])))
 

@@ -12,6 +12,7 @@ import sys
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future
+from functools import cache
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar, cast
 
 import numpy as np
@@ -31,6 +32,7 @@ from beaufort.shifts import ModelShift
 from beaufort.store import AnswerScores, look_like_shares, score_logits, score_tensor, unpack
 
 if TYPE_CHECKING:
+    import torch
     from torch import Tensor
 
 __all__ = [
@@ -210,9 +212,7 @@ class Device:
 
         self._setup = setup
         self._device = torch.device(device)
-        self._stream: Any = None
-        if self._device.type == "cuda":
-            self._stream = torch.cuda.Stream(self._device)  # type: ignore[no-untyped-call]
+        self._stream: Any = _stream_of(self._device) if self._device.type == "cuda" else None
 
     def __enter__(self) -> Self:
         self._interval = sys.getswitchinterval()
@@ -230,6 +230,7 @@ class Device:
         import torch
 
         waiting: deque[tuple[Batch, Images, Any]] = deque()
+        most = 0  # the model begins with the first batch, and others are made while it looks
         clean: _Clean | None = None
         for film in films:
             if clean is None or clean.block is not film[0].block:
@@ -239,8 +240,9 @@ class Device:
                 with torch.cuda.stream(self._stream):
                     made = next(frames)
                     waiting.append((batch, made, self._stream and self._stream.record_event()))
-                if len(waiting) > self.lag:
+                if len(waiting) > most:
                     yield self._handed_over(*waiting.popleft())
+                    most = self.lag
         while waiting:
             yield self._handed_over(*waiting.popleft())
 
@@ -282,6 +284,14 @@ class Device:
                 yield upload(made, self._device)
 
 
+@cache
+def _stream_of(device: torch.device) -> Any:
+    """The stream that images are made on, one for all runs: torch keeps memory for each stream apart."""
+    import torch
+
+    return torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
+
+
 class _Clean:
     """The images of a block on the device, batch by batch, as far as `HELD` bytes go."""
 
@@ -291,9 +301,10 @@ class _Clean:
         self._room = HELD
 
     def array(self, batch: Batch, out: Bytes | None = None) -> Bytes:
-        if all(map(self.block.holds, batch.rows)):  # the pool may be busy with the next block
-            return np.stack([self.block.image(row) for row in batch.rows], out=out)
-        return np.stack(list(self._pool.map(self.block.image, batch.rows)), out=out)
+        held = self.block.held(batch.rows)
+        if held is None:  # only then: the pool may be busy with the next block
+            held = list(self._pool.map(self.block.image, batch.rows))
+        return np.stack(held, out=out)
 
     def tensor(self, batch: Batch) -> Tensor:
         import torch

@@ -160,10 +160,11 @@ class Block:
             self._ids[rows] = tuple(some)
         return self._ids[rows]
 
-    def holds(self, place: int) -> bool:
-        """Whether an image is in memory."""
-        (found,) = self._found((place,))
-        return not isinstance(found, Problem) and found[1] is not None
+    def held(self, rows: tuple[int, ...]) -> list[Bytes] | None:
+        """Images that can be read, if all are in memory."""
+        found = cast("list[tuple[Shape, Bytes | None]]", self._found(rows))
+        some = [image for _, image in found if image is not None]
+        return some if len(some) == len(rows) else None
 
     def unread(self, span: Range) -> list[int]:
         """The places of a span whose image cannot be read."""
@@ -215,18 +216,18 @@ class Block:
 
     def _decode_some(self, places: range) -> list[_Decoded]:
         if self._decoders is None:
-            return list(map(self._kept, self._pictures.several(places)))
+            return self._decode_here(places)
         found = self._decoders.decode(places)
         if found is None:
             with _TURNS:
                 found = self._decoders.decode(places)  # they may have come while this thread waited
-                found = [None] * len(places) if found is None else found
-                return self._completed(places, found)
-        return self._completed(places, found)
-
-    def _completed(self, places: range, found: list[Bytes | Problem | None]) -> list[_Decoded]:
+                if found is None:
+                    return self._decode_here(places)
         both = zip(places, found, strict=True)
         return [self._kept(self._pictures(place) if image is None else image) for place, image in both]
+
+    def _decode_here(self, places: range) -> list[_Decoded]:
+        return list(map(self._kept, self._pictures.several(places)))
 
     def _again(self, place: int) -> Bytes:
         image = self._pictures(place)

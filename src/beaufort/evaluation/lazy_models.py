@@ -43,6 +43,11 @@ class LazyModel:
             self._spec = self.load().spec
         return self._spec
 
+    @property
+    def device(self) -> str:
+        """Where it runs, '' if that is not known before it is loaded."""
+        return str(getattr(self._model, "device", "") or self.options.get("device", ""))
+
     def load(self) -> Model:
         """The model, loaded at the first call."""
         if self._model is None:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from beaufort.datasets import Problem
+from beaufort.datasets.decoders import expect_decoders
 from beaufort.errors import OptionError
 from beaufort.evaluation._memory import memory_store
 from beaufort.evaluation._notebook import evaluation_frame, evaluation_html
@@ -141,11 +142,13 @@ def plan(
     if labels is not None and named is not None and named.parts:
         raise OptionError(f"labels must be said in the suite, part by part: {named} has several data sets")
     lazy = find_models(models)
-    keep_models = keep_models or len(lazy) == 1  # which need not be loaded again
+    runs_here, keep_models = keep_models, keep_models or len(lazy) == 1  # which need not be loaded again
     sets = read_truths(truths) if isinstance(truths, str | os.PathLike) else truths
     choice = Choice(limit, first, seed, strict, shuffled, sets)
     needs = Needs()
     groups = needs.get("the data", lambda: find_groups(found, data, clean, choice))
+    if runs_here and groups and any(model.device.startswith("cuda") for model in lazy):
+        expect_decoders(groups[0][0].pictures, groups[0][0].count)  # beside the models
     for model in lazy:  # after all that could be a slip of the pen: some take minutes to load
         needs.get(f"the model {model.text}", lambda model=model: model.spec)  # type: ignore[misc]
         if not keep_models:

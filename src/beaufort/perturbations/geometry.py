@@ -91,8 +91,6 @@ _ZOOM = _steps(31, 1, 0.004)
 @perturbation({"imagenet": _ZOOM, "tiny": _ZOOM, "cifar": _ZOOM})
 def zoom_blur(view: View, factors: Sequence[float], random: Random) -> Iterator[Images]:
     """Average the picture with more and more of its enlargements; the first frame is the clean one."""
-    clean = view.middle
-    yield clean
-    total = view.ops.real(clean, np.float32) / 255
-    for number, factor in enumerate(factors[1:], 2):
-        yield view.ops.add_frame(total, view.affine(np.eye(2) / factor, _about(view)), number)
+    total = view.ops.real(view.middle * 0, np.float32)
+    for number, factor in enumerate(factors, 1):
+        yield view.ops.add_frame(total, view.whole, np.eye(2) / factor, _about(view), number)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -154,7 +154,8 @@ def spatter(view: View, p: Drops, random: Random) -> Iterator[Images]:
     Published frames in which no drop is left are black, by a division of zero by zero; here they are clean.
     """
     clean = view.middle
-    normals = random.normal(clean.shape[1:3], np.float64)
+    # In double precision on both backends: a value cut off differently can change the light of every drop.
+    normals = view.ops.real(random.normal(clean.shape[1:3], np.float64))
     layer = view.ops.smooth(normals * p.spread + p.mean, p.sigma)
     layer = layer * (layer >= p.threshold)
     color = (
@@ -165,10 +166,4 @@ def spatter(view: View, p: Drops, random: Random) -> Iterator[Images]:
     for _ in range(FRAMES):
         drops = view.ops.water_drops(layer, 0.0, 1.0, 0.0, 0.0, 0.6)
         yield view.ops.paint(clean, drops, color, cover=False)
-        below: Any = layer * 0
-        for rows, share in p.run.items():
-            if rows >= 0:
-                below[:, rows:] += share * layer[:, : layer.shape[1] - rows]
-            else:
-                below[:, :rows] += share * layer[:, -rows:]
-        layer = below
+        layer = view.ops.run_down(layer, p.run)

@@ -35,9 +35,9 @@ def note_run(folder: Path, run: dict[str, Any]) -> None:
 
 
 def run_facts(folder: Path) -> dict[str, str]:
-    """How long all runs took, and their commands, as a page tells it."""
+    """How long runs took that came to their end, and their commands, as a page tells it."""
     runs = json.loads((folder / RECORD).read_bytes())["runs"]
     return {
-        "time": f"{sum(run['seconds'] for run in runs) / 60:.1f} minutes in all",
+        "time": f"{sum(run['seconds'] for run in runs) / 60:.1f} minutes, without runs that were stopped",
         "commands": "; ".join(dict.fromkeys(run["command"] for run in runs)),
     }

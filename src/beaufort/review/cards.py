@@ -117,9 +117,9 @@ def _repetition(connection: sqlite3.Connection, reviewer: int) -> int | None:
         "SELECT v.image FROM valid_votes v JOIN images i ON i.id = v.image "
         "WHERE v.reviewer = :reviewer AND v.again = 0 AND i.role = '' AND NOT EXISTS "
         "(SELECT 1 FROM showings s WHERE s.image = v.image AND s.reviewer = :reviewer AND s.again = 1) "
-        "AND (SELECT COUNT(*) FROM valid_votes l WHERE l.reviewer = :reviewer AND l.id > v.id) >= :apart "
-        "ORDER BY v.id LIMIT 1",
-        {"reviewer": reviewer, "apart": _APART},
+        "AND v.id < (SELECT l.id FROM valid_votes l WHERE l.reviewer = :reviewer "
+        "ORDER BY l.id DESC LIMIT 1 OFFSET :apart) ORDER BY v.id LIMIT 1",
+        {"reviewer": reviewer, "apart": _APART - 1},
     )
 
 

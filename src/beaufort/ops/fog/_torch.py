@@ -75,7 +75,8 @@ def haze(
         from beaufort.ops.fog import _triton as kernels
 
         return kernels.haze(images, fields, brightest, f32(amount), nearest)
-    top = brightest.float()[:, None, None] / 255
+    levels = np.arange(256, dtype=np.float32) / 255
+    top = constant(levels, images.device)[brightest.long()][:, None, None]
     gain = top / (top + f32(amount))
     thick = fields * (gain * f32(amount) * 255)
     return to_bytes(fma(images.float(), gain[..., None], thick[..., None]), nearest=nearest)

@@ -15,7 +15,8 @@ class FramesOps(Protocol):
     def affine_frame(self, images: Images, matrix: Array, about: tuple[float, float], side: int) -> Images:
         """The middle of a picture under (x, y) ← matrix · (x, y) about a point, cut off to 8 bit.
 
-        Linear between pixels. A position outside the picture is black; its edge is not blended.
+        Linear between pixels, in double precision if the matrix is diagonal, else in single. A position
+        outside the picture is black; its edge is not blended.
         """
 
     def perspective_frame(self, images: Images, matrix: Array, side: int) -> Images:
@@ -24,5 +25,10 @@ class FramesOps(Protocol):
         Positions are multiples of 1/32 pixel. Linear between pixels, and black outside is blended in.
         """
 
-    def add_frame(self, total: Field, images: Images, count: int) -> Images:
-        """Add images, as values from 0 to 1, to a float32 sum in place: the mean of `count`, cut off."""
+    def add_frame(
+        self, total: Field, images: Images, matrix: Array, about: tuple[float, float], count: int
+    ) -> Images:
+        """Add an `affine_frame`, as values from 0 to 1, to a float32 sum: the mean of `count`, cut off.
+
+        The sum is changed in place, and contiguous.
+        """

@@ -173,15 +173,18 @@ def _with_room(images: Bytes) -> Bytes:
     return flat
 
 
-def add_frame(total: NDArray[np.float32], images: Bytes, count: int) -> Bytes:
-    """Add images, as values from 0 to 1, to a float32 sum in place: the mean of `count`, cut off."""
-    out = np.empty_like(images)
-    _add_frame(total.reshape(-1), images.reshape(-1), np.float32(count), out.reshape(-1))
-    return out
+def add_frame(
+    total: NDArray[np.float32], images: Bytes, matrix: Array, about: tuple[float, float], count: int
+) -> Bytes:
+    """Add an `affine_frame`, as values from 0 to 1, to a float32 sum: the mean of `count`, cut off."""
+    frame = affine_frame(images, matrix, about, total.shape[1])
+    _add_frame(total.reshape(-1), frame.reshape(-1), np.float32(count))
+    return frame
 
 
 @exact_kernel
-def _add_frame(total, values, count, out):
+def _add_frame(total, values, count):
+    """The values are replaced by the mean."""
     for x in range(values.size):
         total[x] += f32(values[x]) / f32(255)
-        out[x] = u8(i32(min(total[x] / count * f32(255), f32(255))))
+        values[x] = u8(i32(min(total[x] / count * f32(255), f32(255))))

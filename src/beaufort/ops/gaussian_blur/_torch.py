@@ -32,7 +32,8 @@ def gaussian(images: Tensor, sigma: float, *, horizontal: bool = True, nearest: 
         blur = kernels.gaussian_exact if exact else kernels.gaussian
         return blur(images, taps, horizontal=horizontal, nearest=nearest)
     axes = (1, 2) if horizontal else (1,)
-    values = images.double() / 255 if exact else images.float()
+    # Looked up, because CUDA divides by a number of the host by multiplying by its inverse.
+    values = constant(np.arange(256) / 255, images.device)[images.long()] if exact else images.float()
     for axis in axes:
         values = (_far_first if exact else _near_first)(values, taps, axis, "nearest")
     return to_bytes(values * 255 if exact else values, nearest=nearest)

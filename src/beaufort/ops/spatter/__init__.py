@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Protocol
 
 from beaufort.arrays import Field, Images
@@ -21,6 +22,9 @@ class SpatterOps(Protocol):
         self, images: Images, masks: Field, color: tuple[float, ...], *, cover: bool, nearest: bool = False
     ) -> Images:
         """x + m·color, or x·(1 - m) + m·color where the paint is to `cover`; color in 0…255."""
+
+    def run_down(self, layers: Field, shares: Mapping[int, float]) -> Field:
+        """Float64 layers in which each row is made of shares of those so many rows above; nothing outside."""
 
     def water_drops(
         self, normals: Field, mean: float, spread: float, sigma: float, threshold: float, strength: float

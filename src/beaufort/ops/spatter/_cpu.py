@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from beaufort.arrays import Array, Bytes
@@ -10,7 +12,7 @@ from beaufort.ops.gaussian_blur._cpu import smooth
 from beaufort.ops.spatter._edges_cpu import REACH, depths, edges
 from beaufort.ops.spatter._relief_cpu import relief
 
-__all__ = ["mud_spots", "paint", "water_drops"]
+__all__ = ["mud_spots", "paint", "run_down", "water_drops"]
 
 i32, f32, u8 = np.int32, np.float32, np.uint8
 
@@ -60,6 +62,17 @@ def water_drops(
         depths(labels, depth)
         relief(water, depth, strength, light)
     return out
+
+
+def run_down(layers: Array, shares: Mapping[int, float]) -> Array:
+    """Float64 layers in which each row is made of shares of those so many rows above; nothing outside."""
+    below = np.zeros_like(layers)
+    for rows, share in shares.items():
+        if rows >= 0:
+            below[:, rows:] += share * layers[:, : layers.shape[1] - rows]
+        else:
+            below[:, :rows] += share * layers[:, -rows:]
+    return below
 
 
 @inlined

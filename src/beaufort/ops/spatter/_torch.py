@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -12,7 +14,7 @@ from beaufort.ops.gaussian_blur._torch import smooth
 from beaufort.ops.spatter._edges import canny, depths
 from beaufort.ops.values._torch import to_bytes
 
-__all__ = ["mud_spots", "paint", "water_drops"]
+__all__ = ["mud_spots", "paint", "run_down", "water_drops"]
 
 
 def mud_spots(
@@ -89,6 +91,22 @@ def _emboss(values: Tensor) -> Tensor:
 
     slope = 2 * (near(1, 1) - near(-1, -1)) + near(0, 1) - near(0, -1) + near(1, 0) - near(-1, 0)
     return slope + values
+
+
+def run_down(layers: Tensor, shares: Mapping[int, float]) -> Tensor:
+    """Float64 layers in which each row is made of shares of those so many rows above; nothing outside."""
+    if use_kernels(layers):
+        from beaufort.ops.spatter import _triton as kernels
+
+        rows, parts = np.array(list(shares), np.int32), np.array(list(shares.values()))
+        return kernels.run_down(layers, constant(rows, layers.device), constant(parts, layers.device))
+    below = torch.zeros_like(layers)
+    for above, share in shares.items():
+        if above >= 0:
+            below[:, above:] += share * layers[:, : layers.shape[1] - above]
+        else:
+            below[:, :above] += share * layers[:, -above:]
+    return below
 
 
 def paint(

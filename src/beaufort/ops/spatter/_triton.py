@@ -15,7 +15,7 @@ from beaufort.ops._tiles import (
     with_field,
 )
 
-__all__ = ["liquid", "relief", "shine", "spots", "steps"]
+__all__ = ["liquid", "paint", "relief", "run_down", "shine", "spots", "steps"]
 
 _BLOCK = 512
 
@@ -142,6 +142,31 @@ def shine(water: Tensor, relief: Tensor) -> Tensor:
     out = torch.empty(water.shape, dtype=torch.int32, device=water.device)
     _shine[(count, triton.cdiv(height * width, _BLOCK))](
         water, relief, out, height, width, _BLOCK, enable_fp_fusion=False
+    )
+    return out
+
+
+@triton.jit
+def _run_down(layers, rows, shares, out, height, width, count, block: tl.constexpr):
+    image = tl.program_id(0).to(tl.int64) * height * width
+    at = tl.program_id(1) * block + tl.arange(0, block)
+    written = at < height * width
+    y = at // width
+    total = tl.zeros([block], tl.float64)
+    for k in range(count):
+        above = tl.load(rows + k)
+        inside = written & (y >= above) & (y - above < height)
+        total += tl.load(shares + k) * tl.load(layers + image + (at - above * width), mask=inside, other=0)
+    tl.store(out + image + at, total, mask=written)
+
+
+def run_down(layers: Tensor, rows: Tensor, shares: Tensor) -> Tensor:
+    """As `_torch.run_down`; how many rows above, int32, and how much of them, float64."""
+    count, height, width = layers.shape
+    out = torch.empty(layers.shape, dtype=torch.float64, device=layers.device)
+    grid = (count, triton.cdiv(height * width, _BLOCK))
+    _run_down[grid](
+        layers.contiguous(), rows, shares, out, height, width, len(rows), _BLOCK, enable_fp_fusion=False
     )
     return out
 

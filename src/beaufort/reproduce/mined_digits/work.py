@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,14 @@ from numpy.typing import NDArray
 
 from beaufort.datasets import open_dataset
 from beaufort.files import write_bytes
-from beaufort.mining import ConditionalGenerator, UNetRecipe, generate, make_plan, train_conditional
+from beaufort.mining import (
+    ConditionalGenerator,
+    MiningError,
+    UNetRecipe,
+    generate,
+    make_plan,
+    train_conditional,
+)
 from beaufort.reproduce.mined_digits.nets import JUDGES, NETS, load_net, train_net
 from beaufort.reproduce.mined_digits.painting import PAIRS, paint, placed
 from beaufort.reproduce.tasks import Task
@@ -24,6 +31,12 @@ __all__ = ["PARTS", "SURROGATES", "DigitSettings", "plan"]
 _HERE = "beaufort.reproduce.mined_digits.work"
 PARTS = ("train", "images", "mine")
 """What can be asked for alone: trainings and images, which want a GPU, and the rest, which does not."""
+
+_BLOCK = 256
+"""Images that a judge sees at once."""
+
+_LEGIBLE = 0.5
+"""Share of the images that the judges must recognize, or the generator has not learned digits."""
 
 SURROGATES = ("perceptron", "lenet", "vgg", "patches")
 """Four of the eight, as in ImageNet-D; the others show whether their failures carry over."""
@@ -36,8 +49,8 @@ class DigitSettings:
     train: str = "mnist-train"
     device: str = "cpu"
     rehearse: bool = False
-    seconds: float = 420.0
-    """For the training of the generator."""
+    seconds: float = 800.0
+    """The longest that the generator is trained, if its steps take so long."""
 
     @property
     def limit(self) -> int | None:
@@ -131,7 +144,15 @@ def make_images(folder: Path, deadline: float | None, *, settings: Mapping[str, 
     generator = ConditionalGenerator(folder / "generator", device=chosen.device, **chosen.sampling)
     items = make_plan(list(map(str, range(10))), each=chosen.each)
     generate(items, generator, folder / "images")
-    about = {"images": len(items), "generator": dict(generator.facts)}
+    recognized = _recognized(folder)
+    if recognized < _LEGIBLE and not chosen.rehearse:
+        steps = generator.facts["training"]["steps"]
+        raise MiningError(
+            f"judges must recognize at least {_LEGIBLE:.0%} of the generated images, got {recognized:.0%}: "
+            f"the generator had {steps:,} of {chosen.recipe.steps:,} steps; remove {folder / 'generator'} "
+            f"and {folder / 'images'} and train it for longer"
+        )
+    about = {"images": len(items), "recognized": recognized, "generator": dict(generator.facts)}
     write_bytes(folder / "images.json", (json.dumps(about, indent=1) + "\n").encode())
     return True
 
@@ -210,19 +231,42 @@ def _net(folder: Path, name: str) -> Any:
     return load_net(name, folder / "models" / f"{name}.safetensors")
 
 
+def _shares(model: Any, images: Sequence[bytes]) -> NDArray[np.float64]:
+    """The probabilities that a network gives the digits, `(images, 10)`."""
+    from beaufort.images import decode_image
+
+    pixels = [np.asarray(decode_image(content).convert("RGB")) for content in images]
+    blocks = [np.stack(pixels[start : start + _BLOCK]) for start in range(0, len(pixels), _BLOCK)]
+    logits = np.concatenate([model(block) for block in blocks]).astype(np.float64)
+    grown = np.exp(logits - logits.max(axis=1, keepdims=True))
+    shares: NDArray[np.float64] = grown / grown.sum(axis=1, keepdims=True)
+    return shares
+
+
+def _recognized(folder: Path) -> float:
+    """The share of the generated images whose digit the judges name, over all judges."""
+    from beaufort.mining import read_generated
+
+    made = read_generated(folder / "images")
+    wanted = np.array([int(one.item.category) for one in made])
+    images = [one.path.read_bytes() for one in made]
+    return float(np.mean([_shares(_net(folder, name), images).argmax(axis=1) == wanted for name in JUDGES]))
+
+
 def _vote(review: Any, name: str, model: Any, *, always: bool) -> None:
     """Yes if the network names the category that is asked about; usable if it is sure of it."""
-    from beaufort.images import decode_image
     from beaufort.review import invite
     from beaufort.review.ballots import cast
     from beaufort.review.cards import card_picture, next_card
 
     invite(review, name)
     row = review.connection.execute("SELECT id FROM reviewers WHERE name = ?", (name,)).fetchone()
+    listed = [one["file"] for one in review.connection.execute("SELECT DISTINCT file FROM images")]
+    images = [(review.folder / file).read_bytes() for file in listed]
+    opinions = dict(zip(images, _shares(model, images), strict=True))  # all at once, or it takes minutes
     while (card := next_card(review, int(row["id"]))) is not None:
         content, _ = card_picture(review, int(row["id"]), card.showing)
-        logits = model(np.asarray(decode_image(content).convert("RGB"))[None])[0].astype(np.float64)
-        shares = np.exp(logits - logits.max()) / np.exp(logits - logits.max()).sum()
+        shares = opinions[content]
         seen = always or str(int(shares.argmax())) == card.category
         answers = {"recognizable": seen, "usable": seen and (always or shares.max() > 0.5), "single": True}
         cast(review, int(row["id"]), card.showing, {key: bool(value) for key, value in answers.items()})

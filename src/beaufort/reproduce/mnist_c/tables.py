@@ -51,7 +51,7 @@ def figure_3(results: StudyResults) -> ReproducedTable:
         for row in _table_rows(results, there)
     }
     return ReproducedTable(
-        "fig3", "Accuracy of six models (percent)", "corruption", tuple(there.values()), rows
+        "fig3", "Accuracy of the models (percent)", "corruption", tuple(there.values()), rows
     )
 
 
