@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeGuard
 
 import numpy as np
 
@@ -69,20 +68,20 @@ _BYTE = np.dtype(np.uint8)
 TENSORS = "a uint8 tensor (c, h, w) or (n, c, h, w) with 1, 3 or 4 channels"
 
 
-@dataclass(frozen=True)
-class CallerImages:
+class CallerImages(NamedTuple):
     """Images in the inside shape, and the way back to what the caller gave."""
 
     color: Images
     """`(n, h, w, 1 or 3)`, contiguous; may share memory with the caller's array: never written."""
     alpha: Images | None
-    _restore: Callable[[Images], Any]
+    restore: Callable[[Images], Any]
+    """From the inside shape, alpha included, to the type, device and shape of the caller's image."""
 
     def close(self, color: Images) -> Any:
         """Give `color` the type, device and shape of the caller's image, and its alpha channel back."""
         if self.alpha is not None:
             color = _join(color, self.alpha)
-        return self._restore(color)
+        return self.restore(color)
 
 
 def open_images(image: Any) -> CallerImages:
@@ -105,20 +104,21 @@ def _open_array(image: NDArray[Any]) -> CallerImages:
         hint = " (multiply a [0, 1] image by 255, round and cast)" if image.dtype.kind == "f" else ""
         raise ImageTypeError(f"an array must be {ACCEPTED}, got dtype {image.dtype}{hint}")
     shape = image.shape
-    if image.ndim == 2:
+    if len(shape) == 2:
         whole = image[None, :, :, None]
-    elif image.ndim == 3:
+    elif len(shape) == 3:
         whole = image[None]
-    elif image.ndim == 4:
+    elif len(shape) == 4:
         whole = image
     else:
         raise ImageValueError(f"an array must be {ACCEPTED}, got shape {shape}")
-    if whole.shape[-1] not in (1, 3, 4):
+    _, height, width, channels = whole.shape
+    if channels not in (1, 3, 4):
         raise ImageValueError(
-            f"an array must be {ACCEPTED}, got shape {shape}, with {whole.shape[-1]} channels. A batch "
+            f"an array must be {ACCEPTED}, got shape {shape}, with {channels} channels. A batch "
             " of grey images needs its channel axis: images[..., None]"
         )
-    _check_size(whole.shape[1], whole.shape[2])
+    _check_size(height, width)
     return _split(whole, lambda out: out.reshape(shape))
 
 
@@ -177,7 +177,7 @@ def put_changed(image: Any, levels: Any, made: Any) -> Any:
 
 def on_host(images: Images) -> Bytes:
     """The images in the memory of the processor."""
-    return images.cpu().numpy() if is_tensor(images) else cast("Bytes", images)
+    return images if isinstance(images, np.ndarray) else images.cpu().numpy()
 
 
 def _open_tensor(image: Any) -> CallerImages:
@@ -226,7 +226,7 @@ def _join(color: Images, alpha: Images) -> Images:
 
 
 def _check_size(height: int, width: int) -> None:
-    if min(height, width) < MIN_SIDE:
+    if height < MIN_SIDE or width < MIN_SIDE:
         raise ImageValueError(
             f"an image must be at least {MIN_SIDE}×{MIN_SIDE} pixels, got {height}×{width}; enlarge it first"
         )

@@ -35,6 +35,8 @@ STREAMS = ("keyed", "reference")
 
 _TEXT_ID = 1 << 63
 
+_WORD = np.dtype(np.uint64)
+
 _MANY, _MANY_ELSEWHERE = 1 << 20, 1 << 24
 """Numbers of one field, of one image, from which `uniform_later` leaves them undrawn: on the processor, which
 is as fast without them, and on another device, where drawing them later means to leave it."""
@@ -72,7 +74,7 @@ def id_words(ids: Sequence[Id]) -> NDArray[np.uint64]:
         return np.arange(ids.start, ids.stop, ids.step, dtype=np.uint64)
     if isinstance(ids, tuple) and set(map(type, ids)) == {str}:
         return _text_words(ids).copy()  # torch takes no array that cannot be written to
-    return np.array([_id_word(image_id) for image_id in ids], dtype=np.uint64)
+    return np.array([*map(_id_word, ids)], _WORD)
 
 
 @lru_cache(maxsize=16)

@@ -229,4 +229,4 @@ def test_every_image_of_a_batch_is_in_one_piece(count: int, step: int, jobs: int
     assert [place for piece in pieces for place in range(*piece.indices(count))] == list(range(count))
     sizes = [piece.stop - piece.start for piece in pieces]
     assert sizes == sorted(sizes, reverse=True)
-    assert max(sizes, default=0) <= (step if jobs == 1 else 4 * step)
+    assert max(sizes, default=0) <= (step if jobs == 1 else 2 * step)

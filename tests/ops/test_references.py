@@ -163,7 +163,7 @@ def test_brighten(amount: float) -> None:
     assert off_by(OPS.brighten(PHOTO, amount)[0], wanted) <= 1
 
 
-@pytest.mark.parametrize(("gain", "lift"), [(0.1, 0), (2, 0), (5, 0.1), (20, 0.2)])
+@pytest.mark.parametrize(("gain", "lift"), [(0.1, 0), (2, 0), (5, 0.1), (20, 0.2), (-1, 0.5)])
 def test_saturate(gain: float, lift: float) -> None:
     image = PHOTO[0].copy()
     image[:10] = image[:10, :, :1]  # greys
@@ -174,11 +174,14 @@ def test_saturate(gain: float, lift: float) -> None:
     assert off_by(OPS.saturate_colors(image[None], gain, lift)[0], wanted) <= 1
 
 
-def test_lower_contrast() -> None:
-    x = PHOTO[0] / 255
+@pytest.mark.parametrize("factor", [0.3, 3])
+@pytest.mark.parametrize("times", [1, 11], ids=["few rows", "more rows than sums of 16 bits hold"])
+def test_lower_contrast(times: int, factor: float) -> None:
+    image = np.tile(255 - PHOTO[0] // 4, (times, 1, 1))
+    x = image / 255
     mean = x.mean(axis=(0, 1))
-    wanted = (np.clip((x - mean) * 0.3 + mean, 0, 1) * 255).astype(np.uint8)
-    assert off_by(OPS.lower_contrast(PHOTO, 0.3)[0], wanted) <= 1
+    wanted = (np.clip((x - mean) * factor + mean, 0, 1) * 255).astype(np.uint8)
+    assert off_by(OPS.lower_contrast(image[None], factor)[0], wanted) <= 1
 
 
 def slow_plasma(noise: np.ndarray, side: int, decay: float) -> np.ndarray:

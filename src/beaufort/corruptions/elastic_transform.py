@@ -49,10 +49,9 @@ def _inverse(images: Images, moves: Array) -> Array:
     height, width = images.shape[1:3]
     x, y, third = width // 2, height // 2, min(height, width) // 3
     before = np.array([(x + third, y + third), (x + third, y - third), (x - third, y - third)], np.float32)
-    after = before + moves.astype(np.float32)
-    corners = np.concatenate([after, np.ones_like(after[..., :1])], axis=-1).astype(np.float64)
-    maps = np.linalg.solve(corners, np.broadcast_to(before, after.shape).astype(np.float64))
-    return np.ascontiguousarray(maps.transpose(0, 2, 1))
+    corners = np.ones((len(images), 3, 3))
+    corners[..., :2] = before + moves.astype(np.float32)
+    return np.ascontiguousarray(np.linalg.solve(corners, before.astype(np.float64)).transpose(0, 2, 1))
 
 
 def _displacements(p: Params, drawn: Deformation, ops: Ops) -> tuple[Field, Field]:

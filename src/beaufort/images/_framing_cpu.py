@@ -74,15 +74,16 @@ def resize_rows(pixels, starts, counts, weights, out):
 def resize_down(rows, starts, counts, weights, out):
     """Down the columns: `rows` is `(h, w, c)`, `out` is `(places, w, c)`; four rows at a time."""
     last, line = len(rows) - 1, rows.shape[1] * rows.shape[2]
+    lines, targets = rows.reshape(len(rows), line), out.reshape(len(out), line)
     total = np.empty(line, np.int32)
     for y in range(starts.size):
         total[:] = _HALF
         for k in range(0, counts[y], 4):
             at, (r, s, t, u) = starts[y] + k, weights[y, k : k + 4]
-            a, b = rows[min(at, last)].reshape(line), rows[min(at + 1, last)].reshape(line)
-            c, d = rows[min(at + 2, last)].reshape(line), rows[min(at + 3, last)].reshape(line)
+            a, b = lines[min(at, last)], lines[min(at + 1, last)]
+            c, d = lines[min(at + 2, last)], lines[min(at + 3, last)]
             for x in range(line):
                 total[x] += i32(a[x]) * r + i32(b[x]) * s + i32(c[x]) * t + i32(d[x]) * u
-        target = out[y].reshape(line)
+        target = targets[y]
         for x in range(line):
             target[x] = u8(total[x] >> _BITS)

@@ -100,7 +100,18 @@ class _Backend:
 @lru_cache(maxsize=1)
 def cpu_ops() -> Ops:
     """The CPU backend: Numba kernels that release the interpreter's lock, and OpenCV."""
+    _keep_freed_memory()
     return cast("Ops", _Backend("cpu"))
+
+
+def _keep_freed_memory() -> None:
+    """Have glibc keep some megabytes that are freed, and not give them back to the system.
+
+    It keeps up to twice the size of the largest array that was freed before, and gives back all if there is
+    more. To get the working memory of a corruption anew for each image, page by page, can take as long as the
+    corruption itself. The array here is never written to, and so takes no memory.
+    """
+    np.empty(8 << 20, np.uint8)
 
 
 @lru_cache(maxsize=1)

@@ -54,7 +54,7 @@ def saturate_colors(images: Tensor, gain: float, lift: float) -> Tensor:
     value = colors.amax(dim=-1, keepdim=True)
     spread = value - colors.amin(dim=-1, keepdim=True)
     inverse = value / spread
-    ratio = torch.minimum(fma(inverse, lift, gain), inverse)
+    ratio = torch.minimum(fma(inverse, lift, gain), inverse).clamp(min=0)
     vivid = fma(colors - value, ratio, value)
     grey = fma(value, -min(max(lift, 0.0), 1.0), value)
     flat = torch.cat([value, grey, grey], dim=-1)

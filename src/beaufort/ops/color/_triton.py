@@ -107,6 +107,7 @@ def _saturate(images, out, pixels, gain, lift, BLOCK: tl.constexpr):
     colored = spread > 0
     inverse = tl.div_rn(value, tl.where(colored, spread, 1.0))
     ratio = tl.minimum(tl.fma(inverse, lift + inverse * 0, gain + inverse * 0), inverse)
+    ratio = tl.maximum(ratio, 0.0)
     grey = value - value * tl.minimum(tl.maximum(lift, 0.0), 1.0)
     red = tl.where(colored, tl.fma(red - value, ratio, value), value)
     green = tl.where(colored, tl.fma(green - value, ratio, value), grey)

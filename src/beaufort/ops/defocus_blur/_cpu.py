@@ -93,11 +93,12 @@ def _defocus(
     soft = np.zeros(broad + 2 * LANES, np.float32)
     total = np.empty(line + LANES, np.float32)
     for i in range(images.shape[0]):
+        sources, targets = images[i].reshape(height, line), out[i].reshape(height, line)
         for top in range(0, height, strip):
             lines = min(strip, height - top)
             for y in range(lines + 2 * pad):  # running sums down the columns
                 above, below = sums[y], sums[y + 1]
-                source = images[i, rows[top + y]].reshape(line)
+                source = sources[rows[top + y]]
                 edge = pad * channels
                 middle, middle_above = below[edge : edge + line], above[edge : edge + line]
                 for x in range(line):
@@ -126,7 +127,7 @@ def _defocus(
                     t = weights[k]
                     for x in range(line):
                         total[x] += t * (c[x] + d[x])
-                row = out[i, top + y].reshape(line)
+                row = targets[top + y]
                 for x in range(line):
                     row[x] = to_byte(total[x], nearest)
 

@@ -124,6 +124,7 @@ def _haze(images, fields, amount, nearest, out):
     line = width * channels
     thick = np.empty(line, np.float32)
     for i in range(images.shape[0]):
+        sources, targets = images[i].reshape(height, line), out[i].reshape(height, line)
         brightest = u8(0)
         flat = images[i].reshape(height * line)
         for x in range(flat.size):
@@ -141,8 +142,7 @@ def _haze(images, fields, amount, nearest, out):
             else:
                 for x in range(width):
                     thick[x] = field[x] * veil
-            source = images[i, y].reshape(line)
-            target = out[i, y].reshape(line)
+            source, target = sources[y], targets[y]
             for x in range(line):
                 target[x] = to_byte(f32(source[x]) * gain + thick[x], nearest)
 

@@ -17,13 +17,12 @@ i32 = np.int32
 
 @exact_kernel
 def _blend(image, texture, row, column, weight, texture_weight, nearest, out):
-    line = image.shape[1] * image.shape[2]
+    height, line = image.shape[0], image.shape[1] * image.shape[2]
+    sources, targets = image.reshape(height, line), out.reshape(height, line)
     values = texture.reshape(texture.size)
-    for y in range(image.shape[0]):
+    for y in range(height):
         begin = ((row + y) * texture.shape[1] + column) * image.shape[2]
-        source = image[y].reshape(line)
-        over = values[begin : begin + line]
-        target = out[y].reshape(line)
+        source, over, target = sources[y], values[begin : begin + line], targets[y]
         for x in range(line):
             value = weight * source[x] + texture_weight * over[x]
             whole = i32(np.rint(value) if nearest else value)

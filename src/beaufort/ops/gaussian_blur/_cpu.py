@@ -44,10 +44,11 @@ def _gaussian_exact(images, taps, rows, horizontal, nearest, out):
     middle = row[pad : pad + line]
     total = np.empty(line, np.float64)
     for i in range(images.shape[0]):
+        sources, targets = images[i].reshape(height, line), out[i].reshape(height, line)
         for top in range(0, height, _STRIP):
             lines = min(_STRIP, height - top)
             for y in range(lines + 2 * radius):
-                source, target = images[i, rows[top + y]].reshape(line), frame[y]
+                source, target = sources[rows[top + y]], frame[y]
                 for x in range(line):
                     target[x] = source[x] / 255.0
             for y in range(lines):
@@ -68,7 +69,7 @@ def _gaussian_exact(images, taps, rows, horizontal, nearest, out):
                         left, right, t = row[pad - k * channels :], row[pad + k * channels :], taps[k]
                         for x in range(line):
                             total[x] += (left[x] + right[x]) * t
-                shown, found = out[i, top + y].reshape(line), total if horizontal else middle
+                shown, found = targets[top + y], total if horizontal else middle
                 for x in range(line):
                     shown[x] = to_byte(found[x] * 255.0, nearest)
 
@@ -123,15 +124,16 @@ def _gaussian(images, taps, rows, columns, nearest, out):
     middle = np.zeros((_STRIP, wide + 2 * radius * channels), np.float32)
     totals = np.empty((_STRIP, wide), np.float32)
     for i in range(images.shape[0]):
+        sources, targets = images[i].reshape(height, line), out[i].reshape(height, line)
         for top in range(0, height, _STRIP):
             lines = min(_STRIP, height - top)
             for y in range(lines + 2 * radius):
-                source, target = images[i, rows[top + y]].reshape(line), frame[y]
+                source, target = sources[rows[top + y]], frame[y]
                 for x in range(line):
                     target[x] = f32(source[x])
             _weigh_strip(frame, taps, columns, channels, middle, totals[:lines])
             for y in range(lines):
-                shown, total = out[i, top + y].reshape(line), totals[y]
+                shown, total = targets[top + y], totals[y]
                 for x in range(line):
                     shown[x] = to_byte(total[x], nearest)
 

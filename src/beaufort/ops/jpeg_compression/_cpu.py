@@ -91,9 +91,10 @@ def _to_planes(image, luma, across, chroma, wide):
     sums = pairs.view(np.uint16)
     blues, reds = sums[:wide], sums[wide:]
     red_bytes, green_bytes, blue_bytes = np.empty((3, width), np.uint8)
+    pixels = image.reshape(height, 3 * width)
     for y in range(height):
         target = _row(luma, y, across)
-        take_apart(image[y].reshape(3 * width), red_bytes, green_bytes, blue_bytes)
+        take_apart(pixels[y], red_bytes, green_bytes, blue_bytes)
         for x in range(width):
             r, g, b = i32(red_bytes[x]), i32(green_bytes[x]), i32(blue_bytes[x])
             target[x] = u8(_weighed(r, g, b, 19595, 38470, 7471, 32768))
@@ -153,6 +154,7 @@ def _to_colors(luma, across, chroma, wide, out):
     sums, pairs = np.zeros(wide + 2, np.uint16), np.empty(wide, np.uint16)
     colors = pairs.view(np.uint8)
     blues, reds = colors[:wide], colors[wide:]
+    pixels = out.reshape(height, 3 * width)
     for y in range(height):
         near = y // 2
         if width > NARROW:
@@ -160,7 +162,7 @@ def _to_colors(luma, across, chroma, wide, out):
             _enlarge(_row(chroma, near, wide), _row(chroma, far, wide), half, sums, pairs)
         else:
             _repeat_twice(_row(chroma, near, wide), pairs)
-        source, target = _row(luma, y, across), out[y].reshape(3 * width)
+        source, target = _row(luma, y, across), pixels[y]
         for x in range(width):
             bright, b, r = i32(source[x]), i32(blues[x]), i32(reds[x])
             green = _weighed(r, i32(0), b, -46802, 0, -22554, 32768 + 128 * (46802 + 22554))

@@ -22,9 +22,9 @@ def _pad(image, pad, padded):
     """Repeat the first and the last pixel of each row `pad` times."""
     height, width, channels = image.shape
     line = width * channels
-    before = pad * channels
+    before, rows = pad * channels, image.reshape(height, line)
     for y in range(height):
-        source, target = image[y].reshape(line), padded[y]
+        source, target = rows[y], padded[y]
         middle, after = target[before : before + line], target[before + line :]
         for x in range(line):
             middle[x] = source[x]
@@ -53,23 +53,38 @@ def _weigh_row(padded, starts, weights, line, total):
         store(sums, x, lanes)
 
 
+@inlined
+def _steps(way, length, out):
+    """How many pixels each tap is away, down or to the right; halves round down."""
+    for k in range(out.size):
+        out[k] = int(np.ceil(k * way / length - 0.5))
+
+
 @kernel
-def _motion(images, weights, down, right, reach, out):
+def _motion(images, weights, along, across, length, out):
     height, width, channels = images.shape[1:]
     line = width * channels
+    down, right = np.empty((2, weights.size), np.int64)
+    reach = 0
+    for i in range(images.shape[0]):
+        _steps(along[i], length[i], right)
+        reach = max(reach, abs(right[-1]))
     long = line + 2 * reach * channels
     values = np.empty(height * long + LANES, np.uint8)
     padded = values[: height * long].reshape(height, long)
     total = np.empty(line + LANES, np.float32)
     starts = np.empty(weights.size, np.int64)
     for i in range(images.shape[0]):
+        _steps(across[i], length[i], down)
+        _steps(along[i], length[i], right)
         _pad(images[i], reach, padded)
+        targets = out[i].reshape(height, line)
         for y in range(height):
             for k in range(weights.size):
-                row = min(max(y + down[i, k], 0), height - 1)
-                starts[k] = row * long + (reach + right[i, k]) * channels
+                row = min(max(y + down[k], 0), height - 1)
+                starts[k] = row * long + (reach + right[k]) * channels
             _weigh_row(values, starts, weights, line, total)
-            target = out[i, y].reshape(line)
+            target = targets[y]
             for x in range(line):
                 target[x] = to_byte(total[x], False)
 
@@ -81,15 +96,10 @@ def motion(images: Bytes, radius: float, sigma: float, angles_deg: Array) -> Byt
     a whole level counts as that level.
     """
     weights = _half_gaussian(radius, sigma)
-    taps = np.arange(weights.size)
-    radians = np.deg2rad(np.asarray(angles_deg, np.float64))[:, None]
-    along, across = taps.size * np.cos(radians), taps.size * np.sin(radians)  # rounds as ImageMagick does
-    length = np.hypot(across, along)
-    down = np.ceil(taps * across / length - 0.5).astype(np.int64)
-    right = np.ceil(taps * along / length - 0.5).astype(np.int64)
-    reach = int(np.abs(right).max())
+    radians, taps = np.deg2rad(np.asarray(angles_deg, np.float64)), weights.size
+    along, across = taps * np.cos(radians), taps * np.sin(radians)  # rounds as ImageMagick does
     out = np.empty_like(images)
-    _motion(images, weights, down, right, reach, out)
+    _motion(images, weights, along, across, np.hypot(across, along), out)
     return out
 
 

@@ -60,8 +60,9 @@ def _pixel_cells(images, row_cells, rows, count, starts, weights, places, out):
     cells = np.empty(across + 1, np.uint8)
     wide = np.empty(line + 1, np.uint8)
     for i in range(images.shape[0]):
+        sources, targets = images[i].reshape(height, line), out[i].reshape(height, line)
         for y in range(height):
-            _sums_of_neighbors(images[i, y].reshape(line), channels, count, few, more)
+            _sums_of_neighbors(sources[y], channels, count, few, more)
             if channels == 3:
                 for k in range(starts.size):
                     copy4(picked, 3 * k, sums, starts[k])
@@ -91,7 +92,7 @@ def _pixel_cells(images, row_cells, rows, count, starts, weights, places, out):
                 else:
                     for x in range(width):
                         wide[x] = cells[places[x]]
-            target = out[i, y].reshape(line)
+            target = targets[y]
             for x in range(line):
                 target[x] = wide[x]
 

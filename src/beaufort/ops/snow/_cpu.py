@@ -60,9 +60,11 @@ def _snowfall(images, layers, mix, nearest, out):
     height, width, channels = images.shape[1:]
     reds, greens, blues = np.empty((3, width), np.uint8)
     white, flakes = np.empty(width, np.float32), np.empty(width, np.float32)
+    line = width * channels
     for i in range(images.shape[0]):
+        sources, targets = images[i].reshape(height, line), out[i].reshape(height, line)
         for y in range(height):
-            source, target = images[i, y].reshape(width * channels), out[i, y].reshape(width * channels)
+            source, target = sources[y], targets[y]
             layer, turned = layers[i, y], layers[i, height - 1 - y]
             for x in range(width):  # an unsigned index is not looked at for its sign: this vectorizes
                 flakes[x] = f32(i32(layer[x]) + i32(turned[uintp(width - 1 - x)]))

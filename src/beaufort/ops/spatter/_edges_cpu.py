@@ -10,7 +10,7 @@ import numpy as np
 
 from beaufort.arrays import Array, Bytes
 from beaufort.ops._integers import add, mul, shl
-from beaufort.ops._numba import exact_kernel, inlined
+from beaufort.ops._numba import exact_kernel, exact_part, inlined
 
 __all__ = ["REACH", "depths", "edges"]
 
@@ -121,7 +121,7 @@ _ROWS = 16
 """Rows that are worked on as one where none looks at another: what was just written is slow to read again."""
 
 
-@inlined
+@exact_part
 def _leap_right(values, step, out):
     """What is nearest by way of none to three steps of a size to the right; the first places stay."""
     one, two, here, target = values[2 * step :], values[step:], values[3 * step :], out[3 * step :]
@@ -130,7 +130,7 @@ def _leap_right(values, step, out):
         target[x] = min(nearer, u8(two[x] + u8(2 * step)), u8(values[x] + u8(3 * step)))
 
 
-@inlined
+@exact_part
 def _leap_left(values, step, out):
     """What is nearest by way of none to three steps of a size to the left; the last places stay."""
     size = f32(step)
@@ -153,8 +153,8 @@ def _steps_to_the_right(labels, count, row, spare, out, pitch):
         source, target = labels[y, 1 : width + 1], row[y * pitch + REACH :]
         for x in range(width):
             target[x] = u8(0) if source[x] == 2 else u8(REACH)
-    _leap_right(row[:size], 1, spare)
-    _leap_right(spare[:size], 4, row)
+    for step, source, target in ((1, row[:size], spare), (4, spare[:size], row)):
+        _leap_right(source, step, target)
     here, there = row[REACH:], row[REACH - 16 :]
     for x in range(size - REACH):
         out[x] = f32(min(here[x], u8(there[x] + u8(16))))
@@ -164,8 +164,8 @@ def _steps_to_the_right(labels, count, row, spare, out, pitch):
 def _steps_to_the_left(values, row, out):
     """What is nearest by way of steps to the left, in some rows that lie one behind the other."""
     size = values.size
-    _leap_left(values, 1, out)
-    _leap_left(out[:size], 4, row)
+    for step, source, target in ((1, values, out), (4, out[:size], row)):
+        _leap_left(source, step, target)
     there = row[16:]
     for x in range(size - 16):
         out[x] = min(row[x], there[x] + f32(16))

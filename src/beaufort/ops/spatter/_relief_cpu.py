@@ -124,6 +124,7 @@ def _shine(water, light, strength, sums, products, out):
         for x in range(width):
             mean = u16(u16(sums[x] + sums[x + 1] + sums[x + 2] + u16(4)) // u16(9))
             target[x] = u16(mean * u16(source[x]))
+        for x in range(width):  # in a loop of its own, so that both vectorize
             brightest = max(brightest, target[x])
     gain = strength / f32(brightest) if brightest > 0 else f32(0)
     for y in range(height):

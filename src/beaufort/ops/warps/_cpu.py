@@ -74,11 +74,10 @@ def _sample_some(image, pixels, line, channels, row_starts, column_starts, tops,
 
 
 @inlined
-def _sample_row(image, row_starts, column_starts, tops, lefts, s, t, starts, out):
+def _sample_row(values, channels, row_starts, column_starts, tops, lefts, s, t, starts, out):
     """A row of bilinear samples, and one value more: pixels come from (lefts + s, tops + t) in a margin."""
-    width, channels = image.shape[1:]
+    width = starts.size
     line = width * channels
-    values = image.reshape(image.size)
     first, last = _run_inside(starts) if channels == 3 else (0, 0)
     places = (row_starts, column_starts, tops, lefts, s, t, starts)
     _sample_some(values, (0, first), line, channels, *places, out)
@@ -98,7 +97,7 @@ def _affine_mirror(images, matrices, rows, columns, margin, out):
     starts, lines = np.empty(width, np.int32), height if height * line < _FAR else 0
     s, t = np.empty(width, np.float32), np.empty(width, np.float32)
     for i in range(images.shape[0]):
-        m = matrices[i]
+        m, values = matrices[i], images[i].reshape(height * line)
         for y in range(height):
             for x in range(width):
                 from_x = m[0, 0] * x + (m[0, 1] * y + m[0, 2])
@@ -109,7 +108,7 @@ def _affine_mirror(images, matrices, rows, columns, margin, out):
                 starts[x] = _start(left, top, lines, width)
                 lefts[x], tops[x] = i32(left + margin), i32(top + margin)
             target = out[(i * height + y) * line :]
-            _sample_row(images[i], row_starts, column_starts, tops, lefts, s, t, starts, target)
+            _sample_row(values, channels, row_starts, column_starts, tops, lefts, s, t, starts, target)
 
 
 @kernel
@@ -170,6 +169,7 @@ def _displace(images, right, down, rows, columns, margin, nearest, out):
     starts, lines = np.empty(width, np.int32), height if height * line < _FAR else 0
     s, t = np.empty(width, np.float32), np.empty(width, np.float32)
     for i in range(images.shape[0]):
+        values, targets = images[i].reshape(height * line), out[i].reshape(height, line)
         for y in range(height):
             aside, below = right[i, y], down[i, y]
             for x in range(width):
@@ -180,8 +180,8 @@ def _displace(images, right, down, rows, columns, margin, nearest, out):
                 left, top = min(max(left, low), high_x), min(max(top, low), high_y)
                 starts[x] = _start(left, top, lines, width)
                 lefts[x], tops[x] = i32(left) + i32(margin), i32(top) + i32(margin)
-            _sample_row(images[i], row_starts, column_starts, tops, lefts, s, t, starts, moved)
-            target = out[i, y].reshape(line)
+            _sample_row(values, channels, row_starts, column_starts, tops, lefts, s, t, starts, moved)
+            target = targets[y]
             for x in range(line):
                 target[x] = to_byte(moved[x], nearest)
 

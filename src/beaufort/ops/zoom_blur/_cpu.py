@@ -32,10 +32,9 @@ def _mix_rows(lines, y, rows, row_share, mixed):
 
 
 @part
-def _add_pixels(values, mixed, starts, column_share, total):
+def _add_pixels(values, mixed, places, shares, width, total):
     """A row of pixels of three colors and those of all zooms, and one value more."""
-    width, zooms = starts.shape
-    places, shares = starts.reshape(starts.size), column_share.reshape(starts.size)
+    zooms = places.size // width
     for x in range(width):
         sum_between4(total, 3 * x, values, mixed, places, shares, x * zooms, zooms)
 
@@ -58,17 +57,22 @@ def _zoom_average(images, copies, rows, row_share, starts, column_share, nearest
     mixed = np.zeros((zooms, line + 4), np.float32)
     values, total = np.zeros(line + 1, np.float32), np.empty(line + 1, np.float32)
     share = f32(1) / f32(zooms + copies)
+    between, places, shares = (
+        mixed.reshape(mixed.size),
+        starts.reshape(starts.size),
+        column_share.reshape(starts.size),
+    )
     for i in range(images.shape[0]):
-        lines = images[i].reshape(height, line)
+        lines, targets = images[i].reshape(height, line), out[i].reshape(height, line)
         for y in range(height):
             for x in range(line):
                 values[x] = f32(lines[y, x]) * f32(copies)
             _mix_rows(lines, y, rows, row_share, mixed)
             if channels == 3:
-                _add_pixels(values, mixed.reshape(mixed.size), starts, column_share, total)
+                _add_pixels(values, between, places, shares, width, total)
             else:
-                _add_greys(values, mixed.reshape(mixed.size), starts, column_share, total)
-            target = out[i, y].reshape(line)
+                _add_greys(values, between, starts, column_share, total)
+            target = targets[y]
             for x in range(line):
                 target[x] = to_byte(total[x] * share, nearest)
 
