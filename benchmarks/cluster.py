@@ -1,8 +1,8 @@
 """What a run on Ray costs beside its work, how it grows with workers, and what its driver needs.
 
 python benchmarks/cluster.py overhead        blocks a second, with a model that answers at once
-python benchmarks/cluster.py scaling         two workers against one, with an ONNX model on one thread each;
-                                             a minute for the one
+python benchmarks/cluster.py scaling         two workers against one, with ONNX models on one thread each;
+                                             four minutes
 python benchmarks/cluster.py busy            the share of time in which workers work, with a model that sleeps
 python benchmarks/cluster.py memory          of the driver, for 40,000 cells of 50 blocks
 python benchmarks/cluster.py all
@@ -146,7 +146,7 @@ def _below(pid: int) -> dict[int, tuple[str, float]]:
 
 
 def make_data(images: int, side: int) -> None:
-    Path("data").mkdir()
+    Path("data").mkdir(exist_ok=True)
     Path("bench_models.py").write_text(MODELS)
     pixels = np.random.default_rng(0).integers(0, 256, (images, side, side, 3), np.uint8)
     np.save("data/images.npy", pixels)
