@@ -182,25 +182,28 @@ def scaling(scale: float) -> None:
     for width, images in ((32, 16_000), (64, 5_000)):
         make_data(max(1000, round(images * scale) // 1000 * 1000), 32)
         million = write_network(Path("network.onnx"), width) / 1e6
-        rates = []
-        for workers in (1, 2):
-            ran = run(
-                *("--model", "network.onnx", "--set", "range=0..1", "--data", "data", "--labels", "identity"),
-                *("--corruption", "brightness,contrast", "--severity", "1-4", "--prepare", "none"),
-                *("--workers", str(workers), "--store", f"kept{width}-{workers}"),
-            )
-            rates.append(ran.rate)
-            answers = sum(result["images"] for result in ran.told["results"])
-            busy = min(float(node["busy"]) for node in ran.told["nodes"].values())
-            print(
-                f"  {workers} workers: {ran.rate:.0f} answers a second, {ran.work_seconds:.0f} s of work, "
-                f"{ran.seconds:.0f} s in all; workers were busy {busy:.1%} of it and took "
-                f"{ran.workers_cpu / ran.work_seconds:.2f} processors, with their start, "
-                f"{1e6 * ran.workers_cpu / answers:.0f} µs for an answer; the driver and Ray took "
-                f"{(ran.cpu + ran.ray_cpu) / ran.seconds:.2f}"
-            )
+        one, two = (_rate_of(workers, f"kept{width}-{workers}") for workers in (1, 2))
         told = f"with {million:.0f} million multiplications an image"
-        print(f"  two over one, {told}: {rates[1] / rates[0]:.2f} × (target ≥ 1.8)")
+        print(f"  two over one, {told}: {two / one:.2f} × (target ≥ 1.8)")
+
+
+def _rate_of(workers: int, store: str) -> float:
+    """Answers a second of some workers that ask the network."""
+    ran = run(
+        *("--model", "network.onnx", "--set", "range=0..1", "--data", "data", "--labels", "identity"),
+        *("--corruption", "brightness,contrast", "--severity", "1-4", "--prepare", "none"),
+        *("--workers", str(workers), "--store", store),
+    )
+    answers = sum(result["images"] for result in ran.told["results"])
+    busy = min(float(node["busy"]) for node in ran.told["nodes"].values())
+    print(
+        f"  {workers} workers: {ran.rate:.0f} answers a second, {ran.work_seconds:.0f} s of work, "
+        f"{ran.seconds:.0f} s in all; workers were busy {busy:.1%} of it and took "
+        f"{ran.workers_cpu / ran.work_seconds:.2f} processors, with their start, "
+        f"{1e6 * ran.workers_cpu / answers:.0f} µs for an answer; the driver and Ray took "
+        f"{(ran.cpu + ran.ray_cpu) / ran.seconds:.2f}"
+    )
+    return ran.rate
 
 
 def write_network(path: Path, width: int) -> int:

@@ -1,6 +1,6 @@
 """What the published weights of ABS give under the corruptions, with digits as they are and binarized.
 
-    python published_abs.py WEIGHTS MNIST [--digits 1000] [--device cuda] [--output abs.csv]
+    python published_abs.py WEIGHTS MNIST [--only fog,stripe] [--digits 1000] [--output abs.csv]
 
 WEIGHTS has the authors' files `ABS_0.net` to `ABS_9.net`, MNIST the four files of the data set. The authors
 have a variant that sees every pixel as black or white. Brightness makes the background 127.5, which lies on
@@ -23,7 +23,7 @@ from beaufort.models.torch import read_tensors
 from beaufort.reproduce.mnist_c.settings import CLEAN, Settings
 from beaufort.stats import clopper_pearson
 from beaufort.training.architectures import synthesis
-from beaufort.words import csv_text
+from beaufort.words import comma_list, csv_text
 
 COLUMNS = ("paper", "as it is", "binarized", "one level darker, binarized")
 
@@ -32,6 +32,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("weights", type=Path)
     parser.add_argument("mnist", type=Path)
+    parser.add_argument("--only", help="corruptions, separated by commas; all 15 and none if not given")
     parser.add_argument("--digits", type=int, default=1000)
     parser.add_argument("--samples", type=int, default=8000)
     parser.add_argument("--steps", type=int, default=50)
@@ -53,7 +54,7 @@ def main() -> None:
         return [f"{100 * share:.1f}" for share in (right / len(labels), interval.low, interval.high)]
 
     lines = []
-    for name in (CLEAN, *Settings().benchmark):
+    for name in comma_list(chosen.only) if chosen.only else (CLEAN, *Settings().benchmark):
         made = digits
         if name != CLEAN:
             made = corruptions[name](digits, ids=ids, scale="mnist")

@@ -80,6 +80,10 @@ def test_a_study_that_is_half_done() -> None:
     assert tuned_means(results)["all"].value == pytest.approx(0.85)
     there["but-snow"] = [answers(0.9, 0)]
     assert "all_but_one" not in tuned_means(results)
+    assert "single" in tuned_means(results)
+    del there["single-snow"]  # not among the rows of Figure 4, but one of all corruptions
+    assert "single" not in tuned_means(results)
+    assert "single" in figure_4(results).rows["mean_acc"]
 
 
 def test_undecided() -> None:

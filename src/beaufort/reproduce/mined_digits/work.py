@@ -233,13 +233,15 @@ def _net(folder: Path, name: str) -> Any:
 
 def _shares(model: Any, images: Sequence[bytes]) -> NDArray[np.float64]:
     """The probabilities that a network gives the digits, `(images, 10)`."""
+    from scipy.special import softmax
+
     from beaufort.images import decode_image
 
     pixels = [np.asarray(decode_image(content).convert("RGB")) for content in images]
     blocks = [np.stack(pixels[start : start + _BLOCK]) for start in range(0, len(pixels), _BLOCK)]
-    logits = np.concatenate([model(block) for block in blocks]).astype(np.float64)
-    grown = np.exp(logits - logits.max(axis=1, keepdims=True))
-    shares: NDArray[np.float64] = grown / grown.sum(axis=1, keepdims=True)
+    shares: NDArray[np.float64] = softmax(
+        np.concatenate([model(block) for block in blocks]).astype(np.float64), axis=1
+    )
     return shares
 
 
@@ -257,12 +259,12 @@ def _vote(review: Any, name: str, model: Any, *, always: bool) -> None:
     """Yes if the network names the category that is asked about; usable if it is sure of it."""
     from beaufort.review import invite
     from beaufort.review.ballots import cast
-    from beaufort.review.cards import card_picture, next_card
+    from beaufort.review.cards import card_picture, next_card, picture
 
     invite(review, name)
     row = review.connection.execute("SELECT id FROM reviewers WHERE name = ?", (name,)).fetchone()
-    listed = [one["file"] for one in review.connection.execute("SELECT DISTINCT file FROM images")]
-    images = [(review.folder / file).read_bytes() for file in listed]
+    listed = review.connection.execute("SELECT id FROM images").fetchall()
+    images = [picture(review, one["id"])[0] for one in listed]
     opinions = dict(zip(images, _shares(model, images), strict=True))  # all at once, or it takes minutes
     while (card := next_card(review, int(row["id"]))) is not None:
         content, _ = card_picture(review, int(row["id"]), card.showing)

@@ -86,22 +86,22 @@ def figure_4(results: StudyResults) -> ReproducedTable:
             for column, answers in found.items()
             if row in answers
         }
-    means = {column: _mean_over(answers) for column, answers in found.items() if len(answers) == len(names)}
     rows["mean_acc"] = {
         column: measured(mean, paper[column].get("mean_accuracy"))
-        for column, mean in means.items()
-        if len(mean)
+        for column, mean in _means_over(found, names).items()
     }
     return ReproducedTable("fig4", "Conv1 fine-tuned on corruptions (percent)", "corruption", COLUMNS, rows)
 
 
 def tuned_means(results: StudyResults) -> dict[str, Measured]:
-    """The means over all 31 corruptions that the paper's text has: clean, all but one, and all."""
+    """The means over all 31 corruptions that the paper's text has: clean, all but one, and all.
+
+    Columns that lack one of the corruptions are left out.
+    """
     printed = {"clean": 0.904, "all_but_one": 0.917, "all": 0.980, "single": None}
     names = results.settings.all_corruptions
     found = {column: _answers_to(results, column, names) for column in COLUMNS}
-    means = {column: _mean_over(answers) for column, answers in found.items() if answers}
-    return {column: measured(mean, printed[column]) for column, mean in means.items() if len(mean)}
+    return {column: measured(mean, printed[column]) for column, mean in _means_over(found, names).items()}
 
 
 def _answers_to(
@@ -112,13 +112,21 @@ def _answers_to(
     return {row: answers for row, answers in tuned.items() if answers and row in answers[0].conditions}
 
 
-def _mean_over(answers: Mapping[str, Sequence[StudyAnswers]]) -> Rows:
-    """The mean over rows, of the seeds that all of them have: a study may be half done."""
-    seeds = set.intersection(*({one.facts["seed"] for one in some} for some in answers.values()))
-    chosen = {row: [one for one in some if one.facts["seed"] in seeds] for row, some in answers.items()}
-    if not seeds:
-        return np.empty((0, 0))
-    return np.asarray(np.stack([_rows(some, row) for row, some in chosen.items()]).mean(axis=0))
+def _means_over(
+    found: Mapping[str, Mapping[str, Sequence[StudyAnswers]]], names: Sequence[str]
+) -> dict[str, Rows]:
+    """The mean over rows of each column that has all of them, of the seeds that are in every row.
+
+    A study may be half done: one row has more seeds than another then.
+    """
+    means = {}
+    for column, answers in found.items():
+        seeds = [{one.facts["seed"] for one in some} for some in answers.values()]
+        common = set.intersection(*seeds) if len(answers) == len(names) else set()
+        if common:
+            kept = {row: [o for o in some if o.facts["seed"] in common] for row, some in answers.items()}
+            means[column] = np.stack([_rows(some, row) for row, some in kept.items()]).mean(axis=0)
+    return means
 
 
 def _tuned(results: StudyResults, row: str) -> dict[str, Sequence[StudyAnswers]]:
