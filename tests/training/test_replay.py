@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from beaufort.training import TrainingTensors, get_recipe, train
-from beaufort.training._replay import ReplayedStep
+from beaufort.training.replay import ReplayedStep
 
 
 class Stream:

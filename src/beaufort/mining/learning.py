@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, astuple, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,11 @@ from beaufort.files import write_bytes
 from beaufort.mining.conditional import CONDITIONS, SCHEDULE, WEIGHTS, ConditionPair
 from beaufort.mining.plan import MiningError
 from beaufort.models._lazy import require
+from beaufort.training.optimize import set_rate
+from beaufort.training.replay import ReplayedStep
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 __all__ = ["UNetRecipe", "train_conditional"]
 
@@ -28,12 +34,12 @@ class UNetRecipe:
     """At each resolution, from the full one down; the last has attention. Multiples of 8."""
     layers: int = 2
     steps: int = 12_000
-    batch: int = 512
+    batch: int = 256
     rate: float = 4e-4
     """Learning rate, reached after the warm-up, then falling to 0 as half a cosine."""
     warmup: int = 500
     """In steps."""
-    average: float = 0.9995
+    average: float = 0.999
     """Decay of the running mean of the weights, which is what is kept."""
     drop: float = 0.1
     """Share of images whose pair is withheld, so that sampling can be guided."""
@@ -71,38 +77,35 @@ def train_conditional(
     if len(images) != len(places) or not 0 <= places.min() <= places.max() < len(pairs):
         raise MiningError(f"every image must have one of the {len(pairs)} pairs, got places that are none")
     kinds = require("diffusers", "mining", what="diffusion models")
-    torch.manual_seed(recipe.seed)
-    network = _network(kinds, images.shape[1], len(pairs) + 1, recipe).to(device)
-    averaging: Any = torch.optim.swa_utils
-    average = averaging.AveragedModel(
-        network, multi_avg_fn=averaging.get_ema_multi_avg_fn(recipe.average), use_buffers=True
-    )
-    noises = kinds.DDPMScheduler(**SCHEDULE)
-    optimizer = torch.optim.AdamW(network.parameters(), lr=recipe.rate, weight_decay=0.01)
-    data = torch.as_tensor(images).permute(0, 3, 1, 2).contiguous().to(device)
-    labels = torch.as_tensor(places).to(device)
-    rng = torch.Generator(device).manual_seed(recipe.seed)
-    start, step = time.monotonic(), 0
-    while step < recipe.steps:
-        done = step / recipe.steps
-        if seconds is not None:
-            elapsed = time.monotonic() - start
-            if elapsed >= seconds:
-                break
-            done = max(done, elapsed / seconds)
-        for group in optimizer.param_groups:
-            group["lr"] = recipe.rate * min(1, (step + 1) / recipe.warmup) * 0.5 * (1 + np.cos(np.pi * done))
-        loss = _loss(network, noises, data, labels, rng, recipe, len(pairs), device)
-        optimizer.zero_grad(set_to_none=True)
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
-        optimizer.step()
-        average.update_parameters(network)
-        step += 1
-        if progress is not None and step % 100 == 0:
-            progress(step, recipe.steps, float(loss.detach()))
+    cuda = device.startswith("cuda")
+    with torch.random.fork_rng(devices=[device] if cuda else []):  # the caller's own numbers are left alone
+        torch.manual_seed(recipe.seed)
+        network = _network(kinds, images.shape[1], len(pairs) + 1, recipe).to(device)
+        lesson = _Lesson(network, kinds.DDPMScheduler(**SCHEDULE), recipe, nothing=len(pairs))
+        advance = ReplayedStep(lesson.advance) if cuda else lesson.advance
+        data = torch.as_tensor(images).permute(0, 3, 1, 2).contiguous().to(device)
+        labels = torch.as_tensor(places).to(device)
+        start, step = time.monotonic(), 0
+        while step < recipe.steps:
+            done = step / recipe.steps
+            if seconds is not None:
+                elapsed = time.monotonic() - start
+                if elapsed >= seconds:
+                    break
+                done = max(done, elapsed / seconds)
+            warm = min(1, (step + 1) / recipe.warmup)
+            set_rate(lesson.optimizer, recipe.rate * warm * 0.5 * (1 + math.cos(math.pi * done)))
+            chosen = torch.randint(len(data), (min(recipe.batch, len(data)),), device=device)
+            loss = advance(data[chosen], labels[chosen])
+            step += 1
+            if (
+                step % 100 == 0
+            ):  # reading the loss waits for the device, and the clock counts work that is done
+                told = float(loss)
+                if progress is not None:
+                    progress(step, recipe.steps, told)
     folder.mkdir(parents=True, exist_ok=True)
-    average.module.save_pretrained(str(folder / WEIGHTS), safe_serialization=True)
+    lesson.average.module.save_pretrained(str(folder / WEIGHTS), safe_serialization=True)
     about = {
         "version": 1,
         "size": images.shape[1],
@@ -128,28 +131,48 @@ def _network(kinds: Any, size: int, classes: int, recipe: UNetRecipe) -> Any:
     )
 
 
-def _loss(
-    network: Any,
-    noises: Any,
-    data: Any,
-    labels: Any,
-    rng: Any,
-    recipe: UNetRecipe,
-    nothing: int,
-    device: str,
-) -> Any:
-    """How far the network is from the velocity between an image and noise, at random times."""
-    import torch
+class _Lesson:
+    """One step of a network's training, and what it changes."""
 
-    size = (min(recipe.batch, len(data)),)
-    chosen = torch.randint(len(data), size, generator=rng, device=device)
-    clean = data[chosen].float() / 127.5 - 1
-    noise = torch.randn(clean.shape, generator=rng, device=device)
-    times = torch.randint(noises.config.num_train_timesteps, size, generator=rng, device=device)
-    pairs = labels[chosen]
-    pairs = torch.where(torch.rand(size, generator=rng, device=device) < recipe.drop, nothing, pairs)
-    noisy = noises.add_noise(clean, noise, times)
-    wanted = noises.get_velocity(clean, noise, times)
-    with torch.autocast(device.partition(":")[0], torch.bfloat16, enabled=device.startswith("cuda")):
-        guess = network(noisy, times, class_labels=pairs).sample
-    return torch.nn.functional.mse_loss(guess.float(), wanted)
+    def __init__(self, network: Any, noises: Any, recipe: UNetRecipe, *, nothing: int) -> None:
+        import torch
+
+        self.network, self.noises, self.recipe, self.nothing = network, noises, recipe, nothing
+        averaging: Any = torch.optim.swa_utils
+        self.average = averaging.AveragedModel(
+            network, multi_avg_fn=averaging.get_ema_multi_avg_fn(recipe.average), use_buffers=True
+        )
+        parameters = list(network.parameters())
+        given: dict[str, Any] = {"lr": recipe.rate, "weight_decay": 0.01}
+        if parameters[0].is_cuda:  # as a recorded step wants it
+            rate = torch.tensor(recipe.rate, device=parameters[0].device)
+            given |= {"lr": rate, "fused": True, "capturable": True}
+        self.optimizer = torch.optim.AdamW(parameters, **given)
+
+    def advance(self, images: Tensor, pairs: Tensor) -> Tensor:
+        """Learn from a batch; its loss."""
+        import torch
+
+        loss = self._loss(images.float() / 127.5 - 1, pairs)
+        self.optimizer.zero_grad(set_to_none=True)
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(self.network.parameters(), 1.0)
+        self.optimizer.step()
+        self.average.update_parameters(self.network)
+        found: Tensor = loss.detach()
+        return found
+
+    def _loss(self, clean: Tensor, pairs: Tensor) -> Any:
+        """How far the network is from the velocity between an image and noise, at random times."""
+        import torch
+
+        device, count = clean.device, len(clean)
+        noise = torch.randn_like(clean)
+        times = torch.randint(self.noises.config.num_train_timesteps, (count,), device=device)
+        withheld = torch.rand(count, device=device) < self.recipe.drop
+        noisy = self.noises.add_noise(clean, noise, times)
+        wanted = self.noises.get_velocity(clean, noise, times)
+        with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
+            labels = torch.where(withheld, self.nothing, pairs)
+            guess = self.network(noisy, times, class_labels=labels).sample
+        return torch.nn.functional.mse_loss(guess.float(), wanted)

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from beaufort.models._lazy import require
 from beaufort.models.torch import choose_device
-from beaufort.training._replay import ReplayedStep
 from beaufort.training.checkpoint import (
     TrainingFileError,
     read_state,
@@ -30,6 +29,7 @@ from beaufort.training.checkpoint import (
 from beaufort.training.data import TrainingData, open_training_data
 from beaufort.training.optimize import make_optimizer, rate_at, set_rate
 from beaufort.training.recipe import Recipe, get_recipe
+from beaufort.training.replay import ReplayedStep
 from beaufort.training.trained import FACTS, NETWORK, STATE, WEIGHTS, find_trained, read_facts
 
 if TYPE_CHECKING:
