@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import math
 import time
@@ -105,7 +106,7 @@ def train_conditional(
                 if progress is not None:
                     progress(step, recipe.steps, told)
     folder.mkdir(parents=True, exist_ok=True)
-    lesson.average.module.save_pretrained(str(folder / WEIGHTS), safe_serialization=True)
+    lesson.average.save_pretrained(str(folder / WEIGHTS), safe_serialization=True)
     about = {
         "version": 1,
         "size": images.shape[1],
@@ -138,10 +139,10 @@ class _Lesson:
         import torch
 
         self.network, self.noises, self.recipe, self.nothing = network, noises, recipe, nothing
+        self.average = copy.deepcopy(network)
+        """The running mean of the weights."""
         averaging: Any = torch.optim.swa_utils
-        self.average = averaging.AveragedModel(
-            network, multi_avg_fn=averaging.get_ema_multi_avg_fn(recipe.average), use_buffers=True
-        )
+        self._move = averaging.get_ema_multi_avg_fn(recipe.average)
         parameters = list(network.parameters())
         given: dict[str, Any] = {"lr": recipe.rate, "weight_decay": 0.01}
         if parameters[0].is_cuda:  # as a recorded step wants it
@@ -158,7 +159,7 @@ class _Lesson:
         loss.backward()
         torch.nn.utils.clip_grad_norm_(self.network.parameters(), 1.0)
         self.optimizer.step()
-        self.average.update_parameters(self.network)
+        self._move(list(self.average.parameters()), list(self.network.parameters()), None)
         found: Tensor = loss.detach()
         return found
 
