@@ -28,6 +28,7 @@ from beaufort.review.ballots import cast, rule, undo
 from beaufort.review.cards import _repetition, card_picture, next_card
 from beaufort.review.rules import decide
 from beaufort.review.server import only_server
+from beaufort.stats import fleiss_kappa, krippendorff_alpha
 from tests.review.people import People, make_images
 
 YES = {question.name: True for question in QUESTIONS}
@@ -145,6 +146,27 @@ def test_undo_brings_the_card_back(tmp_path: Path) -> None:
     assert sorted(tallies(people.review))[-1] == (0, 1, "open")
     assert undo(people.review, ann)
     assert not undo(people.review, ann)
+
+
+def test_agreement_is_that_of_the_votes_that_every_image_gets(tmp_path: Path) -> None:
+    """The third vote goes to three images only, those on which the first two disagree."""
+    people = small(tmp_path, count=12, votes=3)
+    approved = {"ann": {0, 2, 4, 6, 8, 10}, "bob": {1, 4, 6, 8, 10}, "cem": set(range(12))}
+    for name, liked in approved.items():
+        reviewer = people.id_of(name)
+        while (card := next_card(people.review, reviewer)) is not None:
+            number = int(card.category.split()[-1])
+            cast(people.review, reviewer, card.showing, YES if number in liked else NO)
+    assert sorted(yes + no for yes, no, _ in tallies(people.review)) == [2] * 9 + [3] * 3
+    counts = [[1, 1]] * 3 + [[2, 0], [0, 2]] * 4 + [[2, 0]]
+    found = {one.about: one for one in standing(people.review).questions}["approved"]
+    wanted = fleiss_kappa(counts), krippendorff_alpha(counts)
+    assert found.fleiss is not None
+    assert found.alpha is not None
+    assert (found.fleiss.value, found.alpha.value) == pytest.approx([one.value for one in wanted if one])
+    assert found.fleiss.value < 0.6
+    (pair,) = standing(people.review).pairs
+    assert (pair.first, pair.second, pair.images) == ("ann", "bob", 12)
 
 
 def test_a_skip_is_no_vote(tmp_path: Path) -> None:

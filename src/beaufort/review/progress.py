@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,7 +61,11 @@ class ImageDecision:
 
 @dataclass(frozen=True)
 class Agreement:
-    """How far people agree on a question, over all images or those of a category."""
+    """How far people agree on a question, over all images or those of a category.
+
+    Only the first votes of an image count, those it gets whatever they say. Later ones are asked for where
+    people disagreed, so that images with as many votes as another would be chosen by how far people agree.
+    """
 
     about: str
     images: int
@@ -68,12 +73,12 @@ class Agreement:
     alpha: Estimate | None
     """None where fewer than `MIN_IMAGES` have two votes, or where one answer was given throughout."""
     fleiss: Estimate | None
-    """Over the images with as many votes as most have."""
+    """Over the images that have all of their first votes."""
 
 
 @dataclass(frozen=True)
 class PairAgreement:
-    """Cohen's kappa of two reviewers on whether an image is approved."""
+    """Cohen's kappa of two reviewers on whether an image is approved, where both are among its first."""
 
     first: str
     second: str
@@ -137,26 +142,29 @@ def decisions(review: Review) -> tuple[ImageDecision, ...]:
 
 def standing(review: Review) -> ReviewStanding:
     """Everything that the admin page shows; only votes of reviewers who count are part of agreement."""
-    votes = [
-        tuple(row)
-        for row in review.connection.execute(
-            "SELECT c.image, i.category, c.reviewer, c.recognizable, c.usable, c.single, c.approves "
-            "FROM counted_votes c JOIN images i ON i.id = c.image ORDER BY c.image, c.reviewer"
-        )
-    ]
+    first = review.rules.first_votes
+    by_image: dict[int, list[tuple[Any, ...]]] = {}
+    for row in review.connection.execute(
+        "SELECT c.image, i.category, c.reviewer, c.recognizable, c.usable, c.single, c.approves "
+        "FROM counted_votes c JOIN images i ON i.id = c.image ORDER BY c.image, c.id"
+    ):
+        by_image.setdefault(row["image"], []).append(tuple(row))
+    votes = [vote for given in by_image.values() for vote in given[:first]]
     names = [question.name for question in QUESTIONS] + [ALL]
     questions = tuple(
-        _agreement(name, ((vote[0], vote[3 + i]) for vote in votes), _RESAMPLES)
+        _agreement(name, ((vote[0], vote[3 + i]) for vote in votes), first, _RESAMPLES)
         for i, name in enumerate(names)
     )
     categories = tuple(
-        _agreement(category, ((vote[0], vote[6]) for vote in votes if vote[1] == category), _RESAMPLES_EACH)
+        _agreement(
+            category, ((vote[0], vote[6]) for vote in votes if vote[1] == category), first, _RESAMPLES_EACH
+        )
         for category in sorted({vote[1] for vote in votes})
     )
     return ReviewStanding(decisions(review), questions, categories, _pairs(review, votes), _reviewers(review))
 
 
-def _agreement(about: str, answers: Iterable[tuple[int, int]], resamples: int) -> Agreement:
+def _agreement(about: str, answers: Iterable[tuple[int, int]], first: int, resamples: int) -> Agreement:
     by_image: dict[int, list[int]] = {}
     for image, answer in answers:
         by_image.setdefault(image, [0, 0])[int(bool(answer))] += 1
@@ -164,17 +172,16 @@ def _agreement(about: str, answers: Iterable[tuple[int, int]], resamples: int) -
     counts = counts[counts.sum(axis=1) >= 2]
     if len(counts) < MIN_IMAGES:
         return Agreement(about, len(counts), None, None)
-    sizes = counts.sum(axis=1)
-    usual = counts[sizes == np.bincount(sizes).argmax()]
+    full = counts[counts.sum(axis=1) == first]
     return Agreement(
         about,
         len(counts),
         krippendorff_alpha(counts, resamples=resamples),
-        fleiss_kappa(usual, resamples=resamples) if len(usual) >= MIN_IMAGES else None,
+        fleiss_kappa(full, resamples=resamples) if len(full) >= MIN_IMAGES else None,
     )
 
 
-def _pairs(review: Review, votes: list[tuple[int, ...]]) -> tuple[PairAgreement, ...]:
+def _pairs(review: Review, votes: list[tuple[Any, ...]]) -> tuple[PairAgreement, ...]:
     names = {row["id"]: row["name"] for row in review.connection.execute("SELECT id, name FROM reviewers")}
     answers: dict[int, dict[int, int]] = {}
     for vote in votes:

@@ -55,6 +55,15 @@ class ReviewRules:
         """The rules as plain values."""
         return asdict(self)
 
+    @property
+    def first_votes(self) -> int:
+        """Votes that an image gets whatever they say: fewer cannot decide.
+
+        >>> [ReviewRules(votes=votes).first_votes for votes in (1, 2, 3, 4, 5)]
+        [1, 2, 2, 3, 3]
+        """
+        return self.votes // 2 + 1
+
     def drops(self, right: int, checks: int) -> bool:
         """Whether somebody with so many checks right no longer counts.
 
