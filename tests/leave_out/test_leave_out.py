@@ -84,6 +84,8 @@ def test_a_value_that_differs_is_found(photos: str, recipe: Recipe) -> None:
     assert float(rows[2]["accuracy_high"]) > 0
     text = Path("out/index.html").read_text(encoding="utf-8")
     assert "The interval of what is lost is above zero for: z" in text
+    assert "Accuracies are means over 2 trainings" in text
+    assert "how far another training would come out" not in text
 
 
 def test_what_is_there_is_not_made_again(
@@ -182,6 +184,9 @@ def test_tables_and_pages_of_numbers() -> None:
     assert "cannot be above 75.0 %" in text
     assert "2 images could not be read and do not count (first: x.png: it is empty)" in text
     assert "1 value of season, left out of training." in text
+    assert "Accuracies are means over 2 trainings" in text
+    one = page("season", "photos", "tiny", [value_score("a", 9, right[:1], None, cap=1.0, unread=0)], [])
+    assert "how far another training would come out" in one
     safe = value_score("c", 9, right, right, cap=1.0, unread=0)
     text = page("season", "photos", "tiny", [safe, plain], [])
     assert "2 values of season, each left out of training in turn. No interval of what is lost" in text

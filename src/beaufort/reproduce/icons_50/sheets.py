@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from beaufort.reproduce.icons_50.effects import Effect
+from beaufort.reproduce.icons_50.settings import SPLITS, VARIANTS
 from beaufort.reproduce.icons_50.story import GroupTable
 from beaufort.reproduce.icons_50.tables import Confusion
 from beaufort.reproduce.measured import ReproducedTable, percent_text
@@ -45,7 +46,7 @@ def groups_csv(table: GroupTable) -> str:
 def confusions_csv(confusions: Sequence[Confusion]) -> str:
     """A row for each confusion."""
     rows = [
-        [one.network, one.split, one.of, one.answered, f"{one.icons:.2f}", percent_text(one.share)]
-        for one in confusions
+        (VARIANTS[network].title, SPLITS[split], of, answered, f"{icons:.2f}", percent_text(share))
+        for network, split, of, answered, icons, share in confusions
     ]
     return csv_text(["network", "held out", "class", "answer", "icons", "percent of the class"], rows)
