@@ -19,7 +19,15 @@ from beaufort.reproduce.answers import StudyAnswers, read_answers
 from beaufort.reproduce.icons_50.claims import claims
 from beaufort.reproduce.icons_50.effects import difference, effects
 from beaufort.reproduce.icons_50.examples import example_sheet
-from beaufort.reproduce.icons_50.settings import ARMS, NETWORKS, PAPER, SPLITS, VARIANTS, IconSettings
+from beaufort.reproduce.icons_50.settings import (
+    ARMS,
+    NETWORKS,
+    PAPER,
+    SPLITS,
+    STYLES_BY,
+    VARIANTS,
+    IconSettings,
+)
 from beaufort.reproduce.icons_50.sheets import confusions_csv
 from beaufort.reproduce.icons_50.tables import (
     ANSWERABLE,
@@ -44,11 +52,15 @@ def test_everything_is_written(icons_50: Rehearsal) -> None:
     names = {path.name for path in icons_50.folder.iterdir()}
     tables = {"accuracy.csv", "shake.csv", "styles.csv", "shake-effects.csv", "classes.csv", "subtypes.csv"}
     assert {*tables, "confusions.csv", "README.md", "index.html", "examples.png"} <= names
+    styles = sheet(icons_50.folder / "styles.csv")
+    assert {row["network"] for row in styles} == {VARIANTS[name].title for name in STYLES_BY}
+    assert {row["held out"] for row in styles} == {"apple", "microsoft", "twitter"}
     page, text = ((icons_50.folder / name).read_text() for name in ("index.html", "README.md"))
     for told in (page, text):
         assert "openmoji: OpenMoji, https://github.com/hfg-gmuend/openmoji, Apache-2.0" in told
         assert ": 1 to 2 for DenseNet-40, MSDNet, " in told
         assert " tasks; runs that were killed are not counted" in told
+        assert " --seeds 1 --jobs 1 --rehearse" in told
     assert all(variant.title in page for variant in VARIANTS.values())
 
 

@@ -8,12 +8,15 @@ from beaufort.reproduce.icons_50.story import CONFUSIONS, FEW, REHEARSAL, RULE, 
 
 __all__ = ["html_page"]
 
+_SHORT = {"shake": "Shake-Shake", "subtype-styles": "Subtypes by style"}
+"""What a section is called in the navigation, where its name is too short."""
+
 
 def html_page(story: IconStory) -> str:
     """The text of the page; it has no icon but those of `story.examples`."""
     navigation = {"conclusions": "Conclusions"} if story.claims else {}
     named = [table.name for table in story.tables] + [group.name for group in story.groups]
-    navigation |= {name: name.capitalize().replace("-", " by ") for name in named}
+    navigation |= {name: _SHORT.get(name, name.capitalize()) for name in named}
     navigation |= {"confusions": "Confusions"} if story.confusions else {}
     navigation |= {"examples": "Examples"} if story.examples else {}
     return study_html(

@@ -14,14 +14,19 @@ from beaufort.words import csv_text
 __all__ = ["cells_csv", "confusions_csv", "effects_csv", "groups_csv"]
 
 
-def cells_csv(table: ReproducedTable) -> str:
-    """A row for each cell: value, interval over icons, spread over trainings, the paper's value."""
+def cells_csv(table: ReproducedTable, across: str) -> str:
+    """A row for each cell: value, interval over icons, spread over trainings, the paper's value.
+
+    Args:
+        table: with any rows and columns.
+        across: what its columns are; `table.corner` says what its rows are.
+    """
     rows = [
         [row, column, *map(percent_text, (one.value, one.low, one.high, one.spread, one.printed))]
         for row, cells in table.rows.items()
         for column, one in cells.items()
     ]
-    return csv_text([table.corner, "held out", "accuracy", "low", "high", "sd over seeds", "paper"], rows)
+    return csv_text([table.corner, across, "accuracy", "low", "high", "sd over seeds", "paper"], rows)
 
 
 def effects_csv(effects: Sequence[Effect]) -> str:

@@ -111,7 +111,7 @@ def styles_table(results: IconResults) -> ReproducedTable:
             rows[split.removeprefix("style-") if split != "style" else "microsoft"] = found
     rows = dict(sorted(rows.items()))
     columns = tuple(VARIANTS[name].title for name in STYLES_BY)
-    return ReproducedTable("styles", "Each style held out in turn (percent)", "style", columns, rows)
+    return ReproducedTable("styles", "Each style held out in turn (percent)", "held out", columns, rows)
 
 
 def by_group(results: IconResults, split: str, column: str) -> tuple[list[str], dict[str, list[float]]]:

@@ -50,7 +50,8 @@ def study_files(
         one for one in (accuracy_table(results), arms_table(results), styles_table(results)) if one.rows
     ]
     for table in tables:
-        yield f"{table.name}.csv", cells_csv(table).encode()
+        across = "network" if table.name == "styles" else "held out"
+        yield f"{table.name}.csv", cells_csv(table, across).encode()
     compared, groups = effects(results), _groups(results)
     if compared:
         yield "shake-effects.csv", effects_csv(compared).encode()
