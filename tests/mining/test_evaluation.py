@@ -79,6 +79,9 @@ def test_zero_shot_over_the_names_of_the_categories(
     text, _ = tiny_clip
     verdicts = ask_models([faint(), text], mined.data, tmp_path / "store", labels=None)
     assert len(verdicts.models) == 2
+    turned = ask_models([text, faint()], mined.data, tmp_path / "store", labels=None)
+    assert turned.models == verdicts.models[::-1]  # as given: the first ones are the surrogates
+    assert (turned.predicted == verdicts.predicted[::-1]).all()
     from beaufort.models import load_model
 
     names = list(mined.data.classes)

@@ -192,9 +192,11 @@ def select(
         write_selection_report,
     )
     from beaufort.mining import select as select_images
+    from beaufort.mining.selection import parse_rule
 
-    data, made = open_generated(images)
     chosen = comma_list(surrogates)
+    parse_rule(rule, len(chosen))  # before models are asked, which may take hours
+    data, made = open_generated(images)
     with answers_bar() as show:
         verdicts = ask_models(
             [*chosen, *comma_list(others)],
@@ -205,6 +207,9 @@ def select(
             progress=show,
         )
     selection = select_images(verdicts, made, verdicts.models[: len(chosen)], rule=rule)
+    kept = int(selection.kept.sum())
+    if kept:  # first, as it may be impossible: the list and the page are always of one selection
+        write_review_list(selection, images / "kept.csv", controls=controls, seed=seed)
     write_selection_report(selection, output, seed=seed)
     rows = [("model", "", "unfiltered", "kept")]
     rows += [
@@ -217,10 +222,8 @@ def select(
         for one in hardness(selection)
     ]
     typer.echo(table(rows))
-    kept = int(selection.kept.sum())
     typer.echo(f"{kept:,} of {counted(len(made), 'image')} kept; {printable(output / 'index.html')}")
     if kept:
-        write_review_list(selection, images / "kept.csv", controls=controls, seed=seed)
         typer.echo(f"next:\n  beaufort review create NAME.review {printable(images / 'kept.csv')}")
 
 

@@ -104,6 +104,8 @@ def parse_rule(rule: str, surrogates: int) -> int:
     >>> parse_rule("all", 4), parse_rule("3-of-4", 4)
     (4, 3)
     """
+    if surrogates < 1:
+        raise MiningError("there must be at least one surrogate to choose images, got none")
     if rule == "all":
         return surrogates
     match = re.fullmatch(r"(\d+)-of-(\d+)", rule)
