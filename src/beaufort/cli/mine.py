@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,7 +17,7 @@ from beaufort.words import comma_list
 
 if TYPE_CHECKING:
     from beaufort.labels import Grouping
-    from beaufort.mining import Generator
+    from beaufort.mining import ChoiceAnswer, Generator
 
 __all__ = ["app"]
 
@@ -299,6 +300,14 @@ def evaluate(
     from beaufort.mining import write_evaluation_report as write_report
 
     mined = open_set(location)
+    said: dict[str, Sequence[ChoiceAnswer]] = {}
+    for path in choices or ():
+        name, answers = read_choices(path, mined.data)
+        if name in said:
+            raise OptionError(
+                f"choices must have one file for each model, got another one of {name!r}: {path}"
+            )
+        said[name] = answers
     with answers_bar() as show:
         verdicts = ask_models(
             comma_list(models),
@@ -308,7 +317,6 @@ def evaluate(
             convention=convention,
             progress=show,
         )
-    said = dict(read_choices(path) for path in choices or ())
     scored = {name: score_choices(answers) for name, answers in said.items()}
     write_report(mined, verdicts, output, choices=scored)
     rows = [("model", "", "images", "accuracy", "mean over categories")]

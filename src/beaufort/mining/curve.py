@@ -148,7 +148,7 @@ def _unseen(models: int, size: int, failures: int) -> tuple[float, float]:
 def _resampled(
     counts: NDArray[np.int64], orders: int, seed: int
 ) -> Iterator[tuple[Floats, NDArray[np.float64] | None]]:
-    """How often patterns and, if any were drawn, orders occur, some resamples at a time; first as they are."""
+    """How often patterns and drawn orders, if any, occur, some resamples at a time; first as they are."""
     yield counts[None].astype(np.float32), np.ones((1, orders)) if orders else None
     rng = np.random.default_rng(seed)
     images = int(counts.sum())
@@ -173,8 +173,9 @@ def _mean_accuracies(
 
 
 def _sums(tried: _Tried, weights: Floats, right: Floats) -> tuple[Floats, Floats]:
-    """`(resamples, sets)`: images that each set keeps, and right answers to them, for each held-out model."""
-    return weights @ tried.kept, (weights * right) @ tried.kept / np.float32(tried.held)
+    """`(resamples, sets)`: images that each set keeps, and right answers to them by a held-out model."""
+    correct: Floats = (weights * (right / np.float32(tried.held))) @ tried.kept
+    return weights @ tried.kept, correct
 
 
 def _set_accuracies(

@@ -128,13 +128,13 @@ def write_table(path: Path, header: Sequence[str], rows: Sequence[Sequence[Any]]
     write_output(path, csv_text(header, lines).encode())
 
 
-def estimate_columns(name: str) -> list[str]:
-    """The names of an estimate's columns."""
-    return [name, f"{name}_low", f"{name}_high", f"{name}_images"]
+def estimate_columns(name: str, over: str = "images") -> list[str]:
+    """The names of an estimate's columns, the last of which counts what the interval is over."""
+    return [name, f"{name}_low", f"{name}_high", f"{name}_{over}"]
 
 
 def estimate_values(one: Estimate | None) -> list[float | int | None]:
-    """Value, interval and number of images, for its columns."""
+    """Value, interval and the number of images, or whatever it is over, for its columns."""
     return [None] * 4 if one is None else [one.value, one.low, one.high, one.n]
 
 
