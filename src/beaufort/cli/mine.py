@@ -248,6 +248,9 @@ def export(
     license_text: Annotated[
         str, typer.Option("--license", help="Of the images, for the datasheet.")
     ] = "not stated",
+    reviewed_by: Annotated[
+        str, typer.Option(help="Who the reviewers were, for the datasheet: students, say, or networks.")
+    ] = "people",
 ) -> None:
     """Write a set to give away: images, metadata, checksums and a datasheet.
 
@@ -265,6 +268,7 @@ def export(
         layout=layout,
         title=title,
         license_text=license_text,
+        reviewed_by=reviewed_by,
         decided_only=decided_only,
     )
     typer.echo(f"{counted(count, 'image')} in {printable(output)}; {printable(output / 'DATASHEET.md')}")
