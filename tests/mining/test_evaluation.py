@@ -147,3 +147,5 @@ def test_choices_belong_to_the_set_and_to_one_model_each(mined: MinedSet, tmp_pa
         ("parrot", len(mined.data), 2 * len(mined.data))
     ]
     assert float(rows[0]["accuracy"]) == float(rows[0]["consistent"]) == 1
+    assert evaluate().exit_code == 0
+    assert not (tmp_path / "out" / "choices.csv").exists()

@@ -150,6 +150,9 @@ def test_intervals_never_have_no_width_and_the_curve_ends_where_nothing_is_left(
         assert point.accuracy.high > 0.2
         if point.step is not None:
             assert point.step.low < 0 < point.step.high
+    single = hardness_curve(np.ones((3, 1), bool))[1].step
+    assert single is not None
+    assert (single.low, single.high) == (-1, 1)  # a difference of shares is not larger
     apart = np.eye(4, dtype=bool)  # no two fail on the same
     assert [point.surrogates for point in hardness_curve(apart)] == [1]
     with pytest.raises(MiningError, match="at least two models, got 1"):
@@ -270,6 +273,11 @@ def test_images_that_vanish_or_do_not_belong(images: Path) -> None:
     ):
         open_generated(images)
     lost.write_bytes(content)
+    plan = (images / "plan.csv").read_text()
+    (images / "plan.csv").write_text("".join(plan.splitlines(keepends=True)[:-1]))
+    with pytest.raises(MiningError, match=r"must be in its plan\.csv, got 1 that are not \(first: "):
+        open_generated(images)
+    (images / "plan.csv").write_text(plan)
     Image.new("RGB", (8, 8)).save(images / "texture" / "cup" / "holiday.jpg")
     with pytest.raises(MiningError, match=r"must be a generated PNG, got texture/cup/holiday\.jpg"):
         open_generated(images)

@@ -205,7 +205,7 @@ def _step(values: NDArray[np.float64], images: int) -> Estimate:
     """A difference of shares, likewise."""
     value, low, high = _ends(values)
     margin = clopper_pearson(0, images, _LEVEL).high if np.ptp(values[0]) == 0 else 0.0
-    return Estimate(value, low - margin, high + margin, images, _LEVEL)
+    return Estimate(value, max(-1.0, low - margin), min(1.0, high + margin), images, _LEVEL)
 
 
 def _ends(values: NDArray[np.float64]) -> tuple[float, float, float]:

@@ -144,6 +144,8 @@ def write_evaluation_report(
     )
     if choices:
         write_choices(folder / "choices.csv", choices)
+    else:  # those of an earlier report would pass for this one's
+        (folder / "choices.csv").unlink(missing_ok=True)
     marked = [name for name in verdicts.models if name in mined.surrogates]
     warning = f" Failures of {', '.join(marked)} chose the images, which is no fair test." if marked else ""
     write_page(
