@@ -109,6 +109,7 @@ def test_ties_are_settled_and_nothing_else_is(tmp_path: Path) -> None:
     rule(people.review, people.id_of("admin"), image, accepted=False)
     assert tallies(people.review) == [(1, 1, "rejected")]
     assert decisions(people.review)[0].settled
+    assert [one.id for one in standing(people.review).discussed] == [image]
     undo(people.review, people.id_of("bob"))
     assert tallies(people.review) == [(1, 0, "open")]  # the ruling was about a tie that is none
 
@@ -411,4 +412,6 @@ def test_the_status_has_categories_pairs_and_comments(tmp_path: Path) -> None:
     assert "t_shirt" in told
     assert "ann, bob" in told
     rows = csv.DictReader(io.StringIO(CliRunner().invoke(app, ["review", "decisions", str(path)]).output))
-    assert sum("two of them" in row["comments"] for row in rows) >= 1
+    commented = {row["file"] for row in rows if "two of them" in row["comments"]}
+    assert commented
+    assert commented <= {one.file for one in standing(people.review).discussed}
