@@ -150,10 +150,11 @@ def _next(evaluation: Evaluation, store: str, data: str | Mapping[str, str]) -> 
     """What to do with the answers, as commands."""
     place = _quoted(without_secrets(store))
     models = list(dict.fromkeys(result.model for result in evaluation.results))
-    clean = isinstance(data, str) and not any(
-        one.stored or one.suite.shifts or one.suite.sequences for one in evaluation.answers
+    corrupted = isinstance(data, str) and all(
+        one.suite.corruptions and not (one.stored or one.suite.shifts or one.suite.sequences)
+        for one in evaluation.answers
     )
-    shown = f" --data {_quoted(without_secrets(str(data)))}" if clean else ""
+    shown = f" --data {_quoted(without_secrets(str(data)))}" if corrupted else ""
     steps = [f"beaufort report {place}{shown} -o report.html"]
     if len(models) > 1:
         steps.append(f"beaufort compare {' '.join(map(_quoted, models))} --store {place}")
