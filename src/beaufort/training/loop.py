@@ -199,6 +199,8 @@ class _Run:
         changes = getattr(self.model, "on_progress", None)
         if changes is not None:
             changes(share)
+            if isinstance(self.advance, ReplayedStep):
+                self.advance.forget()
 
     def _one_step(self, images: Tensor, labels: Tensor) -> None:
         self.torch.manual_seed(_mixed(self.seed, f"step {self.step}"))

@@ -44,7 +44,8 @@ def _mixed_loss(model: nn.Module, images: Tensor, labels: Tensor, spread: float)
     """Cross entropy of blended images."""
     if hasattr(model, "loss"):
         raise OptionError("mixup must be 0 for a network with a loss of its own")
-    share = torch.distributions.Beta(spread, spread).sample((len(images),)).to(images.device)
+    both = torch.full((), float(spread), device=images.device)
+    share = torch.distributions.Beta(both, both, validate_args=False).sample((len(images),))
     order = torch.randperm(len(images), device=images.device)
     logits = model(torch.lerp(images[order], images, share[:, None, None, None])).float()
     first = functional.cross_entropy(logits, labels, reduction="none")
