@@ -187,7 +187,7 @@ def test_which_interventions_are_recorded(patches: TrainingTensors, quick: Recip
     def advance(images: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
         loss = made.loss(model, images.float() / 255, labels)
         optimizer.zero_grad(set_to_none=True)
-        loss.backward()
+        torch.autograd.backward(loss)
         optimizer.step()
         return loss.detach()
 

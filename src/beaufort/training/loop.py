@@ -7,6 +7,7 @@ and resumed makes the same numbers as one that was not, and on the processor the
 from __future__ import annotations
 
 import hashlib
+import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -135,6 +136,8 @@ class _Run:
         self.steps = recipe.epochs * self.per_epoch
         self.step = 0
         self.total: Tensor = self.torch.zeros((), device=device)
+        self.labels: Tensor = self.torch.zeros(classes, device=device)
+        """How often each label was among those of the epoch."""
         self.losses: list[float] = []
         self.seconds = 0.0
         self.cpu_seconds = 0.0
@@ -185,7 +188,7 @@ class _Run:
             self._on_progress(epoch / self.recipe.epochs)
             order = _order(self.seed, epoch, len(self.source))[: self.per_epoch * batch]
             if done == 0:
-                self.total = self.torch.zeros((), device=self.device)
+                self.total, self.labels = self.total.new_zeros(()), self.torch.zeros_like(self.labels)
             for start in range(done * batch // blocks * blocks, len(order), blocks):
                 block = self.source.read(order[start : start + blocks], self.device)
                 images = self.intervention.prepare(block, epoch)
@@ -193,6 +196,8 @@ class _Run:
                     yield images[at : at + batch], block.labels[at : at + batch]
                 self._tell(epoch)
             self.losses.append(float(self.total) / self.per_epoch)
+            if not math.isfinite(self.losses[-1]):
+                return  # nothing comes of weights that are no numbers
 
     def _on_progress(self, share: float) -> None:
         """Tell a network that changes while it learns, as one that is pruned, how far the training is."""
@@ -206,6 +211,7 @@ class _Run:
         self.torch.manual_seed(_mixed(self.seed, f"step {self.step}"))
         set_rate(self.optimizer, rate_at(self.recipe, self.step, self.steps))
         self.total += self.advance(images, labels)
+        self.labels.index_add_(0, labels, self.labels.new_ones(len(labels)))
         self.step += 1
 
     def _advance(self, images: Tensor, labels: Tensor) -> Tensor:
@@ -234,6 +240,7 @@ class _Run:
             "step": self.step,
             "losses": self.losses,
             "total": float(self.total),
+            "labels": self.labels.tolist(),
             "seconds": self.seconds,
             "cpu_seconds": self.cpu_seconds,
         }
@@ -249,6 +256,7 @@ class _Run:
             self._lay_out_buffers()
         self.step, self.losses = facts["step"], facts["losses"]
         self.total += facts["total"]
+        self.labels += self.labels.new_tensor(facts.get("labels", 0))  # younger than some checkpoints
         self.seconds, self.cpu_seconds = facts["seconds"], facts["cpu_seconds"]
 
     def _lay_out_buffers(self) -> None:
@@ -279,14 +287,18 @@ class _Run:
         return facts
 
     def _facts(self) -> dict[str, Any]:
+        from beaufort.training.interventions import least_constant_loss
+
         name = self.torch.cuda.get_device_name(self.device) if self.device.startswith("cuda") else "cpu"
+        counts = [int(count) for count in self.labels.tolist()]
         return {
             **self.identity,
             "classes": list(self.source.classes),
             "shape": list(self.source.shape),
             "parameters": sum(one.numel() for one in self.model.parameters()),
             "steps": self.step,
-            "losses": [round(loss, 6) for loss in self.losses],
+            "losses": [round(loss, 6) if math.isfinite(loss) else None for loss in self.losses],
+            "constant_loss": least_constant_loss(self.intervention, self.model, counts),
             "seconds": round(self.seconds, 1),
             "cpu_seconds": round(self.cpu_seconds, 1),
             "device": name,

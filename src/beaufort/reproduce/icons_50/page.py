@@ -31,4 +31,5 @@ def html_page(story: IconStory) -> str:
         splits=SPLITS,
         examples=data_address("examples.png", story.examples) if story.examples else "",
         facts=story.facts,
+        trainings=story.trainings,
     )

@@ -9,6 +9,8 @@ the right class by layers of 512 and 1024.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
@@ -57,6 +59,15 @@ class Capsule(nn.Module):
         pictures = self.decoder((upper * truth[:, :, None]).flatten(1)).float()
         error = ((pictures - images.flatten(1)) ** 2).sum(1)
         return ((present + absent).sum(1) + _RECONSTRUCTION * error).mean()
+
+    def constant_loss(self, counts: Sequence[int]) -> float:
+        """The least margin loss if all images have the same lengths; the reconstruction only adds to it."""
+        total = 0.0
+        for share in (count / sum(counts) for count in counts):
+            absent = _ABSENT * (1 - share)
+            length = (share * _UPPER + absent * _LOWER) / (share + absent)
+            total += share * (_UPPER - length) ** 2 + absent * (length - _LOWER) ** 2
+        return total
 
 
 def _squashed(capsules: Tensor) -> Tensor:

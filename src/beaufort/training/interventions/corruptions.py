@@ -55,7 +55,7 @@ def make(
         made: Tensor = rough.for_epoch(epoch)(block.images, image_id=block.places)
         return made
 
-    return Intervention(prepare=prepare, loss=augmented_loss(shift, flip))
+    return Intervention(prepare=prepare, loss=augmented_loss(shift, flip), constant=1)
 
 
 def _expanded(names: str | Sequence[str]) -> tuple[str, ...]:

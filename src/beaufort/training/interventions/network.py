@@ -106,7 +106,7 @@ def make(
             if (momentum := state.get(f"momentum.{place}")) is not None:
                 optimizer.state[one]["momentum_buffer"] = momentum.to(one.device)
 
-    return Intervention(loss=loss, state=state, restore=restore)
+    return Intervention(loss=loss, state=state, restore=restore, constant=2)
 
 
 def _one_step_further(

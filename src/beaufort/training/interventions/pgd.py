@@ -40,7 +40,7 @@ def make(
     def loss(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
         return plain_loss(model, perturbed(model, images, labels, epsilon, step, steps), labels)
 
-    return Intervention(loss=loss)
+    return Intervention(loss=loss, constant=1)
 
 
 def perturbed(

@@ -31,13 +31,13 @@ def make(
     if mixup < 0:
         raise OptionError(f"mixup must be at least 0, got {mixup}")
     if shift == 0 and not flip and mixup == 0:
-        return Intervention()
+        return Intervention(constant=1)
 
     def loss(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
         moved = augment(images, shift, flip)
         return _mixed_loss(model, moved, labels, mixup) if mixup else plain_loss(model, moved, labels)
 
-    return Intervention(loss=loss)
+    return Intervention(loss=loss, constant=1)
 
 
 def _mixed_loss(model: nn.Module, images: Tensor, labels: Tensor, spread: float) -> Tensor:
