@@ -47,7 +47,7 @@ def constant_loss(recipe: Recipe, counts: Sequence[int]) -> float | None:
 
     if recipe.architecture.startswith("python:"):
         return None  # code is run only where somebody names it
-    model = build(recipe.architecture, recipe.architecture_options, classes=len(counts))
+    model = build(recipe.architecture, recipe.architecture_options)
     intervention = make_intervention(recipe.intervention, recipe.intervention_options, seed=0, device="cpu")
     return least_constant_loss(intervention, model, counts)
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from beaufort.errors import BeaufortError, OptionError
 from beaufort.models._lazy import require
 from beaufort.models.torch import choose_device
 from beaufort.training.checkpoint import (
@@ -165,10 +166,10 @@ class _Run:
     def _learn(self) -> bool:
         start, cpu = time.monotonic(), time.process_time()
         before, cpu_before = self.seconds, self.cpu_seconds
-        saved = start
+        saved, begun = start, self.step
         self.model.train()
         for images, labels in self._batches():
-            self._one_step(images, labels)
+            self._one_step(images, labels) if self.step != begun else self._first_step(images, labels)
             now = time.monotonic()
             self.seconds = before + now - start
             self.cpu_seconds = cpu_before + time.process_time() - cpu
@@ -213,6 +214,19 @@ class _Run:
         self.total += self.advance(images, labels)
         self.labels.index_add_(0, labels, self.labels.new_ones(len(labels)))
         self.step += 1
+
+    def _first_step(self, images: Tensor, labels: Tensor) -> None:
+        """A step that says what does not fit together: torch's own errors do not name what was asked for."""
+        try:
+            self._one_step(images, labels)
+        except BeaufortError:
+            raise
+        except (IndexError, RuntimeError, TypeError, ValueError) as error:
+            told, shape = " ".join(str(error).split()), " × ".join(map(str, self.source.shape))
+            raise OptionError(
+                f"the network {self.recipe.architecture!r} cannot learn from {self.source.name}, whose images "
+                f"are {shape} (channels, height, width) of {len(self.source.classes)} classes: {told:.300}"
+            ) from error
 
     def _advance(self, images: Tensor, labels: Tensor) -> Tensor:
         """Learn from a batch; its loss."""

@@ -15,6 +15,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from beaufort.training.architectures._classes import ten_classes
+
 __all__ = ["Capsule", "make"]
 
 _UPPER, _LOWER, _ABSENT = 0.9, 0.1, 0.5
@@ -89,6 +91,7 @@ def _routed(votes: Tensor) -> Tensor:
     return _squashed(torch.einsum("nci,ncie->nce", logits.softmax(1), votes))
 
 
-def make(filters: int = 256, channels: int = 32, hidden: int = 512) -> Capsule:
+def make(filters: int = 256, channels: int = 32, hidden: int = 512, classes: int = 10) -> Capsule:
     """The network of the paper; smaller ones for tests."""
+    ten_classes("capsule", classes)
     return Capsule(filters, channels, hidden)

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from beaufort.errors import OptionError
+from beaufort.errors import OptionError, check_number
 from beaufort.training.interventions._augment import augment, augmented_loss
 from beaufort.training.interventions._intervention import Intervention, TrainingContext, plain_loss
 
@@ -28,8 +28,7 @@ def make(
             Zhang et al. (2018), arXiv:1710.09412, draw one for the batch. 0 for none.
     """
     augmented_loss(shift, flip)  # says what is wrong with them
-    if mixup < 0:
-        raise OptionError(f"mixup must be at least 0, got {mixup}")
+    check_number("mixup", mixup, 0, 1000)
     if shift == 0 and not flip and mixup == 0:
         return Intervention(constant=1)
 
