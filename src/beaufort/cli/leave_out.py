@@ -67,6 +67,8 @@ def leave_out(
             device=device,
             progress=lambda at: show(at.step, at.steps, f"{at.value}, seed {at.seed}"),
         )
+    for one in found.failed:
+        typer.echo(f"no sign that the network learned without {printable(one)}", err=True)
     if as_json:
         values = [asdict(one) for one in found.values]
         typer.echo(json.dumps({"column": column, "values": values, "output": str(output)}, indent=2))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import zlib
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,7 +20,7 @@ from beaufort.leave_out.scores import ValueScore, value_score
 from beaufort.leave_out.writing import page, table
 from beaufort.protocols import Split, hold_out, leave_one_out
 from beaufort.suites import Suite
-from beaufort.training import Recipe, get_recipe, open_training_data, train
+from beaufort.training import Recipe, failure, get_recipe, open_training_data, train
 
 __all__ = ["LeaveOut", "LeaveOutProgress", "leave_out"]
 
@@ -44,6 +44,8 @@ class LeaveOut:
     column: str
     values: tuple[ValueScore, ...]
     folder: Path
+    failed: tuple[str, ...] = ()
+    """Trainings that show no sign of learning, with their losses; they are part of the scores."""
 
 
 def leave_out(
@@ -92,9 +94,11 @@ def leave_out(
         len(splits) * seeds,
     )
     scores = tuple(work.value(value, split) for value, split in splits.items())
-    found = LeaveOut(column, scores, Path(output))
+    found = LeaveOut(column, scores, Path(output), tuple(work.failed))
     write_bytes(found.folder / TABLE, table(column, scores).encode())
-    write_bytes(found.folder / PAGE, page(column, dataset.name, chosen_recipe.name, scores).encode())
+    write_bytes(
+        found.folder / PAGE, page(column, dataset.name, chosen_recipe.name, scores, found.failed).encode()
+    )
     return found
 
 
@@ -109,6 +113,7 @@ class _Work:
     progress: Callable[[LeaveOutProgress], None] | None
     trainings: int
     begun: int = 0
+    failed: list[str] = field(default_factory=list)
 
     def value(self, value: str, split: Split) -> ValueScore:
         """Train without a value, once for each seed, and score."""
@@ -142,7 +147,7 @@ class _Work:
             tell = lambda at: say(  # noqa: E731
                 LeaveOutProgress(value, seed, begun * at.steps + at.step, self.trainings * at.steps)
             )
-        train(
+        made = train(
             self.recipe,
             open_training_data(learned),
             output=folder,
@@ -150,6 +155,8 @@ class _Work:
             device=self.device,
             progress=tell,
         )
+        if why := failure(made.facts):
+            self.failed.append(f"{value}, seed {seed}: {why}")
         options = {"device": self.device, "name": f"{_slug(value)}-seed{seed}"}
         if self.recipe.architecture.startswith("python:"):
             options["arch"] = self.recipe.architecture

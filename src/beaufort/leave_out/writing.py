@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from beaufort.leave_out.scores import ValueScore
 from beaufort.pages import render
 from beaufort.stats import Estimate
+from beaufort.training.ending import ENDING_RULE
 from beaufort.words import counted, csv_text
 
 __all__ = ["page", "table"]
@@ -33,7 +34,9 @@ def _cells(number: Estimate | None) -> tuple[str, str, str]:
     return f"{number.value:.6f}", f"{number.low:.6f}", f"{number.high:.6f}"
 
 
-def page(column: str, data: str, recipe: str, scores: Sequence[ValueScore]) -> str:
+def page(
+    column: str, data: str, recipe: str, scores: Sequence[ValueScore], failed: Sequence[str] = ()
+) -> str:
     """One HTML file: the values from the largest drop to the smallest."""
     order = sorted(scores, key=lambda one: -one.drop.value if one.drop else one.accuracy.value)
     return render(
@@ -48,6 +51,8 @@ def page(column: str, data: str, recipe: str, scores: Sequence[ValueScore]) -> s
         rows=order,
         capped=[one for one in order if one.cap < 1],
         unread=sum(one.unread for one in scores),
+        failed=failed,
+        ending_rule=ENDING_RULE,
     )
 
 

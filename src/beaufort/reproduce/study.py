@@ -104,7 +104,8 @@ def _check_names(study: Study, options: StudyOptions) -> None:
 def _command(study: Study, options: StudyOptions) -> str:
     told = f"beaufort reproduce {study.name} --device {options.device}"
     told += f" --seeds {options.seeds} --jobs {options.jobs}"
-    return told + (f" --only {','.join(options.only)}" if options.only else "")
+    told += f" --only {','.join(options.only)}" if options.only else ""
+    return told + (" --rehearse" if options.rehearse else "")
 
 
 def _write_files(study: Study, folder: Path, options: StudyOptions) -> None:

@@ -224,8 +224,9 @@ class _Run:
         except (IndexError, RuntimeError, TypeError, ValueError) as error:
             told, shape = " ".join(str(error).split()), " × ".join(map(str, self.source.shape))
             raise OptionError(
-                f"the network {self.recipe.architecture!r} cannot learn from {self.source.name}, whose images "
-                f"are {shape} (channels, height, width) of {len(self.source.classes)} classes: {told:.300}"
+                f"the network {self.recipe.architecture!r} cannot learn from {self.source.name}, whose "
+                f"images are {shape} (channels, height, width) of {len(self.source.classes)} classes: "
+                f"{told:.300}"
             ) from error
 
     def _advance(self, images: Tensor, labels: Tensor) -> Tensor:
