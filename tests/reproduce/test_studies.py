@@ -74,7 +74,9 @@ def test_runs_are_noted(rehearsal: Rehearsal) -> None:
     record = json.loads((rehearsal.folder / "study.json").read_text())
     assert record["rehearse"] is True
     first = record["runs"][0]
-    command = f"beaufort reproduce {rehearsal.study} --device cpu --seeds {rehearsal.seeds} --jobs 1"
+    command = (
+        f"beaufort reproduce {rehearsal.study} --device cpu --seeds {rehearsal.seeds} --jobs 1 --rehearse"
+    )
     assert first["command"] == command
     assert first["tasks"] > 0
 
