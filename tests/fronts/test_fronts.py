@@ -220,6 +220,11 @@ WRONG: tuple[tuple[Any, type[Exception], str], ...] = (
     ("nlm:patch=4", OptionError, "patch must be odd, got 4"),
     ("nlm:subtract=maybe", OptionError, "subtract of nlm must be yes or no, got 'maybe'"),
     ("nlm:above=2", OptionError, "above must be a number from 0 to 1, got 2.0"),
+    (
+        "nlm:above=0.5,below=0.1",
+        OptionError,
+        "above must be less than below, or nlm changes no image, got 0.5 and 0.1",
+    ),
     ("stretch:cut=50", OptionError, "cut must be a number from 0 to 49, got 50.0"),
     ("ten-crop:above=0.1", OptionError, "above must not be given for ten-crop"),
     (["ten-crop", "multi-crop"], OptionError, "at most one step may show several views"),

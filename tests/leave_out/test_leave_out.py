@@ -77,6 +77,9 @@ def test_a_value_that_differs_is_found(photos: str, recipe: Recipe) -> None:
     assert scores["z"].drop.low > 0
     assert all(one.accuracy.n == 40 and one.trained_on == 72 for one in found.values)
     assert all(len(one.by_seed) == 2 and one.cap == 1 and one.unread == 0 for one in found.values)
+    # without x or y, half of the pictures contradict the others: there is nothing to learn
+    assert [one.partition(":")[0] for one in found.failed] == [f"{v}, seed {s}" for v in "xy" for s in (0, 1)]
+    assert Path("out/index.html").read_text(encoding="utf-8").count("<li>without ") == 4
     with Path("out/leave-out.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     assert [row["camera"] for row in rows] == ["x", "y", "z"]
@@ -143,7 +146,7 @@ def test_the_command(photos: str) -> None:
     told = CliRunner().invoke(app, command)
     assert told.exit_code == 0, told.output
     assert "could not be read" not in told.output
-    assert told.output.splitlines()[0].split() == [
+    assert told.stdout.splitlines()[0].split() == [
         "camera",
         "images",
         "trained",

@@ -208,7 +208,7 @@ def test_depths_that_cannot_be(name: str, told: str) -> None:
 def test_the_number_of_classes_comes_from_the_data() -> None:
     assert build("resnet", {"depth": 8}, classes=7).classify.out_features == 7
     assert build("resnet", {"depth": 8, "classes": 5}, classes=7).classify.out_features == 5
-    assert build("conv1", {}, classes=7)[-1].out_features == 10
+    assert build("conv1", {}, classes=7)[-1].out_features == 7
 
 
 @pytest.mark.parametrize("name", [one for one in recipe_names() if one.startswith("icons-")])

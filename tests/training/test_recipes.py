@@ -49,6 +49,33 @@ def test_options_of_another_architecture_are_not_kept() -> None:
     assert wider.intervention_options == recipe.intervention_options
 
 
+@pytest.mark.parametrize(
+    ("setting", "told"),
+    [
+        ("architecture_options=5", "architecture_options must be names with values, as NAME=value, got 5"),
+        ("intervention_options=[1]", "intervention_options must be names with values"),
+        ("milestones=5", "milestones must be a list of shares from 0 to 1, got 5"),
+        ('milestones=["a"]', "milestones must be a list of shares"),
+        ("milestones=[1.5]", "milestones must be a list of shares"),
+        ("architecture=7", "architecture must be text, got 7"),
+        ("start=1", "start must be text, got 1"),
+        ("name=../../elsewhere", "name must be a plain name, because it names a folder"),
+        ("name=/tmp/elsewhere", "name must be a plain name"),
+        ("name=..", "name must be a plain name"),
+        ("name=", "name must be a plain name"),
+    ],
+)
+def test_what_a_setting_must_be(setting: str, told: str, tmp_path: Path) -> None:
+    """A name decides where weights are written, and a recipe may be another person's file."""
+    with pytest.raises(OptionError, match=told):
+        get_recipe("conv1").changed([setting])
+    key, _, value = setting.partition("=")
+    (tmp_path / "mine.yaml").write_text(f"architecture: conv1\n{key}: {value or repr('')}\n")
+    if key != "architecture":
+        with pytest.raises(OptionError, match=told):
+            get_recipe(str(tmp_path / "mine.yaml"))
+
+
 def test_files(tmp_path: Path) -> None:
     path = tmp_path / "mine.yaml"
     path.write_text("architecture: conv1\nepochs: 2\n")

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
+import random
+from collections.abc import Callable
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
-from beaufort.training import TrainingTensors, get_recipe, train
+from beaufort.training import Recipe, TrainingTensors, get_recipe, train
+from beaufort.training.interventions import interventions, make_intervention
 from beaufort.training.replay import ReplayedStep
 
 
@@ -84,6 +89,113 @@ def test_what_cannot_be_recorded_is_made_one_by_one() -> None:
         step(torch.ones(2), torch.zeros(2))
     step(torch.ones(2), torch.zeros(2))
     assert len(seen) == 5
+
+
+Change = Callable[[torch.Tensor], torch.Tensor]
+_counter = itertools.count()
+_own = np.random.default_rng(0)
+_rough = torch.Generator().manual_seed(0)
+FROZEN: dict[str, Change] = {
+    "draws of torch": lambda images: images + torch.rand(2).to(images.device),
+    "draws of numpy": lambda images: images * float(np.random.rand()),  # noqa: NPY002  what users write
+    "draws of python": lambda images: images if random.random() < 0.001 else images * 2,
+    "a generator of numpy": lambda images: images + torch.from_numpy(_own.random(2)).to(images.device),
+    "a generator of torch": lambda images: images + torch.rand(2, generator=_rough).to(images.device),
+    "a count": lambda images: images * next(_counter),
+    "a branch": lambda images: images + 1 if next(_counter) % 2 else images,
+    "one operation more": lambda images: images.cos().sin() if next(_counter) % 2 else images.cos(),
+}
+ALIKE: dict[str, Change] = {
+    "draws of the device": lambda images: images + torch.rand_like(images),
+    "a constant": lambda images: images * 0.5 + torch.tensor([1.0, 2.0]).to(images.device),
+    "nothing": lambda images: images,
+}
+
+
+def recorded(change: Change) -> ReplayedStep:
+    """A step after six batches on a device whose values nobody can look at."""
+    step = ReplayedStep(lambda images, labels: (change(images) + labels).sum())
+    step.torch = type("torch", (), {"cuda": Cuda()})
+    for _ in range(6):
+        step(torch.ones(2, device="meta"), torch.zeros(2, device="meta"))
+    return step
+
+
+@pytest.mark.parametrize("change", FROZEN.values(), ids=FROZEN)
+def test_what_a_recording_would_freeze_is_never_recorded(change: Change) -> None:
+    with pytest.warns(UserWarning, match=r"one by one \(it (draws random numbers on|does not do the same)"):
+        assert recorded(change).graph is None
+
+
+@pytest.mark.parametrize("change", ALIKE.values(), ids=ALIKE)
+def test_what_is_alike_in_every_step_is_recorded(change: Change) -> None:
+    assert recorded(change).graph is not None
+
+
+def test_a_step_that_is_refused_draws_what_it_would_have_drawn() -> None:
+    drawn: list[float] = []
+
+    def change(images: torch.Tensor) -> torch.Tensor:
+        drawn.append(float(torch.rand(())))
+        return images
+
+    torch.manual_seed(3)
+    with pytest.warns(UserWarning, match="draws random numbers on the processor"):
+        recorded(change)
+    torch.manual_seed(3)
+    expected = [float(torch.rand(())) for _ in range(6)]
+    assert [*drawn[:3], *drawn[4:]] == expected  # the fourth is the one that was tried
+    assert drawn[3] == expected[3]
+
+
+def test_what_a_network_changes_between_epochs_is_recorded_anew() -> None:
+    factors = iter([1, 1, 1, 1, 2, 2])
+    step = ReplayedStep(lambda images, _: (images * next(factors)).sum())
+    step.torch = type("torch", (), {"cuda": Cuda()})
+    for batch in range(8):
+        if batch == 5:
+            step.forget()
+        step(torch.ones(2, device="meta"), torch.zeros(2, device="meta"))
+    assert step.graph is not None
+    assert not list(factors)
+
+
+RECORDABLE = {"plain", "corruptions", "front", "network", "noise", "pruning", "stability"}
+OPTIONS: dict[str, dict[str, Any]] = {
+    "plain": {"shift": 2, "flip": True, "mixup": 0.5},
+    "corruptions": {"names": ["stripe"], "scale": "mnist"},
+    "front": {"front": "stretch"},
+    "network": {"steps": 1, "width": 2},
+    "noise": {"clean": 0.5},
+    "pgd": {"steps": 1},
+    "pruning": {"share": 0.5},
+    "stability": {"shift": 1},
+}
+
+
+@pytest.mark.filterwarnings("ignore:the step cannot be recorded")
+@pytest.mark.parametrize("name", interventions)
+def test_which_interventions_are_recorded(patches: TrainingTensors, quick: Recipe, name: str) -> None:
+    """Here the processor plays the device, so what counts are operations, sizes and numbers."""
+    from beaufort.training.architectures import build
+
+    torch.manual_seed(0)
+    model = build(quick.architecture, quick.architecture_options, classes=10)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
+    made = make_intervention(name, OPTIONS.get(name, {}), seed=0, device="cpu")
+
+    def advance(images: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+        loss = made.loss(model, images.float() / 255, labels)
+        optimizer.zero_grad(set_to_none=True)
+        torch.autograd.backward(loss)
+        optimizer.step()
+        return loss.detach()
+
+    step = ReplayedStep(advance)
+    step.torch = type("torch", (), {"cuda": Cuda()})
+    for start in range(0, 80, 16):
+        step(patches.images[start : start + 16], patches.labels[start : start + 16])
+    assert (step.graph is not None) == (name in RECORDABLE)
 
 
 @pytest.mark.gpu

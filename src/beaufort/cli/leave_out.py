@@ -70,6 +70,8 @@ def leave_out(
             device=device,
             progress=lambda at: show(at.step, at.steps, f"{at.value}, seed {at.seed}"),
         )
+    for one in found.failed:
+        typer.echo(f"no sign that the network learned without {printable(one)}", err=True)
     if as_json:
         values = [asdict(one) for one in found.values]
         unread = [problem._asdict() for problem in found.unread]

@@ -48,7 +48,7 @@ def train(
     What it makes is evaluated by name at once: `beaufort run --model trained:conv1-seed0 …`. Names are those
     of folders in `trained`, or in the folder that BEAUFORT_TRAINED names.
     """
-    from beaufort.training import get_recipe, recipe_names
+    from beaufort.training import failure, get_recipe, recipe_names
     from beaufort.training import train as train_recipe
     from beaufort.training.trained import trained_folder
 
@@ -63,13 +63,17 @@ def train(
         made = train_recipe(
             chosen, source, output=folder, seed=seed, device=device, limit=limit, progress=progress
         )
+    if told := failure(made.facts):
+        typer.echo(f"no sign that the network learned: {told}", err=True)
     if as_json:
         typer.echo(json.dumps({"folder": str(folder), **made.facts}, indent=2))
         return
     facts = made.facts
+    last = facts["losses"][-1]
     typer.echo(
         f"{printable(folder)}: {facts['steps']} steps in {facts['seconds']:.0f} s on {facts['device']}, "
-        f"{facts['parameters']:,} parameters, last loss {facts['losses'][-1]:.4f}; ONNX: {facts['onnx']}"
+        f"{facts['parameters']:,} parameters, last loss {'not a number' if last is None else f'{last:.4f}'}; "
+        f"ONNX: {facts['onnx']}"
     )
 
 

@@ -43,6 +43,11 @@ class FrontStep:
                     f"{name} must not be given for {self.kind}, which shows every image in parts"
                 )
             check_number(name, value, 0, 1)
+        if self.above is not None and self.below is not None and self.above >= self.below:
+            raise OptionError(
+                f"above must be less than below, or {self.kind} changes no image, got {self.above:g} and "
+                f"{self.below:g}"
+            )
 
     @property
     def makes_views(self) -> bool:
@@ -157,6 +162,8 @@ def open_front(front: str | Front | Iterable[str]) -> Front:
     """
     if isinstance(front, Front):
         return front
+    if not isinstance(front, Iterable):
+        raise OptionError(f"a front end must be a text such as clahe:clip=2,tiles=8, got {front!r:.60}")
     texts = [front] if isinstance(front, str) else list(front)
     return Front(tuple(map(_step, texts)))
 

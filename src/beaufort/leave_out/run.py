@@ -6,7 +6,7 @@ import re
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,7 +22,7 @@ from beaufort.leave_out.scores import ValueScore, value_score
 from beaufort.leave_out.writing import page, table
 from beaufort.protocols import Split, hold_out, leave_one_out
 from beaufort.suites import Suite
-from beaufort.training import Recipe, TrainingData, get_recipe, open_training_data, train
+from beaufort.training import Recipe, TrainingData, failure, get_recipe, open_training_data, train
 
 __all__ = ["LeaveOut", "LeaveOutProgress", "leave_out"]
 
@@ -48,6 +48,8 @@ class LeaveOut:
     unread: tuple[Problem, ...]
     """Images that could not be read: nothing was trained or scored on them."""
     folder: Path
+    failed: tuple[str, ...] = ()
+    """Trainings that show no sign of learning, with their losses; they are part of the scores."""
 
 
 def leave_out(
@@ -98,10 +100,11 @@ def leave_out(
         len(splits) * seeds,
     )
     scores = tuple(work.value(value, split, unread[value]) for value, split in splits.items())
-    found = LeaveOut(column, scores, problems, Path(output))
+    found = LeaveOut(column, scores, problems, Path(output), tuple(work.failed))
     write_bytes(found.folder / TABLE, table(column, scores).encode())
     write_bytes(
-        found.folder / PAGE, page(column, dataset.name, chosen_recipe.name, scores, problems).encode()
+        found.folder / PAGE,
+        page(column, dataset.name, chosen_recipe.name, scores, problems, found.failed).encode(),
     )
     return found
 
@@ -131,6 +134,7 @@ class _Work:
     progress: Callable[[LeaveOutProgress], None] | None
     trainings: int
     begun: int = 0
+    failed: list[str] = field(default_factory=list)
 
     def value(self, value: str, split: Split, unread: int) -> ValueScore:
         """Train without a value, once for each seed, and score."""
@@ -157,7 +161,7 @@ class _Work:
             tell = lambda at: say(  # noqa: E731
                 LeaveOutProgress(value, seed, begun * at.steps + at.step, self.trainings * at.steps)
             )
-        train(
+        made = train(
             self.recipe,
             learned,
             output=folder,
@@ -165,6 +169,8 @@ class _Work:
             device=self.device,
             progress=tell,
         )
+        if why := failure(made.facts):
+            self.failed.append(f"{value}, seed {seed}: {why}")
         options = {"device": self.device, "name": f"{_slug(value)}-seed{seed}"}
         if self.recipe.architecture.startswith("python:"):
             options["arch"] = self.recipe.architecture

@@ -8,6 +8,7 @@ from beaufort.datasets import Problem
 from beaufort.leave_out.scores import ValueScore
 from beaufort.pages import render
 from beaufort.stats import Estimate
+from beaufort.training.ending import ENDING_RULE
 from beaufort.words import counted, csv_text
 
 __all__ = ["page", "remarks", "table"]
@@ -54,7 +55,14 @@ def remarks(scores: Sequence[ValueScore], unread: Sequence[Problem]) -> list[str
     return told
 
 
-def page(column: str, data: str, recipe: str, scores: Sequence[ValueScore], unread: Sequence[Problem]) -> str:
+def page(
+    column: str,
+    data: str,
+    recipe: str,
+    scores: Sequence[ValueScore],
+    unread: Sequence[Problem],
+    failed: Sequence[str] = (),
+) -> str:
     """One HTML file: the values from the largest drop to the smallest."""
     order = sorted(scores, key=lambda one: -one.drop.value if one.drop else one.accuracy.value)
     return render(
@@ -68,6 +76,8 @@ def page(column: str, data: str, recipe: str, scores: Sequence[ValueScore], unre
         seeds=len(scores[0].by_seed),
         rows=order,
         remarks=remarks(order, unread),
+        failed=failed,
+        ending_rule=ENDING_RULE,
     )
 
 

@@ -8,18 +8,30 @@ from typing import Any
 
 from beaufort.pages import render
 from beaufort.report.provenance import Fact
+from beaufort.reproduce.failed import TrainingsLooked
+from beaufort.training.ending import ENDING_RULE
 
 __all__ = ["data_address", "study_html"]
 
 _KINDS = {"png": "image/png", "svg": "image/svg+xml"}
 
 
-def study_html(study: str, *, facts: Mapping[str, str], counted: str = "", **values: Any) -> str:
+def study_html(
+    study: str,
+    *,
+    facts: Mapping[str, str],
+    trainings: TrainingsLooked,
+    navigation: Mapping[str, str],
+    counted: str = "",
+    **values: Any,
+) -> str:
     """The text of a study's page, which needs no other file.
 
     Args:
         study: name of the template.
         facts: for the end of the page.
+        trainings: of which those are listed first that show no sign of learning.
+        navigation: titles of the page's parts by their places.
         counted: what intervals in the paper's tables are over; empty if there are no such tables.
         values: what else the template wants.
     """
@@ -29,6 +41,9 @@ def study_html(study: str, *, facts: Mapping[str, str], counted: str = "", **val
         eyebrow="reproduction",
         facts=[Fact(key, (value,)) for key, value in facts.items()],
         counted=counted,
+        trainings=trainings,
+        ending_rule=ENDING_RULE,
+        navigation={**({"failed": "Without learning"} if trainings.failed else {}), **navigation},
         **values,
     )
 

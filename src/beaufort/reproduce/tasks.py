@@ -23,13 +23,13 @@ class Task:
     """What is there when it is done, below the output folder."""
     call: str
     """`module:function`, called with the output folder, the deadline and `options`; it gives False if it
-    stopped at the deadline."""
+    stopped at the deadline, and a text instead of True if there is something to be told about it."""
     options: Mapping[str, Any] = field(default_factory=dict)
 
-    def run(self, folder: Path, deadline: float | None) -> bool:
-        """Do it; whether it is done now."""
+    def run(self, folder: Path, deadline: float | None) -> bool | str:
+        """Do it; whether it is done now, or what is to be told about it then."""
         module, _, name = self.call.partition(":")
-        done: bool = getattr(import_module(module), name)(folder, deadline, **self.options)
+        done: bool | str = getattr(import_module(module), name)(folder, deadline, **self.options)
         return done
 
 
@@ -88,9 +88,9 @@ def _run_here(
         if deadline is not None and time.monotonic() >= deadline:
             break
         start = time.monotonic()
-        if task.run(folder, deadline):
+        if made := task.run(folder, deadline):
             done += 1
-            say(f"{task.name}: {time.monotonic() - start:.1f} s")
+            say(_line(task, made, time.monotonic() - start))
     return done
 
 
@@ -100,7 +100,7 @@ def _run_in_processes(
     waiting, done = list(tasks), 0
     context = multiprocessing.get_context("spawn")  # CUDA does not survive a fork
     with ProcessPoolExecutor(min(jobs, max(1, len(tasks))), mp_context=context) as pool:
-        running: dict[Future[tuple[bool, float]], Task] = {}
+        running: dict[Future[tuple[bool | str, float]], Task] = {}
         while waiting or running:
             late = deadline is not None and time.monotonic() >= deadline
             if late:
@@ -111,13 +111,18 @@ def _run_in_processes(
             finished, _ = wait(running, timeout=1.0, return_when=FIRST_COMPLETED)
             for future in finished:
                 task = running.pop(future)
-                whole, seconds = future.result()
-                done += whole
-                if whole:
-                    say(f"{task.name}: {seconds:.1f} s")
+                made, seconds = future.result()
+                if made:
+                    done += 1
+                    say(_line(task, made, seconds))
     return done
 
 
-def _timed(task: Task, folder: Path, deadline: float | None) -> tuple[bool, float]:
+def _line(task: Task, made: bool | str, seconds: float) -> str:
+    """What is told when a task is done."""
+    return f"{task.name}: {seconds:.1f} s" + (f"; {made}" if isinstance(made, str) else "")
+
+
+def _timed(task: Task, folder: Path, deadline: float | None) -> tuple[bool | str, float]:
     start = time.monotonic()
     return task.run(folder, deadline), time.monotonic() - start

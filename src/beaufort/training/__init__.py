@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 from beaufort.training.data import DecodedData, TrainingData, TrainingTensors, open_training_data
+from beaufort.training.ending import failure
 from beaufort.training.loop import Training, TrainingProgress, train
 from beaufort.training.recipe import Recipe, get_recipe, read_recipe, recipe_names
 from beaufort.training.trained import TrainingFileError, find_trained, load_trained
@@ -20,6 +21,7 @@ __all__ = [
     "TrainingFileError",
     "TrainingProgress",
     "TrainingTensors",
+    "failure",
     "find_trained",
     "get_recipe",
     "load_trained",

@@ -65,13 +65,20 @@ def onnx_of(model: nn.Module, shape: tuple[int, int, int]) -> bytes:
         elif node.op == "output":
             last = names[node.args[0].name] if hasattr(node.args[0], "name") else None
         else:
-            raise NotImplementedError(f"{type(model).__name__} has {node.target}, which has no counterpart")
+            raise NotImplementedError(
+                f"{type(model).__name__} has {_name(node.target)}, which has no counterpart"
+            )
     if last is None or not nodes or nodes[-1].output != last:
         raise NotImplementedError(f"{type(model).__name__} has no single output")
     final = nodes[-1]
     nodes[-1] = Node(final.operation, final.inputs, "logits", final.attributes)
     classes = next(one.shape[0] for one in reversed(weights.values()))
     return onnx_bytes("network", nodes, weights, image=shape, classes=int(classes))
+
+
+def _name(target: Any) -> str:
+    """What an operation is called; functions would print their address, too."""
+    return getattr(target, "__name__", str(target))
 
 
 def _layer(layer: nn.Module, source: str, name: str, weights: Weights) -> list[Node]:

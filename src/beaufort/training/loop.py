@@ -7,6 +7,7 @@ and resumed makes the same numbers as one that was not, and on the processor the
 from __future__ import annotations
 
 import hashlib
+import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from beaufort.errors import BeaufortError, OptionError
 from beaufort.models._lazy import require
 from beaufort.models.torch import choose_device
 from beaufort.training.checkpoint import (
@@ -135,6 +137,8 @@ class _Run:
         self.steps = recipe.epochs * self.per_epoch
         self.step = 0
         self.total: Tensor = self.torch.zeros((), device=device)
+        self.labels: Tensor = self.torch.zeros(classes, device=device)
+        """How often each label was among those of the epoch."""
         self.losses: list[float] = []
         self.seconds = 0.0
         self.cpu_seconds = 0.0
@@ -162,10 +166,10 @@ class _Run:
     def _learn(self) -> bool:
         start, cpu = time.monotonic(), time.process_time()
         before, cpu_before = self.seconds, self.cpu_seconds
-        saved = start
+        saved, begun = start, self.step
         self.model.train()
         for images, labels in self._batches():
-            self._one_step(images, labels)
+            self._one_step(images, labels) if self.step != begun else self._first_step(images, labels)
             now = time.monotonic()
             self.seconds = before + now - start
             self.cpu_seconds = cpu_before + time.process_time() - cpu
@@ -185,7 +189,7 @@ class _Run:
             self._on_progress(epoch / self.recipe.epochs)
             order = _order(self.seed, epoch, len(self.source))[: self.per_epoch * batch]
             if done == 0:
-                self.total = self.torch.zeros((), device=self.device)
+                self.total, self.labels = self.total.new_zeros(()), self.torch.zeros_like(self.labels)
             for start in range(done * batch // blocks * blocks, len(order), blocks):
                 block = self.source.read(order[start : start + blocks], self.device)
                 images = self.intervention.prepare(block, epoch)
@@ -193,18 +197,37 @@ class _Run:
                     yield images[at : at + batch], block.labels[at : at + batch]
                 self._tell(epoch)
             self.losses.append(float(self.total) / self.per_epoch)
+            if not math.isfinite(self.losses[-1]):
+                return  # nothing comes of weights that are no numbers
 
     def _on_progress(self, share: float) -> None:
         """Tell a network that changes while it learns, as one that is pruned, how far the training is."""
         changes = getattr(self.model, "on_progress", None)
         if changes is not None:
             changes(share)
+            if isinstance(self.advance, ReplayedStep):
+                self.advance.forget()
 
     def _one_step(self, images: Tensor, labels: Tensor) -> None:
         self.torch.manual_seed(_mixed(self.seed, f"step {self.step}"))
         set_rate(self.optimizer, rate_at(self.recipe, self.step, self.steps))
         self.total += self.advance(images, labels)
+        self.labels.index_add_(0, labels, self.labels.new_ones(len(labels)))
         self.step += 1
+
+    def _first_step(self, images: Tensor, labels: Tensor) -> None:
+        """A step that says what does not fit together: torch's own errors do not name what was asked for."""
+        try:
+            self._one_step(images, labels)
+        except BeaufortError:
+            raise
+        except (IndexError, RuntimeError, TypeError, ValueError) as error:
+            told, shape = " ".join(str(error).split()), " × ".join(map(str, self.source.shape))
+            raise OptionError(
+                f"the network {self.recipe.architecture!r} cannot learn from {self.source.name}, whose "
+                f"images are {shape} (channels, height, width) of {len(self.source.classes)} classes: "
+                f"{told:.300}"
+            ) from error
 
     def _advance(self, images: Tensor, labels: Tensor) -> Tensor:
         """Learn from a batch; its loss."""
@@ -232,6 +255,7 @@ class _Run:
             "step": self.step,
             "losses": self.losses,
             "total": float(self.total),
+            "labels": self.labels.tolist(),
             "seconds": self.seconds,
             "cpu_seconds": self.cpu_seconds,
         }
@@ -247,6 +271,7 @@ class _Run:
             self._lay_out_buffers()
         self.step, self.losses = facts["step"], facts["losses"]
         self.total += facts["total"]
+        self.labels += self.labels.new_tensor(facts.get("labels", 0))  # younger than some checkpoints
         self.seconds, self.cpu_seconds = facts["seconds"], facts["cpu_seconds"]
 
     def _lay_out_buffers(self) -> None:
@@ -277,14 +302,18 @@ class _Run:
         return facts
 
     def _facts(self) -> dict[str, Any]:
+        from beaufort.training.interventions import least_constant_loss
+
         name = self.torch.cuda.get_device_name(self.device) if self.device.startswith("cuda") else "cpu"
+        counts = [int(count) for count in self.labels.tolist()]
         return {
             **self.identity,
             "classes": list(self.source.classes),
             "shape": list(self.source.shape),
             "parameters": sum(one.numel() for one in self.model.parameters()),
             "steps": self.step,
-            "losses": [round(loss, 6) for loss in self.losses],
+            "losses": [round(loss, 6) if math.isfinite(loss) else None for loss in self.losses],
+            "constant_loss": least_constant_loss(self.intervention, self.model, counts),
             "seconds": round(self.seconds, 1),
             "cpu_seconds": round(self.cpu_seconds, 1),
             "device": name,

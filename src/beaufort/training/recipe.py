@@ -73,6 +73,7 @@ class Recipe:
     """A trained model whose weights it starts from; empty for random weights."""
 
     def __post_init__(self) -> None:
+        self._check_kinds()
         object.__setattr__(self, "milestones", tuple(self.milestones))
         for name, accepted in (
             ("optimizer", OPTIMIZERS),
@@ -96,6 +97,21 @@ class Recipe:
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e6:
                 raise OptionError(f"{name} must be a number of at least 0, got {value!r}")
+
+    def _check_kinds(self) -> None:
+        """Refuse what is no text, no options or no list where there must be one."""
+        for name in ("name", "architecture", "about", "data", "intervention", "start"):
+            if not isinstance(getattr(self, name), str):
+                raise OptionError(f"{name} must be text, got {getattr(self, name)!r:.60}")
+        if self.name == ".." or Path(self.name).name != self.name or not self.name or "\\" in self.name:
+            raise OptionError(f"name must be a plain name, because it names a folder, got {self.name!r:.60}")
+        for name in ("architecture_options", "intervention_options"):
+            value = getattr(self, name)
+            if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
+                raise OptionError(f"{name} must be names with values, as NAME=value, got {value!r:.60}")
+        shares = self.milestones
+        if not isinstance(shares, list | tuple) or not all(map(_is_share, shares)):
+            raise OptionError(f"milestones must be a list of shares from 0 to 1, got {shares!r:.60}")
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, as in a recipe's file."""
@@ -144,6 +160,10 @@ def _setting(text: str) -> tuple[str, Any]:
     if not equals:
         raise OptionError(f"a setting must be written as key=value, got {text!r}")
     return key.strip(), _plain(value.strip())
+
+
+def _is_share(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
 
 
 def _plain(text: str) -> Any:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from beaufort.reproduce.answers import StudyAnswers, answers_by_seed
-from beaufort.reproduce.enhancements.arms import BASE
+from beaufort.reproduce.enhancements.arms import BASE, CONTROL
 from beaufort.reproduce.enhancements.flips import Flips, find_flips
 from beaufort.reproduce.enhancements.photo_files import photo_answers
 from beaufort.reproduce.enhancements.settings import DESIGNS, EnhancementSettings, PhotoPass
@@ -20,6 +20,7 @@ from beaufort.reproduce.enhancements.statistics import (
     normalizer_of,
     shares_of,
 )
+from beaufort.reproduce.failed import TrainingsLooked, ending_facts, look_at_trainings
 from beaufort.stats import Estimate
 
 __all__ = [
@@ -108,6 +109,7 @@ class StudyArms:
     images: Mapping[str, int]
     styles: Mapping[str, StudyAnswers] = field(default_factory=dict)
     """Of stylized photos by network."""
+    trainings: TrainingsLooked = field(default_factory=TrainingsLooked)
 
 
 def load_arms(folder: Path, settings: EnhancementSettings) -> StudyArms:
@@ -130,7 +132,22 @@ def load_arms(folder: Path, settings: EnhancementSettings) -> StudyArms:
         base: Normalizer = normalizer_of(trained[BASE][0])
         cifar = {name: shares_of(answers, base, settings) for name, answers in trained.items()}
         images["CIFAR-10"] = trained[BASE][0].right.shape[1]
-    return StudyArms(photos, cifar, settings, images, styles)
+    return StudyArms(photos, cifar, settings, images, styles, _trainings(trained))
+
+
+def _trainings(trained: Mapping[str, Sequence[StudyAnswers]]) -> TrainingsLooked:
+    """What the losses of all arms say that were trained, and which numbers each is part of."""
+    named = {
+        BASE: "its rows, all differences to it, arms that start from it or test it; of seed 0, every mCE",
+        CONTROL: "its rows and all differences to it",
+        "resnet56": "its rows, and arms that start from it",
+    }
+    return look_at_trainings(
+        (arm, named.get(arm, "its rows"), ending_facts(one))
+        for arm, some in trained.items()
+        for one in some
+        if one.facts.get("recipe", {}).get("name") == arm  # others test what another arm trained
+    )
 
 
 def _without_gap(answers: Sequence[StudyAnswers]) -> list[StudyAnswers]:

@@ -20,6 +20,7 @@ from beaufort.reproduce.answers import StudyAnswers, write_answers
 from beaufort.reproduce.asking import logits, read_test_images
 from beaufort.reproduce.enhancements.arms import BASE, training_arms
 from beaufort.reproduce.enhancements.settings import CLEAN, EnhancementSettings, conditions
+from beaufort.reproduce.failed import task_result
 from beaufort.training import TrainingData, load_trained, open_training_data, train
 
 __all__ = ["make_arm", "test_images"]
@@ -54,7 +55,7 @@ def _source(settings: EnhancementSettings) -> TrainingData:
 
 def make_arm(
     folder: Path, deadline: float | None, *, settings: Mapping[str, Any], design: str, arm: str, seed: int
-) -> bool:
+) -> bool | str:
     """Train an arm, unless it tests another's network, and ask it."""
     chosen = EnhancementSettings(**settings)
     one = next(found for found in training_arms(chosen)[design] if found.name == arm)
@@ -79,7 +80,7 @@ def make_arm(
     write_answers(path, _ask(made.model, chosen, one.front, made.facts))
     if not kept:
         shutil.rmtree(place)
-    return True
+    return task_result(made.facts)
 
 
 def _ask(model: nn.Module, settings: EnhancementSettings, front: str, facts: dict[str, Any]) -> StudyAnswers:
@@ -91,7 +92,7 @@ def _ask(model: nn.Module, settings: EnhancementSettings, front: str, facts: dic
         shares = [logits(model, view).softmax(1) for view in _views(images, front)]
         rows.append(torch.stack(shares).mean(0).argmax(1) == test.labels)
     right = torch.stack(rows).to(torch.uint8).cpu().numpy()  # a third of the size of the classes
-    kept = ("recipe", "seed", "seconds", "device", "parameters")
+    kept = ("recipe", "seed", "losses", "constant_loss", "seconds", "device", "parameters")
     about: dict[str, Any] = {key: facts[key] for key in kept if key in facts}
     return StudyAnswers(
         tuple(test.images), right, np.ones(right.shape[1], np.uint8), {**about, "front": front}

@@ -20,6 +20,7 @@ from beaufort.reproduce.enhancements.tables import (
     gains_csv,
     styles_csv,
 )
+from beaufort.reproduce.failed import failed_markdown
 from beaufort.reproduce.html import data_address, study_html
 from beaufort.reproduce.record import run_facts
 from beaufort.testbed.architectures import architectures_csv, draw_architectures
@@ -51,8 +52,8 @@ def study_files(folder: Path, settings: EnhancementSettings) -> Iterator[tuple[s
         yield name, content
     figures["small"] = [*figures.get("small", []), _ARCHITECTURES]
     facts = _facts(folder, arms)
-    yield "README.md", _markdown(findings, facts, figures, settings).encode()
-    yield "index.html", _html(findings, facts, figures, drawn, settings).encode()
+    yield "README.md", _markdown(arms, findings, facts, figures).encode()
+    yield "index.html", _html(arms, findings, facts, figures, drawn).encode()
 
 
 _ARCHITECTURES = "architectures.svg"
@@ -84,20 +85,22 @@ def _facts(folder: Path, arms: StudyArms) -> dict[str, str]:
         "images": ", ".join(f"{count:,} of {name}" for name, count in arms.images.items()) or "none yet",
         "networks on photos": ", ".join(arms.photos) or "none yet",
         "trained arms": str(len(arms.cifar)),
+        "no sign of learning": arms.trainings.text,
         **{key: value or "none yet" for key, value in run_facts(folder).items()},
         "this page": "beaufort reproduce imagenet-c-enhancements --only page",
     }
 
 
 def _markdown(
+    arms: StudyArms,
     findings: Sequence[StudyFinding],
     facts: dict[str, str],
     figures: dict[str, list[str]],
-    settings: EnhancementSettings,
 ) -> str:
     lines = [f"# {TITLE}", ""]
-    lines += [f"**{REHEARSAL}**", ""] if settings.rehearse else []
-    lines += [*(f"- {key}: {value}" for key, value in facts.items()), "", RULE, ""]
+    lines += [f"**{REHEARSAL}**", ""] if arms.settings.rehearse else []
+    lines += [*(f"- {key}: {value}" for key, value in facts.items()), "", RULE]
+    lines += [*failed_markdown(arms.trainings), ""]
     lines += ["| question | answer |", "|---|---|"]
     lines += [f"| {one.question} | {one.verdict} |" for one in findings]
     for one in findings:
@@ -138,17 +141,18 @@ def _cells(row: ArmRow) -> list[str]:
 
 
 def _html(
+    arms: StudyArms,
     findings: Sequence[StudyFinding],
     facts: dict[str, str],
     figures: dict[str, list[str]],
     drawn: dict[str, bytes],
-    settings: EnhancementSettings,
 ) -> str:
     return study_html(
         "enhancements",
         title=TITLE,
         navigation={one.design: one.design for one in findings},
-        rehearsal=REHEARSAL if settings.rehearse else "",
+        rehearsal=REHEARSAL if arms.settings.rehearse else "",
+        trainings=arms.trainings,
         rule=RULE,
         findings=findings,
         head=_HEAD,

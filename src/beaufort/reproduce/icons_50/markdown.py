@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from beaufort.reproduce.failed import failed_markdown
 from beaufort.reproduce.icons_50.settings import SPLITS, VARIANTS
 from beaufort.reproduce.icons_50.story import (
     CONFUSIONS,
@@ -23,9 +24,10 @@ def markdown_page(story: IconStory) -> str:
     lines = ["# Icons-50, reproduced", ""]
     lines += [f"**{REHEARSAL}**", ""] if story.rehearsal else []
     lines += [f"- {key}: {value}" for key, value in story.facts.items()]
-    lines += ["", "Each cell: our value [95 % interval over icons] · the paper's.", RULE, ""]
+    lines += ["", "Each cell: our value [95 % interval over icons] · the paper's.", RULE]
+    lines += failed_markdown(story.trainings)
     if story.claims:
-        lines += ["## Conclusions", "", "| statement | measured | |", "|---|---|---|"]
+        lines += ["", "## Conclusions", "", "| statement | measured | |", "|---|---|---|"]
     lines += [f"| {one.statement} | {one.measured} | {one.verdict} |" for one in story.claims]
     for table in story.tables:
         lines += table_markdown(table, table.title)

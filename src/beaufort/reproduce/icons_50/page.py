@@ -38,4 +38,5 @@ def html_page(story: IconStory) -> str:
         examples=story.examples,
         picture=data_address("examples.png", story.examples.png) if story.examples else "",
         facts=story.facts,
+        trainings=story.trainings,
     )

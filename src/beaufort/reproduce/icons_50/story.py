@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from beaufort.reproduce.claim import Claim
+from beaufort.reproduce.failed import TrainingsLooked
 from beaufort.reproduce.icons_50.effects import Effect
 from beaufort.reproduce.icons_50.examples import ExampleSheet
 from beaufort.reproduce.icons_50.tables import Confusion
@@ -52,6 +53,7 @@ class IconStory:
     effects: Sequence[Effect]
     groups: Sequence[GroupTable]
     confusions: Sequence[Confusion]
+    trainings: TrainingsLooked
     facts: Mapping[str, str]
     """Hardware, seeds, time and the like."""
     examples: ExampleSheet | None

@@ -12,6 +12,7 @@ import torch
 from beaufort.models.torch import choose_device
 from beaufort.reproduce.answers import StudyAnswers, write_answers
 from beaufort.reproduce.asking import logits
+from beaufort.reproduce.failed import task_result
 from beaufort.reproduce.icons_50.icons import SplitIcons, split_icons, style_names
 from beaufort.reproduce.icons_50.settings import (
     ARMS,
@@ -38,6 +39,7 @@ _KEPT = (
     "seed",
     "steps",
     "losses",
+    "constant_loss",
     "seconds",
     "cpu_seconds",
     "device",
@@ -89,7 +91,7 @@ def _task(name: str, split: str, seed: int, settings: IconSettings) -> Task:
 
 def make_model(
     folder: Path, deadline: float | None, *, settings: Mapping[str, Any], name: str, split: str, seed: int
-) -> bool:
+) -> bool | str:
     """Train a network without the icons that are held out, and ask it about them."""
     chosen = IconSettings(**settings)
     icons = split_icons(chosen, split)
@@ -106,7 +108,7 @@ def make_model(
         return False
     facts = {key: made.facts[key] for key in _KEPT if key in made.facts}
     write_answers(folder / "answers" / f"{label}.npz", ask(made.model, icons, split, facts, chosen.device))
-    return True
+    return task_result(made.facts)
 
 
 def ask(

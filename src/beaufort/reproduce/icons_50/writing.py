@@ -7,12 +7,13 @@ from pathlib import Path
 
 from beaufort.errors import OptionError
 from beaufort.reproduce.answers import machine_facts
+from beaufort.reproduce.failed import TrainingsLooked, ending_facts, look_at_trainings
 from beaufort.reproduce.icons_50.claims import claims
 from beaufort.reproduce.icons_50.effects import effects
 from beaufort.reproduce.icons_50.examples import example_sheet
 from beaufort.reproduce.icons_50.markdown import markdown_page
 from beaufort.reproduce.icons_50.page import html_page
-from beaufort.reproduce.icons_50.settings import VARIANTS
+from beaufort.reproduce.icons_50.settings import SPLITS, VARIANTS
 from beaufort.reproduce.icons_50.sheets import cells_csv, confusions_csv, effects_csv, groups_csv
 from beaufort.reproduce.icons_50.story import GroupTable, IconStory
 from beaufort.reproduce.icons_50.tables import (
@@ -62,13 +63,15 @@ def study_files(
     examples = example_sheet(examples_from) if examples_from is not None else None
     if examples:
         yield "examples.png", examples.png
+    trainings = _trainings(results)
     story = IconStory(
         tables=tables,
         claims=claims(results, compared),
         effects=compared,
         groups=groups,
         confusions=confusions(results, most=_SHOWN),
-        facts=_facts(folder, results),
+        trainings=trainings,
+        facts=_facts(folder, results, trainings),
         examples=examples,
         rehearsal=rehearse,
     )
@@ -89,12 +92,23 @@ def _groups(results: IconResults) -> list[GroupTable]:
     return found
 
 
-def _facts(folder: Path, results: IconResults) -> dict[str, str]:
+def _trainings(results: IconResults) -> TrainingsLooked:
+    """What the losses of all trainings say, and which numbers each is part of."""
+    found = []
+    for (name, split), some in results.answers.items():
+        title, held_out = VARIANTS[name].title, SPLITS.get(split) or f"{split.removeprefix('style-')}'s style"
+        inside = f"all numbers of {title} on {held_out}"
+        found += [(f"{title} without {held_out}", inside, ending_facts(one)) for one in some]
+    return look_at_trainings(found)
+
+
+def _facts(folder: Path, results: IconResults, trainings: TrainingsLooked) -> dict[str, str]:
     """The hardware, the trainings and the time."""
     every = [one for some in results.answers.values() for one in some]
     return {
         **machine_facts(every),
         "trainings": f"{len(every)}: {_seeds(results)}",
+        "no sign of learning": trainings.text,
         "training time": f"{sum(one.facts['seconds'] for one in every) / 60:.1f} minutes, added up",
         **run_facts(folder),
     }

@@ -147,7 +147,7 @@ def train_net(
     device: str = "cpu",
     seed: int = 0,
 ) -> float:
-    """Train a network on digits in plain colors, new ones in every batch; gives the last loss.
+    """Train a network on digits in plain colors, new in every batch; gives the mean loss of the last tenth.
 
     Args:
         name: of `NETS` or `JUDGES`.
@@ -172,7 +172,7 @@ def train_net(
     rng = torch.Generator(device).manual_seed(seed)
     optimizer = torch.optim.AdamW(network.parameters(), 2e-3)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 2e-3, total_steps=steps + 1)
-    loss = torch.zeros(())
+    total, counted = torch.zeros((), device=device), max(1, steps // 10)
     for step in range(steps):
         chosen = torch.randint(len(masks), (batch,), generator=rng, device=device)
         if shown is not None and step % 2:
@@ -184,10 +184,12 @@ def train_net(
         loss.backward()
         optimizer.step()
         schedule.step()
+        if step >= steps - counted:
+            total += loss.detach()
     weights = {key: value.contiguous().cpu() for key, value in network.state_dict().items()}
     path.parent.mkdir(parents=True, exist_ok=True)
     write_bytes(path, save(weights))
-    return float(loss.detach())
+    return float(total) / counted
 
 
 def load_net(name: str, path: Path, device: str = "cpu") -> Model:

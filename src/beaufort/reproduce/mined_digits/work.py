@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -22,9 +23,11 @@ from beaufort.mining import (
     make_plan,
     train_conditional,
 )
+from beaufort.reproduce.failed import task_result
 from beaufort.reproduce.mined_digits.nets import JUDGES, NETS, load_net, train_net
 from beaufort.reproduce.mined_digits.painting import PAIRS, paint, placed
 from beaufort.reproduce.tasks import Task
+from beaufort.training.ending import label_entropy
 
 __all__ = ["PARTS", "SURROGATES", "DigitSettings", "plan"]
 
@@ -119,13 +122,13 @@ def make_generator(folder: Path, deadline: float | None, *, settings: Mapping[st
     return True
 
 
-def make_net(folder: Path, deadline: float | None, *, settings: Mapping[str, Any], name: str) -> bool:
+def make_net(folder: Path, deadline: float | None, *, settings: Mapping[str, Any], name: str) -> bool | str:
     """Train a classifier on digits in plain colors; a judge on painted ones too."""
     chosen = DigitSettings(**settings)
     digits, labels = _digits(chosen)
     number = (*NETS, *JUDGES).index(name)
     masks = (placed(digits, np.random.default_rng(number)) * 255).round().astype(np.uint8)
-    train_net(
+    loss = train_net(
         name,
         masks,
         labels,
@@ -135,7 +138,13 @@ def make_net(folder: Path, deadline: float | None, *, settings: Mapping[str, Any
         seed=number,
         **chosen.net_training,
     )
-    return True
+    facts = {
+        "seed": number,
+        "losses": [loss if math.isfinite(loss) else None],
+        "constant_loss": label_entropy(np.bincount(labels).tolist()),
+    }
+    write_bytes(folder / "models" / f"{name}.json", (json.dumps(facts) + "\n").encode())
+    return task_result(facts)
 
 
 def make_images(folder: Path, deadline: float | None, *, settings: Mapping[str, Any]) -> bool:

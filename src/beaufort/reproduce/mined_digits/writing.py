@@ -10,6 +10,8 @@ from pathlib import Path
 
 from PIL import Image
 
+from beaufort.reproduce.failed import TrainingsLooked, failed_markdown, look_at_trainings
+from beaufort.reproduce.mined_digits.nets import JUDGES, NETS
 from beaufort.reproduce.record import RECORD
 
 __all__ = ["study_files"]
@@ -20,6 +22,18 @@ def study_files(folder: Path) -> Iterator[tuple[str, bytes]]:
     if (folder / "evaluation" / "index.html").is_file():
         yield "README.md", _markdown(folder).encode()
         yield "samples.png", _samples(folder)
+
+
+def _trainings(folder: Path) -> TrainingsLooked:
+    """What the losses of the classifiers say; older studies have none."""
+    found = []
+    for name in (*NETS, *JUDGES):
+        path = folder / "models" / f"{name}.json"
+        inside = (
+            "the votes of the review" if name in JUDGES else "its row; what is kept, if it is a surrogate"
+        )
+        found.append((name, inside, json.loads(path.read_text()) if path.is_file() else {}))
+    return look_at_trainings(found)
 
 
 def _markdown(folder: Path) -> str:
@@ -50,6 +64,7 @@ def _markdown(folder: Path) -> str:
         f"- Review: three networks that did see the nuisances voted **in the place of people**: "
         f"{votes['accepted']} accepted, {votes['rejected']} rejected, {votes['tied']} tied, {votes['open']} "
         "open. They take out what does not show its digit, as far as networks can tell.",
+        *failed_markdown(_trainings(folder)),
         "",
         "## Accuracy in percent, with 95 % intervals",
         "",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from beaufort.reproduce.failed import failed_markdown
 from beaufort.reproduce.measured import table_markdown
 from beaufort.reproduce.mnist_c.story import REHEARSAL, RULE, Story
 
@@ -15,8 +16,9 @@ def markdown_page(story: Story, figures: Sequence[str]) -> str:
     lines = ["# MNIST-C, reproduced", ""]
     lines += [f"**{REHEARSAL}**", ""] if story.rehearsal else []
     lines += [f"- {key}: {value}" for key, value in story.facts.items()]
-    lines += ["", "Each cell: our value [95 % interval over digits] · the paper's.", RULE, ""]
-    lines += ["## Conclusions", "", "| statement | measured | |", "|---|---|---|"]
+    lines += ["", "Each cell: our value [95 % interval over digits] · the paper's.", RULE]
+    lines += failed_markdown(story.trainings)
+    lines += ["", "## Conclusions", "", "| statement | measured | |", "|---|---|---|"]
     lines += [f"| {one.statement} | {one.measured} | {one.verdict} |" for one in story.claims]
     for table in story.tables:
         lines += table_markdown(table, f"{table.title} ({table.name})")

@@ -28,4 +28,5 @@ def html_page(story: Story, figures: Mapping[str, bytes]) -> str:
         differing=story.differing(),
         figures={name: data_address(name, content) for name, content in figures.items()},
         facts=story.facts,
+        trainings=story.trainings,
     )

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from beaufort.reproduce.claim import Claim
+from beaufort.reproduce.failed import TrainingsLooked
 from beaufort.reproduce.measured import Measured, ReproducedTable, cell_text
 
 __all__ = ["REHEARSAL", "RULE", "Story"]
@@ -33,6 +34,7 @@ class Story:
     over_all: Mapping[str, Measured]
     """Means over all corruptions, by column of Figure 4."""
     corruptions: int
+    trainings: TrainingsLooked
     rehearsal: bool
 
     @property

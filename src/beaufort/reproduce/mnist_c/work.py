@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from beaufort.reproduce.answers import write_answers
+from beaufort.reproduce.failed import task_result
 from beaufort.reproduce.mnist_c.answers import ask
 from beaufort.reproduce.mnist_c.pessimal import learn_pessimal_noise
 from beaufort.reproduce.mnist_c.settings import CLEAN, MODELS, Settings
@@ -21,6 +22,12 @@ __all__ = ["PARTS", "answer_with", "make_model", "make_pessimal", "make_tuned", 
 _HERE = "beaufort.reproduce.mnist_c.work"
 _sources: dict[tuple[str, int | None], TrainingData] = {}
 """The training digits, opened once in a process."""
+
+_KEPT = (
+    *("recipe", "seed", "steps", "losses", "constant_loss"),
+    *("seconds", "cpu_seconds", "device", "torch", "parameters"),
+)
+"""What is known of a training that is kept with its answers."""
 
 PARTS = ("fig2", "fig3", "fig4", "selection", "pessimal", "gallery")
 """What can be asked for alone; the pages are made from whatever is there."""
@@ -77,7 +84,7 @@ def _tuned_task(kind: str, name: str, seed: int, common: Mapping[str, Any]) -> T
 
 def make_model(
     folder: Path, deadline: float | None, *, settings: Mapping[str, Any], name: str, seed: int
-) -> bool:
+) -> bool | str:
     """Train a model of Figure 3 and ask it."""
     chosen = Settings(**settings)
     made = train(
@@ -92,12 +99,13 @@ def make_model(
         return False
     # ABS optimizes for every digit, so it is asked about the tables' conditions alone
     conditions = (CLEAN, *(chosen.benchmark if name == "abs" else chosen.all_corruptions))
-    return answer_with(made.model, chosen, conditions, made.facts, folder / f"answers/{name}-seed{seed}.npz")
+    answer_with(made.model, chosen, conditions, made.facts, folder / f"answers/{name}-seed{seed}.npz")
+    return task_result(made.facts)
 
 
 def make_tuned(
     folder: Path, deadline: float | None, *, settings: Mapping[str, Any], kind: str, name: str, seed: int
-) -> bool:
+) -> bool | str:
     """Fine-tune a Conv1 and ask it; the weights are not kept."""
     chosen = Settings(**settings)
     recipe = replace(chosen.recipe("conv1-tuned"), start=str(folder / "models" / f"conv1-seed{seed}"))
@@ -118,7 +126,7 @@ def make_tuned(
     conditions = (CLEAN, *chosen.all_corruptions)
     answer_with(made.model, chosen, conditions, made.facts, folder / "tuned" / f"{label}-seed{seed}.npz")
     shutil.rmtree(place)
-    return True
+    return task_result(made.facts)
 
 
 def make_pessimal(folder: Path, deadline: float | None, *, settings: Mapping[str, Any], seed: int) -> bool:
@@ -131,15 +139,13 @@ def make_pessimal(folder: Path, deadline: float | None, *, settings: Mapping[str
 
 def answer_with(
     model: Any, settings: Settings, conditions: tuple[str, ...], training: Mapping[str, Any], path: Path
-) -> bool:
+) -> None:
     """Ask a network and keep what it answers."""
     start = time.monotonic()
-    kept = ("recipe", "seed", "steps", "losses", "seconds", "cpu_seconds", "device", "torch", "parameters")
-    facts = {key: training[key] for key in kept}
+    facts = {key: training[key] for key in _KEPT}
     answers = ask(model, settings, conditions, facts)
     facts["asking_seconds"] = round(time.monotonic() - start, 1)
     write_answers(path, answers)
-    return True
 
 
 def _source(settings: Settings) -> TrainingData:

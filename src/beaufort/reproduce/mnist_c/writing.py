@@ -10,6 +10,7 @@ import numpy as np
 
 from beaufort.errors import BeaufortError, OptionError
 from beaufort.reproduce.answers import StudyAnswers, machine_facts
+from beaufort.reproduce.failed import TrainingsLooked
 from beaufort.reproduce.measured import table_csv
 from beaufort.reproduce.mnist_c.claims import claims
 from beaufort.reproduce.mnist_c.markdown import markdown_page
@@ -26,6 +27,7 @@ from beaufort.reproduce.mnist_c.tables import (
     load_results,
     tuned_means,
 )
+from beaufort.reproduce.mnist_c.trainings import trainings_of
 from beaufort.reproduce.record import run_facts
 
 __all__ = ["EXPLANATIONS", "study_files"]
@@ -55,14 +57,16 @@ def study_files(folder: Path, settings: Settings) -> Iterator[tuple[str, bytes]]
     if noise is not None:
         yield "pessimal_noise_matrix.npy", noise[0]
     yield from figures.items()
+    trainings = trainings_of(results)
     story = Story(
         tables=tables,
         claims=claims(results, fig2, fig3, fig4),
-        facts=_facts(folder, results),
+        facts=_facts(folder, results, trainings),
         words=_explanations(folder),
         noise=noise[1] if noise else "",
         over_all=tuned_means(results),
         corruptions=len(settings.all_corruptions),
+        trainings=trainings,
         rehearsal=settings.rehearse,
     )
     yield "README.md", markdown_page(story, list(figures)).encode()
@@ -105,7 +109,7 @@ def _pessimal(folder: Path) -> tuple[bytes, str] | None:
     return file.getvalue(), " ".join(lines)
 
 
-def _facts(folder: Path, results: StudyResults) -> dict[str, str]:
+def _facts(folder: Path, results: StudyResults, trainings: TrainingsLooked) -> dict[str, str]:
     """The hardware, the seeds and the time."""
     every = [one for some in (*results.models.values(), *results.tuned.values()) for one in some]
     return {
@@ -114,6 +118,7 @@ def _facts(folder: Path, results: StudyResults) -> dict[str, str]:
             f"{title} {len(results.models[name])}" for name, title in MODELS.items() if name in results.models
         ),
         "trainings": f"{_count(results.models)} models, {_count(results.tuned)} tunings",
+        "no sign of learning": trainings.text,
         **run_facts(folder),
     }
 

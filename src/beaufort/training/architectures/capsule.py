@@ -9,9 +9,13 @@ the right class by layers of 512 and 1024.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+
+from beaufort.training.architectures._classes import ten_classes
 
 __all__ = ["Capsule", "make"]
 
@@ -58,6 +62,15 @@ class Capsule(nn.Module):
         error = ((pictures - images.flatten(1)) ** 2).sum(1)
         return ((present + absent).sum(1) + _RECONSTRUCTION * error).mean()
 
+    def constant_loss(self, counts: Sequence[int]) -> float:
+        """The least margin loss if all images have the same lengths; the reconstruction only adds to it."""
+        total = 0.0
+        for share in (count / sum(counts) for count in counts):
+            absent = _ABSENT * (1 - share)
+            length = (share * _UPPER + absent * _LOWER) / (share + absent)
+            total += share * (_UPPER - length) ** 2 + absent * (length - _LOWER) ** 2
+        return total
+
 
 def _squashed(capsules: Tensor) -> Tensor:
     """Directions kept, lengths brought below 1."""
@@ -78,6 +91,7 @@ def _routed(votes: Tensor) -> Tensor:
     return _squashed(torch.einsum("nci,ncie->nce", logits.softmax(1), votes))
 
 
-def make(filters: int = 256, channels: int = 32, hidden: int = 512) -> Capsule:
+def make(filters: int = 256, channels: int = 32, hidden: int = 512, classes: int = 10) -> Capsule:
     """The network of the paper; smaller ones for tests."""
+    ten_classes("capsule", classes)
     return Capsule(filters, channels, hidden)

@@ -14,11 +14,11 @@ from beaufort.training.architectures._normalize import Normalize
 __all__ = ["make"]
 
 
-def make(first: int = 20, second: int = 50, hidden: int = 500) -> nn.Sequential:
-    """Two convolutions of 5×5, each with ReLU and pooling, a hidden layer, ten classes."""
+def make(first: int = 20, second: int = 50, hidden: int = 500, classes: int = 10) -> nn.Sequential:
+    """Two convolutions of 5×5, each with ReLU and pooling, and a hidden layer."""
     return nn.Sequential(
         Normalize(0.1307, 0.3081),
         *(nn.Conv2d(1, first, 5), nn.ReLU(), nn.MaxPool2d(2)),
         *(nn.Conv2d(first, second, 5), nn.ReLU(), nn.MaxPool2d(2)),
-        *(nn.Flatten(), nn.Linear(second * 4 * 4, hidden), nn.ReLU(), nn.Linear(hidden, 10)),
+        *(nn.Flatten(), nn.Linear(second * 4 * 4, hidden), nn.ReLU(), nn.Linear(hidden, classes)),
     )

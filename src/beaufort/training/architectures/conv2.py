@@ -11,10 +11,10 @@ from torch import nn
 __all__ = ["make"]
 
 
-def make(first: int = 32, second: int = 64, hidden: int = 1024) -> nn.Sequential:
-    """Two padded convolutions of 5×5, each with ReLU and pooling, a hidden layer, ten classes."""
+def make(first: int = 32, second: int = 64, hidden: int = 1024, classes: int = 10) -> nn.Sequential:
+    """Two padded convolutions of 5×5, each with ReLU and pooling, and a hidden layer."""
     return nn.Sequential(
         *(nn.Conv2d(1, first, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2)),
         *(nn.Conv2d(first, second, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2)),
-        *(nn.Flatten(), nn.Linear(second * 7 * 7, hidden), nn.ReLU(), nn.Linear(hidden, 10)),
+        *(nn.Flatten(), nn.Linear(second * 7 * 7, hidden), nn.ReLU(), nn.Linear(hidden, classes)),
     )

@@ -13,11 +13,11 @@ from beaufort.training.architectures._normalize import Normalize
 __all__ = ["make"]
 
 
-def make(first: int = 32, second: int = 64) -> nn.Sequential:
-    """Two padded convolutions of 5×5, each with ReLU and pooling, and ten classes."""
+def make(first: int = 32, second: int = 64, classes: int = 10) -> nn.Sequential:
+    """Two padded convolutions of 5×5, each with ReLU and pooling, and a linear layer."""
     return nn.Sequential(
         Normalize(0.5, 0.5),
         *(nn.Conv2d(1, first, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2)),
         *(nn.Conv2d(first, second, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2)),
-        *(nn.Flatten(), nn.Linear(second * 7 * 7, 10)),
+        *(nn.Flatten(), nn.Linear(second * 7 * 7, classes)),
     )

@@ -7,12 +7,14 @@ from torch import nn
 __all__ = ["make"]
 
 
-def make(widths: tuple[int, int, int] = (16, 32, 64), dropout: float = 0.5) -> nn.Sequential:
+def make(
+    widths: tuple[int, int, int] = (16, 32, 64), dropout: float = 0.5, classes: int = 10
+) -> nn.Sequential:
     """Three convolutions with ReLU, pooling after the first two, and a linear layer."""
     first, second, third = widths
     return nn.Sequential(
         *(nn.Conv2d(1, first, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2)),
         *(nn.Conv2d(first, second, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2)),
         *(nn.Conv2d(second, third, 3, padding=1), nn.ReLU()),
-        *(nn.Flatten(), nn.Dropout(dropout), nn.Linear(third * 7 * 7, 10)),
+        *(nn.Flatten(), nn.Dropout(dropout), nn.Linear(third * 7 * 7, classes)),
     )

@@ -12,11 +12,14 @@ other, and 6, 12 and 24 new features a layer are those of the authors' program f
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from beaufort.training.architectures._weights import kaiming_fan_out
+from beaufort.training.ending import label_entropy
 
 __all__ = ["MSDNet", "make"]
 
@@ -146,6 +149,10 @@ class MSDNet(nn.Module):
         return torch.stack(
             [functional.cross_entropy(one.float(), labels) for one in self.exits(images)]
         ).sum()
+
+    def constant_loss(self, counts: Sequence[int]) -> float:
+        """The loss if every exit gives all images one answer."""
+        return len(self.heads) * label_entropy(counts)
 
 
 def make(

@@ -17,6 +17,8 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
+from beaufort.training.architectures._classes import ten_classes
+
 __all__ = ["AnalysisBySynthesis", "Autoencoder", "from_published", "make"]
 
 _CODES = 8
@@ -152,7 +154,8 @@ def _renamed(state: dict[str, Tensor]) -> dict[str, Tensor]:
 
 
 def make(
-    samples: int = 8000, steps: int = 50, weight: float = 1.0, rate: float = 0.05
+    samples: int = 8000, steps: int = 50, weight: float = 1.0, rate: float = 0.05, classes: int = 10
 ) -> AnalysisBySynthesis:
     """The model of the paper."""
+    ten_classes("abs", classes)
     return AnalysisBySynthesis(samples, steps, weight, rate)

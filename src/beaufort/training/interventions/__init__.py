@@ -26,10 +26,18 @@ from beaufort.training.interventions._intervention import (
     Intervention,
     TrainingContext,
     interventions,
+    least_constant_loss,
     plain_loss,
 )
 
-__all__ = ["Intervention", "TrainingContext", "interventions", "make_intervention", "plain_loss"]
+__all__ = [
+    "Intervention",
+    "TrainingContext",
+    "interventions",
+    "least_constant_loss",
+    "make_intervention",
+    "plain_loss",
+]
 
 interventions.register("augmix", augmix.make)
 interventions.register("corruptions", corruptions.make)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from torch import Tensor, nn
@@ -11,8 +11,16 @@ from torch.nn import functional
 from beaufort.errors import OptionError
 from beaufort.registry import Registry
 from beaufort.training.data import TrainingBlock
+from beaufort.training.ending import label_entropy
 
-__all__ = ["Intervention", "TrainingContext", "interventions", "needs_logits", "plain_loss"]
+__all__ = [
+    "Intervention",
+    "TrainingContext",
+    "interventions",
+    "least_constant_loss",
+    "needs_logits",
+    "plain_loss",
+]
 
 
 def plain_loss(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
@@ -56,6 +64,23 @@ class Intervention:
     state: Callable[[], dict[str, Tensor]] = _nothing
     """What it learned so far, for a checkpoint."""
     restore: Callable[[dict[str, Tensor]], None] = _ignore
+    constant: float | None = None
+    """How many times its plain loss a network has at least that answers all images alike; None if unknown."""
+
+
+def least_constant_loss(intervention: Intervention, model: nn.Module, counts: Sequence[int]) -> float | None:
+    """The lowest loss of an answer that is the same for all images; None if it is not known.
+
+    Args:
+        intervention: which makes the loss.
+        model: a network; one with a loss of its own may say it in a method `constant_loss(counts)`.
+        counts: how often each class is among the labels.
+    """
+    own = getattr(model, "constant_loss", None)
+    if intervention.constant is None or (own is None and hasattr(model, "loss")) or not sum(counts):
+        return None
+    plain = label_entropy(counts) if own is None else float(own(counts))
+    return round(intervention.constant * plain, 6) or None  # 0 with one class: there is nothing to learn
 
 
 @dataclass(frozen=True)

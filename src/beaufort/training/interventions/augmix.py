@@ -57,7 +57,7 @@ def make(
         answers = model(torch.cat([images, *mixed])).float().chunk(3)
         return functional.cross_entropy(answers[0], labels) + weight * divergence(*answers)
 
-    return Intervention(loss=loss)
+    return Intervention(loss=loss, constant=1)
 
 
 def augmix(images: Tensor, severity: float = 3.0, width: int = 3, depth: int = 3) -> Tensor:

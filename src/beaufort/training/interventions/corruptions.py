@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from torch import Tensor
 
 from beaufort.corruptions import expand_names
-from beaufort.errors import OptionError
+from beaufort.errors import OptionError, check_number
 from beaufort.training.data import TrainingBlock
 from beaufort.training.interventions._augment import augmented_loss
 from beaufort.training.interventions._intervention import Intervention, TrainingContext
@@ -44,6 +44,7 @@ def make(
         shift: as for plain training; images are moved after they are corrupted.
         flip: as for plain training.
     """
+    check_number("clean", clean, 0, 1)
     chosen: str | Sequence[str] = names
     if but:
         if weights is not None:
@@ -55,7 +56,7 @@ def make(
         made: Tensor = rough.for_epoch(epoch)(block.images, image_id=block.places)
         return made
 
-    return Intervention(prepare=prepare, loss=augmented_loss(shift, flip))
+    return Intervention(prepare=prepare, loss=augmented_loss(shift, flip), constant=1)
 
 
 def _expanded(names: str | Sequence[str]) -> tuple[str, ...]:

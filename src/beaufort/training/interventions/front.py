@@ -40,4 +40,4 @@ def make(
         images = np.ascontiguousarray(block.images.permute(0, 2, 3, 1).cpu().numpy())
         return torch.from_numpy(chosen(images)).permute(0, 3, 1, 2).contiguous().to(block.images.device)
 
-    return Intervention(prepare=prepare, loss=augmented_loss(shift, flip))
+    return Intervention(prepare=prepare, loss=augmented_loss(shift, flip), constant=1)

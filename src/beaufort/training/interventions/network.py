@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from beaufort.errors import OptionError, check_number
 from beaufort.training.interventions._intervention import Intervention, TrainingContext, plain_loss
 
 __all__ = ["Adversary", "make"]
@@ -65,6 +66,13 @@ def make(
         width: channels of the adversary's first layer.
         channels: of the images.
     """
+    for name, value in (("epsilon", epsilon), ("rate", rate), ("weight_decay", weight_decay)):
+        check_number(name, value, 0, 1)
+    if rate == 0:
+        raise OptionError("rate must be above 0, got 0")
+    check_number("smoothness", smoothness, 0, 1000)
+    for name, count in (("steps", steps), ("width", width), ("channels", channels)):
+        check_number(name, count, 1, 100_000, whole=True)
     adversary = Adversary(width, channels).to(training.device)
     optimizer = torch.optim.SGD(adversary.parameters(), lr=rate, momentum=0.9, weight_decay=weight_decay)
     virtual = rate / 10
@@ -106,7 +114,7 @@ def make(
             if (momentum := state.get(f"momentum.{place}")) is not None:
                 optimizer.state[one]["momentum_buffer"] = momentum.to(one.device)
 
-    return Intervention(loss=loss, state=state, restore=restore)
+    return Intervention(loss=loss, state=state, restore=restore, constant=2)
 
 
 def _one_step_further(

@@ -45,4 +45,4 @@ def make(
             noisy = torch.where(spared, images, noisy)
         return plain_loss(model, noisy, labels)
 
-    return Intervention(loss=loss)
+    return Intervention(loss=loss, constant=1)

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from beaufort.attacks.pgd import PGD
-from beaufort.errors import OptionError
+from beaufort.errors import OptionError, check_number
 from beaufort.training.interventions._intervention import Intervention, TrainingContext, plain_loss
 
 __all__ = ["make", "perturbed"]
@@ -32,15 +32,16 @@ def make(
         step: how far one step moves it.
         steps: how many steps there are, from a random start.
     """
-    if not 0 < epsilon <= 1 or step <= 0 or steps < 1:
-        raise OptionError(
-            f"epsilon must be in (0, 1], step above 0 and steps at least 1, got {epsilon}, {step}, {steps}"
-        )
+    for name, value in (("epsilon", epsilon), ("step", step)):
+        check_number(name, value, 0, 1)
+        if value == 0:
+            raise OptionError(f"{name} must be above 0, got {value!r}")
+    check_number("steps", steps, 1, 100_000, whole=True)
 
     def loss(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
         return plain_loss(model, perturbed(model, images, labels, epsilon, step, steps), labels)
 
-    return Intervention(loss=loss)
+    return Intervention(loss=loss, constant=1)
 
 
 def perturbed(

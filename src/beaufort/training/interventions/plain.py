@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from beaufort.errors import OptionError
+from beaufort.errors import OptionError, check_number
 from beaufort.training.interventions._augment import augment, augmented_loss
 from beaufort.training.interventions._intervention import Intervention, TrainingContext, plain_loss
 
@@ -28,23 +28,23 @@ def make(
             Zhang et al. (2018), arXiv:1710.09412, draw one for the batch. 0 for none.
     """
     augmented_loss(shift, flip)  # says what is wrong with them
-    if mixup < 0:
-        raise OptionError(f"mixup must be at least 0, got {mixup}")
+    check_number("mixup", mixup, 0, 1000)
     if shift == 0 and not flip and mixup == 0:
-        return Intervention()
+        return Intervention(constant=1)
 
     def loss(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
         moved = augment(images, shift, flip)
         return _mixed_loss(model, moved, labels, mixup) if mixup else plain_loss(model, moved, labels)
 
-    return Intervention(loss=loss)
+    return Intervention(loss=loss, constant=1)
 
 
 def _mixed_loss(model: nn.Module, images: Tensor, labels: Tensor, spread: float) -> Tensor:
     """Cross entropy of blended images."""
     if hasattr(model, "loss"):
         raise OptionError("mixup must be 0 for a network with a loss of its own")
-    share = torch.distributions.Beta(spread, spread).sample((len(images),)).to(images.device)
+    both = torch.full((), float(spread), device=images.device)
+    share = torch.distributions.Beta(both, both, validate_args=False).sample((len(images),))
     order = torch.randperm(len(images), device=images.device)
     logits = model(torch.lerp(images[order], images, share[:, None, None, None])).float()
     first = functional.cross_entropy(logits, labels, reduction="none")

@@ -56,7 +56,7 @@ def make(
         made = prime(images, width=width, depth=depth, filter=filter, warp=warp, color=color)
         return plain_loss(model, made, labels)
 
-    return Intervention(loss=loss)
+    return Intervention(loss=loss, constant=1)
 
 
 def prime(

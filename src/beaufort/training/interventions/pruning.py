@@ -41,7 +41,7 @@ def make(training: TrainingContext, *, share: float, shift: int = 0, flip: bool 
     def restore(state: dict[str, Tensor]) -> None:
         masks.update({name: mask.to(training.device) for name, mask in state.items()})
 
-    return Intervention(loss=loss, state=lambda: dict(masks), restore=restore)
+    return Intervention(loss=loss, state=lambda: dict(masks), restore=restore, constant=1)
 
 
 def _hold(weight: Tensor, mask: Tensor) -> None:

@@ -57,7 +57,7 @@ def make(
     if form not in FORMS:
         raise OptionError(f"form must be one of {', '.join(FORMS)}, got {form!r:.60}")
     if weight == 0:
-        return Intervention(loss=plain)
+        return Intervention(loss=plain, constant=1)
 
     def loss(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
         needs_logits(model, "stability")
@@ -67,7 +67,7 @@ def make(
             noisy = model(with_noise(images, noise, strength)).float()
         return functional.cross_entropy(clean, labels) + weight * disagreement(clean, noisy, form)
 
-    return Intervention(loss=loss)
+    return Intervention(loss=loss, constant=1 if form == "kl" else 1 + weight)
 
 
 def disagreement(clean: Tensor, noisy: Tensor, form: str = "cross-entropy") -> Tensor:

@@ -1,0 +1,171 @@
+"""A training without a sign of learning is told from its own loss, whatever it minimizes."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+from typer.testing import CliRunner
+
+from beaufort.cli import app
+from beaufort.training import Recipe, TrainingTensors, failure, train
+from beaufort.training.architectures import build
+from beaufort.training.ending import constant_loss, label_entropy
+from beaufort.training.interventions import (
+    Intervention,
+    interventions,
+    least_constant_loss,
+    make_intervention,
+)
+
+COUNTS = [9, 3, 4, 2, 1, 5, 6, 2, 4, 4]
+OPTIONS: dict[str, list[dict[str, Any]]] = {
+    "plain": [{}, {"shift": 2, "mixup": 0.4}],
+    "corruptions": [{"names": ["stripe"], "scale": "mnist"}],
+    "front": [{"front": "stretch"}],
+    "network": [{"steps": 1, "width": 2}, {"steps": 1, "width": 2, "smoothness": 0}],
+    "pgd": [{"steps": 2}],
+    "pruning": [{"share": 0.5}],
+    "stability": [
+        {"weight": 0},
+        {"weight": 2.0},
+        {"weight": 2.0, "form": "kl"},
+        {"weight": 3.0, "form": "detached"},
+    ],
+    "augmix": [{}, {"weight": 0}],
+}
+
+
+class Same(nn.Module):
+    """Says the shares of the classes, whatever it is shown."""
+
+    def __init__(self, counts: list[int]) -> None:
+        super().__init__()
+        self.layer = nn.Linear(1, len(counts))
+        with torch.no_grad():
+            self.layer.weight.zero_()
+            self.layer.bias.copy_(torch.tensor(counts).float().log())
+
+    def forward(self, images: Tensor) -> Tensor:
+        found: Tensor = self.layer(images.mean((1, 2, 3), keepdim=True).flatten(1))
+        return found
+
+
+def labels() -> Tensor:
+    return torch.cat([torch.full((count,), place) for place, count in enumerate(COUNTS)])
+
+
+@pytest.mark.parametrize(
+    ("name", "options"), [(name, options) for name in interventions for options in OPTIONS.get(name, [{}])]
+)
+def test_every_intervention_knows_the_loss_of_a_constant_answer(name: str, options: dict[str, Any]) -> None:
+    torch.manual_seed(0)
+    made = make_intervention(name, options, seed=0, device="cpu")
+    model, images = Same(COUNTS), torch.rand(sum(COUNTS), 1, 28, 28)
+    expected = least_constant_loss(made, model, COUNTS)
+    found = float(made.loss(model, images, labels()).detach())
+    assert found == pytest.approx(expected, rel=0.1 if "mixup" in options else 1e-4)
+    assert expected == pytest.approx(times(name, options) * label_entropy(COUNTS), abs=1e-5)
+
+
+def times(name: str, options: dict[str, Any]) -> float:
+    if name == "stability" and options.get("form") != "kl":
+        return 1.0 + float(options["weight"])
+    return 2.0 if name == "network" else 1.0
+
+
+def test_networks_with_a_loss_of_their_own_know_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    images = torch.rand(sum(COUNTS), 1, 28, 28)
+    msdnet = build(
+        "msdnet", {"exits": 3, "base": 1, "step": 1, "growth": 2, "first": 4, "hidden": 8}, classes=10
+    )
+    logits = torch.tensor(COUNTS).float().log().expand(len(images), 10)
+    monkeypatch.setattr(msdnet, "exits", lambda _: [logits] * 3)
+    plain = make_intervention("plain", {}, seed=0, device="cpu")
+    found = float(plain.loss(msdnet, images, labels()).detach())
+    assert found == pytest.approx(least_constant_loss(plain, msdnet, COUNTS), abs=1e-5)
+
+    capsule: Any = build("capsule", {"filters": 4, "channels": 2, "hidden": 4})
+    bound = least_constant_loss(plain, capsule, COUNTS)
+    assert bound is not None
+    margins = []
+    for length in np.linspace(0.02, 0.98, 49):
+        upper = torch.zeros(len(images), 10, 16)
+        upper[:, :, 0] = float(length)
+        monkeypatch.setattr(capsule, "capsules", lambda _, upper=upper: upper)
+        margins.append(float(capsule.loss(images, labels()).detach()))
+    assert min(margins) >= bound
+    equal = least_constant_loss(plain, capsule, [1] * 10)
+    assert equal == pytest.approx(min(_margin(length) for length in np.linspace(0, 1, 10_001)), abs=1e-5)
+
+    for name in ("abs", "stylizer"):
+        recipe = Recipe(name="a", architecture=name)
+        assert constant_loss(recipe, COUNTS) is None
+
+
+def _margin(length: float) -> float:
+    """Of ten equally frequent classes whose capsules all have one length (Sabour et al., equation 4)."""
+    return 10 * (0.1 * max(0, 0.9 - length) ** 2 + 0.5 * 0.9 * max(0, length - 0.1) ** 2)
+
+
+def test_what_is_not_known_is_not_said() -> None:
+    assert least_constant_loss(Intervention(loss=lambda *_: torch.zeros(())), Same(COUNTS), COUNTS) is None
+    assert least_constant_loss(Intervention(constant=1), Same(COUNTS), [7]) is None
+    assert constant_loss(Recipe(name="a", architecture="python:nowhere:make"), COUNTS) is None
+    assert failure({"losses": [9.0], "constant_loss": None}) == ""
+    assert failure({}) == ""
+
+
+@pytest.mark.parametrize(("last", "told"), [(2.31, True), (2.2781, True), (2.2779, False), (0.1, False)])
+def test_a_hundredth_is_a_sign(last: float, told: bool) -> None:
+    assert bool(failure({"losses": [0.1, last], "constant_loss": 2.301})) is told
+
+
+def test_a_training_tells_how_it_ended(patches: TrainingTensors, quick: Recipe, tmp_path: Path) -> None:
+    learned = train(quick, patches, output=tmp_path / "a", device="cpu")
+    assert learned.facts["constant_loss"] == pytest.approx(math.log(10), abs=1e-6)
+    assert failure(learned.facts) == ""
+    still = replace(quick, rate=0.0, epochs=1)
+    same = train(still, patches, output=tmp_path / "b", device="cpu")
+    assert failure(same.facts) == (
+        f"its last loss is {same.facts['losses'][-1]:.4f}, and a constant answer has 2.3026"
+    )
+
+
+def test_labels_are_counted_as_they_are_trained_on(
+    patches: TrainingTensors, quick: Recipe, tmp_path: Path
+) -> None:
+    """Also when it was stopped on the way: loss and labels are of the same images."""
+    rare = torch.where(torch.arange(320) % 10 < 7, 0, patches.labels)
+    data = TrainingTensors("rare", patches.classes, patches.images, rare)
+    whole = train(replace(quick, epochs=2), data, output=tmp_path / "a", device="cpu")
+    assert whole.facts["constant_loss"] == pytest.approx(label_entropy([224, 32, 32, 32]), abs=1e-6)
+    for _ in range(20):
+        part = train(replace(quick, epochs=2), data, output=tmp_path / "b", device="cpu", deadline=0.0)
+        if part.finished:
+            break
+    assert part.facts["constant_loss"] == whole.facts["constant_loss"]
+
+
+def test_weights_that_are_no_numbers_end_a_training(tmp_path: Path) -> None:
+    """It was noticed when the facts were written, after the last epoch, by an error that said nothing."""
+    rng = np.random.default_rng(0)
+    np.savez(
+        tmp_path / "a.npz", images=rng.integers(0, 255, (64, 28, 28, 1), np.uint8), labels=np.arange(64) % 10
+    )
+    words = ["train", "conv1", "--data", str(tmp_path / "a.npz"), "--output", str(tmp_path / "made")]
+    words += ["--device", "cpu", "--set", "epochs=5", "--set", "batch=16", "--set", "rate=1e5", "--seed", "3"]
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 0, done.output
+    assert "last loss not a number" in done.stdout
+    assert "no sign that the network learned: its last loss is not a number" in done.stderr
+    facts = json.loads((tmp_path / "made" / "training.json").read_text())
+    assert facts["losses"][-1] is None
+    assert facts["steps"] < 20
