@@ -402,6 +402,7 @@ def test_shifts_of_other_kinds_in_a_suite(tmp_path: Path) -> None:
     shade = (accuracy["toys/test-shade@30"] + accuracy["toys/test-shade@200"]) / 2
     assert scores.models[0].metrics["mean_accuracy"].value == pytest.approx(shade / 2)
     (row,) = shift_scores([scores])
+    assert (row.part, row.counterpart) == ("toys", "toys")  # the data set, not the suite
     assert row.drop is not None
     assert row.drop.value == pytest.approx(accuracy["toys"] - shade / 2)
     text = to_text_of_several([scores], "md")

@@ -117,7 +117,7 @@ def _measured(check: Check) -> str:
         return f"{one:.2%}"
     if one.exact:
         return "no drop, as it is the same model"
-    return f"drop {100 * one.value:+.2f} points [{100 * one.low:+.2f}, {100 * one.high:+.2f}]"
+    return f"drop {100 * one.value:+z.2f} points [{100 * one.low:+z.2f}, {100 * one.high:+z.2f}]"
 
 
 def _reason(verdict: Verdict, check: Check) -> str:

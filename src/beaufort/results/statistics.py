@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -171,7 +171,8 @@ def ratio_form(
     if model == divisor.name:
         return Linear.of(value, {model: (errors, np.zeros(len(columns)))})
     constant = value - float(means @ ours) - float(base @ theirs)
-    return Linear.of(constant, {model: (errors, ours), divisor.name: (divisor.errors, theirs)})
+    form = Linear.of(constant, {model: (errors, ours), divisor.name: (divisor.errors, theirs)})
+    return form if relative else replace(form, floor=0.0)
 
 
 def _own_form(own: Metric, columns: Columns, model: str, errors: Errors) -> Linear:
