@@ -13,7 +13,7 @@ import numpy as np
 
 from beaufort._samples import find_images, find_places, map_leaves
 from beaufort.arrays import Images, is_float, is_tensor, on_host, open_images, put_changed, to_levels
-from beaufort.corruptions import Link, Severity, corruptions
+from beaufort.corruptions import Chain, Link, Severity, corruptions
 from beaufort.corruptions._choices import (
     Names,
     Severities,
@@ -93,6 +93,8 @@ class Corrupt:
             raise OptionError(f"boxes must be 'refuse' or 'keep', got {self.boxes!r}")
         if not (self._names.names and self._severities):
             raise OptionError("name and severity must not be empty lists")
+        for name in self._names.names:
+            Chain.parse(name).check(self.scale)
         for link in self._links:
             corruptions[link.name].params(link.severity, self.scale)  # says what is wrong with either
 

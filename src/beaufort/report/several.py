@@ -129,7 +129,8 @@ def _cells(table: Table) -> list[list[tuple[str, str]]]:
 def _cell(cell: TableCell) -> tuple[str, str]:
     """What a cell says, and the ends of its interval."""
     if isinstance(cell, Estimate):
-        return f"{100 * cell.value:z.1f}", f"[{100 * cell.low:z.1f}, {100 * cell.high:z.1f}]"
+        bounds = "" if cell.exact else f"[{100 * cell.low:z.1f}, {100 * cell.high:z.1f}]"
+        return f"{100 * cell.value:z.1f}", bounds
     return "–" if cell is None else cell, ""
 
 
