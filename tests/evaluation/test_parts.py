@@ -200,7 +200,20 @@ def test_the_command_line_on_three_data_sets() -> None:
     assert Path("gate.xml").read_text().count("<testcase") == 3
     verdict = json.loads(invoke("gate", "one", "--require", "99", "--store", "kept", "--json", code=1))
     assert verdict["decision"] == "failed"
-    assert len(verdict["parts"]) == 3
+    assert [part["dataset"] for part in verdict["parts"]] == list(DATA)
+
+    # animals have no clean images, drawings no shifted ones
+    limits = ["--store", "kept", "--min-clean", "0", "--min-worst", "0", "--github-summary"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GITHUB_STEP_SUMMARY", "summary.md")
+        told = invoke("gate", "one", *limits, "--junit", "gate.xml")
+    assert "gate, all data sets: passed" in told
+    assert [line for line in told.splitlines() if line.startswith("==")] == [f"== {name}" for name in DATA]
+    assert Path("gate.xml").read_text().count("<testcase") == 4
+    assert all(f"one, on {name};" in Path("summary.md").read_text() for name in DATA)
+    told = invoke("gate", "one", "--min-worst", "0", "--store", "kept")
+    assert "none of the limits is about the images of drawings" in told
+    assert "== drawings" not in told
 
 
 @pytest.mark.usefixtures("folder")
