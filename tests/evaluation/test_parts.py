@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import json
+import re
 import zipfile
 from dataclasses import replace
 from pathlib import Path
@@ -185,7 +187,12 @@ def test_the_command_line_on_three_data_sets() -> None:
     page = Path("report.html").read_text()
     assert page.count("<iframe") == 2
     assert "Content-Security-Policy" in page
-    assert r"\begin{table}" in invoke("report", "kept", "--format", "latex")
+    rows = list(csv.DictReader(invoke("report", "kept", "--format", "csv").splitlines()))
+    means = [(row["dataset"], row["model"]) for row in rows if row["metric"] == "mean_accuracy"]
+    assert sorted(means) == sorted((name, model) for name in DATA for model in ("one", "two"))
+    labels = re.findall(r"\\label{(.*)}", invoke("report", "kept", "--format", "latex"))
+    assert "tab:beaufort-animals-headline" in labels
+    assert len(set(labels)) == len(labels)
 
     told = invoke("compare", "one", "two", "--store", "kept")
     assert [line for line in told.splitlines() if line.startswith("==")] == [

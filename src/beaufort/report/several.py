@@ -50,10 +50,14 @@ def to_text_of_several(
     if format == "csv":
         return "".join(text if i == 0 else text.partition("\n")[2] for i, text in enumerate(texts))
     table = shift_table(rows, scores)
-    if format == "latex":
-        return "\n\n".join([latex_table(table, table.caption, "shifts"), *texts])
-    head = f"# {escape_markdown(named)}\n\n{escape_markdown(table.caption)}\n\n{markdown_table(table)}\n"
     heads = [one.suite for one in scores if one.suite.families]
+    if format == "latex":  # labels are of the whole document, so each has the name of its data set
+        own = [
+            text.replace("\\label{tab:beaufort-", f"\\label{{tab:beaufort-{suite.name}-")
+            for suite, text in zip(heads, texts, strict=True)
+        ]
+        return "\n\n".join([latex_table(table, table.caption, "shifts"), *own])
+    head = f"# {escape_markdown(named)}\n\n{escape_markdown(table.caption)}\n\n{markdown_table(table)}\n"
     sections = [
         f"## {escape_markdown(suite.title)}\n\n{text}" for suite, text in zip(heads, texts, strict=True)
     ]
