@@ -187,8 +187,8 @@ def test_the_command_line_on_three_data_sets() -> None:
     page = Path("report.html").read_text()
     assert page.count("<iframe") == 2
     assert "Content-Security-Policy" in page
-    rows = list(csv.DictReader(invoke("report", "kept", "--format", "csv").splitlines()))
-    means = [(row["dataset"], row["model"]) for row in rows if row["metric"] == "mean_accuracy"]
+    numbers = list(csv.DictReader(invoke("report", "kept", "--format", "csv").splitlines()))
+    means = [(row["dataset"], row["model"]) for row in numbers if row["metric"] == "mean_accuracy"]
     assert sorted(means) == sorted((name, model) for name in DATA for model in ("one", "two"))
     labels = re.findall(r"\\label{(.*)}", invoke("report", "kept", "--format", "latex"))
     assert "tab:beaufort-animals-headline" in labels
