@@ -15,7 +15,7 @@ SHEET = Path(__file__).parents[1] / "docs" / "assets" / "icons-open.png"
 
 def main(folder: str) -> None:
     """Write the sheet from the icons of a folder."""
-    SHEET.write_bytes(example_sheet(Path(folder)))
+    SHEET.write_bytes(example_sheet(Path(folder)).png)
 
 
 if __name__ == "__main__":

@@ -145,6 +145,17 @@ def test_it_ends_with_the_headline_and_the_next_command() -> None:
     )
 
 
+def test_the_next_command_works_without_corruptions() -> None:
+    part = "parts:\n  - dataset: pictures\n    name: new-place\n    title: A new place\n"
+    Path("place.yaml").write_text(f"name: place\nversion: 1\ntitle: A new place\n{part}", encoding="utf-8")
+    code, out, errors = run(*TOY, "--suite", "place.yaml")
+    assert code == 0, errors
+    assert "  beaufort report kept -o report.html" in out.splitlines()
+    told = CliRunner().invoke(app, ["report", "kept", "-o", "report.html"])
+    assert told.exit_code == 0, told.output
+    assert "A new place" in Path("report.html").read_text(encoding="utf-8")
+
+
 def test_the_headline_is_that_of_the_report() -> None:
     told = json.loads(run(*TOY, *FOG, "--json")[1])
     result = CliRunner().invoke(app, ["report", "kept", "--format", "json"])

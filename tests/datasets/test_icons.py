@@ -109,6 +109,22 @@ def test_class_folders_must_be_those_of_the_set(root: Path) -> None:
         open_dataset(f"icons-50:{root}")
 
 
+def test_a_picture_that_is_there_twice_is_told(root: Path, tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
+        for path in root.rglob("*.png"):
+            archive.write(path, f"Icons-50/{path.relative_to(root)}")
+        path = next(iter(sorted((root / "bird").iterdir())))
+        archive.write(path, f"older/bird/{path.name}")
+    with pytest.raises(
+        ImageFileError, match=f"must have each picture once, got 'bird/{path.name}' more often"
+    ):
+        open_dataset(f"icons-50:{tmp_path}/a.zip")
+    images, labels = np.zeros((2, 8, 8, 3), np.uint8), np.zeros(2, np.int64)
+    np.savez(tmp_path / "a.npz", x=images, y=labels, classes=CLASSES, fname=["apple_0_jet.png"] * 2)
+    with pytest.raises(ImageFileError, match=r"once, got 'airplane/apple_0_jet.png' more often"):
+        open_dataset(f"icons-50:{tmp_path}/a.npz")
+
+
 def test_archives_that_cannot_be_read(tmp_path: Path) -> None:
     for name in ("a.zip", "a.tar", "a.tar.gz", "a.npz"):
         (tmp_path / name).write_bytes(b"nothing of the kind" * 50)

@@ -13,7 +13,8 @@ from PIL import Image
 from typer.testing import CliRunner
 
 from beaufort.cli import app
-from beaufort.errors import OptionError, UnknownNameError
+from beaufort.datasets import Problem
+from beaufort.errors import ImageValueError, OptionError, UnknownNameError
 from beaufort.leave_out.scores import value_score
 from beaufort.leave_out.writing import page, table
 
@@ -21,6 +22,8 @@ torch = pytest.importorskip("torch", reason="torch is not installed; the extra t
 pytest.importorskip("safetensors", reason="safetensors is not installed; the extra training has it")
 
 from beaufort.leave_out import leave_out  # noqa: E402
+from beaufort.leave_out.run import _kept_back, _slug  # noqa: E402
+from beaufort.protocols import split_by  # noqa: E402
 from beaufort.training import Recipe  # noqa: E402
 
 NETWORK = """
@@ -81,6 +84,8 @@ def test_a_value_that_differs_is_found(photos: str, recipe: Recipe) -> None:
     assert float(rows[2]["accuracy_high"]) > 0
     text = Path("out/index.html").read_text(encoding="utf-8")
     assert "The interval of what is lost is above zero for: z" in text
+    assert "Accuracies are means over 2 trainings" in text
+    assert "how far another training would come out" not in text
 
 
 def test_what_is_there_is_not_made_again(
@@ -137,6 +142,7 @@ def test_the_command(photos: str) -> None:
     command += ["--only", "z", "--device", "cpu", "--set", "architecture=python:tiny_net:make"]
     told = CliRunner().invoke(app, command)
     assert told.exit_code == 0, told.output
+    assert "could not be read" not in told.output
     assert told.output.splitlines()[0].split() == [
         "camera",
         "images",
@@ -146,10 +152,20 @@ def test_the_command(photos: str) -> None:
         "on",
         "seen",
         "values",
-        "lost",
+        "lost,",
+        "points",
     ]
     told = CliRunner().invoke(app, [*command, "--json"])
     assert json.loads(told.stdout)["values"][0]["value"] == "z"
+    rows = Path("photos/labels.csv").read_text(encoding="utf-8").replace(",z,", ',"z, old",')
+    Path("photos/labels.csv").write_text(rows + 'none.png,blue,x,same\n1.jpg,blue,"z, old",same\n')
+    Image.new("RGB", (9, 9)).save("photos/1.jpg")
+    named = [part if part != "z" else 'y,"z, old"' for part in command]
+    told = CliRunner().invoke(app, [part if part != "out" else "more" for part in named])
+    assert told.exit_code == 0, told.output
+    assert "\nz, old  41 " in told.output
+    assert "z, old: 1 of 41 images has a class that no other value has" in told.output
+    assert "1 image could not be read and does not count (first: none.png: " in told.output
     told = CliRunner().invoke(app, [*command[:3], "lens", *command[4:]])
     assert told.exit_code == 2
     assert "must have two values or more" in told.output
@@ -162,10 +178,69 @@ def test_tables_and_pages_of_numbers() -> None:
     assert plain.by_seed == (0.75, 1.0)
     rows = list(csv.DictReader(table("season", [plain]).splitlines()))
     assert (rows[0]["season"], rows[0]["seen"], rows[0]["lowest_seed"]) == ("a & b", "", "0.750000")
-    text = page("season", "photos", "tiny", [plain])
-    assert "a &amp; b" in text
+    unread = [Problem("x.png", "it is empty"), Problem("y.png", "it is cut off")]
+    text = page("season", "photos", "tiny", [plain], unread)
+    assert "a &amp; b: 1 of 4 images has a class that no other value has" in text
     assert "cannot be above 75.0 %" in text
-    assert "2 images could not be read" in text
-    assert "1 value of season, each left out of training once." in text
+    assert "2 images could not be read and do not count (first: x.png: it is empty)" in text
+    assert "1 value of season, left out of training." in text
+    assert "Accuracies are means over 2 trainings" in text
+    one = page("season", "photos", "tiny", [value_score("a", 9, right[:1], None, cap=1.0, unread=0)], [])
+    assert "how far another training would come out" in one
     safe = value_score("c", 9, right, right, cap=1.0, unread=0)
-    assert "No interval of what is lost is above zero" in page("season", "photos", "tiny", [safe])
+    text = page("season", "photos", "tiny", [safe, plain], [])
+    assert "2 values of season, each left out of training in turn. No interval of what is lost" in text
+    assert "could not be read" not in text
+    assert table("seen", [plain]).startswith("value of seen,images,trained_on,")
+
+
+def test_an_image_that_cannot_be_read_is_counted_once(photos: str, recipe: Recipe) -> None:
+    Path("photos/0.png").write_bytes(b"no picture")  # of camera x
+    Path("photos/5.png").unlink()  # of camera z
+    found = leave_out(photos, "camera", recipe=recipe, output="out", side=8, device="cpu")
+    assert [one.id for one in found.unread] == ["0.png", "5.png"]
+    assert [(one.accuracy.n, one.unread) for one in found.values] == [(39, 1), (40, 0), (39, 1)]
+    assert [one.trained_on for one in found.values] == [71, 70, 71]
+    assert "2 images could not be read" in Path("out/index.html").read_text(encoding="utf-8")
+
+
+def test_images_are_looked_at_before_anything_is_trained(photos: str, recipe: Recipe) -> None:
+    Image.new("L", (12, 10)).save("photos/117.png")  # of camera x, which is trained on last
+    with pytest.raises(ImageValueError, match=r"got \(10, 12, 1\) for 117.png and \(10, 12, 3\) for 0.png"):
+        leave_out(photos, "camera", recipe=recipe, output="out", device="cpu")
+    for number in range(1, 120, 3):
+        Path(f"photos/{number}.png").unlink()
+    with pytest.raises(OptionError, match="camera=y must have images that can be read, got none"):
+        leave_out(photos, "camera", recipe=recipe, output="out", side=8, device="cpu")
+    assert not Path("out").exists()
+
+
+def test_keeping_images_back_leaves_every_class_in_training() -> None:
+    labels = np.array([0] * 30 + [1, 2, 2])
+    for held_out in range(20):
+        chosen = split_by(_Labels(labels), "x", np.arange(33) == held_out)
+        train_on, kept_back = _kept_back(chosen, 0.9, labels)
+        assert set(labels[train_on]) == {0, 1, 2}
+        assert len(kept_back) == 29
+        assert sorted([*train_on, *kept_back]) == chosen.train.tolist()
+    with pytest.raises(OptionError, match="beside 30 that are kept back, got 32 images of 3 classes; choose"):
+        _kept_back(chosen, 0.95, labels)
+
+
+class _Labels:
+    """A table of which only labels matter."""
+
+    name = "labels"
+
+    def __init__(self, labels: Any) -> None:
+        self.labels, self.ids = labels, [str(number) for number in range(len(labels))]
+
+    def column(self, name: str) -> list[str]:
+        return [name] * len(self.ids)
+
+
+def test_values_are_files_of_their_own() -> None:
+    values = ["nikon", "Nikon", "NIKON", "a b", "a-b", _slug("a b"), "../up", "Ä", "1", "1.0"]
+    slugs = [_slug(value).lower() for value in values]
+    assert len(set(slugs)) == len(values)
+    assert all("/" not in one and one[0].isalnum() for one in slugs)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import csv
+import json
+from collections import Counter
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from beaufort.cli import app
 from beaufort.mining import (
@@ -16,6 +19,7 @@ from beaufort.mining import (
     ask_models,
     confusions,
     export_set,
+    make_questions,
     open_generated,
     open_set,
     score_set,
@@ -65,7 +69,17 @@ def test_the_report(mined: MinedSet, tmp_path: Path, show: Any) -> None:
     rows = list(csv.DictReader((tmp_path / "out" / "scores.csv").read_text().splitlines()))
     assert {row["role"] for row in rows if row["model"] == "bold"} == {"surrogate"}
     assert {row["role"] for row in rows if row["model"] == "faint"} == {"evaluated"}
+    assert set(rows[0]) >= {"accuracy_images", "category_mean_categories"}
+    for table in ("nuisances", "categories", "confusions"):
+        told = list(csv.DictReader((tmp_path / "out" / f"{table}.csv").read_text().splitlines()))
+        assert {row["model"] for row in told if row["role"] == "surrogate"} == {"bold"}
     page = show(tmp_path / "out" / "index.html")
+    for section in ("nuisances", "categories"):  # marked wherever it stands
+        assert "bold (surrogate)" in page.locator(f"#{section} thead").inner_text()
+    assert "no surrogates" in page.locator("#confusions .lead").inner_text()
+    total = sum((confusions(verdicts, model) for model in ("faint", "vague")), Counter())
+    times = [int(text) for text in page.locator("#confusions tbody td:last-child").all_inner_texts()]
+    assert times == [count for _, count in total.most_common(15)]
     assert "Failures of bold chose the images" in page.locator(".about").inner_text()
     assert page.locator("#scores tbody th small").all_inner_texts() == ["surrogate"]
     for section in ("nuisances", "categories", "confusions"):
@@ -79,6 +93,9 @@ def test_zero_shot_over_the_names_of_the_categories(
     text, _ = tiny_clip
     verdicts = ask_models([faint(), text], mined.data, tmp_path / "store", labels=None)
     assert len(verdicts.models) == 2
+    turned = ask_models([text, faint()], mined.data, tmp_path / "store", labels=None)
+    assert turned.models == verdicts.models[::-1]  # as given: the first ones are the surrogates
+    assert (turned.predicted == verdicts.predicted[::-1]).all()
     from beaufort.models import load_model
 
     names = list(mined.data.classes)
@@ -99,3 +116,36 @@ def test_the_command(mined: MinedSet, tmp_path: Path) -> None:
     assert {path.name for path in (tmp_path / "out").iterdir()} == {
         "categories.csv", "confusions.csv", "index.html", "nuisances.csv", "scores.csv",
     }  # fmt: skip
+
+
+def test_choices_belong_to_the_set_and_to_one_model_each(mined: MinedSet, tmp_path: Path) -> None:
+    verdicts = ask_models([faint()], mined.data, tmp_path / "store")
+    questions = make_questions(verdicts, "faint", orders="both")
+    header = {"model": {"name": "parrot"}, "data": mined.data.digest()}
+
+    def write(name: str, first: dict[str, Any]) -> str:
+        rows = [{**asdict(one), "answer": one.truth} for one in questions]
+        (tmp_path / name).write_text("\n".join(map(json.dumps, [first, *rows])) + "\n")
+        return str(tmp_path / name)
+
+    def evaluate(*files: str) -> Result:
+        words = ["mine", "evaluate", str(tmp_path / "set"), "--models", "python:tests.mining.world:wide",
+                 "--store", str(tmp_path / "store"), "--output", str(tmp_path / "out")]  # fmt: skip
+        return CliRunner().invoke(app, [*words, *(word for file in files for word in ("--choices", file))])
+
+    own, again = write("own.jsonl", header), write("again.jsonl", header)
+    told = evaluate(own, again)
+    assert told.exit_code == 2
+    assert "another one of 'parrot'" in " ".join(told.output.split())
+    told = evaluate(write("other.jsonl", {**header, "data": "0" * 64}))
+    assert told.exit_code == 2
+    assert "must be about the images of" in " ".join(told.output.split())
+    assert not (tmp_path / "out").exists()
+    assert evaluate(own).exit_code == 0
+    rows = list(csv.DictReader((tmp_path / "out" / "choices.csv").read_text().splitlines()))
+    assert [(row["model"], int(row["images"]), int(row["questions"])) for row in rows] == [
+        ("parrot", len(mined.data), 2 * len(mined.data))
+    ]
+    assert float(rows[0]["accuracy"]) == float(rows[0]["consistent"]) == 1
+    assert evaluate().exit_code == 0
+    assert not (tmp_path / "out" / "choices.csv").exists()

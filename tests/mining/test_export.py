@@ -28,7 +28,7 @@ from beaufort.mining import (
     write_review_list,
     write_selection_report,
 )
-from beaufort.review import Review, ReviewRules, create_review, open_review
+from beaufort.review import Review, ReviewRules, create_review, invite, open_review
 from tests.mining.world import WIDE_LABELS, bold, judge, middle
 
 
@@ -59,7 +59,14 @@ def test_a_set_has_what_people_accepted(
     review = reviewed(selection, images, tmp_path, "leaf")
     out = tmp_path / "set"
     count = export_set(
-        out, images, chosen, review=review, labels=WIDE_LABELS, title="Cups", license_text="CC0"
+        out,
+        images,
+        chosen,
+        review=review,
+        labels=WIDE_LABELS,
+        title="Cups",
+        license_text="CC0",
+        reviewed_by="students",
     )
     kept = [one for one, keep in zip(selection.images, selection.kept, strict=True) if keep]
     wanted = {one.item.file for one in kept if one.item.category != "leaf"}
@@ -89,7 +96,9 @@ def test_a_set_has_what_people_accepted(
         "bold, middle",
         "Krippendorff",
         "composite",
-        "2 reviewers",
+        "2 reviewers (students), up to 2 votes asked for each image",
+        "On each image of the set all 2 did.",
+        "Agreement on the first 2 votes of each image",
         "A photo of a kite",
     ):
         assert text in sheet
@@ -97,6 +106,51 @@ def test_a_set_has_what_people_accepted(
     assert mined.surrogates == ("bold", "middle")
     assert mined.labels == WIDE_LABELS
     assert [one.nuisance for one in mined.images] == [by_file[one].item.nuisance for one in mined.data.ids]
+    part = open_set(f"{out}#{mined.images[0].kind}")  # the same models chose a part of it
+    assert (part.surrogates, part.labels) == (mined.surrogates, mined.labels)
+    assert all(one.nuisance for one in part.images)
+
+
+def test_the_datasheet_counts_who_voted_and_says_how_many_surrogates_fail(
+    selection: MinedSelection, images: Path, tmp_path: Path
+) -> None:
+    loose = select(selection.verdicts, selection.images, ["bold", "middle"], rule="1-of-2")
+    write_selection_report(loose, tmp_path / "loose")
+    write_review_list(loose, images / "loose.csv")
+    create_review(tmp_path / "loose.review", images / "loose.csv", rules=ReviewRules(votes=1))
+    review = open_review(tmp_path / "loose.review")
+    invite(review, "never came")
+    judge(review, ("ann",), "leaf")
+    export_set(tmp_path / "set", images, tmp_path / "loose" / "selection.csv", review=review)
+    sheet = (tmp_path / "set" / "DATASHEET.md").read_text()
+    assert "1 reviewer (people), up to 1 vote asked" in sheet
+    assert "On each image of the set at least 1 of the 2 did." in sheet
+    review.close()
+
+
+def test_a_killed_export_goes_on_and_nothing_else_is_overwritten(
+    chosen: Path, images: Path, tmp_path: Path
+) -> None:
+    count = export_set(tmp_path / "whole", images, chosen)
+    whole = {
+        path.relative_to(tmp_path / "whole"): path.read_bytes()
+        for path in sorted((tmp_path / "whole").rglob("*"))
+        if path.is_file()
+    }
+    for name in list(whole)[: len(whole) // 2]:
+        if name.name != "manifest.sha256":
+            (tmp_path / "half" / name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / "half" / name).write_bytes(whole[name])
+    assert export_set(tmp_path / "half", images, chosen) == count
+    assert {name: (tmp_path / "half" / name).read_bytes() for name in whole} == whole
+    for other in ("DATASHEET.md", "notes.txt"):
+        (tmp_path / other).mkdir()
+        (tmp_path / other / other).write_text("mine")
+        with pytest.raises(MiningError, match=f"a killed export of the same set left, got .* with {other}"):
+            export_set(tmp_path / other, images, chosen)
+        assert [path.read_text() for path in (tmp_path / other).iterdir()] == ["mine"]
+    with pytest.raises(MiningError, match="output must be a folder, got the file"):
+        export_set(tmp_path / "notes.txt" / "notes.txt", images, chosen)
 
 
 def test_both_layouts_hold_the_same_images(

@@ -249,6 +249,11 @@ def test_images_made_elsewhere(tmp_path: Path) -> None:
     with pytest.raises(MiningError, match="got none for cup with striped"):
         generate(plan, write_list("0.png", ""), tmp_path / "out")
     assert generate(plan, write_list("0.png", "1.png"), tmp_path / "out") == 2
+    row = listed.read_text().splitlines()[1]
+    with listed.open("a", newline="") as file:
+        file.write(row.replace("0.png", "1.png") + "\n")  # two files for one image
+    with pytest.raises(MiningError, match="planned once, got cup with dotted"):
+        FolderGenerator(listed)
     assert np.asarray(Image.open(tmp_path / "out" / plan[1].file))[0, 0].tolist() == [1, 0, 0]
 
 

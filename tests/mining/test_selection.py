@@ -121,9 +121,26 @@ def test_the_curve_of_many_models_is_a_seeded_sample() -> None:
     failed = rng.random((12, 80)) < 0.7
     curve = hardness_curve(failed, subsets=20)
     assert curve[2].possible == 220
-    assert curve[2].subsets == 20
+    assert 10 < curve[2].subsets <= 20
     assert curve == hardness_curve(failed, subsets=20)
     assert curve != hardness_curve(failed, subsets=20, seed=1)
+
+
+def test_intervals_of_a_sample_cover_the_curve_of_all_sets() -> None:
+    """Models differ, so that it matters which were drawn: steps are within the same orders of models."""
+    rng = np.random.default_rng(0)
+    skill = np.linspace(-1.5, 1.5, 10)
+    failed = rng.normal(size=2000) * 1.2 + rng.normal(size=(10, 2000)) + skill[:, None] > 0
+    every = hardness_curve(failed)
+    assert all(point.subsets == point.possible for point in every)
+    covered = []
+    for seed in range(4):
+        for drawn, point in zip(hardness_curve(failed, subsets=60, seed=seed), every, strict=True):
+            covered.append(drawn.accuracy.low <= point.accuracy.value <= drawn.accuracy.high)
+            if drawn.step is not None and point.step is not None:
+                covered.append(drawn.step.low <= point.step.value <= drawn.step.high)
+                assert drawn.step.half_width < 0.05
+    assert np.mean(covered) > 0.9
 
 
 def test_intervals_never_have_no_width_and_the_curve_ends_where_nothing_is_left() -> None:
@@ -133,6 +150,9 @@ def test_intervals_never_have_no_width_and_the_curve_ends_where_nothing_is_left(
         assert point.accuracy.high > 0.2
         if point.step is not None:
             assert point.step.low < 0 < point.step.high
+    single = hardness_curve(np.ones((3, 1), bool))[1].step
+    assert single is not None
+    assert (single.low, single.high) == (-1, 1)  # a difference of shares is not larger
     apart = np.eye(4, dtype=bool)  # no two fail on the same
     assert [point.surrogates for point in hardness_curve(apart)] == [1]
     with pytest.raises(MiningError, match="at least two models, got 1"):
@@ -155,6 +175,39 @@ def test_the_coverage_of_the_curve_s_intervals() -> None:
         point = hardness_curve(draw(local.choice(world, 250), local), seed=seed)[1]
         hits += point.accuracy.low <= truth <= point.accuracy.high
     assert hits >= 21
+
+
+def test_few_images_have_wide_intervals() -> None:
+    """Resamples of a handful of images only repeat them; the interval must cover the world all the same."""
+
+    def draw(images: int, rng: Any) -> Any:
+        hard = rng.normal(size=images) * 1.2 - 1.5
+        return hard + rng.normal(size=(4, images)) > 0
+
+    world = draw(100_000, np.random.default_rng(99))
+    truth = (~world[3][world[:2].all(axis=0)]).mean()  # all models are alike
+    hits = 0
+    for seed in range(40):
+        point = hardness_curve(draw(60, np.random.default_rng(seed)), seed=seed)[1]
+        hits += point.accuracy.low <= truth <= point.accuracy.high
+    assert hits >= 36
+
+
+def test_surrogates_are_asked_for_before_anything_else(images: Path, tmp_path: Path) -> None:
+    world = "python:tests.mining.world"
+    for words, told in (
+        (["--surrogates", ""], "at least one surrogate"),
+        (["--surrogates", f"{world}:nobody", "--rule", "2-of-3"], "rule must be all, or K-of-1"),
+        (["--surrogates", f"{world}:bold", "--controls", "1000"], "controls must be at most"),
+    ):
+        found = CliRunner().invoke(
+            app,
+            ["mine", "select", str(images), "--others", f"{world}:faint", *words, "--store",
+             str(tmp_path / "store"), "--output", str(tmp_path / "out")],
+        )  # fmt: skip
+        assert found.exit_code == 2
+        assert told in " ".join(found.output.split())
+        assert not (tmp_path / "out").exists()
 
 
 def test_transfer_and_nuisances(selection: MinedSelection) -> None:
@@ -220,6 +273,11 @@ def test_images_that_vanish_or_do_not_belong(images: Path) -> None:
     ):
         open_generated(images)
     lost.write_bytes(content)
+    plan = (images / "plan.csv").read_text()
+    (images / "plan.csv").write_text("".join(plan.splitlines(keepends=True)[:-1]))
+    with pytest.raises(MiningError, match=r"must be in its plan\.csv, got 1 that are not \(first: "):
+        open_generated(images)
+    (images / "plan.csv").write_text(plan)
     Image.new("RGB", (8, 8)).save(images / "texture" / "cup" / "holiday.jpg")
     with pytest.raises(MiningError, match=r"must be a generated PNG, got texture/cup/holiday\.jpg"):
         open_generated(images)

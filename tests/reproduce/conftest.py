@@ -70,13 +70,13 @@ def icons(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def open_icons(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder like that of icons-open: two icons and a manifest."""
     folder = tmp_path_factory.mktemp("icons-open")
-    lines = ["file,class,style,version,subtype,license,sha256"]
+    lines = ["file,class,style,version,subtype,package,license,sha256"]
     for style, gray in (("noto", 80), ("openmoji", 160)):
         file = folder / "bird" / f"{style}_0_duck.png"
         file.parent.mkdir(exist_ok=True)
         Image.new("RGB", (120, 120), (gray,) * 3).save(file)
         digest = hashlib.sha256(file.read_bytes()).hexdigest()
-        lines.append(f"bird/{file.name},bird,{style},0,duck,Apache-2.0,{digest}")
+        lines.append(f"bird/{file.name},bird,{style},0,duck,@iconify-json/{style},Apache-2.0,{digest}")
     (folder / "manifest.csv").write_text("\n".join(lines) + "\n")
     return folder
 

@@ -19,7 +19,16 @@ from beaufort.reproduce.answers import StudyAnswers, read_answers
 from beaufort.reproduce.icons_50.claims import claims
 from beaufort.reproduce.icons_50.effects import difference, effects
 from beaufort.reproduce.icons_50.examples import example_sheet
-from beaufort.reproduce.icons_50.settings import ARMS, NETWORKS, PAPER, SPLITS, VARIANTS, IconSettings
+from beaufort.reproduce.icons_50.settings import (
+    ARMS,
+    NETWORKS,
+    PAPER,
+    SPLITS,
+    STYLES_BY,
+    VARIANTS,
+    IconSettings,
+)
+from beaufort.reproduce.icons_50.sheets import confusions_csv
 from beaufort.reproduce.icons_50.tables import (
     ANSWERABLE,
     IconResults,
@@ -43,7 +52,15 @@ def test_everything_is_written(icons_50: Rehearsal) -> None:
     names = {path.name for path in icons_50.folder.iterdir()}
     tables = {"accuracy.csv", "shake.csv", "styles.csv", "shake-effects.csv", "classes.csv", "subtypes.csv"}
     assert {*tables, "confusions.csv", "README.md", "index.html", "examples.png"} <= names
-    page = (icons_50.folder / "index.html").read_text()
+    styles = sheet(icons_50.folder / "styles.csv")
+    assert {row["network"] for row in styles} == {VARIANTS[name].title for name in STYLES_BY}
+    assert {row["held out"] for row in styles} == {"apple", "microsoft", "twitter"}
+    page, text = ((icons_50.folder / name).read_text() for name in ("index.html", "README.md"))
+    for told in (page, text):
+        assert "openmoji: OpenMoji, https://github.com/hfg-gmuend/openmoji, Apache-2.0" in told
+        assert ": 1 to 2 for DenseNet-40, MSDNet, " in told
+        assert " tasks; runs that were killed are not counted" in told
+        assert " --seeds 1 --jobs 1 --rehearse" in told
     assert all(variant.title in page for variant in VARIANTS.values())
 
 
@@ -65,7 +82,7 @@ def test_the_page_has_no_icons_unless_they_may_be_shown(icons_50: Rehearsal, tmp
 
 
 def test_a_column_of_examples_has_the_subtype_that_most_have(tmp_path: Path) -> None:
-    lines = ["file,class,style,version,subtype,license,sha256"]
+    lines = ["file,class,style,version,subtype,package,license,sha256"]
     for style, version, subtype, gray in (
         *(("a", 0, "crow", 10), ("a", 0, "duck", 80), ("b", 0, "duck", 80), ("b", 2, "duck", 80)),
         ("c", 0, "owl", 200),
@@ -74,11 +91,14 @@ def test_a_column_of_examples_has_the_subtype_that_most_have(tmp_path: Path) -> 
         file.parent.mkdir(exist_ok=True)
         Image.new("RGB", (120, 120), (gray,) * 3).save(file)
         digest = hashlib.sha256(file.read_bytes()).hexdigest()
-        lines.append(f"bird/{file.name},bird,{style},{version},{subtype},MIT,{digest}")
+        lines.append(f"bird/{file.name},bird,{style},{version},{subtype},@iconify-json/noto,MIT,{digest}")
     (tmp_path / "manifest.csv").write_text("\n".join(lines) + "\n")
-    drawn = np.asarray(Image.open(io.BytesIO(example_sheet(tmp_path))).convert("L"))
+    found = example_sheet(tmp_path)
+    drawn = np.asarray(Image.open(io.BytesIO(found.png)).convert("L"))
     column = drawn[22:, 130 + 52 + 24]
     assert [int(column[row * 52 + 24]) for row in range(4)] == [80, 80, 80, 200]
+    assert len(found.credits) == 4
+    assert found.credits[2] == "b, version 2: Google Inc., https://github.com/googlefonts/noto-emoji, MIT"
 
 
 def test_tables_are_the_answers(icons_50: Rehearsal) -> None:
@@ -180,9 +200,13 @@ def test_an_effect_needs_several_trainings() -> None:
 
 def test_the_control_has_three_answers() -> None:
     for easy, hard, verdict in ((0.97, 0.55, "holds"), (0.6, 0.7, "does not hold"), (0.7, 0.6, "undecided")):
-        found = results({("resnet20", "traditional"): [easy], ("resnet20", "style"): [hard]})
-        (told,) = claims(found, [])
+        both = {("resnet20", "traditional"): [easy, easy], ("resnet20", "style"): [hard, hard]}
+        (told,) = claims(results(both), [])
         assert told.verdict == verdict
+        assert told.measured.endswith("2 trainings of each")
+        (alone,) = claims(results({key: some[:1] for key, some in both.items()}), [])
+        assert alone.verdict == "undecided"
+        assert alone.measured.endswith("one training of each")
 
 
 def test_icons_that_cannot_be_right_are_counted_apart() -> None:
@@ -195,6 +219,7 @@ def test_icons_that_cannot_be_right_are_counted_apart() -> None:
         for one in found.answers["resnet20", "subtype-released"]
     ]
     assert cells[ANSWERABLE].value == pytest.approx(np.mean(right))
+    assert {one.of for one in confusions(found, most=100)} == {f"class{label}" for label in range(8)}
 
 
 def test_groups_are_sorted_and_confusions_counted() -> None:
@@ -206,12 +231,14 @@ def test_groups_are_sorted_and_confusions_counted() -> None:
     assert means == sorted(means)
     assert len(by_group(found, "style", "subtype")[1]) == 20
     first = confusions(found, most=1)
-    assert {(one.network, one.of, one.answered) for one in first} == {
-        ("densenet40", "class0", "class1"),
+    assert [(one.network, one.of, one.answered) for one in first] == [
         ("resnet20", "class0", "class1"),
-    }
-    assert [one.icons for one in first] == [10.0, 20.0]
-    assert [one.share for one in first] == [0.25, 0.5]
+        ("densenet40", "class0", "class1"),
+    ]
+    assert [one.icons for one in first] == [20.0, 10.0]
+    assert [one.share for one in first] == [0.5, 0.25]
+    row = next(csv.DictReader(confusions_csv(first).splitlines()))
+    assert (row["network"], row["held out"]) == ("ResNet-20", SPLITS["style"])
 
 
 def test_what_a_folder_has(icons_50: Rehearsal) -> None:

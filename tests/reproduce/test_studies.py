@@ -75,7 +75,7 @@ def test_runs_are_noted(rehearsal: Rehearsal) -> None:
     assert record["rehearse"] is True
     first = record["runs"][0]
     command = f"beaufort reproduce {rehearsal.study} --device cpu --seeds {rehearsal.seeds} --jobs 1"
-    assert first["command"] == command
+    assert first["command"] == f"{command} --rehearse"
     assert first["tasks"] > 0
 
 

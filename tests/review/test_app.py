@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,9 +12,9 @@ from hypothesis import strategies as st
 
 from beaufort.pages import bundle
 from beaufort.pages.assets import asset
-from beaufort.review import decisions, standing
+from beaufort.review import ReviewRules, create_review, decisions, open_review, standing
 from beaufort.review.access import RateLimit
-from tests.review.people import People, Visitor
+from tests.review.people import People, Visitor, make_images
 
 pytest.importorskip("fastapi", reason="FastAPI is not installed; the extra review has it")
 
@@ -43,6 +44,28 @@ def test_from_the_link_to_the_last_image(visitor: Visitor, people: People) -> No
     assert cards > 6
     assert "Nothing to do at the moment" in page.text
     assert sum(one.yes for one in decisions(people.review)) == 6
+
+
+def test_somebody_who_was_dropped_is_told_so_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "many.review"
+    create_review(path, make_images(tmp_path / "images", 12), rules=ReviewRules(check_every=2))
+    people = People(open_review(path), "")
+    people.add("ann")
+    with TestClient(make_app(people.review), base_url="http://127.0.0.1") as client:
+        visitor = Visitor(client)
+        page = visitor.begin(people.tokens["ann"])
+        cards = 0
+        while 'id="vote"' in page.text:
+            page = visitor.vote(page.text, "nyy" if ">good chair" in page.text else "yyy")
+            cards += 1
+        assert "Your part is over" in page.text
+        assert "All images that you can judge" not in page.text
+        assert client.post("/undo", data=visitor.form(page.text)).status_code == 409
+    found = standing(people.review).reviewers[0]
+    assert found.dropped
+    assert found.votes == cards
+    assert found.checks == 4  # no card came after the one that decided
+    people.review.close()
 
 
 def test_htmx_gets_the_next_card_alone(visitor: Visitor, people: People) -> None:

@@ -109,6 +109,7 @@ def test_ties_are_settled_and_nothing_else_is(tmp_path: Path) -> None:
     rule(people.review, people.id_of("admin"), image, accepted=False)
     assert tallies(people.review) == [(1, 1, "rejected")]
     assert decisions(people.review)[0].settled
+    assert [one.id for one in standing(people.review).discussed] == [image]
     undo(people.review, people.id_of("bob"))
     assert tallies(people.review) == [(1, 0, "open")]  # the ruling was about a tie that is none
 
@@ -200,6 +201,8 @@ def test_an_unreliable_reviewer_is_dropped_and_the_votes_with_them(tmp_path: Pat
     assert found["cem"].dropped
     assert found["cem"].checks >= 4
     assert all(tally == (0, 0, "open") for tally in tallies(people.review))
+    with pytest.raises(ReviewError, match="got one of a reviewer who was dropped"):
+        undo(people.review, people.id_of("cem"))  # or they could try the check again
     assert answer_all(people, "ann") > 30  # with checks among them
     answer_all(people, "bob")
     found = {one.name: one for one in standing(people.review).reviewers}
@@ -378,6 +381,7 @@ def test_the_command(tmp_path: Path) -> None:
     assert told["reviewers"][0]["name"] == "ann"
     rows = list(csv.DictReader(io.StringIO(run(app, ["review", "decisions", file]).output)))
     assert [row["decision"] for row in rows] == ["accepted"] * 4
+    assert {row["comments"] for row in rows} == {""}
     written = run(app, ["review", "decisions", file, "--output", str(tmp_path / "out.csv")])
     assert written.exit_code == 0
     assert len((tmp_path / "out.csv").read_text().splitlines()) == 5
@@ -385,3 +389,29 @@ def test_the_command(tmp_path: Path) -> None:
     assert run(app, ["review", "decisions", file]).exit_code == 0
     failed = run(app, ["review", "serve", str(tmp_path / "none.review")])
     assert failed.exit_code == 2
+
+
+def test_the_status_has_categories_pairs_and_comments(tmp_path: Path) -> None:
+    images = make_images(tmp_path / "images", 12, roles=[])
+    lines = images.read_text().splitlines()
+    images.write_text("\n".join([lines[0], *(f"{line.split(',')[0]},t_shirt," for line in lines[1:])]) + "\n")
+    path = tmp_path / "pairs.review"
+    create_review(path, images)
+    people = People(open_review(path), "")
+    people.add("ann", "bob")
+    for name in ("ann", "bob"):
+        seen = 0
+        while (card := next_card(people.review, people.id_of(name))) is not None:
+            said = YES if seen % 3 else NO
+            cast(people.review, people.id_of(name), card.showing, said, comment="two of them" * (seen == 1))
+            seen += 1
+    told = CliRunner().invoke(app, ["review", "status", str(path)]).output
+    assert [line.split()[0] for line in told.splitlines() if "kappa" in line] == [
+        "question", "category", "reviewers",
+    ]  # fmt: skip
+    assert "t_shirt" in told
+    assert "ann, bob" in told
+    rows = csv.DictReader(io.StringIO(CliRunner().invoke(app, ["review", "decisions", str(path)]).output))
+    commented = {row["file"] for row in rows if "two of them" in row["comments"]}
+    assert commented
+    assert commented <= {one.file for one in standing(people.review).discussed}

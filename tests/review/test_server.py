@@ -16,7 +16,8 @@ from typing import Any
 import httpx
 import pytest
 
-from beaufort.review import ReviewRules, create_review, decisions, open_review, standing
+from beaufort.review import ReviewError, ReviewRules, create_review, decisions, open_review, standing
+from beaufort.review import serve as serve_review
 from tests.review.people import People, Visitor, make_images
 
 pytest.importorskip("uvicorn", reason="uvicorn is not installed; the extra review has it")
@@ -183,6 +184,16 @@ def test_a_second_server_is_refused(tmp_path: Path, serve: Callable[[Path], Serv
     )
     assert second.returncode == 2
     assert "a review must have one server" in second.stderr
+    assert "serving" not in second.stderr
+
+
+def test_a_port_that_is_taken_is_said(tmp_path: Path) -> None:
+    people = crowded(tmp_path, 1)
+    people.review.close()
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(ReviewError, match=f"must be free to listen on, got 127.0.0.1:{port}: Address"):
+            serve_review(people.review.path, port=port, started=lambda: pytest.fail("it does not serve"))
 
 
 def wait_for_card(page: Any) -> None:
@@ -235,6 +246,31 @@ def test_a_review_by_keyboard(
     said = ["skip" if row["skipped"] else _letters(row) for row in rows]
     assert said == ["yyy", "yyn", "skip", "nnn", "yyy"]
     assert [row["comment"] for row in rows] == ["", "", "", "yes, but dim", ""]
+    people.review.close()
+
+
+def test_an_image_that_vanished_can_be_skipped_and_no_more(
+    tmp_path: Path, serve: Callable[[Path], Server], browser: Any
+) -> None:
+    path = tmp_path / "lost.review"
+    people = People(open_review_made(path, make_images(tmp_path / "images", 2, roles=[]), ReviewRules()), "")
+    people.add("ann")
+    for file in (tmp_path / "images").glob("*.png"):
+        file.unlink()
+    with browser.new_context() as context:
+        page = context.new_page()
+        page.goto(f"{serve(path).url}/r/{people.tokens['ann']}")
+        page.click("#begin")
+        for answered in range(2):
+            page.locator("#card [role=status]").filter(has_text=f"{answered} answered").wait_for()
+            page.get_by_text("The image cannot be shown.").wait_for()
+            assert page.locator("fieldset, #save").count() == 0
+            for key in "yyy":
+                page.keyboard.press(key)
+            page.keyboard.press("s")
+        page.get_by_text("Nothing to do at the moment").wait_for()
+    rows = people.review.connection.execute("SELECT skipped FROM votes").fetchall()
+    assert [row["skipped"] for row in rows] == [1, 1]
     people.review.close()
 
 

@@ -40,6 +40,15 @@ def test_settings() -> None:
         recipe.changed(["schedule=linear"])
 
 
+def test_options_of_another_architecture_are_not_kept() -> None:
+    recipe = get_recipe("icons-resnet20")
+    assert recipe.changed(["architecture=msdnet"]).architecture_options == {}
+    assert recipe.changed(["architecture=resnet"]).architecture_options == {"depth": 20}
+    wider = recipe.changed(["architecture_options.width=8", "architecture=python:nets:make"])
+    assert wider.architecture_options == {"width": 8}
+    assert wider.intervention_options == recipe.intervention_options
+
+
 def test_files(tmp_path: Path) -> None:
     path = tmp_path / "mine.yaml"
     path.write_text("architecture: conv1\nepochs: 2\n")

@@ -151,10 +151,11 @@ def _next(evaluation: Evaluation, store: str, data: str | Mapping[str, str]) -> 
     """What to do with the answers, as commands."""
     place = _quoted(without_secrets(store))
     models = list(dict.fromkeys(result.model for result in evaluation.results))
-    clean = isinstance(data, str) and not any(
-        one.stored or one.suite.shifts or one.suite.sequences for one in evaluation.answers
+    corrupted = isinstance(data, str) and all(
+        one.suite.corruptions and not (one.stored or one.suite.shifts or one.suite.sequences)
+        for one in evaluation.answers
     )
-    shown = f" --data {_quoted(without_secrets(str(data)))}" if clean else ""
+    shown = f" --data {_quoted(without_secrets(str(data)))}" if corrupted else ""
     own = "".join(f" --import {_quoted(name)}" for name in named_modules())
     steps = [f"beaufort report {place}{shown} -o report.html{own}"]
     if len(models) > 1:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from dataclasses import asdict
 from pathlib import Path
@@ -11,7 +12,6 @@ import typer
 
 from beaufort.cli._console import printable, progress_bar, table
 from beaufort.cli._options import Json
-from beaufort.words import comma_list
 
 if TYPE_CHECKING:
     from beaufort.stats import Estimate
@@ -27,7 +27,9 @@ def leave_out(
         str, typer.Option(help="As for `beaufort train`; a network takes as many classes as there are.")
     ],
     output: Annotated[Path, typer.Option(help="Folder for networks, answers, the table and the page.")],
-    only: Annotated[str, typer.Option(help="Some values, separated by commas; all if not given.")] = "",
+    only: Annotated[
+        str, typer.Option(help='Some values, separated by commas: phone,"Canon, 5D". All if not given.')
+    ] = "",
     side: Annotated[
         int | None, typer.Option(min=1, help="Bring images to squares of so many pixels.")
     ] = None,
@@ -52,6 +54,7 @@ def leave_out(
     Killed, the same command goes on where it was.
     """
     from beaufort.leave_out import leave_out as run
+    from beaufort.leave_out import remarks
     from beaufort.training import get_recipe
 
     with progress_bar(f"leave out {column}") as show:
@@ -60,7 +63,7 @@ def leave_out(
             column,
             recipe=get_recipe(recipe).changed(settings or []),
             output=output,
-            only=comma_list(only),
+            only=_values(only),
             side=side,
             seen=seen,
             seeds=seeds,
@@ -69,20 +72,31 @@ def leave_out(
         )
     if as_json:
         values = [asdict(one) for one in found.values]
-        typer.echo(json.dumps({"column": column, "values": values, "output": str(output)}, indent=2))
+        unread = [problem._asdict() for problem in found.unread]
+        told = {"column": column, "values": values, "unread": unread, "output": str(output)}
+        typer.echo(json.dumps(told, indent=2))
         return
-    head = (column, "images", "trained on", "accuracy", "on seen values", "lost")
+    head = (column, "images", "trained on", "accuracy", "on seen values", "lost, points")
     rows = [
         (
             one.value,
             str(one.accuracy.n),
             str(one.trained_on),
-            *map(_shown, (one.accuracy, one.seen, one.drop)),
+            *map(_shown, (one.accuracy, one.seen)),
+            _shown(one.drop).replace(" %", ""),
         )
         for one in found.values
     ]
     typer.echo(table([head, *rows]))
+    for remark in remarks(found.values, found.unread):
+        typer.echo(printable(remark))
     typer.echo(f"\n{printable(output / 'leave-out.csv')} and {printable(output / 'index.html')} have it all")
+
+
+def _values(only: str) -> list[str]:
+    """Values separated by commas; one with a comma stands in quotation marks, as in a CSV file."""
+    cells = [cell.strip() for line in csv.reader([only], skipinitialspace=True) for cell in line]
+    return [cell for cell in cells if cell]
 
 
 def _shown(number: Estimate | None) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,7 +17,7 @@ from beaufort.words import comma_list
 
 if TYPE_CHECKING:
     from beaufort.labels import Grouping
-    from beaufort.mining import Generator
+    from beaufort.mining import ChoiceAnswer, Generator
 
 __all__ = ["app"]
 
@@ -192,9 +193,11 @@ def select(
         write_selection_report,
     )
     from beaufort.mining import select as select_images
+    from beaufort.mining.selection import parse_rule
 
-    data, made = open_generated(images)
     chosen = comma_list(surrogates)
+    parse_rule(rule, len(chosen))  # before models are asked, which may take hours
+    data, made = open_generated(images)
     with answers_bar() as show:
         verdicts = ask_models(
             [*chosen, *comma_list(others)],
@@ -205,6 +208,9 @@ def select(
             progress=show,
         )
     selection = select_images(verdicts, made, verdicts.models[: len(chosen)], rule=rule)
+    kept = int(selection.kept.sum())
+    if kept:  # first, as it may be impossible: the list and the page are always of one selection
+        write_review_list(selection, images / "kept.csv", controls=controls, seed=seed)
     write_selection_report(selection, output, seed=seed)
     rows = [("model", "", "unfiltered", "kept")]
     rows += [
@@ -217,10 +223,8 @@ def select(
         for one in hardness(selection)
     ]
     typer.echo(table(rows))
-    kept = int(selection.kept.sum())
     typer.echo(f"{kept:,} of {counted(len(made), 'image')} kept; {printable(output / 'index.html')}")
     if kept:
-        write_review_list(selection, images / "kept.csv", controls=controls, seed=seed)
         typer.echo(f"next:\n  beaufort review create NAME.review {printable(images / 'kept.csv')}")
 
 
@@ -244,6 +248,9 @@ def export(
     license_text: Annotated[
         str, typer.Option("--license", help="Of the images, for the datasheet.")
     ] = "not stated",
+    reviewed_by: Annotated[
+        str, typer.Option(help="Who the reviewers were, for the datasheet: students, say, or networks.")
+    ] = "people",
 ) -> None:
     """Write a set to give away: images, metadata, checksums and a datasheet.
 
@@ -261,6 +268,7 @@ def export(
         layout=layout,
         title=title,
         license_text=license_text,
+        reviewed_by=reviewed_by,
         decided_only=decided_only,
     )
     typer.echo(f"{counted(count, 'image')} in {printable(output)}; {printable(output / 'DATASHEET.md')}")
@@ -296,6 +304,14 @@ def evaluate(
     from beaufort.mining import write_evaluation_report as write_report
 
     mined = open_set(location)
+    said: dict[str, Sequence[ChoiceAnswer]] = {}
+    for path in choices or ():
+        name, answers = read_choices(path, mined.data)
+        if name in said:
+            raise OptionError(
+                f"choices must have one file for each model, got another one of {name!r}: {path}"
+            )
+        said[name] = answers
     with answers_bar() as show:
         verdicts = ask_models(
             comma_list(models),
@@ -305,7 +321,6 @@ def evaluate(
             convention=convention,
             progress=show,
         )
-    said = dict(read_choices(path) for path in choices or ())
     scored = {name: score_choices(answers) for name, answers in said.items()}
     write_report(mined, verdicts, output, choices=scored)
     rows = [("model", "", "images", "accuracy", "mean over categories")]

@@ -140,7 +140,8 @@ def report(
                 err=True,
             )
     scores = made[0]
-    several = len(made) > 1 or bool(scores.suite.shifts or scores.suite.sequences)
+    shown = scores.suite
+    several = len(made) > 1 or bool(shown.shifts or shown.sequences) or not shown.corruptions
     if several and (data or pictures or table):
         raise OptionError(
             "--data, --pictures and --table must be used with a suite of one data set and its corruptions, "

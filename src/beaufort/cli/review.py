@@ -91,10 +91,13 @@ def serve(
     """
     from beaufort.review import serve as serve_review
 
-    typer.echo(
-        f"serving {printable(file)} on {host}:{port}; Ctrl-C ends it, and every saved vote stays", err=True
-    )
-    serve_review(file, host=host, port=port, names=tuple(name or ()), https=https)
+    def started() -> None:
+        typer.echo(
+            f"serving {printable(file)} on {host}:{port}; Ctrl-C ends it, and every saved vote stays",
+            err=True,
+        )
+
+    serve_review(file, host=host, port=port, names=tuple(name or ()), https=https, started=started)
 
 
 @app.command()
@@ -108,9 +111,15 @@ def status(file: File, *, as_json: Json = False) -> None:
         return
     counts = {name: found.count(name) for name in ("accepted", "rejected", "tied", "open")}
     typer.echo(", ".join(f"{count} {name}" for name, count in counts.items()))
-    rows = [("question", "images", "Krippendorff's alpha", "Fleiss' kappa")]
-    rows += [(one.about, str(one.images), _shown(one.alpha), _shown(one.fleiss)) for one in found.questions]
-    typer.echo(table(rows))
+    for about, agreements in (("question", found.questions), ("category", found.categories)):
+        rows = [(about, "images", "Krippendorff's alpha", "Fleiss' kappa")]
+        rows += [(one.about, str(one.images), _shown(one.alpha), _shown(one.fleiss)) for one in agreements]
+        if agreements:
+            typer.echo(table(rows))
+    if found.pairs:
+        pairs = [("reviewers", "images", "Cohen's kappa")]
+        pairs += [(f"{one.first}, {one.second}", str(one.images), _shown(one.kappa)) for one in found.pairs]
+        typer.echo(table(pairs))
     people = [("reviewer", "votes", "skipped", "checks right", "")]
     people += [
         (
@@ -138,9 +147,17 @@ def decisions(
     from beaufort.words import csv_text
 
     text = csv_text(
-        ["file", "category", "yes", "no", "decision", "settled"],
+        ["file", "category", "yes", "no", "decision", "settled", "comments"],
         [
-            (one.file, one.category, one.yes, one.no, one.decision, int(one.settled))
+            (
+                one.file,
+                one.category,
+                one.yes,
+                one.no,
+                one.decision,
+                int(one.settled),
+                " | ".join(one.comments),
+            )
             for one in all_decisions(open_review(file))
         ],
     )

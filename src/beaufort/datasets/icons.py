@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import tarfile
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -102,8 +103,11 @@ def _from_archive(path: Path) -> Dataset:
         members = dict(tar_members(path, problems))  # type: ignore[arg-type]
         if problems:
             raise ImageFileError(f"{path} cannot be read as an archive of {ICONS}: {problems[0][1]}")
-    icons = {_id(name): one for name, one in members.items() if name.lower().endswith(".png")}
-    ids = sorted((id for id in icons if not id.rpartition("/")[2].startswith(".")), key=str.encode)
+    names = [name for name in members if name.lower().endswith(".png")]
+    names = [name for name in names if not PurePosixPath(name).name.startswith(".")]
+    _check_once([_id(name) for name in names])
+    icons = {_id(name): members[name] for name in names}
+    ids = sorted(icons, key=str.encode)
     classes = sorted({id.partition("/")[0] for id in ids})
     return _icons(ids, classes, Members([icons[id] for id in ids]))
 
@@ -165,9 +169,16 @@ def _from_arrays(path: Path) -> Dataset:
             f"{path} must have a file name and a class from 0 to 49 for each of its pictures"
         )
     ids = [f"{classes[label]}/{name}" for label, name in zip(labels.tolist(), names, strict=True)]
+    _check_once(ids)
     found = Dataset(ICONS, class_names(ICONS), ids, labels, pixels, by_name=True, columns=icon_columns(ids))
     order = np.array(sorted(range(count), key=lambda place: ids[place].encode()), np.int64)
     return found if (np.diff(order) == 1).all() else found.at(order)
+
+
+def _check_once(ids: Sequence[str]) -> None:
+    if len(set(ids)) < len(ids):
+        twice = next(id for id, count in Counter(ids).items() if count > 1)
+        raise ImageFileError(f"{ICONS} must have each picture once, got {twice!r} more often")
 
 
 def _check_classes(classes: Sequence[str]) -> None:

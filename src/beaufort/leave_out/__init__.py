@@ -8,5 +8,6 @@ from __future__ import annotations
 
 from beaufort.leave_out.run import LeaveOut, LeaveOutProgress, leave_out
 from beaufort.leave_out.scores import ValueScore
+from beaufort.leave_out.writing import remarks
 
-__all__ = ["LeaveOut", "LeaveOutProgress", "ValueScore", "leave_out"]
+__all__ = ["LeaveOut", "LeaveOutProgress", "ValueScore", "leave_out", "remarks"]

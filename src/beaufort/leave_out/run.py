@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,15 +13,16 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from beaufort.datasets import Dataset, open_dataset, resized
+from beaufort.datasets import Dataset, Problem, open_dataset, resized
 from beaufort.errors import OptionError
 from beaufort.evaluation import LazyModel, evaluate
 from beaufort.files import write_bytes
+from beaufort.leave_out.images import readable
 from beaufort.leave_out.scores import ValueScore, value_score
 from beaufort.leave_out.writing import page, table
 from beaufort.protocols import Split, hold_out, leave_one_out
 from beaufort.suites import Suite
-from beaufort.training import Recipe, get_recipe, open_training_data, train
+from beaufort.training import Recipe, TrainingData, get_recipe, open_training_data, train
 
 __all__ = ["LeaveOut", "LeaveOutProgress", "leave_out"]
 
@@ -43,6 +45,8 @@ class LeaveOut:
 
     column: str
     values: tuple[ValueScore, ...]
+    unread: tuple[Problem, ...]
+    """Images that could not be read: nothing was trained or scored on them."""
     folder: Path
 
 
@@ -52,7 +56,7 @@ def leave_out(
     *,
     recipe: Recipe | str,
     output: Path | str,
-    only: Iterable[str] = (),
+    only: str | Iterable[str] = (),
     side: int | None = None,
     seen: float = 0.1,
     seeds: int = 1,
@@ -66,7 +70,7 @@ def leave_out(
         column: any column of the list; of Icons-50, `style`, `version` or `subtype`.
         recipe: how to train: a recipe, the name of one, or a YAML file; `start` of it fine-tunes.
         output: a folder for trained networks, their answers, a table and a page.
-        only: some values; all of them if none are named.
+        only: a value or some; all of them if none are named.
         side: images are brought to squares of so many pixels; all must have one size if None.
         seen: share of the images of other values that is kept back from training and scored as well.
         seeds: trainings for each value.
@@ -78,11 +82,13 @@ def leave_out(
     if isinstance(seeds, bool) or not isinstance(seeds, int) or seeds < 1:
         raise OptionError(f"seeds must be a positive integer, got {seeds!r}")
     dataset = open_dataset(data) if isinstance(data, str) else data
-    chosen = list(only)
-    splits = {one: hold_out(dataset, column, one) for one in chosen} or leave_one_out(dataset, column)
+    wanted = list(_splits(dataset, column, only))
+    usable, problems = readable(dataset, one_size=side is None)
+    unread = _unread(dataset, usable, column, wanted)
+    splits = _splits(usable, column, wanted)
     chosen_recipe = get_recipe(recipe) if isinstance(recipe, str) else recipe
     work = _Work(
-        dataset if side is None else resized(dataset, side),
+        usable if side is None else resized(usable, side),
         chosen_recipe,
         Path(output),
         seen,
@@ -91,11 +97,27 @@ def leave_out(
         progress,
         len(splits) * seeds,
     )
-    scores = tuple(work.value(value, split) for value, split in splits.items())
-    found = LeaveOut(column, scores, Path(output))
+    scores = tuple(work.value(value, split, unread[value]) for value, split in splits.items())
+    found = LeaveOut(column, scores, problems, Path(output))
     write_bytes(found.folder / TABLE, table(column, scores).encode())
-    write_bytes(found.folder / PAGE, page(column, dataset.name, chosen_recipe.name, scores).encode())
+    write_bytes(
+        found.folder / PAGE, page(column, dataset.name, chosen_recipe.name, scores, problems).encode()
+    )
     return found
+
+
+def _splits(dataset: Dataset, column: str, only: str | Iterable[str]) -> dict[str, Split]:
+    """The splits of some values, of all if none are named."""
+    chosen = (only,) if isinstance(only, str) else tuple(only)
+    return {one: hold_out(dataset, column, one) for one in chosen} or leave_one_out(dataset, column)
+
+
+def _unread(dataset: Dataset, usable: Dataset, column: str, values: Iterable[str]) -> Counter[str]:
+    """How many images of each value cannot be read; some of each value must be left."""
+    every, left = Counter(dataset.column(column)), Counter(usable.column(column))
+    if lost := [value for value in values if not left[value]]:
+        raise OptionError(f"{column}={lost[0]} must have images that can be read, got none")
+    return every - left
 
 
 @dataclass
@@ -110,29 +132,22 @@ class _Work:
     trainings: int
     begun: int = 0
 
-    def value(self, value: str, split: Split) -> ValueScore:
+    def value(self, value: str, split: Split, unread: int) -> ValueScore:
         """Train without a value, once for each seed, and score."""
-        train_on, kept_back = _kept_back(split, self.seen, len(self.dataset))
+        train_on, kept_back = _kept_back(split, self.seen, self.dataset.labels)
         learned = replace(self.dataset.at(train_on), name=f"{self.dataset.name}-without-{_slug(value)}")
         shown = replace(
             self.dataset.at(np.concatenate([split.test, kept_back])), name=f"left-out-{_slug(value)}"
         )
-        right = [self._answers(value, seed, learned, shown) for seed in range(self.seeds)]
-        both = np.array([[one.get(id, -1) for id in shown.ids] for one in right])
-        read: NDArray[np.bool_] = np.all(both >= 0, axis=0)
-        held, rest = np.flatnonzero(read[: len(split.test)]), np.flatnonzero(read[len(split.test) :])
-        if not len(held):
-            raise OptionError(f"{split.name} must have images that can be read, got none")
+        learned_from = open_training_data(learned)
+        answers = [self._answers(value, seed, learned_from, shown) for seed in range(self.seeds)]
+        right = np.array([[one[id] for id in shown.ids] for one in answers], np.bool_)
+        held_out, rest = right[:, : len(split.test)], right[:, len(split.test) :]
         return value_score(
-            value,
-            len(train_on),
-            both[:, held] > 0,
-            both[:, len(split.test) + rest] > 0 if len(rest) else None,
-            cap=split.cap,
-            unread=int((~read).sum()),
+            value, len(train_on), held_out, rest if len(kept_back) else None, cap=split.cap, unread=unread
         )
 
-    def _answers(self, value: str, seed: int, learned: Dataset, shown: Dataset) -> dict[str, bool]:
+    def _answers(self, value: str, seed: int, learned: TrainingData, shown: Dataset) -> dict[str, bool]:
         """Whether each image was answered rightly, by its id."""
         folder = self.folder / "trained" / f"{_slug(value)}-seed{seed}"
         begun, self.begun = self.begun, self.begun + 1
@@ -144,7 +159,7 @@ class _Work:
             )
         train(
             self.recipe,
-            open_training_data(learned),
+            learned,
             output=folder,
             seed=seed,
             device=self.device,
@@ -160,25 +175,36 @@ class _Work:
         return dict(zip(answers.ids, answers.correct[0].tolist(), strict=True))
 
 
-def _kept_back(split: Split, share: float, count: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The images to train on, and those of seen values to score on; which ones depends on nothing else."""
+def _kept_back(
+    split: Split, share: float, labels: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The images to train on, and those of seen values to score on; which ones depends on nothing else.
+
+    An image of each class stays in training, so that keeping back makes no class impossible to learn.
+    """
     wanted = round(share * len(split.train))
     if share > 0:
         wanted = max(1, wanted)
-    if wanted >= len(split.train):
+    order = np.random.default_rng([len(labels), len(split.train)]).permutation(len(split.train))
+    shuffled = split.train[order]
+    classes, from_end = np.unique(labels[shuffled][::-1], return_index=True)
+    free = np.delete(shuffled, len(shuffled) - 1 - from_end)
+    if wanted > len(free):
         raise OptionError(
-            f"{split.name} must leave images to train on beside {wanted} that are kept back, got "
-            f"{len(split.train)}; choose a smaller share with seen"
+            f"{split.name} must leave an image of each class to train on beside {wanted} that are kept back, "
+            f"got {len(split.train)} images of {len(classes)} classes; choose a smaller share with seen"
         )
-    order = np.random.default_rng([count, len(split.train)]).permutation(len(split.train))
-    return np.sort(split.train[order[wanted:]]), np.sort(split.train[order[:wanted]])
+    kept_back = np.sort(free[:wanted])
+    return np.setdiff1d(split.train, kept_back), kept_back
 
 
 def _slug(value: str) -> str:
-    """A value as the name of a file, no two the same.
+    """A value as the name of a file, no two the same, also where capitals do not count.
 
     >>> _slug("nikon"), _slug("Canon EOS 5D")
     ('nikon', 'Canon-EOS-5D-5c19eee0')
     """
     plain = re.sub(r"[^A-Za-z0-9._]+", "-", value).strip("-._")[:60]
-    return plain if plain == value else f"{plain or 'value'}-{zlib.crc32(value.encode()):08x}"
+    if plain == value == value.lower() and not re.search("-[0-9a-f]{8}$", plain):
+        return plain
+    return f"{plain or 'value'}-{zlib.crc32(value.encode()):08x}"

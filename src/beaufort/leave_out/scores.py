@@ -30,7 +30,7 @@ class ValueScore:
     cap: float
     """The highest accuracy that is possible: less than 1 if a class has images of this value alone."""
     unread: int
-    """Images that could not be read, and do not count."""
+    """Images of the value that could not be read, and do not count."""
 
 
 def value_score(

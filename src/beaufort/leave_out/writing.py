@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from beaufort.datasets import Problem
 from beaufort.leave_out.scores import ValueScore
 from beaufort.pages import render
 from beaufort.stats import Estimate
 from beaufort.words import counted, csv_text
 
-__all__ = ["page", "table"]
+__all__ = ["page", "remarks", "table"]
 
 _NUMBERS = ("accuracy", "seen", "drop")
 
@@ -17,8 +18,9 @@ _NUMBERS = ("accuracy", "seen", "drop")
 def table(column: str, scores: Sequence[ValueScore]) -> str:
     """A row for each value; shares from 0 to 1, empty where there is no number."""
     ends = [f"{name}{end}" for name in _NUMBERS for end in ("", "_low", "_high")]
-    head = [column, "images", "trained_on", *ends, "lowest_seed", "highest_seed", "seeds", "cap", "unread"]
-    return csv_text(head, map(_row, scores))
+    head = ["images", "trained_on", *ends, "lowest_seed", "highest_seed", "seeds", "cap", "unread"]
+    first = f"value of {column}" if column in head else column
+    return csv_text([first, *head], map(_row, scores))
 
 
 def _row(one: ValueScore) -> list[object]:
@@ -33,7 +35,26 @@ def _cells(number: Estimate | None) -> tuple[str, str, str]:
     return f"{number.value:.6f}", f"{number.low:.6f}", f"{number.high:.6f}"
 
 
-def page(column: str, data: str, recipe: str, scores: Sequence[ValueScore]) -> str:
+def remarks(scores: Sequence[ValueScore], unread: Sequence[Problem]) -> list[str]:
+    """What must be known beside the numbers, in sentences."""
+    told = []
+    for one in scores:
+        if one.cap < 1:
+            alone = round((1 - one.cap) * one.accuracy.n)
+            told.append(
+                f"{one.value}: {alone:,} of {counted(one.accuracy.n, 'image')} "
+                f"{'has' if alone == 1 else 'have'} a class that no other value has, so accuracy cannot be "
+                f"above {100 * one.cap:.1f} %."
+            )
+    if unread:
+        told.append(
+            f"{counted(len(unread), 'image')} could not be read and "
+            f"{'does' if len(unread) == 1 else 'do'} not count (first: {unread[0].id}: {unread[0].message})."
+        )
+    return told
+
+
+def page(column: str, data: str, recipe: str, scores: Sequence[ValueScore], unread: Sequence[Problem]) -> str:
     """One HTML file: the values from the largest drop to the smallest."""
     order = sorted(scores, key=lambda one: -one.drop.value if one.drop else one.accuracy.value)
     return render(
@@ -46,20 +67,17 @@ def page(column: str, data: str, recipe: str, scores: Sequence[ValueScore]) -> s
         level=100 * scores[0].accuracy.level,
         seeds=len(scores[0].by_seed),
         rows=order,
-        capped=[one for one in order if one.cap < 1],
-        unread=sum(one.unread for one in scores),
+        remarks=remarks(order, unread),
     )
 
 
 def _sentence(column: str, order: Sequence[ValueScore]) -> str:
     """What the numbers decide, and no more."""
-    kinds = f"{counted(len(order), 'value')} of {column}"
-    lost = [one for one in order if one.drop is not None and one.drop.low > 0]
+    turns = ", each left out of training in turn." if len(order) > 1 else ", left out of training."
+    kinds = f"{counted(len(order), 'value')} of {column}{turns}"
     if all(one.drop is None for one in order):
-        return f"{kinds}, each left out of training once."
+        return kinds
+    lost = [one.value for one in order if one.drop is not None and one.drop.low > 0]
     if not lost:
-        return f"{kinds}, each left out of training once. No interval of what is lost is above zero."
-    names = ", ".join(one.value for one in lost)
-    return (
-        f"{kinds}, each left out of training once. The interval of what is lost is above zero for: {names}."
-    )
+        return f"{kinds} No interval of what is lost is above zero."
+    return f"{kinds} The interval of what is lost is above zero for: {', '.join(lost)}."

@@ -12,6 +12,7 @@ from beaufort.mining.asking import ChoiceAnswer, ChoiceScores, ask_questions, re
 from beaufort.mining.chat import ChatModel, HttpChatModel, TransformersChatModel, load_chat_model
 from beaufort.mining.composite import CompositeGenerator
 from beaufort.mining.conditional import ConditionalGenerator, ConditionPair
+from beaufort.mining.curve import hardness_curve
 from beaufort.mining.diffusion import DiffusionGenerator
 from beaufort.mining.evaluation_report import SetScore, confusions, score_set, write_evaluation_report
 from beaufort.mining.export import LAYOUTS, export_set
@@ -33,7 +34,7 @@ from beaufort.mining.selection import (
 )
 from beaufort.mining.selection_report import write_selection_report
 from beaufort.mining.sets import MinedSet, SetImage, open_set
-from beaufort.mining.transfer import hardness, hardness_curve, nuisance_failures, transfer_matrix
+from beaufort.mining.transfer import hardness, nuisance_failures, transfer_matrix
 from beaufort.mining.verdicts import Verdicts, ask_models, mined_suite
 
 __all__ = [

@@ -92,13 +92,23 @@ def ask_questions(
     return tuple(known[question.key] for question in questions)
 
 
-def read_choices(path: Path) -> tuple[str, tuple[ChoiceAnswer, ...]]:
-    """The name of the model that a file has answers of, and the answers."""
+def read_choices(path: Path, data: Dataset | None = None) -> tuple[str, tuple[ChoiceAnswer, ...]]:
+    """The name of the model that a file has answers of, and the answers.
+
+    Args:
+        path: what `ask_questions` filled.
+        data: the set that they must be answers to; any if not given.
+    """
     header, answers = _lines(path)
     try:
-        return str(header["model"]["name"]), answers
+        name, digest = str(header["model"]["name"]), header["data"]
     except (KeyError, TypeError):
         raise MiningError(f"answers must be as `beaufort mine ask` writes them, got {path}") from None
+    if data is not None and digest != data.digest():
+        raise MiningError(
+            f"answers must be about the images of {data.name}, got those to other images in {path}"
+        )
+    return name, answers
 
 
 def score_choices(answers: Sequence[ChoiceAnswer], *, scoring: str = "whole-words") -> ChoiceScores:

@@ -33,6 +33,10 @@ class SetFacts:
     """Of the images in the set."""
     generators: tuple[Mapping[str, Any], ...]
     surrogates: tuple[str, ...]
+    fewest: int
+    """Surrogates that fail on each image of the set, at least."""
+    reviewed_by: str
+    """Who the reviewers were."""
     standing: ReviewStanding | None
     """None if nobody reviewed them."""
     rules: ReviewRules | None
@@ -89,13 +93,13 @@ def _generation(facts: SetFacts) -> Iterator[str]:
     yield "## How images were made"
     yield ""
     for generator in facts.generators:
-        yield f"- generator: `{json.dumps(generator, sort_keys=True)}`"
+        yield f"- generator: `{_json(generator)}`"
     seeds = [item.seed for item in facts.items]
     yield f"- seeds: one for each image, from {min(seeds)} to {max(seeds)}"
     for kind in sorted({item.kind for item in facts.items}):
         prompts = sorted({item.prompt for item in facts.items if item.kind == kind})
         more = f", and {len(prompts) - _FEW} more" if len(prompts) > _FEW else ""
-        yield f"- prompts for {kind}: {'; '.join(map(json.dumps, prompts[:_FEW]))}{more}"
+        yield f"- prompts for {kind}: {'; '.join(map(_json, prompts[:_FEW]))}{more}"
     yield ""
 
 
@@ -104,7 +108,8 @@ def _choice(facts: SetFacts) -> Iterator[str]:
     yield ""
     yield (
         f"Of {counted(facts.made, 'image')}, {facts.kept:,} were kept because surrogate models answered "
-        f"another category than the intended one: {', '.join(facts.surrogates)}. **The surrogates' own "
+        f"another category than the intended one: {', '.join(facts.surrogates)}. On each image of the set "
+        f"{_share(facts.fewest, len(facts.surrogates))} did. **The surrogates' own "
         "accuracy on this set is low by choice**: never list them among evaluated models without saying so. "
         "Models that are like a surrogate are at a disadvantage, too."
     )
@@ -123,17 +128,23 @@ def _review(facts: SetFacts) -> Iterator[str]:
         return
     standing, rules = facts.standing, facts.rules
     counts = {name: standing.count(name) for name in ("accepted", "rejected", "tied", "open")}
+    voters = [one for one in standing.reviewers if one.votes]
     yield (
-        f"{counted(len(standing.reviewers), 'reviewer')}, up to {counted(rules.votes, 'vote')} an image: "
+        f"{counted(len(voters), 'reviewer')} ({facts.reviewed_by}), up to {counted(rules.votes, 'vote')} "
+        "asked for each image: "
         + ", ".join(f"{count:,} {name}" for name, count in counts.items())
         + ". Accepted images had yes for all three questions (recognizable, usable, the only category) from "
         "more than half of the votes, or an administrator settled a tie."
     )
+    checks, right = sum(one.checks for one in voters), sum(one.checks_right for one in voters)
     dropped = sum(one.dropped for one in standing.reviewers)
     yield (
-        f"One card in {rules.check_every} was a hidden check; reviewers below {100 * rules.min_right:g} % of "
-        f"at least {rules.min_checks} checks were dropped: {dropped}."
+        f"One card in {rules.check_every} was a hidden check, as long as there were any: {right:,} of "
+        f"{checks:,} were answered right. Reviewers below {100 * rules.min_right:g} % of at least "
+        f"{rules.min_checks} checks were dropped: {dropped}."
     )
+    yield ""
+    yield f"Agreement on the first {rules.first_votes} votes of each image, with 95 % intervals over images:"
     yield ""
     yield "| question | images | Krippendorff's alpha | Fleiss' kappa |"
     yield "|---|---:|---:|---:|"
@@ -169,6 +180,14 @@ def _biases(facts: SetFacts) -> Iterator[str]:
         else f"- Every category has {counted(most[1], 'image')}."
     )
     yield ""
+
+
+def _share(some: int, many: int) -> str:
+    return "it" if many == 1 else f"all {many}" if some == many else f"at least {some} of the {many}"
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, sort_keys=True, ensure_ascii=False)
 
 
 def _cell(text: str) -> str:

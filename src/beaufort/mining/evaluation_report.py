@@ -19,7 +19,14 @@ from beaufort.mining._page import (
     write_page,
 )
 from beaufort.mining.asking import ChoiceScores
-from beaufort.mining.selection_report import estimate_columns, estimate_values, write_table
+from beaufort.mining.choice_report import choices_section, write_choices
+from beaufort.mining.selection_report import (
+    estimate_columns,
+    estimate_values,
+    marked_name,
+    role,
+    write_table,
+)
 from beaufort.mining.sets import MinedSet
 from beaufort.mining.transfer import nuisance_failures
 from beaufort.mining.verdicts import Verdicts
@@ -78,17 +85,21 @@ def write_evaluation_report(
         mined: the set.
         verdicts: answers of classifiers and zero-shot models.
         folder: where the files go.
-        choices: of vision-language models, by name.
+        choices: of vision-language models, by name; they are written as `choices.csv`.
     """
     folder.mkdir(parents=True, exist_ok=True)
     scores = score_set(mined, verdicts)
     write_table(
         folder / "scores.csv",
-        ["model", "role", "kind", *estimate_columns("accuracy"), *estimate_columns("category_mean")],
+        [
+            *("model", "role", "kind"),
+            *estimate_columns("accuracy"),
+            *estimate_columns("category_mean", "categories"),
+        ],
         [
             [
                 one.model,
-                "surrogate" if one.surrogate else "evaluated",
+                role(one.model, mined.surrogates),
                 one.kind,
                 *estimate_values(one.accuracy),
                 *estimate_values(one.category_mean),
@@ -100,28 +111,41 @@ def write_evaluation_report(
     nuisances = nuisance_failures(verdicts, known)
     write_table(
         folder / "nuisances.csv",
-        ["kind", "nuisance", "model", *estimate_columns("failures")],
-        [[one.kind, one.nuisance, one.model, *estimate_values(one.failures)] for one in nuisances],
+        ["kind", "nuisance", "model", "role", *estimate_columns("failures")],
+        [
+            [
+                one.kind,
+                one.nuisance,
+                one.model,
+                role(one.model, mined.surrogates),
+                *estimate_values(one.failures),
+            ]
+            for one in nuisances
+        ],
     )
     categories = _category_accuracies(verdicts)
     write_table(
         folder / "categories.csv",
-        ["category", "model", *estimate_columns("accuracy")],
+        ["category", "model", "role", *estimate_columns("accuracy")],
         [
-            [category, model, *estimate_values(one)]
+            [category, model, role(model, mined.surrogates), *estimate_values(one)]
             for category, row in categories.items()
             for model, one in row.items()
         ],
     )
     write_table(
         folder / "confusions.csv",
-        ["model", "category", "answered", "images"],
+        ["model", "role", "category", "answered", "images"],
         [
-            [model, *pair, count]
+            [model, role(model, mined.surrogates), *pair, count]
             for model in verdicts.models
             for pair, count in confusions(verdicts, model).most_common()
         ],
     )
+    if choices:
+        write_choices(folder / "choices.csv", choices)
+    else:  # those of an earlier report would pass for this one's
+        (folder / "choices.csv").unlink(missing_ok=True)
     marked = [name for name in verdicts.models if name in mined.surrogates]
     warning = f" Failures of {', '.join(marked)} chose the images, which is no fair test." if marked else ""
     write_page(
@@ -135,10 +159,10 @@ def write_evaluation_report(
         ),
         sections=[
             _scores_section(scores),
-            *([_choices_section(choices)] if choices else []),
-            _nuisance_section(verdicts, known),
-            _category_section(verdicts, categories),
-            _confusion_section(verdicts),
+            *([choices_section(choices)] if choices else []),
+            _nuisance_section(mined, verdicts, known),
+            _category_section(mined, verdicts, categories),
+            _confusion_section(mined, verdicts),
             _gallery(mined, verdicts),
         ],
         facts={
@@ -146,6 +170,16 @@ def write_evaluation_report(
             "intervals": "shares: Clopper and Pearson, 95 %; means over categories: over categories, 95 %",
         },
     )
+
+
+def _fair(mined: MinedSet, verdicts: Verdicts) -> tuple[str, ...]:
+    """Models that did not choose the images, by which they are sorted; all of them if there are none."""
+    return tuple(name for name in verdicts.models if name not in mined.surrogates) or verdicts.models
+
+
+def _who(mined: MinedSet, verdicts: Verdicts) -> str:
+    """The same in words."""
+    return "all models" if _fair(mined, verdicts) == verdicts.models else "the models that are no surrogates"
 
 
 def _accuracies(verdicts: Verdicts, model: str, group: NDArray[np.bool_]) -> tuple[Estimate, Estimate]:
@@ -187,44 +221,7 @@ def _scores_section(scores: Sequence[SetScore]) -> PageSection:
     )
 
 
-def _choices_section(choices: Mapping[str, ChoiceScores]) -> PageSection:
-    return PageSection(
-        "choices",
-        "Two-way choice",
-        "Vision-language models were asked which of two names the main object has: the intended one, or the "
-        "wrong favorite of a zero-shot model. Chance is 50 %. Coverage is the share of answers that name "
-        "exactly one of the two; accuracy is among those. Position bias is how much more often the truth is "
-        "named where it stands first.",
-        (
-            "Model",
-            "accuracy",
-            "coverage",
-            "truth first",
-            "truth second",
-            "position bias",
-            "same in both orders",
-        ),
-        tuple(
-            (
-                PageCell(model),
-                *map(
-                    share_cell,
-                    (
-                        one.accuracy,
-                        one.coverage,
-                        one.right_when_first,
-                        one.right_when_second,
-                        one.position_bias,
-                        one.consistent,
-                    ),
-                ),
-            )
-            for model, one in choices.items()
-        ),
-    )
-
-
-def _nuisance_section(verdicts: Verdicts, known: Sequence[tuple[str, str]]) -> PageSection:
+def _nuisance_section(mined: MinedSet, verdicts: Verdicts, known: Sequence[tuple[str, str]]) -> PageSection:
     rows: dict[tuple[str, str], dict[str, Estimate]] = {}
     for one in nuisance_failures(verdicts, known):
         rows.setdefault((one.kind, one.nuisance), {})[one.model] = one.failures
@@ -232,7 +229,7 @@ def _nuisance_section(verdicts: Verdicts, known: Sequence[tuple[str, str]]) -> P
         "nuisances",
         "By nuisance",
         "Share of the images that a model gets wrong.",
-        ("Nuisance", "images", *verdicts.models),
+        ("Nuisance", "images", *(marked_name(model, mined.surrogates) for model in verdicts.models)),
         tuple(
             (
                 PageCell(nuisance or f"every {kind or 'image'}", kind if nuisance else ""),
@@ -244,12 +241,15 @@ def _nuisance_section(verdicts: Verdicts, known: Sequence[tuple[str, str]]) -> P
     )
 
 
-def _category_section(verdicts: Verdicts, categories: Mapping[str, Mapping[str, Estimate]]) -> PageSection:
+def _category_section(
+    mined: MinedSet, verdicts: Verdicts, categories: Mapping[str, Mapping[str, Estimate]]
+) -> PageSection:
+    fair = _fair(mined, verdicts)
     return PageSection(
         "categories",
         "By category",
-        "Accuracy in each category, the hardest first, by the mean over models.",
-        ("Category", "images", *verdicts.models),
+        f"Accuracy in each category, the hardest first, by the mean over {_who(mined, verdicts)}.",
+        ("Category", "images", *(marked_name(model, mined.surrogates) for model in verdicts.models)),
         tuple(
             (
                 PageCell(category),
@@ -257,20 +257,21 @@ def _category_section(verdicts: Verdicts, categories: Mapping[str, Mapping[str, 
                 *(share_cell(row[model]) for model in verdicts.models),
             )
             for category, row in sorted(
-                categories.items(), key=lambda pair: sum(one.value for one in pair[1].values())
+                categories.items(), key=lambda pair: sum(pair[1][model].value for model in fair)
             )
         ),
     )
 
 
-def _confusion_section(verdicts: Verdicts) -> PageSection:
+def _confusion_section(mined: MinedSet, verdicts: Verdicts) -> PageSection:
+    fair = _fair(mined, verdicts)
     total: Counter[tuple[str, str]] = Counter()
-    for model in verdicts.models:
+    for model in fair:
         total += confusions(verdicts, model)
     return PageSection(
         "confusions",
         "Confusions",
-        f"What is taken for what: the {_CONFUSIONS} most frequent, over all models.",
+        f"What is taken for what: at most {_CONFUSIONS}, the most frequent, over {_who(mined, verdicts)}.",
         ("Category", "answered", "times"),
         tuple(
             (PageCell(truth), PageCell(said), PageCell(f"{count:,}"))
@@ -281,13 +282,15 @@ def _confusion_section(verdicts: Verdicts) -> PageSection:
 
 def _gallery(mined: MinedSet, verdicts: Verdicts) -> PageSection:
     """Images that most models get wrong first."""
-    failures = verdicts.failed.sum(axis=0)
+    fair = _fair(mined, verdicts)
+    failures = verdicts.failed[[verdicts.row(model) for model in fair]].sum(axis=0)
     order = np.lexsort((np.arange(len(failures)), -failures))[:_SHOWN].tolist()
     shown = []
     for place in order:
         said = verdicts.predicted[:, place].tolist()
         lines = tuple(
-            f"{model}: {'right' if one == verdicts.labels[place] else verdicts.name_of(one)}"
+            f"{marked_name(model, mined.surrogates)}: "
+            f"{'right' if one == verdicts.labels[place] else verdicts.name_of(one)}"
             for model, one in zip(verdicts.models, said, strict=True)
         )
         image = mined.images[place]
@@ -296,6 +299,7 @@ def _gallery(mined: MinedSet, verdicts: Verdicts) -> PageSection:
     return PageSection(
         "gallery",
         "Hardest",
-        f"{len(shown)} of {len(mined.data)} images, those that most models get wrong first.",
+        f"{len(shown)} of {counted(len(mined.data), 'image')}, those that most of {_who(mined, verdicts)} "
+        "get wrong first.",
         images=tuple(shown),
     )

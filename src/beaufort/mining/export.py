@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from beaufort.datasets.mined import MANIFEST, SET_FILE
-from beaufort.files import write_bytes
+from beaufort.files import remove_leftover, write_bytes
 from beaufort.labels import Grouping
 from beaufort.mining.datasheet import SetFacts, datasheet
 from beaufort.mining.generation import GeneratedImage, read_image_facts
@@ -48,12 +48,13 @@ def export_set(
     layout: str = "imagenet-d",
     title: str = "A mined set",
     license_text: str = "not stated",
+    reviewed_by: str = "people",
     decided_only: bool = False,
 ) -> int:
     """Write a mined set into a new folder; gives how many images it has.
 
     Args:
-        output: the folder, which must be empty or absent.
+        output: the folder, which must be empty or absent, or hold what a killed export of this set left.
         images: the folder that was generated.
         selection: `selection.csv` of `beaufort mine select`.
         review: keeps the images that people accepted; without one, all that surrogates fail on.
@@ -61,12 +62,13 @@ def export_set(
         layout: one of `LAYOUTS`.
         title: of the datasheet.
         license_text: of the images, in the datasheet.
+        reviewed_by: who the reviewers were, in the datasheet.
         decided_only: leave images out that the review has not decided; they are an error otherwise.
     """
     if layout not in LAYOUTS:
         raise MiningError(f"layout must be one of {', '.join(LAYOUTS)}, got {layout!r}")
-    if output.exists() and (not output.is_dir() or any(output.iterdir())):
-        raise MiningError(f"output must be a new or an empty folder, got {output}, which has something in it")
+    if output.exists() and not output.is_dir():
+        raise MiningError(f"output must be a folder, got the file {output}")
     listed = read_selection(selection)
     judged = {} if review is None else _judged(review, images, decided_only)
     rows = list(_rows(images, listed, judged if review is not None else None))
@@ -75,26 +77,34 @@ def export_set(
     categories = sorted({one.category for one in listed})  # those of which nothing is kept compete, too
     grouping = None if labels is None else _outputs(labels, categories)
     files = {_file(row, layout): row for row in rows}
-    for name, row in files.items():
-        write_bytes(output / name, row.content)
-    extra = {
+    facts = _facts(title, license_text, reviewed_by, listed, rows, review, layout)
+    contents = {name: row.content for name, row in files.items()} | {
         METADATA: _metadata(files),
-        DATASHEET: datasheet(
-            _facts(title, license_text, listed, rows, review, layout), grouping=grouping
-        ).encode(),
+        DATASHEET: datasheet(facts, grouping=grouping).encode(),
         SET_FILE: _json(
             {"format": "beaufort mined set", "version": 1, "layout": layout, "categories": categories}
         ),
     }
     if grouping is not None:
-        extra[CATEGORIES] = _json(grouping)
-    for name, content in extra.items():
-        write_bytes(output / name, content)
-    digests = {name: sha256(row.content).hexdigest() for name, row in files.items()}
-    digests |= {name: sha256(content).hexdigest() for name, content in extra.items()}
-    lines = [f"{digest}  {name}\n" for name, digest in sorted(digests.items())]
-    write_bytes(output / MANIFEST, "".join(lines).encode())  # last: a set without it is not complete
+        contents[CATEGORIES] = _json(grouping)
+    _write(output, contents)
     return len(rows)
+
+
+def _write(output: Path, contents: Mapping[str, bytes]) -> None:
+    """Put all files in place, the manifest last; what a killed export of the same set left is taken up."""
+    there = [path for path in sorted(output.rglob("*")) if not path.is_dir() and not remove_leftover(path)]
+    for path in there:
+        if contents.get(path.relative_to(output).as_posix()) != path.read_bytes():
+            raise MiningError(
+                "output must be a new or an empty folder, or what a killed export of the same set left, got "
+                f"{output} with {path.relative_to(output).as_posix()}"
+            )
+    for name, content in contents.items():
+        if output / name not in there:
+            write_bytes(output / name, content)
+    lines = [f"{sha256(content).hexdigest()}  {name}\n" for name, content in sorted(contents.items())]
+    write_bytes(output / MANIFEST, "".join(lines).encode())  # a set without it is not complete
 
 
 def _rows(
@@ -207,6 +217,7 @@ def _metadata(files: Mapping[str, _Row]) -> bytes:
 def _facts(
     title: str,
     license_text: str,
+    reviewed_by: str,
     listed: Sequence[SelectedImage],
     rows: Sequence[_Row],
     review: Review | None,
@@ -223,6 +234,8 @@ def _facts(
             {json.dumps(row.made.generator, sort_keys=True): row.made.generator for row in rows}.values()
         ),
         surrogates=tuple(listed[0].said),
+        fewest=min(sum(answer != row.chosen.category for answer in row.chosen.said.values()) for row in rows),
+        reviewed_by=reviewed_by,
         standing=None if review is None else standing(review),
         rules=None if review is None else review.rules,
     )

@@ -10,7 +10,7 @@ from typing import Any
 from PIL import Image
 
 from beaufort.images import read_image
-from beaufort.mining.plan import MiningError, PlanItem, read_rows
+from beaufort.mining.plan import MiningError, PlanItem, checked, read_rows
 
 __all__ = ["FolderGenerator"]
 
@@ -22,7 +22,9 @@ class FolderGenerator:
 
     def __init__(self, path: Path) -> None:
         self._folder, content = path.parent, path.read_bytes() if path.is_file() else b""
-        self._files = {item.id: row.get("file", "") for item, row in read_rows(path)}
+        rows = read_rows(path)
+        checked([item for item, _ in rows])  # none twice, or the last file would silently be taken
+        self._files = {item.id: row.get("file", "") for item, row in rows}
         self._digest = sha256(content).hexdigest()
 
     @property

@@ -84,11 +84,16 @@ def open_generated(folder: Path) -> tuple[Dataset, tuple[GeneratedImage, ...]]:
     images = {one.path.relative_to(folder).as_posix(): one for one in read_generated(folder)}
     if not images:
         raise MiningError(f"{folder} must have images, got none; `beaufort mine generate` makes them")
-    planned = [item.file for item in read_plan(folder / PLAN)]
+    planned = {item.file: None for item in read_plan(folder / PLAN)}
     if lost := [file for file in planned if file not in images]:
         raise MiningError(
             f"{folder} must have all {len(planned)} images of its plan, got none for {len(lost)} (first: "
             f"{lost[0]}); `beaufort mine generate` makes them again"
+        )
+    if extra := [file for file in images if file not in planned]:
+        raise MiningError(
+            f"every image in {folder} must be in its {PLAN}, got {len(extra)} that are not (first: "
+            f"{extra[0]}); restore the plan, or move them away"
         )
     data = open_dataset(f"mined:{folder}")
     if strange := [one for one in data.ids if one not in images]:
@@ -104,6 +109,8 @@ def parse_rule(rule: str, surrogates: int) -> int:
     >>> parse_rule("all", 4), parse_rule("3-of-4", 4)
     (4, 3)
     """
+    if surrogates < 1:
+        raise MiningError("there must be at least one surrogate to choose images, got none")
     if rule == "all":
         return surrogates
     match = re.fullmatch(r"(\d+)-of-(\d+)", rule)

@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from beaufort.files import write_output
 from beaufort.mining._page import PageCell, PageChart, PageImage, PageSection, picture, share_cell, write_page
+from beaufort.mining.curve import SUBSETS, HardnessPoint, hardness_curve
 from beaufort.mining.selection import MinedSelection, write_selection
-from beaufort.mining.transfer import (
-    SUBSETS,
-    HardnessPoint,
-    hardness,
-    hardness_curve,
-    nuisance_failures,
-    transfer_matrix,
-)
+from beaufort.mining.transfer import hardness, nuisance_failures, transfer_matrix
 from beaufort.stats import Estimate
 from beaufort.words import counted, csv_text
 
-__all__ = ["estimate_columns", "estimate_values", "write_selection_report", "write_table"]
+__all__ = [
+    "estimate_columns",
+    "estimate_values",
+    "marked_name",
+    "role",
+    "write_selection_report",
+    "write_table",
+]
 
 _MARK = "surrogate"
 _SHOWN = 48
@@ -47,7 +49,7 @@ def write_selection_report(selection: MinedSelection, folder: Path, *, seed: int
         [
             [
                 one.model,
-                _MARK if one.surrogate else "evaluated",
+                role(one.model, selection.surrogates),
                 *estimate_values(one.unfiltered),
                 *estimate_values(one.kept),
             ]
@@ -87,8 +89,17 @@ def write_selection_report(selection: MinedSelection, folder: Path, *, seed: int
     )
     write_table(
         folder / "nuisances.csv",
-        ["kind", "nuisance", "model", *estimate_columns("failures")],
-        [[one.kind, one.nuisance, one.model, *estimate_values(one.failures)] for one in nuisances],
+        ["kind", "nuisance", "model", "role", *estimate_columns("failures")],
+        [
+            [
+                one.kind,
+                one.nuisance,
+                one.model,
+                role(one.model, selection.surrogates),
+                *estimate_values(one.failures),
+            ]
+            for one in nuisances
+        ],
     )
     kept = int(selection.kept.sum())
     write_page(
@@ -117,14 +128,24 @@ def write_table(path: Path, header: Sequence[str], rows: Sequence[Sequence[Any]]
     write_output(path, csv_text(header, lines).encode())
 
 
-def estimate_columns(name: str) -> list[str]:
-    """The names of an estimate's columns."""
-    return [name, f"{name}_low", f"{name}_high", f"{name}_images"]
+def estimate_columns(name: str, over: str = "images") -> list[str]:
+    """The names of an estimate's columns, the last of which counts what the interval is over."""
+    return [name, f"{name}_low", f"{name}_high", f"{name}_{over}"]
 
 
 def estimate_values(one: Estimate | None) -> list[float | int | None]:
-    """Value, interval and number of images, for its columns."""
+    """Value, interval and the number of images, or whatever it is over, for its columns."""
     return [None] * 4 if one is None else [one.value, one.low, one.high, one.n]
+
+
+def role(model: str, surrogates: Sequence[str]) -> str:
+    """What a model was, for a table."""
+    return _MARK if model in surrogates else "evaluated"
+
+
+def marked_name(model: str, surrogates: Sequence[str]) -> str:
+    """A model's name for the head of a column; surrogates are never listed without a mark."""
+    return f"{model} ({_MARK})" if model in surrogates else model
 
 
 def _marked(selection: MinedSelection, model: str) -> PageCell:
@@ -146,15 +167,21 @@ def _models(selection: MinedSelection) -> PageSection:
     )
 
 
+def _drawn(models: int) -> bool:
+    """Whether there are too many sets of surrogates to try all."""
+    return math.comb(models, models // 2) > SUBSETS
+
+
 def _curve(curve: Sequence[HardnessPoint], models: int) -> PageSection:
-    sampled = any(one.possible > SUBSETS for one in curve)
-    which = f"up to {SUBSETS} sets of each size, drawn by the seed" if sampled else "every set of each size"
+    which = "every set of each size, the rest held out"
+    if _drawn(models):
+        which = f"the first of {SUBSETS:,} orders of the models, drawn by the seed, the rest held out"
     return PageSection(
         "surrogates",
         "How many surrogates",
         f"Accuracy of held-out models on what 1, 2, 3 … surrogates all fail on. Each of the {models} models "
-        f"takes both parts: {which}, the rest held out. The step is how much one more surrogate takes away; "
-        "an interval that contains 0 leaves open whether it takes anything.",
+        f"takes both parts: {which}. Sets that share no failure are left out. The step is how much one more "
+        "surrogate takes away; an interval that contains 0 leaves open whether it takes anything.",
         ("Surrogates", "accuracy of the others", "lowest and highest set", "images kept", "step"),
         tuple(
             (
@@ -176,13 +203,14 @@ def _curve(curve: Sequence[HardnessPoint], models: int) -> PageSection:
 
 def _transfer(selection: MinedSelection) -> PageSection:
     models = selection.verdicts.models
+    headers = [marked_name(model, selection.surrogates) for model in models]
     cells = {(one.source, one.target): one.share for one in transfer_matrix(selection)}
     return PageSection(
         "transfer",
         "Which failures carry over",
         "Of the images that the model of the row fails on, among all, the share that the model of the column "
         "fails on too.",
-        ("Fails", *models),
+        ("Fails", *headers),
         tuple(
             (
                 _marked(selection, source),
@@ -206,7 +234,7 @@ def _nuisances(selection: MinedSelection) -> PageSection:
         "nuisances",
         "Which nuisances break whom",
         "Share of all images with a nuisance that a model fails on.",
-        ("Nuisance", "images", *models),
+        ("Nuisance", "images", *(marked_name(model, selection.surrogates) for model in models)),
         tuple(
             (
                 PageCell(nuisance or f"every {kind}", kind if nuisance else ""),
@@ -221,8 +249,8 @@ def _nuisances(selection: MinedSelection) -> PageSection:
 def _gallery(selection: MinedSelection) -> PageSection:
     verdicts = selection.verdicts
     places = [place for place, kept in enumerate(selection.kept.tolist()) if kept]
-    step = max(1, len(places) // _SHOWN)
-    shown = places[::step][:_SHOWN]
+    count = min(_SHOWN, len(places))
+    shown = [places[number * len(places) // count] for number in range(count)]
     return PageSection(
         "gallery",
         "Kept",
@@ -249,6 +277,8 @@ def _facts(selection: MinedSelection, seed: int) -> dict[str, str]:
     return {
         "images": f"{len(selection.images):,}, made by {', '.join(sorted(made))}",
         "rule": f"{selection.rule} surrogates fail",
-        "intervals": "shares: Clopper and Pearson, 95 %; the curve: percentiles of 1,000 resamples of images",
+        "intervals": "shares: Clopper and Pearson, 95 %; the curve: percentiles of 1,000 resamples of images"
+        + (" and of orders" if _drawn(len(selection.verdicts.models)) else "")
+        + ", each with one that nobody has seen",
         "seed": str(seed),
     }

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from beaufort.datasets import Dataset, open_dataset
+from beaufort.datasets._open import parse_spec
 from beaufort.datasets.mined import KIND_FOLDERS
 from beaufort.labels import Grouping, read_grouping
 from beaufort.mining.export import CATEGORIES, METADATA
@@ -43,7 +44,7 @@ def open_set(location: str) -> MinedSet:
         location: as `open_dataset` takes it.
     """
     data = open_dataset(location)
-    folder = Path(location.partition(":")[2] if ":" in location else location)
+    folder = Path(parse_spec(location)[1])  # of a part of a set, too: it was chosen by the same models
     known = _metadata(folder / METADATA) if (folder / METADATA).is_file() else {}
     images = tuple(known[one][0] if one in known else SetImage(_kind(one), "") for one in data.ids)
     surrogates = dict.fromkeys(name for _, names in known.values() for name in names)

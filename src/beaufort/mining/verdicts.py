@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -87,7 +87,7 @@ def ask_models(
     batch_size: int | None = None,
     progress: Callable[[Progress], None] | None = None,
 ) -> Verdicts:
-    """Show a set to models; what the store has is not asked again.
+    """Show a set to models; what the store has is not asked again. Answers are in the order of the models.
 
     Args:
         models: texts for `load_model`, or whatever `evaluate` takes. Models of open_clip choose among the
@@ -110,14 +110,17 @@ def ask_models(
     plain = [one for one, by_name in zip(models, zero_shot, strict=True) if not by_name]
     convention = convention or ("all" if labels is not None else None)
     options: dict[str, Any] = {"batch_size": batch_size, "progress": progress}
-    found: dict[str, _Answered] = {}
+    first: dict[str, _Answered] = {}
+    second: dict[str, _Answered] = {}
     if plain:
         asked = evaluate(plain, mined_suite(), data, store, labels=labels, convention=convention, **options)
-        found |= _answered(asked, data, found)
+        first = _answered(asked, data, ())
     if named:
         asked = evaluate(named, mined_suite(), data, store, labels=places, convention="restricted", **options)
-        found |= _answered(asked, data, found)
-    return _joined(found, data)
+        second = _answered(asked, data, first)
+    # In the order in which models were given: callers tell surrogates from others by it.
+    answers = {False: iter(first.items()), True: iter(second.items())}
+    return _joined(dict(next(answers[by_name]) for by_name in zero_shot), data)
 
 
 @dataclass(frozen=True)
@@ -134,13 +137,16 @@ def _zero_shot(text: str, categories: Sequence[str]) -> LazyModel:
     return LazyModel(text, {"classes": names, "templates": (_PROMPT,)})
 
 
-def _answered(done: Evaluation, data: Dataset, before: Mapping[str, Any]) -> dict[str, _Answered]:
+def _answered(done: Evaluation, data: Dataset, before: Collection[str]) -> dict[str, _Answered]:
+    """What each model said, in the order in which models were given."""
     if done.problems:
         first = done.problems[0]
         raise MiningError(
             f"every image of {data.name} must be readable, got {len(done.problems)} that are not (first: "
             f"{first.id}: {first.message})"
         )
+    if done.failures:
+        raise MiningError(f"every model must answer, got {done.failures[0]}")
     names = [result.model for result in done.results]
     if twice := next((name for name in names if names.count(name) > 1 or name in before), None):
         raise MiningError(f"each model must have a name of its own, got {twice!r} twice")

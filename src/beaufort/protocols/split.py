@@ -93,7 +93,7 @@ def _cells(table: ImageTable, column: str) -> list[str]:
     if empty := [place for place, cell in enumerate(cells) if not cell]:
         raise OptionError(
             f"column {column!r} of {table.name} must have a value for each image, got none for {len(empty)} "
-            f"(first: {table.ids[empty[0]]})"
+            f"(first: {table.ids[empty[0]]}); where it is not known, write a word as unknown"
         )
     if len(set(cells)) < 2:
         got = f"one, {cells[0]!r}, for all {len(cells)} images" if cells else "no images"

@@ -8,6 +8,7 @@ from typing import Any
 
 from beaufort.errors import OptionError
 from beaufort.files import write_bytes
+from beaufort.words import counted
 
 __all__ = ["RECORD", "check_folder", "note_run", "run_facts"]
 
@@ -35,9 +36,10 @@ def note_run(folder: Path, run: dict[str, Any]) -> None:
 
 
 def run_facts(folder: Path) -> dict[str, str]:
-    """How long runs took that came to their end, and their commands, as a page tells it."""
+    """How long runs took that were not killed, and their commands, as a page tells it."""
     runs = json.loads((folder / RECORD).read_bytes())["runs"]
     return {
-        "time": f"{sum(run['seconds'] for run in runs) / 60:.1f} minutes, without runs that were stopped",
+        "time": f"{sum(run['seconds'] for run in runs) / 60:.1f} minutes for "
+        f"{counted(sum(run['tasks'] for run in runs), 'task')}; runs that were killed are not counted",
         "commands": "; ".join(dict.fromkeys(run["command"] for run in runs)),
     }

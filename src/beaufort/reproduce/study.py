@@ -103,7 +103,7 @@ def _check_names(study: Study, options: StudyOptions) -> None:
 
 def _command(study: Study, options: StudyOptions) -> str:
     told = f"beaufort reproduce {study.name} --device {options.device}"
-    told += f" --seeds {options.seeds} --jobs {options.jobs}"
+    told += f" --seeds {options.seeds} --jobs {options.jobs}" + " --rehearse" * options.rehearse
     return told + (f" --only {','.join(options.only)}" if options.only else "")
 
 

@@ -28,7 +28,6 @@ class Reviewer:
     admin: bool
     begun: bool
     """Whether the instructions were read."""
-    dropped: bool
 
 
 def invite(review: Review, name: str, *, admin: bool = False, renew: bool = False) -> str:
@@ -69,9 +68,7 @@ def find_reviewer(review: Review, token: str) -> Reviewer | None:
             found = row
     if found is None:
         return None
-    return Reviewer(
-        found["id"], found["name"], bool(found["admin"]), bool(found["begun"]), bool(found["dropped"])
-    )
+    return Reviewer(found["id"], found["name"], bool(found["admin"]), bool(found["begun"]))
 
 
 def form_token(token: str) -> str:

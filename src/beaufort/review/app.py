@@ -314,9 +314,10 @@ def _page(template: str, review: Review, **values: Any) -> str:
 
 
 def _card_values(review: Review, found: _Caller) -> dict[str, Any]:
-    shown = None if found.reviewer.dropped else cards.next_card(review, found.reviewer.id)
+    dropped = ballots.is_dropped(review.connection, found.reviewer.id)  # perhaps by the vote just cast
     return {
-        "card": shown,
+        "card": None if dropped else cards.next_card(review, found.reviewer.id),
+        "dropped": dropped,
         "form": form_token(found.token),
         "questions": QUESTIONS,
         "max_comment": ballots.MAX_COMMENT,

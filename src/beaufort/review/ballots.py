@@ -61,8 +61,13 @@ def cast(
 
 
 def undo(review: Review, reviewer: int) -> bool:
-    """Take the reviewer's last vote back, and show its card again; False if there is none."""
+    """Take the reviewer's last vote back, and show its card again; False if there is none.
+
+    Somebody who was dropped cannot: they would find out which answer was a check, and give another.
+    """
     with review.transaction() as connection:
+        if is_dropped(connection, reviewer):
+            raise ReviewError("a vote must count to be taken back, got one of a reviewer who was dropped")
         last = connection.execute(
             "SELECT v.id AS vote, s.* FROM votes v JOIN showings s ON s.id = v.showing "
             "WHERE s.reviewer = ? AND v.undone = 0 ORDER BY v.id DESC LIMIT 1",
@@ -114,6 +119,12 @@ def _check_reviewer(connection: sqlite3.Connection, rules: ReviewRules, reviewer
         images = connection.execute("SELECT DISTINCT image FROM showings WHERE reviewer = ?", (reviewer,))
         for row in images.fetchall():
             _tally(connection, rules, row["image"])
+
+
+def is_dropped(connection: sqlite3.Connection, reviewer: int) -> bool:
+    """Whether the reviewer's votes no longer count."""
+    row = connection.execute("SELECT dropped FROM reviewers WHERE id = ?", (reviewer,)).fetchone()
+    return bool(row is not None and row["dropped"])
 
 
 def check_counts(connection: sqlite3.Connection, reviewer: int) -> tuple[int, int]:

@@ -112,6 +112,12 @@ class ReviewStanding:
         """How many images have this decision."""
         return sum(image.decision == decision for image in self.images)
 
+    @property
+    def discussed(self) -> tuple[ImageDecision, ...]:
+        """Images on which people disagree or to which they left a comment; ties, which wait, come first."""
+        some = (image for image in self.images if image.disputed or image.comments)
+        return tuple(sorted(some, key=lambda image: image.decision != "tied"))
+
 
 def decisions(review: Review) -> tuple[ImageDecision, ...]:
     """What became of each image, in the order of their files; controls and examples are left out."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+import socket
+from collections.abc import Callable, Iterator
 from ipaddress import ip_address
 from pathlib import Path
 
@@ -20,6 +21,7 @@ def serve(
     port: int = 8765,
     names: tuple[str, ...] = (),
     https: bool = False,
+    started: Callable[[], None] | None = None,
 ) -> None:
     """Show a review until it is interrupted.
 
@@ -29,6 +31,7 @@ def serve(
         port: to listen on.
         names: further names that the server is reached by, as behind a proxy; requests to others are refused.
         https: whether people reach it by HTTPS, through a proxy; the cookie is then sent by nothing else.
+        started: called once nothing can keep it from serving.
     """
     try:
         import fastapi  # noqa: F401
@@ -40,17 +43,29 @@ def serve(
     from beaufort.review.app import make_app
 
     review = open_review(path)
-    with only_server(path):
-        app = make_app(review, names=(*_own_names(host), *names), https=https)
-        uvicorn.run(
-            app,
-            host=host,
-            port=port,
+    with only_server(path), contextlib.closing(_listening(host, port)) as listening:
+        config = uvicorn.Config(
+            make_app(review, names=(*_own_names(host), *names), https=https),
             access_log=False,  # links carry tokens
             proxy_headers=False,  # anybody could claim another address and escape the limit on wrong tokens
             server_header=False,
             log_level="warning",
         )
+        if started is not None:
+            started()
+        with contextlib.suppress(KeyboardInterrupt):
+            uvicorn.Server(config).run(sockets=[listening])
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    """A socket that is bound to the address, or an error that says why it cannot be."""
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        return socket.create_server((host, port), family=family)
+    except OSError as error:
+        raise ReviewError(
+            f"host and port must be free to listen on, got {host}:{port}: {error.strerror}"
+        ) from None
 
 
 @contextlib.contextmanager

@@ -151,7 +151,7 @@ def _picture(dataset: Dataset, place: int, shape: tuple[int, int, int]) -> NDArr
     image = np.ascontiguousarray(sample.image.transpose(2, 0, 1))
     if image.shape != shape:
         raise ImageValueError(
-            f"the images of a training must have one size, got {image.shape[1:]} for {sample.id} and "
-            f"{shape[1:]} for {dataset.ids[0]}; resize them first"
+            "the images of a training must have one number of channels, height and width, got "
+            f"{image.shape} for {sample.id} and {shape} for {dataset.ids[0]}; resize them first"
         )
     return image

@@ -117,24 +117,33 @@ class Recipe:
             raise OptionError(f"a recipe needs a name and an architecture ({error})") from None
 
     def changed(self, texts: Iterable[str]) -> Recipe:
-        """The recipe with settings as `--set` takes them: `epochs=3`, `intervention_options.epsilon=0.1`."""
+        """The recipe with settings as `--set` takes them: `epochs=3`, `intervention_options.epsilon=0.1`.
+
+        Another architecture begins without options, because those of the recipe are the former one's.
+        """
         values = self.as_dict()
-        for text in texts:
-            key, equals, value = text.partition("=")
-            if not equals:
-                raise OptionError(f"a setting must be written as key=value, got {text!r}")
+        for key, value in sorted(map(_setting, texts), key=lambda setting: setting[0] != "architecture"):
+            if key == "architecture" and value != values[key]:
+                values["architecture_options"] = {}
             inside = values
-            *outer, last = key.strip().split(".")
+            *outer, last = key.split(".")
             for part in outer:
                 inside = inside.get(part) if isinstance(inside, dict) else None  # type: ignore[assignment]
             if not isinstance(inside, dict):
                 raise OptionError(f"a recipe has no {key!r}; write intervention_options.NAME=value")
-            inside[last] = _plain(value.strip())
+            inside[last] = value
         return Recipe.from_dict(values)
 
     def renamed(self, name: str) -> Recipe:
         """The same recipe under another name."""
         return replace(self, name=name)
+
+
+def _setting(text: str) -> tuple[str, Any]:
+    key, equals, value = text.partition("=")
+    if not equals:
+        raise OptionError(f"a setting must be written as key=value, got {text!r}")
+    return key.strip(), _plain(value.strip())
 
 
 def _plain(text: str) -> Any:

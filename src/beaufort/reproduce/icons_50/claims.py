@@ -23,7 +23,7 @@ def claims(results: IconResults, found: list[Effect]) -> list[Claim]:
 def _of_effect(one: Effect) -> Claim:
     return Claim(
         f"{one.name}: {one.first} is above {one.second} on {one.split}",
-        f"{_points(one.value, one.low, one.high)}, {one.trainings[0]} and {one.trainings[1]} trainings",
+        f"{_points(one.value, one.low, one.high)}, {_trainings(*one.trainings)}",
         one.decided,
     )
 
@@ -38,13 +38,15 @@ def _about_rules(results: IconResults, name: str) -> list[Claim]:
             continue
         first, second = measured(easy, None), measured(hard, None)
         least, most = first.lowest - second.highest, first.highest - second.lowest
+        decided = True if least > 0.1 else False if most < 0.1 else None
         found.append(
             Claim(
                 f"{VARIANTS[name].title} is more than 10 points better on {SPLITS['traditional']} than on "
                 f"{SPLITS[split]}",
                 f"{100 * first.value:.1f} and {100 * second.value:.1f}: {100 * least:+.1f} to "
-                f"{100 * most:+.1f} points apart by the trainings' own intervals",
-                True if least > 0.1 else False if most < 0.1 else None,
+                f"{100 * most:+.1f} points apart by the trainings' own intervals, "
+                f"{_trainings(len(easy), len(hard))}",
+                decided if min(len(easy), len(hard)) > 1 else None,
             )
         )
     return found
@@ -67,6 +69,12 @@ def _multiscale(results: IconResults, name: str) -> list[Claim]:
         (len(ours), len(theirs)),
     )
     return [_of_effect(effect)]
+
+
+def _trainings(first: int, second: int) -> str:
+    if first == second == 1:
+        return "one training of each"
+    return f"{first} trainings of each" if first == second else f"{first} and {second} trainings"
 
 
 def _points(value: float, low: float, high: float) -> str:

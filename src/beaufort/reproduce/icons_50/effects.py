@@ -26,7 +26,7 @@ class Effect:
     value: float
     low: float
     high: float
-    """The interval (95 %) over icons and, where both have several, over trainings."""
+    """The interval (95 %) over icons and over the trainings of whichever has several."""
     trainings: tuple[int, int]
 
     @property

@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 from beaufort.reproduce.icons_50.settings import SPLITS, VARIANTS
-from beaufort.reproduce.icons_50.story import REHEARSAL, RULE, GroupTable, IconStory
+from beaufort.reproduce.icons_50.story import (
+    CONFUSIONS,
+    FEW,
+    REHEARSAL,
+    RULE,
+    GroupTable,
+    IconStory,
+)
 from beaufort.reproduce.measured import table_markdown
 
 __all__ = ["markdown_page"]
@@ -26,19 +33,31 @@ def markdown_page(story: IconStory) -> str:
     for group in story.groups:
         lines += _groups(group)
     if story.confusions:
-        lines += ["", "## Confusions", "", "| network | held out | class | answer | icons | of the class |"]
+        lines += ["", "## Confusions", "", CONFUSIONS, ""]
+        lines += ["| network | held out | class | answer | icons | of the class |"]
         lines += ["|---|---|---|---|---|---|"]
         lines += [
             f"| {VARIANTS[one.network].title} | {SPLITS[one.split]} | {one.of} | {one.answered} | "
-            f"{one.icons:.1f} | {one.share:.0%} |"
+            f"{one.icons:.3g} | {one.share:.0%} |"
             for one in story.confusions
         ]
-    lines += ["", "## Examples", "", "![icons by style](examples.png)"] if story.examples else []
+    if story.examples:
+        lines += [
+            "",
+            "## Examples by style",
+            "",
+            "![icons by style](examples.png)",
+            "",
+            story.examples.about,
+            "",
+        ]
+        lines += [f"- {credit}" for credit in story.examples.credits]
     return "\n".join(lines) + "\n"
 
 
 def _groups(group: GroupTable) -> list[str]:
-    lines = ["", f"## {group.title}", "", f"The {_HARDEST} hardest; `{group.name}.csv` has all.", ""]
+    lines = ["", f"## {group.title}", "", FEW]
+    lines += [f"`{group.name}.csv` has all {len(group.rows)}.", ""] if len(group.rows) > _HARDEST else [""]
     lines += [f"| {group.corner} | icons | {' | '.join(group.columns)} |"]
     lines.append("|---" * (len(group.columns) + 2) + "|")
     for name, (icons, *shares) in list(group.rows.items())[:_HARDEST]:

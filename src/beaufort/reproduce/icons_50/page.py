@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from beaufort.reproduce.html import data_address, study_html
 from beaufort.reproduce.icons_50.settings import SPLITS, VARIANTS
-from beaufort.reproduce.icons_50.story import REHEARSAL, RULE, IconStory
+from beaufort.reproduce.icons_50.story import CONFUSIONS, FEW, REHEARSAL, RULE, IconStory
 
 __all__ = ["html_page"]
+
+_SHORT = {"shake": "Shake-Shake", "subtype-styles": "Subtypes by style"}
+"""What a section is called in the navigation, where its name is too short."""
 
 
 def html_page(story: IconStory) -> str:
     """The text of the page; it has no icon but those of `story.examples`."""
     navigation = {"conclusions": "Conclusions"} if story.claims else {}
-    navigation |= {table.name: table.name for table in story.tables}
-    navigation |= {group.name: group.name for group in story.groups}
+    named = [table.name for table in story.tables] + [group.name for group in story.groups]
+    navigation |= {name: _SHORT.get(name, name.capitalize()) for name in named}
     navigation |= {"confusions": "Confusions"} if story.confusions else {}
+    navigation |= {"examples": "Examples"} if story.examples else {}
     return study_html(
         "icons-50",
         title="Icons-50, reproduced",
@@ -29,6 +33,9 @@ def html_page(story: IconStory) -> str:
         confusions=story.confusions,
         networks={name: variant.title for name, variant in VARIANTS.items()},
         splits=SPLITS,
-        examples=data_address("examples.png", story.examples) if story.examples else "",
+        few=FEW,
+        told_of_confusions=CONFUSIONS,
+        examples=story.examples,
+        picture=data_address("examples.png", story.examples.png) if story.examples else "",
         facts=story.facts,
     )

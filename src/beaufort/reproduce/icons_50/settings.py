@@ -36,19 +36,23 @@ NETWORKS = {
     "densenet40": NetworkVariant("DenseNet-40", "icons-densenet40"),
     "resnext29": NetworkVariant("ResNeXt-29", "icons-resnext29"),
     "msdnet": NetworkVariant("MSDNet", "icons-msdnet"),
-    "shake26-96d": NetworkVariant("Shake-Shake 26 2×96d, 500 epochs", "icons-shake26-96d"),
+    "shake26-96d": NetworkVariant("Shake-Shake 26 2×96d (500 epochs)", "icons-shake26-96d"),
 }
 """The paper's table. It calls the last one "ResNeXt + Shake-Shake"."""
 
 _STILL = "architecture_options.shake=false"
 ARMS = {
-    "shake26-32d-50": NetworkVariant("2×32d, shaken, 50 epochs", "icons-shake26-32d"),
-    "still26-32d-50": NetworkVariant("2×32d, not shaken, 50 epochs", "icons-shake26-32d", (_STILL,)),
-    "shake26-32d-200": NetworkVariant("2×32d, shaken, 200 epochs", "icons-shake26-32d", ("epochs=200",)),
-    "still26-32d-200": NetworkVariant(
-        "2×32d, not shaken, 200 epochs", "icons-shake26-32d", (_STILL, "epochs=200")
+    "shake26-32d-50": NetworkVariant("Shake-Shake 26 2×32d (50 epochs)", "icons-shake26-32d"),
+    "still26-32d-50": NetworkVariant(
+        "Shake-Shake 26 2×32d not shaken (50 epochs)", "icons-shake26-32d", (_STILL,)
     ),
-    "shake26-96d-50": NetworkVariant("2×96d, shaken, 50 epochs", "icons-shake26-96d", ("epochs=50",)),
+    "shake26-32d-200": NetworkVariant(
+        "Shake-Shake 26 2×32d (200 epochs)", "icons-shake26-32d", ("epochs=200",)
+    ),
+    "still26-32d-200": NetworkVariant(
+        "Shake-Shake 26 2×32d not shaken (200 epochs)", "icons-shake26-32d", (_STILL, "epochs=200")
+    ),
+    "shake26-96d-50": NetworkVariant("Shake-Shake 26 2×96d (50 epochs)", "icons-shake26-96d", ("epochs=50",)),
 }
 """Is it the method or the length of the training? The same small network with and without each, and the
 paper's own for as long as the networks that it is compared with."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from beaufort.reproduce.icons_50.effects import Effect
+from beaufort.reproduce.icons_50.settings import SPLITS, VARIANTS
 from beaufort.reproduce.icons_50.story import GroupTable
 from beaufort.reproduce.icons_50.tables import Confusion
 from beaufort.reproduce.measured import ReproducedTable, percent_text
@@ -13,14 +14,19 @@ from beaufort.words import csv_text
 __all__ = ["cells_csv", "confusions_csv", "effects_csv", "groups_csv"]
 
 
-def cells_csv(table: ReproducedTable) -> str:
-    """A row for each cell: value, interval over icons, spread over trainings, the paper's value."""
+def cells_csv(table: ReproducedTable, across: str) -> str:
+    """A row for each cell: value, interval over icons, spread over trainings, the paper's value.
+
+    Args:
+        table: with any rows and columns.
+        across: what its columns are; `table.corner` says what its rows are.
+    """
     rows = [
         [row, column, *map(percent_text, (one.value, one.low, one.high, one.spread, one.printed))]
         for row, cells in table.rows.items()
         for column, one in cells.items()
     ]
-    return csv_text([table.corner, "held out", "accuracy", "low", "high", "sd over seeds", "paper"], rows)
+    return csv_text([table.corner, across, "accuracy", "low", "high", "sd over seeds", "paper"], rows)
 
 
 def effects_csv(effects: Sequence[Effect]) -> str:
@@ -45,7 +51,7 @@ def groups_csv(table: GroupTable) -> str:
 def confusions_csv(confusions: Sequence[Confusion]) -> str:
     """A row for each confusion."""
     rows = [
-        [one.network, one.split, one.of, one.answered, f"{one.icons:.2f}", percent_text(one.share)]
-        for one in confusions
+        (VARIANTS[network].title, SPLITS[split], of, answered, f"{icons:.2f}", percent_text(share))
+        for network, split, of, answered, icons, share in confusions
     ]
     return csv_text(["network", "held out", "class", "answer", "icons", "percent of the class"], rows)

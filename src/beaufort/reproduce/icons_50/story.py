@@ -7,16 +7,26 @@ from dataclasses import dataclass
 
 from beaufort.reproduce.claim import Claim
 from beaufort.reproduce.icons_50.effects import Effect
+from beaufort.reproduce.icons_50.examples import ExampleSheet
 from beaufort.reproduce.icons_50.tables import Confusion
 from beaufort.reproduce.measured import ReproducedTable
 
-__all__ = ["REHEARSAL", "RULE", "GroupTable", "IconStory"]
+__all__ = ["CONFUSIONS", "FEW", "REHEARSAL", "RULE", "GroupTable", "IconStory"]
 
 RULE = (
-    "A number is marked if the paper's, which is of one training, lies outside the 95 % intervals of all our "
-    "trainings. The paper's accuracies stand beside the rules of its released program. For subtypes it holds "
-    "out an icon if a name is anywhere in the path, so two classes vanish from training, and no network can "
-    "get their icons right."
+    "The paper's number, which is of one training, has a star if it lies outside the 95 % intervals of all "
+    "our trainings. As far as can be told, it was measured under the rules of the released program, so it "
+    "stands beside these. For subtypes that program holds out an icon if a name is anywhere in the path, so "
+    "two classes vanish from training, and no network can get their icons right. A statement is decided by "
+    "two trainings or more of each side: with one, how far another would come out is not known."
+)
+FEW = (
+    "The hardest first, by the mean over networks. Where icons are few, a percentage says little: 5 right of "
+    "10 could be anything from 19 to 81 %."
+)
+CONFUSIONS = (
+    "The most frequent wrong answers of each network, among icons whose class is in training; a percentage "
+    "is of the held-out icons of the class."
 )
 REHEARSAL = "A rehearsal with few icons and tiny trainings: its numbers mean nothing."
 
@@ -44,8 +54,8 @@ class IconStory:
     confusions: Sequence[Confusion]
     facts: Mapping[str, str]
     """Hardware, seeds, time and the like."""
-    examples: bytes
-    """A PNG of icons that may be shown; empty without."""
+    examples: ExampleSheet | None
+    """Icons that may be shown."""
     rehearsal: bool
 
     def answer(self) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
@@ -110,7 +111,7 @@ def styles_table(results: IconResults) -> ReproducedTable:
             rows[split.removeprefix("style-") if split != "style" else "microsoft"] = found
     rows = dict(sorted(rows.items()))
     columns = tuple(VARIANTS[name].title for name in STYLES_BY)
-    return ReproducedTable("styles", "Each style held out in turn (percent)", "style", columns, rows)
+    return ReproducedTable("styles", "Each style held out in turn (percent)", "held out", columns, rows)
 
 
 def by_group(results: IconResults, split: str, column: str) -> tuple[list[str], dict[str, list[float]]]:
@@ -150,15 +151,17 @@ class Confusion(NamedTuple):
 
 
 def confusions(results: IconResults, *, most: int) -> list[Confusion]:
-    """The most frequent confusions of each network and split."""
+    """The most frequent confusions of each network and split, among icons that can be answered."""
     found = []
-    for (name, split), answers in sorted(results.answers.items()):
-        if split not in SPLITS or name not in {**NETWORKS, **OTHERS}:
+    for name, split in product((*NETWORKS, *OTHERS), SPLITS):
+        answers = results.answers.get((name, split))
+        if not answers:
             continue
+        can_be_right = results.answerable(name, split)
         classes = answers[0].facts["classes"]
         pairs: Counter[tuple[int, int]] = Counter()
         for one in answers:
-            wrong = ~one.row(split)
+            wrong = ~one.row(split) & can_be_right
             pairs.update(zip(one.labels[wrong].tolist(), one.predicted[0][wrong].tolist(), strict=True))
         sizes = Counter(answers[0].labels.tolist())
         for (label, answer), count in sorted(pairs.items(), key=lambda item: (-item[1], item[0]))[:most]:

@@ -50,7 +50,8 @@ def study_files(
         one for one in (accuracy_table(results), arms_table(results), styles_table(results)) if one.rows
     ]
     for table in tables:
-        yield f"{table.name}.csv", cells_csv(table).encode()
+        across = "network" if table.name == "styles" else "held out"
+        yield f"{table.name}.csv", cells_csv(table, across).encode()
     compared, groups = effects(results), _groups(results)
     if compared:
         yield "shake-effects.csv", effects_csv(compared).encode()
@@ -58,9 +59,9 @@ def study_files(
         yield f"{group.name}.csv", groups_csv(group).encode()
     mixed = confusions(results, most=_MOST)
     yield "confusions.csv", confusions_csv(mixed).encode()
-    examples = example_sheet(examples_from) if examples_from is not None else b""
+    examples = example_sheet(examples_from) if examples_from is not None else None
     if examples:
-        yield "examples.png", examples
+        yield "examples.png", examples.png
     story = IconStory(
         tables=tables,
         claims=claims(results, compared),
@@ -89,19 +90,25 @@ def _groups(results: IconResults) -> list[GroupTable]:
 
 
 def _facts(folder: Path, results: IconResults) -> dict[str, str]:
-    """The hardware, the seeds and the time."""
+    """The hardware, the trainings and the time."""
     every = [one for some in results.answers.values() for one in some]
-    counts: dict[str, set[int]] = {}
-    for (name, _), some in results.answers.items():
-        counts.setdefault(VARIANTS[name].title, set()).add(len(some))
     return {
         **machine_facts(every),
-        "trainings": str(len(every)),
-        "seeds": ", ".join(f"{title} {_range(some)}" for title, some in sorted(counts.items())),
+        "trainings": f"{len(every)}: {_seeds(results)}",
         "training time": f"{sum(one.facts['seconds'] for one in every) / 60:.1f} minutes, added up",
         **run_facts(folder),
     }
 
 
-def _range(counts: set[int]) -> str:
-    return str(min(counts)) if len(counts) == 1 else f"{min(counts)} to {max(counts)}"
+def _seeds(results: IconResults) -> str:
+    """How many trainings there are of each network and split; they differ in their seed alone."""
+    counts: dict[str, set[int]] = {}
+    for (name, _), some in results.answers.items():
+        counts.setdefault(VARIANTS[name].title, set()).add(len(some))
+    titles: dict[str, list[str]] = {}
+    for title, found in sorted(counts.items()):
+        few, many = min(found), max(found)
+        titles.setdefault(str(few) if few == many else f"{few} to {many}", []).append(title)
+    if len(titles) == 1:
+        return f"{next(iter(titles))} for each network and what was held out"
+    return "; ".join(f"{count} for {', '.join(some)}" for count, some in sorted(titles.items(), reverse=True))

@@ -197,8 +197,6 @@ def make_set(folder: Path, deadline: float | None, *, settings: Mapping[str, Any
     from beaufort.mining import export_set
     from beaufort.review import open_review
 
-    if (folder / "set").exists():  # without its manifest: a kill left it
-        _remove(folder / "set")
     export_set(
         folder / "set",
         folder / "images",
@@ -206,6 +204,7 @@ def make_set(folder: Path, deadline: float | None, *, settings: Mapping[str, Any
         review=open_review(folder / "digits.review"),
         title="Mined digits",
         license_text="CC BY-SA 3.0, as MNIST, whose digits a diffusion model redrew on painted textures",
+        reviewed_by="networks that know the nuisances, in the place of people",
         decided_only=True,
     )
     return True
@@ -272,9 +271,3 @@ def _vote(review: Any, name: str, model: Any, *, always: bool) -> None:
         seen = always or str(int(shares.argmax())) == card.category
         answers = {"recognizable": seen, "usable": seen and (always or shares.max() > 0.5), "single": True}
         cast(review, int(row["id"]), card.showing, {key: bool(value) for key, value in answers.items()})
-
-
-def _remove(folder: Path) -> None:
-    import shutil
-
-    shutil.rmtree(folder)

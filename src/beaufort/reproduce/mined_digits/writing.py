@@ -73,7 +73,7 @@ def _markdown(folder: Path) -> str:
         "Accuracy of the held-out models on what so many surrogates all fail on, over every choice of "
         "surrogates among the eight, before the review; and what one more surrogate takes away.",
         "",
-        "| surrogates | images kept | accuracy of the others | step |",
+        "| surrogates | images kept, % | accuracy of the others, % | step, points |",
         "|---:|---:|---:|---:|",
     ]
     lines += [

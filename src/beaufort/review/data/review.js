@@ -69,5 +69,14 @@ document.addEventListener('htmx:responseError', (event) => {
   const said = page.getElementById('refused');
   tellProblem(said ? said.textContent : 'Not saved: the server refused it. Reload the page.');
 });
+// Nobody can judge an image that is not there: it can be skipped, and no more.
+function withoutImage() {
+  for (const fieldset of questions()) fieldset.remove();
+  if (byId('save')) byId('save').remove();
+  tellProblem('The image cannot be shown. Skip it, and tell whoever sent you the link.');
+}
+document.addEventListener('error', (event) => { if (event.target.matches('#picture img')) withoutImage(); }, true);
+const first = document.querySelector('#picture img');
+if (first && first.complete && !first.naturalWidth) withoutImage();
 document.addEventListener('htmx:afterSwap', mark);
 mark();
