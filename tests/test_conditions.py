@@ -304,5 +304,7 @@ def test_mistakes_in_a_shift_of_another_kind() -> None:
         Condition.parse("photos/test-dim@2 3")
     with pytest.raises(UnknownNameError, match="did you mean 'test-dim'"):
         Condition("photos", "test-dm")
-    with pytest.raises(OptionError, match="not a corruption's, got 'fog'"):
+    with pytest.raises(OptionError, match="not that of a corruption or a list of them, got 'fog'"):
         register_shift("fog")
+    with pytest.raises(OptionError, match="or a list of them, got 'weather'"):
+        register_shift("weather")

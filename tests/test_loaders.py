@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pickle
-from collections import Counter
+from collections import Counter, OrderedDict, UserDict, defaultdict
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 from PIL import Image
 
 from beaufort import corrupt
+from beaufort.arrays import to_levels
 from beaufort.corruptions import Chain, corruptions
 from beaufort.errors import ImageTypeError, ImageValueError, OptionError
 from beaufort.testing._contracts import picture
@@ -145,6 +147,27 @@ def test_hugging_face_datasets() -> None:
     for i in range(2):
         np.testing.assert_array_equal(np.asarray(once[i]["image"]), rough(PHOTO, image_id=i))
         assert once[i]["label"] == i
+    whole = rows.map(rough)  # rows are mappings of the library's own
+    np.testing.assert_array_equal(np.asarray(whole[1]["image"]), rough(PHOTO))
+    assert whole[1]["label"] == 1
+    batched = rows.map(rough, batched=True)
+    np.testing.assert_array_equal(np.asarray(batched[1]["image"]), rough(PHOTO))
+
+
+def test_mappings_keep_their_kind() -> None:
+    step = Corrupt("contrast", 3)
+    for given in (
+        defaultdict(list, {"image": PHOTO, "label": 3}),
+        OrderedDict(image=PHOTO, label=3),
+        UserDict(image=PHOTO, label=3),
+        MappingProxyType({"image": PHOTO, "label": 3}),
+    ):
+        made = step(given)
+        assert type(made) is type(given)
+        assert dict(made).keys() == {"image", "label"}
+        np.testing.assert_array_equal(made["image"], step(PHOTO))
+        np.testing.assert_array_equal(given["image"], PHOTO)
+    assert step(defaultdict(list, image=PHOTO))["boxes"] == []
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "bfloat16"])
@@ -167,6 +190,16 @@ def test_floats_are_rounded_as_stated(kind: str, dtype: str) -> None:
         levels = np.rint(made.astype(np.float64) * 255).astype(np.uint8)
     exact = dtype != "bfloat16"  # which has fewer than 256 levels from a half to one
     assert (np.abs(levels.astype(int) - expected) <= (0 if exact else 1)).all()
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_the_level_is_the_nearest(dtype: str) -> None:
+    """Although 255 times a value has more digits than its type."""
+    values = torch.linspace(0, 1, 4801, dtype=torch.float64).to(getattr(torch, dtype))
+    nearest = np.rint(values.to(torch.float64).numpy() * 255)
+    np.testing.assert_array_equal(to_levels(values).numpy(), nearest)
+    if dtype != "bfloat16":
+        np.testing.assert_array_equal(to_levels(values.numpy()), nearest)
 
 
 def test_values_that_do_not_change_keep_their_digits() -> None:

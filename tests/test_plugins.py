@@ -128,16 +128,35 @@ def test_an_installed_package_reaches_the_command_line(package: Path, tmp_path: 
     assert "What a night costs" in (tmp_path / "page.html").read_text()
     without = beaufort("report", "results", "--format", "md", cwd=tmp_path)
     assert without.returncode == 2
-    assert "dusk are not; name the module that has them with --import" in without.stderr
+    assert (
+        "got dusk, night_error, not known here; name the module that has them with --import" in without.stderr
+    )
 
 
 def test_a_module_is_imported_by_name(package: Path, tmp_path: Path) -> None:
     (tmp_path / "street_weather.py").write_text(MODULE)
     listed = beaufort("ls", "suites", "--import", "street_weather", cwd=tmp_path)
     assert "dusk-c" in listed.stdout, listed.stderr
+    done = beaufort(*RUN, "--store", "results", "--import", "street_weather", cwd=tmp_path)
+    (report,) = [line.split() for line in done.stdout.splitlines() if "beaufort report" in line]
+    assert beaufort(*report[1:], cwd=tmp_path).returncode == 0  # it is told with --import
     absent = beaufort("--import", "stret_weather", "ls", "suites", cwd=tmp_path)
     assert absent.returncode == 2
     assert "--import must name a module that can be imported, got 'stret_weather'" in absent.stderr
+
+
+def test_a_report_needs_the_metrics_of_its_suite(tmp_path: Path) -> None:
+    plain = MODULE.replace('corruptions=("dusk",)', 'corruptions=("contrast",)').replace(
+        'errors["dusk"]', 'errors["fog"]'
+    )
+    (tmp_path / "street_weather.py").write_text(plain)
+    done = beaufort(*RUN, "--store", "results", "--import", "street_weather", cwd=tmp_path)
+    assert done.returncode == 2
+    says = "the metric 'night_error' must be a number for {'contrast': 0.0}, got KeyError: 'fog'"
+    assert says in " ".join(done.stderr.split())
+    without = beaufort("report", "results", "--format", "md", cwd=tmp_path)
+    assert without.returncode == 2
+    assert "got night_error, not known here; name the module" in " ".join(without.stderr.split())
 
 
 def test_a_broken_package_is_a_warning(package: Path, tmp_path: Path) -> None:

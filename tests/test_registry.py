@@ -19,6 +19,25 @@ def test_taken_once() -> None:
     assert registry["a"] == 1
 
 
+def test_names_that_stand_for_something_else() -> None:
+    registry = Registry[int]("thing")
+    registry.reserve(["all"], "a list of things")
+    with pytest.raises(OptionError, match="the thing 'all' would have the name of a list of things"):
+        registry.register("all", 1)
+    assert "all" not in registry
+
+
+@pytest.mark.parametrize(
+    ("name", "owner"), [("weather", "a list of corruptions"), ("rotate_frames", "a shift")]
+)
+def test_no_corruption_hides_behind_a_list_or_a_shift(name: str, owner: str) -> None:
+    """`--corruption weather` is the list: a corruption of that name would never be made."""
+    import beaufort.conditions  # noqa: F401  registers shifts
+
+    with pytest.raises(OptionError, match=f"the corruption {name!r} would have the name of {owner}"):
+        corruptions.register(name, corruptions["fog"])
+
+
 def test_near_names() -> None:
     with pytest.raises(UnknownNameError, match="did you mean 'fog'"):
         corruptions["fogg"]

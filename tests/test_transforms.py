@@ -227,6 +227,7 @@ def test_in_a_data_loader(photos: np.ndarray, workers: int) -> None:
         (("fog", [1, 0]), OptionError, "from 1 to 5"),
         (("fog", 5.5), OptionError, "severity must be a number from 1 to 5, got 5.5"),
         (("fog", (1, 2.5)), OptionError, r"must be integers, got \(1, 2.5\); list severities"),
+        (("fog", (5, 1)), OptionError, r"must rise, got \(5, 1\)"),
         (("fog@6", None), OptionError, r"from 1 to 5, got '6' \(in the chain 'fog@6'\)"),
         (("fog@2+snwo@3", None), UnknownNameError, r"did you mean 'snow'\? \(in the chain 'fog@2"),
         (("fog", True), OptionError, "from 1 to 5"),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from copy import copy
 from typing import Any
 
 from beaufort.arrays import is_tensor
@@ -42,13 +43,23 @@ def find_places(sample: Any) -> str:
 def map_leaves(sample: Any, change: Callable[[Any], Any]) -> Any:
     """The same structure with every leaf changed."""
     if isinstance(sample, Mapping):
-        changed = {key: map_leaves(value, change) for key, value in sample.items()}
-        return changed if type(sample) is dict else type(sample)(changed)  # type: ignore[call-arg]
+        return _with_values(sample, {key: map_leaves(value, change) for key, value in sample.items()})
     if isinstance(sample, tuple) and hasattr(sample, "_fields"):
         return type(sample)(*(map_leaves(value, change) for value in sample))
     if isinstance(sample, tuple | list):
         return type(sample)(map_leaves(value, change) for value in sample)
     return change(sample)
+
+
+def _with_values(sample: Mapping[Any, Any], values: dict[Any, Any]) -> Any:
+    """A mapping of the same kind with other values."""
+    if type(sample) is dict:
+        return values
+    if isinstance(sample, MutableMapping):  # a copy has what else it needs, as the factory of a defaultdict
+        changed = copy(sample)
+        changed.update(values)
+        return changed
+    return type(sample)(values)  # type: ignore[call-arg]
 
 
 def _leaves(sample: Any) -> Iterator[Any]:

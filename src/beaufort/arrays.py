@@ -162,8 +162,11 @@ def to_levels(image: Any) -> Any:
             "normalizing"
         )
     if is_tensor(image):
-        return (image * 255).round().to(sys.modules["torch"].uint8)
-    return np.rint(image * 255).astype(np.uint8)
+        torch = sys.modules["torch"]
+        wide = image.float() if image.dtype in (torch.float16, torch.bfloat16) else image
+        return (wide * 255).round().to(torch.uint8)
+    wide = image.astype(np.float32) if image.dtype == np.float16 else image  # 255 times needs eight bits more
+    return np.rint(wide * 255).astype(np.uint8)
 
 
 def put_changed(image: Any, levels: Any, made: Any) -> Any:

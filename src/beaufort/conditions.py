@@ -28,6 +28,7 @@ from beaufort.corruptions import (
     is_chain,
     parse_severity,
 )
+from beaufort.corruptions._chain import ONE_PUBLISHED
 from beaufort.errors import OptionError, UnknownNameError
 from beaufort.registry import unknown
 from beaufort.rng import Id
@@ -40,9 +41,6 @@ DATASET_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 _TEXT = re.compile(rf"({DATASET_NAME.pattern})(?:/([^/@]+)(?:@(.+))?)?")
 _LEVEL = re.compile(r"[A-Za-z0-9._/+=,:-]{1,60}")
-
-_ONE_PUBLISHED = "mnist"
-"""The scale at which every corruption was published at one severity."""
 
 
 @dataclass(frozen=True)
@@ -228,10 +226,10 @@ class Condition:
         used, recipe, params = corruption.choose(
             self.severity, scale=scale, side=SCALES[scale] if side is None else side, channels=channels
         )
-        if self.severity is None and used != _ONE_PUBLISHED and len(recipe.levels) > 1:
+        if self.severity is None and used != ONE_PUBLISHED and len(recipe.levels) > 1:
             raise OptionError(
                 f"'{self}' must name a severity: at the scale {used!r}, {self.corruption} has five; write "
-                f"'{self}@3', or use the scale {_ONE_PUBLISHED!r}, which has one published severity"
+                f"'{self}@3', or use the scale {ONE_PUBLISHED!r}, which has one published severity"
             )
         facts = {
             "corruption": self.corruption,

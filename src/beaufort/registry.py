@@ -26,12 +26,21 @@ class Registry(Mapping[str, T], Generic[T]):
     def __init__(self, kind: str) -> None:
         self._kind = kind
         self._things: dict[str, T] = {}
+        self._reserved: dict[str, str] = {}
 
     def register(self, name: str, thing: T) -> None:
         """Register `thing` under `name`; a name can be taken once."""
         if name in self._things:
             raise OptionError(f"the {self._kind} {name!r} is already registered; use another name")
+        if name in self._reserved:
+            raise OptionError(
+                f"the {self._kind} {name!r} would have the name of {self._reserved[name]}; use another name"
+            )
         self._things[name] = thing
+
+    def reserve(self, names: Iterable[str], owner: str) -> None:
+        """Let nothing be registered under names that stand for something else where they are written."""
+        self._reserved.update(dict.fromkeys(names, owner))
 
     def __getitem__(self, name: str) -> T:
         try:

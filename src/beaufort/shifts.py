@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from beaufort.arrays import Bytes, Images
-from beaufort.corruptions import corruptions
+from beaufort.corruptions import corruptions, members_of
 from beaufort.errors import OptionError
 from beaufort.registry import Registry
 from beaufort.rng import Id
@@ -107,14 +107,15 @@ def register_shift(name: str) -> Callable[[Kind], Kind]:
     >>> shifts["upside-down"]("").apply(np.arange(6).reshape(1, 2, 3, 1), ids=["a"], seed=0)[0, 0, :, 0]
     array([3, 4, 5])
     """
-    if not _NAME.fullmatch(name) or name in corruptions:
+    if not _NAME.fullmatch(name) or members_of(name):
         raise OptionError(
-            "the name of a shift must be lower-case letters, digits, '-' and '_', and not a corruption's, "
-            f"got {name!r:.60}"
+            "the name of a shift must be lower-case letters, digits, '-' and '_', and not that of a "
+            f"corruption or a list of them, got {name!r:.60}"
         )
 
     def register(kind: Kind) -> Kind:
         shifts.register(name, kind)
+        corruptions.reserve([name], "a shift")
         return kind
 
     return register

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import json
 import sys
@@ -15,6 +16,7 @@ from beaufort import corrupt, evaluate
 from beaufort.corruptions import corruptions
 from beaufort.datasets import from_arrays
 from beaufort.models import as_model
+from beaufort.plugins import _new
 from beaufort.results import open_results, score
 from beaufort.store import FileStore
 from beaufort.suites import get_suite
@@ -25,6 +27,7 @@ CHAIN = "fog@2+jpeg_compression@3"
 MODEL = """
 import numpy as np
 from beaufort.models import as_model
+from beaufort.plugins import _new
 
 def toy():
     return as_model(
@@ -175,7 +178,10 @@ def test_a_new_package_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 @pytest.mark.parametrize(
     ("name", "says"),
     [
-        ("fog", "the corruption 'fog' is already registered; use another name"),
+        ("fog", "the name 'fog' is taken in Beaufort; use another name"),
+        ("weather", "the name 'weather' is taken in Beaufort"),  # a list of corruptions
+        ("rotate_frames", "the name 'rotate_frames' is taken in Beaufort"),  # a shift
+        ("np", "the name 'np' is taken in Beaufort"),  # a word of the template
         ("json", "a module called 'json' is already installed; use another name"),
         ("Fog", "must be 2 to 40 lower-case letters"),
         ("../x", "must be 2 to 40 lower-case letters"),
@@ -188,6 +194,19 @@ def test_names_that_are_refused(
     monkeypatch.chdir(tmp_path)
     assert says in invoke("new", "corruption", name, code=2).replace("\n", " ")
     assert not list(tmp_path.iterdir())
+
+
+def test_no_name_breaks_the_template() -> None:
+    """Whatever a template binds to a name is refused as the name of its corruption, or hides nothing."""
+    bound: set[str] = set()
+    for template in ("module.py.txt", "test_module.py.txt"):
+        tree = ast.parse((_new._TEMPLATE / template).read_text(encoding="utf-8"))
+        bound |= {alias.asname or alias.name for node in tree.body for alias in getattr(node, "names", ())}
+        tests = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
+        bound |= {node.name for node in tests}
+        bound |= {one.arg for node in tests if node.name.startswith("test_") for one in node.args.args}
+    usable = {name for name in bound if _new._NAME.fullmatch(name) and not name.startswith("test_")}
+    assert usable - {"my_corruption", "pytest"} == _new._OF_TEMPLATES
 
 
 def test_nothing_is_overwritten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,9 @@ from beaufort import corrupt
 from beaufort.conditions import Condition
 from beaufort.corruptions import Chain, corruptions
 from beaufort.errors import OptionError
-from beaufort.testing._contracts import picture
+from beaufort.image_sets._names import variants
+from beaufort.testing._contracts import digit, picture
+from beaufort.transforms import Corrupt
 
 PHOTOS = np.stack([picture(40, 48, variant=i) for i in range(3)])
 
@@ -62,3 +64,18 @@ def test_as_a_condition_and_by_one_call() -> None:
     np.testing.assert_array_equal(corrupt(PHOTOS[0], None, text, image_id="a", seed=2), made[0])
     with pytest.raises(OptionError, match="severity must be None for a chain, which has its own, got 3"):
         corrupt(PHOTOS[0], 3, text)
+
+
+def test_a_chain_has_a_severity_at_each_link_wherever_it_is_made() -> None:
+    """Without one, severity 1 was taken; a severity beside the chain does not count for it."""
+    photo, says = picture(40, 48), r"a severity at each link, .* got 'fog\+snow@2' without one for fog"
+    for make in (
+        lambda: corrupt(photo, corruption_name="fog+snow@2"),
+        lambda: Corrupt("fog+snow@2", 4)(photo),
+        lambda: Corrupt(["contrast", "fog+snow@2"], 4, scale="imagenet"),
+        lambda: variants(["fog+snow@2"], [4], "imagenet"),
+    ):
+        with pytest.raises(OptionError, match=says):
+            make()
+    assert corrupt(digit(), corruption_name="fog+stripe").shape == (28, 28, 1)  # published ones
+    assert Corrupt("fog@2+inverse", scale="relative")(photo).shape == photo.shape  # has one for all

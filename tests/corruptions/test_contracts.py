@@ -14,6 +14,7 @@ import pytest
 
 from beaufort import get_corruption_names
 from beaufort.corruptions import SEVERITIES, Corruption, corruptions
+from beaufort.corruptions import corruption as register
 from beaufort.errors import OptionError
 from beaufort.testing import CORRUPTION_CONTRACTS, ContractError, check_corruption
 from beaufort.testing._contracts import picture
@@ -190,6 +191,26 @@ def test_what_is_wrong_is_told_in_words(made: Corruption, says: str) -> None:
     with pytest.raises(ContractError, match=says) as caught:
         check_corruption(made)
     assert str(caught.value).startswith("begun does not keep this promise: ")
+
+
+def test_a_corruption_of_numpy_alone_says_so() -> None:
+    pytest.importorskip("torch", reason="torch is not installed")
+    made = Corruption("begun", "noise", 1, "Begun.")
+    made.at("imagenet", levels=[Params(amount) for amount in (10, 20, 30, 40, 50)])(brighter)
+    says = r"a torch tensor comes back as one at scale imagenet. AttributeError: .*; declare it with tensors="
+    with pytest.raises(ContractError, match=says):
+        check_corruption(made)
+
+
+@pytest.mark.parametrize(("levels", "given"), [({"photo": [1]}, "'photo'"), ({}, "none")])
+def test_scales_are_known(levels: dict[str, list[int]], given: str) -> None:
+    with pytest.raises(OptionError, match=f"begun must have constants for some of mnist, cifar.*got {given}"):
+
+        @register("noise", levels=levels)
+        def begun(images: Any, p: Any, ops: Any) -> Any:
+            """Begun."""
+
+    assert "begun" not in corruptions
 
 
 def test_a_corruption_of_numpy_alone_is_done_by_the_host() -> None:

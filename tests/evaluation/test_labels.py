@@ -90,7 +90,7 @@ def test_conventions_are_two_results_of_one_store(tmp_path: Path) -> None:
         for kind in ("md", "latex", "html", "card"):
             assert f"convention {convention}" in to_text(scores, kind)
         assert json.loads(to_text(scores, "json"))["config"]["labels"]["convention"] == convention
-        assert to_text(scores, "csv").splitlines()[1].endswith(f",{convention}")
+        assert to_text(scores, "csv").splitlines()[1].endswith(f",{convention},photos")
 
 
 def test_a_stored_run_is_scored_again_without_the_model(tmp_path: Path) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import json
+import re
 import zipfile
 from dataclasses import replace
 from pathlib import Path
@@ -185,7 +187,12 @@ def test_the_command_line_on_three_data_sets() -> None:
     page = Path("report.html").read_text()
     assert page.count("<iframe") == 2
     assert "Content-Security-Policy" in page
-    assert r"\begin{table}" in invoke("report", "kept", "--format", "latex")
+    numbers = list(csv.DictReader(invoke("report", "kept", "--format", "csv").splitlines()))
+    means = [(row["dataset"], row["model"]) for row in numbers if row["metric"] == "mean_accuracy"]
+    assert sorted(means) == sorted((name, model) for name in DATA for model in ("one", "two"))
+    labels = re.findall(r"\\label{(.*)}", invoke("report", "kept", "--format", "latex"))
+    assert "tab:beaufort-animals-headline" in labels
+    assert len(set(labels)) == len(labels)
 
     told = invoke("compare", "one", "two", "--store", "kept")
     assert [line for line in told.splitlines() if line.startswith("==")] == [
@@ -200,7 +207,20 @@ def test_the_command_line_on_three_data_sets() -> None:
     assert Path("gate.xml").read_text().count("<testcase") == 3
     verdict = json.loads(invoke("gate", "one", "--require", "99", "--store", "kept", "--json", code=1))
     assert verdict["decision"] == "failed"
-    assert len(verdict["parts"]) == 3
+    assert [part["dataset"] for part in verdict["parts"]] == list(DATA)
+
+    # animals have no clean images, drawings no shifted ones
+    limits = ["--store", "kept", "--min-clean", "0", "--min-worst", "0", "--github-summary"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GITHUB_STEP_SUMMARY", "summary.md")
+        told = invoke("gate", "one", *limits, "--junit", "gate.xml")
+    assert "gate, all data sets: passed" in told
+    assert [line for line in told.splitlines() if line.startswith("==")] == [f"== {name}" for name in DATA]
+    assert Path("gate.xml").read_text().count("<testcase") == 4
+    assert all(f"one, on {name};" in Path("summary.md").read_text() for name in DATA)
+    told = invoke("gate", "one", "--min-worst", "0", "--store", "kept")
+    assert "none of the limits is about the images of drawings" in told
+    assert "== drawings" not in told
 
 
 @pytest.mark.usefixtures("folder")
@@ -402,6 +422,7 @@ def test_shifts_of_other_kinds_in_a_suite(tmp_path: Path) -> None:
     shade = (accuracy["toys/test-shade@30"] + accuracy["toys/test-shade@200"]) / 2
     assert scores.models[0].metrics["mean_accuracy"].value == pytest.approx(shade / 2)
     (row,) = shift_scores([scores])
+    assert (row.part, row.counterpart) == ("toys", "toys")  # the data set, not the suite
     assert row.drop is not None
     assert row.drop.value == pytest.approx(accuracy["toys"] - shade / 2)
     text = to_text_of_several([scores], "md")

@@ -73,7 +73,7 @@ def test_all_of_imagenet_is_identity() -> None:
 
 def test_names_that_match_nothing_are_refused() -> None:
     says = (
-        "2 of 3 classes of pets match no class of 'imagenet-1k' .first: 'kitten'.; use WNIDs or class names"
+        r"2 of 3 classes of pets match no class of 'imagenet-1k', or several \(first: 'kitten'\); use WNIDs"
     )
     with pytest.raises(LabelError, match=says):
         find_space(folders("tench", "kitten", "puppy"), Outputs("net", 1000, label_space="imagenet-1k"))
@@ -82,6 +82,25 @@ def test_names_that_match_nothing_are_refused() -> None:
     with pytest.raises(LabelError, match="crane"):
         find_space(folders("crane"), Outputs("net", 1000, label_space="imagenet-1k"))
     assert find_space(folders("a", "b"), IMAGENET, labels="identity").identity
+
+
+def test_a_list_that_most_names_are_of_is_not_taken_for_another() -> None:
+    """Names of CIFAR-10 with `car` have another sorted order than its classes: bird would be automobile."""
+    ten = Outputs("net", 10, suite_space="cifar-10")
+    cifar = class_names("cifar-10")
+    assert find_space(folders(*cifar), ten).identity
+    with pytest.raises(LabelError, match=r"1 of 10 classes of pets match no class of 'cifar-10'.*'car'"):
+        find_space(folders(*(name.replace("automobile", "car") for name in cifar)), ten)
+    assert find_space(folders(*(name.replace("ship", "shipp") for name in cifar)), ten).identity  # same order
+    assert find_space(folders(*"abcdefghi", "cat"), ten).identity  # classes of one's own
+    with pytest.raises(
+        LabelError, match=r"1 of 3 classes of pets match no class .* several \(first: 'crane'"
+    ):
+        find_space(folders("crane", "tench", "goldfish"), IMAGENET)
+    odd = [*NAMES[:-1], "toilet roll"]  # 1,000 folders in the order of the alphabet
+    with pytest.raises(LabelError, match="of 1000 classes of pets match no class of 'imagenet-1k'"):
+        find_space(folders(*odd), IMAGENET)
+    assert find_space(folders(*IDS[:-1], "n99999999"), IMAGENET).identity
 
 
 def test_own_names() -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from beaufort.cli._console import counted, printable, progress_bar, table
+from beaufort.plugins import named_modules
 from beaufort.sanitize import without_secrets
 
 if TYPE_CHECKING:
@@ -155,9 +156,10 @@ def _next(evaluation: Evaluation, store: str, data: str | Mapping[str, str]) -> 
         for one in evaluation.answers
     )
     shown = f" --data {_quoted(without_secrets(str(data)))}" if corrupted else ""
-    steps = [f"beaufort report {place}{shown} -o report.html"]
+    own = "".join(f" --import {_quoted(name)}" for name in named_modules())
+    steps = [f"beaufort report {place}{shown} -o report.html{own}"]
     if len(models) > 1:
-        steps.append(f"beaufort compare {' '.join(map(_quoted, models))} --store {place}")
+        steps.append(f"beaufort compare {' '.join(map(_quoted, models))} --store {place}{own}")
     steps.append(f"beaufort store ls {place}    (every condition)")
     return "\n".join(["next:", *(f"  {printable(step)}" for step in steps)])
 

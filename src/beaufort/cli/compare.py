@@ -196,7 +196,7 @@ def _spread(one: SeedSpread, times: int) -> tuple[str, str]:
 
 def _points(estimate: Estimate, times: int) -> str:
     value, low, high = (times * one for one in (estimate.value, estimate.low, estimate.high))
-    return f"{value:+.2f} [{low:+.2f}, {high:+.2f}]"
+    return f"{value:+z.2f} [{low:+z.2f}, {high:+z.2f}]"
 
 
 def _p(value: float) -> str:

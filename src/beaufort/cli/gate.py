@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import traceback
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,11 +16,19 @@ from beaufort.cli._options import ClusterBy, Json, ResultSeed, Store, SuiteOfSto
 from beaufort.errors import BeaufortError, OptionError
 
 if TYPE_CHECKING:
-    from beaufort.results import Verdict
+    from beaufort.results import Results, Verdict
+    from beaufort.suites import Suite
 
 __all__ = ["gate"]
 
 _SUMMARY = "GITHUB_STEP_SUMMARY"
+
+_LIMITS: dict[str, Callable[[Suite], bool]] = {
+    "require": lambda _: True,
+    "min_clean": lambda suite: suite.clean,
+    "min_worst": lambda suite: bool(suite.families),
+}
+"""Limits that need no reference, and whether a suite has the images that each is about."""
 
 
 def gate(
@@ -119,10 +128,30 @@ def _judged(
     from beaufort.results import open_target_parts, pair_parts
 
     new = open_target_parts(store if result is None else result, store, suite=suite, seed=seed)
-    if reference is None:
-        return [judge(part, None, **options) for part in new]
-    old = open_target_parts(reference, store, suite=suite, seed=seed)
-    return [judge(*pair, **options) for pair in pair_parts([new, old])]
+    pairs: list[tuple[Results, Results | None]] = [(part, None) for part in new]
+    if reference is not None:
+        old = open_target_parts(reference, store, suite=suite, seed=seed)
+        pairs = [(one, other) for one, other in pair_parts([new, old])]
+    suites = [part.suite for part in new]
+    asked = any(options[name] is not None for name in _LIMITS)
+    verdicts = []
+    for one, other in pairs:
+        limits = _limits_of(one.suite, suites, options)
+        if other is None and asked and all(limit is None for limit in limits.values()):
+            typer.echo(f"note: none of the limits is about the images of {printable(one.dataset)}", err=True)
+        else:
+            verdicts.append(judge(one, other, **options | limits))
+    return verdicts
+
+
+def _limits_of(suite: Suite, suites: list[Suite], options: dict[str, Any]) -> dict[str, Any]:
+    """The limits for a data set; one that is about clean or shifted images goes to those that have some."""
+    apply = {
+        name
+        for name, has in _LIMITS.items()
+        if has(suite) or not any(map(has, suites))  # an error says that none has
+    }
+    return {name: options[name] if name in apply else None for name in _LIMITS}
 
 
 def _summary_file() -> Path:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from beaufort.cli._console import table
+from beaufort.cli._console import counted, table
 from beaufort.cli._options import Json
 from beaufort.corruptions import SCALES, SUBSETS, Corruption, corruptions, get_corruption_names, is_chain
 
@@ -66,7 +66,7 @@ def list_suites(as_json: Json = False) -> None:
 
 def _suite_cells(suite: Suite) -> tuple[str, ...]:
     if suite.parts:
-        return suite.name, str(suite.version), f"{len(suite.parts)} data sets", "", "none", "accuracy"
+        return suite.name, str(suite.version), counted(len(suite.parts), "data set"), "", "none", "accuracy"
     levels = suite.severities if suite.severities == "published" else str(len(suite.severities))
     chains = sum(map(is_chain, suite.shifts))
     sizes = {

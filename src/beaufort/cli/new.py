@@ -33,10 +33,12 @@ def new_corruption(
 
     `beaufort new corruption street_dust`
     """
-    from beaufort.corruptions import corruptions
+    import beaufort.conditions  # noqa: F401  registers shifts
+    from beaufort.corruptions import SUBSETS, corruptions
     from beaufort.plugins import new_corruption as write
+    from beaufort.shifts import shifts
 
-    written = write(name, folder, taken=corruptions)
+    written = write(name, folder, taken=[*corruptions, *SUBSETS, *shifts])
     for path in written:
         typer.echo(path)
     typer.echo(f"next: cd {written[0].parent} && pip install -e '.[test]' && pytest")

@@ -9,13 +9,16 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from beaufort.arrays import open_images
-from beaufort.corruptions._corruption import Severity, corruptions, parse_severity
+from beaufort.corruptions._corruption import SCALES, Severity, corruptions, parse_severity
 from beaufort.errors import OptionError, UnknownNameError
 from beaufort.ops import ops_of
 from beaufort.registry import unknown
 from beaufort.rng import Id
 
 __all__ = ["Chain", "Link", "is_chain"]
+
+ONE_PUBLISHED = "mnist"
+"""The scale at which every corruption was published at one severity."""
 
 _LONGEST = 120
 """Characters of a chain's name, which names folders, too."""
@@ -61,6 +64,25 @@ class Chain:
         """Whether all of it works on torch tensors where they are."""
         return all(corruptions[link.name].tensors for link in self.links)
 
+    def check(self, scale: str, *, side: int | None = None, channels: int = 3) -> None:
+        """Raise an error unless each link of several has a severity, or one was published at the scale.
+
+        Args:
+            scale: as for a call.
+            side: the short side of the images in pixels; without it, `auto` may yet be a scale with one.
+            channels: 1 for grey images.
+        """
+        unsaid = [link.name for link in self.links if link.severity is None and len(self.links) > 1]
+        for name in unsaid if side or scale != "auto" else ():
+            used, recipe, _ = corruptions[name].choose(
+                scale=scale, side=side or SCALES.get(scale, 224), channels=channels
+            )
+            if used != ONE_PUBLISHED and len(recipe.levels) > 1:
+                raise OptionError(
+                    f"a chain must have a severity at each link, as 'fog@2+jpeg_compression@3', got "
+                    f"'{self}' without one for {name}"
+                )
+
     def __call__(
         self,
         images: Any,
@@ -83,9 +105,11 @@ class Chain:
             jobs: as for a `Corruption`.
             backend: as for a `Corruption`.
         """
-        if ids is None and len(self.links) > 1:
+        if len(self.links) > 1:
             color = open_images(images).color
-            ids = ops_of(color).content_ids(color).tolist()
+            height, width, channels = color.shape[1:]
+            self.check(scale, side=min(height, width), channels=channels)
+            ids = ops_of(color).content_ids(color).tolist() if ids is None else ids
         for place, (name, severity) in enumerate(self.links):
             images = corruptions[name](
                 images,

@@ -103,4 +103,6 @@ def expand_severities(severity: Any) -> tuple[Severity | None, ...]:
             f"a pair (lowest, highest) of severities must be integers, got {severity!r}; list severities "
             "with fractions, as [1, 1.5, 2]"
         )
+    if low > high:
+        raise OptionError(f"a pair (lowest, highest) of severities must rise, got {severity!r}")
     return tuple(range(low, high + 1))

@@ -244,6 +244,9 @@ class Corruption:
         tensors: bool = True,
     ) -> Callable[[R], R]:
         """Add the recipe for more scales; used as a decorator on its render."""
+        if not scales or not set(scales) <= set(SCALES):
+            given = ", ".join(map(repr, scales)) or "none"
+            raise OptionError(f"{self.name} must have constants for some of {', '.join(SCALES)}, got {given}")
 
         def add(render: R) -> R:
             for scale in scales:
@@ -585,6 +588,8 @@ def corruption(
         made = Corruption(
             render.__name__, group, version, doc, graded=graded, moves=moves, mixes=mixes, files=files
         )
+        if not levels:
+            made.at(levels=())  # says what it needs
         for scale, constants in levels.items():
             made.at(
                 scale,

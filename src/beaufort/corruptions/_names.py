@@ -108,6 +108,8 @@ SUBSETS: dict[str, tuple[str, ...]] = {
     "cifar10-c-bar": _CIFAR10_C_BAR,
 }
 
+corruptions.reserve(SUBSETS, "a list of corruptions")
+
 
 def get_corruption_names(subset: str = "common") -> list[str]:
     """The names of a published list, in its order.

@@ -68,7 +68,9 @@ def variants(names: Iterable[str], severities: Sequence[Severity], scale: str) -
     for name in names:
         chosen += [Variant(name, None)] if is_chain(name) else [Variant(name, level) for level in levels]
     for name, severity in chosen:
-        for link in Variant(name, severity).chain.links:
+        chain = Variant(name, severity).chain
+        chain.check(scale)
+        for link in chain.links:
             corruptions[link.name].params(link.severity, scale)
     return tuple(chosen)
 

@@ -90,18 +90,30 @@ def _by_names(data: DataLabels, outputs: Outputs) -> LabelSpace:
         return _by_numbered_names(data, outputs, numbers)
     names = outputs.sure_names() or outputs.possible_names(data.classes[label] for label in used)
     if names is None:
-        if len(data.classes) == outputs.count:
-            return LabelSpace(outputs.count)
-        raise _unnamed(data, outputs)
+        return _by_order(data, outputs)
     places = _matches(data, names)
-    lost = [data.classes[label] for label in used if label not in places]
-    if lost:
-        use = "WNIDs or class names" if outputs.known == IMAGENET else "the names of the model's classes"
-        raise LabelError(
-            f"{len(lost)} of {len(used)} classes of {data.name} match no class of {outputs.known!r} (first: "
-            f"{lost[0]!r}); use {use}, pass --classes FILE with a name for each output, {_WAYS_OUT}"
-        )
+    if any(label not in places for label in used):
+        raise _lost(data, outputs.known, places)
     return _singles(outputs.count, len(data.classes), places)
+
+
+def _by_order(data: DataLabels, outputs: Outputs) -> LabelSpace:
+    """The sorted order of the names, unless most of them are of a list with another order."""
+    likely = outputs.likely_names(data.classes[label] for label in data.used.tolist())
+    known, names = likely or ("", [])
+    places = _matches(data, names)
+    if len(data.classes) == outputs.count and all(label == place for label, place in places.items()):
+        return LabelSpace(outputs.count)
+    raise _lost(data, known, places) if places else _unnamed(data, outputs)
+
+
+def _lost(data: DataLabels, known: str, places: Mapping[int, int]) -> LabelError:
+    lost = [data.classes[label] for label in data.used.tolist() if label not in places]
+    use = "WNIDs or class names" if known == IMAGENET else "its names"
+    return LabelError(
+        f"{len(lost)} of {len(data.used)} classes of {data.name} match no class of {known!r}, or several "
+        f"(first: {lost[0]!r}); use {use}, pass --classes FILE with a name for each output, {_WAYS_OUT}"
+    )
 
 
 def _by_numbered_names(data: DataLabels, outputs: Outputs, numbers: tuple[int, ...]) -> LabelSpace:

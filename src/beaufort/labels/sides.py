@@ -79,9 +79,24 @@ class Outputs:
 
     def possible_names(self, used: Iterable[str]) -> list[set[str]] | None:
         """What outputs are called if that fits all of some classes: the suite's space, or ImageNet."""
-        for space in (self.suite_space, IMAGENET):
-            if space in class_lists and len(class_ids(str(space))) == self.count:
-                ids = [same_name(one) for one in class_ids(str(space))]
-                if {same_name(name) for name in used} <= set(ids):
-                    return [{one} for one in ids]
+        wanted = {same_name(name) for name in used}
+        return next((names for names in self._lists().values() if wanted <= set().union(*names)), None)
+
+    def likely_names(self, used: Iterable[str]) -> tuple[str, list[set[str]]] | None:
+        """The same if it fits half of them, with the name of the list: the others may be misspelled."""
+        wanted = {same_name(name) for name in used}
+        for space, names in self._lists().items():
+            if 2 * len(wanted & set().union(*names)) >= len(wanted):
+                return space, names
         return None
+
+    def _lists(self) -> dict[str, list[set[str]]]:
+        """Lists of as many classes as there are outputs, that of the suite first."""
+        spaces = [
+            space for space in (self.suite_space, IMAGENET) if space is not None and space in class_lists
+        ]
+        return {
+            space: [{same_name(one)} for one in class_ids(space)]
+            for space in spaces
+            if len(class_ids(space)) == self.count
+        }

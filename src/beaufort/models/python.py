@@ -73,7 +73,10 @@ def as_model(
     """
     if isinstance(thing, Model) and not isinstance(thing, type):
         if changes or version or classes is not None:
-            raise OptionError("options must not be given for a Model, which has a spec of its own")
+            raise OptionError(
+                "options must not be given for a Model, which has a spec of its own; give them where it is "
+                "made, as as_model(function, classes=…)"
+            )
         return thing
     called = str(getattr(thing, "__name__", type(thing).__name__)) if name is None else name
     torch = sys.modules.get("torch")

@@ -23,6 +23,8 @@ _FILES = {
 """Templates and what they become: together a package whose corruption is called `my_corruption`."""
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{1,39}")
+_OF_TEMPLATES = frozenset(["contract", "corrupt", "corruption", "draw", "np"])
+"""Names that the templates use for something else, so that their corruption cannot have them."""
 
 
 def new_corruption(name: str, folder: Path | str | None = None, *, taken: Iterable[str] = ()) -> list[Path]:
@@ -31,7 +33,7 @@ def new_corruption(name: str, folder: Path | str | None = None, *, taken: Iterab
     Args:
         name: of the corruption, and of its module.
         folder: where to; made if it is missing, and else empty. `name` in the working folder if None.
-        taken: names that other corruptions have.
+        taken: names that other corruptions, lists of them and shifts have.
     """
     _check_name(name, set(taken))
     folder = Path(name if folder is None else folder)
@@ -52,7 +54,7 @@ def _check_name(name: str, taken: set[str]) -> None:
             "the name of a corruption must be 2 to 40 lower-case letters, digits and '_', a letter first, "
             f"and no word of Python, got {name!r:.60}"
         )
-    if name in taken:
-        raise OptionError(f"the corruption {name!r} is already registered; use another name")
+    if name in taken or name in _OF_TEMPLATES:
+        raise OptionError(f"the name {name!r} is taken in Beaufort; use another name")
     if find_spec(name) is not None:
         raise OptionError(f"a module called {name!r} is already installed; use another name")

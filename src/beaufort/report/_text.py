@@ -36,7 +36,7 @@ def percent(share: float, digits: int = 1) -> str:
     >>> percent(0.7482)
     '74.8 %'
     """
-    return f"{100 * share:.{digits}f} %"
+    return f"{100 * share:z.{digits}f} %"
 
 
 def shown(estimate: Estimate | None) -> str:

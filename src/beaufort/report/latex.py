@@ -93,6 +93,6 @@ def latex_table(table: Table, caption: str, label: str) -> str:
 
 def _cell(cell: str | Estimate | None) -> str:
     if isinstance(cell, Estimate):
-        bounds = f" {{\\scriptsize [{100 * cell.low:.1f}, {100 * cell.high:.1f}]}}"
-        return f"{100 * cell.value:.1f}{'' if cell.exact else bounds}"
+        bounds = f" {{\\scriptsize [{100 * cell.low:z.1f}, {100 * cell.high:z.1f}]}}"
+        return f"{100 * cell.value:z.1f}{'' if cell.exact else bounds}"
     return "--" if cell is None else escape_latex(cell)

@@ -73,8 +73,8 @@ def escape_markdown(text: str) -> str:
 
 def _cell(cell: str | Estimate | None) -> str:
     if isinstance(cell, Estimate):
-        bounds = "" if cell.exact else f" [{100 * cell.low:.1f}, {100 * cell.high:.1f}]"
-        return f"{100 * cell.value:.1f}{bounds}"
+        bounds = "" if cell.exact else f" [{100 * cell.low:z.1f}, {100 * cell.high:z.1f}]"
+        return f"{100 * cell.value:z.1f}{bounds}"
     return "–" if cell is None else escape_markdown(cell)
 
 

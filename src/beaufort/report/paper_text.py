@@ -103,17 +103,17 @@ def _columns(cell: PaperCell, intervals: bool) -> list[str]:
     value = cell.value
     if isinstance(value, Estimate):
         shown = [value.value, *((value.low, value.high) if intervals else ())]
-        return [f"{100 * one:.2f}" for one in shown]
-    return ["" if value is None else f"{100 * value:.2f}", *(["", ""] if intervals else [])]
+        return [f"{100 * one:z.2f}" for one in shown]
+    return ["" if value is None else f"{100 * value:z.2f}", *(["", ""] if intervals else [])]
 
 
 def _numbers(cell: PaperCell, intervals: bool) -> tuple[str, str]:
     """A cell's value and its interval as text; empty where there is none."""
     value = cell.value
     if not isinstance(value, Estimate):
-        return ("" if value is None else f"{100 * value:.1f}"), ""
-    bounds = f" [{100 * value.low:.1f}, {100 * value.high:.1f}]" if intervals and not value.exact else ""
-    return f"{100 * value.value:.1f}", bounds
+        return ("" if value is None else f"{100 * value:z.1f}"), ""
+    bounds = f" [{100 * value.low:z.1f}, {100 * value.high:z.1f}]" if intervals and not value.exact else ""
+    return f"{100 * value.value:z.1f}", bounds
 
 
 TABLE_FORMATS: Mapping[str, Callable[[PaperTable], str]] = {"md": _markdown, "latex": _latex, "csv": _csv}

@@ -50,10 +50,14 @@ def to_text_of_several(
     if format == "csv":
         return "".join(text if i == 0 else text.partition("\n")[2] for i, text in enumerate(texts))
     table = shift_table(rows, scores)
-    if format == "latex":
-        return "\n\n".join([latex_table(table, table.caption, "shifts"), *texts])
-    head = f"# {escape_markdown(named)}\n\n{escape_markdown(table.caption)}\n\n{markdown_table(table)}\n"
     heads = [one.suite for one in scores if one.suite.families]
+    if format == "latex":  # labels are of the whole document, so each has the name of its data set
+        own = [
+            text.replace("\\label{tab:beaufort-", f"\\label{{tab:beaufort-{suite.name}-")
+            for suite, text in zip(heads, texts, strict=True)
+        ]
+        return "\n\n".join([latex_table(table, table.caption, "shifts"), *own])
+    head = f"# {escape_markdown(named)}\n\n{escape_markdown(table.caption)}\n\n{markdown_table(table)}\n"
     sections = [
         f"## {escape_markdown(suite.title)}\n\n{text}" for suite, text in zip(heads, texts, strict=True)
     ]
@@ -129,7 +133,8 @@ def _cells(table: Table) -> list[list[tuple[str, str]]]:
 def _cell(cell: TableCell) -> tuple[str, str]:
     """What a cell says, and the ends of its interval."""
     if isinstance(cell, Estimate):
-        return f"{100 * cell.value:.1f}", f"[{100 * cell.low:.1f}, {100 * cell.high:.1f}]"
+        bounds = "" if cell.exact else f"[{100 * cell.low:z.1f}, {100 * cell.high:z.1f}]"
+        return f"{100 * cell.value:z.1f}", bounds
     return "–" if cell is None else cell, ""
 
 

@@ -30,6 +30,7 @@ def verdict_lines(verdict: Verdict) -> Iterator[str]:
 def verdict_markdown(verdict: Verdict) -> str:
     """A heading and a table, a row for each check."""
     against = "" if verdict.reference is None else f", against {verdict.reference}"
+    against += f", on {verdict.dataset}" if verdict.dataset else ""
     lines = [
         f"### {_SIGNS[verdict.decision]} Robustness gate: {verdict.decision}",
         "",
@@ -77,6 +78,7 @@ def verdict_dict(verdict: Verdict) -> dict[str, Any]:
     old = verdict.reference_value
     return {
         "decision": verdict.decision.value,
+        "dataset": verdict.dataset,
         "metric": verdict.metric,
         "model": {"name": verdict.model, **vars(verdict.value)},
         "reference": None if old is None else {"name": verdict.reference, **vars(old)},
@@ -117,7 +119,7 @@ def _measured(check: Check) -> str:
         return f"{one:.2%}"
     if one.exact:
         return "no drop, as it is the same model"
-    return f"drop {100 * one.value:+.2f} points [{100 * one.low:+.2f}, {100 * one.high:+.2f}]"
+    return f"drop {100 * one.value:+z.2f} points [{100 * one.low:+z.2f}, {100 * one.high:+z.2f}]"
 
 
 def _reason(verdict: Verdict, check: Check) -> str:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from beaufort.conditions import Condition
 from beaufort.corruptions import SCALES, corruptions
 from beaufort.errors import BeaufortError
+from beaufort.metrics import metrics
 from beaufort.shifts import shifts
 from beaufort.store import Cell, FileStore
 from beaufort.suites import SHIFT_SUITE_NAMES, SUITE_NAMES, Suite, SuiteError, get_suite
@@ -69,15 +70,17 @@ def suite_of(run: Mapping[str, Any]) -> Suite | None:
 
 
 def check_registered(store: FileStore, given: str | Suite | None, runs: Sequence[Mapping[str, Any]]) -> None:
-    """An error if the suite that is asked for has corruptions of a package that is not imported here."""
+    """An error if the suite that is asked for has things of a package that is not imported here."""
     suites = [run["suite"] for run in runs if isinstance(run.get("suite"), Mapping)]
     meant = suites[-1:] if given is None else [suite for suite in suites if suite.get("name") == given]
     names = [name for suite in meant for name in suite.get("corruptions", ()) if isinstance(name, str)]
     names += [name for suite in meant for text in suite.get("shifts") or () for name in _names_in(str(text))]
-    if absent := sorted({name for name in names if name not in corruptions and name not in shifts}):
+    absent = sorted({name for name in names if name not in corruptions and name not in shifts})
+    wanted = {name for suite in meant for name in suite.get("metrics") or () if isinstance(name, str)}
+    if absent := [*absent, *sorted(wanted.difference(metrics))]:
         raise ResultsError(
-            f"the corruptions of {store.location} must be registered, and {', '.join(absent)} are not; name "
-            "the module that has them with --import, or install the package that offers it"
+            f"corruptions and metrics of {store.location} must be registered, got {', '.join(absent)}, not "
+            "known here; name the module that has them with --import, or install the package that offers it"
         )
 
 

@@ -7,8 +7,9 @@ through the point that was measured, and the errors of the baseline have weights
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -33,6 +34,8 @@ class Linear:
     constant: float
     stretch: float = 1.0
     """How many times as much as an average cluster the largest one can add; 1 if images stand alone."""
+    floor: float = -math.inf
+    """What the number cannot be below although a straight line can: 0 for a ratio of two errors."""
 
     @classmethod
     def of(cls, constant: float, terms: Mapping[str, tuple[NDArray[Any], Floats]]) -> Linear:
@@ -55,20 +58,32 @@ class Linear:
 
     @cached_property
     def bounds(self) -> tuple[float, float]:
-        """The least and the most that an image can add."""
+        """The least and the most that an image, or a cluster of images, can add."""
+        low, high = self._image_bounds
+        return self._stretched(low), self._stretched(high)
+
+    @cached_property
+    def _image_bounds(self) -> tuple[float, float]:
+        """The least and the most that an image can add, and so the least and the most that a mean can be."""
         low = self.constant + sum(float(np.minimum(weight, 0).sum()) for weight in self.weights.values())
         high = self.constant + sum(float(np.maximum(weight, 0).sum()) for weight in self.weights.values())
-        return self._stretched(low), self._stretched(high)
+        return low, high
 
     def _stretched(self, bound: float) -> float:
         return self.value + self.stretch * (bound - self.value)
 
     def estimate(self, level: float) -> Estimate:
-        """The number with its interval over images."""
+        """The number with its interval over images, as far as the number can lie there.
+
+        A cluster adds its images' sum, so that it can add more than a mean can be.
+        """
         low, high = self.bounds
         if not low < high:  # the same for every image: a baseline over itself
             return Estimate(self.value, self.value, self.value, self.n, level)
-        return mean_interval(self.values, low=low, high=high, level=level)
+        found = mean_interval(self.values, low=low, high=high, level=level)
+        least, most = self._image_bounds
+        least = min(max(least, self.floor), found.value)  # rounding moves the value, not the interval
+        return replace(found, low=max(found.low, least), high=min(found.high, max(most, found.value)))
 
     def p_value(self) -> float:
         """Of the hypothesis that the number is zero."""
@@ -86,11 +101,12 @@ class Linear:
         return self._combined(other, lambda a, b: a - b)
 
     def __add__(self, other: Linear) -> Linear:
-        return self._combined(other, lambda a, b: a + b)
+        return replace(self._combined(other, lambda a, b: a + b), floor=self.floor + other.floor)
 
     def __mul__(self, factor: float) -> Linear:
         weights = {name: factor * weight for name, weight in self.weights.items()}
-        return Linear(factor * self.values, weights, factor * self.constant, self.stretch)
+        floor = factor * self.floor if factor > 0 else -math.inf
+        return Linear(factor * self.values, weights, factor * self.constant, self.stretch, floor)
 
     def _combined(self, other: Linear, combine: Callable[[Floats, Floats], Floats]) -> Linear:
         nothing = np.zeros(1)
@@ -106,4 +122,5 @@ class Linear:
         sizes = np.bincount(cluster)
         average = len(cluster) / len(sizes)
         sums = np.bincount(cluster, weights=self.values - self.value)
-        return Linear(self.value + sums / average, self.weights, self.constant, float(sizes.max()) / average)
+        stretch = float(sizes.max()) / average
+        return replace(self, values=self.value + sums / average, stretch=stretch)

@@ -22,7 +22,7 @@ class ShiftScore:
     """One model on one data set of a suite."""
 
     part: str
-    """The data set, by its name in the suite."""
+    """The data set, by its name in a suite of several; else by its own."""
     shifts: tuple[str, ...]
     """What was done to its images; nothing for a data set that is a shift by itself."""
     model: str
@@ -64,13 +64,14 @@ def _row(
     clusters: Mapping[str, str] | None,
 ) -> ShiftScore:
     suite = scores.suite
+    part = suite.name if scores.results.part_of else scores.results.dataset
     words = str(scores.results.space(model.model))
     if suite.families:
         accuracy, drop = _within(scores, model.model, clusters)
         if suite.counterpart is None:
-            own = None if model.clean is None else suite.name
+            own = None if model.clean is None else part
             return ShiftScore(
-                suite.name, suite.families, model.model, accuracy, model.clean, own, drop, True, words
+                part, suite.families, model.model, accuracy, model.clean, own, drop, True, words
             )
     else:
         assert model.clean is not None
@@ -78,7 +79,7 @@ def _row(
     clean = _counterpart(suite.counterpart, model.model, by_part)
     drop = None if clean is None else newcombe(clean, accuracy)
     return ShiftScore(
-        suite.name, suite.families, model.model, accuracy, clean, suite.counterpart, drop, False, words
+        part, suite.families, model.model, accuracy, clean, suite.counterpart, drop, False, words
     )
 
 

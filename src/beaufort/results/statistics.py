@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -171,7 +171,8 @@ def ratio_form(
     if model == divisor.name:
         return Linear.of(value, {model: (errors, np.zeros(len(columns)))})
     constant = value - float(means @ ours) - float(base @ theirs)
-    return Linear.of(constant, {model: (errors, ours), divisor.name: (divisor.errors, theirs)})
+    form = Linear.of(constant, {model: (errors, ours), divisor.name: (divisor.errors, theirs)})
+    return form if relative else replace(form, floor=0.0)
 
 
 def _own_form(own: Metric, columns: Columns, model: str, errors: Errors) -> Linear:
@@ -193,7 +194,11 @@ def _own_form(own: Metric, columns: Columns, model: str, errors: Errors) -> Line
 def _own_value(own: Metric, columns: Columns, means: Means) -> float:
     by_name = {str(name): float(mean) for name, mean in zip(columns, means, strict=True) if name is not None}
     clean = float(means[columns.index(None)]) if None in columns else None
-    value = float(own(by_name, clean))
+    try:
+        value = float(own(by_name, clean))
+    except Exception as error:  # whatever someone else's function raises
+        told = f"{type(error).__name__}: {error}"
+        raise MetricError(f"the metric {own.name!r} must be a number for {by_name}, got {told}") from error
     if not math.isfinite(value):
         raise MetricError(f"the metric {own.name!r} must be a finite number, got {value} for {by_name}")
     return value

@@ -21,12 +21,13 @@ __all__ = ["COLUMNS", "data_frame", "tidy_rows"]
 
 COLUMNS = (
     *("model", "condition", "corruption", "severity", "metric", "value", "low", "high", "n", "group"),
-    "convention",
+    *("convention", "dataset"),
 )
 """`condition` and `severity` are empty for numbers over several; `low` and `high` where a number describes
 the sample and not the truth behind it: the calibration error with its chance part, what chance adds, and the
 spread over trainings. `group` names the group of images that a number is about, if it is about one; numbers
-about several trainings have the name of their recipe as `model` and `seeds_` before their metric."""
+about several trainings have the name of their recipe as `model` and `seeds_` before their metric. `dataset`
+tells the numbers of a suite of several data sets apart."""
 
 ALL = "*"
 """Stands in `corruption` for all of them together."""
@@ -38,12 +39,13 @@ TidyRow = tuple[
 
 def tidy_rows(scores: Scores) -> Iterator[tuple[Any, ...]]:
     """All numbers of all models, in the order of `COLUMNS`; shares and ratios, not percent."""
+    dataset = scores.results.dataset
     for model in scores.models:
         convention = _convention(scores, model.model)
-        yield from ((*row, convention) for row in _rows(model))
+        yield from ((*row, convention, dataset) for row in _rows(model))
     for seeds in scores.seeds:
         convention = _convention(scores, seeds.models[0])
-        yield from ((*row, convention) for row in _seed_rows(seeds))
+        yield from ((*row, convention, dataset) for row in _seed_rows(seeds))
 
 
 def data_frame(columns: Mapping[str, Sequence[Any]], integers: Sequence[str] = ()) -> pd.DataFrame:

@@ -15,6 +15,8 @@ class Estimate:
     '76.7 % [75.2, 78.2]'
     >>> f"{Estimate(1.0, 1.0, 1.0, 1000):.1%}"
     '100.0 % (by definition)'
+    >>> f"{Estimate(-1e-17, -0.116, 0.116, 30):.1%}"  # what rounds to zero has no sign
+    '0.0 % [-11.6, 11.6]'
     """
 
     value: float
@@ -27,7 +29,7 @@ class Estimate:
     def __format__(self, spec: str) -> str:
         """As text with the digits asked for, `.1%` or `.3f`."""
         if spec.endswith("%"):
-            value, low, high = (f"{100 * x:{spec[:-1]}f}" for x in (self.value, self.low, self.high))
+            value, low, high = (f"{100 * x:z{spec[:-1]}f}" for x in (self.value, self.low, self.high))
             value += " %"
         else:
             value, low, high = (f"{x:{spec}}" for x in (self.value, self.low, self.high))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from functools import wraps
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -296,6 +297,26 @@ def takes_any_size(corruption: Corruption) -> None:
                 )
 
 
+def takes_tensors_if_it_says_so(corruption: Corruption) -> None:
+    """Unless it is declared with tensors=False, it works on torch tensors; skipped where torch is absent."""
+    if find_spec("torch") is None:
+        return
+    import torch
+
+    image = torch.from_numpy(picture(40, 48).transpose(2, 0, 1).copy())
+    for scale in [scale for scale, recipe in corruption.recipes.items() if recipe.tensors]:
+        try:
+            out = corruption(image, 2, scale=scale, backend="torch")
+            told = f"It gives {type(out).__name__} {tuple(out.shape)}"
+            kept = torch.is_tensor(out) and out.dtype == torch.uint8 and out.shape == image.shape
+        except AssetError:
+            raise
+        except Exception as error:
+            kept, told = False, f"{type(error).__name__}: {error}"
+        way = "declare it with tensors=False, and the processor makes the images of models on a GPU"
+        _expect(kept, corruption, f"a torch tensor comes back as one at scale {scale}", but=f"{told}; {way}")
+
+
 CORRUPTION_CONTRACTS: dict[str, Callable[[Corruption], None]] = {
     contract.__name__: _told(contract)
     for contract in (
@@ -311,6 +332,7 @@ CORRUPTION_CONTRACTS: dict[str, Callable[[Corruption], None]] = {
         grows_with_severity,
         takes_severities_between,
         takes_any_size,
+        takes_tensors_if_it_says_so,
     )
 }
 """The promises by name."""

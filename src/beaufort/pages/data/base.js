@@ -22,7 +22,8 @@ const h = (tag, attributes, ...children) => fill(document.createElement(tag), at
 const s = (tag, attributes, ...children) =>
   fill(document.createElementNS('http://www.w3.org/2000/svg', tag), attributes, children);
 
-const percent = (share, digits = 1) => (100 * share).toFixed(digits);
+// A share in percent; what rounds to zero has no sign.
+const percent = (share, digits = 1) => (100 * share).toFixed(digits).replace(/^-(?=[0.]+$)/, '');
 // A number without an interval holds by definition: a baseline over itself.
 const bracket = (t) => (t[1] === t[2] && t[0] === t[1] ? '(by definition)' : `[${percent(t[1])}, ${percent(t[2])}]`);
 const estimate = (t) => `${percent(t[0])}\u00a0% ${bracket(t)}`;
