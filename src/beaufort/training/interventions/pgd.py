@@ -49,8 +49,7 @@ def perturbed(
 ) -> Tensor:
     """Images within `epsilon` of these, in the maximum norm, that the network likes less."""
     attack = PGD(name="training", norm="linf", steps=steps, step=step / epsilon, keep_best=False)
-    # of this step's own numbers; read from the device, so that a step with a fixed start is never recorded
-    seed = int(torch.randint(2**62, (), device=images.device))
+    seed = int(torch.randint(2**62, ()))  # of this step's own numbers
     words = np.arange(len(images), dtype=np.uint64)
     victim: Any = _Learner(model)
     found: Tensor = attack.perturb(victim, images, labels, radius=epsilon, words=words, seed=seed)
