@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from beaufort.mining.plan import MiningError
 from beaufort.stats import Estimate, clopper_pearson
 
-__all__ = ["SUBSETS", "HardnessPoint", "hardness_curve"]
+__all__ = ["SUBSETS", "HardnessPoint", "hardness_curve", "orders_are_drawn"]
 
 SUBSETS = 1000
 """Largest number of sets of surrogates of one size: all are tried for up to twelve models."""
@@ -84,7 +84,7 @@ def hardness_curve(
     # Images on which the same models fail count alike, and there are far fewer patterns than images.
     patterns, counts = np.unique(failed.T, axis=0, return_counts=True)
     right = (models - patterns.sum(axis=1)).astype(np.float32)
-    drawn = math.comb(models, models // 2) > subsets
+    drawn = orders_are_drawn(models, subsets)
     orders = _orders(models, subsets, seed) if drawn else None
     tried = list(_tried(patterns, orders))
     found: list[list[NDArray[np.float64]]] = [[] for _ in tried]
@@ -109,6 +109,15 @@ def hardness_curve(
             )
         )
     return tuple(points)
+
+
+def orders_are_drawn(models: int, subsets: int = SUBSETS) -> bool:
+    """Whether there are too many sets of surrogates to try all.
+
+    >>> orders_are_drawn(12), orders_are_drawn(13)
+    (False, True)
+    """
+    return math.comb(models, models // 2) > subsets
 
 
 def _orders(models: int, count: int, seed: int) -> list[list[int]]:

@@ -99,10 +99,8 @@ def train_conditional(
             chosen = torch.randint(len(data), (min(recipe.batch, len(data)),), device=device)
             loss = advance(data[chosen], labels[chosen])
             step += 1
-            if (
-                step % 100 == 0
-            ):  # reading the loss waits for the device, and the clock counts work that is done
-                told = float(loss)
+            if step % 100 == 0:
+                told = float(loss)  # waits for the device, so that the clock counts work that is done
                 if progress is not None:
                     progress(step, recipe.steps, told)
     folder.mkdir(parents=True, exist_ok=True)

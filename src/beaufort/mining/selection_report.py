@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from beaufort.files import write_output
 from beaufort.mining._page import PageCell, PageChart, PageImage, PageSection, picture, share_cell, write_page
-from beaufort.mining.curve import SUBSETS, HardnessPoint, hardness_curve
+from beaufort.mining.curve import SUBSETS, HardnessPoint, hardness_curve, orders_are_drawn
 from beaufort.mining.selection import MinedSelection, write_selection
 from beaufort.mining.transfer import hardness, nuisance_failures, transfer_matrix
 from beaufort.stats import Estimate
@@ -167,14 +166,9 @@ def _models(selection: MinedSelection) -> PageSection:
     )
 
 
-def _drawn(models: int) -> bool:
-    """Whether there are too many sets of surrogates to try all."""
-    return math.comb(models, models // 2) > SUBSETS
-
-
 def _curve(curve: Sequence[HardnessPoint], models: int) -> PageSection:
     which = "every set of each size, the rest held out"
-    if _drawn(models):
+    if orders_are_drawn(models):
         which = f"the first of {SUBSETS:,} orders of the models, drawn by the seed, the rest held out"
     return PageSection(
         "surrogates",
@@ -278,7 +272,7 @@ def _facts(selection: MinedSelection, seed: int) -> dict[str, str]:
         "images": f"{len(selection.images):,}, made by {', '.join(sorted(made))}",
         "rule": f"{selection.rule} surrogates fail",
         "intervals": "shares: Clopper and Pearson, 95 %; the curve: percentiles of 1,000 resamples of images"
-        + (" and of orders" if _drawn(len(selection.verdicts.models)) else "")
+        + (" and of orders" if orders_are_drawn(len(selection.verdicts.models)) else "")
         + ", each with one that nobody has seen",
         "seed": str(seed),
     }
