@@ -12,7 +12,7 @@ from beaufort.testbed.correlation import NOT_STANDARD, Correlation, correlation_
 from beaufort.testbed.fit import SEED, Knee, fit_shift
 from beaufort.testbed.grid import Grid
 from beaufort.testbed.legend import looks, title
-from beaufort.testbed.scores import Score
+from beaufort.testbed.scores import Score, own_settings
 from beaufort.testbed.settings import Setting
 
 __all__ = ["page_data"]
@@ -24,7 +24,7 @@ def page_data(
     """What the page's scripts read."""
     known = {**grid.settings, **grid.aggregates}
     place = {name: k for k, name in enumerate(known)}
-    mine = {grid.setting(one.setting).name: one for one in own or () if _has(grid, one.setting)}
+    mine = {} if own is None else {one.name: score for one, score in own_settings(grid, own)}
     shown = looks(grid)
     look = np.zeros(len(grid.models), int)
     for i, one in enumerate(shown):
@@ -59,14 +59,6 @@ def page_data(
         else None,
         "correlation": _correlation(grid, place),
     }
-
-
-def _has(grid: Grid, name: str) -> bool:
-    try:
-        grid.setting(name)
-    except BeaufortError:
-        return False
-    return True
 
 
 def _steps(grid: Grid, name: str, mine: Score | None, has_own: bool) -> list[int | None]:

@@ -179,7 +179,7 @@ def fit_line(
         raise OptionError(f"{what} needs models that differ in standard accuracy, got {len(a)} with the same")
     slope = float(da @ db / (da @ da))
     total = float(db @ db)
-    if total == 0:
+    if np.ptp(b) <= 1e-9 * max(1.0, float(np.abs(b).max())):
         raise OptionError(
             f"{what} needs models that differ under the shift, got {len(a)} with the same accuracy"
         )
