@@ -12,10 +12,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from beaufort import evaluate
 from beaufort.errors import OptionError, UnknownNameError
+from beaufort.models import Model, as_model
 from beaufort.store import FileStore
+from beaufort.suites import parse_suite
 from beaufort.testbed import GRIDS, Grid, fit_shift, load_grid
 from beaufort.testbed._tables import read_table
+from beaufort.testbed.correlation import natural_shifts
 from beaufort.testbed.kinds import KINDS, training_data
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -144,6 +148,33 @@ def test_a_store_is_a_grid(fill: Callable[..., FileStore]) -> None:
     assert grid.settings[shift].clean == "clean"
     assert fit_shift(grid, shift).n == 4
     assert "all models" in grid.fit_rule
+
+
+def test_a_store_of_several_data_sets_is_a_grid(tmp_path: Path) -> None:
+    """Each data set is a setting beside its counterpart; a model that lacks one has a gap there."""
+    suite = "{name: drawn, version: 1, parts: [{dataset: photos}, {dataset: drawn, counterpart: photos}]}"
+    data = {
+        name: (np.arange(count, dtype=np.uint8).repeat(768).reshape(count, 16, 16, 3), np.arange(count) % 2)
+        for name, count in (("photos", 20), ("drawn", 10))
+    }
+
+    def model(name: str, wrong: int) -> Model:
+        return as_model(
+            lambda images: np.eye(2, dtype=np.float32)[
+                (images[:, 0, 0, 0] + (images[:, 0, 0, 0] < wrong)).astype(int) % 2
+            ],
+            name=name,
+            classes=2,
+            version=name,
+        )
+
+    evaluate([model(f"m{wrong}", wrong) for wrong in (1, 3, 4, 6)], parse_suite(suite), data, tmp_path / "s")
+    grid = load_grid(tmp_path / "s")
+    assert grid.column("photos").tolist() == [95, 85, 80, 70]
+    assert grid.column("drawn").tolist() == [90, 70, 60, 40]
+    assert [grid.settings[name].images for name in ("photos", "drawn")] == [20, 10]
+    assert natural_shifts(grid) == ["drawn"]
+    assert fit_shift(grid, "drawn").n == 4
 
 
 @pytest.mark.parametrize(
