@@ -21,6 +21,7 @@ from beaufort.testbed import GRIDS, Grid, fit_shift, load_grid
 from beaufort.testbed._tables import read_table
 from beaufort.testbed.correlation import natural_shifts
 from beaufort.testbed.kinds import KINDS, training_data
+from beaufort.testbed.load import read_pairs
 
 ROOT = Path(__file__).resolve().parents[2]
 FILES = ("grid-latest", "grid-paper", "grid-robustbench", "grid-timm", "models", "pairs", "settings")
@@ -282,3 +283,17 @@ def test_reading_the_figures_starts_no_thread() -> None:
     )
     ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert ran.stdout == "0\n"
+
+
+@pytest.mark.parametrize(
+    ("row", "says"),
+    [
+        ("a,b\na,b", "pairs must be distinct, got 'a' and 'b' 2 times"),
+        ("a,a", "must have another one for its base, got 'a' for both"),
+    ],
+)
+def test_pairs_that_would_distort_a_mean(tmp_path: Path, row: str, says: str) -> None:
+    path = tmp_path / "pairs.csv"
+    path.write_text(f"model,base_model\n{row}\n")
+    with pytest.raises(OptionError, match=says):
+        read_pairs(path)

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from beaufort.errors import BeaufortError, OptionError
+from beaufort.stats.binomial import checked_level
 from beaufort.testbed.fit import FEWEST, Interval, fit_shift
 from beaufort.testbed.grid import Grid
 
@@ -88,9 +89,10 @@ def _correlation(
 
 
 def _fisher(r: float, n: int, level: float) -> Interval | None:
+    quantile = NormalDist().inv_cdf((1 + checked_level(level)) / 2)
     if n < 4 or abs(r) >= 1:
         return None
-    reach = NormalDist().inv_cdf((1 + level) / 2) / math.sqrt(n - 3)
+    reach = quantile / math.sqrt(n - 3)
     return Interval(math.tanh(math.atanh(r) - reach), math.tanh(math.atanh(r) + reach))
 
 

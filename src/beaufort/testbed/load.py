@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
@@ -238,8 +239,15 @@ def _leaderboard(name: str, table: FigureTable) -> Grid:
 
 
 def read_pairs(path: Path) -> tuple[Pair, ...]:
-    """Models and their bases from a CSV file with `model` and `base_model`."""
+    """Models and their bases from a CSV file with `model` and `base_model`; each pair once."""
+    rows = read_rows(path, ["model", "base_model"])
+    counts = Counter((row["model"], row["base_model"]) for row in rows)
+    for (model, base), count in counts.items():
+        if model == base:
+            raise OptionError(f"a model must have another one for its base, got {model!r} for both in {path}")
+        if count > 1:
+            raise OptionError(f"pairs must be distinct, got {model!r} and {base!r} {count} times in {path}")
     return tuple(
         Pair(row["model"], row["base_model"], row.get("intervention", ""), row.get("provenance", str(path)))
-        for row in read_rows(path, ["model", "base_model"])
+        for row in rows
     )
