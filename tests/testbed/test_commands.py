@@ -291,3 +291,12 @@ def test_plots(tmp_path: Path) -> None:
         )
         assert "204 models" in text
         assert target.stat().st_size > 5000
+
+
+def test_names_of_settings_are_harmless(tmp_path: Path) -> None:
+    path = tmp_path / "own.csv"
+    rows = [f"m{i},{60 + i},{50 + i + i % 2}" for i in range(5)]
+    path.write_text("\n".join(["model,\x1b[31mclean,\x1b]0;x\x07shifted", *rows]))
+    names = ("--grid", str(path), "--x", "\x1b[31mclean", "--y", "\x1b]0;x\x07shifted")
+    for command in ("fit", "rho"):
+        assert "\x1b" not in invoke("testbed", command, *names)

@@ -168,7 +168,7 @@ def _standing_text(one: Standing) -> str:
         f"  {scatter}",
     ]
     names = (f"{n.model} ({n.clean:.2f}, {n.shifted:.2f}, rho {n.rho:+.2f})" for n in one.neighbors)
-    return "\n".join([*lines, f"  nearest: {printable('; '.join(names))}"])
+    return "\n".join(map(printable, [*lines, f"  nearest: {'; '.join(names)}"]))
 
 
 def _as_dict(found: Placement) -> dict[str, Any]:

@@ -198,7 +198,7 @@ def rho(
         for one in ordered
     ]
     typer.echo(table([("rho [interval]", "x", "y", "", "type", "model"), *rows]))
-    typer.echo(f"\nmean of {told['n']}: {_points(told)}; {told['x']} → {told['y']}")
+    typer.echo(f"\nmean of {told['n']}: {_points(told)}; {printable(told['x'])} → {printable(told['y'])}")
     lines = "trend" if told["knee"] is None else f"trend with a knee at {told['knee']:.2f} %,"
     typer.echo(f"{lines} fitted on {loaded.fit_rule}: {told['fitted']} in the fit")
     _tell_notes(told["notes"])
@@ -243,7 +243,9 @@ def tau(
     ordered = sorted(told["models"], key=lambda one: -one["tau"])
     rows = [(_points(one, "tau"), printable(one["model"]), printable(one["base"])) for one in ordered]
     typer.echo(table([("tau [interval]", "model", "made from"), *rows]))
-    typer.echo(f"\nmean of {told['n']}: {_points(told, 'tau')} on {told['y']}, {100 * level:g} % intervals")
+    typer.echo(
+        f"\nmean of {told['n']}: {_points(told, 'tau')} on {printable(told['y'])}, {100 * level:g} % intervals"
+    )
     _tell_missing(told["missing"], "a base model, or an accuracy")
 
 
@@ -397,7 +399,7 @@ def _warn(grid: Grid) -> None:
 
 def _tell_notes(notes: list[str], about: str = "") -> None:
     for note in notes:
-        typer.echo(f"{about}{printable(note)}")
+        typer.echo(printable(f"{about}{note}"))
 
 
 def _points(one: dict[str, Any], key: str = "rho") -> str:
