@@ -243,9 +243,8 @@ def tau(
     ordered = sorted(told["models"], key=lambda one: -one["tau"])
     rows = [(_points(one, "tau"), printable(one["model"]), printable(one["base"])) for one in ordered]
     typer.echo(table([("tau [interval]", "model", "made from"), *rows]))
-    typer.echo(
-        f"\nmean of {told['n']}: {_points(told, 'tau')} on {printable(told['y'])}, {100 * level:g} % intervals"
-    )
+    about = f"{_points(told, 'tau')} on {printable(told['y'])}"
+    typer.echo(f"\nmean of {told['n']}: {about}, {100 * level:g} % intervals")
     _tell_missing(told["missing"], "a base model, or an accuracy")
 
 
