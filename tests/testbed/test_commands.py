@@ -113,7 +113,7 @@ def test_words_are_about_this_fit(tmp_path: Path) -> None:
     rows = [f"m{i},{60 + i},{50 + i + i % 2},{40 + i}" for i in range(5)]
     path.write_text("\n".join(["model,val,imagenet-r,imagenet-sketch", *rows, "none,70,0,", "no,71,,"]))
     text = invoke("testbed", "rho", "--grid", str(path), "--y", "imagenet-r", "--x", "val")
-    assert "does not say which are standard: 5 in the fit" in text
+    assert "does not say which are standard; 5 are in the fit" in text
     assert "left out for an accuracy of 0 or 100: none" in text
     assert "a line through 5 models" in text
     own = ("--grid", str(path), "--y", "imagenet-sketch")

@@ -200,7 +200,7 @@ def rho(
     typer.echo(table([("rho [interval]", "x", "y", "", "type", "model"), *rows]))
     typer.echo(f"\nmean of {told['n']}: {_points(told)}; {printable(told['x'])} → {printable(told['y'])}")
     lines = "trend" if told["knee"] is None else f"trend with a knee at {told['knee']:.2f} %,"
-    typer.echo(f"{lines} fitted on {loaded.fit_rule}: {told['fitted']} in the fit")
+    typer.echo(f"{lines} fitted on {loaded.fit_rule}; {told['fitted']} are in the fit")
     _tell_notes(told["notes"])
     if all(one["low"] is None for one in told["models"]):
         typer.echo("no intervals: how many images the accuracies rest on is not known; --n tells it")
