@@ -76,7 +76,8 @@ function drawLine(context, plot) {
 
 function fitText() {
   const trend = view.trend, names = `${D.settings[view.x].title} → ${D.settings[view.y].title}`;
-  if (!trend) return `${names}: too few models for a trend.`;
+  if (view.x === view.y) return `${names}: one setting has no trend.`;
+  if (!trend) return `${names}: too few models that differ for a trend.`;
   const one = (line) => {
     const drawn = resample(line), [a, b] = ends(drawn.map((d) => d[0]));
     return `slope ${line.slope.toFixed(3)} [${a.toFixed(3)}, ${b.toFixed(3)}], intercept ${line.intercept.toFixed(3)}, r² ${line.r2.toFixed(2)}, n ${line.n}`;
