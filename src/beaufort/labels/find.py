@@ -98,10 +98,13 @@ def _by_names(data: DataLabels, outputs: Outputs) -> LabelSpace:
 
 
 def _by_order(data: DataLabels, outputs: Outputs) -> LabelSpace:
-    """The sorted order of the names, unless most of them are of a list with another order."""
+    """The sorted order of the names, unless they are digits in words, or most are of a list with another order."""
     likely = outputs.likely_names(data.classes[label] for label in data.used.tolist())
     known, names = likely or ("", [])
     places = _matches(data, names)
+    digits = [same_name(name) for name in data.classes]
+    if all(map(str.isdecimal, digits)) and digits != sorted(digits):
+        raise _unnamed(data, outputs)
     if len(data.classes) == outputs.count and all(label == place for label, place in places.items()):
         return LabelSpace(outputs.count)
     raise _lost(data, known, places) if places else _unnamed(data, outputs)
