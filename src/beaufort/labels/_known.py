@@ -63,10 +63,8 @@ _SHARED = {"n02012849": "crane", "n03126707": "crane", "n02113186": "Cardigan", 
 _SHARED |= {"n03710721": "maillot"}
 
 
-_DIGITS = {
-    word: str(number)
-    for number, word in enumerate("zero one two three four five six seven eight nine".split())
-}
+_WORDS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+_DIGITS = {word: str(digit) for digit, word in enumerate(_WORDS)}
 
 
 @cache
@@ -117,8 +115,8 @@ def _by_name() -> dict[str, str]:
 def same_name(name: str) -> str:
     """One text for all that a class may be called: its WordNet id for classes of ImageNet, else a plain name.
 
-    Case, underscores, hyphens and spaces do not matter; of synonyms after commas, the first counts. Digits may
-    be words.
+    Case, underscores, hyphens and spaces do not matter; of synonyms after commas, the first counts. A digit
+    may be a word.
 
     >>> same_name("Great_white_shark"), same_name("tench, Tinca tinca"), same_name("My  Class")
     ('n01484850', 'n01440764', 'my class')
