@@ -251,6 +251,30 @@ def test_a_repetition_is_found_fast_after_many_votes(people: People) -> None:
     assert work[1] < 3 * work[0]
 
 
+def test_a_card_takes_no_more_work_after_many_votes_of_others(people: People) -> None:
+    """A card without an answer searched all votes; reviews that were made without indexes get them."""
+    connection, ann, bob = people.review.connection, people.id_of("ann"), people.id_of("bob")
+    connection.executescript("DROP INDEX waiting; DROP INDEX given")
+    open_review(people.review.path).close()
+    work = []
+    for first in (1000, 2000):
+        numbers = [(number, bob) for number in range(first, first + 1000)]
+        for rows in (
+            "images (id, file, sha256, type, category, role) SELECT ?1, ?1, '', '', '', 'example' WHERE ?2",
+            "showings (id, reviewer, image, again, shown, answered) VALUES (?1, ?2, ?1, 0, 0, 1)",
+            "votes (showing, skipped, comment, at) SELECT ?1, 0, '', 0 WHERE ?2",
+        ):
+            with people.review.transaction() as transaction:
+                transaction.executemany(f"INSERT INTO {rows}", numbers)
+        next_card(people.review, ann)
+        counted: list[int] = []
+        connection.set_progress_handler(partial(counted.append, 1), 1)
+        next_card(people.review, ann)
+        connection.set_progress_handler(None, 0)
+        work.append(len(counted))
+    assert work[0] == work[1]
+
+
 def test_the_tally_is_what_the_votes_say(people: People) -> None:
     """Columns that are kept up to date are those that would be counted afresh."""
     answer_all(people, "ann")
