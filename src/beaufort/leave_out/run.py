@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from beaufort.datasets import Dataset, Problem, open_dataset, resized
+from beaufort.datasets import Dataset, Problem, open_dataset
 from beaufort.errors import OptionError
 from beaufort.evaluation import LazyModel, evaluate
 from beaufort.files import write_bytes
@@ -85,12 +85,12 @@ def leave_out(
         raise OptionError(f"seeds must be a positive integer, got {seeds!r}")
     dataset = open_dataset(data) if isinstance(data, str) else data
     wanted = list(_splits(dataset, column, only))
-    usable, problems = readable(dataset, one_size=side is None)
+    usable, problems = readable(dataset, side)
     unread = _unread(dataset, usable, column, wanted)
     splits = _splits(usable, column, wanted)
     chosen_recipe = get_recipe(recipe) if isinstance(recipe, str) else recipe
     work = _Work(
-        usable if side is None else resized(usable, side),
+        usable,
         chosen_recipe,
         Path(output),
         seen,
