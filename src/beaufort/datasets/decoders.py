@@ -34,7 +34,7 @@ _SOON_S = 0.1
 
 
 def worth_decoders(pictures: ReadyPictures, count: int) -> bool:
-    """Whether so many pictures, which take as long as the first one, are worth processes of their own."""
+    """Whether so many pictures are worth processes that decode them, judged by the first one."""
     if not hasattr(os, "fork") or count < _WORTH_IMAGES:
         return False
     pictures(0)  # the first one takes longer than others
