@@ -205,7 +205,12 @@ def test_every_image_is_read_once_if_all_fit_into_memory(
     data, read = open_dataset(photos), list[int]()
     pixels = type(data.pixels)
     original = pixels.read
-    monkeypatch.setattr(pixels, "read", lambda self, index: read.append(index) or original(self, index))
+
+    def noted(self: Any, index: int) -> Any:
+        read.append(index)
+        return original(self, index)
+
+    monkeypatch.setattr(pixels, "read", noted)
     monkeypatch.setattr(images, "_MOST_KEPT", 120 * 8 * 8 * 3 - (not kept))
     usable, _ = images.readable(data, 8)
     assert sorted(read) == list(range(120))

@@ -56,7 +56,12 @@ def test_no_version_of_pillow_decides_the_order_of_the_passes(
         plain = plain.resize(size, Image.Resampling[interpolation.upper()])
     sizes: list[tuple[int, int]] = []
     resize = Image.Image.resize
-    monkeypatch.setattr(Image.Image, "resize", lambda *all: sizes.append(all[1]) or resize(*all))
+
+    def noted(image: Image.Image, size: tuple[int, int], *options: Any) -> Image.Image:
+        sizes.append(size)
+        return resize(image, size, *options)
+
+    monkeypatch.setattr(Image.Image, "resize", noted)
     whole = Preprocessing(size=(33, 35), resize=(33, 35), interpolation=interpolation)
     np.testing.assert_array_equal(whole.fit(noise)[0], np.asarray(plain))
     assert sizes == ([] if interpolation == "bilinear" else passes)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from beaufort.datasets import Problem
 from beaufort.datasets._decoder_processes import start_source
-from beaufort.errors import OptionError
+from beaufort.errors import OptionError, checked_count
 from beaufort.evaluation._memory import memory_store
 from beaufort.evaluation._notebook import evaluation_frame, evaluation_html
 from beaufort.evaluation._results import common_outputs, plan_results, stored_in
@@ -246,8 +246,8 @@ def evaluate(
         raise OptionError("with ray, store must be a place that every node reaches, got none")
     if ray is not None:
         import_ray()  # an error, if it is not installed, before anything else
-    if processes is not None and processes < 1:
-        raise OptionError(f"processes must be a positive integer, got {processes!r}")
+    if processes is not None:
+        processes = checked_count("processes", processes)
     kept = memory_store() if store is None else _store(store)
     planned = plan(
         models,
