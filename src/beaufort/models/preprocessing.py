@@ -19,7 +19,7 @@ from beaufort.arrays import Bytes, checked_batch
 from beaufort.errors import ImageValueError, OptionError
 from beaufort.registry import unknown
 
-__all__ = ["IMAGENET_MEAN", "IMAGENET_STD", "Preprocessing"]
+__all__ = ["IMAGENET_MEAN", "IMAGENET_STD", "LUMA", "Preprocessing"]
 
 IMAGENET_MEAN = (0.485, 0.456, 0.406)
 IMAGENET_STD = (0.229, 0.224, 0.225)
@@ -31,7 +31,8 @@ _CHOICES = {
     "order": ("RGB", "BGR"),
     "dtype": ("float32", "float16", "uint8"),
 }
-_LUMA = np.array([19595, 38470, 7471], np.uint32)  # Pillow's, in 1/65536
+LUMA = (19595, 38470, 7471)
+"""Of red, green and blue in a grey value, as Pillow weighs them, in 1/65536."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -211,7 +212,7 @@ def _with_channels(images: Bytes, channels: int) -> Bytes:
         return images
     if channels == 3:
         return np.broadcast_to(images, (*images.shape[:3], 3))
-    luma = (images @ _LUMA + np.uint32(0x8000)) >> np.uint32(16)
+    luma = (images @ np.array(LUMA, np.uint32) + np.uint32(0x8000)) >> np.uint32(16)
     return luma.astype(np.uint8)[..., None]
 
 
