@@ -101,7 +101,7 @@ _SUITES = {
     "robustbench-cifar10": "cifar10-c",
     "robustbench-cifar100": "cifar100-c",
 }
-"""What a grid is about that can be made from clean images."""
+"""The suite that a grid is about, where it can be made from clean images."""
 
 
 def _run(
@@ -114,7 +114,7 @@ def _run(
     limit: int | None,
     grid: str,
 ) -> str:
-    """Run a model, tell what there is to know about that, and give its name."""
+    """Run a model, print what there is to say about the run, and return the model's name."""
     from beaufort.evaluation import LazyModel, evaluate
     from beaufort.models import parse_options
 

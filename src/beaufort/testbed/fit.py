@@ -9,7 +9,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from beaufort.errors import OptionError
+from beaufort.errors import OptionError, checked_count
 from beaufort.testbed.grid import Grid
 from beaufort.testbed.scales import get_scale
 
@@ -40,8 +40,7 @@ def _draw_counts(n: int, resamples: int, seed: int) -> Floats:
     The legacy generator of NumPy, whose numbers never change, and one draw of `n` places each resample, as in
     the paper's code.
     """
-    if resamples < 1:
-        raise OptionError(f"resamples must be a positive integer, got {resamples}")
+    resamples = checked_count("resamples", resamples)
     generator = np.random.RandomState(seed)
     return np.stack([np.bincount(generator.choice(n, n), minlength=n) for _ in range(resamples)]).astype(
         float
