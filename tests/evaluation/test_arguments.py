@@ -318,3 +318,13 @@ class _Pairs:
 
     def __getitem__(self, index: int) -> Any:
         return self.items[index]
+
+
+def test_an_image_that_is_too_small_is_named(tmp_path: Path) -> None:
+    for name, side in (("large.png", 32), ("small.png", 8)):
+        (tmp_path / "photos" / "a").mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", (side, side)).save(tmp_path / "photos" / "a" / name)
+    model = as_model(lambda shown: np.zeros((len(shown), 1), np.float32), name="one", classes=1)
+    with pytest.raises(BeaufortError, match="at least 16×16 pixels, got 8×8") as caught:
+        evaluate(model, ["contrast"], tmp_path / "photos", prepare="none")
+    assert caught.value.__notes__ == ["a/small.png, under photos/contrast@1"]
