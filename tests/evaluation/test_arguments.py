@@ -328,3 +328,24 @@ def test_an_image_that_is_too_small_is_named(tmp_path: Path) -> None:
     with pytest.raises(BeaufortError, match="at least 16×16 pixels, got 8×8") as caught:
         evaluate(model, ["contrast"], tmp_path / "photos", prepare="none")
     assert caught.value.__notes__ == ["a/small.png, under photos/contrast@1"]
+
+
+def test_a_function_may_return_tensors_with_gradients(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch", reason="needs torch")
+
+    def tensors(images: np.ndarray) -> Any:
+        return torch.from_numpy(mean(images)).requires_grad_().bfloat16()
+
+    model = as_model(tensors, name="tensors", classes=3)
+    np.testing.assert_allclose(model(IMAGES), mean(IMAGES), rtol=0.01)
+
+
+def test_rows_of_hugging_face(tmp_path: Path, right: list[int]) -> None:
+    datasets = pytest.importorskip("datasets", reason="needs the package datasets")
+    features = {"image": datasets.Image(), "label": datasets.ClassLabel(names=["a", "b", "c"])}
+    rows = {"image": list(map(Image.fromarray, IMAGES)), "label": LABELS.tolist()}
+    given = datasets.Dataset.from_dict(rows, features=datasets.Features(features))
+    assert answers(given, tmp_path) == right
+    named = as_model(mean, name="named", classes=["c", "a", "b"], version="2")
+    found = evaluate(named, ["contrast"], given)
+    assert "from 3 of 3 outputs" in found.results[0].labels

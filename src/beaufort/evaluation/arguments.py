@@ -167,7 +167,7 @@ def find_dataset(data: DataSource, *, strict: bool = False) -> Dataset:
         return dataset_of_pair(*data)
     items: object = data.dataset if _is_loader(data) else data
     if not isinstance(items, Mapping) and hasattr(items, "__getitem__") and hasattr(items, "__len__"):
-        if not hasattr(items, "shape"):
+        if not (hasattr(items, "dtype") or hasattr(items, "dtypes")):  # an array, a tensor, a data frame
             return dataset_of_items(items, strict=strict)
         raise OptionError(f"{_DATA}; got {_described(items)} without labels")
     hint = "; collect it into (images, labels)" if hasattr(items, "__iter__") else ""

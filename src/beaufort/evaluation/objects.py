@@ -42,8 +42,8 @@ def dataset_of_pair(images: Any, labels: Any, name: str = "data") -> Dataset:
 def dataset_of_items(items: Any, *, strict: bool = False) -> Dataset:
     """A data set of an object whose items are `(image, label)`, as those of a torch `Dataset`.
 
-    Images are PIL's, arrays `(h, w, c)` or tensors `(c, h, w)`. Labels are those of `items.targets`, or are
-    read from the items.
+    Items may be mappings with both, as rows of Hugging Face's data sets are. Images are PIL's, arrays
+    `(h, w, c)` or tensors `(c, h, w)`. Labels are those of `items.targets`, or are read from the items.
     """
     kind = type(items).__name__
     count = len(items)
@@ -175,7 +175,9 @@ def _targets(items: Any, count: int) -> Any:
 
 def _class_names(items: Any, labels: NDArray[np.int64]) -> tuple[str, ...]:
     """What the data set calls its classes; their numbers if it does not say, or not for all."""
-    names = getattr(items, "classes", None)
+    features = getattr(items, "features", None)  # of Hugging Face's rows
+    label = features.get("label") if isinstance(features, Mapping) else None
+    names = getattr(items, "classes", getattr(label, "names", None))
     if isinstance(names, list | tuple) and len(names) > labels.max() and all(type(n) is str for n in names):
         return tuple(names)
     return numbered(labels)
