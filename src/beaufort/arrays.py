@@ -126,9 +126,9 @@ def _open_pil(image: Any) -> CallerImages:
     from PIL import Image
 
     if image.mode not in ("L", "LA", "RGB", "RGBA"):
-        raise ImageTypeError(
-            f"a PIL image must have the mode L, LA, RGB or RGBA, got {image.mode}; use image.convert('RGB')"
-        )
+        wide = image.mode[0] in "IF"  # Pillow would cut off what is above 255
+        advice = "scale its values to 8 bits" if wide else "use image.convert('RGB')"
+        raise ImageTypeError(f"a PIL image must have the mode L, LA, RGB or RGBA, got {image.mode}; {advice}")
     pixels = np.asarray(image)
     whole = pixels[None, :, :, None] if pixels.ndim == 2 else pixels[None]
     _check_size(whole.shape[1], whole.shape[2])

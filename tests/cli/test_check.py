@@ -195,3 +195,12 @@ def test_pictures_that_cannot_be_read_are_told(tmp_path: Path) -> None:
     assert "nothing wrong" not in out
     assert "1 picture could not be read and had no part in it" in error
     assert [one["id"] for one in json.loads(run(*command, "--json")[1])["problems"]] == ["a/1.png"]
+
+
+def test_outputs_that_are_not_counted_in_the_spec_are_counted_as_in_a_run(tmp_path: Path) -> None:
+    for name in "abcde":
+        (tmp_path / "five" / name).mkdir(parents=True)
+        Image.new("RGB", (32, 32), "orange").save(tmp_path / "five" / name / "1.png")
+    code, _, told = run("check", "python:check_nets:colors", "--images", "five")
+    assert code == 2
+    assert "five has 5 classes (first: 'a'), colors has 3 outputs" in told

@@ -306,3 +306,17 @@ def test_importing_the_command_line_is_light() -> None:
     )
     done = subprocess.run([sys.executable, "-c", heavy], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
+
+
+def test_an_error_of_code_of_the_users_is_exit_code_2_with_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "failing_nets.py").write_text("def make():\n    return 1 / 0\n")
+    np.savez(tmp_path / "few.npz", images=np.zeros((2, 32, 32, 3), np.uint8), labels=np.arange(2))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    asked = ("--data", "few.npz", "--corruption", "fog", "--store", "s")
+    code, _, told = run("run", "--model", "python:failing_nets:make", *asked)
+    assert code == 2
+    assert 'failing_nets.py", line 2, in make' in told
+    assert "beaufort: the command broke off (ZeroDivisionError)" in told

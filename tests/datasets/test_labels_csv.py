@@ -46,6 +46,11 @@ def test_labels_that_are_names(tmp_path: Path) -> None:
         ("file,label\na.png,0\nb.png,1O\n", "line 3"),
         ("file,label\na.png,0\nb.png,\n", "line 3"),
         ("file,label\na.png,-1\nb.png,0\n", "line 2"),
+        (
+            "file,label\na.png,0.0\nb.png,1.0\n",
+            "line 2: labels must be .* got '0.0'",
+        ),
+        ("file,label\na.png,cat\nb.png,-1\n", "line 3: labels must be all non-negative integers"),
         ("file,label\na.png,99999999999999999999\n", "too large"),
         ("file,label\na.png,0\na.png,1\n", "line 2 already"),
         ("file,label\n../a.png,0\n", "leads out"),

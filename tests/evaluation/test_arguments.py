@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from beaufort import evaluate
 from beaufort.conditions import Condition
@@ -263,3 +264,88 @@ def test_what_is_no_data(tmp_path: Path, data: Any, says: str) -> None:
 def test_a_long_text_is_no_data(tmp_path: Path) -> None:
     with pytest.raises(BeaufortError, match="data must be a path that exists"):
         evaluate(MODEL, ["fog"], "x" * 5000, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"limit": 0}, "limit must be a positive integer, got 0"),
+        ({"limit": "3"}, "limit must be a positive integer, got '3'"),
+        ({"first": 1.5}, "first must be a positive integer, got 1.5"),
+        ({"batch_size": 0}, "batch_size must be a positive integer, got 0"),
+        ({"jobs": 0}, "jobs must be a positive integer, got 0"),
+        ({"processes": True}, "processes must be a positive integer, got True"),
+        ({"precision": "1"}, "precision must be at least 0.05 points, got '1'"),
+        ({"seed": 2**63}, r"seed must be an integer from -\(2\*\*63 - 1\) to 2\*\*63 - 1, got 922"),
+        ({"store": 3}, "store must be a folder, a URL or a Store, got 3"),
+    ],
+)
+def test_options_that_cannot_be(tmp_path: Path, options: dict[str, Any], says: str) -> None:
+    with pytest.raises(OptionError, match=says):
+        evaluate(MODEL, ["contrast"], (IMAGES, LABELS), **{"store": tmp_path / "store", **options})
+    assert not (tmp_path / "store").exists()
+
+
+def test_numbers_of_numpy_are_numbers(tmp_path: Path) -> None:
+    given: dict[str, Any] = {"limit": 4, "seed": 7, "batch_size": 2, "jobs": 1}
+    plain = evaluate(MODEL, ["contrast"], (IMAGES, LABELS), tmp_path / "store", **given)
+    same: dict[str, Any] = {name: np.int64(value) for name, value in given.items()}
+    again = evaluate(MODEL, ["contrast"], (IMAGES, LABELS), tmp_path / "store", **same)
+    assert [one.fingerprint for one in again.results] == [one.fingerprint for one in plain.results]
+    assert all(one.reused for one in again.results)
+
+
+def test_pictures_of_pil_are_read_as_those_in_files(tmp_path: Path) -> None:
+    deep = Image.fromarray((np.arange(32 * 32).reshape(32, 32) * 64).astype(np.uint16))
+    glass = Image.new("RGBA", (32, 32), (0, 0, 0, 0))
+    seen = []
+
+    def watch(images: np.ndarray) -> np.ndarray:
+        seen.append(images[:, :, :, 0].mean())
+        return mean(images)
+
+    model = as_model(watch, name="watch", classes=3)
+    evaluate(model, Condition("data"), _Pairs([(deep, 0), (glass, 1)]), tmp_path, batch_size=1)
+    assert seen == [pytest.approx((np.asarray(deep) >> 8).mean()), 255]
+
+
+class _Pairs:
+    def __init__(self, items: list[Any]) -> None:
+        self.items = items
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __getitem__(self, index: int) -> Any:
+        return self.items[index]
+
+
+def test_an_image_that_is_too_small_is_named(tmp_path: Path) -> None:
+    for name, side in (("large.png", 32), ("small.png", 8)):
+        (tmp_path / "photos" / "a").mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", (side, side)).save(tmp_path / "photos" / "a" / name)
+    model = as_model(lambda shown: np.zeros((len(shown), 1), np.float32), name="one", classes=1)
+    with pytest.raises(BeaufortError, match="at least 16×16 pixels, got 8×8") as caught:
+        evaluate(model, ["contrast"], tmp_path / "photos", prepare="none")
+    assert caught.value.__notes__ == ["a/small.png, under photos/contrast@1"]
+
+
+def test_a_function_may_return_tensors_with_gradients(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch", reason="needs torch")
+
+    def tensors(images: np.ndarray) -> Any:
+        return torch.from_numpy(mean(images)).requires_grad_().bfloat16()
+
+    model = as_model(tensors, name="tensors", classes=3)
+    np.testing.assert_allclose(model(IMAGES), mean(IMAGES), rtol=0.01)
+
+
+def test_rows_of_hugging_face(tmp_path: Path, right: list[int]) -> None:
+    datasets = pytest.importorskip("datasets", reason="needs the package datasets")
+    features = {"image": datasets.Image(), "label": datasets.ClassLabel(names=["a", "b", "c"])}
+    rows = {"image": list(map(Image.fromarray, IMAGES)), "label": LABELS.tolist()}
+    given = datasets.Dataset.from_dict(rows, features=datasets.Features(features))
+    assert answers(given, tmp_path) == right
+    named = as_model(mean, name="named", classes=["c", "a", "b"], version="2")
+    found = evaluate(named, ["contrast"], given)
+    assert "from 3 of 3 outputs" in found.results[0].labels

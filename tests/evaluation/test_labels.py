@@ -305,3 +305,20 @@ def test_classes_without_outputs_are_wrong_and_unread_images_stay_apart(tmp_path
     for answers in (anew, stored):
         assert (len(answers), answers.unread) == (11, 1)
         assert not answers.correct[0][answers.labels == 2].any()
+
+
+def test_outputs_of_a_function_are_counted_where_nobody_says_how_many(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / "photos" / name).mkdir(parents=True)
+        Image.new("RGB", (32, 32), "orange").save(tmp_path / "photos" / name / "1.png")
+    uncounted = as_model(lambda shown: np.zeros((len(shown), 3), np.float32), name="uncounted", version="1")
+    with pytest.raises(LabelError, match="uncounted has 3 outputs, and nothing says which"):
+        evaluate(uncounted, SUITE, tmp_path / "photos", tmp_path / "store")
+    beyond = from_arrays("photos", np.zeros((4, 32, 32, 3), np.uint8), np.arange(4))
+    with pytest.raises(LabelError, match="labels must be below 3, the number of outputs of uncounted"):
+        evaluate(uncounted, SUITE, beyond, tmp_path / "store")
+    found = evaluate(uncounted, SUITE, beyond.at(np.arange(3)), tmp_path / "store")
+    assert found.scores(calibration=False).results.class_count == 3
+    counted = as_model(uncounted.forward, name="uncounted", classes=3, version="1")  # type: ignore[attr-defined]
+    again = evaluate(counted, SUITE, beyond.at(np.arange(3)), tmp_path / "store")
+    assert all(result.reused for result in again.results)

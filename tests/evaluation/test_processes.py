@@ -249,7 +249,7 @@ def threads() -> Model:
 
 def test_models_are_loaded_when_they_are_needed(tmp_path: Path) -> None:
     lazy = LazyModel("python:test_processes:never")
-    with pytest.raises(OptionError, match="no image to evaluate on"):
+    with pytest.raises(OptionError, match="limit must be a positive integer, got 0"):
         plan([lazy], SUITE, dataset(), tmp_path, limit=0)
     with pytest.raises(UnknownNameError, match="nosuch"):
         plan([lazy], "nosuch", dataset(), tmp_path)

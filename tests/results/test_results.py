@@ -10,6 +10,7 @@ import pytest
 
 from beaufort.errors import OptionError, UnknownNameError
 from beaufort.metrics import get_baseline, published_table
+from beaufort.report import to_text
 from beaufort.results import (
     ResultsError,
     compare,
@@ -188,6 +189,12 @@ def test_unread_images_are_left_out_everywhere(fill: Fill) -> None:
     assert len(answers) == 299
     assert answers.unread == 1
     assert answers.ids[0] == "digit/1"
+    said = "Left out: 1 image without an answer."
+    scores = score(open_results(store), calibration=False)
+    assert said in scores.notes
+    assert all(said in to_text(scores, form) for form in ("md", "latex", "json", "card"))
+    verdict = gate(open_results(store), min_clean=0.01)
+    assert said in verdict.notes
 
 
 def test_models_on_other_numbers_of_images_meet_on_the_common_ones(fill: Fill) -> None:

@@ -53,6 +53,12 @@ def test_fingerprints_know_every_fact() -> None:
     assert [c.condition_name for c in (cell(), others[2])] == ["digits/fog@3", "digits"]
 
 
+def test_a_cell_that_could_not_be_read_again_is_not_written(store: FileStore) -> None:
+    with pytest.raises(StoreError, match="the seed of its condition is not of the type"):
+        store.write(Cell({"name": "net"}, {"name": "digits"}, {"seed": 2**63}), 0, answers(0, 3))
+    assert not store.listing()
+
+
 @given(st.integers(1, 40), st.integers(1, 12), st.integers(0, 2**32))
 def test_predictions_against_the_obvious(rows: int, classes: int, seed: int) -> None:
     rng = np.random.default_rng(seed)

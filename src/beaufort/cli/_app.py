@@ -6,6 +6,7 @@ import contextlib
 import io
 import os
 import sys
+import traceback
 from typing import Annotated, Any
 
 import typer
@@ -58,6 +59,13 @@ class _Group(TyperGroup):
         except OSError as error:  # a full disk behind stdout, a folder that may not be read
             _tell(f"the system refused: {error}")
             _forget_output()
+            sys.exit(2)
+        except Exception as error:  # Python's own exit code, 1, would say that a gate failed
+            typer.echo(printable(without_secrets(traceback.format_exc()), keep="\n").rstrip(), err=True)
+            _tell(
+                f"the command broke off ({type(error).__name__}): either code of yours failed that it runs, "
+                "as a model or a module of --import, or this is a defect of Beaufort's"
+            )
             sys.exit(2)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:

@@ -12,7 +12,7 @@ from beaufort.cli._options import Classes, Convention, Front, Json, Labels
 
 if TYPE_CHECKING:
     from beaufort.datasets import Problem
-    from beaufort.models import ModelSpec
+    from beaufort.models import Model, ModelSpec
     from beaufort.testing import ModelFinding
 
 __all__ = ["check"]
@@ -70,7 +70,7 @@ def check(
         findings = check_model(loaded)
     else:
         samples = read_samples(
-            images, loaded.spec, limit=limit, suite=suite, labels=labels, convention=convention
+            images, _counted(loaded), limit=limit, suite=suite, labels=labels, convention=convention
         )
         space, known, problems = samples.space, samples.classes, samples.problems
         findings = check_model(
@@ -99,6 +99,18 @@ def check(
     levels = {finding.level for finding in findings}
     if problems or levels & {"unusable", "problem"}:
         raise typer.Exit(2 if "unusable" in levels else 1)
+
+
+def _counted(model: Model) -> ModelSpec:
+    """The spec of a model with the number of its outputs, which a run counts, too, where it is not said."""
+    from beaufort.models import Network
+
+    if not isinstance(model, Network):
+        return model.spec
+    try:
+        return model.counted().spec
+    except Exception:  # the check says what fails
+        return model.spec
 
 
 def _tell(spec: ModelSpec, findings: list[ModelFinding], *, judged: bool, unread: bool) -> None:

@@ -175,7 +175,7 @@ def whole_numbers(where: object, labels: NDArray[Any], count: int) -> NDArray[np
             f"{where} must be integers of shape ({count},), one per picture, got {labels.dtype} of shape "
             f"{labels.shape}"
         )
-    if labels.min() < 0 or labels.max() >= MOST_CLASSES:
+    if count and (labels.min() < 0 or labels.max() >= MOST_CLASSES):
         raise ImageFileError(
             f"labels of {where} must be integers from 0 to {MOST_CLASSES - 1:,}, got {labels.min()} to "
             f"{labels.max()}"

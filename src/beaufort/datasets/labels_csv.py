@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -21,6 +22,8 @@ __all__ = ["open_csv"]
 
 _LIST = "labels.csv"
 _OWN = ("file", "label", "zip", "name")
+_OTHER_NUMBER = re.compile(r"[+-]\d+|[+-]?(\d+\.\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
+"""A number that is not written as a class number."""
 _FORM = "columns are file, label and, for pictures in zips, zip; name may tell what a label is called"
 
 
@@ -120,10 +123,15 @@ def _in_zip(row: _Row, inside: dict[str, ZipMember], name: str) -> Member:
 
 
 def _labels(rows: list[_Row], where: str) -> tuple[NDArray[np.int64], tuple[str, ...]]:
-    """Whole numbers as they are, or names by their place in sorted order; never a mixture."""
+    """Whole numbers as they are, or names by their place in sorted order; never a mixture.
+
+    Other numbers are not names: in their sorted order 10.0 would come before 2.0.
+    """
     whole = [row.label.isascii() and row.label.isdigit() for row in rows]
-    if any(whole) != all(whole) or not all(row.label for row in rows):
+    odd = next((row for row in rows if not row.label or _OTHER_NUMBER.fullmatch(row.label)), None)
+    if odd is None and any(whole) != all(whole):
         odd = next(row for row, number in zip(rows, whole, strict=True) if not number)
+    if odd is not None:
         raise ImageFileError(
             f"{where}, line {odd.line}: labels must be all non-negative integers or all names, got "
             f"{odd.label!r}"

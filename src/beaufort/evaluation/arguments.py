@@ -9,15 +9,25 @@ from pathlib import Path
 from typing import Any, Protocol, TypeAlias, TypeGuard
 
 from beaufort.conditions import Condition
-from beaufort.corruptions import members_of
+from beaufort.corruptions import checked_seed, members_of
 from beaufort.datasets import Dataset, open_dataset
-from beaufort.errors import OptionError
+from beaufort.errors import OptionError, checked_count
 from beaufort.evaluation.lazy_models import LazyModel
 from beaufort.evaluation.objects import dataset_of_items, dataset_of_pair
 from beaufort.models import Model, as_model
 from beaufort.suites import SUITE_NAMES, Suite, get_suite, own_suites, suite_of_corruptions
 
-__all__ = ["Conditions", "Data", "DataSource", "Models", "find_dataset", "find_models", "find_suite"]
+__all__ = [
+    "Conditions",
+    "Data",
+    "DataSource",
+    "Models",
+    "find_count",
+    "find_dataset",
+    "find_models",
+    "find_seed",
+    "find_suite",
+]
 
 
 class Items(Protocol):
@@ -58,6 +68,23 @@ _DATA = (
     "data must be a path or a name as in `beaufort ls datasets`, (images, labels), a torch Dataset or "
     "DataLoader, or a Dataset of Beaufort"
 )
+
+
+_LARGEST_SEED = 2**63 - 1
+"""The largest of a 64-bit integer, which is what the tables of a store have for it."""
+
+
+def find_seed(seed: int) -> int:
+    """The seed as an `int`; an error if it is no whole number that a store can keep."""
+    found = checked_seed(seed)
+    if abs(found) > _LARGEST_SEED:
+        raise OptionError(f"seed must be an integer from -(2**63 - 1) to 2**63 - 1, got {found!r:.60}")
+    return found
+
+
+def find_count(name: str, value: int | None) -> int | None:
+    """A number of things as an `int`, None if nothing is said; an error if it is no whole number from 1."""
+    return None if value is None else checked_count(name, value)
 
 
 def find_models(models: Models) -> list[LazyModel]:
@@ -134,7 +161,7 @@ def find_dataset(data: DataSource, *, strict: bool = False) -> Dataset:
         return dataset_of_pair(*data)
     items: object = data.dataset if _is_loader(data) else data
     if not isinstance(items, Mapping) and hasattr(items, "__getitem__") and hasattr(items, "__len__"):
-        if not hasattr(items, "shape"):
+        if not (hasattr(items, "dtype") or hasattr(items, "dtypes")):  # an array, a tensor, a data frame
             return dataset_of_items(items, strict=strict)
         raise OptionError(f"{_DATA}; got {_described(items)} without labels")
     hint = "; collect it into (images, labels)" if hasattr(items, "__iter__") else ""

@@ -274,7 +274,7 @@ class Device:
         if not first.rows:
             yield from (np.empty((0, 0, 0, 0), np.uint8) for _ in film)
             return
-        with _told(f"{first.condition} on {len(first.rows)} images"):
+        with _told(f"{first.condition} on {len(first.rows)} images"), _named(film):
             if _takes_tensors(first.condition):
                 yield from _applied(self._setup, film, clean.tensor(first))
                 return
@@ -362,7 +362,20 @@ def _on_host(setup: Setup, film: Film) -> list[Bytes]:
     rows = film[0].rows
     if not rows:
         return [np.empty((0, 0, 0, 0), np.uint8) for _ in film]
-    return list(_applied(setup, film, film[0].block.images(rows)))
+    with _named(film):
+        return list(_applied(setup, film, film[0].block.images(rows)))
+
+
+@contextlib.contextmanager
+def _named(film: Film) -> Iterator[None]:
+    """Say of an error which images it is about: those of a batch have the same size."""
+    try:
+        yield
+    except BeaufortError as error:
+        ids = film[0].ids
+        others = f", the first of {len(ids)} images" if len(ids) > 1 else ""
+        error.add_note(f"{ids[0]}{others}, under {film[0].condition}")
+        raise
 
 
 def _applied(setup: Setup, film: Film, clean: _Kind) -> Iterator[_Kind]:

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
+from beaufort.arrays import Bytes
 from beaufort.errors import OptionError
 from beaufort.models import Model, ModelSpec, adapter_of, load_model
 
@@ -42,6 +46,16 @@ class LazyModel:
         if self._spec is None:
             self._spec = self.load().spec
         return self._spec
+
+    def count_outputs(self, image: Bytes) -> None:
+        """Find out how many outputs it has by showing it an image, where its spec does not say.
+
+        Which of them belong to the classes of a data set cannot be said without.
+        """
+        if self.spec.classes is None:
+            logits = np.asarray(self.load()(image[None]))
+            if logits.ndim == 2 and len(logits) == 1:  # a run says what is wrong with others
+                self._spec = replace(self.spec, classes=logits.shape[1])
 
     @property
     def device(self) -> str:

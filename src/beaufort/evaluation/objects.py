@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from PIL import Image
 
 from beaufort.arrays import Bytes
 from beaufort.datasets import Dataset, from_arrays
@@ -17,6 +18,7 @@ from beaufort.datasets._dataset import numbered
 from beaufort.datasets._digest import Content
 from beaufort.datasets._rows import RowIds, check_shape, whole_numbers
 from beaufort.errors import BeaufortError, ImageFileError, OptionError
+from beaufort.images import flatten, plain_mode
 
 __all__ = ["dataset_of_items", "dataset_of_pair"]
 
@@ -32,14 +34,16 @@ def dataset_of_pair(images: Any, labels: Any, name: str = "data") -> Dataset:
         raise OptionError(
             f"images must be (n, h, w, c), (n, c, h, w) or (n, h, w), got an array of shape {pixels.shape}"
         )
+    if not len(pixels):
+        raise OptionError(f"data must have at least one image, got an array of shape {pixels.shape}")
     return from_arrays(name, _as_bytes(pixels), _labels(labels, len(pixels)))
 
 
 def dataset_of_items(items: Any, *, strict: bool = False) -> Dataset:
     """A data set of an object whose items are `(image, label)`, as those of a torch `Dataset`.
 
-    Images are PIL's, arrays `(h, w, c)` or tensors `(c, h, w)`. Labels are those of `items.targets`, or are
-    read from the items.
+    Items may be mappings with both, as rows of Hugging Face's data sets are. Images are PIL's, arrays
+    `(h, w, c)` or tensors `(c, h, w)`. Labels are those of `items.targets`, or are read from the items.
     """
     kind = type(items).__name__
     count = len(items)
@@ -105,8 +109,8 @@ def _split(item: Any, index: int) -> tuple[Any, Any]:
 
 def _picture(image: Any) -> Bytes:
     """One image as uint8 `(h, w, c)`."""
-    if hasattr(image, "convert") and getattr(image, "mode", "RGB") not in ("L", "RGB"):
-        image = image.convert("RGB")
+    if isinstance(image, Image.Image) and image.mode not in ("L", "RGB"):
+        image = flatten(plain_mode(image.copy()))  # as a picture in a file
     pixels = _numbers(image, "an image")
     if pixels.ndim == 3 and _channels_first(pixels.shape, is_tensor=hasattr(image, "movedim")):
         pixels = np.moveaxis(pixels, 0, -1)
@@ -122,13 +126,18 @@ def _channels_first(shape: tuple[int, ...], *, is_tensor: bool) -> bool:
     return first and (is_tensor or not last)
 
 
-def _numbers(values: Any, what: str) -> NDArray[Any]:
+def _array(values: Any, what: str) -> NDArray[Any]:
     if hasattr(values, "detach"):
         values = values.detach().cpu()
     try:
         found = np.asarray(values)
     except (ValueError, TypeError) as error:
         raise OptionError(f"{what} must be an array of one shape, got something else ({error})") from None
+    return found
+
+
+def _numbers(values: Any, what: str) -> NDArray[Any]:
+    found = _array(values, what)
     if found.dtype.kind not in "uif":
         raise OptionError(f"{what} must be {_FORMS}, got {found.dtype}")
     return found
@@ -147,7 +156,7 @@ def _as_bytes(pixels: NDArray[Any]) -> Bytes:
 
 
 def _labels(labels: Any, count: int) -> NDArray[np.int64]:
-    found = _numbers(labels, "labels")
+    found = _array(labels, "labels")
     if found.shape != (count,) or found.dtype.kind not in "iu":
         raise OptionError(
             f"labels must be {count} whole numbers, one for each image, got {found.dtype} of shape "
@@ -166,7 +175,9 @@ def _targets(items: Any, count: int) -> Any:
 
 def _class_names(items: Any, labels: NDArray[np.int64]) -> tuple[str, ...]:
     """What the data set calls its classes; their numbers if it does not say, or not for all."""
-    names = getattr(items, "classes", None)
+    features = getattr(items, "features", None)  # of Hugging Face's rows
+    label = features.get("label") if isinstance(features, Mapping) else None
+    names = getattr(items, "classes", getattr(label, "names", None))
     if isinstance(names, list | tuple) and len(names) > labels.max() and all(type(n) is str for n in names):
         return tuple(names)
     return numbered(labels)

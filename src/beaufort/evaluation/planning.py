@@ -195,7 +195,9 @@ def make_plan(
     *,
     keep_models: bool,
 ) -> Plan:
-    """What there is to do; the store is looked at, nothing is run.
+    """What there is to do; the store is looked at, and nothing is run.
+
+    Only a model that does not say how many outputs it has is shown an image, to count them.
 
     Args:
         models: those to ask.
@@ -212,6 +214,7 @@ def make_plan(
             f"models must have different names, got {sorted(twice)[0]!r} twice; in Python, "
             "`as_model(…, name='other')` gives a name"
         )
+    _count_outputs(models, groups[0][0], keep_models=keep_models)
     spaces = [
         {id(model): space_of(model.spec, setup, labels, convention) for model in models}
         for setup, _ in groups
@@ -236,6 +239,15 @@ def make_plan(
     if listing:  # where nothing is stored, nobody waits until all data are read for their digest
         works = _without_stored(works, store, listing)
     return Plan(tuple(setup for setup, _ in groups), tuple(works), listing, suite)
+
+
+def _count_outputs(models: Sequence[LazyModel], setup: Setup, *, keep_models: bool) -> None:
+    for model in models:
+        if model.spec.classes is None:
+            picture = setup.first_image()
+            model.count_outputs(picture[: len(picture) // setup.frames])
+            if not keep_models:
+                model.let_go()
 
 
 def _without_stored(works: Sequence[Work], store: Store, listing: Listing) -> list[Work]:

@@ -64,7 +64,7 @@ def run_until(
         baseline: as for `score`.
         show: shows the images from a first to behind a last.
     """
-    if not precision >= FINEST:
+    if not isinstance(precision, int | float) or not precision >= FINEST:
         raise OptionError(
             f"precision must be at least {FINEST} points, got {precision!r}; it is in percentage points: "
             "1 asks for ± 1 %"

@@ -19,11 +19,20 @@ from typing import TYPE_CHECKING, Any
 
 from beaufort.datasets import Problem
 from beaufort.datasets._decoder_processes import start_source
-from beaufort.errors import OptionError, checked_count
+from beaufort.errors import OptionError
 from beaufort.evaluation._memory import memory_store
 from beaufort.evaluation._notebook import evaluation_frame, evaluation_html
 from beaufort.evaluation._results import common_outputs, plan_results, stored_in
-from beaufort.evaluation.arguments import Conditions, Data, DataSource, Models, find_models, find_suite
+from beaufort.evaluation.arguments import (
+    Conditions,
+    Data,
+    DataSource,
+    Models,
+    find_count,
+    find_models,
+    find_seed,
+    find_suite,
+)
 from beaufort.evaluation.engines import Local, NodeSpeed, Processes
 from beaufort.evaluation.groups import Choice, find_groups
 from beaufort.evaluation.keeper import Counts, Keeper
@@ -145,7 +154,8 @@ def plan(
     lazy = find_models(models)
     runs_here, keep_models = keep_models, keep_models or len(lazy) == 1  # which need not be loaded again
     sets = read_truths(truths) if isinstance(truths, str | os.PathLike) else truths
-    choice = Choice(limit, first, seed, strict, shuffled, sets)
+    limit, first = find_count("limit", limit), find_count("first", first)
+    choice = Choice(limit, first, find_seed(seed), strict, shuffled, sets)
     needs = Needs()
     groups = needs.get("the data", lambda: find_groups(found, data, clean, choice))
     if runs_here and groups and any(model.device.startswith("cuda") for model in lazy):
@@ -174,7 +184,11 @@ def _expect_decoders(setup: Setup) -> None:
 
 
 def _store(store: str | Path | Store) -> Store:
-    return FileStore(store) if isinstance(store, str | os.PathLike) else store
+    if isinstance(store, str | os.PathLike):
+        return FileStore(store)
+    if not isinstance(store, Store):
+        raise OptionError(f"store must be a folder, a URL or a Store, got {store!r:.60}")
+    return store
 
 
 def evaluate(
@@ -246,8 +260,8 @@ def evaluate(
         raise OptionError("with ray, store must be a place that every node reaches, got none")
     if ray is not None:
         import_ray()  # an error, if it is not installed, before anything else
-    if processes is not None:
-        processes = checked_count("processes", processes)
+    jobs, processes = find_count("jobs", jobs), find_count("processes", processes)
+    batch_size = find_count("batch_size", batch_size)
     kept = memory_store() if store is None else _store(store)
     planned = plan(
         models,

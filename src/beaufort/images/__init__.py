@@ -12,6 +12,7 @@ from beaufort.images.read import (
     is_folder,
     is_picture_name,
     pixel_count,
+    plain_mode,
     read_image,
 )
 from beaufort.images.transparency import flatten
@@ -33,6 +34,7 @@ __all__ = [
     "is_folder",
     "is_picture_name",
     "pixel_count",
+    "plain_mode",
     "read_idx",
     "read_image",
     "read_packed",

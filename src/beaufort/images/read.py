@@ -35,6 +35,7 @@ __all__ = [
     "is_folder",
     "is_picture_name",
     "pixel_count",
+    "plain_mode",
     "read_image",
 ]
 
@@ -131,7 +132,7 @@ def _decoded(source: IO[bytes], upright: bool) -> Image.Image:
         with Image.open(source, formats=READABLE) as opened:
             _check_header(opened)
             opened.load()
-            return _plain(_turned(opened) if upright else opened)
+            return plain_mode(_turned(opened) if upright else opened)
     except BeaufortError:
         raise
     except UnidentifiedImageError:
@@ -183,7 +184,7 @@ def _turned(opened: Image.Image) -> Image.Image:
     return ImageOps.exif_transpose(opened) if orientation in range(2, 9) else opened
 
 
-def _plain(image: Image.Image) -> Image.Image:
+def plain_mode(image: Image.Image) -> Image.Image:
     """The picture in one of the four modes, without notes, profiles or a link to its file."""
     if image.mode.startswith("I"):
         return _from_16_bit(image)

@@ -123,7 +123,10 @@ class Network:
         return replace(self, spec=replace(self.spec, classes=self(black).shape[1]))
 
     def _run(self, images: Bytes) -> Logits:
-        return self._checked(np.asarray(self.forward(self.spec.preprocessing.apply(images))), len(images))
+        answer = self.forward(self.spec.preprocessing.apply(images))
+        if is_tensor(answer):  # of a function around a torch module: with a gradient, or on a device, maybe
+            answer = (answer.float() if answer.is_floating_point() else answer).detach().cpu()
+        return self._checked(np.asarray(answer), len(images))
 
     def _checked(self, answer: NDArray[Any], count: int) -> Logits:
         self._check(answer.shape, str(answer.dtype), count)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -34,11 +34,12 @@ from beaufort.results.statistics import (
 )
 from beaufort.stats import Estimate, Ranked, clopper_pearson, rank
 from beaufort.suites import Suite
+from beaufort.words import counted
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["ModelScores", "Scores", "score"]
+__all__ = ["ModelScores", "Scores", "left_out", "score"]
 
 _RESAMPLES = 1000
 """Of the calibration error, the only number that is not a mean over images."""
@@ -221,12 +222,25 @@ def score(
         level,
         (
             *results.notes,
+            *left_out(made.values()),
             *_labels(results, names, max(answers[name].unlabeled for name in names)),
             *notes,
             *_few(forms[ranking[0].name][headline], level, "images" if units is None else "clusters"),
             *_warnings(forms[names[0]]),
         ),
     )
+
+
+def left_out(models: Iterable[ModelScores]) -> tuple[str, ...]:
+    """A note on images without an answer, most likely as they could not be read; none if there are none."""
+    lost = {one.model: one.unread for one in models}
+    if not any(lost.values()):
+        return ()
+    counts = set(lost.values())
+    if len(counts) == 1:
+        return (f"Left out: {counted(counts.pop(), 'image')} without an answer.",)
+    told = (f"{counted(count, 'image')} of {name}" for name, count in lost.items() if count)
+    return (f"Left out, without an answer: {', '.join(told)}.",)
 
 
 def _labels(results: Results, names: Sequence[str], unlabeled: int) -> list[str]:

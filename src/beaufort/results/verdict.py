@@ -13,7 +13,7 @@ from beaufort.registry import unknown
 from beaufort.results.join import join_results
 from beaufort.results.linear import Linear
 from beaufort.results.open import Results
-from beaufort.results.scores import ModelScores, Scores, score
+from beaufort.results.scores import ModelScores, Scores, left_out, score
 from beaufort.stats import Estimate
 
 __all__ = ["RULES", "Check", "Decision", "Verdict", "drop_form", "find_metric", "gate", "worst_decision"]
@@ -99,7 +99,7 @@ class Verdict:
     clusters: int
     """Units that intervals are over: clusters of images, or the images themselves."""
     notes: tuple[str, ...] = ()
-    """Why the metric is not the suite's first one, if that cannot be had."""
+    """Images without an answer, and why the metric is not the suite's first one, if that cannot be had."""
     dataset: str = ""
     """Name of the data set."""
 
@@ -182,7 +182,7 @@ def gate(
         tuple(checks),
         scores.images,
         scores.clusters,
-        scores.notes if fallback else joined.notes,
+        scores.notes if fallback else (*joined.notes, *left_out(scores.models)),
         results.dataset,
     )
 

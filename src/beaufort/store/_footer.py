@@ -21,7 +21,7 @@ from beaufort.store._format import (
     read_notes,
 )
 from beaufort.store.cells import Cell
-from beaufort.store.findings import FaultyFileError, Finding, Kind
+from beaufort.store.findings import FaultyFileError, Finding, Kind, StoreError
 from beaufort.store.pieces import Piece
 from beaufort.store.prediction_tables import Summary, summarize
 
@@ -51,8 +51,13 @@ class Footer:
 
 def encode_piece(cell: Cell, start: int, table: pa.Table, provenance: Mapping[str, Any]) -> bytes:
     """The bytes of a file of predictions, the first of which is of the image `start`."""
+    about = cell.to_json()
+    try:
+        _cell(about)
+    except (ValueError, TypeError) as error:  # whoever reads the file would take it for damaged
+        raise StoreError(f"a cell must be one that can be read again, got {about:.200} ({error})") from None
     notes = {
-        "beaufort.cell": cell.to_json(),
+        "beaufort.cell": about,
         "beaufort.start": str(start),
         "beaufort.summary": json.dumps(summarize(table)),
         "beaufort.provenance": json.dumps(dict(provenance), sort_keys=True),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import pyarrow as pa
 
@@ -13,6 +13,7 @@ from beaufort.store.pieces import Listing, Piece
 __all__ = ["Store"]
 
 
+@runtime_checkable
 class Store(Protocol):
     """Keeps tables of answers: pieces of cells, each whole or absent, whatever happens to who writes them.
 

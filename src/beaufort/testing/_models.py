@@ -101,6 +101,8 @@ def check_model(
     findings = list(_answers_with_logits(trial, model.spec))
     if any(finding.level != "warning" for finding in findings):
         return findings
+    if infinite := is_finite(trial):
+        return findings + infinite  # distances between these say nothing
     for contract in MODEL_CONTRACTS.values():
         findings += contract(trial)
     space = space or LabelSpace(model.spec.classes)
@@ -196,14 +198,13 @@ def _answers_with_logits(trial: _Trial, spec: ModelSpec) -> Iterator[ModelFindin
 
 
 def is_finite(trial: _Trial) -> list[ModelFinding]:
-    """No NaN and no infinity."""
+    """No NaN and no infinity; an evaluation takes -inf alone, for a class that cannot be."""
     wrong = int((~np.isfinite(trial.logits)).any(axis=1).sum())
     if not wrong:
         return []
     told = f"the logits of {wrong} of {len(trial.images)} images are NaN or infinite"
-    return [
-        ModelFinding("finite", "problem", told, "look for a division by 0, or for float16 that overflows")
-    ]
+    level = "problem" if np.isfinite(trial.logits.max(axis=1)).all() else "unusable"
+    return [ModelFinding("finite", level, told, "look for a division by 0, or for float16 that overflows")]
 
 
 def same_every_time(trial: _Trial) -> list[ModelFinding]:
