@@ -21,7 +21,7 @@ from beaufort.reproduce.answers import StudyAnswers, answers_by_seed, write_answ
 from beaufort.reproduce.enhancements.about_photos import about_nlm
 from beaufort.reproduce.enhancements.about_style import styles_in_testbed
 from beaufort.reproduce.enhancements.arms import BASE, CONTROL, training_arms
-from beaufort.reproduce.enhancements.findings import StudyArms, load_arms
+from beaufort.reproduce.enhancements.findings import StudyArms, load_arms, signed
 from beaufort.reproduce.enhancements.flips import find_flips
 from beaufort.reproduce.enhancements.graph import open_graph
 from beaufort.reproduce.enhancements.photo_files import photo_answers
@@ -301,6 +301,16 @@ def test_settings_are_chosen_on_the_extra_corruptions_alone() -> None:
     }
     found = about_nlm(StudyArms({"resnet50_224": shares}, {}, EnhancementSettings(), {}))
     assert "nlm-h0.8 does best on the extra corruptions" in found.measured
+    assert ", ΔmCE of " not in found.measured
+
+
+def test_other_networks_are_told_beside_the_one_that_decides() -> None:
+    better, worse = (two_arms({"": change}).photos["resnet50_224"] for change in (-0.2, 0.2))
+    found = about_nlm(StudyArms({"resnet50_224": better, "other": worse}, {}, EnhancementSettings(), {}))
+    first, second = (row.differences["mCE"] for row in found.rows if row.differences)
+    assert found.verdict == "refuted"
+    assert first.high < 0 < second.low
+    assert f"(resnet50_224, h 0.8), ΔmCE of other {signed(second)}; " in found.measured
 
 
 def test_seeds_after_a_gap_are_left_out(enhancements: Rehearsal, tmp_path: Path) -> None:

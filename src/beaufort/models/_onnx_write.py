@@ -19,7 +19,7 @@ __all__ = ["Node", "onnx_bytes"]
 Attribute: TypeAlias = int | float | str | Sequence[int]
 
 _IR_VERSION, _OPSET = 8, 17
-_FLOAT = 1  # TensorProto.DataType
+_FLOAT, _INT64 = 1, 7  # TensorProto.DataType
 _VARINT, _BYTES, _FIXED_32 = 0, 2, 5
 
 
@@ -36,7 +36,7 @@ class Node:
 def onnx_bytes(
     name: str,
     nodes: Iterable[Node],
-    weights: Mapping[str, NDArray[np.float32]],
+    weights: Mapping[str, NDArray[np.float32] | NDArray[np.int64]],
     *,
     image: tuple[int, int, int],
     classes: int,
@@ -46,7 +46,7 @@ def onnx_bytes(
     Args:
         name: of the graph.
         nodes: in an order in which they can be run; the first reads `image`, the last makes `logits`.
-        weights: by the names that nodes read.
+        weights: by the names that nodes read; float32, or int64 for places in a tensor.
         image: channels, height and width.
         classes: how many logits there are.
     """
@@ -81,11 +81,11 @@ def _attribute(value: Attribute) -> bytes:
     return b"".join(_number(8, one) for one in value) + _number(20, 7)
 
 
-def _tensor(name: str, value: NDArray[np.float32]) -> bytes:
-    assert value.dtype == np.float32
+def _tensor(name: str, value: NDArray[np.float32] | NDArray[np.int64]) -> bytes:
+    kind, order = {"float32": (_FLOAT, "<f4"), "int64": (_INT64, "<i8")}[value.dtype.name]
     dims = b"".join(_number(1, side) for side in value.shape)
-    content = np.ascontiguousarray(value, "<f4").tobytes()
-    return dims + _number(2, _FLOAT) + _text(8, name) + _inside(9, content)
+    content = np.asarray(value, order, order="C").tobytes()
+    return dims + _number(2, kind) + _text(8, name) + _inside(9, content)
 
 
 def _value(name: str, sides: Sequence[int]) -> bytes:

@@ -1,4 +1,4 @@
-"""How every study asks a network: test images on a device, many at a time, in float32."""
+"""How every study asks a network: test images on a device, many at a time."""
 
 from __future__ import annotations
 
@@ -35,8 +35,16 @@ def read_test_images(data: str, *, device: str, limit: int | None = None) -> Tes
     return TestImages(images, torch.from_numpy(np.array(dataset.labels)).to(where), list(dataset.ids))
 
 
-def logits(model: nn.Module, images: Tensor, *, batch: int | None = None) -> Tensor:
-    """What a network, on the device of the images, says to them; the same every time."""
+def logits(model: nn.Module, images: Tensor, *, batch: int | None = None, tf32: bool = False) -> Tensor:
+    """What a network, on the device of the images, says to them; the same every time.
+
+    Args:
+        model: the network, in float32.
+        images: uint8 `(n, c, h, w)`.
+        batch: images that are shown at once.
+        tf32: whether convolutions on a GPU may round what they multiply to 10 bits, which is several times as
+            fast.
+    """
     size = batch or (_GPU_BATCH if images.device.type == "cuda" else _BATCH)
-    with torch.no_grad(), torch.backends.cudnn.flags(enabled=True, deterministic=True, allow_tf32=False):
+    with torch.no_grad(), torch.backends.cudnn.flags(enabled=True, deterministic=True, allow_tf32=tf32):
         return torch.cat([model(some.float() / 255) for some in images.split(size)])

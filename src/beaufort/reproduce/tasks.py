@@ -6,6 +6,7 @@ import multiprocessing
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
@@ -69,20 +70,27 @@ def run_tasks(
     say = tell or (lambda _: None)
     total = sum(map(len, phases))
     done = 0
-    for phase in phases:
-        missing = [task for task in phase if not (folder / task.file).exists()]
-        run = _run_here if jobs == 1 else _run_in_processes
-        made = run(missing, folder, jobs, deadline, say)
-        done += made
-        if made < len(missing):
-            break
+    with ExitStack() as stack:
+        pool = stack.enter_context(_processes(jobs)) if jobs > 1 else None
+        for phase in phases:
+            missing = [task for task in phase if not (folder / task.file).exists()]
+            if pool is None:
+                made = _run_here(missing, folder, deadline, say)
+            else:
+                made = _run_in_processes(missing, folder, pool, jobs, deadline, say)
+            done += made
+            if made < len(missing):
+                break
     left = sum(not (folder / task.file).exists() for phase in phases for task in phase)
     return StudyOutcome(done, total - left - done, left)
 
 
-def _run_here(
-    tasks: Sequence[Task], folder: Path, jobs: int, deadline: float | None, say: Callable[[str], None]
-) -> int:
+def _processes(jobs: int) -> ProcessPoolExecutor:
+    """Processes for all phases, so that what they keep, such as corrupted images, is made once in each."""
+    return ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn"))  # CUDA survives no fork
+
+
+def _run_here(tasks: Sequence[Task], folder: Path, deadline: float | None, say: Callable[[str], None]) -> int:
     done = 0
     for task in tasks:
         if deadline is not None and time.monotonic() >= deadline:
@@ -95,26 +103,28 @@ def _run_here(
 
 
 def _run_in_processes(
-    tasks: Sequence[Task], folder: Path, jobs: int, deadline: float | None, say: Callable[[str], None]
+    tasks: Sequence[Task],
+    folder: Path,
+    pool: ProcessPoolExecutor,
+    jobs: int,
+    deadline: float | None,
+    say: Callable[[str], None],
 ) -> int:
     waiting, done = list(tasks), 0
-    context = multiprocessing.get_context("spawn")  # CUDA does not survive a fork
-    with ProcessPoolExecutor(min(jobs, max(1, len(tasks))), mp_context=context) as pool:
-        running: dict[Future[tuple[bool | str, float]], Task] = {}
-        while waiting or running:
-            late = deadline is not None and time.monotonic() >= deadline
-            if late:
-                waiting.clear()
-            while waiting and len(running) < jobs:
-                task = waiting.pop(0)
-                running[pool.submit(_timed, task, folder, deadline)] = task
-            finished, _ = wait(running, timeout=1.0, return_when=FIRST_COMPLETED)
-            for future in finished:
-                task = running.pop(future)
-                made, seconds = future.result()
-                if made:
-                    done += 1
-                    say(_line(task, made, seconds))
+    running: dict[Future[tuple[bool | str, float]], Task] = {}
+    while waiting or running:
+        if deadline is not None and time.monotonic() >= deadline:
+            waiting.clear()
+        while waiting and len(running) < jobs:
+            task = waiting.pop(0)
+            running[pool.submit(_timed, task, folder, deadline)] = task
+        finished, _ = wait(running, timeout=1.0, return_when=FIRST_COMPLETED)
+        for future in finished:
+            task = running.pop(future)
+            made, seconds = future.result()
+            if made:
+                done += 1
+                say(_line(task, made, seconds))
     return done
 
 

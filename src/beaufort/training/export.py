@@ -1,31 +1,29 @@
 """A trained network as an ONNX file, in the house's own writer: no package beyond torch is needed.
 
-The network is followed by `torch.fx`, and each layer becomes an operation of ONNX. Layers that have no plain
-counterpart (routing between capsules, optimization at test time) cannot be written; the trained model is
-then used as `trained:name`.
+The network is followed by `torch.fx`, and each layer and each function on the way becomes operations of ONNX.
+Networks that do what has no plain counterpart (routing between capsules, optimization at test time) cannot be
+written; the trained model is then used as `trained:name`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import fx, nn
+from torch import Tensor, fx, nn
 
 from beaufort.files import write_bytes
 from beaufort.models._onnx_write import Node, onnx_bytes
+from beaufort.training._onnx_parts import BEFORE, Part, Weight, call_parts, layer_parts
 from beaufort.training.architectures import Normalize
 
 __all__ = ["export_onnx", "onnx_of"]
 
-Weights = dict[str, NDArray[np.float32]]
-
 
 class _Tracer(fx.Tracer):
-    """Follows a network, and takes the layers that are written below as they are."""
+    """Follows a network, and takes the layers that are written as a whole as they are."""
 
     def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
         return isinstance(m, Normalize) or super().is_leaf_module(m, module_qualified_name)
@@ -42,88 +40,109 @@ def export_onnx(model: nn.Module, path: Path, shape: tuple[int, int, int]) -> st
 
 
 def onnx_of(model: nn.Module, shape: tuple[int, int, int]) -> bytes:
-    """The file of a network of values in 0..1; `NotImplementedError` if a layer has no counterpart."""
+    """The file of a network of values in 0..1; `NotImplementedError` if it does what cannot be written."""
     try:
-        graph = _Tracer().trace(model)
+        graph = fx.GraphModule(model, _Tracer().trace(model)).graph
     except Exception as error:  # a network may do in Python what it likes
         raise NotImplementedError(f"{type(model).__name__} cannot be followed layer by layer") from error
-    modules = dict(model.named_modules())
-    nodes: list[Node] = []
-    weights: Weights = {}
-    names: dict[str, str] = {}
-    last = None
-    for node in graph.nodes:
+    graph.eliminate_dead_code()  # such as exits that do not answer
+    try:
+        return _Writer(model).write(graph, shape)
+    except NotImplementedError as error:
+        raise NotImplementedError(f"{type(model).__name__} cannot be written: {error}") from error
+
+
+class _Writer:
+    """Writes down what a network does, in the order in which it is done."""
+
+    def __init__(self, model: nn.Module) -> None:
+        self.modules = dict(model.named_modules())
+        self.model = model
+        self.nodes: list[Node] = []
+        self.weights: dict[str, NDArray[Any]] = {}
+        self.names: dict[fx.Node, str] = {}
+        self.constants: dict[fx.Node, Tensor] = {}
+        """What does not depend on the image."""
+
+    def write(self, graph: fx.Graph, shape: tuple[int, int, int]) -> bytes:
+        for node in graph.nodes:
+            self._one(node)
+        last = self.nodes.pop()
+        self.nodes.append(Node(last.operation, last.inputs, "logits", last.attributes))
+        classes = next(one.shape[0] for one in reversed(self.weights.values()))
+        return onnx_bytes("network", self.nodes, self.weights, image=shape, classes=int(classes))
+
+    def _one(self, node: fx.Node) -> None:
         if node.op == "placeholder":
-            names[node.name] = "image"
-        elif node.op == "call_module":
-            layer = modules[str(node.target)]
-            if isinstance(layer, nn.Dropout | nn.Identity):
-                names[node.name] = names[node.args[0].name]
-                continue
-            names[node.name] = node.name
-            nodes += _layer(layer, names[node.args[0].name], node.name, weights)
+            if self.names:
+                raise NotImplementedError("it has more than one input")
+            self.names[node] = "image"
         elif node.op == "output":
-            last = names[node.args[0].name] if hasattr(node.args[0], "name") else None
+            self._check_end(node.args[0])
+        elif node.op == "get_attr":
+            self.constants[node] = _found(self.model, str(node.target))
+        elif node.op == "call_module":
+            self._layer(node, self.modules[str(node.target)])
+        elif self._is_constant(node):
+            self.constants[node] = _called(node, self.constants)
         else:
-            raise NotImplementedError(
-                f"{type(model).__name__} has {_name(node.target)}, which has no counterpart"
-            )
-    if last is None or not nodes or nodes[-1].output != last:
-        raise NotImplementedError(f"{type(model).__name__} has no single output")
-    final = nodes[-1]
-    nodes[-1] = Node(final.operation, final.inputs, "logits", final.attributes)
-    classes = next(one.shape[0] for one in reversed(weights.values()))
-    return onnx_bytes("network", nodes, weights, image=shape, classes=int(classes))
+            args, kwargs = fx.node.map_arg((node.args, node.kwargs), lambda one: self.constants.get(one, one))
+            self._add(node, call_parts(node.target, args, kwargs))
+
+    def _check_end(self, value: Any) -> None:
+        if not self.nodes or not isinstance(value, fx.Node) or self.names[value] != self.nodes[-1].output:
+            raise NotImplementedError("it has no single output")
+
+    def _layer(self, node: fx.Node, layer: nn.Module) -> None:
+        (value,) = node.args
+        assert isinstance(value, fx.Node)
+        if isinstance(layer, nn.Dropout | nn.Identity):
+            self.names[node] = self.names[value]
+        else:
+            self._add(node, layer_parts(layer, value))
+
+    def _is_constant(self, node: fx.Node) -> bool:
+        made = node.op == "call_function" and bool(node.all_input_nodes)
+        return made and all(one in self.constants for one in node.all_input_nodes)
+
+    def _add(self, node: fx.Node, parts: list[Part]) -> None:
+        for number, part in enumerate(parts, 1):
+            inputs = tuple(self._input(one, node) for one in part.inputs)
+            name = node.name if number == len(parts) else f"{node.name}.{number}"
+            self.nodes.append(Node(part.operation, inputs, name, part.attributes))
+        self.names[node] = node.name
+
+    def _input(self, value: Any, node: fx.Node) -> str:
+        if value is BEFORE:
+            return self.nodes[-1].output
+        if isinstance(value, fx.Node):
+            return self.names[value]
+        if not isinstance(value, Weight):
+            raise NotImplementedError(f"{node.name} is called in a way that cannot be written")
+        if not value.name:  # an input that is left out
+            return ""
+        name = f"{node.name}.{value.name}"
+        self.weights[name] = _values(value.values)
+        return name
 
 
-def _name(target: Any) -> str:
-    """What an operation is called; functions would print their address, too."""
-    return getattr(target, "__name__", str(target))
+def _found(model: nn.Module, target: str) -> Tensor:
+    """A weight by its name with dots."""
+    owner, _, name = target.rpartition(".")
+    found: Tensor = getattr(model.get_submodule(owner), name)
+    return found
 
 
-def _layer(layer: nn.Module, source: str, name: str, weights: Weights) -> list[Node]:
-    if isinstance(layer, Normalize):
-        return _normalize(layer, source, name, weights)
-    for kind, write in _WRITERS.items():
-        if isinstance(layer, kind):
-            operation, attributes = write(layer)
-            inputs = tuple(f"{name}.{key}" for key, _ in layer.named_parameters())
-            weights.update(zip(inputs, map(_values, layer.parameters()), strict=True))
-            return [Node(operation, (source, *inputs), name, attributes)]
-    raise NotImplementedError(f"{type(layer).__name__} has no counterpart")
+def _called(node: fx.Node, constants: dict[fx.Node, Tensor]) -> Tensor:
+    """What a function makes of constants."""
+    assert callable(node.target)
+    args, kwargs = fx.node.map_arg((node.args, node.kwargs), constants.__getitem__)
+    found: Tensor = node.target(*args, **kwargs)
+    return found
 
 
-def _normalize(layer: Normalize, source: str, name: str, weights: Weights) -> list[Node]:
-    weights[f"{name}.mean"], weights[f"{name}.std"] = _values(layer.mean), _values(layer.std)
-    middle = f"{name}.centered"
-    return [Node("Sub", (source, f"{name}.mean"), middle), Node("Div", (middle, f"{name}.std"), name)]
-
-
-def _conv(layer: Any) -> tuple[str, dict[str, Any]]:
-    return "Conv", {
-        "kernel_shape": layer.kernel_size,
-        "strides": layer.stride,
-        "pads": (*layer.padding, *layer.padding),
-        "group": layer.groups,
-    }
-
-
-def _pool(layer: Any) -> tuple[str, dict[str, Any]]:
-    side = (layer.kernel_size,) * 2 if isinstance(layer.kernel_size, int) else layer.kernel_size
-    step = (layer.stride,) * 2 if isinstance(layer.stride, int) else layer.stride
-    return "MaxPool", {"kernel_shape": side, "strides": step}
-
-
-_WRITERS: dict[type[nn.Module], Callable[[Any], tuple[str, dict[str, Any]]]] = {
-    nn.Conv2d: _conv,
-    nn.MaxPool2d: _pool,
-    nn.ReLU: lambda _: ("Relu", {}),
-    nn.Flatten: lambda _: ("Flatten", {}),
-    nn.Linear: lambda _: ("Gemm", {"transB": 1}),
-}
-
-
-def _values(tensor: Any) -> NDArray[np.float32]:
-    """A tensor as an array of its own."""
-    found: NDArray[np.float32] = tensor.detach().cpu().contiguous().numpy().astype(np.float32)
+def _values(tensor: Tensor) -> NDArray[Any]:
+    """A tensor as an array of its own, float32 or, of places, int64."""
+    kind = np.float32 if tensor.is_floating_point() else np.int64
+    found: NDArray[Any] = tensor.detach().cpu().contiguous().numpy().astype(kind)
     return found

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from beaufort.reproduce.enhancements.arms import BASE, CONTROL
 from beaufort.reproduce.enhancements.findings import (
     SMALL_PICTURES,
+    ArmRow,
     StudyArms,
     StudyFinding,
     chosen_on_extra,
@@ -34,9 +37,9 @@ def about_nlm(arms: StudyArms) -> StudyFinding:
         verdict = "undecided"
     best = chosen_on_extra([row for row in rows if row.group == one.group and row.differences])
     told = (
-        f"ΔmCE {signed(mce)}, of noise {signed(noise)}, of the others {signed(rest)} ({one.group}, h 0.8); "
-        f"of all settings {best.arm} does best on the extra corruptions, its ΔmCE is "
-        f"{signed(best.differences['mCE'])}"
+        f"ΔmCE {signed(mce)}, of noise {signed(noise)}, of the others {signed(rest)} ({one.group}, h 0.8)"
+        f"{_elsewhere(rows, one, 'mCE')}; of all settings {best.arm} does best on the extra corruptions, "
+        f"its ΔmCE is {signed(best.differences['mCE'])}"
     )
     return StudyFinding("nlm", statement, verdict, told, printed, "a gated gain is no refutation", rows)
 
@@ -78,5 +81,16 @@ def about_ten_crops(arms: StudyArms) -> StudyFinding:
     clean, relative = one.differences["clean error"], one.differences["relative mCE"]
     verdict = "refuted" if relative.high < 0 else "confirmed" if clean.high < 0 else "undecided"
     told = f"Δ clean error {signed(clean)}, Δ relative mCE {signed(relative)} ({one.group})"
+    told += _elsewhere(rows, one, "relative mCE")
     caveat = SMALL_PICTURES if one.group == "CIFAR-10" else ""
     return StudyFinding("ten-crop", statement, verdict, told, printed, caveat, rows)
+
+
+def _elsewhere(rows: Sequence[ArmRow], one: ArmRow, number: str) -> str:
+    """What the arm that decides does to a number with other networks and data, which decide nothing."""
+    found = [
+        f"{row.group} {signed(row.differences[number])}"
+        for row in rows
+        if row.arm == one.arm and row.group != one.group and number in row.differences
+    ]
+    return f", Δ{'' if number == 'mCE' else ' '}{number} of {', '.join(found)}" if found else ""

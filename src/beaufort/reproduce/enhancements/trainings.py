@@ -84,12 +84,12 @@ def make_arm(
 
 
 def _ask(model: nn.Module, settings: EnhancementSettings, front: str, facts: dict[str, Any]) -> StudyAnswers:
-    """A network's answers under all conditions, in float32, behind a front end if one is named."""
+    """A network's answers under all conditions, behind a front end if one is named."""
     test = test_images(settings)
     model = model.to(test.labels.device).eval()
     rows = []
     for images in test.images.values():
-        shares = [logits(model, view).softmax(1) for view in _views(images, front)]
+        shares = [logits(model, view, tf32=True).softmax(1) for view in _views(images, front)]
         rows.append(torch.stack(shares).mean(0).argmax(1) == test.labels)
     right = torch.stack(rows).to(torch.uint8).cpu().numpy()  # a third of the size of the classes
     kept = ("recipe", "seed", "losses", "constant_loss", "seconds", "device", "parameters")

@@ -121,7 +121,7 @@ def _caption(figure: str) -> str:
 
 
 _SHOWN = ("clean error", "mCE", "relative mCE", *(f"{name} CE" for name in GROUPS))
-_HEAD = ("data", "arm", "seeds", *_SHOWN, "ΔmCE", "better, worse")
+_HEAD = ("data", "arm", "seeds", "ΔmCE", "better, worse", *_SHOWN)
 
 
 def _table(rows: Sequence[ArmRow]) -> list[str]:
@@ -137,7 +137,7 @@ def _cells(row: ArmRow) -> list[str]:
     change = row.differences.get("mCE")
     told = "control" if change is None else signed(change)
     sure = f"{row.better}, {row.worse} of {len(row.flips)}" if row.flips else ""
-    return [row.group, row.arm, str(row.seeds), *numbers, told, sure]
+    return [row.group, row.arm, str(row.seeds), told, sure, *numbers]
 
 
 def _html(

@@ -1,0 +1,95 @@
+"""Trained networks as ONNX files: every architecture, in another runtime."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from beaufort.training.architectures import build
+from beaufort.training.architectures._registry import architectures
+from beaufort.training.export import onnx_of
+
+SMALL: dict[str, dict[str, Any]] = {
+    "condensenet": {"layers": (2, 2, 2)},
+    "conv1": {},
+    "conv2": {},
+    "conv3": {},
+    "densenet": {"depth": 10, "growth": 4},
+    "digits": {},
+    "msdnet": {"exits": 2, "base": 2, "step": 1, "growth": 2, "first": 4, "hidden": 8},
+    "multigrid-resnet": {"widths": ((4, 2), (4, 2), (4,)), "blocks": 1},
+    "resnet": {"depth": 8, "width": 4},
+    "resnext": {"depth": 11, "cardinality": 2, "base": 4},
+    "shake-shake": {"depth": 8, "width": 4},
+    "wide-resnet": {"depth": 10, "factor": 1},
+}
+UNWRITTEN = {"abs", "capsule", "stylizer"}
+"""They do what has no plain counterpart, or are no classifiers."""
+
+
+def answers(content: bytes, images: Tensor) -> Any:
+    runtime = pytest.importorskip("onnxruntime")
+    return runtime.InferenceSession(content).run(None, {"image": images.numpy()})[0]
+
+
+def test_all_are_looked_at() -> None:
+    ours = {name for name in architectures if architectures[name].__module__.startswith("beaufort.")}
+    assert {*SMALL, *UNWRITTEN} == ours
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_networks_answer_alike(name: str) -> None:
+    torch.manual_seed(0)
+    network = build(name, SMALL[name], classes=10)
+    shape = (1, 28, 28) if name in {"conv1", "conv2", "conv3", "digits"} else (3, 32, 32)
+    with torch.no_grad():
+        network.train()(torch.rand(8, *shape))  # statistics that are not those of the beginning
+        images = torch.rand(3, *shape)
+        expected = network.eval()(images)
+    content = onnx_of(network, shape)
+    np.testing.assert_allclose(answers(content, images), expected, atol=1e-4)
+    onnx = pytest.importorskip("onnx")
+    onnx.checker.check_model(onnx.load_from_string(content), full_check=True)
+
+
+def test_a_pruned_network_is_written_without_what_was_pruned() -> None:
+    torch.manual_seed(0)
+    network: Any = build("condensenet", SMALL["condensenet"], classes=10)
+    network.on_progress(1.0)
+    images = torch.rand(2, 3, 32, 32)
+    with torch.no_grad():
+        expected = network.eval()(images)
+    np.testing.assert_allclose(answers(onnx_of(network, (3, 32, 32)), images), expected, atol=1e-4)
+
+
+class Odd(nn.Module):
+    """A convolution, and whatever is done with what it makes."""
+
+    def __init__(self, rest: Any) -> None:
+        super().__init__()
+        self.conv, self.rest = nn.Conv2d(3, 4, 3), rest
+
+    def forward(self, images: Tensor) -> Any:
+        return self.rest(self.conv(images))
+
+
+@pytest.mark.parametrize(
+    ("rest", "told"),
+    [
+        (lambda x: functional.gelu(x).mean((2, 3)), "gelu is not among the functions"),
+        (lambda x: functional.avg_pool2d(x, 3, padding=1).mean((2, 3)), "avg_pool2d is called in a way"),
+        (lambda x: (x + 1).mean((2, 3)), "add is called in a way"),
+        (lambda x: (x.mean((2, 3)), x), "no single output"),
+        (lambda x: x[:, :, 0:3].mean((2, 3)), "getitem is called in a way"),
+        (nn.Softplus(), "Softplus is not among the layers"),
+        (nn.Conv2d(4, 4, 3, dilation=2), "padding or dilation"),
+    ],
+)
+def test_what_cannot_be_written_is_said(rest: Any, told: str) -> None:
+    with pytest.raises(NotImplementedError, match=f"Odd cannot be written: .*{told}"):
+        onnx_of(Odd(rest).eval(), (3, 8, 8))
