@@ -28,7 +28,7 @@ from beaufort.corruptions import (
     is_chain,
     parse_severity,
 )
-from beaufort.corruptions._chain import ONE_PUBLISHED
+from beaufort.corruptions._corruption import Choice
 from beaufort.errors import OptionError, UnknownNameError
 from beaufort.registry import unknown
 from beaufort.rng import Id
@@ -220,36 +220,23 @@ class Condition:
                 f"the scale {scale!r} depends on the size of the images; give side, their short side in "
                 "pixels"
             )
-        if len(self.links) > 1:
-            return self._facts_of_chain(scale, seed, side, channels)
-        corruption = corruptions[self.corruption]
-        used, recipe, params = corruption.choose(
-            self.severity, scale=scale, side=SCALES[scale] if side is None else side, channels=channels
-        )
-        if self.severity is None and used != ONE_PUBLISHED and len(recipe.levels) > 1:
-            raise OptionError(
-                f"'{self}' must name a severity: at the scale {used!r}, {self.corruption} has five; write "
-                f"'{self}@3', or use the scale {ONE_PUBLISHED!r}, which has one published severity"
-            )
-        facts = {
-            "corruption": self.corruption,
-            "version": corruption.version,
-            "severity": recipe.published if self.severity is None else self.severity,
-            "scale": used,
-            "params": params._asdict(),
-        }
-        if recipe.draw is None:
-            return facts
-        return {**facts, "seed": checked_seed(seed)}
+        side = SCALES[scale] if side is None else side
+        choices = [link.choose(str(self), scale=scale, side=side, channels=channels) for link in self.links]
+        facts = [_facts_of(*chosen) for chosen in zip(self.links, choices, strict=True)]
+        drawn = any(choice.recipe.draw is not None for choice in choices)
+        whole = facts[0] if len(facts) == 1 else {"corruption": self.corruption, "links": facts}
+        return {**whole, "seed": checked_seed(seed)} if drawn else whole
 
-    def _facts_of_chain(self, scale: str, seed: int, side: int | None, channels: int) -> dict[str, Any]:
-        links = [
-            Condition(self.dataset, *link).facts(scale=scale, seed=seed, side=side, channels=channels)
-            for link in self.links
-        ]
-        drawn = {"seed": checked_seed(seed)} if any("seed" in link for link in links) else {}
-        bare = [{name: value for name, value in link.items() if name != "seed"} for link in links]
-        return {"corruption": self.corruption, "links": bare, **drawn}
+
+def _facts_of(link: Link, choice: Choice) -> dict[str, Any]:
+    """What decides the pixels of one corruption, but for the seed."""
+    return {
+        "corruption": link.name,
+        "version": corruptions[link.name].version,
+        "severity": choice.recipe.published if link.severity is None else link.severity,
+        "scale": choice.scale,
+        "params": choice.params._asdict(),
+    }
 
 
 def _not_a_condition(text: object) -> OptionError:

@@ -2,11 +2,12 @@
 
 All share one base, so that a caller can catch the family; each also is the built-in error that a
 caller would expect. An error's text keeps no secrets: it is shown, logged and written to reports.
-`check_number` raises the one that is raised most.
+`check_number` and `checked_count` raise the one that is raised most.
 """
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import Any
 
 from beaufort.sanitize import without_secrets
@@ -23,6 +24,7 @@ __all__ = [
     "SizeWarning",
     "UnknownNameError",
     "check_number",
+    "checked_count",
 ]
 
 
@@ -86,3 +88,15 @@ def check_number(name: str, value: Any, low: float, high: float, *, whole: bool 
     if isinstance(value, bool) or not isinstance(value, kind) or not low <= value <= high:
         what = "an integer" if whole else "a number"
         raise OptionError(f"{name} must be {what} from {low:g} to {high:g}, got {value!r:.60}")
+
+
+def checked_count(name: str, value: Any) -> int:
+    """An option that counts something, as an `int`; an error that names it unless it is a positive integer.
+
+    >>> checked_count("resamples", 2.5)
+    Traceback (most recent call last):
+    beaufort.errors.OptionError: resamples must be a positive integer, got 2.5
+    """
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
+        raise OptionError(f"{name} must be a positive integer, got {value!r:.60}")
+    return int(value)

@@ -13,7 +13,7 @@ import numpy as np
 
 from beaufort._samples import find_images, find_places, map_leaves
 from beaufort.arrays import Images, is_float, is_tensor, on_host, open_images, put_changed, to_levels
-from beaufort.corruptions import Chain, Link, Severity, corruptions
+from beaufort.corruptions import Chain, Link, Severity, checked_seed, corruptions
 from beaufort.corruptions._choices import (
     Names,
     Severities,
@@ -83,9 +83,7 @@ class Corrupt:
                 raise OptionError(f"weights must be a list with a number for each name, got {self.weights!r}")
             object.__setattr__(self, "weights", tuple(self.weights))
         object.__setattr__(self, "severity", freeze_severity(self.severity))
-        if isinstance(self.seed, bool) or not isinstance(self.seed, int | np.integer):
-            raise OptionError(f"seed must be an integer, got {self.seed!r}")
-        object.__setattr__(self, "seed", int(self.seed))
+        object.__setattr__(self, "seed", checked_seed(self.seed))
         if not isinstance(self.p, int | float | np.integer | np.floating) or not 0 <= self.p <= 1:
             raise OptionError(f"p must be a share from 0 to 1, got {self.p!r}")
         object.__setattr__(self, "p", float(self.p))

@@ -109,6 +109,8 @@ def test_many_failures_are_cut_short(tmp_path: Path) -> None:
         (["--corruption", "wether"], "did you mean 'weather'"),
         (["--severity", "6"], "1-5"),
         (["--severity", "5-1"], "1-5"),
+        (["--severity", ""], "1-5"),
+        (["--corruption", "fog@2+snow@3", "--severity", "4"], "got --severity 4 with fog@2+snow@3"),
         (["--scale", "huge"], "must be one of auto, relative"),
         (["--jobs", "0"], "must be a positive integer"),
         (["--quality", "101"], "from 1 to 100"),

@@ -198,6 +198,16 @@ def test_power_from_accuracies() -> None:
     assert "needs --suite" in invoke("power", "--accuracy", "70", "--drop", "2", code=2)
 
 
+def test_power_answers_in_the_units_that_were_typed() -> None:
+    stated = ("power", "--suite", "cifar10-c", "--accuracy")
+    assert "got 0.5 and 1 points" in invoke(*stated, "70", "--drop", "0.5", code=2)
+    assert "accuracy must be a percentage between 0 and 100, got 100" in invoke(
+        *stated, "100", "--drop", "2", code=2
+    )
+    sure = invoke(*stated, "70", "--drop", "2", "--probability", "100", code=2)
+    assert "probability must be a percentage between 0 and 100, got 100" in sure
+
+
 def test_power_from_a_store(store: str, tmp_path: Path) -> None:
     two = json.loads(
         invoke("power", "good", "--reference", "twin", "--store", store, "--drop", "3", "--json")

@@ -68,7 +68,7 @@ def test_as_a_condition_and_by_one_call() -> None:
 
 def test_a_chain_has_a_severity_at_each_link_wherever_it_is_made() -> None:
     """Without one, severity 1 was taken; a severity beside the chain does not count for it."""
-    photo, says = picture(40, 48), r"a severity at each link, .* got 'fog\+snow@2' without one for fog"
+    photo, says = picture(40, 48), r"fog must have a severity at .*, got 'fog\+snow@2' without one"
     for make in (
         lambda: corrupt(photo, corruption_name="fog+snow@2"),
         lambda: Corrupt("fog+snow@2", 4)(photo),

@@ -21,7 +21,7 @@ from PIL import Image
 from beaufort.conditions import Condition
 from beaufort.datasets import Problem, _decoder_processes, decoders, open_dataset
 from beaufort.datasets._decoder_processes import start_source
-from beaufort.datasets.decoders import Decoders
+from beaufort.datasets.decoders import Decoders, worth_decoders
 from beaufort.errors import BeaufortError, ImageFileError
 from beaufort.evaluation import LazyModel, Setup, evaluate, plan, work
 from beaufort.evaluation.backends import Device
@@ -73,7 +73,7 @@ def check(setup: Setup, some: Decoders) -> None:
 
 
 def test_the_same_pictures(setup: Setup) -> None:
-    with Decoders(setup.pictures, 30, 2) as some:
+    with Decoders(setup.pictures, 2) as some:
         check(setup, some)  # while they start
         ready(some, 2)
         source = start_source(type(setup.pictures)).process.pid
@@ -89,14 +89,14 @@ def test_the_same_pictures(setup: Setup) -> None:
 
 
 def test_all_runs_have_one_source(setup: Setup, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with Decoders(setup.pictures, 30, 1) as some:
+    with Decoders(setup.pictures, 1) as some:
         ready(some, 1)
         source = start_source(type(setup.pictures))
         (leader,) = children(source.process.pid)
     assert_gone(leader)
     monkeypatch.chdir(tmp_path)
     near = Setup(open_dataset("toys"), 30, setup.prepare, "cifar", 0)  # a path that begins elsewhere now
-    with Decoders(near.pictures, 30, 1) as some:
+    with Decoders(near.pictures, 1) as some:
         ready(some, 1)
         assert start_source(type(near.pictures)) is source
         (found,) = some.decode(range(1)) or [None]
@@ -107,18 +107,18 @@ def test_all_runs_have_one_source(setup: Setup, tmp_path: Path, monkeypatch: pyt
         source.process.kill()
         source.process.wait()
         assert some.decode(range(1)) is not None  # nobody needs it any more
-    with Decoders(setup.pictures, 30, 1) as some:
+    with Decoders(setup.pictures, 1) as some:
         ready(some, 1)
         assert start_source(type(setup.pictures)) is not source
 
 
 def test_processes_that_come_soon_are_waited_for(setup: Setup, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(decoders, "_SOON_S", 600.0)
-    with Decoders(setup.pictures, 30, 1) as some:
+    with Decoders(setup.pictures, 1) as some:
         ready(some, 1)
-    with Decoders(setup.pictures, 30, 2) as some:
+    with Decoders(setup.pictures, 2) as some:
         assert some.decode(range(2)) is not None
-    with Decoders(Elsewhere(), 30, 2) as some:
+    with Decoders(Elsewhere(), 2) as some:
         assert some.decode(range(2)) is None  # as soon as it is known that none will come
 
 
@@ -140,18 +140,18 @@ def test_no_source(setup: Setup, monkeypatch: pytest.MonkeyPatch) -> None:
         raise OSError("no more processes")
 
     monkeypatch.setattr(_decoder_processes._Source, "fork", fail)
-    with Decoders(setup.pictures, 30, 2) as some:
+    with Decoders(setup.pictures, 2) as some:
         assert some._greeting is None
         check(setup, some)
 
 
 def test_it_ends_while_processes_start(setup: Setup) -> None:
     start_source(type(setup.pictures)).end()
-    with Decoders(setup.pictures, 30, 2) as some:
+    with Decoders(setup.pictures, 2) as some:
         assert some._greeting is not None
     assert not some._greeting.is_alive()
     source = start_source(type(setup.pictures)).process.pid
-    with Decoders(setup.pictures, 30, 1) as some:
+    with Decoders(setup.pictures, 1) as some:
         ready(some, 1)  # its leader comes after the one that nobody waited for
         while len(children(source)) > 1:
             time.sleep(0.02)
@@ -160,8 +160,7 @@ def test_it_ends_while_processes_start(setup: Setup) -> None:
 def test_a_run_that_is_killed_leaves_no_process(setup: Setup) -> None:
     program = (
         "import pickle, sys, time; from beaufort.datasets import _decoder_processes, decoders; "
-        "decoders._WORTH_S, decoders._WORTH_IMAGES = 0.0, 1; "
-        "some = decoders.Decoders(pickle.load(sys.stdin.buffer), 30, 2).__enter__()\n"
+        "some = decoders.Decoders(pickle.load(sys.stdin.buffer), 2).__enter__()\n"
         "while some._working < 2: time.sleep(0.02)\n"
         "print(_decoder_processes._source.process.pid, flush=True); time.sleep(600)"
     )
@@ -209,7 +208,7 @@ def processes() -> Iterator[tuple[int, int, int]]:
 
 def test_an_error_is_met_where_the_run_is(setup: Setup, tmp_path: Path) -> None:
     strict = Setup(open_dataset(str(tmp_path / "toys"), strict=True), 30, setup.prepare, "cifar", 0)
-    with Decoders(strict.pictures, 30, 1) as some, ThreadPoolExecutor(1) as pool:
+    with Decoders(strict.pictures, 1) as some, ThreadPoolExecutor(1) as pool:
         ready(some, 1)
         block = Block(strict, (8, 16), pool, some)
         place = list(strict.dataset.ids).index("class1/04.png")
@@ -220,9 +219,12 @@ def test_an_error_is_met_where_the_run_is(setup: Setup, tmp_path: Path) -> None:
 
 def test_quick_pictures_need_no_process(setup: Setup, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(decoders, "_WORTH_S", 60.0)
-    with Decoders(setup.pictures, 30, 2) as some:
-        assert some.decode(range(2)) is None
-        assert some._greeting is None
+    assert not setup.worth_decoders
+    monkeypatch.setattr(decoders, "_WORTH_S", 0.0)
+    assert not setup.worth_decoders  # they are tried once
+    assert worth_decoders(setup.pictures, 30)
+    monkeypatch.setattr(decoders, "_WORTH_IMAGES", 31)
+    assert not worth_decoders(setup.pictures, 30)
 
 
 def test_a_run_on_a_device_gets_its_pictures_from_them(
@@ -265,7 +267,7 @@ def test_they_are_expected_while_models_are_loaded(
     device: str, started: bool, setup: Setup, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[type] = []
-    monkeypatch.setattr(decoders, "start_source", asked.append)
+    monkeypatch.setattr("beaufort.evaluation.run.start_source", asked.append)
     model = LazyModel("demo:digits", {"device": device})
     with pytest.raises(BeaufortError):  # no such option, or no such device
         evaluate([model], [Condition.parse("toys")], setup.dataset, tmp_path / "store")

@@ -113,8 +113,9 @@ def test_a_model_object_that_can_be_pickled(tmp_path: Path) -> None:
 def test_a_model_object_that_cannot_be_pickled(tmp_path: Path) -> None:
     with pytest.raises(OptionError, match=r"must be given as text.*held cannot"):
         evaluate([held()], SUITE, dataset(), tmp_path, processes=2)
-    with pytest.raises(OptionError, match="processes must be a positive integer, got 0"):
-        evaluate([model()], SUITE, dataset(), tmp_path, processes=0)
+    for wrong in (0, 1.5, True):  # a count that is none is one error, whatever it counts
+        with pytest.raises(OptionError, match=f"processes must be a positive integer, got {wrong}"):
+            evaluate([model()], SUITE, dataset(), tmp_path, processes=wrong)  # type: ignore[arg-type]
 
 
 def test_an_error_is_that_of_one_process(tmp_path: Path) -> None:

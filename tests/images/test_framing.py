@@ -14,7 +14,7 @@ from PIL import Image
 from beaufort.arrays import Bytes
 from beaufort.datasets import open_dataset
 from beaufort.images import center_box, flatten, read_image, resize_window, short_side_size, window
-from beaufort.images.framing import Box, _down_first
+from beaufort.images.framing import Box, down_first
 from beaufort.suites import Pictures, Step, get_suite
 
 SIDES = st.integers(1, 90)
@@ -36,7 +36,7 @@ def by_pillow(pixels: Bytes, size: tuple[int, int], box: Box | None) -> Bytes:
 
 
 def check(pixels: Bytes, size: tuple[int, int], box: Box | None) -> None:
-    if not (OLD_PILLOW and _down_first(pixels.shape[:2], size)):
+    if not (OLD_PILLOW and down_first(pixels.shape[:2], size)):
         np.testing.assert_array_equal(resize_window(pixels, size, box), by_pillow(pixels, size, box))
 
 
@@ -88,7 +88,7 @@ def test_extreme_sizes(before: tuple[int, int], size: tuple[int, int]) -> None:
 @pytest.mark.parametrize("lost", [57, 58, 59, 60, 61, 62, 63])
 def test_where_pillow_begins_with_the_columns(lost: int) -> None:
     pixels = picture(3, 100, 80, 3)
-    assert _down_first((100, 80), (50, 100 - lost)) == (lost > 60)
+    assert down_first((100, 80), (50, 100 - lost)) == (lost > 60)
     check(pixels, (50, 100 - lost), None)
 
 

@@ -103,6 +103,26 @@ def test_a_list_that_most_names_are_of_is_not_taken_for_another() -> None:
     assert find_space(folders(*IDS[:-1], "n99999999"), IMAGENET).identity
 
 
+def test_digits_in_words_are_taken_by_name() -> None:
+    """Sorted, they begin with eight, five and four: these were outputs 0, 1 and 2."""
+    words = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+    right = [8, 5, 4, 9, 1, 7, 6, 3, 2, 0]
+    for known in (
+        Outputs("net", 10, suite_space="mnist"),
+        Outputs("net", 10, label_space="mnist"),
+        Outputs("net", 10, tuple("0123456789")),
+        Outputs("net", 10, words),
+    ):
+        assert outputs_of(find_space(folders(*words), known)) == right
+    assert outputs_of(find_space(folders("Nine", "two"), Outputs("net", 10, label_space="mnist"))) == [9, 2]
+    assert outputs_of(find_space(folders("2", "9"), Outputs("net", 10, words))) == [2, 9]
+    assert find_space(numbers(*words), Outputs("net", 10, suite_space="mnist")).identity
+    with pytest.raises(LabelError, match=r"10 classes \(first: 'eight'\), net has 10 outputs, and nothing"):
+        find_space(folders(*words), Outputs("net", 10))
+    with pytest.raises(LabelError, match="2 classes"):
+        find_space(folders("three", "two"), Outputs("net", 2))
+
+
 def test_own_names() -> None:
     outputs = Outputs("net", 3, ("Fox", "guinea pig", "cat"))
     assert outputs_of(find_space(folders("cat", "Guinea_Pig"), outputs)) == [1, 2]
@@ -159,9 +179,9 @@ def test_outputs_by_class(tmp_path: Path) -> None:
     file.write_text(json.dumps({"cat": ["n02123045", "tiger cat", 283], "fish": [0], "hen": []}))
     found = find_space(folders("cat", "fish", "hen"), IMAGENET, labels=file, convention="all")
     assert found == LabelSpace(1000, ((281, 282, 283), (0,), ()), "all")
-    with pytest.raises(LabelError, match="1 classes of pets are not in the label space"):
+    with pytest.raises(LabelError, match=r"every class of pets by its name, got 1 too few \(first"):
         find_space(folders("cat", "dog"), IMAGENET, labels=file)
-    with pytest.raises(LabelError, match=r"none of .* \(first: 'unicorn'\)"):
+    with pytest.raises(LabelError, match=r"must be of .*, got 1 that are not \(first: 'unicorn'\)"):
         find_space(folders("cat"), IMAGENET, labels={"cat": ["unicorn"]})
     for bad in ("[1]", "{", '{"cat": 3}', "{}"):
         file.write_text(bad)

@@ -13,8 +13,9 @@ from PIL import Image
 from typer.testing import CliRunner
 
 from beaufort.cli import app
-from beaufort.datasets import Problem
+from beaufort.datasets import Problem, open_dataset, resized
 from beaufort.errors import ImageValueError, OptionError, UnknownNameError
+from beaufort.leave_out import images
 from beaufort.leave_out.scores import value_score
 from beaufort.leave_out.writing import page, table
 
@@ -195,6 +196,31 @@ def test_tables_and_pages_of_numbers() -> None:
     assert "2 values of season, each left out of training in turn. No interval of what is lost" in text
     assert "could not be read" not in text
     assert table("seen", [plain]).startswith("value of seen,images,trained_on,")
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_every_image_is_read_once_if_all_fit_into_memory(
+    photos: str, monkeypatch: pytest.MonkeyPatch, kept: bool
+) -> None:
+    data, read = open_dataset(photos), list[int]()
+    pixels = type(data.pixels)
+    original = pixels.read
+
+    def noted(self: Any, index: int) -> Any:
+        read.append(index)
+        return original(self, index)
+
+    monkeypatch.setattr(pixels, "read", noted)
+    monkeypatch.setattr(images, "_MOST_KEPT", 120 * 8 * 8 * 3 - (not kept))
+    usable, _ = images.readable(data, 8)
+    assert sorted(read) == list(range(120))
+    plain = resized(data, 8)
+    some = np.array([3, 7, 119])
+    assert usable.digest() == plain.digest()
+    assert usable.at(some).digest() == plain.at(some).digest()  # or trainings would be made again
+    read.clear()
+    assert np.array_equal(usable[3].image, resized(open_dataset(photos), 8)[3].image)
+    assert read == ([3] if kept else [3, 3])
 
 
 def test_an_image_that_cannot_be_read_is_counted_once(photos: str, recipe: Recipe) -> None:

@@ -68,8 +68,10 @@ def test_many_outputs_to_one_category(images: Path, tmp_path: Path) -> None:
     one = ask_models([middle()], data, tmp_path / "store")
     many = ask_models([wide()], data, tmp_path / "store", labels=WIDE_LABELS)
     assert (many.predicted == one.predicted).all()
-    with pytest.raises(LabelError, match=r"1 classes .* not in the label space \(first: 'leaf'\)"):
+    with pytest.raises(LabelError, match=r"must have every class .*, got 1 too few \(first: 'leaf'\)"):
         ask_models([wide()], data, tmp_path / "store", labels={"cup": (2, 3), "kite": (1, 4)})
+    with pytest.raises(LabelError, match=r"which of them belong together; pass --labels FILE\.json \D*$"):
+        ask_models([wide()], data, tmp_path / "store")  # whose commands lack --classes and --labels identity
 
 
 def test_an_output_of_no_category_is_a_failure(images: Path, tmp_path: Path) -> None:

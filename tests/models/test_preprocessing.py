@@ -43,6 +43,30 @@ def test_equals_torchvision(photos: NDArray[np.uint8], interpolation: str, resiz
         np.testing.assert_array_equal(ours.apply(images), expected)
 
 
+@pytest.mark.parametrize(("height", "width", "down"), [(120, 40, True), (40, 120, False), (70, 60, False)])
+@pytest.mark.parametrize("interpolation", ["box", "bilinear", "hamming", "bicubic", "lanczos"])
+def test_no_version_of_pillow_decides_the_order_of_the_passes(
+    height: int, width: int, down: bool, interpolation: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each pass is rounded, and Pillow 13 begins with the other one where older versions do not."""
+    noise = np.random.default_rng(3).integers(0, 256, (1, height, width, 3), np.uint8)
+    plain = Image.fromarray(noise[0])
+    passes = [(width, 33), (35, 33)] if down else [(35, height), (35, 33)]
+    for size in passes:
+        plain = plain.resize(size, Image.Resampling[interpolation.upper()])
+    sizes: list[tuple[int, int]] = []
+    resize = Image.Image.resize
+
+    def noted(image: Image.Image, size: tuple[int, int], *options: Any) -> Image.Image:
+        sizes.append(size)
+        return resize(image, size, *options)
+
+    monkeypatch.setattr(Image.Image, "resize", noted)
+    whole = Preprocessing(size=(33, 35), resize=(33, 35), interpolation=interpolation)
+    np.testing.assert_array_equal(whole.fit(noise)[0], np.asarray(plain))
+    assert sizes == ([] if interpolation == "bilinear" else passes)
+
+
 def test_images_of_the_input_size_are_not_resized(photos: NDArray[np.uint8]) -> None:
     images = photos[:, :32, :32]
     plain = Preprocessing(size=(32, 32), resize=36)

@@ -381,3 +381,20 @@ def test_a_hundred_models_are_smooth(show: Opener, large_file: Path) -> None:
     assert touched("#model-filter", "", "input") < 500
     assert touched("#all-table thead th:nth-child(4) button", "", "click") < 500
     assert 0 < touched("#model", "57", "change") < 5000
+
+
+def test_numbers_are_rounded_as_in_other_formats(show: Opener, make: SimpleNamespace, tmp_path: Path) -> None:
+    """A half goes to the even digit, and once: 12.5 % was 12 in the table and 13 in the heat map."""
+    scores = make.scored(make.results_of(["net"], get_suite("imagenet-c"), 400))
+    page = show(write_report(scores, tmp_path / "halves.html"))
+    accuracies = [one for condition, one in scores.models[0].conditions.items() if not condition.clean]
+    shown = page.locator("#map tr[data-c] td.heat:not(.mean)").all_inner_texts()
+    assert shown == [f"{100 * (1 - one.value):.0f}" for one in accuracies]
+    assert any(200 * one.value % 2 == 1 for one in accuracies)  # halves are among them
+    tips = page.locator("#map td.mean").evaluate_all("cells => cells.map((cell) => cell.dataset.tip)")
+    errors = [f"error {error:.1%}" for error in scores.models[0].corruptions.values()]
+    assert [tip.splitlines()[1].replace("\u00a0", " ") for tip in tips] == errors
+    tips = page.locator("#map td:not(.mean)").evaluate_all("cells => cells.map((cell) => cell.dataset.tip)")
+    told = [tip.splitlines()[2].replace("\u00a0", " ") for tip in tips if "severity" in tip]
+    assert any(f"{100 * one.value:.2f}".endswith("25") for one in accuracies)
+    assert told == [f"accuracy {one:.1%}" for one in accuracies]

@@ -131,8 +131,8 @@ def test_processes_make_the_same_answers(icons_50: Rehearsal, tmp_path: Path) ->
     [
         ({"only": ["fig9"]}, r"only must name parts of {study} \(.*\), got 'fig9'"),
         ({"data": {"nothing": "x"}}, "data must be given as .*=FOLDER, got 'nothing'"),
-        ({"seeds": 0}, "seeds must be at least 1, got 0"),
-        ({"jobs": 0}, "jobs must be at least 1, got 0"),
+        ({"seeds": 0}, "seeds must be a positive integer, got 0"),
+        ({"jobs": 0}, "jobs must be a positive integer, got 0"),
     ],
 )
 def test_slips_are_told(study: str, options: dict[str, Any], told: str, tmp_path: Path) -> None:

@@ -301,6 +301,8 @@ def test_clusters_widen_intervals(fill: Fill) -> None:
     assert together.clusters == 30
     assert together.models[0].headline.value == pytest.approx(alone.models[0].headline.value)
     assert together.models[0].headline.n == 30
+    few = score(results, clusters={f"digit/{i}": str(i // 100) for i in range(300)}, calibration=False)
+    assert any("Not enough clusters to say much: with 3 " in note for note in few.notes)
     single = score(results, clusters={f"digit/{i}": str(i) for i in range(300)})
     assert single.models[0].headline.low == pytest.approx(alone.models[0].headline.low)
     with pytest.raises(ResultsError, match="every image needs a value"):

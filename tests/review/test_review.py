@@ -6,6 +6,8 @@ import csv
 import io
 import json
 import shutil
+import sqlite3
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -230,25 +232,48 @@ def test_checks_are_controls_and_repetitions_and_cannot_be_told_from_the_rest(tm
         assert sum(kind != (0, "") for kind in kinds[5 * block : 5 * block + 5]) <= 1
 
 
+def give_votes(people: People, reviewer: int, images: range, role: str = "") -> None:
+    """Images of these numbers, each with a vote of the reviewer."""
+    for rows in (
+        "images (id, file, sha256, type, category, role) SELECT ?1, ?1, '', '', '', ?3 WHERE ?2",
+        "showings (id, reviewer, image, again, shown, answered) SELECT ?1, ?2, ?1, 0, 0, 1 WHERE ?3 = ?3",
+        "votes (showing, skipped, comment, at) SELECT ?1, 0, '', 0 WHERE ?2 AND ?3 = ?3",
+    ):
+        with people.review.transaction() as transaction:
+            transaction.executemany(f"INSERT INTO {rows}", [(number, reviewer, role) for number in images])
+
+
+def steps(connection: sqlite3.Connection, ask: Callable[[], object]) -> int:
+    """How many steps of the database a question takes."""
+    counted: list[int] = []
+    connection.set_progress_handler(partial(counted.append, 1), 1)
+    ask()
+    connection.set_progress_handler(None, 0)
+    return len(counted)
+
+
 def test_a_repetition_is_found_fast_after_many_votes(people: People) -> None:
     """The work of the database grows with the votes of a reviewer, not with their square."""
     connection, ann = people.review.connection, people.id_of("ann")
     work = []
     for first in (1000, 1400):
-        numbers = [(number, ann) for number in range(first, first + 400)]
-        for rows in (
-            "images (id, file, sha256, type, category, role) SELECT ?1, ?1, '', '', '', '' WHERE ?2",
-            "showings (id, reviewer, image, again, shown, answered) VALUES (?1, ?2, ?1, 0, 0, 1)",
-            "votes (showing, skipped, comment, at) SELECT ?1, 0, '', 0 WHERE ?2",
-        ):
-            with people.review.transaction() as transaction:
-                transaction.executemany(f"INSERT INTO {rows}", numbers)
-        counted: list[int] = []
-        connection.set_progress_handler(partial(counted.append, 1), 100)
+        give_votes(people, ann, range(first, first + 400))
         assert _repetition(connection, ann) == 1000
-        connection.set_progress_handler(None, 0)
-        work.append(len(counted))
+        work.append(steps(connection, lambda: _repetition(connection, ann)))
     assert work[1] < 3 * work[0]
+
+
+def test_a_card_takes_no_more_work_after_many_votes_of_others(people: People) -> None:
+    """A card without an answer searched all votes; reviews that were made without indexes get them."""
+    connection, ann, bob = people.review.connection, people.id_of("ann"), people.id_of("bob")
+    connection.executescript("DROP INDEX waiting; DROP INDEX given")
+    open_review(people.review.path).close()
+    work = []
+    for first in (1000, 2000):
+        give_votes(people, bob, range(first, first + 1000), "example-valid")
+        next_card(people.review, ann)
+        work.append(steps(connection, lambda: next_card(people.review, ann)))
+    assert work[0] == work[1]
 
 
 def test_the_tally_is_what_the_votes_say(people: People) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -255,3 +256,28 @@ def test_small_grids_have_a_page(show: Opener, small: Path) -> None:
     page = show(write_page(load_grid(small), small.parent / "small.html", y="shifted", x="clean"))
     assert "slope 0.900" in page.inner_text("#fit-text")
     assert "(" not in page.locator("#table tbody").inner_text()
+
+
+def test_gaps_and_ends_are_shown(show: Opener, tmp_path: Path, paper: Grid) -> None:
+    """A pair that too few models have is a dash; 0 % is at the edge of the figure, not under it."""
+    sketch, style = (paper.column(name).copy() for name in ("imagenet-sketch", "stylized_imagenet"))
+    sketch[paper.groups["not-standard"] & ~paper.groups["resnet50-lp"]] = np.nan
+    sketch[paper.place_of["resnet50"]] = 0.0
+    style[paper.groups["resnet50-lp"]] = np.nan
+    values = {**paper.values, "imagenet-sketch": sketch, "stylized_imagenet": style}
+    page = show(write_page(replace(paper, values=values), tmp_path / "gaps.html"))
+    page.wait_for_selector("#cells button")
+    dashes = page.locator("#cells td", has_text=re.compile("^–$"))
+    assert dashes.count() == 2  # sketches with stylized pictures, and with the mean that these are part of
+    choose(page, "ImageNet-Sketch")
+    page.locator("#over").scroll_into_view_if_needed()
+    box = page.locator("#over").bounding_box()
+    assert box is not None
+    text = None
+    for x in range(int(0.6 * box["width"]), int(box["width"]) - 16, 20):
+        page.mouse.move(box["x"] + x, box["y"] + box["height"] - 46)  # the lower edge
+        text = page.locator("#tip").text_content()
+        if text and "Sketch: 0.00 %" in text:
+            break
+    assert text is not None
+    assert text.startswith("resnet50\n")

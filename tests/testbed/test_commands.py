@@ -98,13 +98,41 @@ def test_a_file_of_ones_own(small: Path) -> None:
     assert (one["slope"], one["intercept"], one["r2"]) == pytest.approx((0.9, -0.4, 1.0), abs=1e-4)
     rho = told("testbed", "rho", "--grid", str(small), "--x", "clean", "--y", "shifted", "--select", "above")
     assert (rho["rho"], rho["low"]) == (pytest.approx(5, abs=1e-3), None)
-    assert rho["fit_on"] == "type is STANDARD"
+    assert rho["fit_on"] == "models whose type is STANDARD"
     sizes = ("--n", "clean=50000", "--n", "shifted=10000")
     sure = told(
         "testbed", "rho", "--grid", str(small), "--x", "clean", "--y", "shifted", "--select", "above", *sizes
     )
     assert sure["low"] < sure["rho"] < sure["high"]
     assert (sure["models"][0]["x_n"], sure["models"][0]["y_n"]) == (50_000, 10_000)
+
+
+def test_words_are_about_this_fit(tmp_path: Path) -> None:
+    """How many models are in the fit, which are left out, and no word of intervals that are not there."""
+    path = tmp_path / "own.csv"
+    rows = [f"m{i},{60 + i},{50 + i + i % 2},{40 + i}" for i in range(5)]
+    path.write_text("\n".join(["model,val,imagenet-r,imagenet-sketch", *rows, "none,70,0,", "no,71,,"]))
+    text = invoke("testbed", "rho", "--grid", str(path), "--y", "imagenet-r", "--x", "val")
+    assert "does not say which are standard; 5 are in the fit" in text
+    assert "left out for an accuracy of 0 or 100: none" in text
+    assert "a line through 5 models" in text
+    own = ("--grid", str(path), "--y", "imagenet-sketch")
+    assert "95 % intervals, which cover" in invoke("testbed", "rho", *own)
+    renamed = tmp_path / "renamed.csv"
+    renamed.write_text(path.read_text().replace("imagenet-sketch", "drawn"))
+    unsure = invoke("testbed", "rho", "--grid", str(renamed), "--y", "drawn", "--x", "val")
+    assert "no intervals: how many images" in unsure
+    assert "which cover" not in unsure
+
+
+def test_one_shift_that_cannot_be_fitted_does_not_hide_the_others(tmp_path: Path) -> None:
+    path = tmp_path / "own.csv"
+    rows = [f"m{i},{60 + i},{50 + i}," for i in range(5)]
+    path.write_text("\n".join(["model,val,imagenet-sketch,imagenetv2-matched-frequency-format-val", *rows]))
+    one = told("testbed", "fit", "--grid", str(path))
+    assert [fit["y"] for fit in one["fits"]] == ["imagenet-sketch"]
+    assert list(one["not_fitted"]) == ["imagenetv2-matched-frequency-format-val"]
+    assert "not fitted: the fit of imagenetv2" in invoke("testbed", "fit", "--grid", str(path))
 
 
 def test_a_grid_without_natural_shifts(small: Path) -> None:
@@ -263,3 +291,12 @@ def test_plots(tmp_path: Path) -> None:
         )
         assert "204 models" in text
         assert target.stat().st_size > 5000
+
+
+def test_names_of_settings_are_harmless(tmp_path: Path) -> None:
+    path = tmp_path / "own.csv"
+    rows = [f"m{i},{60 + i},{50 + i + i % 2}" for i in range(5)]
+    path.write_text("\n".join(["model,\x1b[31mclean,\x1b]0;x\x07shifted", *rows]))
+    names = ("--grid", str(path), "--x", "\x1b[31mclean", "--y", "\x1b]0;x\x07shifted")
+    for command in ("fit", "rho"):
+        assert "\x1b" not in invoke("testbed", command, *names)

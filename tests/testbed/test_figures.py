@@ -10,11 +10,13 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from beaufort.errors import OptionError
 from beaufort.testbed import Grid, load_grid
 from beaufort.testbed._axes import Axes, percent_range
 from beaufort.testbed._drawing import Drawing
 from beaufort.testbed.figures import scatter_panel, write_figure
 from beaufort.testbed.legend import looks
+from beaufort.testbed.scores import Score
 from beaufort.testbed.since_2020 import SHIFTS, since_2020
 from beaufort.testbed.study import HIDDEN, write_study
 
@@ -32,6 +34,23 @@ def test_axes_are_logits() -> None:
     low, high = percent_range([20, 80], "logit")
     assert 15 < low < 20
     assert 80 < high < 85
+
+
+def test_what_is_infinitely_far_is_at_the_edge() -> None:
+    axes = Axes(0, 0, 100, 100, (10, 90), (10, 90), "logit")
+    assert axes.points([0, 100], [100, 0]) == [(0, 0), (100, 100)]
+    assert axes.points([5], [50]) == []  # a number that the frame does not reach stays outside
+    assert percent_range([0, 20, 80, 100], "logit") == percent_range([20, 80], "logit")
+    assert percent_range([0, 100], "linear") == pytest.approx((-5, 105))
+    low, high = percent_range([0, 0], "logit")
+    assert low < high
+
+
+def test_scores_that_are_not_in_a_figure(paper: Grid, tmp_path: Path) -> None:
+    with pytest.raises(OptionError, match="must have a setting of the grid paper, got mnist"):
+        write_figure(paper, tmp_path / "v2.svg", own=[Score("mnist", 99.0)])
+    with pytest.raises(OptionError, match="must have val and imagenet-sketch to be drawn, got none for imag"):
+        write_figure(paper, tmp_path / "v2.svg", y="sketch", own=[Score("val", 80.0)])
 
 
 def test_every_model_is_drawn_once(paper: Grid, tmp_path: Path) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
+import subprocess
+import sys
 from collections.abc import Callable
 from importlib.resources import files
 from pathlib import Path
@@ -10,11 +12,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from beaufort import evaluate
 from beaufort.errors import OptionError, UnknownNameError
+from beaufort.models import Model, as_model
 from beaufort.store import FileStore
+from beaufort.suites import parse_suite
 from beaufort.testbed import GRIDS, Grid, fit_shift, load_grid
 from beaufort.testbed._tables import read_table
+from beaufort.testbed.correlation import natural_shifts
 from beaufort.testbed.kinds import KINDS, training_data
+from beaufort.testbed.load import read_pairs
 
 ROOT = Path(__file__).resolve().parents[2]
 FILES = ("grid-latest", "grid-paper", "grid-robustbench", "grid-timm", "models", "pairs", "settings")
@@ -144,6 +151,33 @@ def test_a_store_is_a_grid(fill: Callable[..., FileStore]) -> None:
     assert "all models" in grid.fit_rule
 
 
+def test_a_store_of_several_data_sets_is_a_grid(tmp_path: Path) -> None:
+    """Each data set is a setting beside its counterpart; a model that lacks one has a gap there."""
+    suite = "{name: drawn, version: 1, parts: [{dataset: photos}, {dataset: drawn, counterpart: photos}]}"
+    data = {
+        name: (np.arange(count, dtype=np.uint8).repeat(768).reshape(count, 16, 16, 3), np.arange(count) % 2)
+        for name, count in (("photos", 20), ("drawn", 10))
+    }
+
+    def model(name: str, wrong: int) -> Model:
+        return as_model(
+            lambda images: np.eye(2, dtype=np.float32)[
+                (images[:, 0, 0, 0] + (images[:, 0, 0, 0] < wrong)).astype(int) % 2
+            ],
+            name=name,
+            classes=2,
+            version=name,
+        )
+
+    evaluate([model(f"m{wrong}", wrong) for wrong in (1, 3, 4, 6)], parse_suite(suite), data, tmp_path / "s")
+    grid = load_grid(tmp_path / "s")
+    assert grid.column("photos").tolist() == [95, 85, 80, 70]
+    assert grid.column("drawn").tolist() == [90, 70, 60, 40]
+    assert [grid.settings[name].images for name in ("photos", "drawn")] == [20, 10]
+    assert natural_shifts(grid) == ["drawn"]
+    assert fit_shift(grid, "drawn").n == 4
+
+
 @pytest.mark.parametrize(
     ("text", "says"),
     [
@@ -158,6 +192,9 @@ def test_a_store_is_a_grid(fill: Callable[..., FileStore]) -> None:
         ("model,val,val\na,1,2\n", "distinct columns, got 'val' twice"),
         ("model,val\na,1,2\n", "line 2 must have 2 values"),
         ("model,val,x\na,1\n", "line 2 must have 3 values"),
+        ("model,val\n,1\na,2\n", "must have a name in the column 'model' of every row"),
+        (f"model,val\n{'a' * 200_000},1\n", "cannot be read as CSV: line .*field larger"),
+        ("model,val,used_for_fit\na,1,1\nb,2,true\n", "used_for_fit of 'b' must be 0 or 1, got 'true'"),
     ],
 )
 def test_files_that_are_no_grids(tmp_path: Path, text: str, says: str) -> None:
@@ -184,6 +221,29 @@ def test_which_models_are_fitted_on(tmp_path: Path) -> None:
     assert load_grid(path, fit_on=["b"]).fitted.tolist() == [False, True, False]
 
 
+def test_spreadsheets_write_1_as_a_fraction_and_0_as_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "grid.csv"
+    path.write_text("model,used_for_fit,val\na,1.0,60\nb,,70\nc,0.0,80\n")
+    assert load_grid(path).fitted.tolist() == [True, False, False]
+
+
+def test_any_name_is_one_row(tmp_path: Path) -> None:
+    """Only what CSV calls the end of a line ends a row; a name with a bar can be chosen."""
+    path = tmp_path / "grid.csv"
+    path.write_text('model,val\nmö\u2028d\x85el,60\n"a\nb",61\nx|y,62\n', encoding="utf-8")
+    grid = load_grid(path)
+    assert grid.models == ("mö\u2028d\x85el", "a\nb", "x|y")
+    assert grid.select(["x|y"]).tolist() == [False, False, True]
+
+
+def test_shares_in_place_of_percentages_are_suspected(tmp_path: Path) -> None:
+    path = tmp_path / "grid.csv"
+    path.write_text("model,val,sketch\na,0.6,0.2\nb,0.7,\nc,1,0.3\n")
+    assert "read as percentages, not as shares" in load_grid(path).facts["caveat"]
+    path.write_text("model,val,sketch\na,0,\nb,0,0\n")
+    assert "caveat" not in load_grid(path).facts
+
+
 @pytest.mark.parametrize("source", ["papers", "nowhere/at/all"])
 def test_no_such_grid(source: str) -> None:
     with pytest.raises(UnknownNameError, match="unknown grid"):
@@ -207,3 +267,33 @@ def test_selections(paper: Grid, timm: Grid) -> None:
         paper.select(["resnet5O"])
     with pytest.raises(UnknownNameError, match="beaufort testbed ls"):
         paper.select(["qqqqqq"])
+    for nothing in ("", "resnet50 |", " | resnet50"):
+        with pytest.raises(OptionError, match="must name models, got an empty one"):
+            paper.select([nothing])
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="threads are counted in /proc")
+def test_reading_the_figures_starts_no_thread() -> None:
+    """A thread of Arrow's that is still starting when the process ends aborts it."""
+    script = (
+        "import os, pyarrow.parquet\n"
+        "from beaufort.testbed._tables import read_table\n"
+        "count = lambda: len(os.listdir('/proc/self/task'))\n"
+        "before = count(); read_table('settings'); print(count() - before)\n"
+    )
+    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert ran.stdout == "0\n"
+
+
+@pytest.mark.parametrize(
+    ("row", "says"),
+    [
+        ("a,b\na,b", "pairs must be distinct, got 'a' and 'b' 2 times"),
+        ("a,a", "must have another one for its base, got 'a' for both"),
+    ],
+)
+def test_pairs_that_would_distort_a_mean(tmp_path: Path, row: str, says: str) -> None:
+    path = tmp_path / "pairs.csv"
+    path.write_text(f"model,base_model\n{row}\n")
+    with pytest.raises(OptionError, match=says):
+        read_pairs(path)

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from beaufort.cli.place import _standing_text
 from beaufort.errors import OptionError, UnknownNameError
 from beaufort.store import FileStore
 from beaufort.testbed import Grid, effective_robustness, load_grid
@@ -38,6 +39,7 @@ def test_a_model_of_the_grid_lands_where_it_is(paper: Grid) -> None:
         assert one.similar_range[0] <= one.robustness.clean <= one.similar_range[1]
     v2, r = found.standings
     assert r.verdict == "above"
+    assert r.percentile is not None
     assert r.percentile > 90
     assert r.p is not None
     assert r.p < 1e-6
@@ -114,6 +116,8 @@ def test_shares_are_suspected(paper: Grid) -> None:
 def test_a_perfect_model_has_no_rho(paper: Grid) -> None:
     (one,) = place(paper, [Score("val", 100.0), Score("imagenetv2", 90.0)]).standings
     assert (one.robustness.rho, one.p, one.verdict) == (None, None, "unknown")
+    assert one.percentile is None
+    assert "above" not in _standing_text(one)
 
 
 def test_nothing_to_place(paper: Grid) -> None:
@@ -175,6 +179,13 @@ def test_a_store_that_is_not_the_leaderboards_is_told(fill: Callable[..., FileSt
     warnings = place(board, scores_of_store(store, None, board)).warnings
     assert any("15 corruptions × 5, this one over mnist-c's" in one for one in warnings)
     assert any("images are of cifar10, these of digits (mnist-c)" in one for one in warnings)
+
+
+def test_a_store_of_other_classes_is_told(fill: Callable[..., FileStore], paper: Grid) -> None:
+    """Ten digits are not ImageNet's validation images, whatever their conditions are called."""
+    store = str(fill("s", {"a": 0.9}).location).removeprefix("file://")
+    told = "chooses among ImageNet's 1,000 classes, this model among 10 of digits: the two are not comparable"
+    assert any(told in one for one in place(paper, scores_of_store(store, None, paper)).warnings)
 
 
 def test_a_size_that_is_not_the_models_own_is_told_once(fill: Callable[..., FileStore], paper: Grid) -> None:

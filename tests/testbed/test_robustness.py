@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,9 +17,12 @@ from beaufort.testbed import (
     correlate,
     correlation_table,
     effective_robustness,
+    fit_shift,
     load_grid,
     relative_robustness,
 )
+from beaufort.testbed.bands import trend_notes
+from beaufort.testbed.correlation import natural_shifts, synthetic_shifts
 
 
 def test_points_have_exact_intervals(paper: Grid) -> None:
@@ -50,8 +54,6 @@ def test_an_interval_of_rho_covers_what_it_says(paper: Grid) -> None:
     grid, y = paper, "imagenetv2"
     truth = effective_robustness(grid, y, select=["resnet50_swsl"]).models[0]
     rng = np.random.default_rng(0)
-    from dataclasses import replace
-
     held, repeats = 0, 150
     x_row, rows = grid.place_of["resnet50_swsl"], np.flatnonzero(grid.fitted)
     for _ in range(repeats):
@@ -101,7 +103,7 @@ def test_an_accuracy_of_0_under_the_shift_has_a_rho(paper: Grid) -> None:
 
 def test_small_grids(small: Path) -> None:
     grid = load_grid(small)
-    assert grid.fit_rule == "type is STANDARD"
+    assert grid.fit_rule == "models whose type is STANDARD"
     found = effective_robustness(grid, "shifted", x="clean", select=["above | below"])
     assert [one.rho for one in found.models] == pytest.approx([5, -3], abs=1e-3)
     assert [one.interval for one in found.models] == [None, None]  # the file does not say how many images
@@ -143,8 +145,6 @@ def test_correlations_as_numpy(paper: Grid) -> None:
 
 def test_the_natural_fit_does_not_shrink_to_the_synthetic_one(paper: Grid) -> None:
     """Fitting V2 only on models that were attacked flips the sign of the PGD value."""
-    from dataclasses import replace
-
     attacked = paper.fitted & ~np.isnan(paper.column("avg_pgd"))
     shrunk = correlate(replace(paper, fitted=attacked), "avg_pgd", "imagenetv2", select=["v1"])
     assert shrunk.pearson > 0 > correlate(paper, "avg_pgd", "imagenetv2", select=["v1"]).pearson
@@ -172,3 +172,38 @@ def test_the_whole_table(paper: Grid) -> None:
     )  # corruptions, greyscale and style, their mean, attacks, theirs
     assert len(table) == len(naturals) * len(synthetics)
     assert all(-1 <= one.pearson <= 1 and one.n > 90 for one in table)
+
+
+def test_gaps_leave_the_rest_of_the_table(paper: Grid) -> None:
+    """A shift that nobody has is left out; named, it is an error."""
+    empty = np.full(len(paper.models), np.nan)
+    gaps = {"imagenet-sketch": empty, "imagenet-c.fog.3_on-disk": empty}
+    grid = replace(paper, values={**paper.values, **gaps})
+    table = correlation_table(grid, select=["resnet50-lp"])
+    assert {one.natural for one in table} == set(natural_shifts(paper)) - {"imagenet-sketch"}
+    lost = {"avg_corruptions", "imagenet-c.fog_on-disk"}
+    assert {one.synthetic for one in table} == set(synthetic_shifts(paper)) - lost
+    with pytest.raises(OptionError, match="fit of imagenet-sketch on val"):
+        correlation_table(grid, natural=["imagenet-sketch"])
+    with pytest.raises(OptionError, match="got no such pair"):
+        correlation_table(grid, select=["resnet50_swsl"])
+
+
+def test_an_interval_of_rho_ends_where_rho_must(tmp_path: Path) -> None:
+    path = tmp_path / "grid.csv"
+    path.write_text("model,clean,shifted\na,40,10\nb,50,80\nc,60,30\nd,52,0\n")
+    grid = load_grid(path, images={"clean": 1, "shifted": 1})
+    for one in effective_robustness(grid, "shifted", x="clean").models:
+        assert one.interval is not None
+        assert one.rho is not None
+        assert -100 <= one.interval.low <= one.rho <= one.interval.high <= 100
+
+
+def test_what_a_trend_leaves_out_is_told(paper: Grid) -> None:
+    (filtered,) = trend_notes(fit_shift(paper, "imagenet-a"))
+    assert filtered.endswith("or because the images were filtered against it: resnet50")
+    assert trend_notes(fit_shift(paper, "imagenetv2")) == ()
+    few = replace(paper, fitted=paper.select(["resnet18 | resnet50 | vgg16 | alexnet"]))
+    assert trend_notes(fit_shift(few, "imagenetv2")) == (
+        "a line through 4 models: bootstrap intervals of so few are too narrow",
+    )

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import secrets
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -91,17 +91,14 @@ class Cluster:
     """A Ray cluster of two nodes on this machine, one of which can be killed, and is there again then."""
 
     def __init__(self) -> None:
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.address = f"127.0.0.1:{free.getsockname()[1]}"
         self._folder = tempfile.mkdtemp(prefix="ray-")
         self.environment = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
         """What whoever joins needs to know."""
-        port = self.address.rpartition(":")[2]
         self._head = self._start(
-            *("--head", f"--port={port}", "--include-dashboard=false", "--node-ip-address=127.0.0.1"),
+            *("--head", "--port=0", "--include-dashboard=false", "--node-ip-address=127.0.0.1"),
             f"--temp-dir={self._folder}",
         )
+        self.address = "127.0.0.1:" + _told(self._head, rb"--address='[\d.]+:(\d+)'")
         self._other = self._start(f"--address={self.address}")
 
     def close(self) -> None:
@@ -132,10 +129,7 @@ class Cluster:
             stderr=subprocess.DEVNULL,
             start_new_session=True,
         )
-        assert node.stdout is not None
-        while b"Ray runtime started" not in (line := node.stdout.readline()):
-            if not line:
-                raise RuntimeError("a Ray node did not start")
+        _told(node, rb"(Ray runtime started)")
         return node
 
     def _kill(self, node: subprocess.Popen[bytes]) -> None:
@@ -159,6 +153,15 @@ class Cluster:
             for one in family(node.pid)[1:]
             if _command(one).startswith(b"ray::") and b"orker" in _command(one)
         ]
+
+
+def _told(node: subprocess.Popen[bytes], pattern: bytes) -> str:
+    """The next text of a pattern in what a node that starts says."""
+    assert node.stdout is not None
+    while (found := re.search(pattern, line := node.stdout.readline())) is None:
+        if not line:
+            raise RuntimeError("a Ray node did not start")
+    return found[1].decode()
 
 
 def _command(process: int) -> bytes:

@@ -24,7 +24,7 @@ _AT_ONCE = 32 * 224 * 224 * 3
 
 @runtime_checkable
 class Attack(Protocol):
-    """A search for an image near another one that a model answers wrong."""
+    """A search for an image near a given one that a model gets wrong."""
 
     @property
     def name(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -33,6 +34,7 @@ __all__ = [
     "complete_suites",
     "data_by_name",
     "seed_models",
+    "severities_for",
     "severity_list",
 ]
 
@@ -133,6 +135,22 @@ def data_by_name(texts: list[str]) -> str | dict[str, str]:
             raise OptionError(f"several data sets must be given as NAME=PATH, each once, got {text!r}")
         found[match[1]] = match[2]
     return found
+
+
+def severities_for(names: Sequence[str], severity: str | None) -> list[int | float]:
+    """The severities of `--severity` for some corruptions, 1 to 5 if not given; chains have their own.
+
+    >>> severities_for(["fog", "fog@2+snow@3"], "3")
+    [3]
+    """
+    from beaufort.corruptions import is_chain
+
+    if severity is not None and names and all(map(is_chain, names)):
+        raise OptionError(
+            f"--severity must be given with single corruptions, got --severity {severity} with "
+            f"{','.join(names)}, which has its own severities; leave it out"
+        )
+    return severity_list("1-5" if severity is None else severity)
 
 
 def severity_list(text: str) -> list[int | float]:

@@ -120,7 +120,7 @@ def _show(comparison: Comparison, every: bool) -> None:
     ]
     typer.echo("\n" + table([("difference", "metric", "points", "p", ""), *differences]))
     typer.echo(
-        f"intervals and p are adjusted for all {scores.pairs.size} differences (Bonferroni): all of them "
+        f"intervals and p are adjusted for {counted(scores.pairs.size, 'difference')} (Bonferroni), which "
         f"hold together with {100 * scores.level:g} %"
     )
     if every:
@@ -132,7 +132,7 @@ def _show(comparison: Comparison, every: bool) -> None:
         typer.echo(
             f"\n{printable(first)} and {printable(second)}: "
             f"{sum(test.p_holm < 0.05 for test in tests)} of {len(tests)} conditions differ (Holm, 5 %, "
-            f"over {len(tests) * len(comparison.conditions)} tests)"
+            f"over {counted(len(tests) * len(comparison.conditions), 'test')})"
         )
         if shown:
             head = ("condition", "first", "second", "only first", "only second", "p", "p (Holm)")

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from beaufort.cli._console import finish, progress_bar
-from beaufort.cli._options import Jobs, Json, Seed, complete_corruptions, severity_list
+from beaufort.cli._options import Jobs, Json, Seed, complete_corruptions, severities_for
 from beaufort.words import comma_list
 
 __all__ = ["corrupt"]
@@ -37,7 +37,12 @@ def corrupt(
             autocompletion=complete_corruptions,
         ),
     ] = "common",
-    severity: Annotated[str, typer.Option(help="3, or 1-5, or 1,3,5, or 2.5.")] = "1-5",
+    severity: Annotated[
+        str | None,
+        typer.Option(
+            help="3, or 1-5, or 1,3,5, or 2.5; 1-5 if not given. Chains have severities of their own."
+        ),
+    ] = None,
     seed: Seed = 0,
     scale: Annotated[
         str,
@@ -71,13 +76,13 @@ def corrupt(
     """
     from beaufort.image_sets import corrupt_tree
 
-    names, severities = comma_list(corruption), severity_list(severity)
+    names = comma_list(corruption)
     with progress_bar("corrupt") as progress:
         report = corrupt_tree(
             source,
             output,
             names=names,
-            severities=severities,
+            severities=severities_for(names, severity),
             seed=seed,
             scale=scale,
             file_format=file_format.value,

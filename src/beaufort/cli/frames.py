@@ -37,8 +37,9 @@ def frames(
     from beaufort.datasets.frames import read_frame_sets
     from beaufort.results import open_parts, pm_scores
 
-    if wrong := [one for one in comma_list(k) if not one.isdecimal()]:
-        raise OptionError(f"k must be whole numbers from 0, as 0,5,10, got {wrong[0]!r}")
+    wrong = [one for one in comma_list(k) if not one.isdecimal()]
+    if wrong or not comma_list(k):
+        raise OptionError(f"k must be whole numbers from 0, as 0,5,10, got {(wrong or [k])[0]!r}")
     parts = open_parts(store, suite=suite)
     chosen = [results for results in parts if part is None or results.suite.name == part]
     if not chosen:

@@ -101,7 +101,7 @@ _SUITES = {
     "robustbench-cifar10": "cifar10-c",
     "robustbench-cifar100": "cifar100-c",
 }
-"""What a grid is about that can be made from clean images."""
+"""The suite that a grid is about, where it can be made from clean images."""
 
 
 def _run(
@@ -114,7 +114,7 @@ def _run(
     limit: int | None,
     grid: str,
 ) -> str:
-    """Run a model, tell what there is to know about that, and give its name."""
+    """Run a model, print what there is to say about the run, and return the model's name."""
     from beaufort.evaluation import LazyModel, evaluate
     from beaufort.models import parse_options
 
@@ -151,18 +151,24 @@ def _standing_text(one: Standing) -> str:
     low, high = one.similar_range
     rho = "rho is not defined at this standard accuracy"
     if own.rho is not None:
-        ends = f" [{own.interval.low:+.2f}, {own.interval.high:+.2f}]" if own.interval else ""
-        rho = f"rho {own.rho:+.2f}{ends} points: {one.verdict} the trend"
-        rho += f" (p = {one.p_holm:.2g}, Holm)" if one.p_holm is not None else " (n is not known)"
+        ends = f" [{own.interval.low:+z.2f}, {own.interval.high:+z.2f}]" if own.interval else ""
+        rho = f"rho {own.rho:+z.2f}{ends} points"
+        if one.p_holm is None:
+            rho += "; whether that is more than chance is not known without n"
+        else:
+            rho += f": {one.verdict} the trend (p = {one.p_holm:.2g}, Holm)"
     beyond = "; outside of the accuracies that were fitted on" if own.extrapolated else ""
+    scatter = f"the models fitted on scatter by {one.scatter:.2f} points"
+    if one.percentile is not None:
+        similar = f"{one.similar} models with {low:.2f} to {high:.2f} % there"
+        scatter = f"above {one.percentile:.0f} % of the {similar}; {scatter}"
     lines = [
         f"{one.y}: {own.shifted:.2f} % at {own.clean:.2f} % on {one.x}{beyond}",
         f"  {rho}",
-        f"  above {one.percentile:.0f} % of the {one.similar} models with {low:.2f} to {high:.2f} % there; "
-        f"the models fitted on scatter by {one.scatter:.2f} points",
+        f"  {scatter}",
     ]
     names = (f"{n.model} ({n.clean:.2f}, {n.shifted:.2f}, rho {n.rho:+.2f})" for n in one.neighbors)
-    return "\n".join([*lines, f"  nearest: {printable('; '.join(names))}"])
+    return "\n".join(map(printable, [*lines, f"  nearest: {'; '.join(names)}"]))
 
 
 def _as_dict(found: Placement) -> dict[str, Any]:

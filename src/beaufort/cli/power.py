@@ -71,6 +71,9 @@ def power(
     from beaufort.results import plan_images, spread_of_accuracies
     from beaufort.suites import get_suite
 
+    _check_percent(accuracy=accuracy, clean=clean, probability=probability)
+    if not max_drop < drop:
+        raise OptionError(f"drop must be above max_drop, got {drop:g} and {max_drop:g} points")
     if accuracy is not None:
         if result is not None or reference is not None or store is not None or cluster_by is not None:
             raise OptionError("--accuracy must not be given together with a store: it replaces one")
@@ -106,6 +109,13 @@ def power(
         typer.echo(json.dumps(_as_dict(plan, spread, asked), indent=2))
     else:
         typer.echo(_told(plan, spread, asked))
+
+
+def _check_percent(**values: float | None) -> None:
+    """What was typed in percent is told in percent; the functions behind take shares."""
+    for name, value in values.items():
+        if value is not None and not 0 < value < 100:
+            raise OptionError(f"{name} must be a percentage between 0 and 100, got {value:g}")
 
 
 def _measured(

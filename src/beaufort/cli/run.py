@@ -20,7 +20,7 @@ from beaufort.cli._options import (
     complete_corruptions,
     complete_suites,
     data_by_name,
-    severity_list,
+    severities_for,
 )
 from beaufort.errors import OptionError
 from beaufort.words import comma_list
@@ -204,7 +204,6 @@ def run(
 
 def _suite(suite: str | None, corruption: str | None, severity: str | None) -> str | Suite:
     """The suite that is named, or one of some corruptions."""
-    from beaufort.corruptions import is_chain
     from beaufort.suites import suite_of_corruptions
 
     if (suite is None) == (corruption is None):
@@ -220,11 +219,7 @@ def _suite(suite: str | None, corruption: str | None, severity: str | None) -> s
     names = comma_list(corruption or "")
     if not names:
         raise OptionError("--corruption must name at least one, got none; write fog,snow")
-    if severity is not None and all(map(is_chain, names)):
-        raise OptionError(
-            f"--severity goes with single corruptions, got it with {corruption}, which has its own severities"
-        )
-    return suite_of_corruptions(names, severity_list(severity or "1-5"))
+    return suite_of_corruptions(names, severities_for(names, severity))
 
 
 def _ray_options(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -28,6 +28,9 @@ from beaufort.cli._testbed_options import (
     knee_of,
 )
 from beaufort.errors import OptionError
+
+if TYPE_CHECKING:
+    from beaufort.testbed import Grid
 
 __all__ = ["app"]
 
@@ -98,15 +101,22 @@ def fit(
     shifts = [y] if y else natural_shifts(loaded)
     if not shifts:
         raise OptionError(f"the grid {loaded.name} has no natural shifts; name a shift with --y")
-    told = []
+    told, failed = [], {}
     for shift in shifts:
-        trend = fit_shift(loaded, shift, x=x, scale=scale, knee=knee_of(knee))
+        try:
+            trend = fit_shift(loaded, shift, x=x, scale=scale, knee=knee_of(knee))
+        except OptionError as error:
+            if len(shifts) == 1:
+                raise
+            failed[shift] = str(error)
+            continue
         clean = loaded.setting(x) if x else loaded.clean_of(shift)
         told.append(
             fit_dict(loaded, clean.name, loaded.setting(shift).name, trend, resamples=resamples, seed=seed)
         )
+    _warn(loaded)
     if as_json:
-        _print_json(told[0] if y else {"grid": loaded.name, "fits": told})
+        _print_json(told[0] if y else {"grid": loaded.name, "fits": told, "not_fitted": failed})
         return
     rows = []
     for one in told:
@@ -125,10 +135,11 @@ def fit(
                 )
             )
     typer.echo(table([("fit", "slope", "intercept", "r²", "n"), *rows]))
-    excluded = [name for one in told for name in one["excluded"]]
-    if excluded:
-        typer.echo(f"\nleft out for an accuracy of 0 or 100: {printable(', '.join(dict.fromkeys(excluded)))}")
     typer.echo(f"\n{scale} axes; fitted on {loaded.fit_rule}; 95 % bootstrap intervals")
+    for one in told:
+        _tell_notes(one["notes"], "" if y else f"{one['y']}: ")
+    for why in failed.values():
+        typer.echo(f"not fitted: {printable(why)}")
 
 
 @app.command()
@@ -152,7 +163,7 @@ def rho(
     `beaufort testbed rho --y vid-robust-pm10 --select resnet50-lp`
 
     An interval covers the images of both test sets and which models the trend was fitted on. It does not
-    cover a new training of the model, nor how standard models scatter around the trend.
+    cover a new training of the model, nor how the models fitted on scatter around the trend.
     """
     from beaufort.testbed import effective_robustness, load_grid
     from beaufort.testbed.json_values import rho_dict
@@ -170,6 +181,7 @@ def rho(
         seed=seed,
     )
     told = rho_dict(loaded, found)
+    _warn(loaded)
     if as_json:
         _print_json(told)
         return
@@ -186,9 +198,14 @@ def rho(
         for one in ordered
     ]
     typer.echo(table([("rho [interval]", "x", "y", "", "type", "model"), *rows]))
-    typer.echo(f"\nmean of {told['n']}: {_points(told)}; {told['x']} → {told['y']}")
-    typer.echo(f"trend fitted on {loaded.fit_rule}")
-    typer.echo(f"{100 * level:g} % intervals, which cover {told['interval_covers']}")
+    typer.echo(f"\nmean of {told['n']}: {_points(told)}; {printable(told['x'])} → {printable(told['y'])}")
+    lines = "trend" if told["knee"] is None else f"trend with a knee at {told['knee']:.2f} %,"
+    typer.echo(f"{lines} fitted on {loaded.fit_rule}; {told['fitted']} are in the fit")
+    _tell_notes(told["notes"])
+    if all(one["low"] is None for one in told["models"]):
+        typer.echo("no intervals: how many images the accuracies rest on is not known; --n tells it")
+    else:
+        typer.echo(f"{100 * level:g} % intervals, which cover {told['interval_covers']}")
     _tell_missing(told["missing"], "one of the two accuracies")
 
 
@@ -219,13 +236,15 @@ def tau(
         loaded, y or "imagenetv2", select=chosen(model, select), pairs=own, level=level
     )
     told = tau_dict(loaded, found)
+    _warn(loaded)
     if as_json:
         _print_json(told)
         return
     ordered = sorted(told["models"], key=lambda one: -one["tau"])
     rows = [(_points(one, "tau"), printable(one["model"]), printable(one["base"])) for one in ordered]
     typer.echo(table([("tau [interval]", "model", "made from"), *rows]))
-    typer.echo(f"\nmean of {told['n']}: {_points(told, 'tau')} on {told['y']}, {100 * level:g} % intervals")
+    about = f"{_points(told, 'tau')} on {printable(told['y'])}"
+    typer.echo(f"\nmean of {told['n']}: {about}, {100 * level:g} % intervals")
     _tell_missing(told["missing"], "a base model, or an accuracy")
 
 
@@ -249,6 +268,7 @@ def correlate(
     `beaufort testbed correlate --synthetic avg_pgd --natural imagenetv2 --select v1`
     """
     from beaufort.testbed import correlation_table, load_grid
+    from beaufort.testbed.correlation import natural_shifts, synthetic_shifts
     from beaufort.testbed.json_values import correlation_dict
 
     loaded = load_grid(grid, fit_on=fit_on)
@@ -260,14 +280,19 @@ def correlate(
         scale=scale,
     )
     told = [correlation_dict(loaded, one, points=len(found) == 1) for one in found]
+    _warn(loaded)
     if as_json:
         _print_json(told[0] if len(told) == 1 else {"grid": loaded.name, "correlations": told})
         return
     columns = list(dict.fromkeys(one.natural for one in found))
-    rows: dict[str, list[str]] = {}
+    rows: dict[str, dict[str, str]] = {}
     for one in found:
-        rows.setdefault(one.synthetic, []).append(f"{one.pearson:+.2f} ({one.n})")
-    typer.echo(table([("Pearson (n)", *columns), *((name, *cells) for name, cells in rows.items())]))
+        rows.setdefault(one.synthetic, {})[one.natural] = f"{one.pearson:+z.2f} ({one.n})"
+    lines = [(name, *(cells.get(column, "–") for column in columns)) for name, cells in rows.items()]
+    typer.echo(table([("Pearson (n)", *columns), *lines]))
+    asked = [*(() if synthetic else synthetic_shifts(loaded)), *(() if natural else natural_shifts(loaded))]
+    if absent := [name for name in asked if name not in rows and name not in columns]:
+        typer.echo(f"\nleft out, because too few models have them: {printable(', '.join(absent))}")
 
 
 @app.command()
@@ -366,12 +391,22 @@ def _print_json(told: Any) -> None:
     typer.echo(json.dumps(told, indent=2, allow_nan=False, ensure_ascii=False))
 
 
+def _warn(grid: Grid) -> None:
+    if caveat := grid.facts.get("caveat"):
+        typer.echo(f"warning: the grid {printable(grid.name)}: {printable(caveat)}", err=True)
+
+
+def _tell_notes(notes: list[str], about: str = "") -> None:
+    for note in notes:
+        typer.echo(printable(f"{about}{note}"))
+
+
 def _points(one: dict[str, Any], key: str = "rho") -> str:
     if one[key] is None:
         return "not defined"
     if one["low"] is None:
-        return f"{one[key]:+.2f}"
-    return f"{one[key]:+.2f} [{one['low']:+.2f}, {one['high']:+.2f}]"
+        return f"{one[key]:+z.2f}"
+    return f"{one[key]:+z.2f} [{one['low']:+z.2f}, {one['high']:+z.2f}]"
 
 
 def _number(value: float, ends: dict[str, float], spec: str) -> str:

@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from beaufort.arrays import open_images
-from beaufort.corruptions._corruption import SCALES, Severity, corruptions, parse_severity
+from beaufort.corruptions._corruption import SCALES, Choice, Severity, corruptions, parse_severity
 from beaufort.errors import OptionError, UnknownNameError
 from beaufort.ops import ops_of
 from beaufort.registry import unknown
@@ -33,6 +33,23 @@ class Link(NamedTuple):
 
     def __str__(self) -> str:
         return self.name if self.severity is None else f"{self.name}@{self.severity}"
+
+    def choose(self, text: str, *, scale: str, side: int, channels: int) -> Choice:
+        """What `Corruption.choose` gives; an error if which of several severities is meant stays open.
+
+        Args:
+            text: what the link is part of, for the message.
+            scale: as for a call.
+            side: the short side of the images in pixels.
+            channels: 1 for grey images.
+        """
+        choice = corruptions[self.name].choose(self.severity, scale=scale, side=side, channels=channels)
+        if self.severity is None and choice.scale != ONE_PUBLISHED and len(choice.recipe.levels) > 1:
+            raise OptionError(
+                f"{self.name} must have a severity at the scale {choice.scale!r}, as '{self.name}@3', got "
+                f"'{text}' without one; the scale {ONE_PUBLISHED!r} has one that was published"
+            )
+        return choice
 
 
 @dataclass(frozen=True)
@@ -72,16 +89,9 @@ class Chain:
             side: the short side of the images in pixels; without it, `auto` may yet be a scale with one.
             channels: 1 for grey images.
         """
-        unsaid = [link.name for link in self.links if link.severity is None and len(self.links) > 1]
-        for name in unsaid if side or scale != "auto" else ():
-            used, recipe, _ = corruptions[name].choose(
-                scale=scale, side=side or SCALES.get(scale, 224), channels=channels
-            )
-            if used != ONE_PUBLISHED and len(recipe.levels) > 1:
-                raise OptionError(
-                    f"a chain must have a severity at each link, as 'fog@2+jpeg_compression@3', got "
-                    f"'{self}' without one for {name}"
-                )
+        unsaid = [link for link in self.links if link.severity is None and len(self.links) > 1]
+        for link in unsaid if side or scale != "auto" else ():
+            link.choose(str(self), scale=scale, side=side or SCALES.get(scale, 224), channels=channels)
 
     def __call__(
         self,

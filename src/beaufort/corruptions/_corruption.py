@@ -40,7 +40,7 @@ from beaufort.corruptions._sizes import (
 )
 from beaufort.corruptions._tensors import run_tensors
 from beaufort.corruptions._threads import in_threads
-from beaufort.errors import OptionError, RenderError
+from beaufort.errors import OptionError, RenderError, checked_count
 from beaufort.ops import Ops, cpu_ops
 from beaufort.registry import Registry
 from beaufort.rng import STREAMS, Id, Key, Keyed, Random, ReferenceStream, id_words
@@ -298,8 +298,8 @@ class Corruption:
         level = recipe.published if severity is None else checked_severity(severity)
         if ids is not None and (isinstance(ids, _TEXTS) or not hasattr(ids, "__len__") or len(ids) != count):
             raise OptionError(f"ids must be a list with one id for each of {count} images, got {ids!r:.60}")
-        if not _is_whole(jobs) or jobs < 1:
-            raise OptionError(f"jobs must be an integer of at least 1, got {jobs!r}")
+        if type(jobs) is not int or jobs < 1:  # a call on one image should not take longer for this
+            jobs = checked_count("jobs", jobs)
         if stream not in STREAMS:
             raise OptionError(f"stream must be one of {', '.join(STREAMS)}, got {stream!r}")
         if backend not in BACKENDS:

@@ -21,9 +21,9 @@ __all__ = [
     "Area",
     "DiskRadius",
     "Enlargement",
-    "Part",
     "PerPixel",
     "Pixels",
+    "Rendering",
     "ShareKept",
     "ShareOfSide",
     "Softness",
@@ -77,7 +77,7 @@ _ABOVE = 1 + 1e-9
 """Lifts a product that should be whole above it, whatever the rounding."""
 
 
-class Part(NamedTuple):
+class Rendering(NamedTuple):
     """One of the renderings that are mixed."""
 
     weight: float
@@ -213,7 +213,7 @@ def snapped(params: Any, side: int) -> Any:
     return params._replace(**{name: _snapped(value, kind, side) for name, value, kind in _fields(params)})
 
 
-def parts(params: Any, side: int, smooth: type | None = None) -> tuple[Part, ...]:
+def parts(params: Any, side: int, smooth: type | None = None) -> tuple[Rendering, ...]:
     """What is rendered for fitted constants, and with which weight; one part if all of them are whole.
 
     Where several constants have fractions, those with the larger ones are rounded up in more of the parts:
@@ -230,7 +230,7 @@ def parts(params: Any, side: int, smooth: type | None = None) -> tuple[Part, ...
     for since, upto in pairwise(cuts):
         values = {name: step.up if step.share >= upto else step.down for name, step in steps.items()}
         whole = params._replace(**values)
-        found.append(Part(upto - since, smooth(*whole) if smooth else whole))
+        found.append(Rendering(upto - since, smooth(*whole) if smooth else whole))
     return tuple(found)
 
 

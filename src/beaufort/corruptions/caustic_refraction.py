@@ -72,7 +72,7 @@ def _smooth(field: Any, sigma: float, images: Images, ops: Ops) -> Any:
     return field
 
 
-def _slopes(field: Any, ops: Ops) -> tuple[Any, Any]:
+def _slopes(field: Any) -> tuple[Any, Any]:
     """The differences of neighbors two apart, down and across; zero lies around the field."""
     down, across = 0 * field, 0 * field
     down[:, :-1] += field[:, 1:]
@@ -92,7 +92,7 @@ def caustic_refraction(images: Images, p: Params, drawn: Water, ops: Ops) -> Ima
     """
     side = min(images.shape[1:3])
     field = _smooth(_caustics(images, drawn, ops), p.sigma, images, ops) * (side / _SIDE)
-    down, across = _slopes(field, ops)
+    down, across = _slopes(field)
     steep = ops.sqrt(down**2 + across**2)
     cosine = 1 / ops.sqrt(1 + steep**2)
     angle = ops.arccos(cosine)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from beaufort.arrays import Bytes
 from beaufort.datasets._digest import Content, digest_of
-from beaufort.errors import BeaufortError, ImageFileError, OptionError, UnknownNameError
+from beaufort.errors import BeaufortError, ImageFileError, OptionError, UnknownNameError, checked_count
 from beaufort.labels import Truths
 from beaufort.registry import unknown
 
@@ -134,8 +134,7 @@ class Dataset:
         """The first `count` samples; all if it is None."""
         if count is None:
             return self
-        if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-            raise OptionError(f"limit must be a positive integer, got {count!r}")
+        count = checked_count("limit", count)
         return replace(self, ids=self.ids[:count], labels=self.labels[:count])
 
     def column(self, name: str) -> list[str]:

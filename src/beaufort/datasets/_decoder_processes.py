@@ -157,7 +157,7 @@ def serve(module: str) -> None:
 
 
 def _lead(control: socket.socket, *ends: socket.socket) -> None:
-    """What a leader does: learn what there is, fork a decoder for each end, and end them at the end."""
+    """What a leader does: learn what the pictures are, fork a decoder for each socket, and stop them."""
     os.setsid()
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     with control.makefile("rb") as told:

@@ -21,9 +21,9 @@ from typing import Self
 
 from beaufort.arrays import Bytes
 from beaufort.datasets._dataset import Problem
-from beaufort.datasets._decoder_processes import ReadyPictures, describe, fork_decoders, start_source
+from beaufort.datasets._decoder_processes import ReadyPictures, describe, fork_decoders
 
-__all__ = ["Decoders", "expect_decoders"]
+__all__ = ["Decoders", "worth_decoders"]
 
 _MOST = 16
 _WORTH_S = 0.001
@@ -33,14 +33,8 @@ _SOON_S = 0.1
 """How long processes are waited for that only have to be forked: many threads would hold them up."""
 
 
-def expect_decoders(pictures: ReadyPictures, count: int) -> None:
-    """Start what decoders are forked from, if they will be worth it: it takes a while until it is there."""
-    with contextlib.suppress(Exception):  # what fails is met again when pictures are decoded
-        if _worth_processes(pictures, count):
-            start_source(type(pictures))
-
-
-def _worth_processes(pictures: ReadyPictures, count: int) -> bool:
+def worth_decoders(pictures: ReadyPictures, count: int) -> bool:
+    """Whether so many pictures are worth processes that decode them, judged by the first one."""
     if not hasattr(os, "fork") or count < _WORTH_IMAGES:
         return False
     pictures(0)  # the first one takes longer than others
@@ -50,11 +44,10 @@ def _worth_processes(pictures: ReadyPictures, count: int) -> bool:
 
 
 class Decoders:
-    """Some processes, or none where they are not worth it or cannot be forked."""
+    """Some processes, or none where they cannot be forked."""
 
-    def __init__(self, pictures: ReadyPictures, pictures_count: int, count: int) -> None:
+    def __init__(self, pictures: ReadyPictures, count: int) -> None:
         self._pictures = pictures
-        self._pictures_count = pictures_count
         self._count = min(count, _MOST)
         self._greeting: Thread | None = None
         self._sockets: list[socket.socket] = []
@@ -69,8 +62,7 @@ class Decoders:
         self._lock = Lock()
 
     def __enter__(self) -> Self:
-        if _worth_processes(self._pictures, self._pictures_count):
-            self._start()  # at once: beside threads that decode it would take seconds
+        self._start()  # at once: beside threads that decode it would take seconds
         return self
 
     def __exit__(

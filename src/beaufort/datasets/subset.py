@@ -43,7 +43,9 @@ def _imagenet_numbers(dataset: Dataset) -> NDArray[np.int64]:
     try:
         space = find_space(data, outputs)
     except LabelError as error:
-        raise OptionError(f"{dataset.name} must be labeled with classes of ImageNet: {error}") from None
+        raise OptionError(
+            f"{dataset.name} must be labeled with classes of ImageNet: {error.reason}"
+        ) from None
     if space.outputs is None:
         return dataset.labels
     numbers = np.array([outputs[0] if outputs else -1 for outputs in space.outputs], np.int64)

@@ -215,7 +215,7 @@ def _one_thread_each() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _interrupts_held_back() -> Iterator[None]:
-    """Let processes that are started meanwhile begin without interrupts; one of this process comes after."""
+    """Block interrupts while processes are started, which begin so; one that comes meanwhile is met after."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return

@@ -18,6 +18,7 @@ from beaufort.arrays import Bytes
 from beaufort.conditions import Condition
 from beaufort.corruptions import SCALES
 from beaufort.datasets import Dataset, Sample, iterate
+from beaufort.datasets.decoders import worth_decoders
 from beaufort.errors import ImageFileError, OptionError
 from beaufort.evaluation.lazy_models import LazyModel
 from beaufort.labels import DataLabels, Grouping, LabelSpace, Outputs, Truths, find_space
@@ -113,6 +114,11 @@ class Setup:
     def pictures(self) -> Pictures:
         """The pictures of the data set, made ready."""
         return Pictures(self.dataset, self.prepare, self.grey)
+
+    @cached_property
+    def worth_decoders(self) -> bool:
+        """Whether processes should decode the pictures for a device; they are tried once."""
+        return worth_decoders(self.pictures, self.count)
 
     def first_image(self) -> Bytes:
         """The first picture that can be read, made ready; an error if none can."""

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Any, Self
 
-from beaufort.errors import MissingExtraError, OptionError
+from beaufort.errors import MissingExtraError, OptionError, checked_count
 from beaufort.evaluation.dispatch import Dispatch
 from beaufort.evaluation.engines import NodeSpeed, WorkerError
 from beaufort.evaluation.nodes import check_nodes
@@ -57,8 +57,8 @@ class RayOptions:
     gpus: float = 0
 
     def __post_init__(self) -> None:
-        if self.workers is not None and self.workers < 1:
-            raise OptionError(f"workers must be a positive integer, got {self.workers!r}")
+        if self.workers is not None:
+            checked_count("workers", self.workers)
         for name, value, least in (("cpus", self.cpus, "above 0"), ("gpus", self.gpus, "from 0")):
             if not (value > 0 if least == "above 0" else value >= 0):
                 raise OptionError(f"{name} must be a number {least}, got {value!r}")

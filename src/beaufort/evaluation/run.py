@@ -8,6 +8,7 @@ one condition in each process.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -17,8 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from beaufort.datasets import Problem
-from beaufort.datasets.decoders import expect_decoders
-from beaufort.errors import OptionError
+from beaufort.datasets._decoder_processes import start_source
+from beaufort.errors import OptionError, checked_count
 from beaufort.evaluation._memory import memory_store
 from beaufort.evaluation._notebook import evaluation_frame, evaluation_html
 from beaufort.evaluation._results import common_outputs, plan_results, stored_in
@@ -28,7 +29,7 @@ from beaufort.evaluation.groups import Choice, find_groups
 from beaufort.evaluation.keeper import Counts, Keeper
 from beaufort.evaluation.lazy_models import LazyModel
 from beaufort.evaluation.notes import notes_on
-from beaufort.evaluation.planning import Labels, Plan, Work, make_plan
+from beaufort.evaluation.planning import Labels, Plan, Setup, Work, make_plan
 from beaufort.evaluation.precision import Stop, run_until
 from beaufort.evaluation.preflight import Needs
 from beaufort.evaluation.provenance import provenance
@@ -148,7 +149,7 @@ def plan(
     needs = Needs()
     groups = needs.get("the data", lambda: find_groups(found, data, clean, choice))
     if runs_here and groups and any(model.device.startswith("cuda") for model in lazy):
-        expect_decoders(groups[0][0].pictures, groups[0][0].count)  # beside the models
+        _expect_decoders(groups[0][0])  # beside the models
     for model in lazy:  # after all that could be a slip of the pen: some take minutes to load
         needs.get(f"the model {model.text}", lambda model=model: model.spec)  # type: ignore[misc]
         if not keep_models:
@@ -163,6 +164,13 @@ def plan(
     needs.room(planned, kept, keep_logits=keep_logits)
     needs.check()
     return planned
+
+
+def _expect_decoders(setup: Setup) -> None:
+    """Start what decoders are forked from, if they will be worth it: it takes a while until it is there."""
+    with contextlib.suppress(Exception):  # what fails is met again when pictures are decoded
+        if setup.worth_decoders:
+            start_source(type(setup.pictures))
 
 
 def _store(store: str | Path | Store) -> Store:
@@ -238,8 +246,8 @@ def evaluate(
         raise OptionError("with ray, store must be a place that every node reaches, got none")
     if ray is not None:
         import_ray()  # an error, if it is not installed, before anything else
-    if processes is not None and processes < 1:
-        raise OptionError(f"processes must be a positive integer, got {processes!r}")
+    if processes is not None:
+        processes = checked_count("processes", processes)
     kept = memory_store() if store is None else _store(store)
     planned = plan(
         models,

@@ -12,7 +12,7 @@ from beaufort.arrays import Bytes
 from beaufort.datasets import Problem, kind_of, open_dataset
 from beaufort.datasets._decode import decode_file
 from beaufort.datasets._npy import in_npz, pixels_in
-from beaufort.errors import ImageFileError, OptionError
+from beaufort.errors import ImageFileError, checked_count
 from beaufort.evaluation.planning import Labels, Setup, space_of
 from beaufort.images import is_picture_name
 from beaufort.labels import LabelSpace
@@ -54,8 +54,7 @@ def read_samples(
         labels: as for `evaluate`.
         convention: as for `evaluate`.
     """
-    if limit < 1:
-        raise OptionError(f"limit must be a positive integer, got {limit}")
+    limit = checked_count("limit", limit)
     asked = get_suite(suite) if isinstance(suite, str) else suite
     unlabeled = _unlabeled(Path(data), limit)
     if unlabeled is not None:

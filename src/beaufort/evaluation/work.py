@@ -156,8 +156,9 @@ class _Working:
         self.models = tuple(model.load() for model in self.job.models)
         with choose_backend(self.models, self.setup, self.job.jobs) as backend:
             yield from map(Note, backend.notes(self.job.conditions))
-            decoders = Decoders(self.setup.pictures, self.setup.count, self.job.jobs)
-            with decoders if backend.ahead else nullcontext() as self.decoders:
+            decoders = Decoders(self.setup.pictures, self.job.jobs)
+            worth = backend.ahead and self.setup.worth_decoders
+            with decoders if worth else nullcontext() as self.decoders:
                 yield from self.answers(backend, itertools.chain([first], rest))
 
     def answers(self, backend: Backend, units: Iterable[Unit]) -> Iterator[Message]:

@@ -15,7 +15,7 @@ from beaufort.corruptions import (
     expand_names,
     is_chain,
 )
-from beaufort.errors import OptionError
+from beaufort.errors import OptionError, checked_count
 
 __all__ = ["Variant", "corruption_names", "variants", "worker_count"]
 
@@ -79,6 +79,4 @@ def worker_count(jobs: int | None) -> int:
     """How many threads to use: what was asked for, or as many as there are processors to use."""
     if jobs is None:
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    if isinstance(jobs, bool) or not isinstance(jobs, int) or jobs < 1:
-        raise OptionError(f"jobs must be a positive integer, got {jobs!r}")
-    return jobs
+    return checked_count("jobs", jobs)

@@ -8,8 +8,8 @@ from pathlib import Path, PurePath
 
 from PIL import Image
 
-from beaufort.corruptions import SEVERITIES, Severity
-from beaufort.errors import OptionError
+from beaufort.corruptions import SEVERITIES, Severity, checked_seed
+from beaufort.errors import OptionError, check_number
 from beaufort.image_sets._names import corruption_names, variants, worker_count
 from beaufort.image_sets._pictures import TreePictureSource
 from beaufort.image_sets._settings import claim_folder
@@ -61,7 +61,8 @@ def corrupt_tree(
     chosen = corruption_names(names)
     made = variants(chosen, severities, scale)
     workers = worker_count(jobs)
-    _check(file_format, quality, seed)
+    seed = checked_seed(seed)
+    _check(file_format, quality)
     check_apart(source, output)
     settings = {"command": "corrupt", "seed": seed, "scale": scale, "format": file_format, "quality": quality}
     if full := claim_folder(output, settings, chosen):
@@ -76,13 +77,10 @@ def corrupt_tree(
     return run_tree(job, jobs=workers, progress=progress)
 
 
-def _check(file_format: str, quality: int, seed: int) -> None:
+def _check(file_format: str, quality: int) -> None:
     if file_format not in OUTPUT_FORMATS:
         raise OptionError(f"file_format must be one of {', '.join(OUTPUT_FORMATS)}, got {file_format!r}")
-    if isinstance(quality, bool) or quality not in range(1, 101):
-        raise OptionError(f"quality must be an integer from 1 to 100, got {quality!r}")
-    if isinstance(seed, bool) or not isinstance(seed, int):
-        raise OptionError(f"seed must be an integer, got {seed!r}")
+    check_number("quality", quality, 1, 100, whole=True)
 
 
 def _kind(name: str, file_format: str) -> Format:

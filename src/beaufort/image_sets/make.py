@@ -19,9 +19,9 @@ from pathlib import Path, PurePath
 
 from PIL import Image
 
-from beaufort.corruptions import SEVERITIES, get_corruption_names
+from beaufort.corruptions import SEVERITIES, checked_seed, get_corruption_names
 from beaufort.datasets import kind_of, open_dataset
-from beaufort.errors import OptionError
+from beaufort.errors import checked_count
 from beaufort.image_sets._make_arrays import IDENTITY, make_cifar, make_mnist
 from beaufort.image_sets._make_films import make_cifar_p, make_videos, sequence_names
 from beaufort.image_sets._names import corruption_names, variants, worker_count
@@ -91,15 +91,15 @@ def make_dataset(
         progress: called as outputs are dealt with.
     """
     dataset = DATASETS[name]
-    if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 1):
-        raise OptionError(f"limit must be a positive integer, got {limit!r}")
+    if limit is not None:
+        limit = checked_count("limit", limit)
     published = dataset.extra if extra else dataset.corruptions
     request = Request(
         dataset=name,
         source=str(source),
         output=Path(output),
         names=published if names is None else _chosen(names, dataset),
-        seed=seed,
+        seed=checked_seed(seed),
         limit=limit,
         jobs=worker_count(jobs),
         progress=progress,

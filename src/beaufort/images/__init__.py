@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from beaufort.images.framing import center_box, resize_window, short_side_size, window
+from beaufort.images.framing import Box, center_box, down_first, resize_window, short_side_size, window
 from beaufort.images.packed import read_idx, read_packed
 from beaufort.images.read import (
     MAX_PIXELS,
@@ -22,9 +22,11 @@ __all__ = [
     "MAX_PIXELS",
     "MAX_SIDE",
     "SUFFIXES",
+    "Box",
     "Format",
     "center_box",
     "decode_image",
+    "down_first",
     "encode",
     "flatten",
     "format_of",

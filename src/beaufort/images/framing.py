@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from beaufort.arrays import Bytes
 
-__all__ = ["Box", "center_box", "resize_window", "short_side_size", "window"]
+__all__ = ["Box", "center_box", "down_first", "resize_window", "short_side_size", "window"]
 
 _BITS = 22
 """Of Pillow's weights, after the point."""
@@ -91,16 +91,20 @@ def _resized(pixels: Bytes, size: tuple[int, int], box: Box) -> Bytes:
     across = _weights(width, size[0], box.left, box.right)
     down = _weights(height, size[1], box.top, box.bottom)
     rows = pixels[down.first : down.last]
-    if _down_first(pixels.shape[:2], size):
+    if down_first(pixels.shape[:2], size):
         columns = np.ascontiguousarray(rows[:, across.first : across.last])
         return _mix_across(_mix_down(columns, down), across, across.first)
     return _mix_down(_mix_across(rows, across, 0), down)
 
 
-def _down_first(before: tuple[int, ...], size: tuple[int, int]) -> bool:
+def down_first(before: tuple[int, ...], size: tuple[int, int]) -> bool:
     """Whether Pillow begins with the columns, as it does since version 13 where they shrink most.
 
     Older versions always begin with the rows, but for pictures a hundred times as high as wide.
+
+    Args:
+        before: height and width of the picture.
+        size: width and height after resizing.
     """
     lost_down, lost_across = before[0] - size[1], before[1] - size[0]
     return lost_down > 0 and lost_down > 2 * lost_across

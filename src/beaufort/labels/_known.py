@@ -63,6 +63,10 @@ _SHARED = {"n02012849": "crane", "n03126707": "crane", "n02113186": "Cardigan", 
 _SHARED |= {"n03710721": "maillot"}
 
 
+_WORDS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+_DIGITS = {word: str(digit) for digit, word in enumerate(_WORDS)}
+
+
 @cache
 def _imagenet() -> tuple[tuple[str, str], ...]:
     text = (files("beaufort.labels") / "data" / f"{IMAGENET}.txt").read_text(encoding="utf-8")
@@ -101,20 +105,23 @@ def devkit_ids() -> tuple[str, ...]:
 
 @cache
 def _by_name() -> dict[str, str]:
-    """WordNet ids by plain name, for the names that only one class has."""
+    """WordNet ids by plain name, for the names that only one class has, and digits by their words."""
     named = [(wnid, _plain(name)) for wnid, name in _imagenet()]
     named += [(wnid, _plain(name)) for wnid, name in _SHARED.items()]
     counts = Counter(name for _, name in named)
-    return {name: wnid for wnid, name in named if counts[name] == 1}
+    return {name: wnid for wnid, name in named if counts[name] == 1} | _DIGITS
 
 
 def same_name(name: str) -> str:
     """One text for all that a class may be called: its WordNet id for classes of ImageNet, else a plain name.
 
-    Case, underscores, hyphens and spaces do not matter; of synonyms after commas, the first counts.
+    Case, underscores, hyphens and spaces do not matter; of synonyms after commas, the first counts. A digit
+    may be a word.
 
     >>> same_name("Great_white_shark"), same_name("tench, Tinca tinca"), same_name("My  Class")
     ('n01484850', 'n01440764', 'my class')
+    >>> same_name("Seven")
+    '7'
     """
     plain = _plain(name)
     if _WNID.fullmatch(plain):

@@ -24,7 +24,9 @@ IDENTITY = "identity"
 Grouping = Mapping[str, Sequence[int | str]]
 """Outputs by class, each a number or a name."""
 
-_WAYS_OUT = f"or pass --labels {IDENTITY} to insist that labels are numbers of outputs"
+_NAME = "pass --classes FILE with a name for each output"
+_GROUP = "pass --labels FILE.json with the outputs of each class"
+_INSIST = f"pass --labels {IDENTITY} to insist that labels are numbers of outputs"
 
 
 def find_space(
@@ -49,7 +51,8 @@ def find_space(
         if found.identity and convention == "restricted" and fewer:
             raise LabelError(
                 f"convention 'restricted' needs to know which outputs of {outputs.model} are classes of "
-                f"{data.name}, got labels that are numbers of outputs; give them with --labels FILE.json"
+                f"{data.name}, got labels that are numbers of outputs",
+                _GROUP,
             )
         found = LabelSpace(found.count, found.outputs, convention)
     if found.identity and outputs.count is not None and int(data.used.max(initial=0)) >= outputs.count:
@@ -98,10 +101,13 @@ def _by_names(data: DataLabels, outputs: Outputs) -> LabelSpace:
 
 
 def _by_order(data: DataLabels, outputs: Outputs) -> LabelSpace:
-    """The sorted order of the names, unless most of them are of a list with another order."""
+    """The sorted order of the names, unless most are of a list with another order, or are digits in words."""
     likely = outputs.likely_names(data.classes[label] for label in data.used.tolist())
     known, names = likely or ("", [])
     places = _matches(data, names)
+    digits = [same_name(name) for name in data.classes]
+    if all(map(str.isdecimal, digits)) and digits != sorted(digits):
+        raise _unnamed(data, outputs)
     if len(data.classes) == outputs.count and all(label == place for label, place in places.items()):
         return LabelSpace(outputs.count)
     raise _lost(data, known, places) if places else _unnamed(data, outputs)
@@ -112,7 +118,8 @@ def _lost(data: DataLabels, known: str, places: Mapping[int, int]) -> LabelError
     use = "WNIDs or class names" if known == IMAGENET else "its names"
     return LabelError(
         f"{len(lost)} of {len(data.used)} classes of {data.name} match no class of {known!r}, or several "
-        f"(first: {lost[0]!r}); use {use}, pass --classes FILE with a name for each output, {_WAYS_OUT}"
+        f"(first: {lost[0]!r})",
+        *(f"use {use}", _NAME, _GROUP, _INSIST),
     )
 
 
@@ -125,8 +132,8 @@ def _by_numbered_names(data: DataLabels, outputs: Outputs, numbers: tuple[int, .
             return _singles(outputs.count, len(numbers), dict(enumerate(numbers)))
     raise LabelError(
         f"classes of {data.name} are called by numbers ({', '.join(data.classes[:4])} …) that are not those "
-        f"of the {outputs.count} outputs of {outputs.model} in the same order; pass --classes FILE with the "
-        f"name of each output, {_WAYS_OUT} in that sorted order"
+        f"of the {outputs.count} outputs of {outputs.model} in the same order",
+        *(_NAME, _GROUP, f"{_INSIST} in that sorted order"),
     )
 
 
@@ -153,7 +160,8 @@ def _by_numbers(data: DataLabels, outputs: Outputs) -> LabelSpace:
         label = differ[0]
         raise LabelError(
             f"{data.name} has {data.classes[label]!r} as class {label}, and in {outputs.known!r} that is "
-            f"class {places[label]}; other names match nothing: make them alike, {_WAYS_OUT}"
+            f"class {places[label]}, while other names match nothing",
+            *("make them alike", _GROUP, _INSIST),
         )
     if len(named) < len(data.classes):
         return identity  # a list with gaps has the numbers of a larger one
@@ -163,8 +171,8 @@ def _by_numbers(data: DataLabels, outputs: Outputs) -> LabelSpace:
 def _unnamed(data: DataLabels, outputs: Outputs) -> LabelError:
     return LabelError(
         f"{data.name} has {len(data.classes)} classes (first: {data.classes[0]!r}), {outputs.model} has "
-        f"{outputs.count} outputs, and nothing says which of them belong together; pass --classes FILE with "
-        f"a name for each output, {_WAYS_OUT}"
+        f"{outputs.count} outputs, and nothing says which of them belong together",
+        *(_NAME, _GROUP, _INSIST),
     )
 
 
@@ -182,8 +190,9 @@ def _grouped(data: DataLabels, outputs: Outputs, grouping: Grouping) -> LabelSpa
     lost = [one for one in wanted if same_name(one) not in places]
     if lost:
         raise LabelError(
-            f"{len(lost)} outputs of the label space are none of {outputs.known!r} (first: {lost[0]!r}); use "
-            "numbers or names of outputs, or pass --classes FILE with a name for each output"
+            f"outputs of the label space must be of {outputs.known!r}, got {len(lost)} that are not (first: "
+            f"{lost[0]!r})",
+            *("use numbers or names of outputs", _NAME),
         )
     rows = {
         same_name(name): tuple(places[same_name(one)] if isinstance(one, str) else one for one in some)
@@ -194,8 +203,9 @@ def _grouped(data: DataLabels, outputs: Outputs, grouping: Grouping) -> LabelSpa
     ]
     if missing:
         raise LabelError(
-            f"{len(missing)} classes of {data.name} are not in the label space (first: {missing[0]!r}); it "
-            "must have every class by its name, with an empty list for one that the model cannot answer"
+            f"the label space must have every class of {data.name} by its name, got {len(missing)} too few "
+            f"(first: {missing[0]!r})",
+            "give an empty list to a class that the model cannot answer",
         )
     found = tuple(rows.get(same_name(name), ()) for name in data.classes)
     return LabelSpace(outputs.count, found)

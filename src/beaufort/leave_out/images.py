@@ -1,50 +1,74 @@
-"""The images that can be used: each is read once before anything is trained."""
+"""The images that can be used: each is read once, before anything is trained."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from beaufort.datasets import Dataset, Problem
+from beaufort.arrays import Bytes
+from beaufort.datasets import Dataset, Problem, resized
+from beaufort.datasets._dataset import Pixels
+from beaufort.datasets._digest import Content
 from beaufort.errors import BeaufortError, ImageValueError
 
 __all__ = ["readable"]
 
+_MOST_KEPT = 1 << 30
+"""Bytes of images up to which all stay in memory. More are read again for each value."""
+
 _THREADS = 8
 
-Shape = tuple[int, ...]
 
-
-def readable(dataset: Dataset, *, one_size: bool) -> tuple[Dataset, tuple[Problem, ...]]:
-    """The images of a data set that can be read, and what is wrong with the others.
+def readable(dataset: Dataset, side: int | None) -> tuple[Dataset, tuple[Problem, ...]]:
+    """The images of a data set that can be read, all of one size, and what is wrong with the others.
 
     Args:
         dataset: with any images.
-        one_size: whether all must have one size; an `ImageValueError` if they do not.
+        side: of the squares that they are brought to; an `ImageValueError` if it is None and sizes differ.
     """
+    shown = dataset if side is None else resized(dataset, side)
+    pictures: dict[int, Bytes] = {}
+    places: list[int] = []
+    problems: list[Problem] = []
+    shape: tuple[int, ...] = ()
     with ThreadPoolExecutor(_THREADS) as pool:
-        found = list(pool.map(lambda place: _shape(dataset, place), range(len(dataset))))
-    shapes = {place: one for place, one in enumerate(found) if not isinstance(one, Problem)}
-    if one_size:
-        _check_one_size(dataset.ids, shapes)
-    problems = tuple(one for one in found if isinstance(one, Problem))
-    return (dataset.at(np.array(list(shapes), np.int64)) if problems else dataset), problems
+        for place, found in enumerate(pool.map(lambda place: _read(shown, place), range(len(shown)))):
+            if isinstance(found, Problem):
+                problems.append(found)
+                continue
+            shape = shape or found.shape
+            if found.shape != shape:
+                raise ImageValueError(
+                    "images must have one height, width and number of channels without side, got "
+                    f"{found.shape} for {shown.ids[place]} and {shape} for {shown.ids[places[0]]}"
+                )
+            places.append(place)
+            if found.nbytes * len(shown) <= _MOST_KEPT:
+                pictures[place] = found
+    if pictures:
+        shown = replace(shown, pixels=_Kept(shown.pixels, pictures))
+    return (shown.at(np.array(places, np.int64)) if problems else shown), tuple(problems)
 
 
-def _shape(dataset: Dataset, place: int) -> Shape | Problem:
+def _read(dataset: Dataset, place: int) -> Bytes | Problem:
     try:
-        return dataset[place].image.shape
+        return dataset[place].image
     except BeaufortError as error:
         return Problem(dataset.ids[place], str(error))
 
 
-def _check_one_size(ids: Sequence[str], shapes: dict[int, Shape]) -> None:
-    first = next(iter(shapes), 0)
-    for place, shape in shapes.items():
-        if shape != shapes[first]:
-            raise ImageValueError(
-                f"images must have one height, width and number of channels without side, got {shape} for "
-                f"{ids[place]} and {shapes[first]} for {ids[first]}"
-            )
+@dataclass(frozen=True, eq=False)
+class _Kept:
+    """Pictures in memory; what identifies them is that of where they came from."""
+
+    pixels: Pixels
+    pictures: dict[int, Bytes]
+
+    def read(self, index: int) -> Bytes:
+        return self.pictures[index].copy() if index in self.pictures else self.pixels.read(index)
+
+    def contents(self, count: int) -> Iterator[Content]:
+        return self.pixels.contents(count)

@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from beaufort.datasets import Dataset, Problem, open_dataset, resized
-from beaufort.errors import OptionError
+from beaufort.datasets import Dataset, Problem, open_dataset
+from beaufort.errors import OptionError, checked_count
 from beaufort.evaluation import LazyModel, evaluate
 from beaufort.files import write_bytes
 from beaufort.leave_out.images import readable
@@ -81,16 +81,15 @@ def leave_out(
     """
     if not 0 <= seen < 1:
         raise OptionError(f"seen must be a share from 0 to below 1, got {seen!r}")
-    if isinstance(seeds, bool) or not isinstance(seeds, int) or seeds < 1:
-        raise OptionError(f"seeds must be a positive integer, got {seeds!r}")
+    seeds = checked_count("seeds", seeds)
     dataset = open_dataset(data) if isinstance(data, str) else data
     wanted = list(_splits(dataset, column, only))
-    usable, problems = readable(dataset, one_size=side is None)
+    usable, problems = readable(dataset, side)
     unread = _unread(dataset, usable, column, wanted)
     splits = _splits(usable, column, wanted)
     chosen_recipe = get_recipe(recipe) if isinstance(recipe, str) else recipe
     work = _Work(
-        usable if side is None else resized(usable, side),
+        usable,
         chosen_recipe,
         Path(output),
         seen,

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from beaufort.mining._page import PageCell, PageSection, share_cell
+from beaufort.mining._tables import estimate_columns, estimate_values, write_table
 from beaufort.mining.asking import ChoiceScores
-from beaufort.mining.selection_report import estimate_columns, estimate_values, write_table
 
 __all__ = ["choices_section", "write_choices"]
 

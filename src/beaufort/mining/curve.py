@@ -27,7 +27,7 @@ Floats = NDArray[np.float32]
 
 @dataclass(frozen=True)
 class HardnessPoint:
-    """How hard shared failures of so many surrogates are for the models that are none."""
+    """How hard images on which so many surrogates fail are for the models that are not surrogates."""
 
     surrogates: int
     subsets: int
@@ -147,7 +147,7 @@ def _tried(patterns: NDArray[np.bool_], orders: list[list[int]] | None) -> Itera
 
 
 def _unseen(models: int, size: int, failures: int) -> tuple[float, float]:
-    """Of an image on which so many models fail, whichever: how likely a set keeps it, and its accuracy."""
+    """For an image on which so many models fail: how likely a set keeps it, and its accuracy then."""
     if failures < size:
         return 0.0, 0.0
     share = math.comb(models - size, failures - size) / math.comb(models, failures)

@@ -18,15 +18,10 @@ from beaufort.mining._page import (
     share_cell,
     write_page,
 )
+from beaufort.mining._tables import estimate_columns, estimate_values, marked_name, role, write_table
 from beaufort.mining.asking import ChoiceScores
 from beaufort.mining.choice_report import choices_section, write_choices
-from beaufort.mining.selection_report import (
-    estimate_columns,
-    estimate_values,
-    marked_name,
-    role,
-    write_table,
-)
+from beaufort.mining.nuisance_report import nuisance_section, write_nuisances
 from beaufort.mining.sets import MinedSet
 from beaufort.mining.transfer import nuisance_failures
 from beaufort.mining.verdicts import Verdicts
@@ -109,20 +104,7 @@ def write_evaluation_report(
     )
     known = [(image.kind, image.nuisance) for image in mined.images]
     nuisances = nuisance_failures(verdicts, known)
-    write_table(
-        folder / "nuisances.csv",
-        ["kind", "nuisance", "model", "role", *estimate_columns("failures")],
-        [
-            [
-                one.kind,
-                one.nuisance,
-                one.model,
-                role(one.model, mined.surrogates),
-                *estimate_values(one.failures),
-            ]
-            for one in nuisances
-        ],
-    )
+    write_nuisances(folder / "nuisances.csv", nuisances, mined.surrogates)
     categories = _category_accuracies(verdicts)
     write_table(
         folder / "categories.csv",
@@ -160,7 +142,12 @@ def write_evaluation_report(
         sections=[
             _scores_section(scores),
             *([choices_section(choices)] if choices else []),
-            _nuisance_section(mined, verdicts, known),
+            nuisance_section(
+                nuisances,
+                mined.surrogates,
+                title="By nuisance",
+                text="Share of the images that a model gets wrong.",
+            ),
             _category_section(mined, verdicts, categories),
             _confusion_section(mined, verdicts),
             _gallery(mined, verdicts),
@@ -217,26 +204,6 @@ def _scores_section(scores: Sequence[SetScore]) -> PageSection:
                 share_cell(row[0].category_mean),
             )
             for model, row in rows.items()
-        ),
-    )
-
-
-def _nuisance_section(mined: MinedSet, verdicts: Verdicts, known: Sequence[tuple[str, str]]) -> PageSection:
-    rows: dict[tuple[str, str], dict[str, Estimate]] = {}
-    for one in nuisance_failures(verdicts, known):
-        rows.setdefault((one.kind, one.nuisance), {})[one.model] = one.failures
-    return PageSection(
-        "nuisances",
-        "By nuisance",
-        "Share of the images that a model gets wrong.",
-        ("Nuisance", "images", *(marked_name(model, mined.surrogates) for model in verdicts.models)),
-        tuple(
-            (
-                PageCell(nuisance or f"every {kind or 'image'}", kind if nuisance else ""),
-                PageCell(f"{next(iter(row.values())).n:,}"),
-                *(share_cell(row[model], heat=True) for model in verdicts.models),
-            )
-            for (kind, nuisance), row in rows.items()
         ),
     )
 

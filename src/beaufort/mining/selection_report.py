@@ -4,26 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-from beaufort.files import write_output
 from beaufort.mining._page import PageCell, PageChart, PageImage, PageSection, picture, share_cell, write_page
+from beaufort.mining._tables import MARK, estimate_columns, estimate_values, marked_name, role, write_table
 from beaufort.mining.curve import SUBSETS, HardnessPoint, hardness_curve, orders_are_drawn
+from beaufort.mining.nuisance_report import nuisance_section, write_nuisances
 from beaufort.mining.selection import MinedSelection, write_selection
 from beaufort.mining.transfer import hardness, nuisance_failures, transfer_matrix
-from beaufort.stats import Estimate
-from beaufort.words import counted, csv_text
+from beaufort.words import counted
 
-__all__ = [
-    "estimate_columns",
-    "estimate_values",
-    "marked_name",
-    "role",
-    "write_selection_report",
-    "write_table",
-]
+__all__ = ["write_selection_report"]
 
-_MARK = "surrogate"
 _SHOWN = 48
 
 
@@ -86,20 +77,7 @@ def write_selection_report(selection: MinedSelection, folder: Path, *, seed: int
         ["fails", "shared_by", *estimate_columns("share")],
         [[one.source, one.target, *estimate_values(one.share)] for one in cells],
     )
-    write_table(
-        folder / "nuisances.csv",
-        ["kind", "nuisance", "model", "role", *estimate_columns("failures")],
-        [
-            [
-                one.kind,
-                one.nuisance,
-                one.model,
-                role(one.model, selection.surrogates),
-                *estimate_values(one.failures),
-            ]
-            for one in nuisances
-        ],
-    )
+    write_nuisances(folder / "nuisances.csv", nuisances, selection.surrogates)
     kept = int(selection.kept.sum())
     write_page(
         folder / "index.html",
@@ -114,41 +92,20 @@ def write_selection_report(selection: MinedSelection, folder: Path, *, seed: int
             _models(selection),
             *([_curve(curve, len(selection.verdicts.models))] if curve else []),
             _transfer(selection),
-            _nuisances(selection),
+            nuisance_section(
+                nuisances,
+                selection.surrogates,
+                title="Which nuisances break whom",
+                text="Share of all images with a nuisance that a model fails on.",
+            ),
             _gallery(selection),
         ],
         facts=_facts(selection, seed),
     )
 
 
-def write_table(path: Path, header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-    """Write a CSV file; numbers with six digits, nothing for None."""
-    lines = [["" if x is None else f"{x:.6g}" if isinstance(x, float) else x for x in row] for row in rows]
-    write_output(path, csv_text(header, lines).encode())
-
-
-def estimate_columns(name: str, over: str = "images") -> list[str]:
-    """The names of an estimate's columns, the last of which counts what the interval is over."""
-    return [name, f"{name}_low", f"{name}_high", f"{name}_{over}"]
-
-
-def estimate_values(one: Estimate | None) -> list[float | int | None]:
-    """Value, interval and the number of images, or whatever it is over, for its columns."""
-    return [None] * 4 if one is None else [one.value, one.low, one.high, one.n]
-
-
-def role(model: str, surrogates: Sequence[str]) -> str:
-    """What a model was, for a table."""
-    return _MARK if model in surrogates else "evaluated"
-
-
-def marked_name(model: str, surrogates: Sequence[str]) -> str:
-    """A model's name for the head of a column; surrogates are never listed without a mark."""
-    return f"{model} ({_MARK})" if model in surrogates else model
-
-
 def _marked(selection: MinedSelection, model: str) -> PageCell:
-    return PageCell(model, _MARK if model in selection.surrogates else "")
+    return PageCell(model, MARK if model in selection.surrogates else "")
 
 
 def _models(selection: MinedSelection) -> PageSection:
@@ -214,28 +171,6 @@ def _transfer(selection: MinedSelection) -> PageSection:
                 ),
             )
             for source in models
-        ),
-    )
-
-
-def _nuisances(selection: MinedSelection) -> PageSection:
-    models = selection.verdicts.models
-    rows: dict[tuple[str, str], dict[str, Estimate]] = {}
-    known = [(image.item.kind, image.item.nuisance) for image in selection.images]
-    for one in nuisance_failures(selection.verdicts, known):
-        rows.setdefault((one.kind, one.nuisance), {})[one.model] = one.failures
-    return PageSection(
-        "nuisances",
-        "Which nuisances break whom",
-        "Share of all images with a nuisance that a model fails on.",
-        ("Nuisance", "images", *(marked_name(model, selection.surrogates) for model in models)),
-        tuple(
-            (
-                PageCell(nuisance or f"every {kind}", kind if nuisance else ""),
-                PageCell(f"{next(iter(row.values())).n:,}"),
-                *(share_cell(row[model], heat=True) for model in models),
-            )
-            for (kind, nuisance), row in rows.items()
         ),
     )
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from beaufort.datasets import Dataset
-from beaufort.labels import Grouping
+from beaufort.labels import Grouping, LabelError
 from beaufort.mining.names import display_name
 from beaufort.mining.plan import MiningError
 
@@ -113,7 +113,12 @@ def ask_models(
     first: dict[str, _Answered] = {}
     second: dict[str, _Answered] = {}
     if plain:
-        asked = evaluate(plain, mined_suite(), data, store, labels=labels, convention=convention, **options)
+        try:
+            asked = evaluate(
+                plain, mined_suite(), data, store, labels=labels, convention=convention, **options
+            )
+        except LabelError as error:
+            raise error.without("--classes", "--labels identity") from None
         first = _answered(asked, data, ())
     if named:
         asked = evaluate(named, mined_suite(), data, store, labels=places, convention="restricted", **options)

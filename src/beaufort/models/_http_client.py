@@ -1,7 +1,7 @@
 """Requests to one service, each with one time limit for all of it.
 
-httpx keeps connections open from request to request. Its time limits are for single steps, so a service
-that sends a byte a second would be waited for for ever; here a request runs in a thread of its own, and
+httpx keeps connections open from request to request. Its time limits are for single steps, so the wait
+for a service that sends a byte a second would never end; here a request runs in a thread of its own, and
 whatever it is at (a name being looked up, a handshake, headers, the answer) is left when the time is over.
 """
 

@@ -11,11 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from beaufort.models._lazy import installed, require
-from beaufort.models.preprocessing import Preprocessing
+from beaufort.models.preprocessing import LUMA, Preprocessing
 
 __all__ = ["as_pixels", "fetched", "prepared", "prepared_pixels"]
-
-_LUMA = (19595, 38470, 7471)  # Pillow's, in 1/65536
 
 
 def prepared(images: Any, preprocessing: Preprocessing, *, channels_last: bool = False) -> Any:
@@ -33,7 +31,7 @@ def prepared(images: Any, preprocessing: Preprocessing, *, channels_last: bool =
     if images.shape[-1] == 1 and channels == 3:
         images = images.expand(-1, -1, -1, 3)
     elif images.shape[-1] == 3 and channels == 1:
-        red, green, blue = (images[..., i : i + 1].int() * _LUMA[i] for i in range(3))
+        red, green, blue = (images[..., i : i + 1].int() * LUMA[i] for i in range(3))
         images = ((red + green + blue + 0x8000) >> 16).to(torch.uint8)
     if preprocessing.order == "BGR":
         images = images.flip(-1)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -52,7 +51,9 @@ class FrontedModel:
         views = self.front.show(pictures, size, self.threads)
         if self.front.views is None or len(pictures) == 0:
             return self.model(views[0])
-        shares = sum((_softmax(self.model(view)) for view in views[1:]), _softmax(self.model(views[0])))
+        from scipy.special import softmax
+
+        shares = sum(softmax(np.asarray(self.model(view), np.float64), axis=1) for view in views)
         means = np.maximum(shares / len(views), np.finfo(np.float64).tiny)
         return np.asarray(np.log(means), np.float32)
 
@@ -86,9 +87,3 @@ def with_front(
         threads: for the front end; all processors if not given. It changes no answer.
     """
     return FrontedModel(model, open_front(front), threads)
-
-
-def _softmax(logits: Any) -> Any:
-    shifted = np.asarray(logits, np.float64)
-    shifted = np.exp(shifted - shifted.max(axis=1, keepdims=True))
-    return shifted / shifted.sum(axis=1, keepdims=True)

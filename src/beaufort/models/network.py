@@ -57,7 +57,7 @@ class Network:
         return np.empty((0, self.spec.classes or 0), np.float32)
 
     def takes(self, images: Images) -> bool:
-        """Whether `answer` can do with these images: tensors that need no resize, which only Pillow does."""
+        """Whether `answer` can do with these images: tensors that need no resize; only arrays are resized."""
         fits = self.spec.preprocessing.size in (None, tuple(images.shape[1:3])) and len(images) > 0
         return self.on_device is not None and is_tensor(images) and fits
 

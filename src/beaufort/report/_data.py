@@ -1,4 +1,8 @@
-"""The numbers that the page draws, as JSON: each once, rounded to what can be seen."""
+"""The numbers that the page draws, as JSON: each once.
+
+They have all their digits: rounded twice, here and on the page, some would differ from the same number in a
+table.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +22,6 @@ from beaufort.results.calibration import BINS, Calibration
 from beaufort.stats import Estimate
 
 __all__ = ["page_data"]
-
-_DIGITS = 4
 
 
 def page_data(scores: Scores, worst: WorstClasses, examples: Examples | None) -> dict[str, Any]:
@@ -41,7 +43,7 @@ def page_data(scores: Scores, worst: WorstClasses, examples: Examples | None) ->
             for name in scores.models[0].metrics
         ],
         "baseline": None if baseline is None else baseline.short_name,
-        "baselineErrors": [_rounded(row) for row in baseline_errors(scores).values()],
+        "baselineErrors": [list(row) for row in baseline_errors(scores).values()],
         "bins": BINS,
         "models": [_model(scores, one, curves.get(one.model, []), worst, used) for one in scores.models],
     }
@@ -95,23 +97,23 @@ def _model(
 def _calibration(one: Calibration) -> dict[str, Any]:
     return {
         "ece": _triple(one.ece),
-        "raw": round(one.raw_ece, _DIGITS),
-        "floor": round(one.floor, _DIGITS),
+        "raw": one.raw_ece,
+        "floor": one.floor,
         "confidence": _triple(one.confidence),
         "accuracy": _triple(one.accuracy),
         "nll": _triple(one.nll),
         "brier": _triple(one.brier),
         "entropy": _triple(one.entropy),
         "counts": list(one.counts),
-        "binConfidence": _rounded(one.bin_confidence),
-        "binAccuracy": _rounded(one.bin_accuracy),
+        "binConfidence": list(one.bin_confidence),
+        "binAccuracy": list(one.bin_accuracy),
     }
 
 
 def _examples(examples: Examples, used: dict[int, str]) -> dict[str, Any]:
     def said(answer: Answer) -> list[float]:
         used[answer.label] = ""
-        return [answer.label, round(answer.confidence, 3)]
+        return [answer.label, answer.confidence]
 
     strips = []
     for strip in examples.strips:
@@ -146,10 +148,4 @@ def _examples(examples: Examples, used: dict[int, str]) -> dict[str, Any]:
 
 
 def _triple(estimate: Estimate | None) -> list[float] | None:
-    if estimate is None:
-        return None
-    return _rounded((estimate.value, estimate.low, estimate.high))
-
-
-def _rounded(values: tuple[float, ...]) -> list[float]:
-    return [round(value, _DIGITS) for value in values]
+    return None if estimate is None else [estimate.value, estimate.low, estimate.high]

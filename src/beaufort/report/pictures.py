@@ -136,12 +136,12 @@ def _space(scores: Scores, name: str) -> LabelSpace:
 
 
 def _ask(model: Model, shown: Sequence[Bytes], space: LabelSpace) -> tuple[Answer, ...]:
+    from scipy.special import softmax
+
     batches = (np.stack(shown[i : i + _BATCH]) for i in range(0, len(shown), _BATCH))
     logits = space.apply(np.concatenate([model(batch) for batch in batches])).astype(np.float64)
-    odds = np.exp(logits - logits.max(axis=1, keepdims=True))
-    best = odds.argmax(axis=1)
-    sure = odds.max(axis=1) / odds.sum(axis=1)
-    return tuple(Answer(int(label), float(p)) for label, p in zip(best, sure, strict=True))
+    shares = softmax(logits, axis=1)
+    return tuple(Answer(int(row.argmax()), float(row.max())) for row in shares)
 
 
 def _known_as(scores: Scores, model: Model) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from beaufort.errors import OptionError
+from beaufort.errors import OptionError, checked_count
 from beaufort.files import write_bytes
 from beaufort.reproduce.record import check_folder, note_run
 from beaufort.reproduce.tasks import StudyOutcome, Task, run_tasks
@@ -33,8 +33,7 @@ class StudyOptions:
 
     def __post_init__(self) -> None:
         for name, value in (("seeds", self.seeds), ("jobs", self.jobs)):
-            if value < 1:
-                raise OptionError(f"{name} must be at least 1, got {value}")
+            checked_count(name, value)
 
     @property
     def parts(self) -> tuple[str, ...]:

@@ -186,7 +186,7 @@ def _folded(gap: Floats, spread: Floats) -> Floats:
 
 
 def _without_chance(gaps: Floats, spread: Floats, raw: float) -> float:
-    """The calibration error of gaps that, made smaller in common, would show the one that was seen."""
+    """The calibration error without its chance part: gaps are scaled until they would show what was seen."""
     if float(_folded(0 * gaps, spread).sum()) >= raw:
         return 0.0
     low, high = 0.0, 1.0

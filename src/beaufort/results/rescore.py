@@ -14,6 +14,7 @@ from beaufort.conditions import Condition
 from beaufort.labels import (
     DataLabels,
     Grouping,
+    LabelError,
     LabelSpace,
     Outputs,
     Truths,
@@ -134,4 +135,7 @@ class Wanted:
         logits: Any = table["logits"].combine_chunks()
         outputs = Outputs(model, int(logits.type.list_size))
         data = DataLabels(str(cell.data["name"]), names, used.astype(np.int64))
-        return find_space(data, outputs, labels=self.labels or "identity", convention=self.convention)
+        try:
+            return find_space(data, outputs, labels=self.labels or "identity", convention=self.convention)
+        except LabelError as error:
+            raise error.without("--classes") from None

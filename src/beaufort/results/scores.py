@@ -223,7 +223,7 @@ def score(
             *results.notes,
             *_labels(results, names, max(answers[name].unlabeled for name in names)),
             *notes,
-            *_few(forms[ranking[0].name][headline], level),
+            *_few(forms[ranking[0].name][headline], level, "images" if units is None else "clusters"),
             *_warnings(forms[names[0]]),
         ),
     )
@@ -271,15 +271,15 @@ def _warnings(forms: Mapping[str, Linear]) -> list[str]:
     ]
 
 
-def _few(headline: Linear, level: float) -> list[str]:
-    """A note if there are so few images that the headline number says little."""
+def _few(headline: Linear, level: float, units: str) -> list[str]:
+    """A note if there are so few images, or clusters of them, that the headline number says little."""
     known = headline.estimate(level)
     if known.exact or known.half_width <= 0.1:
         return []
     low, high = headline.bounds
     needed = math.ceil((1.96 * (high - low) / 2 / 0.05) ** 2 / 100) * 100  # if images are all or nothing
     return [
-        f"Not enough images to say much: with {known.n:,} the headline number is known to "
+        f"Not enough {units} to say much: with {known.n:,} the headline number is known to "
         f"±{100 * known.half_width:.0f} points; about {needed:,} would give ±5, or fewer."
     ]
 

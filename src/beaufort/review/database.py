@@ -53,6 +53,12 @@ CREATE VIEW counted_votes AS
     WHERE v.again = 0 AND i.role = '' AND r.dropped = 0;
 """
 
+_INDEXES = """
+CREATE INDEX IF NOT EXISTS waiting ON showings (reviewer, answered);
+CREATE INDEX IF NOT EXISTS given ON votes (showing);
+"""
+"""Without them, every card would search all votes. Made when a review is opened: older files lack them."""
+
 
 class ReviewError(BeaufortError, ValueError):
     """Something that a review cannot do as asked."""
@@ -107,6 +113,8 @@ def open_review(path: Path) -> Review:
         connection = connect(path)
         with contextlib.closing(connection):
             version = connection.execute("SELECT value FROM about WHERE name = 'version'").fetchone()
+            if version is not None and version["value"] == str(_VERSION):
+                connection.executescript(_INDEXES)
     except sqlite3.DatabaseError as error:
         raise ReviewError(
             f"{path} must be a complete review, got a file without one ({error}); create it again elsewhere"

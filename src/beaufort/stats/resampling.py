@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from beaufort.errors import OptionError
+from beaufort.errors import OptionError, checked_count
 from beaufort.stats.binomial import checked_level
 from beaufort.stats.estimate import Estimate
 
@@ -103,8 +103,7 @@ def resample(values: ArrayLike, *, resamples: int = RESAMPLES, seed: int = 0) ->
 
     columns = _columns(values)
     columns = np.hstack([columns, np.ones((len(columns), 1))], dtype=np.float32)  # the last sums the weights
-    if isinstance(resamples, bool) or not isinstance(resamples, int) or resamples < 1:
-        raise OptionError(f"resamples must be a positive integer, got {resamples!r}")
+    resamples = checked_count("resamples", resamples)
     n = len(columns)
     step = max(1, min(resamples, _CHUNK // (n + 1)))
     weights = np.empty((step, n + 1), np.float32)

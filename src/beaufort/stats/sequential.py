@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from beaufort.errors import OptionError
+from beaufort.errors import checked_count
 
 __all__ = ["FIRST", "GROWTH", "looks"]
 
@@ -28,8 +28,7 @@ def looks(count: int) -> Iterator[int]:
     >>> list(looks(1000))
     [500, 625, 782, 978, 1000]
     """
-    if count < 1:
-        raise OptionError(f"count must be a positive integer, got {count}")
+    count = checked_count("count", count)
     at = FIRST
     while at < count:
         yield at

@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from beaufort.arrays import Bytes
+from beaufort.models import IMAGENET_MEAN, IMAGENET_STD
 from beaufort.models.torch import choose_device, load_weights
 from beaufort.stylization.pictures import STYLES, style_picture
 from beaufort.stylization.shift import StylizerError
@@ -133,7 +134,7 @@ class _Teacher:
         """Feature maps of four depths."""
         mean, std = (
             torch.tensor(values, device=images.device).view(1, 3, 1, 1)
-            for values in ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
+            for values in (IMAGENET_MEAN, IMAGENET_STD)
         )
         found, x = [], (images - mean) / std
         for number, layer in enumerate(self.features.features):

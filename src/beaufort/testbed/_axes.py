@@ -88,9 +88,9 @@ class Axes:
     def _share(self, value: ArrayLike, ends: tuple[float, float]) -> Floats:
         forward = get_scale(self.scale).forward
         low, high = forward(ends)
-        given = np.asarray(value, np.float64)
-        held = given if self.scale == "linear" else np.clip(given, 1e-6, 100 - 1e-6)
-        return np.asarray((forward(held) - low) / (high - low))
+        z = forward(value)
+        held = np.where(np.isinf(z), np.where(z < 0, low, high), z)  # 0 and 100 % may be infinitely far
+        return np.asarray((held - low) / (high - low))
 
     def frame(
         self, drawing: Drawing, x_title: str, y_title: str, heading: str = "", *, unit: str = "%"
@@ -144,8 +144,8 @@ def _number(value: float) -> str:
 def percent_range(values: ArrayLike, scale: str) -> tuple[float, float]:
     """Ends of an axis around some percentages, with a little room on the stretched axis."""
     known = get_scale(scale)
-    z = known.forward(np.clip(np.asarray(values, np.float64), 0.05, 99.95))
-    z = z[np.isfinite(z)]
+    z = known.forward(values)
+    z = z[np.isfinite(z)] if np.isfinite(z).any() else np.zeros(1)
     room = 0.05 * max(float(np.ptp(z)), 0.1)
     low, high = known.inverse([z.min() - room, z.max() + room])
     return float(low), float(high)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -21,7 +22,14 @@ def read_rows(path: Path, needed: Sequence[str]) -> list[dict[str, str]]:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise OptionError(f"{path} cannot be read as CSV: {error}") from None
-    reader = csv.DictReader(text.splitlines())
+    reader = csv.DictReader(io.StringIO(text, newline=""))
+    try:
+        return _checked_rows(path, reader, needed)
+    except csv.Error as error:
+        raise OptionError(f"{path} cannot be read as CSV: line {reader.line_num}: {error}") from None
+
+
+def _checked_rows(path: Path, reader: csv.DictReader[str], needed: Sequence[str]) -> list[dict[str, str]]:
     head = [name.strip() for name in reader.fieldnames or ()]
     reader.fieldnames = head
     if missing := [name for name in needed if name not in head]:
@@ -32,9 +40,9 @@ def read_rows(path: Path, needed: Sequence[str]) -> list[dict[str, str]]:
         twice = next(name for name in head if head.count(name) > 1)
         raise OptionError(f"{path} must have distinct columns, got {twice!r} twice")
     rows = []
-    for line, row in enumerate(reader, start=2):
+    for row in reader:
         if None in row or None in row.values():
-            raise OptionError(f"{path}, line {line} must have {len(head)} values")
+            raise OptionError(f"{path}, line {reader.line_num} must have {len(head)} values")
         rows.append({name: value.strip() for name, value in row.items()})
     if not rows:
         raise OptionError(f"{path} must have at least one row under its columns, got none")
@@ -57,6 +65,8 @@ def number(text: str, what: str) -> float:
 def read_grid_csv(path: Path) -> dict[str, list[str] | list[float]]:
     """The columns of a grid: texts for `model`, `type` and `used_for_fit`, numbers for all others."""
     rows = read_rows(path, ["model"])
+    if not all(row["model"] for row in rows):
+        raise OptionError(f"{path} must have a name in the column 'model' of every row, got none in some")
     columns: dict[str, list[str] | list[float]] = {}
     for name in rows[0]:
         if name in _TEXTS:

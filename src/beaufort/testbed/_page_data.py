@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from beaufort.errors import BeaufortError
-from beaufort.testbed.correlation import NOT_STANDARD, correlation_table, natural_shifts, synthetic_shifts
+from beaufort.testbed.correlation import NOT_STANDARD, Correlation, correlation_table
 from beaufort.testbed.fit import SEED, Knee, fit_shift
 from beaufort.testbed.grid import Grid
 from beaufort.testbed.legend import looks, title
-from beaufort.testbed.scores import Score
+from beaufort.testbed.scores import Score, own_settings
 from beaufort.testbed.settings import Setting
 
 __all__ = ["page_data"]
@@ -24,7 +24,7 @@ def page_data(
     """What the page's scripts read."""
     known = {**grid.settings, **grid.aggregates}
     place = {name: k for k, name in enumerate(known)}
-    mine = {grid.setting(one.setting).name: one for one in own or () if _has(grid, one.setting)}
+    mine = {} if own is None else {one.name: score for one, score in own_settings(grid, own)}
     shown = looks(grid)
     look = np.zeros(len(grid.models), int)
     for i, one in enumerate(shown):
@@ -59,14 +59,6 @@ def page_data(
         else None,
         "correlation": _correlation(grid, place),
     }
-
-
-def _has(grid: Grid, name: str) -> bool:
-    try:
-        grid.setting(name)
-    except BeaufortError:
-        return False
-    return True
 
 
 def _steps(grid: Grid, name: str, mine: Score | None, has_own: bool) -> list[int | None]:
@@ -107,17 +99,21 @@ def _knee(grid: Grid, one: Setting) -> dict[str, Any]:
 def _correlation(grid: Grid, place: dict[str, int]) -> dict[str, Any] | None:
     """The map of correlations; None for a grid without synthetic and natural shifts."""
     try:
-        rows, columns = synthetic_shifts(grid), natural_shifts(grid)
-        found = correlation_table(grid, synthetic=rows, natural=columns)
+        found = {(one.synthetic, one.natural): one for one in correlation_table(grid)}
     except BeaufortError:
         return None
-    width = len(columns)
-    cells = [[round(one.pearson, 4), one.n] for one in found]
+    rows, columns = (list(dict.fromkeys(names)) for names in zip(*found, strict=True))
+    first = next(iter(found))
     return {
         "rows": [place[name] for name in rows],
         "columns": [place[name] for name in columns],
-        "cells": [cells[i : i + width] for i in range(0, len(cells), width)],
+        "cells": [[_cell(found.get((row, column))) for column in columns] for row in rows],
         "models": np.flatnonzero(grid.groups[NOT_STANDARD]).tolist(),
-        "row": 0,
-        "column": 0,
+        "row": rows.index(first[0]),
+        "column": columns.index(first[1]),
     }
+
+
+def _cell(one: Correlation | None) -> list[float | int] | None:
+    """Pearson's correlation and the number of models; None where too few models have both."""
+    return None if one is None else [round(one.pearson, 4), one.n]

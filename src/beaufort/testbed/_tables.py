@@ -38,11 +38,12 @@ class FigureTable(NamedTuple):
 @cache
 def read_table(name: str) -> FigureTable:
     """The file `data/<name>.parquet`."""
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
-    with (files("beaufort.testbed") / "data" / f"{name}.parquet").open("rb") as file:
-        opened = pq.ParquetFile(file)
-        stored = opened.metadata.metadata or {}
-        table = opened.read()
+    content = (files("beaufort.testbed") / "data" / f"{name}.parquet").read_bytes()
+    opened = pq.ParquetFile(pa.BufferReader(content))
+    stored = opened.metadata.metadata or {}
+    table = opened.read(use_threads=False)  # Arrow's threads may abort a process that ends at once
     facts = {key.decode(): text.decode() for key, text in stored.items()}
     return FigureTable(facts, {column: table[column].to_pylist() for column in table.column_names})

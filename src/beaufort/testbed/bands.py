@@ -8,12 +8,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from beaufort.stats.binomial import checked_level
-from beaufort.testbed.fit import RESAMPLES, SEED, Interval, Line, Trend
+from beaufort.testbed.fit import RESAMPLES, SEED, Interval, Knee, Line, Trend
 from beaufort.testbed.scales import get_scale
 
-__all__ = ["band", "coefficient_intervals"]
+__all__ = ["band", "coefficient_intervals", "few_models", "trend_notes"]
 
 Floats = NDArray[np.float64]
+
+FEW = 20
+"""Models below which bootstrap intervals are too narrow; docs/testbed.md has a simulation."""
 
 
 def band(
@@ -47,3 +50,22 @@ def _ends(drawn: Floats, level: float) -> tuple[Floats, Floats]:
     low, high = math.floor(tail * last), math.ceil((1 - tail) * last)
     ordered = np.partition(drawn, (low, high), axis=0)
     return ordered[low], ordered[high]
+
+
+def trend_notes(trend: Trend) -> tuple[str, ...]:
+    """What a reader of a trend must know: models that were left out, and too few for the bootstrap."""
+    notes = []
+    if trend.excluded:
+        why = "for an accuracy of 0 or 100"
+        if isinstance(trend, Knee):
+            why += ", or because the images were filtered against it"
+        notes.append(f"left out {why}: {', '.join(trend.excluded)}")
+    return (*notes, *few_models(trend))
+
+
+def few_models(trend: Trend) -> tuple[str, ...]:
+    """A note if a line has too few models for the bootstrap."""
+    fewest = min(trend.left.n, trend.right.n) if isinstance(trend, Knee) else trend.n
+    if fewest >= FEW:
+        return ()
+    return (f"a line through {fewest} models: bootstrap intervals of so few are too narrow",)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from statistics import NormalDist
 
@@ -11,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from beaufort.errors import BeaufortError, OptionError
+from beaufort.stats.binomial import checked_level
 from beaufort.testbed.fit import FEWEST, Interval, fit_shift
 from beaufort.testbed.grid import Grid
 
@@ -87,9 +89,10 @@ def _correlation(
 
 
 def _fisher(r: float, n: int, level: float) -> Interval | None:
+    quantile = NormalDist().inv_cdf((1 + checked_level(level)) / 2)
     if n < 4 or abs(r) >= 1:
         return None
-    reach = NormalDist().inv_cdf((1 + level) / 2) / math.sqrt(n - 3)
+    reach = quantile / math.sqrt(n - 3)
     return Interval(math.tanh(math.atanh(r) - reach), math.tanh(math.atanh(r) + reach))
 
 
@@ -143,7 +146,11 @@ def correlation_table(
     scale: str = "logit",
     level: float = 0.95,
 ) -> list[Correlation]:
-    """The correlation of every synthetic with every natural shift of a grid."""
+    """The correlation of every synthetic with every natural shift of a grid.
+
+    Of shifts that are not named, those that cannot be fitted are left out, and so are pairs that too few
+    models have; what is named must be there.
+    """
     rows = list(synthetic_shifts(grid) if synthetic is None else synthetic)
     columns = list(natural_shifts(grid) if natural is None else natural)
     if not rows or not columns:
@@ -151,6 +158,19 @@ def correlation_table(
             f"a correlation needs synthetic and natural shifts, got {len(rows)} and {len(columns)} in the "
             f"grid {grid.name}"
         )
-    rho = {name: rho_column(grid, name, scale=scale) for name in [*rows, *columns]}
+    named = [*(synthetic or ()), *(natural or ())]
+    rho = {}
+    for name in [*rows, *columns]:
+        with suppress(OptionError) if name not in named else nullcontext():
+            rho[name] = rho_column(grid, name, scale=scale)
     chosen = grid.select(select)
-    return [_correlation(grid, (a, rho[a]), (b, rho[b]), chosen, level) for a in rows for b in columns]
+    made = []
+    for a, b in ((a, b) for a in rows for b in columns if a in rho and b in rho):
+        with suppress(OptionError) if synthetic is None or natural is None else nullcontext():
+            made.append(_correlation(grid, (a, rho[a]), (b, rho[b]), chosen, level))
+    if not made:
+        raise OptionError(
+            f"a correlation needs at least {FEWEST} chosen models that are not standard and differ in both "
+            f"robustnesses, got no such pair of shifts in the grid {grid.name}"
+        )
+    return made

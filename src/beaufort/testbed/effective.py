@@ -26,9 +26,8 @@ __all__ = [
 Floats = NDArray[np.float64]
 
 COVERS = (
-    "the images of both test sets, as if they were drawn independently, and which standard models the "
-    "trend was fitted on; not a new training of the model, nor how standard models scatter around the "
-    "trend"
+    "the images of both test sets, as if they were drawn independently, and which models the trend was "
+    "fitted on; not a new training of the model, nor how the models fitted on scatter around the trend"
 )
 """What an interval of ρ covers."""
 
@@ -165,7 +164,7 @@ def measure(
     """ρ of models, given as (name, type), against a trend, whatever grid that is from.
 
     The interval joins three of the same level, of both accuracies and of the trend, by adding the squares
-    of their distances from the middle (Zou & Donner, 2008).
+    of their distances from the middle (Zou & Donner, 2008). It ends where ρ must: at -100 and 100 points.
     """
     if not len(clean):
         return ()
@@ -182,6 +181,9 @@ def measure(
         fewer, more = np.minimum(at_low, at_high), np.maximum(at_low, at_high)
         down = np.sqrt((shifted - low) ** 2 + (more - expected) ** 2 + (above - expected) ** 2)
         up = np.sqrt((high - shifted) ** 2 + (expected - fewer) ** 2 + (expected - below) ** 2)
+    ends = np.stack(
+        [np.maximum(rho - down, np.minimum(-100, rho)), np.minimum(rho + up, np.maximum(100, rho))]
+    )
     inside = trend.range
     return tuple(
         Effective(
@@ -191,7 +193,7 @@ def measure(
             float(shifted[i]),
             _known(expected[i]),
             _known(rho[i]),
-            None if np.isnan(down[i] + up[i]) else Interval(float(rho[i] - down[i]), float(rho[i] + up[i])),
+            None if np.isnan(ends[:, i]).any() else Interval(*map(float, ends[:, i])),
             not inside.low - 1e-9 <= clean[i] <= inside.high + 1e-9,
             (_known(clean_images[i]), _known(shifted_images[i])),
         )

@@ -19,7 +19,7 @@ from beaufort.testbed.fit import Knee, Trend, fit_shift
 from beaufort.testbed.grid import Grid
 from beaufort.testbed.legend import Look, looks, title
 from beaufort.testbed.scales import get_scale
-from beaufort.testbed.scores import Score
+from beaufort.testbed.scores import Score, own_settings
 
 __all__ = ["Box", "correlation_panel", "legend", "scatter_panel", "write_drawing", "write_figure"]
 
@@ -72,9 +72,7 @@ def scatter_panel(
         mine = own[clean.name], own[shift.name]
     xs = np.append(first[shown], mine[0]) if mine else first[shown]
     ys = np.append(second[shown], mine[1]) if mine else second[shown]
-    axes = Axes(
-        *box, percent_range(xs, scale), percent_range(ys[ys > 0] if (ys > 0).any() else ys, scale), scale
-    )
+    axes = Axes(*box, percent_range(xs, scale), percent_range(ys, scale), scale)
     axes.frame(
         drawing, title(clean.name), title(shift.name), title(shift.name) if heading is None else heading
     )
@@ -85,8 +83,7 @@ def scatter_panel(
         )
     for look in colors or looks(grid):
         rows = shown & look.models
-        floor = np.where(second[rows] == 0, axes.y_range[0], second[rows])  # 0 is infinitely far down
-        drawing.dots(axes.points(first[rows], floor), look.color)
+        drawing.dots(axes.points(first[rows], second[rows]), look.color)
     _trend(drawing, axes, line)
     if mine:
         at = axes.points(*mine)
@@ -203,11 +200,10 @@ def write_figure(
 ) -> Path:
     """Draw one shift as an SVG or PNG file, by the ending of its name."""
     drawing = Drawing(620, 560)
-    mine = (
-        None
-        if own is None
-        else {grid.setting(one.setting).name: one.accuracy for one in own if _known(grid, one)}
-    )
+    mine = None if own is None else {one.name: score.accuracy for one, score in own_settings(grid, own)}
+    needed = (grid.setting(x) if x is not None else grid.clean_of(y)).name, grid.setting(y).name
+    if mine is not None and (lacking := [name for name in needed if name not in mine]):
+        raise OptionError(f"scores must have {' and '.join(needed)} to be drawn, got none for {lacking[0]}")
     scatter_panel(
         drawing,
         (64, 34, 530, 420),
@@ -221,14 +217,6 @@ def write_figure(
     )
     legend(drawing, grid, (64, 512), width=530, own=own_name if mine else "")
     return write_drawing(drawing, path)
-
-
-def _known(grid: Grid, score: Score) -> bool:
-    try:
-        grid.setting(score.setting)
-    except KeyError:
-        return False
-    return True
 
 
 def write_drawing(drawing: Drawing, path: Path | str) -> Path:

@@ -9,7 +9,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from beaufort.errors import OptionError
+from beaufort.errors import OptionError, checked_count
 from beaufort.testbed.grid import Grid
 from beaufort.testbed.scales import get_scale
 
@@ -40,8 +40,7 @@ def _draw_counts(n: int, resamples: int, seed: int) -> Floats:
     The legacy generator of NumPy, whose numbers never change, and one draw of `n` places each resample, as in
     the paper's code.
     """
-    if resamples < 1:
-        raise OptionError(f"resamples must be a positive integer, got {resamples}")
+    resamples = checked_count("resamples", resamples)
     generator = np.random.RandomState(seed)
     return np.stack([np.bincount(generator.choice(n, n), minlength=n) for _ in range(resamples)]).astype(
         float
@@ -112,12 +111,14 @@ class Line:
 
 @dataclass(frozen=True, eq=False)
 class Knee:
-    """Two lines that meet at the model that the images were filtered against."""
+    """Two lines, on either side of the model that the images were filtered against."""
 
     pivot: float
     """That model's standard accuracy in percent; the left line holds up to it, the right one above."""
     left: Line
     right: Line
+    filtered: tuple[str, ...] = ()
+    """Models that neither line was fitted on: the one that filtered the images, and any with accuracy 0."""
 
     @property
     def scale(self) -> str:
@@ -130,7 +131,7 @@ class Knee:
 
     @property
     def excluded(self) -> tuple[str, ...]:
-        return self.left.excluded + self.right.excluded
+        return self.filtered + self.left.excluded + self.right.excluded
 
     @property
     def range(self) -> Interval:
@@ -177,7 +178,7 @@ def fit_line(
         raise OptionError(f"{what} needs models that differ in standard accuracy, got {len(a)} with the same")
     slope = float(da @ db / (da @ da))
     total = float(db @ db)
-    if total == 0:
+    if np.ptp(b) <= 1e-9 * max(1.0, float(np.abs(b).max())):
         raise OptionError(
             f"{what} needs models that differ under the shift, got {len(a)} with the same accuracy"
         )
@@ -227,7 +228,9 @@ def fit_shift(
                 first[mask], second[mask], scale=scale, names=chosen, what=f"{what}, {side} of {pivot:g} %,"
             )
         )
-    return Knee(float(pivot), *sides)
+    left, right = sides
+    filtered = tuple(name for name, inside in zip(names, kept, strict=True) if not inside)
+    return Knee(float(pivot), left, right, filtered)
 
 
 def _pivot(grid: Grid, y: str, x: str) -> float | None:

@@ -141,11 +141,14 @@ class Grid:
         """
         chosen = np.ones(len(self.models), bool)
         for text in names:
-            chosen &= np.any([self._one(part.strip()) for part in text.split("|")], axis=0)
+            parts = [text] if text in self.place_of else text.split("|")
+            chosen &= np.any([self._one(part.strip()) for part in parts], axis=0)
         return chosen
 
     def _one(self, text: str) -> Mask:
         named = {"fit": self.fitted, **self.groups}
+        if not text:
+            raise OptionError("a selection must name models, got an empty one")
         if text in named:
             return named[text]
         if text in self.types:

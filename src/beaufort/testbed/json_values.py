@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from beaufort.testbed.bands import band, coefficient_intervals
+from beaufort.testbed.bands import band, coefficient_intervals, trend_notes
 from beaufort.testbed.correlation import Correlation
 from beaufort.testbed.effective import COVERS, EffectiveRobustness, accuracy_intervals
 from beaufort.testbed.fit import RESAMPLES, SEED, Interval, Knee, Line, Trend
@@ -56,6 +56,7 @@ def fit_dict(
     return told | {
         "excluded": list(trend.excluded),
         "fit_on": grid.fit_rule,
+        "notes": list(trend_notes(trend)),
         "range": _pair(trend.range),
         "band": {
             "level": 0.95,
@@ -103,6 +104,9 @@ def rho_dict(grid: Grid, found: EffectiveRobustness) -> dict[str, Any]:
         "level": found.level,
         "interval_covers": COVERS,
         "fit_on": grid.fit_rule,
+        "fitted": found.trend.n,
+        "knee": found.trend.pivot if isinstance(found.trend, Knee) else None,
+        "notes": list(trend_notes(found.trend)),
         "models": _rho_rows(found),
         "missing": list(found.missing),
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
@@ -148,9 +149,9 @@ def from_columns(name: str, sheet: Mapping[str, list[str] | list[float]]) -> Gri
     groups["not-standard"] = np.array([kind != "STANDARD" for kind in types])
     fitted, rule = grid.fitted, grid.fit_rule
     if "used_for_fit" in words:
-        fitted, rule = np.array([text == "1" for text in words["used_for_fit"]]), "used_for_fit is 1"
+        fitted, rule = _marked(models, words["used_for_fit"]), "models whose used_for_fit is 1"
     elif "type" in words and "STANDARD" in types:
-        fitted, rule = ~groups["not-standard"], "type is STANDARD"
+        fitted, rule = ~groups["not-standard"], "models whose type is STANDARD"
     elif not fitted.any():
         fitted, rule = (
             np.ones(len(models), bool),
@@ -158,7 +159,25 @@ def from_columns(name: str, sheet: Mapping[str, list[str] | list[float]]) -> Gri
         )
     elif (count := int(fitted.sum())) != 78:
         rule = f"the {count} of the testbed's 78 standard models that the file has"
-    return replace(grid, types=types, groups=groups, fitted=fitted, fit_rule=rule)
+    facts = {**grid.facts, **_suspected(columns)}
+    return replace(grid, types=types, groups=groups, fitted=fitted, fit_rule=rule, facts=facts)
+
+
+def _marked(models: Sequence[str], texts: Sequence[str]) -> NDArray[np.bool_]:
+    """The rows with a 1; a spreadsheet may write it as 1.0, and nothing is 0."""
+    known = {"1": True, "1.0": True, "0": False, "0.0": False, "": False}
+    for model, text in zip(models, texts, strict=True):
+        if text not in known:
+            raise OptionError(f"used_for_fit of {model!r} must be 0 or 1, got {text!r}")
+    return np.array([known[text] for text in texts])
+
+
+def _suspected(columns: Mapping[str, Floats]) -> dict[str, str]:
+    """A caveat if all numbers may be shares; zeros alone say nothing."""
+    values = np.concatenate([np.zeros(1), *columns.values()])
+    if not 0 < np.nanmax(values) <= 1:
+        return {}
+    return {"caveat": "every accuracy is at most 1; they are read as percentages, not as shares"}
 
 
 _WORDS = frozenset({"model", "type", "used_for_fit"})
@@ -220,8 +239,15 @@ def _leaderboard(name: str, table: FigureTable) -> Grid:
 
 
 def read_pairs(path: Path) -> tuple[Pair, ...]:
-    """Models and their bases from a CSV file with `model` and `base_model`."""
+    """Models and their bases from a CSV file with `model` and `base_model`; each pair once."""
+    rows = read_rows(path, ["model", "base_model"])
+    counts = Counter((row["model"], row["base_model"]) for row in rows)
+    for (model, base), count in counts.items():
+        if model == base:
+            raise OptionError(f"a model must have another one for its base, got {model!r} for both in {path}")
+        if count > 1:
+            raise OptionError(f"pairs must be distinct, got {model!r} and {base!r} {count} times in {path}")
     return tuple(
         Pair(row["model"], row["base_model"], row.get("intervention", ""), row.get("provenance", str(path)))
-        for row in read_rows(path, ["model", "base_model"])
+        for row in rows
     )

@@ -74,6 +74,7 @@ def to_page(
     shift = _first_shift(grid) if y is None else grid.setting(y).name
     clean = grid.setting(x).name if x is not None else grid.clean_of(shift).name
     data = page_data(grid, clean, shift, scale, own, own_name)
+    fits = list(_fits(grid))
     return render(
         "testbed/page.html",
         styles=["testbed/testbed.css"],
@@ -83,9 +84,9 @@ def to_page(
         eyebrow="testbed",
         sentence=f"{len(grid.models):,} models, {len(grid.settings)} test settings.",
         about=_about(grid),
-        navigation=_navigation(data["correlation"] is not None),
+        navigation=_navigation(data["correlation"] is not None, bool(fits)),
         figure=_figure(grid, shift, clean, scale),
-        fits=list(_fits(grid)),
+        fits=fits,
         facts=_facts(grid),
     )
 
@@ -104,10 +105,11 @@ def _about(grid: Grid) -> str:
     return f"The trend is fitted on {grid.fit_rule}." + (f" Beware: {caveat}." if caveat else "")
 
 
-def _navigation(correlated: bool) -> dict[str, str]:
+def _navigation(correlated: bool, fitted: bool) -> dict[str, str]:
     titles = {"scatter": "Scatter", "ranking": "Above and below"}
     titles |= {"correlation": "Synthetic and natural"} if correlated else {}
-    return titles | {"fits": "Trends", "made": "How it was made"}
+    titles |= {"fits": "Trends"} if fitted else {}
+    return titles | {"made": "How it was made"}
 
 
 def _figure(grid: Grid, shift: str, clean: str, scale: str) -> str:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from beaufort.errors import BeaufortError, OptionError
 from beaufort.stats import holm
+from beaufort.testbed.bands import few_models
 from beaufort.testbed.effective import COVERS, Effective, measure
 from beaufort.testbed.fit import RESAMPLES, SEED, Trend, fit_shift
 from beaufort.testbed.grid import Grid
@@ -53,8 +54,8 @@ class Standing:
     """Of ρ = 0, from the interval as if it were a normal one."""
     p_holm: float | None
     """Corrected for the number of shifts."""
-    percentile: float
-    """Percent of the similar models whose ρ is lower; ties count half."""
+    percentile: float | None
+    """Percent of the similar models whose ρ is lower; ties count half. None if there is no ρ."""
     similar: int
     """Models of similar clean accuracy."""
     similar_range: tuple[float, float]
@@ -112,6 +113,7 @@ def place(
             skipped.append((name, str(error)))
             continue
         clean = own[setting.clean][1]
+        warnings.extend(f"{name}: {note}" for note in few_models(trend))
         standings.append(_standing(grid, setting, trend, clean, score, level, resamples, seed))
     if not standings and not skipped:
         raise OptionError(
@@ -212,8 +214,6 @@ def _standing(
     rho = y[rows] - trend.predict(x[rows])
     rows, rho = rows[~np.isnan(rho)], rho[~np.isnan(rho)]
     near = _similar(x[rows], clean.accuracy)
-    own_rho = np.nan if found.rho is None else found.rho
-    lower = (rho[near] < own_rho).sum() + 0.5 * (rho[near] == own_rho).sum()
     nearest = _nearest(trend.scale, x[rows], y[rows], clean.accuracy, shifted.accuracy)
     return Standing(
         reference.name,
@@ -221,7 +221,7 @@ def _standing(
         found,
         _p_value(found, level),
         None,
-        100 * float(lower) / len(near),
+        None if found.rho is None else _percent_below(rho[near], found.rho),
         len(near),
         (float(x[rows][near].min()), float(x[rows][near].max())),
         tuple(
@@ -236,6 +236,10 @@ def _standing(
         ),
         float(np.sqrt(np.mean(rho[grid.fitted[rows]] ** 2))),
     )
+
+
+def _percent_below(values: Floats, own: float) -> float:
+    return 100 * float(np.mean((values < own) + 0.5 * (values == own)))
 
 
 def _similar(clean: Floats, own: float) -> NDArray[np.intp]:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from beaufort.errors import OptionError
+from beaufort.errors import OptionError, UnknownNameError
 from beaufort.testbed._csv import number, read_rows
+from beaufort.testbed.grid import Grid
+from beaufort.testbed.settings import Setting
 
-__all__ = ["Score", "read_scores"]
+__all__ = ["Score", "own_settings", "read_scores"]
 
 CONVENTIONS = ("all", "subset")
 
@@ -58,3 +62,15 @@ def read_scores(path: Path | str) -> tuple[Score, ...]:
     if twice := [name for name in names if names.count(name) > 1]:
         raise OptionError(f"settings must be distinct, got {twice[0]!r} twice in {path}")
     return tuple(made)
+
+
+def own_settings(grid: Grid, scores: Sequence[Score]) -> list[tuple[Setting, Score]]:
+    """The scores that a grid has a setting for, with that setting; at least one must."""
+    found = []
+    for score in scores:
+        with suppress(UnknownNameError):
+            found.append((grid.setting(score.setting), score))
+    if not found:
+        named = ", ".join(one.setting for one in scores) or "none"
+        raise OptionError(f"scores must have a setting of the grid {grid.name}, got {named}")
+    return found

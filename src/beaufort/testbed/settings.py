@@ -74,8 +74,8 @@ def aggregates(settings: Mapping[str, Setting]) -> dict[str, Setting]:
 
     `imagenet-c.fog_on-disk` is the mean over severities 1 to 5. `avg_corruptions` is the mean of such means,
     of greyscale and of Stylized-ImageNet, 39 in the testbed; `avg_pgd` is the mean of the attacks. A model
-    that lacks a member has no mean. The images are those of the smallest run that a member can hold, because
-    an interval from the largest would be too narrow.
+    that lacks a member has no mean, and shifts of several data sets are not averaged. The images are those
+    of the smallest run that a member can hold, because an interval from the largest would be too narrow.
     """
     made: dict[str, Setting] = {}
     families: dict[tuple[str, str], list[Setting]] = {}
@@ -92,7 +92,7 @@ def aggregates(settings: Mapping[str, Setting]) -> dict[str, Setting]:
             name = re.sub(r"[.@]\d(?=_|$)", "", members[0].name)
             made[name] = _mean(name, "corruption", members, corruption=corruption, storage=storage)
     means = [*made.values(), *single]
-    if families and len(means) > 1:
+    if families and len(means) > 1 and len({one.clean for one in means}) == 1:
         made["avg_corruptions"] = _mean("avg_corruptions", "corruption", means)
     if len(attacks) > 1:
         made["avg_pgd"] = _mean("avg_pgd", "adversarial", attacks)

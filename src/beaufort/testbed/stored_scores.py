@@ -43,6 +43,9 @@ _PARTS: Mapping[str, str] = {
 }
 """What it calls the data sets of the suites of natural shifts, where that is not their name."""
 
+_CLASSES = 1000
+"""Of ImageNet, which the grids of the testbed and of timm are about."""
+
 _OBJECTNET = {"paper": "imagenet-val-objectnet-125", "latest": "imagenet-val-objectnet"}
 """The clean counterpart of ObjectNet that each grid has: 125 classes, or 113 since 2021."""
 
@@ -76,8 +79,22 @@ def _of_testbed(results: Results, model: str, reference: Grid) -> Iterator[Score
             len(answers),
             _convention(results, model),
             _preprocessing(results, model, condition),
-            (f"the reference's classes are those of {_OBJECTNET[reference.name]}",) if other else (),
+            (f"the reference's classes are those of {_OBJECTNET[reference.name]}",)
+            if other
+            else _other_classes(results, model),
         )
+
+
+def _other_classes(results: Results, model: str) -> tuple[str, ...]:
+    """What is told of a model that does not choose among ImageNet's classes, where labels are its outputs."""
+    space = results.space(model)
+    outputs = space.count or results.outputs or len(results.classes)
+    if not space.identity or outputs in {0, _CLASSES}:
+        return ()
+    return (
+        f"the reference chooses among ImageNet's {_CLASSES:,} classes, this model among {outputs:,} of "
+        f"{results.dataset}: the two are not comparable",
+    )
 
 
 def _of_leaderboard(results: Results, model: str, reference: Grid) -> Iterator[Score]:

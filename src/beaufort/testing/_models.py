@@ -441,9 +441,9 @@ def _by_information(declared: NDArray[Any], other: NDArray[Any]) -> float:
 
 
 def _information(logits: NDArray[Any]) -> float:
-    shifted = logits.astype(np.float64) - logits.max(axis=1, keepdims=True)
-    shares = np.exp(shifted)
-    shares /= shares.sum(axis=1, keepdims=True)
+    from scipy.special import softmax
+
+    shares = softmax(logits.astype(np.float64), axis=1)
     return _entropy(shares.mean(axis=0)) - float(np.mean([_entropy(row) for row in shares]))
 
 

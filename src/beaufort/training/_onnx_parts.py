@@ -13,7 +13,7 @@ from torch.nn import functional
 
 from beaufort.training.architectures import Normalize
 
-__all__ = ["BEFORE", "Part", "Weight", "call_parts", "layer_parts"]
+__all__ = ["BEFORE", "OnnxPart", "Weight", "call_parts", "layer_parts"]
 
 
 class Weight(NamedTuple):
@@ -32,7 +32,7 @@ Input = fx.Node | Weight | _Before
 
 
 @dataclass(frozen=True)
-class Part:
+class OnnxPart:
     """One operation of those that a layer or a function becomes, each after the other."""
 
     operation: str
@@ -40,7 +40,7 @@ class Part:
     attributes: Mapping[str, Any] = field(default_factory=dict)
 
 
-def layer_parts(layer: nn.Module, value: fx.Node) -> list[Part]:
+def layer_parts(layer: nn.Module, value: fx.Node) -> list[OnnxPart]:
     """The operations of a layer; `NotImplementedError` if there is no plain counterpart."""
     for kind, write in _LAYERS.items():
         if isinstance(layer, kind):
@@ -48,7 +48,7 @@ def layer_parts(layer: nn.Module, value: fx.Node) -> list[Part]:
     raise NotImplementedError(f"{type(layer).__name__} is not among the layers that can be written")
 
 
-def call_parts(target: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[Part]:
+def call_parts(target: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[OnnxPart]:
     """The operations of a call of a function or a method; `NotImplementedError` if it is not known."""
     write = _CALLS.get(target)
     if write is None:
@@ -67,16 +67,16 @@ def _name(target: Any) -> str:
     return getattr(target, "__name__", str(target))
 
 
-def _simple(operation: str, **attributes: Any) -> Callable[[Any, fx.Node], list[Part]]:
+def _simple(operation: str, **attributes: Any) -> Callable[[Any, fx.Node], list[OnnxPart]]:
     """A layer without weights."""
-    return lambda _, value: [Part(operation, (value,), attributes)]
+    return lambda _, value: [OnnxPart(operation, (value,), attributes)]
 
 
 def _learned(layer: nn.Module) -> tuple[Weight, ...]:
     return tuple(Weight(name, one) for name, one in layer.named_parameters())
 
 
-def _conv_layer(layer: Any, value: fx.Node) -> list[Part]:
+def _conv_layer(layer: Any, value: fx.Node) -> list[OnnxPart]:
     if isinstance(layer.padding, str) or layer.padding_mode != "zeros" or set(layer.dilation) != {1}:
         raise NotImplementedError("a convolution with this padding or dilation cannot be written")
     attributes = {
@@ -85,31 +85,33 @@ def _conv_layer(layer: Any, value: fx.Node) -> list[Part]:
         "pads": (*layer.padding, *layer.padding),
         "group": layer.groups,
     }
-    return [Part("Conv", (value, *_learned(layer)), attributes)]
+    return [OnnxPart("Conv", (value, *_learned(layer)), attributes)]
 
 
-def _conv(value: fx.Node, weights: Tensor) -> list[Part]:
+def _conv(value: fx.Node, weights: Tensor) -> list[OnnxPart]:
     """A convolution with weights that are made, such as masked ones; stride 1, no padding."""
-    return [Part("Conv", (value, Weight("weight", weights)), {"kernel_shape": tuple(weights.shape[2:])})]
+    return [OnnxPart("Conv", (value, Weight("weight", weights)), {"kernel_shape": tuple(weights.shape[2:])})]
 
 
-def _batch_norm(layer: Any, value: fx.Node) -> list[Part]:
+def _batch_norm(layer: Any, value: fx.Node) -> list[OnnxPart]:
     if layer.running_mean is None or not layer.affine:
         raise NotImplementedError("batch normalization without learned values cannot be written")
     moments = (Weight("running_mean", layer.running_mean), Weight("running_var", layer.running_var))
-    return [Part("BatchNormalization", (value, *_learned(layer), *moments), {"epsilon": float(layer.eps)})]
+    return [
+        OnnxPart("BatchNormalization", (value, *_learned(layer), *moments), {"epsilon": float(layer.eps)})
+    ]
 
 
-def _normalize(layer: Any, value: fx.Node) -> list[Part]:
-    centered = Part("Sub", (value, Weight("mean", layer.mean)))
-    return [centered, Part("Div", (BEFORE, Weight("std", layer.std)))]
+def _normalize(layer: Any, value: fx.Node) -> list[OnnxPart]:
+    centered = OnnxPart("Sub", (value, Weight("mean", layer.mean)))
+    return [centered, OnnxPart("Div", (BEFORE, Weight("std", layer.std)))]
 
 
-def _linear(layer: Any, value: fx.Node) -> list[Part]:
-    return [Part("Gemm", (value, *_learned(layer)), {"transB": 1})]
+def _linear(layer: Any, value: fx.Node) -> list[OnnxPart]:
+    return [OnnxPart("Gemm", (value, *_learned(layer)), {"transB": 1})]
 
 
-def _pool(operation: str) -> Callable[..., list[Part]]:
+def _pool(operation: str) -> Callable[..., list[OnnxPart]]:
     def write(
         value: fx.Node,
         kernel_size: Any,
@@ -118,17 +120,17 @@ def _pool(operation: str) -> Callable[..., list[Part]]:
         dilation: Any = 1,
         ceil_mode: bool = False,
         return_indices: bool = False,
-    ) -> list[Part]:
+    ) -> list[OnnxPart]:
         kernel, step = _two(kernel_size), _two(stride or kernel_size)
         if _two(padding) != (0, 0) or _two(dilation) != (1, 1) or ceil_mode or return_indices:
             raise ValueError
-        return [Part(operation, (value,), {"kernel_shape": kernel, "strides": step})]
+        return [OnnxPart(operation, (value,), {"kernel_shape": kernel, "strides": step})]
 
     return write
 
 
-def _pool_layer(operation: str) -> Callable[[Any, fx.Node], list[Part]]:
-    def write(layer: Any, value: fx.Node) -> list[Part]:
+def _pool_layer(operation: str) -> Callable[[Any, fx.Node], list[OnnxPart]]:
+    def write(layer: Any, value: fx.Node) -> list[OnnxPart]:
         given = (layer.kernel_size, layer.stride, layer.padding, getattr(layer, "dilation", 1))
         return _pool(operation)(value, *given, layer.ceil_mode)
 
@@ -139,35 +141,35 @@ def _two(value: Any) -> tuple[int, int]:
     return (value, value) if isinstance(value, int) else tuple(value)
 
 
-def _add(first: Any, second: Any) -> list[Part]:
+def _add(first: Any, second: Any) -> list[OnnxPart]:
     if not (isinstance(first, fx.Node) and isinstance(second, fx.Node)):
         raise ValueError
-    return [Part("Add", (first, second))]
+    return [OnnxPart("Add", (first, second))]
 
 
-def _concatenate(values: Sequence[fx.Node], dim: int = 0) -> list[Part]:
-    return [Part("Concat", tuple(values), {"axis": dim})]
+def _concatenate(values: Sequence[fx.Node], dim: int = 0) -> list[OnnxPart]:
+    return [OnnxPart("Concat", tuple(values), {"axis": dim})]
 
 
-def _mean(value: fx.Node, dim: Sequence[int], keepdim: bool = False) -> list[Part]:
-    return [Part("ReduceMean", (value,), {"axes": tuple(dim), "keepdims": int(keepdim)})]
+def _mean(value: fx.Node, dim: Sequence[int], keepdim: bool = False) -> list[OnnxPart]:
+    return [OnnxPart("ReduceMean", (value,), {"axes": tuple(dim), "keepdims": int(keepdim)})]
 
 
-def _lerp(start: fx.Node, end: fx.Node, weight: float) -> list[Part]:
+def _lerp(start: fx.Node, end: fx.Node, weight: float) -> list[OnnxPart]:
     """`start + weight * (end - start)`."""
     share = Weight("share", torch.tensor(weight, dtype=torch.float32))
-    return [Part("Sub", (end, start)), Part("Mul", (BEFORE, share)), Part("Add", (BEFORE, start))]
+    return [OnnxPart("Sub", (end, start)), OnnxPart("Mul", (BEFORE, share)), OnnxPart("Add", (BEFORE, start))]
 
 
-def _interpolate(value: fx.Node, *, scale_factor: float, mode: str, **others: Any) -> list[Part]:
+def _interpolate(value: fx.Node, *, scale_factor: float, mode: str, **others: Any) -> list[OnnxPart]:
     if mode != "nearest" or float(scale_factor) != int(scale_factor) or any(others.values()):
         raise ValueError
     scales = Weight("scales", torch.tensor([1.0, 1.0, float(scale_factor), float(scale_factor)]))
     how = {"mode": "nearest", "coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
-    return [Part("Resize", (value, Weight("", torch.empty(0)), scales), how)]
+    return [OnnxPart("Resize", (value, Weight("", torch.empty(0)), scales), how)]
 
 
-def _slice(value: fx.Node, places: Sequence[slice]) -> list[Part]:
+def _slice(value: fx.Node, places: Sequence[slice]) -> list[OnnxPart]:
     """Every second pixel and the like: slices with a start and a step of their own, to the end."""
     if any(not isinstance(one, slice) or one.stop is not None for one in places):
         raise ValueError
@@ -180,10 +182,10 @@ def _slice(value: fx.Node, places: Sequence[slice]) -> list[Part]:
         "steps": steps,
     }
     numbers = (Weight(name, torch.tensor(list(column))) for name, column in columns.items())
-    return [Part("Slice", (value, *numbers))]
+    return [OnnxPart("Slice", (value, *numbers))]
 
 
-_LAYERS: Mapping[type[nn.Module], Callable[[Any, fx.Node], list[Part]]] = {
+_LAYERS: Mapping[type[nn.Module], Callable[[Any, fx.Node], list[OnnxPart]]] = {
     Normalize: _normalize,
     nn.AvgPool2d: _pool_layer("AveragePool"),
     nn.BatchNorm2d: _batch_norm,
@@ -193,16 +195,16 @@ _LAYERS: Mapping[type[nn.Module], Callable[[Any, fx.Node], list[Part]]] = {
     nn.MaxPool2d: _pool_layer("MaxPool"),
     nn.ReLU: _simple("Relu"),
 }
-_CALLS: Mapping[Any, Callable[..., list[Part]]] = {
+_CALLS: Mapping[Any, Callable[..., list[OnnxPart]]] = {
     "mean": _mean,
     functional.avg_pool2d: _pool("AveragePool"),
     functional.conv2d: _conv,
     functional.interpolate: _interpolate,
     functional.max_pool2d: _pool("MaxPool"),
-    functional.relu: lambda value, **_: [Part("Relu", (value,))],
+    functional.relu: lambda value, **_: [OnnxPart("Relu", (value,))],
     operator.add: _add,
     operator.getitem: _slice,
     torch.cat: _concatenate,
     torch.lerp: _lerp,
-    torch.relu: lambda value: [Part("Relu", (value,))],
+    torch.relu: lambda value: [OnnxPart("Relu", (value,))],
 }

@@ -16,7 +16,7 @@ from torch import Tensor, fx, nn
 
 from beaufort.files import write_bytes
 from beaufort.models._onnx_write import Node, onnx_bytes
-from beaufort.training._onnx_parts import BEFORE, Part, Weight, call_parts, layer_parts
+from beaufort.training._onnx_parts import BEFORE, OnnxPart, Weight, call_parts, layer_parts
 from beaufort.training.architectures import Normalize
 
 __all__ = ["export_onnx", "onnx_of"]
@@ -105,7 +105,7 @@ class _Writer:
         made = node.op == "call_function" and bool(node.all_input_nodes)
         return made and all(one in self.constants for one in node.all_input_nodes)
 
-    def _add(self, node: fx.Node, parts: list[Part]) -> None:
+    def _add(self, node: fx.Node, parts: list[OnnxPart]) -> None:
         for number, part in enumerate(parts, 1):
             inputs = tuple(self._input(one, node) for one in part.inputs)
             name = node.name if number == len(parts) else f"{node.name}.{number}"

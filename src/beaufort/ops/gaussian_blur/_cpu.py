@@ -20,7 +20,7 @@ i32, f32 = np.int32, np.float32
 
 @lru_cache(maxsize=256)
 def gaussian_taps(sigma: float, truncate: float) -> NDArray[np.float64]:
-    """Half of a normalised Gaussian: the tap of distance 0, 1, …, R = ⌊truncate·σ + ½⌋."""
+    """Half of a normalized Gaussian: the tap of distance 0, 1, …, R = ⌊truncate·σ + ½⌋."""
     radius = int(truncate * sigma + 0.5)
     if radius == 0:
         return np.ones(1)

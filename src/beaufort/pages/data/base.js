@@ -22,8 +22,15 @@ const h = (tag, attributes, ...children) => fill(document.createElement(tag), at
 const s = (tag, attributes, ...children) =>
   fill(document.createElementNS('http://www.w3.org/2000/svg', tag), attributes, children);
 
+// A number as Python writes it: a half goes to the even digit, where `toFixed` takes the larger. A double lies just
+// between two decimals of so many digits if it is an odd multiple of this power of two.
+function fixed(value, digits) {
+  const text = value.toFixed(digits), multiple = value * 2 ** (digits + 1);
+  const between = Number.isInteger(multiple) && multiple % 2 !== 0;
+  return between && text.at(-1) % 2 ? (value - Math.sign(value) * 10 ** -digits / 4).toFixed(digits) : text;
+}
 // A share in percent; what rounds to zero has no sign.
-const percent = (share, digits = 1) => (100 * share).toFixed(digits).replace(/^-(?=[0.]+$)/, '');
+const percent = (share, digits = 1) => fixed(100 * share, digits).replace(/^-(?=[0.]+$)/, '');
 // A number without an interval holds by definition: a baseline over itself.
 const bracket = (t) => (t[1] === t[2] && t[0] === t[1] ? '(by definition)' : `[${percent(t[1])}, ${percent(t[2])}]`);
 const estimate = (t) => `${percent(t[0])}\u00a0% ${bracket(t)}`;

@@ -75,7 +75,7 @@ function gapChart(groups) {
 
 function calibrationTable(groups) {
   const cell = (text) => h('td', { class: 'num' }, text);
-  const nats = (t, digits) => (t ? h('td', { class: 'num' }, `${t[0].toFixed(digits)} `, h('small', null, `[${t[1].toFixed(digits)}, ${t[2].toFixed(digits)}]`)) : cell('∞'));
+  const nats = (t, digits) => (t ? h('td', { class: 'num' }, `${fixed(t[0], digits)} `, h('small', null, `[${fixed(t[1], digits)}, ${fixed(t[2], digits)}]`)) : cell('∞'));
   const heads = ['', 'ECE, %', 'as usually printed, %', 'if calibrated, %', 'confidence, %', 'accuracy, %', 'NLL', 'Brier', 'entropy, nats'];
   return scroller('Calibration', h('table', null, h('caption', { class: 'faint', style: 'text-align:left;padding:.5rem .7rem' },
       `${chosen().name}; ${images()}, ${D.bins} bins of equal width`),

@@ -7,7 +7,7 @@ function differencesOf(first, second) {
   return { metrics: found.metrics.map(turned), corruptions: found.corruptions.map(turned) };
 }
 
-const points = (value) => `${value < 0 ? '−' : '+'}${Math.abs(100 * value).toFixed(1)}`;
+const points = (value) => `${value < 0 ? '−' : '+'}${fixed(Math.abs(100 * value), 1)}`;
 const decidedBy = (t) => (t[1] > 0 ? 1 : t[2] < 0 ? -1 : 0);
 
 // Which of the two is better, if that is decided.

@@ -46,12 +46,13 @@ function move(event) {
   next.focus();
 }
 
-function heatCell(error, what, extra = {}) {
-  const shown = state.measure === 'error' ? error : flip(error);
+// Either number comes from the other; turned around twice, a half would no longer be one.
+function heatCell(error, accuracy, what, extra = {}) {
+  const shown = state.measure === 'error' ? error : accuracy;
   return h('td', {
     class: `heat${error[0] >= DEEP ? ' deep' : ''}${extra.mean ? ' mean' : ''}`,
     style: `--v:${error[0]}`, colspan: extra.colspan, tabindex: '-1',
-    'data-tip': `${what}\nerror ${estimate(error)}\naccuracy ${estimate(flip(error))}\n${images()}`,
+    'data-tip': `${what}\nerror ${estimate(error)}\naccuracy ${estimate(accuracy)}\n${images()}`,
   }, percent(shown[0], 0));
 }
 
@@ -63,14 +64,14 @@ function heatTable(model, id) {
   const rows = [];
   if (model.clean) {
     rows.push(h('tr', null, h('th', { scope: 'row' }, 'clean'),
-      heatCell(flip(model.clean), 'clean images', { colspan: width + (several ? 1 : 0) })));
+      heatCell(flip(model.clean), model.clean, 'clean images', { colspan: width + (several ? 1 : 0) })));
   }
   D.corruptions.forEach((name, c) => {
     const first = !c || D.groups[c] !== D.groups[c - 1];
     rows.push(h('tr', { 'data-c': c, class: first && 'group' },
       h('th', { scope: 'row' }, name, first && h('small', null, D.groups[c])),
-      accuracies(model, c).map((t, i) => heatCell(flip(t), `${name}, ${severityName(i)}`)),
-      several && heatCell(model.error[c], `${name}, mean over severities`, { mean: true })));
+      accuracies(model, c).map((t, i) => heatCell(flip(t), t, `${name}, ${severityName(i)}`)),
+      several && heatCell(model.error[c], flip(model.error[c]), `${name}, mean over severities`, { mean: true })));
   });
   return h('table', { id, class: 'heat-table map' },
     h('caption', { class: 'faint', style: 'text-align:left;padding:.5rem .7rem' },

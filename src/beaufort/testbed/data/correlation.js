@@ -41,9 +41,9 @@ if (C) {
   byId('cells').replaceChildren(
     h('thead', null, h('tr', null, h('th'), C.columns.map((k) => h('th', { scope: 'col' }, D.settings[k].title)))),
     h('tbody', null, C.rows.map((k, row) => h('tr', null, h('th', { scope: 'row' }, D.settings[k].title),
-      C.cells[row].map(([r, n], col) => h('td', { style: `background:${shade(r)}` },
-        h('button', { type: 'button', 'data-row': row, 'data-column': col, 'data-tip': `${D.settings[k].title}\n${D.settings[C.columns[col]].title}\nr = ${points2(r)}, n = ${n}` },
-          points2(r))))))));
+      C.cells[row].map((cell, col) => cell === null ? h('td', null, '–') : h('td', { style: `background:${shade(cell[0])}` },
+        h('button', { type: 'button', 'data-row': row, 'data-column': col, 'data-tip': `${D.settings[k].title}\n${D.settings[C.columns[col]].title}\nr = ${points2(cell[0])}, n = ${cell[1]}` },
+          points2(cell[0]))))))));
   byId('cells').addEventListener('click', (event) => {
     const button = event.target.closest('button');
     if (button) choosePair(Number(button.dataset.row), Number(button.dataset.column));

@@ -48,7 +48,7 @@ function makeTrend(x, y, scale) {
     if (Number.isFinite(point[0]) && Number.isFinite(point[1])) fitted.push([...point, first[m], m]);
   }
   const pivot = D.settings[y].clean === x ? D.settings[y].pivot ?? null : null;
-  const part = (keep) => leastSquares(fitted.filter(([, , p, m]) => keep(p) && m !== D.settings[y].filter));
+  const part = (keep) => leastSquares(fitted.filter(([, , p, m]) => keep(p) && m !== D.settings[y].filter && (pivot === null || second[m] > 0)));
   const lines = pivot === null ? [part(() => true)] : [part((p) => p <= pivot), part((p) => p > pivot)];
   if (lines.some((line) => !line)) return null;
   const lineAt = (p) => lines[pivot === null || p <= pivot ? 0 : 1];

@@ -37,7 +37,7 @@ class Plot {
     if (!this.points.length) return this.empty(context);
     const { forward } = SCALES[this.scale];
     const range = (values) => {
-      const z = values.map((v) => forward(this.scale === 'linear' ? v : Math.min(Math.max(v, 0.05), 99.95)));
+      const finite = values.map(forward).filter(Number.isFinite), z = finite.length ? finite : [0];
       const low = Math.min(...z), high = Math.max(...z), room = 0.05 * Math.max(high - low, 1e-3);
       return [low - room, high + room];
     };
@@ -56,8 +56,14 @@ class Plot {
 
   zx(z) { return MARGIN.left + ((z - this.xr[0]) / (this.xr[1] - this.xr[0])) * (this.width - MARGIN.left - MARGIN.right); }
   zy(z) { return this.height - MARGIN.bottom - ((z - this.yr[0]) / (this.yr[1] - this.yr[0])) * (this.height - MARGIN.top - MARGIN.bottom); }
-  px(v) { return this.zx(SCALES[this.scale].forward(this.scale === 'linear' ? v : clampPercent(v))); }
-  py(v) { return this.zy(SCALES[this.scale].forward(this.scale === 'linear' ? v : clampPercent(v))); }
+  // 0 and 100 %, infinitely far on logit axes, are at the edge.
+  held(v, [low, high]) {
+    const z = SCALES[this.scale].forward(v);
+    return Number.isFinite(z) ? z : z < 0 ? low : high;
+  }
+
+  px(v) { return this.zx(this.held(v, this.xr)); }
+  py(v) { return this.zy(this.held(v, this.yr)); }
   clip(context) {
     context.beginPath();
     context.rect(MARGIN.left, MARGIN.top, this.width - MARGIN.left - MARGIN.right, this.height - MARGIN.top - MARGIN.bottom);

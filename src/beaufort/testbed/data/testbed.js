@@ -1,8 +1,8 @@
 // What is chosen, and what that changes.
 const main = new Plot(byId('plot'), byId('over'));
 const view = { x: D.x, y: D.y, scale: D.scale, hidden: new Set(), search: '', order: 'high', trend: null, rows: [] };
-const points2 = (v, digits = 2) => `${v < 0 ? '−' : '+'}${Math.abs(v).toFixed(digits)}`;
-const within = (t) => (t ? ` [${t[0].toFixed(2)}, ${t[1].toFixed(2)}]` : '');
+const points2 = (v, digits = 2) => `${v < 0 ? '−' : '+'}${fixed(Math.abs(v), digits)}`;
+const within = (t) => (t ? ` [${fixed(t[0], 2)}, ${fixed(t[1], 2)}]` : '');
 const lookOf = (m) => D.look[m];
 const OWN = D.own ? D.names.length - 1 : -1;
 
@@ -33,8 +33,8 @@ const rhoOf = (p) => (view.trend && p.x > 0 && p.x < 100 ? p.y - view.trend.pred
 function describe(p) {
   withIntervals(p);
   const rho = rhoOf(p);
-  return `${D.names[p.m]}\n${D.looks[p.look].label}\n${D.settings[view.x].title}: ${p.x.toFixed(2)} %${within(p.xi)}\n` +
-    `${D.settings[view.y].title}: ${p.y.toFixed(2)} %${within(p.yi)}` + (Number.isNaN(rho) ? '' : `\nρ = ${points2(rho)} points`);
+  return `${D.names[p.m]}\n${D.looks[p.look].label}\n${D.settings[view.x].title}: ${fixed(p.x, 2)} %${within(p.xi)}\n` +
+    `${D.settings[view.y].title}: ${fixed(p.y, 2)} %${within(p.yi)}` + (Number.isNaN(rho) ? '' : `\nρ = ${points2(rho)} points`);
 }
 
 // The parts of the figure across which each line of the trend holds, on the stretched axis.
@@ -76,13 +76,14 @@ function drawLine(context, plot) {
 
 function fitText() {
   const trend = view.trend, names = `${D.settings[view.x].title} → ${D.settings[view.y].title}`;
-  if (!trend) return `${names}: too few models for a trend.`;
+  if (view.x === view.y) return `${names}: one setting has no trend.`;
+  if (!trend) return `${names}: too few models that differ for a trend.`;
   const one = (line) => {
     const drawn = resample(line), [a, b] = ends(drawn.map((d) => d[0]));
-    return `slope ${line.slope.toFixed(3)} [${a.toFixed(3)}, ${b.toFixed(3)}], intercept ${line.intercept.toFixed(3)}, r² ${line.r2.toFixed(2)}, n ${line.n}`;
+    return `slope ${fixed(line.slope, 3)} [${fixed(a, 3)}, ${fixed(b, 3)}], intercept ${fixed(line.intercept, 3)}, r² ${fixed(line.r2, 2)}, n ${line.n}`;
   };
   const where = trend.pivot === null ? one(trend.lines[0])
-    : `up to ${trend.pivot.toFixed(2)} %: ${one(trend.lines[0])}; above: ${one(trend.lines[1])}`;
+    : `up to ${fixed(trend.pivot, 2)} %: ${one(trend.lines[0])}; above: ${one(trend.lines[1])}`;
   return `${names}. Trend on ${view.scale} axes, fitted on ${D.fitRule}: ${where.replaceAll('-', '−')}.`;
 }
 
@@ -112,7 +113,7 @@ function drawTable() {
   const rows = view.rows.map((p) => [p, rhoOf(p)]).filter(([p, rho]) => !Number.isNaN(rho) && (!view.search.trim() || wanted.has(p.m)));
   rows.sort((a, b) => sign * (a[1] - b[1]));
   byId('shown').textContent = rows.length > LONGEST ? `${LONGEST} of ${rows.length}; search for others` : `${rows.length}`;
-  const cell = (value, t) => h('td', { class: 'num' }, value.toFixed(2), h('small', null, within(t)));
+  const cell = (value, t) => h('td', { class: 'num' }, fixed(value, 2), h('small', null, within(t)));
   document.querySelector('#table thead').replaceChildren(h('tr', null, h('th', null, 'Model'), h('th', { class: 'num' }, 'ρ'),
     h('th', { class: 'num' }, D.settings[view.x].title), h('th', { class: 'num' }, D.settings[view.y].title), h('th', null, 'Type')));
   document.querySelector('#table tbody').replaceChildren(...rows.slice(0, LONGEST).map(([p, rho]) => {
