@@ -17,7 +17,9 @@ test: lint  ## what CI runs: lint, types, tests
 
 # One process more than cores: many tests wait for servers and for processes of their own. Tests of a group share what
 # takes long to make, such as the rehearsal of a study, and so a process.
+# Many start commands: those find our own modules compiled, also where PYTHONDONTWRITEBYTECODE keeps them from doing it.
 tests: $(VENV)/dev
+	$(BIN)/python -m compileall -q src
 	$(BIN)/python -m pytest -n $$($(BIN)/python -c 'import os; print(os.cpu_count() + 1)') --dist loadgroup
 
 lint: $(VENV)/dev

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
+from typer.main import get_command
 
 from beaufort.metrics import BASELINE_NAMES, get_baseline
 from beaufort.models import prepare_torchvision
@@ -41,6 +42,14 @@ def _same_chance() -> None:
     np.random.seed(0)  # noqa: NPY002
     if torch := sys.modules.get("torch"):
         torch.manual_seed(0)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _commands_put_together_once() -> Iterator[None]:
+    """Typer makes all commands anew for every call in this process, which takes longer than most of them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("typer.testing._get_command", cache(get_command))
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -12,6 +12,7 @@ import sys
 import traceback
 import types
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -145,9 +146,14 @@ def test_every_page_is_in_the_navigation_once() -> None:
 CONSOLE = re.compile(r"^\$ beaufort (.+?)(?:\s+#.*)?$", re.MULTILINE)
 
 
+@cache
+def program() -> Any:
+    return typer.main.get_command(app)
+
+
 def parse(words: list[str]) -> None:
     """Take a command line apart as the program does, and do nothing; what is wrong with it raises."""
-    command: Any = typer.main.get_command(app)
+    command = program()
     context, title = None, "beaufort"
     while True:
         context = command.make_context(title, list(words), parent=context)

@@ -22,7 +22,7 @@ SOURCE = Path(beaufort.__file__).parent
 LAYERS = (
     ("sanitize", "words"),
     ("errors",),
-    ("registry", "arrays", "files", "remote", "_pickles", "pages", "plugins"),
+    ("registry", "arrays", "files", "remote", "_compiled", "_pickles", "pages", "plugins"),
     ("labels",),
     ("_samples",),
     ("metrics", "stats"),

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import random
+import select
 import signal
 import stat
 import subprocess
@@ -292,16 +294,13 @@ sys.path.insert(0, sys.argv[2])
 from beaufort.evaluation import evaluate, schedule
 schedule.BLOCK = 16
 import test_evaluate as t
-processes = int(sys.argv[3]) or None
-evaluate([t.toy()], t.SUITE, t.dataset(8), "memory://warm")
-print("ready", flush=True)
 models = ["python:test_evaluate:first_toy", "python:test_evaluate:other_toy"]
-evaluate(models, t.SUITE, t.dataset(160), sys.argv[1], batch_size=8, processes=processes)
+evaluate(models, t.SUITE, t.dataset(160), sys.argv[1], batch_size=8)
 """
 
 
 def test_two_processes_fill_one_store(tmp_path: Path) -> None:
-    command = [sys.executable, "-c", CHILD, str(tmp_path / "both"), str(Path(__file__).parent), "0"]
+    command = [sys.executable, "-c", CHILD, str(tmp_path / "both"), str(Path(__file__).parent)]
     children = [
         subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) for _ in range(3)
     ]
@@ -319,24 +318,70 @@ def names(folder: Path) -> set[str]:
     return {path.name for path in folder.rglob("*.parquet")}
 
 
+PARENT = """
+import json, os, sys
+sys.path.insert(0, sys.argv[1])
+from beaufort.evaluation import evaluate, run, schedule
+import pyarrow.parquet
+import test_evaluate as t
+schedule.BLOCK = 16
+models = ["python:test_evaluate:first_toy", "python:test_evaluate:other_toy"]
+for line in sys.stdin:
+    store, processes = json.loads(line)
+    if not (child := os.fork()):
+        evaluate(models, t.SUITE, t.dataset(160), store, batch_size=8, processes=processes or None)
+        os._exit(0)
+    print(child, flush=True)
+    os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
+    print("ended", flush=True)
+    sys.stdin.readline()
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+"""
+"""Runs as they are asked for, each in a copy of this process, which has imported everything."""
+
+
+class Runs:
+    """Processes that each run an evaluation, one after the other."""
+
+    def __init__(self, parent: subprocess.Popen[str], folder: Path) -> None:
+        assert parent.stdin
+        assert parent.stdout
+        self._asked, self._told, self._folder = parent.stdin, parent.stdout, folder
+
+    def start(self, store: str, processes: int) -> int:
+        """The number of the process."""
+        print(json.dumps([str(self._folder / store), processes]), file=self._asked, flush=True)
+        return int(self._told.readline())
+
+    def ended(self) -> bool:
+        """Whether it has."""
+        return bool(select.select([self._told], [], [], 0)[0])
+
+    def wait(self) -> int:
+        """The exit code."""
+        assert self._told.readline() == "ended\n"
+        print(file=self._asked, flush=True)
+        return int(self._told.readline())
+
+
 @pytest.mark.parametrize("processes", [0, 2])
 def test_kill_it_at_any_moment(tmp_path: Path, processes: int) -> None:
     """Many kills at random times; then the store equals that of an undisturbed run, row for row."""
-    environment = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     kills = KILLS if processes == 0 else max(4, KILLS // 5)  # workers take seconds to start
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    command = [sys.executable, "-c", PARENT, str(Path(__file__).parent)]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, text=True
+    ) as parent:
+        kill_and_compare(tmp_path, Runs(parent, tmp_path), processes, kills)
 
-    def start(store: str, processes: int = processes) -> subprocess.Popen[bytes]:
-        command = [sys.executable, "-c", CHILD, str(tmp_path / store), str(Path(__file__).parent)]
-        child = subprocess.Popen([*command, str(processes)], stdout=subprocess.PIPE, env=environment)
-        assert child.stdout
-        assert child.stdout.readline() == b"ready\n"
-        child.stdout.close()
-        return child
 
-    assert start("undisturbed", 0).wait() == 0
-    child = start("timed")
+def kill_and_compare(tmp_path: Path, runs: Runs, processes: int, kills: int) -> None:
+    runs.start("undisturbed", 0)
+    assert runs.wait() == 0
+    runs.start("timed", processes)
     begin = time.perf_counter()
-    assert child.wait() == 0
+    assert runs.wait() == 0
     whole_run = time.perf_counter() - begin
     undisturbed = FileStore(tmp_path / "undisturbed")
     assert rows(FileStore(tmp_path / "timed")) == rows(undisturbed)
@@ -345,21 +390,22 @@ def test_kill_it_at_any_moment(tmp_path: Path, processes: int) -> None:
     partial = 0
     for kill in range(kills):
         before = names(tmp_path / "killed")
-        child = start("killed")
+        child = runs.start("killed", processes)
         if kill % 2:  # at a random time, which may be before the first file or after the last
             time.sleep(rng.uniform(0, 0.6 * whole_run))
         else:  # while files are being written, however slow the machine is
-            while child.poll() is None and names(tmp_path / "killed") == before:
+            while not runs.ended() and names(tmp_path / "killed") == before:
                 time.sleep(0.002)
-        child.send_signal(signal.SIGKILL)
-        child.wait()
+        os.kill(child, signal.SIGKILL)  # its number stays taken until it is waited for
+        runs.wait()
         pieces = store.pieces()
         whole = [piece for piece in pieces if (piece.start, piece.stop) == (0, 160)]
         partial += len(pieces) > 0 and len(whole) < 10
         for piece in rng.sample(whole, len(whole) // 2):  # so that there is something to do again
             (tmp_path / "killed" / piece.path).unlink()
     assert partial >= kills // 6
-    assert start("killed").wait() == 0
+    runs.start("killed", processes)
+    assert runs.wait() == 0
     assert rows(store) == rows(undisturbed)
     store.collect()
     assert not store.verify()

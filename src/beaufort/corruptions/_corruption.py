@@ -459,6 +459,7 @@ class Corruption:
         jobs: int,
     ) -> Bytes:
         ops = cpu_ops()
+        color = _read_only(color)
         ids = words if words is not None else _content_ids(color, recipe, ops)
         if jobs == 1 and (len(color) == 1 or color.size * recipe.bulk <= _PIECE):
             made = recipe.run(color, params, lambda: Keyed(key, ids, ops), ops)
@@ -471,6 +472,16 @@ class Corruption:
 
         in_threads(run, _pieces(len(color), step, jobs), jobs)
         return out
+
+
+def _read_only(color: Bytes) -> Bytes:
+    """The same memory, not to be written to.
+
+    Numba compiles a kernel anew for arrays that may be written to, and users have both kinds.
+    """
+    view = color.view()
+    view.flags.writeable = False
+    return view
 
 
 def _own(made: Bytes, color: Bytes) -> Bytes:

@@ -9,11 +9,11 @@ from threading import Lock
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
-import numpy as np
 import pyarrow as pa
 
 from beaufort.evaluation.planning import Facts, Work
 from beaufort.store import Cell, Listing, Piece, Store, StoreError, answered, correct, truth_of, with_truth
+from beaufort.store.columns import numbers_of
 
 __all__ = ["Counts", "Keeper", "count_answers"]
 
@@ -190,7 +190,7 @@ def count_answers(table: pa.Table) -> Counts:
     if not len(scored):
         return Counts(0, 0, lost, apart)
     top: Any = scored["top"].combine_chunks()
-    classes = np.asarray(top.flatten()).reshape(len(scored), -1)
+    classes = numbers_of(top.flatten()).reshape(len(scored), -1)
     return Counts(len(scored), int(correct(classes, truth_of(scored)).sum()), lost, apart)
 
 

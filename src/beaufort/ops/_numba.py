@@ -7,16 +7,14 @@ Kernels have no type annotations: Numba infers their types from each call, and m
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import numba
 import numpy as np
-from numba.core.caching import FunctionCache, IndexDataCacheFile
-from numba.core.runtime.nrt import rtsys
 from numba.extending import intrinsic
+
+from beaufort._compiled import kept
 
 __all__ = [
     "FAST",
@@ -38,54 +36,6 @@ FAST = {"contract", "nnan", "nsz"}
 """Products and sums may be fused, and no value is NaN or minus zero; nothing is reordered."""
 
 
-@cache
-def _stamps(folder: Path) -> tuple[tuple[float, int], ...]:
-    """What tells that a module of a folder has changed."""
-    found = [path.stat() for path in sorted(folder.glob("*.py"))]
-    return tuple((one.st_mtime, one.st_size) for one in found)
-
-
-class _Files(IndexDataCacheFile):
-    """The files of a kernel, safe to write for several processes at once.
-
-    Numba counts the files of a kernel. Two processes that compile it for different types at the same time
-    would take the same number, and one would later load what the other had compiled. Here the name of a file
-    follows from what it is for, and it is written before the index names it: no index names an older one.
-    """
-
-    def save(self, key, data):
-        overloads = self._load_index()
-        name = self._index_name.removesuffix("nbi") + sha256(repr(key).encode()).hexdigest()[:16] + ".nbc"
-        self._save_data(name, data)
-        self._save_index({**overloads, key: name})
-
-
-class _Kept(FunctionCache):
-    """Kernels on disk, loaded without the compiler.
-
-    Before it loads a kernel, Numba imports all that a compiler needs to know, SciPy's linear algebra and a
-    parser of C among it, which takes longer than Numba's own import. What a compiled kernel needs is memory
-    from Numba's allocator, and the addresses that are known since the import. A kernel that is not on disk
-    is compiled with everything, as ever.
-
-    Kernels that hash, or that have parallel loops of Numba's own, would need more; there are none.
-
-    A kernel is compiled anew if its module has changed, or one beside it, or one beside this: Numba looks at
-    a kernel's own module only, and not at those whose functions it calls.
-    """
-
-    def __init__(self, function):
-        super().__init__(function)
-        folders = Path(__file__).parent, Path(function.__code__.co_filename).parent
-        stamp = self._impl.locator.get_source_stamp(), *map(_stamps, folders)
-        self._cache_file = _Files(self._cache_path, self._impl.filename_base, stamp)
-
-    def load_overload(self, sig, target_context):
-        rtsys.initialize(target_context)
-        with self._guard_against_spurious_io_errors():
-            return self._load_overload(sig, target_context)
-
-
 _PLAIN: dict[str, Any] = {"error_model": "numpy", "no_cfunc_wrapper": True}
 """How kernels are compiled: divisions as in NumPy, and no form that C could call."""
 
@@ -94,10 +44,7 @@ _PART: dict[str, Any] = _PLAIN | {"no_cpython_wrapper": True}
 
 
 def _compiled(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
-    compiled: Any = numba.njit(nogil=True, **_PLAIN, **options)(function)
-    if compiled is not function:  # as it is where NUMBA_DISABLE_JIT is set
-        compiled._cache = _Kept(function)  # type: ignore[no-untyped-call]
-    return compiled  # type: ignore[no-any-return]
+    return kept(function, beside=Path(__file__).parent, **_PLAIN, **options)
 
 
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:

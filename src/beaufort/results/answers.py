@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from beaufort.conditions import Condition
 from beaufort.results.rescore import Rescoring
 from beaufort.store import Cell, Listing, Store, StoreError, correct, labeled, truth_of
+from beaufort.store.columns import column_of, numbers_of
 
 __all__ = ["Answers", "read_answers"]
 
@@ -102,9 +103,9 @@ def read_answers(
 ) -> Answers:
     """The answers of one model's cells, those to images that all of them have, of the first `limit`."""
     tables = [_read(store, listing, cell, rescoring) for cell in cells.values()]
-    places = [np.asarray(table["place"]) for table in tables]
+    places = [numbers_of(table["place"]) for table in tables]
     answered = [
-        place[np.asarray(table["top"].is_valid())] for place, table in zip(places, tables, strict=True)
+        place[numbers_of(table["top"].is_valid())] for place, table in zip(places, tables, strict=True)
     ]
     common = answered[0] if limit is None else answered[0][answered[0] < limit]
     for other in answered[1:]:
@@ -112,24 +113,24 @@ def read_answers(
             common = np.intersect1d(common, other, assume_unique=True)
     first = next(iter(cells.values()))
     answered_by_all = len(common)
-    labels = tables[0].take(np.searchsorted(places[0], common))
+    labels = tables[0].take(column_of(np.searchsorted(places[0], common)))
     common = common[labeled(labels)]
     if not len(common):
         raise StoreError(f"no image of {first.data['name']} has an answer under all conditions")
     wanted = [
-        table.take(np.searchsorted(place, common)) if len(place) != len(common) else table
+        table.take(column_of(np.searchsorted(place, common))) if len(place) != len(common) else table
         for place, table in zip(places, tables, strict=True)
     ]
     top, p = (np.stack([_lists(table[name]) for table in wanted]) for name in ("top", "p"))
     nll, brier, entropy = (
-        np.stack([np.asarray(table[name], dtype=np.float32) for table in wanted])
+        np.stack([np.asarray(numbers_of(table[name]), np.float32) for table in wanted])
         for name in ("nll", "brier", "entropy")
     )
     return Answers(
         str(first.model["name"]),
         tuple(cells),
         tuple(map(str, wanted[0]["id"].to_pylist())),
-        np.asarray(wanted[0]["label"], dtype=np.int32),
+        np.asarray(numbers_of(wanted[0]["label"]), np.int32),
         top,
         np.ascontiguousarray(p[..., 0]),
         nll,
@@ -150,4 +151,4 @@ def _read(store: Store, listing: Listing, cell: Cell, rescoring: Rescoring | Non
 
 def _lists(column: pa.ChunkedArray[Any]) -> NDArray[Any]:
     whole: Any = column.combine_chunks()
-    return np.asarray(whole.flatten()).reshape(len(whole), -1)
+    return numbers_of(whole.flatten()).reshape(len(whole), -1)

@@ -24,6 +24,7 @@ from beaufort.labels import (
 )
 from beaufort.results._match import ResultsError, Scored, scored_as
 from beaufort.store import Cell, Listing, Store, predictions, unanswered
+from beaufort.store.columns import column_of, numbers_of
 
 __all__ = ["Rescoring", "Wanted", "stored_space"]
 
@@ -55,18 +56,18 @@ class Rescoring:
         """
         if "logits" not in table.column_names:
             raise _no_logits(model)
-        read = np.asarray(table["top"].is_valid())
-        answered, lost = table.filter(pa.array(read)), table.filter(pa.array(~read))
+        read = numbers_of(table["top"].is_valid())
+        answered, lost = table.filter(column_of(read)), table.filter(column_of(~read))
         column: Any = answered["logits"].combine_chunks()
-        logits = np.asarray(column.flatten(), np.float32).reshape(len(answered), -1)
-        ids, labels = list(map(str, answered["id"].to_pylist())), np.asarray(answered["label"])
+        logits = np.asarray(numbers_of(column.flatten()), np.float32).reshape(len(answered), -1)
+        ids, labels = list(map(str, answered["id"].to_pylist())), numbers_of(answered["label"])
         made = predictions(ids, labels, self.space.apply(logits), truth=self._truth(ids))
         if len(lost):
             names = list(map(str, lost["id"].to_pylist()))
-            empty = unanswered(names, np.asarray(lost["label"]), made.schema, self._truth(names))
+            empty = unanswered(names, numbers_of(lost["label"]), made.schema, self._truth(names))
             made = pa.concat_tables([made, empty])
-        places = np.concatenate([np.asarray(answered["place"]), np.asarray(lost["place"])])
-        return made.add_column(0, "place", pa.array(places)).take(np.argsort(places))
+        places = np.concatenate([numbers_of(answered["place"]), numbers_of(lost["place"])])
+        return made.add_column(0, "place", column_of(places)).take(column_of(np.argsort(places)))
 
     def _truth(self, ids: list[str]) -> Any:
         return None if self.truths is None else self.truths.labels(ids, self.space)
@@ -129,7 +130,7 @@ class Wanted:
         model, table = str(cell.model["name"]), store.read(cell, listing)
         if "logits" not in table.column_names:
             raise _no_logits(model)
-        used = np.unique(np.asarray(table["label"]))
+        used = np.unique(numbers_of(table["label"]))
         names = classes or tuple(map(str, range(int(used.max(initial=0)) + 1)))
         logits: Any = table["logits"].combine_chunks()
         outputs = Outputs(model, int(logits.type.list_size))

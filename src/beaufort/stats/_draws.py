@@ -7,6 +7,8 @@ from typing import Any
 import numba
 import numpy as np
 
+from beaufort._compiled import kept
+
 __all__ = ["draw_uniform"]
 
 u64 = np.uint64
@@ -22,7 +24,7 @@ def _mixed(x: Any) -> Any:
     return x ^ (x >> u64(31))
 
 
-@numba.njit(cache=True, nogil=True)
+@kept
 def draw_uniform(numbers: Any, seed: Any, first: Any) -> None:
     """Fill each row with numbers between 0 and 1, neither included; row i is resample `first` + i.
 

@@ -11,13 +11,14 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numba
 import numpy as np
+
+from beaufort._compiled import kept
 
 __all__ = ["log_tail_terms"]
 
 
-@numba.njit(cache=True, nogil=True)
+@kept
 def log_tail_terms(values: Any, counts: Any, at: Any) -> Any:
     """Saddlepoint of the sum of weights times `values - at`; each value stands `counts` times.
 

@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from beaufort.store.columns import column_of, numbers_of
+
 __all__ = ["from_stored", "to_stored"]
 
 
@@ -42,7 +44,7 @@ def _set(table: pa.Table, name: str, column: Any) -> pa.Table:
 
 
 def _short(column: Any) -> Any:
-    values = np.asarray(column.flatten())
+    values = numbers_of(column.flatten())
     finite = values[np.isfinite(values)]
     fits = np.abs(finite).max(initial=0) <= np.finfo(np.float16).max
     return _of_type(column, np.float16) if fits else column
@@ -52,26 +54,26 @@ def _of_type(column: Any, dtype: type[np.floating[Any]]) -> Any:
     """The lists with values of another type; rows that are null stay so."""
     size = column.type.list_size
     values = np.zeros((len(column), size), dtype)
-    valid = np.asarray(column.is_valid())
-    values[valid] = np.asarray(column.filter(pa.array(valid)).flatten()).reshape(-1, size)
-    mask = None if valid.all() else pa.array(~valid)
-    return pa.FixedSizeListArray.from_arrays(pa.array(values.ravel()), size, mask=mask)
+    valid = numbers_of(column.is_valid())
+    values[valid] = numbers_of(column.filter(column_of(valid)).flatten()).reshape(-1, size)
+    mask = None if valid.all() else column_of(~valid)
+    return pa.FixedSizeListArray.from_arrays(column_of(values.ravel()), size, mask=mask)
 
 
 def _loose(column: Any) -> Any:
-    valid = np.asarray(column.is_valid())
+    valid = numbers_of(column.is_valid())
     offsets = np.concatenate([[0], np.cumsum(valid * column.type.list_size)]).astype(np.int32)
-    values = column.filter(pa.array(valid)).flatten()
+    values = column.filter(column_of(valid)).flatten()
     lists: Any = pa.ListArray
-    return lists.from_arrays(pa.array(offsets), values, mask=pa.array(~valid))
+    return lists.from_arrays(column_of(offsets), values, mask=column_of(~valid))
 
 
 def _fixed(column: Any) -> Any:
-    valid = np.asarray(column.is_valid())
-    answered = column.filter(pa.array(valid))
-    values = np.asarray(answered.flatten())
+    valid = numbers_of(column.is_valid())
+    answered = column.filter(column_of(valid))
+    values = numbers_of(answered.flatten())
     size = len(values) // len(answered) if len(answered) else 1
     whole = np.zeros((len(column), size), values.dtype)
     whole[valid] = values.reshape(len(answered), size)
-    child = pa.array(whole.ravel(), column.type.value_type)
-    return pa.FixedSizeListArray.from_arrays(child, size, mask=pa.array(~valid))
+    child = column_of(whole.ravel())
+    return pa.FixedSizeListArray.from_arrays(child, size, mask=column_of(~valid))

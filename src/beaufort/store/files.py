@@ -36,6 +36,7 @@ from beaufort.store._housekeeping import Merged, collect, merge, verify
 from beaufort.store._records import FOLDER as RUNS
 from beaufort.store._records import decode_record, encode_record, is_record
 from beaufort.store.cells import Cell
+from beaufort.store.columns import column_of
 from beaufort.store.findings import FaultyFileError, Finding, Kind, StoreError
 from beaufort.store.pieces import Listing, Piece, Slice, by_cell, cover, gaps, spans
 from beaufort.store.prediction_tables import Summary
@@ -277,4 +278,4 @@ def _joined(slices: Sequence[tuple[Slice, pa.Table]]) -> pa.Table:
     names = [name for name in slices[0][1].column_names if all(name in t.column_names for _, t in slices)]
     places = [np.arange(one.start, one.stop, dtype=np.int64) for one, _ in slices]
     table = pa.concat_tables(table.select(names) for _, table in slices)
-    return table.add_column(0, "place", pa.array(np.concatenate(places)))
+    return table.add_column(0, "place", column_of(np.concatenate(places)))

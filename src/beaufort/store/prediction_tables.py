@@ -10,6 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from beaufort.errors import BeaufortError
+from beaufort.store.columns import column_of, numbers_of, text_column
 from beaufort.store.scores import AnswerScores, correct, score_logits
 
 __all__ = [
@@ -75,14 +76,14 @@ def table_of(
             f"those of {len(bad)} images are not finite, the first is {ids[bad[0]]}"
         )
     columns = {
-        "id": pa.array([str(i) for i in ids], pa.string()),
-        "label": pa.array(labels.astype(np.int32)),
+        "id": text_column(map(str, ids)),
+        "label": column_of(labels.astype(np.int32)),
         "top": _lists(scores.top),
         "p": _lists(scores.p),
-        "p_label": pa.array(scores.p_label),
-        "nll": pa.array(scores.nll),
-        "brier": pa.array(scores.brier),
-        "entropy": pa.array(scores.entropy),
+        "p_label": column_of(scores.p_label),
+        "nll": column_of(scores.nll),
+        "brier": column_of(scores.brier),
+        "entropy": column_of(scores.entropy),
     }
     if logits is not None:
         columns["logits"] = _lists(logits)
@@ -92,7 +93,7 @@ def table_of(
 
 
 def _lists(values: NDArray[Any]) -> Any:
-    return pa.FixedSizeListArray.from_arrays(pa.array(values.ravel()), values.shape[1])
+    return pa.FixedSizeListArray.from_arrays(column_of(values.ravel()), values.shape[1])
 
 
 def unanswered(
@@ -103,8 +104,8 @@ def unanswered(
 ) -> pa.Table:
     """Rows of images that could not be read: everything but id and what is true is null."""
     nulls = {field.name: pa.nulls(len(ids), field.type) for field in like}
-    nulls["id"] = pa.array([str(i) for i in ids], pa.string())
-    nulls["label"] = pa.array(np.asarray(labels, np.int32))
+    nulls["id"] = text_column(map(str, ids))
+    nulls["label"] = column_of(np.asarray(labels, np.int32))
     if truth is not None:
         nulls["truth"] = _lists(truth.astype(np.int32))
     return pa.table(nulls, schema=like)
@@ -113,9 +114,9 @@ def unanswered(
 def truth_of(table: pa.Table) -> NDArray[np.int32]:
     """The right label of each row, or a row of right labels, as `correct` takes them."""
     if "truth" not in table.column_names:
-        return np.asarray(table["label"], dtype=np.int32)
+        return np.asarray(numbers_of(table["label"]), np.int32)
     column: Any = table["truth"].combine_chunks()
-    return np.asarray(column.flatten(), dtype=np.int32).reshape(len(table), -1)
+    return np.asarray(numbers_of(column.flatten()), np.int32).reshape(len(table), -1)
 
 
 def answered(table: pa.Table) -> pa.Table:
@@ -134,7 +135,11 @@ def labeled(table: pa.Table) -> NDArray[np.bool_]:
 def with_truth(table: pa.Table) -> pa.Table:
     """The rows that have a truth."""
     known = labeled(table)
-    return table if known.all() else table.filter(pa.array(known))
+    return table if known.all() else table.filter(column_of(known))
+
+
+def _sum(column: Any) -> float:
+    return float(np.asarray(numbers_of(column), np.float64).sum())
 
 
 def summarize(table: pa.Table) -> Summary:
@@ -147,15 +152,15 @@ def summarize(table: pa.Table) -> Summary:
     top: Any = table["top"].combine_chunks()
     shares: Any = table["p"].combine_chunks()
     width = top.type.list_size
-    classes = np.asarray(top.flatten()).reshape(len(table), width)
+    classes = numbers_of(top.flatten()).reshape(len(table), width)
     label = truth_of(table)
     return {
         "rows": float(len(table)),
         "unread": float(every - len(table)),
         "correct": float(correct(classes, label).sum()),
         "correct5": float(correct(classes, label, among=5).sum()),
-        "nll": float(np.asarray(table["nll"], dtype=np.float64).sum()),
-        "brier": float(np.asarray(table["brier"], dtype=np.float64).sum()),
-        "entropy": float(np.asarray(table["entropy"], dtype=np.float64).sum()),
-        "confidence": float(np.asarray(shares.flatten(), dtype=np.float64)[::width].sum()),
+        "nll": _sum(table["nll"]),
+        "brier": _sum(table["brier"]),
+        "entropy": _sum(table["entropy"]),
+        "confidence": float(numbers_of(shares.flatten())[::width].sum(dtype=np.float64)),
     }
