@@ -100,8 +100,6 @@ def _session(file: Path, device: str, threads: int | None) -> tuple[Any, str]:
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3
     options.use_deterministic_compute = True
-    # Between calls, its threads would wait busily, on processors that corrupt the next images meanwhile.
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     if threads is not None:
         options.intra_op_num_threads = options.inter_op_num_threads = whole_number("threads", threads, 4096)
     falls_back = int(len(providers) > 1)  # otherwise it would print what is wrong, and try the same again
