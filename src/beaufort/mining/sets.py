@@ -63,7 +63,8 @@ def _metadata(path: Path) -> Mapping[str, tuple[SetImage, tuple[str, ...]]]:
     import pyarrow.parquet as pq
 
     try:
-        rows = pq.read_table(path, columns=["file", "kind", "nuisance", "surrogates"]).to_pylist()
+        table = pq.read_table(path, columns=["file", "kind", "nuisance", "surrogates"], use_threads=False)
+        rows = table.to_pylist()
     except (OSError, pa.ArrowException, KeyError) as error:
         raise MiningError(
             f"{path} must be as `beaufort mine export` wrote it, got another ({error})"
