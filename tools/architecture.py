@@ -1,4 +1,4 @@
-"""Draw the parts of the package, one row a layer, from the table that the import test holds them to.
+"""Draw the parts of the package, layer by layer, from the table that the import test holds them to.
 
 `python tools/architecture.py` renews docs/assets/architecture.svg and the table in docs/architecture.md.
 """
@@ -16,7 +16,11 @@ SOURCE = ROOT / "src" / "beaufort"
 PAGE = ROOT / "docs" / "architecture.md"
 DRAWING = ROOT / "docs" / "assets" / "architecture.svg"
 
-_WIDTH, _ROW, _TOP, _LEFT = 940, 34, 34, 330
+_WIDTH, _TOP, _LEFT = 940, 34, 330
+_LINE, _GAP = 28, 6
+"""Height of a line of boxes, and what lies between two layers; lines of one layer touch."""
+_ABREAST = 3
+"""Boxes of a line; a layer with more parts has several lines."""
 _STYLE = """
   text { font: 13px system-ui, sans-serif; fill: #263238 }
   .name { font-weight: 600; text-anchor: middle }
@@ -45,26 +49,36 @@ def purpose(part: str) -> str:
 
 
 def drawing(rows: tuple[tuple[str, ...], ...]) -> str:
-    """The layers from the first to the last, each part a box, with what the first of them is for."""
-    height = _TOP + _ROW * len(rows) + 8
+    """The layers from the first to the last, each part a box, with what its parts are for."""
+    boxes: list[str] = []
+    top = _TOP
+    for row in rows:
+        for first in range(0, len(row), _ABREAST):
+            boxes += _line(row[first : first + _ABREAST], top)
+            top += _LINE
+        top += _GAP
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}" role="img">',
-        "<title>The parts of Beaufort: each imports from its own row and from rows above it</title>",
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {top + 8}" role="img">',
+        "<title>The parts of Beaufort: each imports from its own layer and from layers above it</title>",
         f"<style>{_STYLE}</style>",
         '<text class="note" x="12" y="20">imports go up</text>',
-        f'<path d="M6 {height - 10} V{_TOP} m-4 8 l4 -8 l4 8"/>',
+        f'<path d="M6 {top - 2} V{_TOP} m-4 8 l4 -8 l4 8"/>',
     ]
-    for number, row in enumerate(rows):
-        top = _TOP + number * _ROW
-        width = (_LEFT - 30) / len(row)
-        for place, name in enumerate(row):
-            left = 18 + place * width
-            parts.append(f'<rect x="{left:g}" y="{top}" width="{width - 6:g}" height="26" rx="4"/>')
-            middle = left + (width - 6) / 2
-            parts.append(f'<text class="name" x="{middle:g}" y="{top + 18}">{escape(name)}</text>')
-        told = purpose(row[0]) if len(row) == 1 else " · ".join(_short(name) for name in row)
-        parts.append(f'<text class="note" x="{_LEFT}" y="{top + 18}">{escape(_cut(told))}</text>')
-    return "\n".join([*parts, "</svg>", ""])
+    return "\n".join([*parts, *boxes, "</svg>", ""])
+
+
+def _line(names: tuple[str, ...], top: int) -> list[str]:
+    """Boxes side by side, and what is in them in a few words."""
+    parts = []
+    width = (_LEFT - 30) / len(names)
+    for place, name in enumerate(names):
+        left = 18 + place * width
+        parts.append(f'<rect x="{left:g}" y="{top}" width="{width - 6:g}" height="26" rx="4"/>')
+        middle = left + (width - 6) / 2
+        parts.append(f'<text class="name" x="{middle:g}" y="{top + 18}">{escape(name)}</text>')
+    told = purpose(names[0]) if len(names) == 1 else " · ".join(_short(name) for name in names)
+    parts.append(f'<text class="note" x="{_LEFT}" y="{top + 18}">{escape(_cut(told))}</text>')
+    return parts
 
 
 def table(rows: tuple[tuple[str, ...], ...]) -> str:
