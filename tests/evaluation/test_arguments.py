@@ -305,19 +305,8 @@ def test_pictures_of_pil_are_read_as_those_in_files(tmp_path: Path) -> None:
         return mean(images)
 
     model = as_model(watch, name="watch", classes=3)
-    evaluate(model, Condition("data"), _Pairs([(deep, 0), (glass, 1)]), tmp_path, batch_size=1)
+    evaluate(model, Condition("data"), Pairs([(deep, 0), (glass, 1)]), tmp_path, batch_size=1)
     assert seen == [pytest.approx((np.asarray(deep) >> 8).mean()), 255]
-
-
-class _Pairs:
-    def __init__(self, items: list[Any]) -> None:
-        self.items = items
-
-    def __len__(self) -> int:
-        return len(self.items)
-
-    def __getitem__(self, index: int) -> Any:
-        return self.items[index]
 
 
 def test_an_image_that_is_too_small_is_named(tmp_path: Path) -> None:

@@ -148,7 +148,7 @@ def severities_for(names: Sequence[str], severity: str | None) -> list[int | flo
     if severity is not None and names and all(map(is_chain, names)):
         raise OptionError(
             f"--severity must be given with single corruptions, got --severity {severity} with "
-            f"{','.join(names)}, which has its own severities; leave it out"
+            f"{','.join(names)}; a chain has its own severities, so leave it out"
         )
     return severity_list("1-5" if severity is None else severity)
 

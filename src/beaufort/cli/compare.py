@@ -120,8 +120,8 @@ def _show(comparison: Comparison, every: bool) -> None:
     ]
     typer.echo("\n" + table([("difference", "metric", "points", "p", ""), *differences]))
     typer.echo(
-        f"intervals and p are adjusted for {counted(scores.pairs.size, 'difference')} (Bonferroni), which "
-        f"hold together with {100 * scores.level:g} %"
+        f"intervals and p are adjusted for {counted(scores.pairs.size, 'difference')} (Bonferroni): all "
+        f"intervals hold together with {100 * scores.level:g} %"
     )
     if every:
         _show_calibration(comparison)
