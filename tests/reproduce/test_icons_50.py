@@ -198,6 +198,13 @@ def test_an_effect_needs_several_trainings() -> None:
     assert [one.verdict for one in told] == ["does not hold"]
 
 
+def test_the_network_is_told_apart_from_shaking_and_length() -> None:
+    pairs = {("still26-32d-50", "style"): [0.8, 0.81], ("resnext29", "style"): [0.5, 0.52]}
+    (network,) = effects(results(pairs))
+    assert network.name == "Shake-Shake's network not shaken, 50 epochs"
+    assert (network.value, network.decided) == (pytest.approx(0.295), True)
+
+
 def test_the_control_has_three_answers() -> None:
     for easy, hard, verdict in ((0.97, 0.55, "holds"), (0.6, 0.7, "does not hold"), (0.7, 0.6, "undecided")):
         both = {("resnet20", "traditional"): [easy, easy], ("resnet20", "style"): [hard, hard]}

@@ -66,6 +66,7 @@ def difference(first: NDArray[np.float64], second: NDArray[np.float64]) -> tuple
 
 
 _COMPARED = (
+    ("Shake-Shake's network not shaken, 50 epochs", "still26-32d-50", "resnext29"),
     ("shaking, 50 epochs", "shake26-32d-50", "still26-32d-50"),
     ("shaking, 200 epochs", "shake26-32d-200", "still26-32d-200"),
     ("200 epochs for 50, not shaken", "still26-32d-200", "still26-32d-50"),

@@ -62,7 +62,12 @@ class IconStory:
 
     def answer(self) -> str:
         """What the arms say about Shake-Shake, in a sentence; empty without them."""
-        wanted = {"shaking, 50 epochs", "shaking, 200 epochs", "200 epochs for 50, not shaken"}
+        wanted = {
+            "Shake-Shake's network not shaken, 50 epochs",
+            "shaking, 50 epochs",
+            "shaking, 200 epochs",
+            "200 epochs for 50, not shaken",
+        }
         words = {True: "it helps", False: "it hurts", None: "undecided"}
         told = [
             f"{one.name}, on {one.split}: {100 * one.value:+.1f} points [{100 * one.low:+.1f}, "
