@@ -159,3 +159,17 @@ def test_other_columns_are_kept(tmp_path: Path) -> None:
     assert dataset.shuffled(1).first(1).column("season") in (["winter"], ["summer"])
     with pytest.raises(UnknownNameError, match=r"unknown column of .* 'saison'; did you mean 'season'"):
         dataset.column("saison")
+
+
+def test_cells_without_a_column_are_refused(tmp_path: Path) -> None:
+    """A comma without quotation marks would cut a value short, and nobody would know."""
+    text = "file,label,hospital\na.png,0,Nord\nb.png,1,Mitte, Berlin\n"
+    with pytest.raises(ImageFileError, match=r"line 3: a line must have no more .* got ' Berlin' beyond"):
+        open_dataset(listed(tmp_path, text, "a.png", "b.png"))
+    quoted = text.replace("Mitte, Berlin", '"Mitte, Berlin", ,')
+    assert open_dataset(listed(tmp_path, quoted)).column("hospital") == ["Nord", "Mitte, Berlin"]
+
+
+def test_a_column_that_is_there_twice_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ImageFileError, match="must have each column once, got 'hospital' more often"):
+        open_dataset(listed(tmp_path, "file,label,hospital,hospital\na.png,0,Nord,Ost\n", "a.png"))

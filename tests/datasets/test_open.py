@@ -27,6 +27,8 @@ def classes(root: Path) -> Path:
 def test_what_is_not_there() -> None:
     with pytest.raises(OptionError, match="did you mean 'mnist-test'"):
         open_dataset("mnist-tset")
+    with pytest.raises(OptionError, match="got 'icons-50'; did you mean 'icons-50:PATH'"):
+        open_dataset("icons-50")
     with pytest.raises(OptionError, match="did you mean 'mnist:/somewhere'"):
         open_dataset("mnsit:/somewhere")
     with pytest.raises(OptionError, match=r"must be a path that exists.*got 'somewhere/else'.*ls datasets"):

@@ -143,6 +143,12 @@ def test_two_builds_are_equal_and_a_stopped_one_goes_on(
     again = make_icons_open(tmp_path / "b", packages=PACKAGES)
     assert (again.done, again.skipped) == (1, first.done - 1)
     assert tree(tmp_path / "b") == whole
+    Image.new("RGB", (SIDE, SIDE)).save(tmp_path / "b" / "bird" / "plain_0_duck.png")  # another picture
+    cut = tmp_path / "b" / "bird" / "plain_2_penguin.png"
+    cut.write_bytes(cut.read_bytes()[:99])
+    mended = make_icons_open(tmp_path / "b", packages=PACKAGES)
+    assert (mended.done, mended.skipped, mended.failures) == (2, first.done - 2, ())
+    assert tree(tmp_path / "b") == whole
     told: list[tuple[int, int]] = []
     make_icons_open(
         tmp_path / "b", packages=PACKAGES, progress=lambda done, total: told.append((done, total))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +23,10 @@ from beaufort.leave_out.writing import page, table
 torch = pytest.importorskip("torch", reason="torch is not installed; the extra training has it")
 pytest.importorskip("safetensors", reason="safetensors is not installed; the extra training has it")
 
-from beaufort.leave_out import leave_out  # noqa: E402
+from beaufort.leave_out import leave_out, remarks  # noqa: E402
 from beaufort.leave_out.run import _kept_back, _slug  # noqa: E402
 from beaufort.protocols import split_by  # noqa: E402
-from beaufort.training import Recipe  # noqa: E402
+from beaufort.training import Recipe, open_training_data, train  # noqa: E402
 
 NETWORK = """
 from torch import nn
@@ -126,7 +127,50 @@ def test_mistakes_are_told_before_anything_is_trained(photos: str, recipe: Recip
         leave_out(photos, "camera", recipe=recipe, output="out", seen=1)
     with pytest.raises(OptionError, match="seeds must be a positive integer, got 0"):
         leave_out(photos, "camera", recipe=recipe, output="out", seeds=0)
+    rows = Path("photos/labels.csv").read_text(encoding="utf-8")
+    Path("photos/labels.csv").write_text(rows.replace("red", "green"), encoding="utf-8")
+    with pytest.raises(OptionError, match="photos must have images of two classes or more, got one, 'green'"):
+        leave_out(photos, "camera", recipe=recipe, output="out", side=8, device="cpu")
     assert not Path("out").exists()
+
+
+def test_too_few_images_are_told_before_anything_is_trained(photos: str, recipe: Recipe) -> None:
+    """Without x many images are left, without y only one of each class."""
+    every = Path("photos/labels.csv").read_text(encoding="utf-8").splitlines()
+    rows = [row for row in every if ",y," in row or row.startswith(("file", "0.png", "3.png"))]
+    Path("photos/labels.csv").write_text("\n".join(rows), encoding="utf-8")
+    with pytest.raises(
+        OptionError,
+        match=r"camera=y must leave .* beside 1 to keep back, got 2 images of 2 classes; choose 0 for seen",
+    ):
+        leave_out(photos, "camera", recipe=recipe, output="out", side=8, device="cpu")
+    assert not Path("out").exists()
+
+
+def test_fine_tuning_says_where_it_began(photos: str, recipe: Recipe) -> None:
+    first = leave_out(photos, "camera", recipe=recipe, output="out", side=8, device="cpu", only=["z"])
+    assert first.values[0].accuracy.value == 0
+    tuned = replace(recipe, epochs=1, start="out/trained/z-seed0")
+    leave_out(photos, "camera", recipe=tuned, output="tuned", side=8, device="cpu", only=["z"])
+    told = "Trainings began with the weights of out/trained/z-seed0."
+    assert told in Path("tuned/index.html").read_text(encoding="utf-8")
+    assert told not in Path("out/index.html").read_text(encoding="utf-8")
+    (remark,) = remarks(first.values, first.unread, tuned.start)
+    assert remark.startswith(told)
+
+
+def test_a_network_that_saw_all_images_is_no_start(photos: str, recipe: Recipe) -> None:
+    every = open_training_data(resized(open_dataset(photos), 8))
+    train(recipe, every, output="every", device="cpu")
+    with pytest.raises(OptionError, match="got 'every', which was trained on all images of photos"):
+        leave_out(photos, "camera", recipe=replace(recipe, start="every"), output="out", side=8, device="cpu")
+    assert not Path("out").exists()
+
+
+def test_a_training_that_ends_without_numbers_is_told(photos: str, recipe: Recipe) -> None:
+    wild = replace(recipe, optimizer="sgd", rate=999_999.0, weight_decay=999_999.0)
+    with pytest.raises(OptionError, match=r"without z, seed 0, ended after .* a lower rate than 999999, and"):
+        leave_out(photos, "camera", recipe=wild, output="out", side=8, device="cpu", only="z")
 
 
 def test_the_command(photos: str) -> None:
@@ -161,6 +205,7 @@ def test_the_command(photos: str) -> None:
     ]
     told = CliRunner().invoke(app, [*command, "--json"])
     assert json.loads(told.stdout)["values"][0]["value"] == "z"
+    assert json.loads(told.stdout)["failed"][0].startswith("z, seed 0: its last loss is ")
     rows = Path("photos/labels.csv").read_text(encoding="utf-8").replace(",z,", ',"z, old",')
     Path("photos/labels.csv").write_text(rows + 'none.png,blue,x,same\n1.jpg,blue,"z, old",same\n')
     Image.new("RGB", (9, 9)).save("photos/1.jpg")
@@ -170,12 +215,15 @@ def test_the_command(photos: str) -> None:
     assert "\nz, old  41 " in told.output
     assert "z, old: 1 of 41 images has a class that no other value has" in told.output
     assert "1 image could not be read and does not count (first: none.png: " in told.output
+    told = CliRunner().invoke(app, [*command, "--only", " , "])
+    assert told.exit_code == 2
+    assert "only must name values, separated by commas, got ' , '; leave it out for all" in told.output
     told = CliRunner().invoke(app, [*command[:3], "lens", *command[4:]])
     assert told.exit_code == 2
     assert "must have two values or more" in told.output
 
 
-def test_tables_and_pages_of_numbers() -> None:
+def test_tables_and_pages_of_numbers(recipe: Recipe) -> None:
     right = np.array([[True, False, True, True], [True, True, True, True]])
     plain = value_score("a & b", 9, right, None, cap=0.75, unread=2)
     assert plain.accuracy.value == 0.875
@@ -183,16 +231,16 @@ def test_tables_and_pages_of_numbers() -> None:
     rows = list(csv.DictReader(table("season", [plain]).splitlines()))
     assert (rows[0]["season"], rows[0]["seen"], rows[0]["lowest_seed"]) == ("a & b", "", "0.750000")
     unread = [Problem("x.png", "it is empty"), Problem("y.png", "it is cut off")]
-    text = page("season", "photos", "tiny", [plain], unread)
+    text = page("season", "photos", recipe, [plain], unread)
     assert "a &amp; b: 1 of 4 images has a class that no other value has" in text
     assert "cannot be above 75.0 %" in text
     assert "2 images could not be read and do not count (first: x.png: it is empty)" in text
     assert "1 value of season, left out of training." in text
     assert "Accuracies are means over 2 trainings" in text
-    one = page("season", "photos", "tiny", [value_score("a", 9, right[:1], None, cap=1.0, unread=0)], [])
+    one = page("season", "photos", recipe, [value_score("a", 9, right[:1], None, cap=1.0, unread=0)], [])
     assert "how far another training would come out" in one
     safe = value_score("c", 9, right, right, cap=1.0, unread=0)
-    text = page("season", "photos", "tiny", [safe, plain], [])
+    text = page("season", "photos", recipe, [safe, plain], [])
     assert "2 values of season, each left out of training in turn. No interval of what is lost" in text
     assert "could not be read" not in text
     assert table("seen", [plain]).startswith("value of seen,images,trained_on,")
@@ -235,11 +283,16 @@ def test_an_image_that_cannot_be_read_is_counted_once(photos: str, recipe: Recip
 
 def test_images_are_looked_at_before_anything_is_trained(photos: str, recipe: Recipe) -> None:
     Image.new("L", (12, 10)).save("photos/117.png")  # of camera x, which is trained on last
-    with pytest.raises(ImageValueError, match=r"got \(10, 12, 1\) for 117.png and \(10, 12, 3\) for 0.png"):
+    with pytest.raises(
+        ImageValueError,
+        match=r"got \(10, 12, 1\) for 117.png and \(10, 12, 3\) for 0.png; side \(--side 32\)",
+    ):
         leave_out(photos, "camera", recipe=recipe, output="out", device="cpu")
     for number in range(1, 120, 3):
         Path(f"photos/{number}.png").unlink()
-    with pytest.raises(OptionError, match="camera=y must have images that can be read, got none"):
+    with pytest.raises(
+        OptionError, match=r"camera=y must have images that can be read, got none \(first: 1.png"
+    ):
         leave_out(photos, "camera", recipe=recipe, output="out", side=8, device="cpu")
     assert not Path("out").exists()
 
@@ -252,7 +305,7 @@ def test_keeping_images_back_leaves_every_class_in_training() -> None:
         assert set(labels[train_on]) == {0, 1, 2}
         assert len(kept_back) == 29
         assert sorted([*train_on, *kept_back]) == chosen.train.tolist()
-    with pytest.raises(OptionError, match="beside 30 that are kept back, got 32 images of 3 classes; choose"):
+    with pytest.raises(OptionError, match="beside 30 to keep back, got 32 images of 3 classes; choose a"):
         _kept_back(chosen, 0.95, labels)
 
 

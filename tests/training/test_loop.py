@@ -120,12 +120,50 @@ def test_another_training_in_the_folder_is_refused(
     patches: TrainingTensors, quick: Recipe, tmp_path: Path, deadline: float | None
 ) -> None:
     train(quick, patches, output=tmp_path, device="cpu", deadline=deadline)
-    with pytest.raises(TrainingFileError, match="another seed"):
+    with pytest.raises(TrainingFileError, match=r"another seed \(0 there, 1 here\)"):
         train(quick, patches, output=tmp_path, seed=1, device="cpu")
-    with pytest.raises(TrainingFileError, match="another recipe"):
+    with pytest.raises(TrainingFileError, match=r"another recipe \(rate: 0.01 there, 0.02 here\)"):
         train(replace(quick, rate=0.02), patches, output=tmp_path, device="cpu")
-    with pytest.raises(TrainingFileError, match="another data"):
+    with pytest.raises(TrainingFileError, match=r"other data \(images: 320 there, 100 here\)"):
         train(quick, patches.first(100), output=tmp_path, device="cpu")
+    told_otherwise = replace(quick, about="the same in other words")
+    assert train(told_otherwise, patches, output=tmp_path, device="cpu").finished
+
+
+def test_an_output_that_cannot_be_is_told_before_the_training(
+    patches: TrainingTensors, quick: Recipe, tmp_path: Path
+) -> None:
+    (tmp_path / "file").touch()
+    for folder in (tmp_path / "file", tmp_path / "file" / "inside"):
+        with pytest.raises(OptionError, match=r"output must be a folder .*/file is not a folder"):
+            train(quick, patches, output=folder, device="cpu", progress=lambda at: pytest.fail("trained"))
+
+
+def test_networks_of_your_own_that_cannot_learn(
+    patches: TrainingTensors, quick: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "own_nets.py").write_text("""
+from torch import nn
+
+class Dict(nn.Sequential):
+    def forward(self, images):
+        return {"logits": super().forward(images)}
+
+def dict_of_logits(classes):
+    return Dict(nn.Flatten(), nn.Linear(28 * 28, classes))
+
+def frozen(classes):
+    return nn.Sequential(nn.Flatten(), nn.Linear(28 * 28, classes)).requires_grad_(False)
+""")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    for name, told in (
+        ("dict_of_logits", "cannot learn from patches, .*'dict' object has no attribute"),
+        ("frozen", "must have parameters that require gradients, got none"),
+    ):
+        recipe = replace(quick, architecture=f"python:own_nets:{name}", architecture_options={})
+        with pytest.raises(OptionError, match=f"the network 'python:own_nets:{name}' {told}"):
+            train(recipe, patches, output=tmp_path / name, device="cpu")
+        assert not (tmp_path / name).exists()
 
 
 @pytest.mark.parametrize("content", [b"", b"not tensors", b"\xff" * 64])
@@ -147,7 +185,7 @@ def test_the_callers_generator_is_left_alone(patches: TrainingTensors, quick: Re
 
 def test_it_starts_from_a_trained_model(patches: TrainingTensors, quick: Recipe, tmp_path: Path) -> None:
     first = train(quick, patches, output=tmp_path / "first", device="cpu")
-    tuned = replace(quick, start=str(tmp_path / "first"), epochs=1, rate=0.0)
+    tuned = replace(quick, start=f"trained:{tmp_path / 'first'}", epochs=1, rate=0.0)
     second = train(tuned, patches, output=tmp_path / "second", device="cpu")
     assert all(
         torch.equal(a, b) for a, b in zip(first.model.parameters(), second.model.parameters(), strict=True)

@@ -80,7 +80,7 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert json.loads(done.stdout)["steps"] == 1
     assert (tmp_path / "trained" / "conv1-seed0" / NETWORK).is_file()
     again = CliRunner().invoke(app, command)
-    assert "1 steps" in again.stdout
+    assert ": 1 step in " in again.stdout
     listed = CliRunner().invoke(app, ["train"])
     assert "conv2-pgd" in listed.stdout
     wrong = CliRunner().invoke(app, ["train", "conv1", "--set", "epoch=1"])
@@ -104,6 +104,7 @@ def test_the_command_takes_images_of_any_sizes_as_squares(
     command += ["--set", "epochs=1", "--set", "batch=2", "--set", small]
     refused = CliRunner().invoke(app, command)
     assert refused.exit_code == 2
+    assert "--side 32" in refused.output
     done = CliRunner().invoke(app, [*command, "--side", "16"])
     assert done.exit_code == 0, done.output
     assert json.loads(done.stdout)["shape"] == [3, 16, 16]

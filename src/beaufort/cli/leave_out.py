@@ -12,6 +12,7 @@ import typer
 
 from beaufort.cli._console import printable, progress_bar, table
 from beaufort.cli._options import Json
+from beaufort.errors import OptionError
 
 if TYPE_CHECKING:
     from beaufort.stats import Estimate
@@ -28,10 +29,11 @@ def leave_out(
     ],
     output: Annotated[Path, typer.Option(help="Folder for networks, answers, the table and the page.")],
     only: Annotated[
-        str, typer.Option(help='Some values, separated by commas: phone,"Canon, 5D". All if not given.')
-    ] = "",
+        str | None,
+        typer.Option(help='Some values, separated by commas: phone,"Canon, 5D". All if not given.'),
+    ] = None,
     side: Annotated[
-        int | None, typer.Option(min=1, help="Bring images to squares of so many pixels.")
+        int | None, typer.Option(min=1, help="Bring images to squares of so many pixels, in color.")
     ] = None,
     seen: Annotated[
         float, typer.Option(help="Share of the other values' images that is kept back, and scored as well.")
@@ -49,7 +51,7 @@ def leave_out(
 
     The list has the columns file and label, and any others: a camera, a hospital, a season. For each value a
     network is trained on all other images, and shown those of the value. `--set start=FOLDER` fine-tunes a
-    network that was trained before.
+    network that was trained before, on none of the images that are scored.
 
     Killed, the same command goes on where it was.
     """
@@ -57,13 +59,14 @@ def leave_out(
     from beaufort.leave_out import remarks
     from beaufort.training import get_recipe
 
+    chosen = get_recipe(recipe).changed(settings or [])
     with progress_bar(f"leave out {column}") as show:
         found = run(
             data,
             column,
-            recipe=get_recipe(recipe).changed(settings or []),
+            recipe=chosen,
             output=output,
-            only=_values(only),
+            only=() if only is None else _values(only),
             side=side,
             seen=seen,
             seeds=seeds,
@@ -75,8 +78,8 @@ def leave_out(
     if as_json:
         values = [asdict(one) for one in found.values]
         unread = [problem._asdict() for problem in found.unread]
-        told = {"column": column, "values": values, "unread": unread, "output": str(output)}
-        typer.echo(json.dumps(told, indent=2))
+        told = {"column": column, "values": values, "unread": unread, "failed": found.failed}
+        typer.echo(json.dumps({**told, "output": str(output)}, indent=2))
         return
     head = (column, "images", "trained on", "accuracy", "on seen values", "lost, points")
     rows = [
@@ -90,7 +93,7 @@ def leave_out(
         for one in found.values
     ]
     typer.echo(table([head, *rows]))
-    for remark in remarks(found.values, found.unread):
+    for remark in remarks(found.values, found.unread, chosen.start):
         typer.echo(printable(remark))
     typer.echo(f"\n{printable(output / 'leave-out.csv')} and {printable(output / 'index.html')} have it all")
 
@@ -98,6 +101,8 @@ def leave_out(
 def _values(only: str) -> list[str]:
     """Values separated by commas; one with a comma stands in quotation marks, as in a CSV file."""
     cells = [cell.strip() for line in csv.reader([only], skipinitialspace=True) for cell in line]
+    if not any(cells):
+        raise OptionError(f"only must name values, separated by commas, got {only!r}; leave it out for all")
     return [cell for cell in cells if cell]
 
 

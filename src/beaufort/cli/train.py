@@ -12,6 +12,7 @@ import typer
 
 from beaufort.cli._console import printable, progress_bar, table
 from beaufort.cli._options import Json, Seed
+from beaufort.words import counted
 
 if TYPE_CHECKING:
     from beaufort.training import TrainingData, TrainingProgress
@@ -34,7 +35,7 @@ def train(
         Path | None, typer.Option(help="Folder for the model; trained/RECIPE-seedN if not given.")
     ] = None,
     side: Annotated[
-        int | None, typer.Option(min=1, help="Bring images to squares of so many pixels first.")
+        int | None, typer.Option(min=1, help="Bring images to squares of so many pixels first, in color.")
     ] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Only the first so many images.")] = None,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:1.")] = "auto",
@@ -71,9 +72,9 @@ def train(
     facts = made.facts
     last = facts["losses"][-1]
     typer.echo(
-        f"{printable(folder)}: {facts['steps']} steps in {facts['seconds']:.0f} s on {facts['device']}, "
-        f"{facts['parameters']:,} parameters, last loss {'not a number' if last is None else f'{last:.4f}'}; "
-        f"ONNX: {facts['onnx']}"
+        f"{printable(folder)}: {counted(facts['steps'], 'step')} in {facts['seconds']:.0f} s on "
+        f"{facts['device']}, {facts['parameters']:,} parameters, last loss "
+        f"{'not a number' if last is None else f'{last:.4f}'}; ONNX: {facts['onnx']}"
     )
 
 

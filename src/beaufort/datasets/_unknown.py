@@ -36,7 +36,8 @@ _SIGNS = {
 
 def unknown_name(spec: str, names: Sequence[str]) -> str:
     """The sentence about a text that is neither a path that exists nor a name."""
-    near = get_close_matches(spec, names, n=_GUESSES) or _prefixed(spec)
+    kind = [f"{spec}:PATH"] if spec in readers else []
+    near = get_close_matches(spec, names, n=_GUESSES) + kind or _prefixed(spec)
     hint = f"did you mean {' or '.join(map(repr, near))}?" if near else NAMES
     return f"data must be a path that exists, kind:path or a name, got {spec!r:.200}; {hint}"
 

@@ -89,8 +89,16 @@ def _rows(content: bytes, where: str) -> Iterator[_Row]:
         lines = csv.DictReader(io.StringIO(content.decode("utf-8-sig"), newline=""), strict=True)
         if not {"file", "label"} <= set(lines.fieldnames or ()):
             raise ImageFileError(f"{where} has the columns {lines.fieldnames}; {_FORM}")
-        others = [name for name in lines.fieldnames or () if name and name not in _OWN]
+        columns = [name for name in lines.fieldnames or () if name]
+        if twice := [name for name in columns if columns.count(name) > 1]:
+            raise ImageFileError(f"{where} must have each column once, got {twice[0]!r} more often")
+        others = [name for name in columns if name not in _OWN]
         for fields in lines:
+            if beyond := [cell for cell in fields.get(None, ()) if cell.strip()]:
+                raise ImageFileError(
+                    f"{where}, line {lines.line_num}: a line must have no more cells than there are columns, "
+                    f"got {beyond[0]!r:.60} beyond them; put a value with a comma in quotation marks"
+                )
             file, label, packed, name = ((fields.get(key) or "").strip() for key in _OWN)
             more = {key: (fields[key] or "").strip() for key in others}
             row = _Row(lines.line_num, file, label, packed, name, more)

@@ -42,8 +42,9 @@ def readable(dataset: Dataset, side: int | None) -> tuple[Dataset, tuple[Problem
             shape = shape or found.shape
             if found.shape != shape:
                 raise ImageValueError(
-                    "images must have one height, width and number of channels without side, got "
-                    f"{found.shape} for {shown.ids[place]} and {shape} for {shown.ids[places[0]]}"
+                    "images must have one height, width and number of channels, got "
+                    f"{found.shape} for {shown.ids[place]} and {shape} for {shown.ids[places[0]]}; side "
+                    "(--side 32) brings them to squares in color"
                 )
             places.append(place)
             if found.nbytes * len(shown) <= _MOST_KEPT:

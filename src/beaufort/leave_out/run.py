@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -23,10 +23,13 @@ from beaufort.leave_out.writing import page, table
 from beaufort.protocols import Split, hold_out, leave_one_out
 from beaufort.suites import Suite
 from beaufort.training import Recipe, TrainingData, failure, get_recipe, open_training_data, train
+from beaufort.training.trained import find_trained, read_facts
+from beaufort.words import counted
 
 __all__ = ["LeaveOut", "LeaveOutProgress", "leave_out"]
 
 TABLE, PAGE = "leave-out.csv", "index.html"
+Places = NDArray[np.int64]
 
 
 class LeaveOutProgress(NamedTuple):
@@ -82,28 +85,30 @@ def leave_out(
     if not 0 <= seen < 1:
         raise OptionError(f"seen must be a share from 0 to below 1, got {seen!r}")
     seeds = checked_count("seeds", seeds)
+    chosen_recipe = get_recipe(recipe) if isinstance(recipe, str) else recipe
     dataset = open_dataset(data) if isinstance(data, str) else data
     wanted = list(_splits(dataset, column, only))
     usable, problems = readable(dataset, side)
-    unread = _unread(dataset, usable, column, wanted)
+    unread = _unread(dataset, usable, column, wanted, problems)
     splits = _splits(usable, column, wanted)
-    chosen_recipe = get_recipe(recipe) if isinstance(recipe, str) else recipe
+    _check_classes(usable)
+    _check_start(chosen_recipe.start, usable)
+    parts = {value: _kept_back(split, seen, usable.labels) for value, split in splits.items()}
     work = _Work(
         usable,
         chosen_recipe,
         Path(output),
-        seen,
         seeds,
         device,
         progress,
         len(splits) * seeds,
     )
-    scores = tuple(work.value(value, split, unread[value]) for value, split in splits.items())
+    scores = tuple(work.value(value, split, *parts[value], unread[value]) for value, split in splits.items())
     found = LeaveOut(column, scores, problems, Path(output), tuple(work.failed))
     write_bytes(found.folder / TABLE, table(column, scores).encode())
     write_bytes(
         found.folder / PAGE,
-        page(column, dataset.name, chosen_recipe.name, scores, problems, found.failed).encode(),
+        page(column, dataset.name, chosen_recipe, scores, problems, found.failed).encode(),
     )
     return found
 
@@ -114,12 +119,41 @@ def _splits(dataset: Dataset, column: str, only: str | Iterable[str]) -> dict[st
     return {one: hold_out(dataset, column, one) for one in chosen} or leave_one_out(dataset, column)
 
 
-def _unread(dataset: Dataset, usable: Dataset, column: str, values: Iterable[str]) -> Counter[str]:
+def _unread(
+    dataset: Dataset, usable: Dataset, column: str, values: Iterable[str], problems: Sequence[Problem]
+) -> Counter[str]:
     """How many images of each value cannot be read; some of each value must be left."""
-    every, left = Counter(dataset.column(column)), Counter(usable.column(column))
+    cells = dataset.column(column)
+    every, left = Counter(cells), Counter(usable.column(column))
     if lost := [value for value in values if not left[value]]:
-        raise OptionError(f"{column}={lost[0]} must have images that can be read, got none")
+        of_value = {id for id, cell in zip(dataset.ids, cells, strict=True) if cell == lost[0]}
+        first = next(problem for problem in problems if problem.id in of_value)
+        raise OptionError(
+            f"{column}={lost[0]} must have images that can be read, got none (first: {first.id}: "
+            f"{first.message})"
+        )
     return every - left
+
+
+def _check_classes(usable: Dataset) -> None:
+    """Refuse images of one class, of which every answer would be right."""
+    there = np.unique(usable.labels)
+    if len(there) < 2:
+        raise OptionError(
+            f"{usable.name} must have images of two classes or more, got one, {usable.classes[there[0]]!r}"
+        )
+
+
+def _check_start(start: str, usable: Dataset) -> None:
+    """Refuse a network that was trained on all of the images: it has seen whatever is left out."""
+    if not start:
+        return
+    data = read_facts(find_trained(start)).get("data") or {}
+    if data.get("digest") == usable.digest():
+        raise OptionError(
+            f"start must be a network that has not seen what is left out, got {start!r}, which was trained "
+            f"on all images of {usable.name}"
+        )
 
 
 @dataclass
@@ -127,7 +161,6 @@ class _Work:
     dataset: Dataset
     recipe: Recipe
     folder: Path
-    seen: float
     seeds: int
     device: str
     progress: Callable[[LeaveOutProgress], None] | None
@@ -135,9 +168,8 @@ class _Work:
     begun: int = 0
     failed: list[str] = field(default_factory=list)
 
-    def value(self, value: str, split: Split, unread: int) -> ValueScore:
+    def value(self, value: str, split: Split, train_on: Places, kept_back: Places, unread: int) -> ValueScore:
         """Train without a value, once for each seed, and score."""
-        train_on, kept_back = _kept_back(split, self.seen, self.dataset.labels)
         learned = replace(self.dataset.at(train_on), name=f"{self.dataset.name}-without-{_slug(value)}")
         shown = replace(
             self.dataset.at(np.concatenate([split.test, kept_back])), name=f"left-out-{_slug(value)}"
@@ -168,6 +200,12 @@ class _Work:
             device=self.device,
             progress=tell,
         )
+        if made.facts["losses"][-1] is None:
+            raise OptionError(
+                f"the training without {value}, seed {seed}, ended after "
+                f"{counted(made.facts['steps'], 'step')} with a loss that is not a number, so there is "
+                f"nothing to score; choose a lower rate than {self.recipe.rate:g}, and another output"
+            )
         if why := failure(made.facts):
             self.failed.append(f"{value}, seed {seed}: {why}")
         options = {"device": self.device, "name": f"{_slug(value)}-seed{seed}"}
@@ -180,9 +218,7 @@ class _Work:
         return dict(zip(answers.ids, answers.correct[0].tolist(), strict=True))
 
 
-def _kept_back(
-    split: Split, share: float, labels: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _kept_back(split: Split, share: float, labels: Places) -> tuple[Places, Places]:
     """The images to train on, and those of seen values to score on; which ones depends on nothing else.
 
     An image of each class stays in training, so that keeping back makes no class impossible to learn.
@@ -196,8 +232,9 @@ def _kept_back(
     free = np.delete(shuffled, len(shuffled) - 1 - from_end)
     if wanted > len(free):
         raise OptionError(
-            f"{split.name} must leave an image of each class to train on beside {wanted} that are kept back, "
-            f"got {len(split.train)} images of {len(classes)} classes; choose a smaller share with seen"
+            f"{split.name} must leave an image of each class to train on beside {wanted} to keep back, got "
+            f"{counted(len(split.train), 'image')} of {counted(len(classes), 'class', 'classes')}; choose "
+            f"{'a smaller share' if len(free) else '0'} for seen"
         )
     kept_back = np.sort(free[:wanted])
     return np.setdiff1d(split.train, kept_back), kept_back

@@ -8,6 +8,7 @@ from beaufort.datasets import Problem
 from beaufort.leave_out.scores import ValueScore
 from beaufort.pages import render
 from beaufort.stats import Estimate
+from beaufort.training import Recipe
 from beaufort.training.ending import ENDING_RULE
 from beaufort.words import counted, csv_text
 
@@ -36,9 +37,20 @@ def _cells(number: Estimate | None) -> tuple[str, str, str]:
     return f"{number.value:.6f}", f"{number.low:.6f}", f"{number.high:.6f}"
 
 
-def remarks(scores: Sequence[ValueScore], unread: Sequence[Problem]) -> list[str]:
-    """What must be known beside the numbers, in sentences."""
+def remarks(scores: Sequence[ValueScore], unread: Sequence[Problem], start: str = "") -> list[str]:
+    """What must be known beside the numbers, in sentences.
+
+    Args:
+        scores: of all values.
+        unread: images that could not be read.
+        start: the network that trainings began with; empty if they began with random weights.
+    """
     told = []
+    if start:
+        told.append(
+            f"Trainings began with the weights of {start}. Whether it had seen the images that are scored "
+            "here is not known; where it had, accuracy is too high."
+        )
     for one in scores:
         if one.cap < 1:
             alone = round((1 - one.cap) * one.accuracy.n)
@@ -58,7 +70,7 @@ def remarks(scores: Sequence[ValueScore], unread: Sequence[Problem]) -> list[str
 def page(
     column: str,
     data: str,
-    recipe: str,
+    recipe: Recipe,
     scores: Sequence[ValueScore],
     unread: Sequence[Problem],
     failed: Sequence[str] = (),
@@ -68,14 +80,14 @@ def page(
     return render(
         "leave_out/page.html",
         title=f"{column} left out",
-        eyebrow=f"{data} · {recipe}",
+        eyebrow=f"{data} · {recipe.name}",
         navigation={"values": "Values", "reading": "How to read it"},
         column=column,
         sentence=_sentence(column, order),
         level=100 * scores[0].accuracy.level,
         seeds=len(scores[0].by_seed),
         rows=order,
-        remarks=remarks(order, unread),
+        remarks=remarks(order, unread, recipe.start),
         failed=failed,
         ending_rule=ENDING_RULE,
     )

@@ -152,6 +152,7 @@ def _picture(dataset: Dataset, place: int, shape: tuple[int, int, int]) -> NDArr
     if image.shape != shape:
         raise ImageValueError(
             "the images of a training must have one number of channels, height and width, got "
-            f"{image.shape} for {sample.id} and {shape} for {dataset.ids[0]}; resize them first"
+            f"{image.shape} for {sample.id} and {shape} for {dataset.ids[0]}; `resized` (--side 32) brings "
+            "them to squares in color"
         )
     return image

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import os
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -155,6 +156,7 @@ class _Run:
             self._check_identity(facts, FACTS)
             read_weights(self.folder / WEIGHTS, self.model)
             return Training(self.model.eval(), self.folder, facts, True)
+        _check_folder(self.folder)
         self._resume()
         with self.torch.backends.cudnn.flags(enabled=True, benchmark=False, deterministic=True):
             finished = self._learn()
@@ -221,7 +223,7 @@ class _Run:
             self._one_step(images, labels)
         except BeaufortError:
             raise
-        except (IndexError, RuntimeError, TypeError, ValueError) as error:
+        except (AttributeError, IndexError, RuntimeError, TypeError, ValueError) as error:
             told, shape = " ".join(str(error).split()), " × ".join(map(str, self.source.shape))
             raise OptionError(
                 f"the network {self.recipe.architecture!r} cannot learn from {self.source.name}, whose "
@@ -283,12 +285,15 @@ class _Run:
 
     def _check_identity(self, facts: dict[str, Any], file: str) -> None:
         # settings that are younger than the file have their usual values in it
-        found = {**facts, "recipe": Recipe.from_dict(facts.get("recipe", {})).as_dict()}
+        recipe = Recipe.from_dict(facts.get("recipe", {})).as_dict()
+        found = {**facts, "recipe": {**recipe, "about": self.recipe.about}}  # a description decides nothing
         for key, value in self.identity.items():
             if found.get(key) != value:
+                what = "other data" if key == "data" else f"another {key}"
+                differs = _difference(found.get(key), value)
                 raise TrainingFileError(
-                    f"{self.folder / file} is of a training with another {key}; choose another output, or "
-                    "delete the folder"
+                    f"{self.folder / file} is of a training with {what} ({differs}); choose another output, "
+                    "or delete the folder"
                 )
 
     def _finish(self) -> dict[str, Any]:
@@ -320,6 +325,22 @@ class _Run:
             "replayed": isinstance(self.advance, ReplayedStep) and self.advance.graph is not None,
             "torch": self.torch.__version__,
         }
+
+
+def _difference(there: Any, here: Any) -> str:
+    """The first thing that differs between two values, or two dicts of values."""
+    if not isinstance(there, dict) or not isinstance(here, dict):
+        return f"{there!r:.40} there, {here!r:.40} here"
+    key = next(key for key, value in here.items() if there.get(key) != value)
+    return f"{key}: {_difference(there.get(key), here[key])}"
+
+
+def _check_folder(folder: Path) -> None:
+    """See before a training, which may take days, that its folder can be made and written to."""
+    there = next(one for one in (folder, *folder.parents) if one.exists())
+    if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
+        why = "is not a folder" if not there.is_dir() else "cannot be written to"
+        raise OptionError(f"output must be a folder that can be written to, got {folder}: {there} {why}")
 
 
 def _order(seed: int, epoch: int, count: int) -> NDArray[np.int64]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from beaufort.errors import OptionError
 from beaufort.models._lazy import require
 from beaufort.training.recipe import Recipe
 
@@ -27,6 +28,11 @@ def make_optimizer(recipe: Recipe, model: nn.Module) -> Any:
     optim = torch.optim
     given: dict[str, Any] = {"lr": recipe.rate, "weight_decay": recipe.weight_decay}
     parameters = [one for one in model.parameters() if one.requires_grad]
+    if not parameters:
+        raise OptionError(
+            f"the network {recipe.architecture!r} must have parameters that require gradients, got none; "
+            "there is nothing to train"
+        )
     fused = all(one.is_cuda for one in parameters)
     if recipe.optimizer == "sgd":
         given |= {"momentum": recipe.momentum, "nesterov": recipe.nesterov}

@@ -96,7 +96,7 @@ class Recipe:
         for name in ("rate", "lowest_rate", "momentum", "weight_decay"):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e6:
-                raise OptionError(f"{name} must be a number of at least 0, got {value!r}")
+                raise OptionError(f"{name} must be a number from 0 to below 1,000,000, got {value!r}")
 
     def _check_kinds(self) -> None:
         """Refuse what is no text, no options or no list where there must be one."""

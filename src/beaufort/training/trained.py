@@ -40,7 +40,8 @@ def trained_folder() -> Path:
 
 
 def find_trained(name: str) -> Path:
-    """The folder of a trained model: a path, or a name in `trained_folder()`."""
+    """The folder of a trained model: a path, or a name in `trained_folder()`, with or without `trained:`."""
+    name = name.removeprefix("trained:")
     for folder in (Path(name), trained_folder() / name):
         if (folder / FACTS).is_file():
             return folder

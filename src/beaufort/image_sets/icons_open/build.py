@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from beaufort.arrays import Bytes
 from beaufort.catalog import ICON_PACKAGES, IconPackage, fetch
-from beaufort.errors import BeaufortError, ImageFileError
+from beaufort.errors import BeaufortError
 from beaufort.files import write_bytes
 from beaufort.image_sets._settings import claim_folder
 from beaufort.image_sets._write_errors import stop_reason
@@ -19,7 +19,7 @@ from beaufort.image_sets.icons_open.datasheet import ManifestRow, datasheet, man
 from beaufort.image_sets.icons_open.raster import SAME, SIDE, difference, rasterize, rasterizer, thumbnail
 from beaufort.image_sets.icons_open.subtypes import IconSubtype, icon_subtypes
 from beaufort.image_sets.outcome import Failure, Outcome, Progress
-from beaufort.images import FORMATS, encode, read_image
+from beaufort.images import FORMATS, encode
 
 __all__ = ["MANIFEST", "make_icons_open"]
 
@@ -44,10 +44,10 @@ def make_icons_open(
     packages: Sequence[IconPackage] = ICON_PACKAGES,
     progress: Progress | None = None,
 ) -> Outcome:
-    """Make icons-open: packages are fetched if they are not in the cache; what is there is not made again.
+    """Make icons-open: packages are fetched if they are not in the cache; files that are there stay.
 
-    Two builds are equal, byte for byte. Two renditions of a style that look alike are written once, and so
-    are two subtypes of a class that a style draws alike.
+    Two builds are equal, byte for byte: a file that is not what is drawn now is written anew. Two renditions
+    of a style that look alike are written once, and so are two subtypes of a class that a style draws alike.
 
     Args:
         output: a folder; made if missing.
@@ -115,11 +115,7 @@ class _Build:
         return self._outcome(None)
 
     def _deal_with(self, candidate: _Candidate) -> None:
-        path = self.folder / candidate.file
-        there = path.is_file()
-        picture = read_image(path) if there else rasterize(candidate.content)
-        if there and (picture.mode, picture.size) != ("RGB", (SIDE, SIDE)):
-            raise ImageFileError(f"{path} must be an icon that was made before; delete it")
+        picture = rasterize(candidate.content)
         style, icon = candidate.package.style, candidate.icon
         before = self.renditions.setdefault((style, icon.subtype), [])
         drawing = (icon.kind, style, hashlib.sha256(picture.tobytes()).digest())
@@ -127,7 +123,8 @@ class _Build:
         if drawing in self.drawings or any(difference(small, one) <= SAME for one in before):
             self.alike += 1
             return
-        content = path.read_bytes() if there else encode(picture, FORMATS["png"])
+        path, content = self.folder / candidate.file, encode(picture, FORMATS["png"])
+        there = path.is_file() and path.read_bytes() == content
         if not there:
             write_bytes(path, content)
         self.done += not there
