@@ -276,6 +276,34 @@ def test_a_card_takes_no_more_work_after_many_votes_of_others(people: People) ->
     assert work[0] == work[1]
 
 
+def test_undo_takes_no_more_work_after_many_own_votes(people: People) -> None:
+    connection, ann = people.review.connection, people.id_of("ann")
+    work = []
+    for first in (1000, 2000):
+        give_votes(people, ann, range(first, first + 1000))
+        work.append(steps(connection, lambda: undo(people.review, ann)))
+    assert work[1] < 1.5 * work[0]
+
+
+def test_the_vote_given_last_is_undone_whatever_was_shown_last(people: People) -> None:
+    """Two cards wait after two undos, and a second tab may answer the later one first."""
+    ann = people.id_of("ann")
+    shown = []
+    for _ in range(2):
+        card = next_card(people.review, ann)
+        assert card is not None
+        shown.append(card.showing)
+        cast(people.review, ann, card.showing, YES)
+    undo(people.review, ann)
+    undo(people.review, ann)
+    for showing in reversed(shown):
+        cast(people.review, ann, showing, YES)
+    undo(people.review, ann)
+    card = next_card(people.review, ann)
+    assert card is not None
+    assert (card.showing, card.done) == (shown[0], 1)
+
+
 def test_the_tally_is_what_the_votes_say(people: People) -> None:
     """Columns that are kept up to date are those that would be counted afresh."""
     answer_all(people, "ann")
