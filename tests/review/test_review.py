@@ -31,6 +31,7 @@ from beaufort.review.cards import _repetition, card_picture, next_card
 from beaufort.review.rules import decide
 from beaufort.review.server import only_server
 from beaufort.stats import fleiss_kappa, krippendorff_alpha
+from tests.commands import invoke
 from tests.review.people import People, make_images
 
 YES = {question.name: True for question in QUESTIONS}
@@ -442,6 +443,19 @@ def test_the_command(tmp_path: Path) -> None:
     assert run(app, ["review", "decisions", file]).exit_code == 0
     failed = run(app, ["review", "serve", str(tmp_path / "none.review")])
     assert failed.exit_code == 2
+
+
+def test_comments_are_harmless_in_a_table(people: People) -> None:
+    """They are what strangers wrote, for a terminal or a spreadsheet."""
+    said = "=HYPERLINK(1)\r\ntwo lines\x1b[31m"
+    for name in ("ann", "bob"):
+        card = next_card(people.review, people.id_of(name))
+        assert card is not None
+        cast(people.review, people.id_of(name), card.showing, YES, comment=said)
+    text = invoke("review", "decisions", str(people.review.path))
+    assert "\x1b" not in text
+    (found,) = {row["comments"] for row in csv.DictReader(io.StringIO(text)) if row["comments"]}
+    assert found == "'=HYPERLINK(1) two lines\\x1b[31m | =HYPERLINK(1) two lines\\x1b[31m"
 
 
 def test_the_status_has_categories_pairs_and_comments(tmp_path: Path) -> None:
