@@ -6,7 +6,7 @@ from typing import Any
 
 from beaufort.metrics import metrics
 from beaufort.report._text import counted, shown, units, words
-from beaufort.report.curves import baseline_errors
+from beaufort.report.curves import baseline_errors, has_curves
 from beaufort.report.differences import MOST_COMPARED
 from beaufort.report.headline import Headline
 from beaufort.report.optional_tables import optional_tables
@@ -28,7 +28,7 @@ def navigation(scores: Scores) -> dict[str, str]:
     several = len(scores.models) > 1
     titles = {"ranking": "Ranking", "comparison": "Comparison"} if several else {"ranking": "Numbers"}
     titles["heatmap"] = "Heat map"
-    if scores.suite.severities != "published":
+    if has_curves(scores):
         titles["curves"] = "Curves"
     titles |= {"bars": "CE" if _against(scores) else "Errors", "calibration": "Calibration"}
     if parts := " and ".join(optional_tables(scores)):
