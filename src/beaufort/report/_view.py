@@ -139,7 +139,7 @@ def _ranking_exact(scores: Scores) -> str:
     return (
         f"Ranges are {100 * scores.level:g} % intervals; {n}, the same for all. Two models share a letter "
         "exactly if they are not told apart: if the interval of their difference contains zero. These "
-        f"intervals are adjusted for all {counted(scores.pairs.size, 'difference')} of these models and "
+        f"intervals are adjusted for {counted(scores.pairs.size, 'difference')} of these models and "
         "metrics (Bonferroni)."
     )
 
@@ -154,9 +154,9 @@ def _comparison_exact(scores: Scores) -> str:
     corruptions = counted(pairs * len(scores.suite.corruptions), "difference")
     return (
         f"{paired} “Decided” means that the interval of the difference does not contain zero. Intervals of "
-        f"headline numbers hold together, with {100 * scores.level:g} %, for all "
+        f"headline numbers hold together, with {100 * scores.level:g} %, for "
         f"{counted(scores.pairs.size, 'difference')} of these models and metrics; those of errors under "
-        f"single corruptions for all {corruptions} (Bonferroni)."
+        f"single corruptions for {corruptions} (Bonferroni)."
     )
 
 
