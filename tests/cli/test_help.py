@@ -35,6 +35,15 @@ def test_help_names_types_that_people_read(path: tuple[str, ...]) -> None:
         assert odd not in told["-h"].output, odd
 
 
+@pytest.mark.parametrize("path", list(commands()), ids=" ".join)
+def test_output_has_one_short_name(path: tuple[str, ...]) -> None:
+    command: Any = typer.main.get_command(app)
+    for word in path:
+        command = command.commands[word]
+    for option in command.params:
+        assert ("--output" in option.opts) == ("-o" in option.opts)
+
+
 def test_types() -> None:
     text = " ".join(CliRunner().invoke(app, ["corrupt", "-h"], env={"COLUMNS": "160"}).output.split())
     for said in ("source PATH", "--corruption TEXT", "--seed INTEGER", "--format"):

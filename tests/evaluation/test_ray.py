@@ -270,6 +270,15 @@ def test_another_version(cluster: Any, folder: Path, monkeypatch: pytest.MonkeyP
         evaluate(MODELS[:1], SUITE, "toys", "kept", ray=options())
 
 
+def test_where_nobody_listens_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ray itself takes a quarter of an hour to give up."""
+    monkeypatch.setattr(ray, "init", lambda **_: pytest.fail("Ray was asked"))
+    with pytest.raises(OptionError, match=r"no Ray cluster at '127.0.0.1:1' that can be used: .*refused"):
+        ray_engine._start(RayOptions(address="127.0.0.1:1"))
+    with pytest.raises(OptionError, match="no Ray cluster at 'localhost:65536'"):
+        ray_engine._start(RayOptions(address="localhost:65536"))
+
+
 def test_what_a_worker_asks_for_is_not_there(cluster: Any, folder: Path) -> None:
     with pytest.raises(OptionError, match=r"a worker needs 1 CPUs and 4 GPUs, and no node of the cluster"):
         evaluate(MODELS, SUITE, "toys", "kept", ray=RayOptions(address="auto", gpus=4))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from base64 import b64decode
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -17,7 +18,7 @@ from beaufort.errors import OptionError
 from beaufort.models import as_model
 from beaufort.report import Examples, examples_of_data, examples_of_pictures
 from beaufort.report._thumbnails import data_uri
-from beaufort.results import Scores
+from beaufort.results import Scores, open_results
 
 
 def pixels(examples: Examples, place: int) -> np.ndarray:
@@ -70,6 +71,16 @@ def test_mistakes_are_mistakes(scores: Scores, data: Dataset, examples: Examples
             assert len(places) == 1
             assert one.clean == answers.top[0, places[0], 0]
             assert one.answer.confidence == pytest.approx(float(answers.confidence[row, places[0]]))
+
+
+def test_the_note_says_which_images_were_drawn_from(
+    scores: Scores, data: Dataset, examples: Examples, make: SimpleNamespace, tmp_path: Path
+) -> None:
+    assert examples.note.endswith("among those that good names correctly when they are clean.")
+    suite = replace(make.suite, clean=False)
+    make.fill(tmp_path / "damaged", data, suite, ["good"])
+    damaged = make.scored(open_results(tmp_path / "damaged"))
+    assert examples_of_data(damaged, data).note.endswith("Drawn at random with the seed 0.")
 
 
 def test_draws_follow_the_seed(scores: Scores, data: Dataset, examples: Examples) -> None:

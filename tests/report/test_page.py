@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import pytest
 
 from beaufort.errors import OptionError
-from beaufort.report import examples_of_data, examples_of_pictures, to_html, write_report
+from beaufort.report import examples_of_data, examples_of_pictures, figure, to_html, write_report
 from beaufort.report.breaking_severities import breaking_points
 from beaufort.report.classes import find_worst_classes
 from beaufort.report.curves import baseline_errors, mean_curves
@@ -55,6 +55,20 @@ class Reader(HTMLParser):
             self.scripts[-1] += data
         elif not self._in:
             self.text += data.replace("\u00a0", " ")
+
+
+def test_a_suite_of_one_condition(make: SimpleNamespace) -> None:
+    """One version of each image is no curve."""
+    suite = replace(make.suite, corruptions=("fog",), severities=(3,), clean=False)
+    scores = make.scored(make.results_of(["one"], suite, 1))
+    page = Reader(to_html(scores))
+    assert "each under 1 kind of damage at one strength: 1 version, 1 answer a model." in page.text
+    assert "over 1 base image with all versions of each;" in page.text
+    assert "curves" not in page.ids
+    with pytest.raises(OptionError, match="curves need several severities"):
+        figure(scores, "curves")
+    clean = make.scored(make.results_of(["one"], replace(suite, clean=True), 1))
+    assert "Accuracy from clean images (0) to severity 3" in Reader(to_html(clean)).text
 
 
 def test_without_scripts_the_numbers_are_there(scores: Scores) -> None:

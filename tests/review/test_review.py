@@ -31,6 +31,7 @@ from beaufort.review.cards import _repetition, card_picture, next_card
 from beaufort.review.rules import decide
 from beaufort.review.server import only_server
 from beaufort.stats import fleiss_kappa, krippendorff_alpha
+from tests.commands import invoke
 from tests.review.people import People, make_images
 
 YES = {question.name: True for question in QUESTIONS}
@@ -276,6 +277,34 @@ def test_a_card_takes_no_more_work_after_many_votes_of_others(people: People) ->
     assert work[0] == work[1]
 
 
+def test_undo_takes_no_more_work_after_many_own_votes(people: People) -> None:
+    connection, ann = people.review.connection, people.id_of("ann")
+    work = []
+    for first in (1000, 2000):
+        give_votes(people, ann, range(first, first + 1000))
+        work.append(steps(connection, lambda: undo(people.review, ann)))
+    assert work[1] < 1.5 * work[0]
+
+
+def test_the_vote_given_last_is_undone_whatever_was_shown_last(people: People) -> None:
+    """Two cards wait after two undos, and a second tab may answer the later one first."""
+    ann = people.id_of("ann")
+    shown = []
+    for _ in range(2):
+        card = next_card(people.review, ann)
+        assert card is not None
+        shown.append(card.showing)
+        cast(people.review, ann, card.showing, YES)
+    undo(people.review, ann)
+    undo(people.review, ann)
+    for showing in reversed(shown):
+        cast(people.review, ann, showing, YES)
+    undo(people.review, ann)
+    card = next_card(people.review, ann)
+    assert card is not None
+    assert (card.showing, card.done) == (shown[0], 1)
+
+
 def test_the_tally_is_what_the_votes_say(people: People) -> None:
     """Columns that are kept up to date are those that would be counted afresh."""
     answer_all(people, "ann")
@@ -414,6 +443,19 @@ def test_the_command(tmp_path: Path) -> None:
     assert run(app, ["review", "decisions", file]).exit_code == 0
     failed = run(app, ["review", "serve", str(tmp_path / "none.review")])
     assert failed.exit_code == 2
+
+
+def test_comments_are_harmless_in_a_table(people: People) -> None:
+    """They are what strangers wrote, for a terminal or a spreadsheet."""
+    said = "=HYPERLINK(1)\r\ntwo lines\x1b[31m"
+    for name in ("ann", "bob"):
+        card = next_card(people.review, people.id_of(name))
+        assert card is not None
+        cast(people.review, people.id_of(name), card.showing, YES, comment=said)
+    text = invoke("review", "decisions", str(people.review.path))
+    assert "\x1b" not in text
+    (found,) = {row["comments"] for row in csv.DictReader(io.StringIO(text)) if row["comments"]}
+    assert found == "'=HYPERLINK(1) two lines\\x1b[31m | =HYPERLINK(1) two lines\\x1b[31m"
 
 
 def test_the_status_has_categories_pairs_and_comments(tmp_path: Path) -> None:

@@ -107,6 +107,27 @@ def test_a_file_of_ones_own(small: Path) -> None:
     assert (sure["models"][0]["x_n"], sure["models"][0]["y_n"]) == (50_000, 10_000)
 
 
+def test_a_file_of_ones_own_says_what_is_missing(small: Path, tmp_path: Path) -> None:
+    """The shift, its standard accuracy and the base models are known of the testbed's columns alone."""
+    own = ("--grid", str(small))
+    for command in (("rho",), ("tau",), ("plot", "-o", str(tmp_path / "own.svg"))):
+        says = "the grid small has no ImageNetV2; choose another shift with --y: clean, shifted"
+        assert says in invoke("testbed", *command, *own, code=2)
+    assert "names none; give pairs" in invoke("testbed", "tau", *own, "--y", "shifted", code=2)
+    named = ("--synthetic", "shifted", "--natural", "shifted")
+    assert "name one with x" in invoke("testbed", "correlate", *own, *named, code=2)
+    rows = [f"m{i},{60 + i},{50 + i + i % 2}" for i in range(5)]
+    usual = tmp_path / "usual.csv"
+    usual.write_text("\n".join(["model,val,imagenet-r", *rows]))
+    lacks = "in the grid usual: val-on-imagenet-r-classes is not there; name one with x"
+    assert lacks in invoke("testbed", "rho", "--grid", str(usual), "--y", "imagenet-r", code=2)
+    page = ("testbed", "plot", "--grid", str(usual), "-o", str(tmp_path / "usual.html"))
+    assert "no shift with a standard accuracy; name both" in invoke(*page, code=2)
+    both = ("--synthetic", "imagenet-r", "--natural", "imagenet-r")
+    one = told("testbed", "correlate", "--grid", str(usual), *both, "--x", "val")
+    assert (one["pearson"], one["n"]) == (pytest.approx(1), 5)
+
+
 def test_words_are_about_this_fit(tmp_path: Path) -> None:
     """How many models are in the fit, which are left out, and no word of intervals that are not there."""
     path = tmp_path / "own.csv"
@@ -177,6 +198,23 @@ def test_place(tmp_path: Path) -> None:
     assert "above the trend (p = " in text
     assert "nearest: " in text
     assert "one of --scores, --store and --data must be given" in invoke("place", code=2)
+
+
+def test_place_in_a_file_of_ones_own(small: Path) -> None:
+    scores = small.with_name("scores.csv")
+    scores.write_text("setting,accuracy\nclean,70\nshifted,58\n")
+    own = ("place", "--scores", str(scores), "--grid", str(small), "--x", "clean")
+    (shift,) = told(*own)["shifts"]
+    assert (shift["x"], shift["y"], shift["low"]) == ("clean", "shifted", None)
+    assert "intervals, which cover" not in invoke(*own)  # nobody told n
+
+
+def test_what_placed_nothing_did_not_succeed(tmp_path: Path) -> None:
+    scores = tmp_path / "scores.csv"
+    scores.write_text("setting,accuracy\nmnist,76\n")
+    text = invoke("place", "--scores", str(scores), code=2)
+    assert "not placed: mnist" in text
+    assert "got none that could be placed" in text
 
 
 def test_place_from_a_store(fill: Callable[..., FileStore]) -> None:

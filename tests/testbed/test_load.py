@@ -151,6 +151,12 @@ def test_a_store_is_a_grid(fill: Callable[..., FileStore]) -> None:
     assert "all models" in grid.fit_rule
 
 
+def test_a_store_at_a_url_is_a_grid(fill: Callable[..., FileStore]) -> None:
+    folder = str(fill("s", {"a": 0.9, "b": 0.8, "c": 0.7}).location).removeprefix("file://")
+    grid = load_grid(f"file://{folder}")
+    assert (grid.name, grid.models) == ("s", ("a", "b", "c"))
+
+
 def test_a_store_of_several_data_sets_is_a_grid(tmp_path: Path) -> None:
     """Each data set is a setting beside its counterpart; a model that lacks one has a gap there."""
     suite = "{name: drawn, version: 1, parts: [{dataset: photos}, {dataset: drawn, counterpart: photos}]}"

@@ -11,7 +11,7 @@ import pytest
 from beaufort.cli.place import _standing_text
 from beaufort.errors import OptionError, UnknownNameError
 from beaufort.store import FileStore
-from beaufort.testbed import Grid, effective_robustness, load_grid
+from beaufort.testbed import Grid, effective_robustness, fit_shift, load_grid
 from beaufort.testbed.place import place, read_scores, scores_of_store
 from beaufort.testbed.scores import Score
 
@@ -49,8 +49,6 @@ def test_a_model_of_the_grid_lands_where_it_is(paper: Grid) -> None:
 
 
 def test_a_model_on_the_line_is_not_told_apart(paper: Grid) -> None:
-    from beaufort.testbed import fit_shift
-
     on_the_line = float(fit_shift(paper, "imagenetv2").predict(75.0))
     scores = [Score("val", 75.0), Score("imagenetv2", on_the_line)]
     (one,) = place(paper, scores).standings
@@ -111,6 +109,32 @@ def test_leaderboards_say_their_caveat() -> None:
 def test_shares_are_suspected(paper: Grid) -> None:
     found = place(paper, [Score("val", 0.76), Score("imagenetv2", 0.63)])
     assert any("read as percentages" in one for one in found.warnings)
+
+
+def test_the_standard_accuracy_can_be_named(small: Path, paper: Grid) -> None:
+    """A file of one's own does not say which of its columns is the clean one."""
+    own = load_grid(small)
+    scores = [Score("clean", 70.0), Score("shifted", 58.0)]
+    with pytest.raises(OptionError, match="got clean, shifted; x names the standard accuracy"):
+        place(own, scores)
+    (one,) = place(own, scores, x="clean").standings
+    assert (one.x, one.y) == ("clean", "shifted")
+    assert one.robustness.rho == pytest.approx(58 - float(fit_shift(own, "shifted", x="clean").predict(70.0)))
+    names = ["val", "imagenetv2", "imagenet-r", "val-on-imagenet-r-classes"]
+    found = place(paper, as_scores(paper, "resnet50_swsl", names), x="val")
+    assert [(one.x, one.y) for one in found.standings] == [
+        ("val", "imagenetv2-matched-frequency-format-val"),
+        ("val", "imagenet-r"),
+    ]
+    (alone,) = place(own, [Score("shifted", 58.0)], x="clean").skipped
+    assert alone == ("shifted", "its standard accuracy clean is not among the scores")
+
+
+def test_what_is_far_from_the_trend_has_a_small_p_not_none(paper: Grid) -> None:
+    (one,) = place(paper, [Score("val", 76.0), Score("imagenetv2", 75.0)]).standings
+    assert one.p is not None
+    assert 0 < one.p < 1e-60
+    assert "above the trend (p < 1e-16, Holm)" in _standing_text(one)
 
 
 def test_a_perfect_model_has_no_rho(paper: Grid) -> None:

@@ -21,6 +21,7 @@ __all__ = [
     "ScaleName",
     "Select",
     "Shift",
+    "ShiftOrV2",
     "chosen",
     "images_of",
     "knee_of",
@@ -36,6 +37,13 @@ GridName = Annotated[
 Shift = Annotated[
     str | None,
     typer.Option("--y", help="The shift: a setting of the grid, or imagenetv2, objectnet, sketch, …"),
+]
+ShiftOrV2 = Annotated[
+    str | None,
+    typer.Option(
+        "--y",
+        help="The shift: a setting of the grid, or objectnet, sketch, …; ImageNetV2 if not given.",
+    ),
 ]
 Clean = Annotated[
     str | None, typer.Option("--x", help="Setting of the standard accuracy; the shift's own if not given.")

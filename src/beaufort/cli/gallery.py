@@ -17,7 +17,9 @@ def gallery(
     image: Annotated[
         Path | None, typer.Argument(help="The picture to corrupt; a painted one if not given.")
     ] = None,
-    output: Annotated[Path, typer.Option(help="The folder to write to; made if missing.")] = Path("gallery"),
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="The folder to write to; made if missing.")
+    ] = Path("gallery"),
     subset: Annotated[
         str, typer.Option(help="all, common, weather, mnist-c and so on, or one corruption.")
     ] = "all",

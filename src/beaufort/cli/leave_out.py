@@ -27,7 +27,9 @@ def leave_out(
     recipe: Annotated[
         str, typer.Option(help="As for `beaufort train`; a network takes as many classes as there are.")
     ],
-    output: Annotated[Path, typer.Option(help="Folder for networks, answers, the table and the page.")],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Folder for networks, answers, the table and the page.")
+    ],
     only: Annotated[
         str | None,
         typer.Option(help='Some values, separated by commas: phone,"Canon, 5D". All if not given.'),

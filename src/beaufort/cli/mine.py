@@ -173,7 +173,9 @@ def select(
     labels: CategoryLabels = None,
     convention: Convention = None,
     store: Store = "results",
-    output: Annotated[Path, typer.Option(help="Folder for tables and the page.")] = Path("selection"),
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for tables and the page.")] = Path(
+        "selection"
+    ),
     controls: Annotated[
         int, typer.Option(min=0, help="Hidden controls of each sort in the list for the review.")
     ] = 0,
@@ -290,7 +292,9 @@ def evaluate(
     labels: CategoryLabels = None,
     convention: Convention = None,
     store: Store = "results",
-    output: Annotated[Path, typer.Option(help="Folder for tables and the page.")] = Path("evaluation"),
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for tables and the page.")] = Path(
+        "evaluation"
+    ),
     choices: Annotated[
         list[Path] | None,
         typer.Option(help="Answers of a vision-language model, from `beaufort mine ask`; may be repeated."),

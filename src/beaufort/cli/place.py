@@ -11,6 +11,7 @@ import typer
 from beaufort.cli._console import printable
 from beaufort.cli._evaluation import answers_bar
 from beaufort.cli._options import Front, Json, data_by_name
+from beaufort.cli._testbed_options import Clean
 from beaufort.errors import OptionError
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ def place(
             help="The reference models: paper, latest, timm, robustbench-imagenet, …, or a CSV file."
         ),
     ] = "paper",
+    x: Clean = None,
     fit_on: Annotated[
         list[str] | None, typer.Option(help="Fit the trend on these models; the grid's own if not given.")
     ] = None,
@@ -86,12 +88,17 @@ def place(
     else:
         assert store is not None
         own = scores_of_store(store, model, loaded)
-    found = place_scores(loaded, own, scale=scale, level=level, seed=seed)
+    found = place_scores(loaded, own, x=x, scale=scale, level=level, seed=seed)
     if as_json:
         told = {**_as_dict(found), "fit_on": loaded.fit_rule}
         typer.echo(json.dumps(told, indent=2, allow_nan=False, ensure_ascii=False))
     else:
         _show(found, loaded.fit_rule)
+    if not found.standings:
+        raise OptionError(
+            f"scores must have a shift of the grid {loaded.name} and its standard accuracy, got none that "
+            "could be placed"
+        )
 
 
 _SUITES = {
@@ -143,6 +150,7 @@ def _show(found: Placement, rule: str) -> None:
         typer.echo(f"warning: {printable(warning)}", err=True)
     if found.standings:
         typer.echo(f"trend of the grid {printable(found.grid)}, fitted on {rule}")
+    if any(one.robustness.interval for one in found.standings):
         typer.echo(f"{100 * found.level:g} % intervals, which cover {found.covers}")
 
 
@@ -156,7 +164,8 @@ def _standing_text(one: Standing) -> str:
         if one.p_holm is None:
             rho += "; whether that is more than chance is not known without n"
         else:
-            rho += f": {one.verdict} the trend (p = {one.p_holm:.2g}, Holm)"
+            p = f"p = {one.p_holm:.2g}" if one.p_holm > 1e-16 else "p < 1e-16"
+            rho += f": {one.verdict} the trend ({p}, Holm)"
     beyond = "; outside of the accuracies that were fitted on" if own.extrapolated else ""
     scatter = f"the models fitted on scatter by {one.scatter:.2f} points"
     if one.percentile is not None:

@@ -40,7 +40,9 @@ def reproduce(
     output: Annotated[
         Path | None,
         typer.Option(
-            help="Folder; results/STUDY if not given, results/enhancements for imagenet-c-enhancements."
+            "--output",
+            "-o",
+            help="Folder; results/STUDY if not given, results/enhancements for imagenet-c-enhancements.",
         ),
     ] = None,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:1.")] = "auto",

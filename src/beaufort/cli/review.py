@@ -138,12 +138,18 @@ def status(file: File, *, as_json: Json = False) -> None:
 def decisions(
     file: File,
     *,
-    output: Annotated[Path | None, typer.Option(help="CSV to write; it is printed if not given.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="CSV to write; it is printed if not given.")
+    ] = None,
 ) -> None:
-    """Write what became of each image: accepted, rejected, tied or open."""
+    """Write what became of each image: accepted, rejected, tied or open.
+
+    Comments are on one line, separated by `|`, and are no formulas for a spreadsheet.
+    """
     from beaufort.files import write_output
     from beaufort.review import decisions as all_decisions
     from beaufort.review import open_review
+    from beaufort.sanitize import spreadsheet_cell
     from beaufort.words import csv_text
 
     text = csv_text(
@@ -156,7 +162,7 @@ def decisions(
                 one.no,
                 one.decision,
                 int(one.settled),
-                " | ".join(one.comments),
+                spreadsheet_cell(printable(" | ".join(" ".join(said.split()) for said in one.comments))),
             )
             for one in all_decisions(open_review(file))
         ],

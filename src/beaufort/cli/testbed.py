@@ -23,11 +23,12 @@ from beaufort.cli._testbed_options import (
     ScaleName,
     Select,
     Shift,
+    ShiftOrV2,
     chosen,
     images_of,
     knee_of,
 )
-from beaufort.errors import OptionError
+from beaufort.errors import OptionError, UnknownNameError
 
 if TYPE_CHECKING:
     from beaufort.testbed import Grid
@@ -145,7 +146,7 @@ def fit(
 @app.command()
 def rho(
     grid: GridName = "paper",
-    y: Shift = "imagenetv2",
+    y: ShiftOrV2 = None,
     x: Clean = None,
     model: Models = None,
     select: Select = None,
@@ -171,7 +172,7 @@ def rho(
     loaded = load_grid(grid, fit_on=fit_on, images=images_of(n))
     found = effective_robustness(
         loaded,
-        y or "imagenetv2",
+        _shift(loaded, y),
         x=x,
         select=chosen(model, select),
         scale=scale,
@@ -212,7 +213,7 @@ def rho(
 @app.command()
 def tau(
     grid: GridName = "paper",
-    y: Shift = "imagenetv2",
+    y: ShiftOrV2 = None,
     model: Models = None,
     select: Select = None,
     pairs: Annotated[
@@ -233,7 +234,7 @@ def tau(
     loaded = load_grid(grid, images=images_of(n))
     own = None if pairs is None else read_pairs(pairs)
     found = relative_robustness(
-        loaded, y or "imagenetv2", select=chosen(model, select), pairs=own, level=level
+        loaded, _shift(loaded, y), select=chosen(model, select), pairs=own, level=level
     )
     told = tau_dict(loaded, found)
     _warn(loaded)
@@ -255,6 +256,7 @@ def correlate(
         str | None, typer.Option(help="A setting, avg_corruptions or avg_pgd; all if not given.")
     ] = None,
     natural: Annotated[str | None, typer.Option(help="A natural shift; all if not given.")] = None,
+    x: Clean = None,
     select: Select = None,
     fit_on: FitOn = None,
     scale: ScaleName = "logit",
@@ -276,6 +278,7 @@ def correlate(
         loaded,
         synthetic=[synthetic] if synthetic else None,
         natural=[natural] if natural else None,
+        x=x,
         select=select or (),
         scale=scale,
     )
@@ -328,7 +331,7 @@ def plot(
     if kind in {".html", ".htm"}:
         write_page(loaded, output, y=y, x=x, scale=scale, own=own, own_name=name)
     elif kind in {".svg", ".png"}:
-        write_figure(loaded, output, y=y or "imagenetv2", x=x, scale=scale, own=own, own_name=name)
+        write_figure(loaded, output, y=_shift(loaded, y), x=x, scale=scale, own=own, own_name=name)
     else:
         raise OptionError(f"output must end in .html, .svg or .png, got {output}")
     typer.echo(f"{printable(output)}: {len(loaded.models)} models, {output.stat().st_size / 1e6:.2f} MB")
@@ -385,6 +388,20 @@ def architectures(
     )
     for path in written:
         typer.echo(printable(path))
+
+
+def _shift(grid: Grid, y: str | None) -> str:
+    """The shift that `--y` names, ImageNetV2 if it is not given."""
+    if y is not None:
+        return y
+    try:
+        return grid.setting("imagenetv2").name
+    except UnknownNameError:
+        many = len(grid.settings) > 20
+        known = "`beaufort testbed ls --grid …` lists what there is" if many else ", ".join(grid.settings)
+        raise OptionError(
+            f"the grid {grid.name} has no ImageNetV2; choose another shift with --y: {known}"
+        ) from None
 
 
 def _print_json(told: Any) -> None:

@@ -32,7 +32,8 @@ def train(
         str | None, typer.Option(help="What to train on: a path or a name; the recipe's own if not given.")
     ] = None,
     output: Annotated[
-        Path | None, typer.Option(help="Folder for the model; trained/RECIPE-seedN if not given.")
+        Path | None,
+        typer.Option("--output", "-o", help="Folder for the model; trained/RECIPE-seedN if not given."),
     ] = None,
     side: Annotated[
         int | None, typer.Option(min=1, help="Bring images to squares of so many pixels first, in color.")

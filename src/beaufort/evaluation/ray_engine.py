@@ -10,6 +10,7 @@ import contextlib
 import math
 import os
 import signal
+import socket
 import threading
 import time
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
@@ -35,6 +36,8 @@ _REPORTS_A_SECOND = 200
 """How many come in at most, on average: with more workers, each waits longer."""
 _IDLE_DEATHS = 3
 """Workers that end one after the other without having stored anything, for each worker there is, at most."""
+_ANSWER_S = 10.0
+"""How long an address may take to answer."""
 _NO_ROOM_S = 600.0
 """How long no worker at all may be there, because the cluster has no room, or grows."""
 
@@ -312,8 +315,11 @@ def _start(options: RayOptions) -> None:
             )
         return
     try:
+        host, colon, port = options.address.rpartition(":")
+        if colon and port.isdecimal() and "://" not in host:  # Ray itself would try for a quarter of an hour
+            socket.create_connection((host, int(port)), timeout=_ANSWER_S).close()
         ray.init(address=options.address, log_to_driver=False, logging_level="error")
-    except (ConnectionError, RuntimeError, ValueError) as error:
+    except (OSError, OverflowError, RuntimeError, ValueError) as error:
         raise OptionError(
             f"there is no Ray cluster at {options.address!r} that can be used: {error}; start one with `ray "
             "start --head`, or leave the address out to use this machine alone"

@@ -6,7 +6,7 @@ from typing import Any
 
 from beaufort.metrics import metrics
 from beaufort.report._text import counted, shown, units, words
-from beaufort.report.curves import baseline_errors
+from beaufort.report.curves import baseline_errors, has_curves
 from beaufort.report.differences import MOST_COMPARED
 from beaufort.report.headline import Headline
 from beaufort.report.optional_tables import optional_tables
@@ -28,7 +28,7 @@ def navigation(scores: Scores) -> dict[str, str]:
     several = len(scores.models) > 1
     titles = {"ranking": "Ranking", "comparison": "Comparison"} if several else {"ranking": "Numbers"}
     titles["heatmap"] = "Heat map"
-    if scores.suite.severities != "published":
+    if has_curves(scores):
         titles["curves"] = "Curves"
     titles |= {"bars": "CE" if _against(scores) else "Errors", "calibration": "Calibration"}
     if parts := " and ".join(optional_tables(scores)):
@@ -139,7 +139,7 @@ def _ranking_exact(scores: Scores) -> str:
     return (
         f"Ranges are {100 * scores.level:g} % intervals; {n}, the same for all. Two models share a letter "
         "exactly if they are not told apart: if the interval of their difference contains zero. These "
-        f"intervals are adjusted for all {counted(scores.pairs.size, 'difference')} of these models and "
+        f"intervals are adjusted for {counted(scores.pairs.size, 'difference')} of these models and "
         "metrics (Bonferroni)."
     )
 
@@ -154,9 +154,9 @@ def _comparison_exact(scores: Scores) -> str:
     corruptions = counted(pairs * len(scores.suite.corruptions), "difference")
     return (
         f"{paired} “Decided” means that the interval of the difference does not contain zero. Intervals of "
-        f"headline numbers hold together, with {100 * scores.level:g} %, for all "
+        f"headline numbers hold together, with {100 * scores.level:g} %, for "
         f"{counted(scores.pairs.size, 'difference')} of these models and metrics; those of errors under "
-        f"single corruptions for all {corruptions} (Bonferroni)."
+        f"single corruptions for {corruptions} (Bonferroni)."
     )
 
 

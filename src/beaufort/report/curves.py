@@ -11,7 +11,13 @@ from beaufort.report._answers import scored_answers
 from beaufort.results import Answers, Scores
 from beaufort.stats import Estimate, mean_interval
 
-__all__ = ["baseline_errors", "mean_curves"]
+__all__ = ["baseline_errors", "has_curves", "mean_curves"]
+
+
+def has_curves(scores: Scores) -> bool:
+    """Whether there are two strengths of damage to draw a line between; clean images are one."""
+    suite = scores.suite
+    return suite.severities != "published" and len(suite.severities) + suite.clean > 1
 
 
 def mean_curves(scores: Scores) -> dict[str, list[Estimate]]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from beaufort.arrays import Bytes
 from beaufort.conditions import Condition
@@ -107,7 +108,9 @@ def examples_of_data(
     steps = len(scores.models) * len(scores.suite.corruptions)
     done = itertools.count(1)
     strips = []
-    for place in _draw_images(first, seed):
+    named = _named_clean(first)
+    pool = named if len(named) else np.arange(len(first))
+    for place in map(int, np.random.default_rng([seed % 2**64, 1]).permutation(pool)[:STRIPS]):
         if album.size < STRIP_BYTES:
             strips.append((place, shower.strip(album, first, place)))
     said: list[dict[str, tuple[Answer, ...]]] = [{} for _ in strips]
@@ -124,9 +127,10 @@ def examples_of_data(
         if album.size < ALL_BYTES or not mistakes:
             mistakes[name] = tuple(found)
     classes = scores.results.classes or dataset.classes
+    among = f", among those that {scores.models[0].model} names correctly when they are clean"
     note = (
         f"Test images of {dataset.name}, corrupted exactly as they were for the models. Drawn at random with "
-        f"the seed {seed}, among those that {scores.models[0].model} names correctly when they are clean."
+        f"the seed {seed}{among if len(named) else ''}."
     )
     shown = tuple(
         Strip(first.ids[place], int(first.labels[place]), pictures, spoken)
@@ -190,13 +194,10 @@ def _answer(answers: Answers, row: int, place: int) -> Answer:
     return Answer(int(answers.top[row, place, 0]), float(answers.confidence[row, place]))
 
 
-def _draw_images(answers: Answers, seed: int) -> Iterator[int]:
-    """Places of some images, at random; of those that the model names correctly when they are clean."""
-    clean = next((row for row, condition in enumerate(answers.conditions) if condition.clean), None)
-    able = np.arange(len(answers)) if clean is None else np.flatnonzero(answers.correct[clean])
-    pool = able if len(able) else np.arange(len(answers))
-    rng = np.random.default_rng([seed % 2**64, 1])
-    yield from map(int, rng.permutation(pool)[:STRIPS])
+def _named_clean(answers: Answers) -> NDArray[np.intp]:
+    """Places of the images that the model names correctly when they are clean; none if it saw none so."""
+    clean = [row for row, condition in enumerate(answers.conditions) if condition.clean]
+    return np.flatnonzero(answers.correct[clean[0]]) if clean else np.arange(0)
 
 
 def _mistakes(

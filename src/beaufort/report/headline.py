@@ -61,11 +61,11 @@ def about(scores: Scores) -> str:
     ways = counted(len(suite.families), "kind of damage", "kinds of damage")
     each = Counter(condition.corruption for condition in suite.conditions() if not condition.clean)
     levels = _strengths(min(each.values(), default=0), max(each.values(), default=0))
-    versions = len(suite.conditions())
+    count = len(suite.conditions())
     clean = "each as it is and under" if suite.clean else "each under"
     return (
         f"{counted(scores.images, 'image')} of {scores.results.dataset}, {clean} {ways} at {levels}: "
-        f"{versions} versions, {counted(versions * scores.images, 'answer')} a model."
+        f"{counted(count, 'version')}, {counted(count * scores.images, 'answer')} a model."
     )
 
 

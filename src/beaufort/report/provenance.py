@@ -78,7 +78,7 @@ def _intervals(scores: Scores) -> tuple[str, ...]:
         else f"{counted(scores.clusters, 'cluster')} of {counted(scores.images, 'base image')}"
     )
     return (
-        f"{level}, over {over} with all their versions; one accuracy alone: Clopper and Pearson's exact "
+        f"{level}, over {over} with all versions of each; one accuracy alone: Clopper and Pearson's exact "
         "interval; everything else: Gaffke's interval for means of bounded numbers, of which that one is a "
         "special case; the calibration error: a bootstrap",
         "they cover the choice of images; not the seed of a training, the seed of the corruptions, errors of "

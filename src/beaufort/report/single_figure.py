@@ -14,6 +14,7 @@ from beaufort.report import _view
 from beaufort.report._data import page_data
 from beaufort.report._text import default_title
 from beaufort.report.classes import WorstClasses
+from beaufort.report.curves import has_curves
 from beaufort.report.page import SCRIPTS, STYLES
 from beaufort.results import Scores
 
@@ -83,7 +84,7 @@ def figure(
 def _check(scores: Scores, kind: str) -> None:
     if not scores.suite.corruptions:
         raise OptionError(f"figures need corruptions, and {scores.suite} has none")
-    if kind == "curves" and scores.suite.severities == "published":
+    if kind == "curves" and not has_curves(scores):
         raise OptionError(f"curves need several severities, and {scores.suite} has one of each corruption")
     if kind == "comparison" and len(scores.models) < 2:
         raise OptionError("comparison needs at least two models, got 1")

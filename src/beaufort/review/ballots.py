@@ -51,12 +51,12 @@ def cast(
         if kept is not None:
             _check_same(kept, given, comment)
             return
-        connection.execute(
+        vote = connection.execute(
             "INSERT INTO votes (showing, skipped, recognizable, usable, single, comment, at) "
             "VALUES (?, ?, ?, ?, ?, ?, ?)",
             (showing, answers is None, *given, comment, time.time()),
-        )
-        connection.execute("UPDATE showings SET answered = 1 WHERE id = ?", (showing,))
+        ).lastrowid
+        connection.execute("UPDATE showings SET answered = ? WHERE id = ?", (vote, showing))
         _count(connection, review.rules, card)
 
 
@@ -69,13 +69,13 @@ def undo(review: Review, reviewer: int) -> bool:
         if is_dropped(connection, reviewer):
             raise ReviewError("a vote must count to be taken back, got one of a reviewer who was dropped")
         last = connection.execute(
-            "SELECT v.id AS vote, s.* FROM votes v JOIN showings s ON s.id = v.showing "
-            "WHERE s.reviewer = ? AND v.undone = 0 ORDER BY v.id DESC LIMIT 1",
+            "SELECT * FROM showings WHERE reviewer = ? AND answered > 0 "
+            "ORDER BY answered DESC, rowid DESC LIMIT 1",
             (reviewer,),
         ).fetchone()
         if last is None:
             return False
-        connection.execute("UPDATE votes SET undone = 1 WHERE id = ?", (last["vote"],))
+        connection.execute("UPDATE votes SET undone = 1 WHERE showing = ? AND undone = 0", (last["id"],))
         connection.execute("UPDATE showings SET answered = 0 WHERE id = ?", (last["id"],))
         _count(connection, review.rules, last)
         return True

@@ -145,7 +145,7 @@ def _first(
 def _card(connection: sqlite3.Connection, reviewer: int, showing: str) -> Card:
     row = connection.execute(
         "SELECT i.category, "
-        "(SELECT COUNT(*) FROM showings WHERE reviewer = :reviewer AND answered = 1) AS done, "
+        "(SELECT COUNT(*) FROM showings WHERE reviewer = :reviewer AND answered > 0) AS done, "
         "(SELECT COUNT(*) FROM images WHERE role = '' AND decision = 'open') AS left "
         "FROM showings s JOIN images i ON i.id = s.image WHERE s.id = :showing",
         {"reviewer": reviewer, "showing": showing},

@@ -57,7 +57,11 @@ _INDEXES = """
 CREATE INDEX IF NOT EXISTS waiting ON showings (reviewer, answered);
 CREATE INDEX IF NOT EXISTS given ON votes (showing);
 """
-"""Without them, every card would search all votes. Made when a review is opened: older files lack them."""
+"""Without them, every card would search all votes. Made when a review is opened: older files lack them.
+
+`answered` is the number of a showing's vote, 0 if it has none, so that a reviewer's last vote is found at
+once. Older files have 1 for every vote; there the card that was shown last counts as the last.
+"""
 
 
 class ReviewError(BeaufortError, ValueError):

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import io
+import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from html import escape
 from itertools import pairwise
 from typing import Any
@@ -80,7 +82,7 @@ class Drawing:
         )
 
     def png(self, scale: float = 2.0) -> bytes:
-        """The drawing in pixels, `scale` of them to a unit."""
+        """The drawing in pixels, `scale` of them to a unit; words are in letters that Pillow's font has."""
         from PIL import Image, ImageDraw
 
         fine = 2  # drawn twice as large and reduced, because Pillow does not smooth edges
@@ -226,6 +228,7 @@ def _png_text(
     from PIL import Image, ImageDraw, ImageFont
 
     font = ImageFont.load_default(size * f)
+    text = spelled(text)
     side = {"start": "l", "middle": "m", "end": "r"}[anchor]
     where = at[0] * f, at[1] * f
     heavy = round(0.03 * size * f) if bold else 0
@@ -239,6 +242,41 @@ def _png_text(
     shift = {"start": 1.0, "middle": 0.5, "end": 0.0}[anchor]
     corner = round(where[0] + top - 2), round(where[1] - shift * word.height)
     image.paste(_rgba(color)[:3], corner, word)
+
+
+_SPELLED = {"−": "-", "×": "x", "→": "->", "≤": "<=", "≥": ">=", "ß": "ss"}
+
+
+def spelled(text: str) -> str:
+    """A text in letters that Pillow's own font has, which has few; a question mark stands for all others.
+
+    >>> spelled("ρ = −0.5 ± 0.1, Müller–Лев")
+    'rho = -0.5 ± 0.1, Muller-???'
+    """
+    return "".join(map(_spelled_letter, text))
+
+
+@cache
+def _spelled_letter(letter: str) -> str:
+    if _has(letter):
+        return letter
+    if unicodedata.category(letter) == "Pd":  # dashes of any length
+        return "-"
+    plain = "".join(c for c in unicodedata.normalize("NFKD", letter) if not unicodedata.combining(c))
+    name = unicodedata.name(plain, "") if len(plain) == 1 else ""
+    if name.startswith("GREEK"):
+        last = name.rpartition(" ")[2].lower()
+        return last if "SMALL" in name else last.capitalize()
+    found = _SPELLED.get(letter, plain)
+    return found if all(map(_has, found)) else "?"
+
+
+def _has(letter: str) -> bool:
+    """Whether Pillow's font has a letter: it draws a box for all others."""
+    from PIL import ImageFont
+
+    font = ImageFont.load_default(20)
+    return bytes(font.getmask(letter)) != bytes(font.getmask("\uffff"))
 
 
 def _png_box(image: Any, draw: Any, f: float, *, at: Point, size: Point, color: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
+from pathlib import Path, PurePath
 
 import numpy as np
 
@@ -17,7 +17,7 @@ __all__ = ["CLEAN", "grid_of_store"]
 CLEAN = "clean"
 
 
-def grid_of_store(store: Path) -> Grid:
+def grid_of_store(store: str | Path) -> Grid:
     """The models of a store that answered all conditions of its last suite, or of a data set of that.
 
     Settings are called as conditions are, without the data set: `clean`, `fog@3`. In a suite of several data
@@ -34,7 +34,7 @@ def grid_of_store(store: Path) -> Grid:
             columns[setting.name] = [100 * shares.get(model, np.nan) for model in models]
     about = parts[0].part_of or f"{parts[0].suite} on {parts[0].dataset}"
     return Grid(
-        store.name,
+        PurePath(store).name,
         models,
         {name: np.array(values) for name, values in columns.items()},
         settings,

@@ -48,6 +48,7 @@ def correlate(
     synthetic: str,
     natural: str,
     *,
+    x: str | None = None,
     select: Sequence[str] = (),
     scale: str = "logit",
     level: float = 0.95,
@@ -55,16 +56,17 @@ def correlate(
     """How effective robustness to a synthetic shift goes along with that to a natural one.
 
     Each trend is fitted on all standard models that have that shift's own two accuracies. The correlation
-    is over the chosen models that are not of type STANDARD and have both robustnesses.
+    is over the chosen models that are not of type STANDARD and have both robustnesses. `x` is the setting of
+    the standard accuracy, each shift's own if None.
     """
-    first, second = (rho_column(grid, name, scale=scale) for name in (synthetic, natural))
+    first, second = (rho_column(grid, name, x=x, scale=scale) for name in (synthetic, natural))
     return _correlation(grid, (synthetic, first), (natural, second), grid.select(select), level)
 
 
-def rho_column(grid: Grid, y: str, *, scale: str = "logit") -> Floats:
+def rho_column(grid: Grid, y: str, *, x: str | None = None, scale: str = "logit") -> Floats:
     """ρ of every model of a grid on a shift; NaN where it is not defined."""
-    trend = fit_shift(grid, y, scale=scale)
-    return grid.column(y) - trend.predict(grid.column(grid.clean_of(y).name))
+    trend = fit_shift(grid, y, x=x, scale=scale)
+    return grid.column(y) - trend.predict(grid.column(x or grid.clean_of(y).name))
 
 
 def _correlation(
@@ -142,6 +144,7 @@ def correlation_table(
     *,
     synthetic: Sequence[str] | None = None,
     natural: Sequence[str] | None = None,
+    x: str | None = None,
     select: Sequence[str] = (),
     scale: str = "logit",
     level: float = 0.95,
@@ -162,7 +165,7 @@ def correlation_table(
     rho = {}
     for name in [*rows, *columns]:
         with suppress(OptionError) if name not in named else nullcontext():
-            rho[name] = rho_column(grid, name, scale=scale)
+            rho[name] = rho_column(grid, name, x=x, scale=scale)
     chosen = grid.select(select)
     made = []
     for a, b in ((a, b) for a in rows for b in columns if a in rho and b in rho):

@@ -99,12 +99,13 @@ class Grid:
     def clean_of(self, name: str) -> Setting:
         """The setting of the standard accuracy that a shift is compared with."""
         one = self.setting(name)
-        if one.clean is None:
+        if one.clean is None or one.clean not in self.settings:
+            usual = f": {one.clean} is not there" if one.clean else ""
             raise OptionError(
-                f"{one.name} has no standard accuracy to be compared with in the grid {self.name}; "
+                f"{one.name} has no standard accuracy to be compared with in the grid {self.name}{usual}; "
                 "name one with x"
             )
-        return self.setting(one.clean)
+        return self.settings[one.clean]
 
     def images(self, name: str) -> Floats:
         """How many images each model's accuracy rests on; NaN where it is not known.

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from beaufort.errors import OptionError, UnknownNameError
 from beaufort.registry import unknown
+from beaufort.remote import is_url
 from beaufort.testbed._csv import read_grid_csv, read_rows
 from beaufort.testbed._tables import FigureTable, read_table
 from beaufort.testbed.grid import Grid, Pair
@@ -41,7 +42,7 @@ def load_grid(
 
     Args:
         source: a name of `GRIDS`, a CSV file (a column `model` and one for each setting, in percent), a
-            folder with timm's `results-*.csv`, or a store.
+            folder with timm's `results-*.csv`, or a store, by its folder or URL.
         fit_on: selections of the models that the trend is fitted on, as `Grid.select` takes them, or
             `all`; the grid's own rule if None.
         images: how many images the accuracies of some settings rest on, where the grid does not know it.
@@ -73,10 +74,10 @@ def _load(source: str | Path) -> Grid:
 
         models, columns = read_timm(path)
         return _timm(models, columns, {"source": str(path)})
-    if path.is_dir():
+    if path.is_dir() or is_url(str(source)):
         from beaufort.testbed._from_store import grid_of_store
 
-        return grid_of_store(path)
+        return grid_of_store(source)
     raise UnknownNameError(
         unknown("grid", str(source), GRIDS) + "; a CSV file, a folder of timm's tables or a store will do too"
     )

@@ -92,7 +92,9 @@ def to_page(
 
 
 def _first_shift(grid: Grid) -> str:
-    shifts = natural_shifts(grid) or [name for name, one in grid.settings.items() if one.clean]
+    shifts = natural_shifts(grid) or [
+        name for name, one in grid.settings.items() if one.clean in grid.settings
+    ]
     if not shifts:
         raise OptionError(
             f"the grid {grid.name} has no shift with a standard accuracy; name both with y and x"

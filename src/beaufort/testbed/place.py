@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import erfc, sqrt
 from statistics import NormalDist
 
 import numpy as np
@@ -93,32 +94,38 @@ def place(
     grid: Grid,
     scores: Sequence[Score],
     *,
+    x: str | None = None,
     scale: str = "logit",
     level: float = 0.95,
     resamples: int = RESAMPLES,
     seed: int = SEED,
 ) -> Placement:
-    """Place a model among those of a grid, on each shift for which it has both accuracies."""
+    """Place a model among those of a grid, on each shift for which it has both accuracies.
+
+    `x` is the setting of the standard accuracy, for all shifts; each one's own if None.
+    """
     own, skipped, warnings = _matched(grid, scores)
+    given = None if x is None else grid.setting(x).name
     standings = []
     for name, (setting, score) in own.items():
-        if setting.clean is None:
+        usual = setting.clean if given is None or setting.kind == "standard" else given
+        if usual is None or name == usual:
             continue
-        if setting.clean not in own:
-            skipped.append((name, f"its standard accuracy {setting.clean} is not among the scores"))
+        if usual not in own:
+            skipped.append((name, f"its standard accuracy {usual} is not among the scores"))
             continue
         try:
-            trend = fit_shift(grid, name, scale=scale)
+            trend = fit_shift(grid, name, x=given, scale=scale)
         except OptionError as error:
             skipped.append((name, str(error)))
             continue
-        clean = own[setting.clean][1]
         warnings.extend(f"{name}: {note}" for note in few_models(trend))
-        standings.append(_standing(grid, setting, trend, clean, score, level, resamples, seed))
+        standings.append(_standing(grid, own[usual], (setting, score), trend, level, resamples, seed))
     if not standings and not skipped:
+        more = "; x names the standard accuracy" if given is None and len(own) > 1 else ""
         raise OptionError(
             f"scores must have a shift of the grid {grid.name} and its standard accuracy, got "
-            f"{', '.join(own) or 'none of its settings'}"
+            f"{', '.join(own) or 'none of its settings'}{more}"
         )
     corrected = holm([one.p for one in standings if one.p is not None])
     places = iter(corrected)
@@ -126,7 +133,8 @@ def place(
     return Placement(grid.name, tuple(standings), tuple(skipped), tuple(warnings), level)
 
 
-Own = dict[str, tuple[Setting, Score]]
+Scored = tuple[Setting, Score]
+Own = dict[str, Scored]
 
 
 def _matched(grid: Grid, scores: Sequence[Score]) -> tuple[Own, list[tuple[str, str]], list[str]]:
@@ -186,19 +194,15 @@ def _differences(setting: Setting, score: Score) -> list[str]:
 
 def _standing(
     grid: Grid,
-    setting: Setting,
+    x_scored: Scored,
+    y_scored: Scored,
     trend: Trend,
-    clean: Score,
-    shifted: Score,
     level: float,
     resamples: int,
     seed: int,
 ) -> Standing:
-    assert setting.clean is not None
-    reference = grid.setting(setting.clean)
-    sizes = [
-        float(score.images or one.images or np.nan) for score, one in ((clean, reference), (shifted, setting))
-    ]
+    (reference, clean), (setting, shifted) = x_scored, y_scored
+    sizes = [float(score.images or one.images or np.nan) for one, score in (x_scored, y_scored)]
     (found,) = measure(
         trend,
         [("", "")],
@@ -263,4 +267,4 @@ def _p_value(found: Effective, level: float) -> float | None:
         return None
     reach = found.rho - found.interval.low if found.rho > 0 else found.interval.high - found.rho
     error = reach / NormalDist().inv_cdf((1 + level) / 2)
-    return 2 * NormalDist().cdf(-abs(found.rho) / error)
+    return erfc(abs(found.rho) / error / sqrt(2))  # exact where it is tiny

@@ -69,6 +69,11 @@ def relative_robustness(
     shifted, images = grid.column(second.name), grid.images(second.name)
     low, high = accuracy_intervals(shifted, images, level)
     chosen = grid.select(select)
+    if pairs is None and not grid.pairs:
+        raise OptionError(
+            f"no chosen model has a base model: the grid {grid.name} names none; give pairs of a model and "
+            "its base"
+        )
     made, found = [], set()
     for pair in grid.pairs if pairs is None else pairs:
         row, base = (grid.place_of.get(name) for name in (pair.model, pair.base))
