@@ -225,6 +225,7 @@ def _png_text(
 ) -> None:
     from PIL import Image, ImageDraw, ImageFont
 
+    text = text.replace("−", "-")  # the font has no sign for it
     font = ImageFont.load_default(size * f)
     side = {"start": "l", "middle": "m", "end": "r"}[anchor]
     where = at[0] * f, at[1] * f
