@@ -233,6 +233,23 @@ def test_the_published_errors_of_alexnet_divide() -> None:
 def test_data_must_be_there(tmp_path: Path) -> None:
     with pytest.raises(OptionError, match="photos must be a place that exists, got '/nowhere'"):
         reproduce("imagenet-c-enhancements", tmp_path, data={"imagenet": "/nowhere"}, rehearse=True)
+    with pytest.raises(OptionError, match="nlm must have photos and networks: photos take --data imagenet="):
+        reproduce("imagenet-c-enhancements", tmp_path / "none", only=["nlm"])
+    empty = {"imagenet": str(tmp_path), "networks": str(tmp_path)}
+    with pytest.raises(OptionError, match=r"networks must be a folder with resnet50_224\.onnx, .*, got '"):
+        reproduce("imagenet-c-enhancements", tmp_path / "none", only=["nlm"], data=empty)
+    assert not (tmp_path / "none").exists()
+
+
+def test_what_is_not_asked_without_data_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("BEAUFORT_STYLIZER", raising=False)
+    told: list[str] = []
+    reproduce("imagenet-c-enhancements", tmp_path, only=["style"], tell=told.append)
+    assert told[0] == "no photos for style: photos take --data imagenet=FOLDER and --data networks=FOLDER"
+    (tmp_path / "resnet50_224.onnx").touch()
+    both = {"imagenet": str(tmp_path), "networks": str(tmp_path)}
+    reproduce("imagenet-c-enhancements", tmp_path, only=["style"], data=both, tell=told.append)
+    assert "no stylized photos for style: BEAUFORT_STYLIZER must name the folder of a stylizer" in told
 
 
 def two_arms(changed: dict[str, float]) -> StudyArms:
