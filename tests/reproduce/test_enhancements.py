@@ -62,6 +62,7 @@ def test_a_rehearsal_answers_every_question(enhancements: Rehearsal) -> None:
     page = (enhancements.folder / "README.md").read_text(encoding="utf-8")
     html = (enhancements.folder / "index.html").read_text(encoding="utf-8")
     assert "its numbers mean nothing" in page
+    assert "--only page --rehearse\n" in page
     assert "not run" not in page
     for design, question in DESIGNS.items():
         assert f"## {question}" in page

@@ -33,7 +33,8 @@ REHEARSAL = "A rehearsal with few images and tiny trainings: its numbers mean no
 RULE = (
     "Differences are an arm's less its control's, on the same images and seeds, in points, with 95 % "
     "intervals over images and, of two or more trainings, over trainings (Student's t); one training of each "
-    "decides nothing. On photos mCE is divided by AlexNet's published errors, on CIFAR-10 by those of the "
+    "decides nothing, but for transfer, where the interval is over arms that are trained once each. "
+    "On photos mCE is divided by AlexNet's published errors, on CIFAR-10 by those of the "
     "first ResNet-20. Settings are chosen by the "
     "extra CE alone, of four corruptions that do not count. Better and worse are conditions, of the clean "
     "images and all corruptions and severities, under which an arm surely differs from its control: "
@@ -92,7 +93,8 @@ def _facts(folder: Path, arms: StudyArms) -> dict[str, str]:
         "trained arms": str(len(arms.cifar)),
         "no sign of learning": arms.trainings.text,
         **{key: value or "none yet" for key, value in run_facts(folder).items()},
-        "this page": "beaufort reproduce imagenet-c-enhancements --only page",
+        "this page": "beaufort reproduce imagenet-c-enhancements --only page"
+        + " --rehearse" * arms.settings.rehearse,
     }
 
 
