@@ -149,7 +149,7 @@ def _tell_about_photos(settings: EnhancementSettings, options: StudyOptions) -> 
         raise OptionError(
             f"networks must be a folder with {files} or some of them, got {settings.networks!r}"
         )
-    elif "style" in asked and not os.environ.get("BEAUFORT_STYLIZER"):
+    elif "style" in options.parts and not os.environ.get("BEAUFORT_STYLIZER"):
         options.say("no stylized photos for style: BEAUFORT_STYLIZER must name the folder of a stylizer")
 
 
