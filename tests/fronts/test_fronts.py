@@ -227,6 +227,7 @@ WRONG: tuple[tuple[Any, type[Exception], str], ...] = (
     ),
     ("stretch:cut=50", OptionError, "cut must be a number from 0 to 49, got 50.0"),
     ("ten-crop:above=0.1", OptionError, "above must not be given for ten-crop"),
+    ("ten-crop:side=256,pad=4", OptionError, "side or pad must be 0: .* got 256 and 4"),
     (["ten-crop", "multi-crop"], OptionError, "at most one step may show several views"),
     ([], OptionError, "at least one step, got none"),
     ("", OptionError, "a front end must be a text such as clahe:clip=2,tiles=8, got ''"),

@@ -144,6 +144,18 @@ def test_load_model_takes_a_front_end() -> None:
         load_model("nowhere.onnx", front="claha")  # told before the model is looked for
 
 
+@pytest.mark.parametrize(
+    ("front", "told"),
+    [
+        ("ten-crop:side=11", "side must be at least 12, which the model takes, got 11"),
+        ("multi-crop:pad=12", "pad must be an integer from 0 to 11, got 12"),
+    ],
+)
+def test_crops_that_a_model_has_no_room_for_are_refused_at_once(front: str, told: str) -> None:
+    with pytest.raises(OptionError, match=told):
+        with_front(net(), front)
+
+
 def test_floats_and_models_without_a_size_are_refused() -> None:
     with pytest.raises(ImageTypeError, match="got dtype float32"):
         with_front(net(), "clahe")(pictures(12).astype(np.float32))

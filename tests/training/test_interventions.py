@@ -294,6 +294,7 @@ WRONG: tuple[tuple[str, dict[str, Any], str], ...] = (
     ("prime", {"depth": 1.5}, "depth must be an integer from 1 to 16, got 1.5"),
     ("pruning", {"share": 1.0}, "share must be a number between 0 and 1, got 1.0"),
     ("front", {}, "the options of the intervention 'front' do not fit"),
+    ("stability", {"wait": 1}, "unexpected keyword argument 'wait'; known are .*weight"),
 )
 
 

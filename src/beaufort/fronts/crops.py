@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from beaufort.arrays import Bytes
-from beaufort.errors import check_number
+from beaufort.errors import OptionError, check_number
 from beaufort.fronts._front import front
 
 __all__ = ["MultiCrop", "TenCrop"]
@@ -82,11 +82,18 @@ class MultiCrop:
 def _check(side: int, pad: int) -> None:
     check_number("side", side, 0, 16384, whole=True)
     check_number("pad", pad, 0, 1024, whole=True)
+    if side and pad:
+        raise OptionError(
+            f"side or pad must be 0: crops are of a larger picture or of a border, got {side} and {pad}"
+        )
 
 
 def _source_size(side: int, pad: int, size: tuple[int, int]) -> tuple[int, int]:
     if pad:
+        check_number("pad", pad, 0, min(size) - 1, whole=True)
         return size
+    if side and side < min(size):
+        raise OptionError(f"side must be at least {min(size)}, which the model takes, got {side}")
     share = side / min(size) if side else _LARGER
     height, width = (max(length, round(length * share)) for length in size)
     return height, width

@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from beaufort.arrays import Bytes, Images, on_host
+from beaufort.arrays import Images, on_host
 from beaufort.errors import OptionError
 from beaufort.fronts import Front, open_front
+from beaufort.models.preprocessing import Preprocessing
 from beaufort.models.spec import Logits, Model, ModelSpec
 
 __all__ = ["FrontedModel", "with_front"]
@@ -29,6 +30,9 @@ class FrontedModel:
     threads: int | None = None
     """For the front end; all processors if None."""
 
+    def __post_init__(self) -> None:
+        self._source()  # crops that the model has no room for are refused before any image is shown
+
     @property
     def spec(self) -> ModelSpec:
         """That of the model, with the front end in its name and its details."""
@@ -46,7 +50,7 @@ class FrontedModel:
 
     def __call__(self, images: Images) -> Logits:
         """Float32 logits `(n, classes)` of uint8 images `(n, h, w, 1 or 3)`, an array or a torch tensor."""
-        pictures = self._fitted(on_host(images))
+        pictures = self._source().fit(on_host(images))
         size = self.model.spec.input_size or pictures.shape[1:3]
         views = self.front.show(pictures, size, self.threads)
         if self.front.views is None or len(pictures) == 0:
@@ -57,8 +61,8 @@ class FrontedModel:
         means = np.maximum(shares / len(views), np.finfo(np.float64).tiny)
         return np.asarray(np.log(means), np.float32)
 
-    def _fitted(self, images: Bytes) -> Bytes:
-        """The images at the size that the front end takes them in."""
+    def _source(self) -> Preprocessing:
+        """How images come to the size that the front end takes them in."""
         preprocessing, views = self.model.spec.preprocessing, self.front.views
         if views is not None:
             if preprocessing.size is None:
@@ -69,7 +73,7 @@ class FrontedModel:
             larger = views.source_size(preprocessing.size)
             short = larger[0] if larger[0] == larger[1] else larger
             preprocessing = replace(preprocessing, size=larger, resize=short)
-        return preprocessing.fit(images)
+        return preprocessing
 
 
 def with_front(

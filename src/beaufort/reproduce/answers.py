@@ -68,9 +68,9 @@ def read_answers(path: Path) -> StudyAnswers:
 
 
 def answers_by_seed(folder: Path) -> dict[str, list[StudyAnswers]]:
-    """The answers in files `NAME-seedN.npz` of a folder by name, in the order of the seeds."""
+    """The answers in files `NAME-seedN.npz` of a folder by name, in the order of names and of seeds."""
     found: dict[str, dict[int, StudyAnswers]] = {}
-    for path in folder.glob("*-seed*.npz"):
+    for path in sorted(folder.glob("*-seed*.npz")):
         name, _, seed = path.stem.rpartition("-seed")
         found.setdefault(name, {})[int(seed)] = read_answers(path)
     return {name: [by[seed] for seed in sorted(by)] for name, by in found.items()}

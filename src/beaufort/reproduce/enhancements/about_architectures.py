@@ -7,21 +7,24 @@ whether a finding carries over to small images.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
 
-from beaufort.reproduce.enhancements.arms import BASE
+from beaufort.reproduce.enhancements.arms import BASE, training_arms
 from beaufort.reproduce.enhancements.findings import (
+    CIFAR,
     SMALL_PICTURES,
     StudyArms,
     StudyFinding,
     cifar_rows,
     signed,
+    trainings_text,
     verdict_of,
 )
-from beaufort.reproduce.enhancements.statistics import Shares, level_of
+from beaufort.reproduce.enhancements.statistics import combined, intervals
 from beaufort.stats import Estimate
 from beaufort.testbed.architectures import FAMILIES, ArchitectureStudy, study_architectures
 
@@ -30,6 +33,7 @@ __all__ = ["about_aggregation", "about_small", "architectures"]
 _LEAST_SPREAD = 0.05
 """Points of clean error that networks must differ by to give a line."""
 _RESNETS = ("resnet20", "resnet56", "resnet110")
+_WIDE = "resnet20-double"
 _AGGREGATING = ("densenet121", "densenet161", "resnext50_32x4d", "resnext101_64x4d")
 """Those that the paper prints."""
 _BY_SIZE = (
@@ -47,15 +51,15 @@ def architectures() -> ArchitectureStudy:
 
 def about_small(arms: StudyArms) -> StudyFinding:
     """Confirmed if all small networks are surely above the line, refuted if all are below."""
-    names = [n for n in arms.cifar if n.startswith(("resnet20-", "resnet56-pruned"))]
     return _about_line(
         arms,
         "small",
         "Small and pruned networks lie above the line of accuracy",
         "CondenseNet +1.1 and +1.6 above the line of ResNets",
         FAMILIES["small"],
-        [n for n in names if not n.endswith("double")],
+        [arm.name for arm in training_arms(arms.settings)["small"] if arm.name != _WIDE],
         above=True,
+        beside=(_WIDE,),
     )
 
 
@@ -84,9 +88,10 @@ def _about_line(
     names: Sequence[str],
     *,
     above: bool,
+    beside: Sequence[str] = (),
     more: str = "",
 ) -> StudyFinding:
-    rows, study = cifar_rows(arms, BASE, [*_RESNETS[1:], *names]), architectures()
+    rows, study = cifar_rows(arms, BASE, [*_RESNETS[1:], *beside, *names]), architectures()
     residuals = {
         one.name: Estimate(one.residual, one.residual_interval.low, one.residual_interval.high, study.fitted)
         for one in study.networks
@@ -98,11 +103,20 @@ def _about_line(
         f"on all of ImageNet-C, off the line of {study.fitted} standard networks of the testbed: "
         f"{_listed(residuals)}{more}"
     )
-    small = {name: off for name in names if (off := _off_the_line(arms, _RESNETS, name)) is not None}
+    there = [name for name in names if name in arms.cifar]
+    small = {name: off for name in there if (off := _off_the_line(arms, name)) is not None}
     if small:
-        told += f"; on CIFAR-10, off the line of ResNets: {_listed(small)}"
-    elif rows:
-        told += "; on CIFAR-10 the ResNets do not differ in clean error, so there is no line"
+        line = [name for name in _RESNETS if name in arms.cifar]
+        seeds = [arms.cifar[name].seeds for name in (*line, *small)]
+        told += (
+            f"; on {CIFAR}, off the line of {', '.join(line)} ({trainings_text(*seeds)}): {_listed(small)}"
+        )
+    elif rows and there:
+        told += f"; on {CIFAR} there is no line, which takes two ResNets of different clean errors"
+    rows = [
+        replace(row, numbers={**row.numbers, "off the line": small[row.arm]}) if row.arm in small else row
+        for row in rows
+    ]
     caveat = f"intervals of the testbed are over networks of the line{f'; {SMALL_PICTURES}' if rows else ''}"
     return StudyFinding(design, statement, verdict, told, printed, caveat, rows)
 
@@ -111,22 +125,28 @@ def _listed(found: dict[str, Estimate]) -> str:
     return ", ".join(f"{name} {signed(off)}" for name, off in found.items())
 
 
-def _off_the_line(arms: StudyArms, line: Sequence[str], name: str, metric: str = "mCE") -> Estimate | None:
-    """How far a network's mCE is above the line through others against clean error, over images and seeds.
+def _off_the_line(arms: StudyArms, name: str) -> Estimate | None:
+    """How far a network's mCE is above the line of ResNets against clean error, over images and seeds.
 
-    None if there is no line: of one network, or of networks with one clean error. The slope is that of all
-    images; it does not vary in the interval.
+    None if there is no line: of one network, or of networks with one clean error. In the interval all clean
+    errors and mCEs vary, and so the line, by its derivatives: far from the ResNets its slope matters most.
     """
-    known = [arms.cifar[one] for one in line if one in arms.cifar]
-    errors = [float(one.rows["clean error"].mean()) for one in known]
-    if name not in arms.cifar or len(known) < 2 or max(errors) - min(errors) < _LEAST_SPREAD:
+    line, one = [arms.cifar[known] for known in _RESNETS if known in arms.cifar], arms.cifar[name]
+    seeds = min(known.seeds for known in (*line, one))
+    x, y = (np.array([known.mean(metric, seeds) for known in line]) for metric in ("clean error", "mCE"))
+    if len(line) < 2 or x.max() - x.min() < _LEAST_SPREAD:
         return None
-    seeds = min(len(one.rows["mCE"]) for one in (*known, arms.cifar[name]))
-    slope = float(np.polyfit(errors, [one.rows[metric].mean() for one in known], 1)[0])
-    one = arms.cifar[name]
-    own = one.rows[metric][:seeds] - slope * one.rows["clean error"][:seeds]
-    others = np.mean(
-        [other.rows[metric][:seeds] - slope * other.rows["clean error"][:seeds] for other in known], axis=0
-    )
-    shares = Shares({"residual": own - others}, one.corruptions)
-    return level_of(shares, "residual")
+    right, up = x - x.mean(), y - y.mean()
+    slope, far = right @ up / (right @ right), one.mean("clean error", seeds) - x.mean()
+    by_x = slope / len(line) - far * (up - 2 * slope * right) / (right @ right)
+    by_y = -1 / len(line) - far * right / (right @ right)
+    return intervals(
+        {
+            "residual": combined(
+                (1, one.rows["mCE"]),
+                (-slope, one.rows["clean error"]),
+                *((factor, known.rows["clean error"]) for factor, known in zip(by_x, line, strict=True)),
+                *((factor, known.rows["mCE"]) for factor, known in zip(by_y, line, strict=True)),
+            )
+        }
+    )["residual"]

@@ -6,16 +6,20 @@ from collections.abc import Sequence
 
 from beaufort.reproduce.enhancements.arms import BASE, CONTROL
 from beaufort.reproduce.enhancements.findings import (
+    CIFAR,
     SMALL_PICTURES,
     ArmRow,
     StudyArms,
     StudyFinding,
     chosen_on_extra,
     cifar_rows,
+    decided,
     first_row,
     not_run,
     photo_rows,
     signed,
+    small_pictures,
+    trainings_text,
     verdict_of,
 )
 
@@ -61,12 +65,15 @@ def about_clahe(arms: StudyArms) -> StudyFinding:
     ]
     beside = f"; on photos without training ΔmCE of {', '.join(untuned)}" if untuned else ""
     if one is None:
-        return not_run("clahe", statement, printed, rows)
+        return not_run("clahe", statement, printed, rows, beside)
     mce, total = one.differences["mCE"], len(arms.settings.corruptions)
-    verdict = verdict_of(mce, above=False)
+    verdict = decided(verdict_of(mce, above=False), one.seeds)
     if verdict == "confirmed" and one.lower < 2 * total / 3:
         verdict = "undecided"
-    told = f"ΔmCE {signed(mce)}, CE lower for {one.lower} of {total} corruptions{beside}"
+    told = (
+        f"ΔmCE {signed(mce)}, CE lower for {one.lower} of {total} corruptions "
+        f"({CIFAR}, {trainings_text(one.seeds)}){beside}"
+    )
     return StudyFinding("clahe", statement, verdict, told, printed, SMALL_PICTURES, rows)
 
 
@@ -80,10 +87,12 @@ def about_ten_crops(arms: StudyArms) -> StudyFinding:
         return not_run("ten-crop", statement, printed, rows)
     clean, relative = one.differences["clean error"], one.differences["relative mCE"]
     verdict = "refuted" if relative.high < 0 else "confirmed" if clean.high < 0 else "undecided"
-    told = f"Δ clean error {signed(clean)}, Δ relative mCE {signed(relative)} ({one.group})"
+    where = one.group
+    if one.group == CIFAR:
+        verdict, where = decided(verdict, one.seeds), f"{CIFAR}, {trainings_text(one.seeds)}"
+    told = f"Δ clean error {signed(clean)}, Δ relative mCE {signed(relative)} ({where})"
     told += _elsewhere(rows, one, "relative mCE")
-    caveat = SMALL_PICTURES if one.group == "CIFAR-10" else ""
-    return StudyFinding("ten-crop", statement, verdict, told, printed, caveat, rows)
+    return StudyFinding("ten-crop", statement, verdict, told, printed, small_pictures(rows), rows)
 
 
 def _elsewhere(rows: Sequence[ArmRow], one: ArmRow, number: str) -> str:

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
+from collections.abc import Sequence
 
-from beaufort.reproduce.enhancements.arms import BASE, CONTROL
+import numpy as np
+
+from beaufort.reproduce.enhancements.arms import BASE, CONTROL, training_arms
 from beaufort.reproduce.enhancements.findings import (
+    CIFAR,
     SMALL_PICTURES,
     StudyArms,
     StudyFinding,
     both,
     chosen_on_extra,
     cifar_rows,
+    decided,
     first_row,
     not_run,
     signed,
+    trainings_text,
     verdict_of,
 )
-from beaufort.reproduce.enhancements.statistics import Shares, difference, level_of
+from beaufort.reproduce.enhancements.statistics import ShareRows, combined, intervals
+from beaufort.words import counted
 
 __all__ = [
     "about_augmentation",
@@ -28,8 +33,6 @@ __all__ = [
     "about_transfer",
     "transfer_gains",
 ]
-
-Floats = NDArray[np.float64]
 
 _MATTERS = 1.0
 """Points of mCE that a gain must be able to have for a question to stay open."""
@@ -41,42 +44,59 @@ def about_stability(arms: StudyArms) -> StudyFinding:
     printed = "all nine settings above 76.7; no number is printed"
     names = sorted(n for n in arms.cifar if n.startswith(("stability-", "noise-")))
     rows = cifar_rows(arms, CONTROL, names)
-    cells = [row for row in rows if row.arm.startswith("stability") and not row.arm.endswith(("w1", "w10"))]
+    cells = [row for row in rows if _in_the_grid(row.arm)]
     if not cells:
         return not_run("stability", statement, printed, rows)
-    best = chosen_on_extra(cells)
+    best, seeds = chosen_on_extra(cells), [row.seeds for row in cells]
+    planned = sum(_in_the_grid(arm.name) for arm in training_arms(arms.settings)["stability"])
     helped, unsure = (
         [row.arm for row in cells if any(test(row.differences[name]) for name in ("mCE", "noise CE"))]
         for test in (lambda change: change.high < 0, lambda change: change.low <= -_MATTERS)
     )
-    verdict = "refuted" if helped else "undecided" if unsure else "confirmed"
+    verdict = "refuted" if helped else "undecided" if unsure or len(cells) < planned else "confirmed"
+    settings = f"{len(cells)} settings{f' out of {planned}' if len(cells) < planned else ''}"
     told = (
-        f"{len(helped)} of {len(cells)} settings surely lower it or noise CE, {len(unsure)} may by a point "
-        f"or more; the best on the extra corruptions is {best.arm}, "
-        f"ΔmCE {signed(best.differences['mCE'])}, of noise {signed(best.differences['noise CE'])}"
+        f"of {settings}, {len(helped)} lower mCE or noise CE by their intervals, and those of {len(unsure)} "
+        f"leave room for a gain of a point or more ({CIFAR}, {trainings_text(*seeds)}; "
+        f"{2 * len(cells)} intervals, not corrected for each other); the best on the extra corruptions is "
+        f"{best.arm}, ΔmCE {signed(best.differences['mCE'])}, of noise "
+        f"{signed(best.differences['noise CE'])}"
     )
+    verdict = decided(verdict, min(seeds))
     return StudyFinding("stability", statement, verdict, told, printed, SMALL_PICTURES, rows)
+
+
+def _in_the_grid(arm: str) -> bool:
+    """Whether an arm is a setting of the paper: weights 1 and 10 are ours."""
+    return arm.startswith("stability-") and not arm.endswith(("-w1", "-w10"))
 
 
 def about_multiscale(arms: StudyArms) -> StudyFinding:
     """By noise CE against both others, and mCE against the ResNet."""
     statement = "A multigrid network has a lower noise CE than a ResNet and than MSDNet, and a lower mCE"
     printed = "Multigrid mCE 73.3, MSDNet 73.6, ResNet-50 76.7"
-    rows = cifar_rows(arms, BASE, ["multigrid", "msdnet"])
-    if "multigrid" not in arms.cifar or "msdnet" not in arms.cifar or not rows:
+    rows = [
+        *cifar_rows(arms, BASE, ["multigrid", "msdnet"]),
+        *cifar_rows(arms, "msdnet", ["multigrid"]),
+    ]
+    against = {row.control: row for row in rows if row.arm == "multigrid"}
+    if set(against) != {BASE, "msdnet"}:
         return not_run("multiscale", statement, printed, rows)
-    against = {
-        name: difference(arms.cifar[name], arms.cifar["multigrid"], "noise CE") for name in (BASE, "msdnet")
-    }
-    mce = difference(arms.cifar[BASE], arms.cifar["multigrid"])
-    verdict = both(*(verdict_of(one, above=False) for one in (*against.values(), mce)))
-    noise = ", ".join(f"to {name} {signed(one)}" for name, one in against.items())
-    told = f"Δ noise CE {noise}; ΔmCE {signed(mce)}"
+    mce, seeds = against[BASE].differences["mCE"], [row.seeds for row in against.values()]
+    changes = {name: row.differences["noise CE"] for name, row in against.items()}
+    verdict = both(*(verdict_of(one, above=False) for one in (*changes.values(), mce)))
+    verdict = decided(verdict, min(seeds))
+    noise = ", ".join(f"to {name} {signed(one)}" for name, one in changes.items())
+    told = f"Δ noise CE {noise}; ΔmCE to {BASE} {signed(mce)} ({CIFAR}, {trainings_text(*seeds)})"
     return StudyFinding("multiscale", statement, verdict, told, printed, SMALL_PICTURES, rows)
 
 
 def about_transfer(arms: StudyArms) -> StudyFinding:
-    """By a quarter of the mean gain under the corruption itself less the mean gain under others."""
+    """By a quarter of the mean gain under the corruption itself less the mean gain under others.
+
+    Each arm is trained once, and the interval is over images and these trainings. Where tuning does not even
+    help with the corruption itself, there is nothing to compare with.
+    """
     statement = "Fine-tuning on one corruption helps with others less than a quarter as much as with itself"
     printed = "only cited (Vasiljevic et al., Geirhos et al.)"
     names = [f"on-{name}" for name in arms.settings.corruptions if f"on-{name}" in arms.cifar]
@@ -85,31 +105,43 @@ def about_transfer(arms: StudyArms) -> StudyFinding:
     )
     if len(names) < 2 or CONTROL not in arms.cifar:
         return not_run("transfer", statement, printed, rows)
-    control, gains = arms.cifar[CONTROL], transfer_gains(arms)
-    own = [gain for (one, other), gain in gains.items() if one == other]
-    others = [gain for (one, other), gain in gains.items() if one != other]
-    gap = Shares({"gap": np.mean(own, axis=0) / 4 - np.mean(others, axis=0)}, control.corruptions)
-    interval = level_of(gap, "gap")
+    gains = transfer_gains(arms)
+    own, others, gap = [], [], []
+    for one in dict.fromkeys(tuned for tuned, _ in gains):
+        rest = [gain for (tuned, tested), gain in gains.items() if tuned == one != tested]
+        own.append(gains[one, one])
+        others.append(combined(*((1 / len(rest), gain) for gain in rest)))
+        gap.append(combined((0.25, own[-1]), (-1, others[-1])))
+    found = intervals({"itself": _stacked(own), "others": _stacked(others), "gap": _stacked(gap)})
+    verdict = verdict_of(found["gap"], above=True) if found["itself"].low > 0 else "undecided"
     told = (
-        f"mean gain in CE {np.mean(own):.1f} under the corruption itself, {np.mean(others):.1f} under others;"
-        f" a quarter of the first less the second {signed(interval)}"
+        f"mean gain in CE {signed(found['itself'])} under the corruption itself, {signed(found['others'])} "
+        f"under others; a quarter of the first less the second {signed(found['gap'])} ({CIFAR}, of one "
+        f"training on each of {counted(len(gap), 'corruption')})"
     )
     caveat = f"training on the test's corruptions breaks the benchmark's rule: a diagnosis; {SMALL_PICTURES}"
-    return StudyFinding("transfer", statement, verdict_of(interval, above=True), told, printed, caveat, rows)
+    return StudyFinding("transfer", statement, verdict, told, printed, caveat, rows)
 
 
-def transfer_gains(arms: StudyArms) -> dict[tuple[str, str], Floats]:
+def _stacked(each: Sequence[ShareRows]) -> ShareRows:
+    """One number of several trainings, which are as good as seeds of one."""
+    low, high = min(one.ends[0] for one in each), max(one.ends[1] for one in each)
+    return ShareRows(np.concatenate([one.values for one in each]), (low, high))
+
+
+def transfer_gains(arms: StudyArms) -> dict[tuple[str, str], ShareRows]:
     """By what a network was tuned on and what it is tested on: what each image adds to the gain in CE."""
-    control = arms.cifar.get(CONTROL)
-    found: dict[tuple[str, str], Floats] = {}
-    for one in arms.settings.corruptions if control is not None else ():
-        if (arm := arms.cifar.get(f"on-{one}")) is None:
-            continue
-        assert control is not None
-        seeds = min(len(arm.rows["mCE"]), len(control.rows["mCE"]))
-        for other in arms.settings.corruptions:
-            found[one, other] = control.rows[f"ce: {other}"][:seeds] - arm.rows[f"ce: {other}"][:seeds]
-    return found
+    names, control = arms.settings.corruptions, arms.cifar.get(CONTROL)
+    if control is None:
+        return {}
+    return {
+        (one, other): combined(
+            (1, control.rows[f"{other} CE"]), (-1, arms.cifar[f"on-{one}"].rows[f"{other} CE"])
+        )
+        for one in names
+        if f"on-{one}" in arms.cifar
+        for other in names
+    }
 
 
 def about_shake(arms: StudyArms) -> StudyFinding:
@@ -120,9 +152,10 @@ def about_shake(arms: StudyArms) -> StudyFinding:
     one = first_row(rows, "shake26-shake")
     if one is None:
         return not_run("shake", statement, printed, rows)
-    mce = one.differences["mCE"]
-    told = f"ΔmCE {signed(mce)}, Δ clean error {signed(one.differences['clean error'])}"
-    return StudyFinding("shake", statement, verdict_of(mce, above=False), told, printed, SMALL_PICTURES, rows)
+    mce, clean = one.differences["mCE"], one.differences["clean error"]
+    verdict = decided(verdict_of(mce, above=False), one.seeds)
+    told = f"ΔmCE {signed(mce)}, Δ clean error {signed(clean)} ({CIFAR}, {trainings_text(one.seeds)})"
+    return StudyFinding("shake", statement, verdict, told, printed, SMALL_PICTURES, rows)
 
 
 def about_augmentation(arms: StudyArms) -> StudyFinding:
@@ -132,6 +165,8 @@ def about_augmentation(arms: StudyArms) -> StudyFinding:
     one = first_row(rows, "augmix")
     if one is None:
         return not_run("augmentation", statement, "", rows)
-    told = "; ".join(f"{row.arm} ΔmCE {signed(row.differences['mCE'])}" for row in rows if row.differences)
-    verdict = verdict_of(one.differences["mCE"], above=False)
+    changed = [row for row in rows if row.differences]
+    changes = ", ".join(f"{row.arm} {signed(row.differences['mCE'])}" for row in changed)
+    told = f"ΔmCE of {changes} ({CIFAR}, {trainings_text(*(row.seeds for row in changed))})"
+    verdict = decided(verdict_of(one.differences["mCE"], above=False), one.seeds)
     return StudyFinding("augmentation", statement, verdict, told, "", SMALL_PICTURES, rows)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from beaufort.errors import OptionError
 from beaufort.reproduce.answers import StudyAnswers, answers_by_seed
 from beaufort.reproduce.enhancements.arms import BASE, CONTROL
 from beaufort.reproduce.enhancements.flips import Flips, find_flips
@@ -13,17 +14,20 @@ from beaufort.reproduce.enhancements.photo_files import photo_answers
 from beaufort.reproduce.enhancements.settings import DESIGNS, EnhancementSettings, PhotoPass
 from beaufort.reproduce.enhancements.statistics import (
     Normalizer,
+    ShareRows,
     Shares,
     alexnet,
-    difference,
-    level_of,
+    combined,
+    intervals,
     normalizer_of,
     shares_of,
 )
 from beaufort.reproduce.failed import TrainingsLooked, ending_facts, look_at_trainings
 from beaufort.stats import Estimate
+from beaufort.words import counted
 
 __all__ = [
+    "CIFAR",
     "SMALL_PICTURES",
     "ArmRow",
     "StudyArms",
@@ -31,14 +35,24 @@ __all__ = [
     "both",
     "chosen_on_extra",
     "cifar_rows",
+    "decided",
     "first_row",
     "load_arms",
     "not_run",
     "photo_rows",
     "signed",
+    "small_pictures",
+    "trainings_text",
     "verdict_of",
 ]
 
+CIFAR = "CIFAR-10"
+_PHOTOS: Mapping[PhotoPass, str] = {
+    "fronts": "photos",
+    "crops": "photos in crops",
+    "styles": "stylized photos",
+}
+"""How the page calls what is shown in each pass."""
 SMALL_PICTURES = "32-pixel results do not predict those on large pictures"
 
 
@@ -57,6 +71,7 @@ class ArmRow:
     lower: int
     """Corruptions whose CE is lower than the control's."""
     seeds: int
+    """That both have, of which all numbers are."""
     flips: Sequence[Flips] = ()
     """Of each condition; empty for the control."""
 
@@ -120,19 +135,45 @@ def load_arms(folder: Path, settings: EnhancementSettings) -> StudyArms:
     for which in passes:
         for network, by_arm in photo_answers(folder, which, settings).items():
             for arm, answers in by_arm.items():
-                images["photos"] = answers.right.shape[1]
+                images[_PHOTOS[which]] = answers.right.shape[1]
                 found = shares_of([answers], alexnet(settings), settings)
                 photos.setdefault(network, {})[arm] = found
     styled = photo_answers(folder, "styles", settings)
     styles = {network: by_arm["plain"] for network, by_arm in styled.items()}
+    if styles:
+        images[_PHOTOS["styles"]] = next(iter(styles.values())).right.shape[1]
+    counts = [images[_PHOTOS[which]] for which in ("fronts", "styles") if _PHOTOS[which] in images]
+    if len(set(counts)) > 1:
+        raise OptionError(
+            f"photos/styles must have answers about the {counts[0]} photos of photos/fronts, got "
+            f"{counts[1]}; delete the folder that is out of date to make it anew"
+        )
     trained = {name: _without_gap(found) for name, found in answers_by_seed(folder / "cifar").items()}
     trained = {name: found for name, found in trained.items() if found}
     cifar: dict[str, Shares] = {}
     if BASE in trained:
         base: Normalizer = normalizer_of(trained[BASE][0])
+        _check_same_test(trained)
         cifar = {name: shares_of(answers, base, settings) for name, answers in trained.items()}
-        images["CIFAR-10"] = trained[BASE][0].right.shape[1]
+        images[CIFAR] = trained[BASE][0].right.shape[1]
     return StudyArms(photos, cifar, settings, images, styles, _trainings(trained))
+
+
+def _check_same_test(trained: Mapping[str, Sequence[StudyAnswers]]) -> None:
+    """All answers must be to the same conditions and images, or nothing can be paired."""
+    first = trained[BASE][0]
+    for arm, answers in trained.items():
+        for seed, one in enumerate(answers):
+            if one.conditions != first.conditions or one.right.shape != first.right.shape:
+                raise OptionError(
+                    f"cifar/{arm}-seed{seed}.npz must answer what cifar/{BASE}-seed0.npz does "
+                    f"({_asked(first)}), got {_asked(one)}; delete it to make it anew"
+                )
+
+
+def _asked(answers: StudyAnswers) -> str:
+    conditions, images = answers.right.shape
+    return f"{counted(conditions, 'condition')} of {counted(images, 'image')}"
 
 
 def _trainings(trained: Mapping[str, Sequence[StudyAnswers]]) -> TrainingsLooked:
@@ -156,19 +197,15 @@ def _without_gap(answers: Sequence[StudyAnswers]) -> list[StudyAnswers]:
 
 
 def _row(group: str, arm: str, shares: Shares, control: str = "", base: Shares | None = None) -> ArmRow:
-    metrics = [name for name in shares.rows if not name.startswith("ce: ")]
-    lower = 0
-    changes: dict[str, Estimate] = {}
-    flips: Sequence[Flips] = ()
-    if base is not None:
-        changes = {name: difference(base, shares, name) for name in metrics if name in base.rows}
-        lower = sum(
-            float(shares.rows[f"ce: {name}"].mean()) < float(base.rows[f"ce: {name}"].mean())
-            for name in shares.corruptions
-        )
-        flips = find_flips(base, shares)
-    numbers = {name: level_of(shares, name) for name in metrics}
-    return ArmRow(group, arm, control, numbers, changes, lower, len(shares.rows["mCE"]), flips)
+    seeds = shares.seeds if base is None else min(shares.seeds, base.seeds)
+    levels = {name: ShareRows(rows.values[:seeds], rows.ends) for name, rows in shares.rows.items()}
+    if base is None:
+        return ArmRow(group, arm, control, intervals(levels), {}, 0, seeds)
+    pairs = {name: combined((1, rows), (-1, base.rows[name])) for name, rows in levels.items()}
+    found = intervals({**levels, **{f"Δ {name}": rows for name, rows in pairs.items()}})
+    numbers, changes = {name: found[name] for name in levels}, {name: found[f"Δ {name}"] for name in levels}
+    lower = sum(changes[f"{name} CE"].value < 0 for name in shares.corruptions)
+    return ArmRow(group, arm, control, numbers, changes, lower, seeds, find_flips(base, shares))
 
 
 def photo_rows(arms: StudyArms, control: str, names: Sequence[str]) -> list[ArmRow]:
@@ -188,8 +225,8 @@ def cifar_rows(arms: StudyArms, control: str, names: Sequence[str]) -> list[ArmR
     if control not in arms.cifar or not there:
         return []
     base = arms.cifar[control]
-    changed = [_row("CIFAR-10", name, arms.cifar[name], control, base) for name in there]
-    return [_row("CIFAR-10", control, base), *changed]
+    changed = [_row(CIFAR, name, arms.cifar[name], control, base) for name in there]
+    return [_row(CIFAR, control, base), *changed]
 
 
 def verdict_of(interval: Estimate, *, above: bool) -> str:
@@ -201,6 +238,23 @@ def verdict_of(interval: Estimate, *, above: bool) -> str:
     return "undecided"
 
 
+def decided(verdict: str, seeds: int) -> str:
+    """A verdict about trainings; of one each it is open, because how far another comes out is not known."""
+    return verdict if seeds > 1 else "undecided"
+
+
+def trainings_text(*seeds: int) -> str:
+    """How many trainings of each arm numbers are of.
+
+    >>> trainings_text(5, 5)
+    'of 5 trainings each'
+    """
+    least, most = min(seeds), max(seeds)
+    if most == 1:
+        return "of one training each, which decides nothing"
+    return f"of {most} trainings each" if least == most else f"of {least} to {most} trainings each"
+
+
 def both(*verdicts: str) -> str:
     """Confirmed if all are, refuted if one is."""
     if set(verdicts) == {"confirmed"}:
@@ -209,8 +263,15 @@ def both(*verdicts: str) -> str:
 
 
 def signed(interval: Estimate) -> str:
-    """A difference with its interval."""
-    return f"{interval.value:+.1f} [{interval.low:+.1f}, {interval.high:+.1f}]".replace("-", "−")
+    """A difference with its interval; with more digits where one does not tell an end from zero.
+
+    >>> signed(Estimate(-2.25, -3.5, -0.04, 1000))
+    '−2.25 [−3.50, −0.04]'
+    """
+    ends = interval.low, interval.high
+    digits = next((n for n in (1, 2) if all(round(x, n) or not x for x in ends)), 3)
+    value, low, high = (f"{x:+z.{digits}f}".replace("-", "−") for x in (interval.value, *ends))
+    return f"{value} [{low}, {high}]"
 
 
 def chosen_on_extra(rows: Sequence[ArmRow]) -> ArmRow:
@@ -218,9 +279,17 @@ def chosen_on_extra(rows: Sequence[ArmRow]) -> ArmRow:
     return min(rows, key=lambda row: row.numbers["extra CE"].value)
 
 
-def not_run(design: str, statement: str, printed: str, rows: Sequence[ArmRow] = ()) -> StudyFinding:
-    """A finding without answers."""
-    return StudyFinding(design, statement, "not run", "what decides it has no answers yet", printed, "", rows)
+def not_run(
+    design: str, statement: str, printed: str, rows: Sequence[ArmRow] = (), beside: str = ""
+) -> StudyFinding:
+    """A finding without the answers that decide it; others may be told beside."""
+    told = f"what decides it has no answers yet{beside}"
+    return StudyFinding(design, statement, "not run", told, printed, small_pictures(rows), rows)
+
+
+def small_pictures(rows: Sequence[ArmRow]) -> str:
+    """What has to be said wherever rows show CIFAR-10; nothing where they do not."""
+    return SMALL_PICTURES if any(row.group == CIFAR for row in rows) else ""
 
 
 def first_row(rows: Sequence[ArmRow], arm: str) -> ArmRow | None:

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import numpy as np
 
+from beaufort.errors import OptionError
 from beaufort.reproduce.answers import StudyAnswers, read_answers
 from beaufort.reproduce.enhancements.settings import EnhancementSettings, PhotoPass, photo_conditions
+from beaufort.words import counted
 
 __all__ = ["condition_file", "lines_file", "photo_answers"]
 
@@ -30,10 +32,22 @@ def photo_answers(
     files = [folder / condition_file(which, name) for name in names]
     if not all(file.is_file() for file in files):
         return {}
-    each = [read_answers(file) for file in files]
+    each = {file: read_answers(file) for file in files}
+    first = each[files[0]]
+    for file, one in each.items():
+        if one.conditions != first.conditions or one.right.shape != first.right.shape:
+            raise OptionError(
+                f"{file} must have answers about the photos, networks and arms of {files[0].name} "
+                f"({_asked(first)}), got {_asked(one)}; delete the one that is out of date to make it anew"
+            )
     found: dict[str, dict[str, StudyAnswers]] = {}
-    for row, key in enumerate(each[0].conditions):
+    for key in first.conditions:
         network, _, arm = key.partition("/")
-        right = np.stack([one.right[row] for one in each]).astype(np.uint8)
+        right = np.stack([one.row(key) for one in each.values()]).astype(np.uint8)
         found.setdefault(network, {})[arm] = StudyAnswers(names, right, np.ones(right.shape[1], np.uint8), {})
     return found
+
+
+def _asked(answers: StudyAnswers) -> str:
+    networks = dict.fromkeys(key.partition("/")[0] for key in answers.conditions)
+    return f"{counted(answers.right.shape[1], 'photo')}, {', '.join(networks)}"

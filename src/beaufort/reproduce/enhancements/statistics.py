@@ -2,7 +2,8 @@
 
 With a fixed baseline, mCE and relative mCE are sums over images: each image has a share of them, and a
 difference of two arms is the mean of differences of shares. Intervals are over images and, where arms were
-trained, over seeds, too.
+trained more than once, over trainings, too. Of one training they are over images alone, and do not tell how
+far another one would come out.
 """
 
 from __future__ import annotations
@@ -14,18 +15,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from beaufort.corruptions import SUBSETS
+from beaufort.errors import OptionError
 from beaufort.metrics import get_baseline
 from beaufort.reproduce.answers import StudyAnswers
 from beaufort.reproduce.enhancements.settings import CLEAN, EnhancementSettings
 from beaufort.stats import Estimate
-from beaufort.stats.resampling import bootstrap_means
+from beaufort.stats.resampling import RESAMPLES, resample
+from beaufort.words import counted
 
 __all__ = [
     "GROUPS",
     "Normalizer",
+    "ShareRows",
     "Shares",
     "alexnet",
+    "combined",
     "difference",
+    "intervals",
     "level_of",
     "normalizer_of",
     "shares_of",
@@ -34,11 +40,9 @@ __all__ = [
 Floats = NDArray[np.float64]
 Rights = NDArray[np.bool_]
 
-_RESAMPLES = 10_000
 _ALL = (1, 2, 3, 4, 5)
 GROUPS = ("noise", "blur", "weather", "digital")
 """The four kinds of corruptions."""
-_FEW_SEEDS = 3
 
 
 @dataclass(frozen=True)
@@ -51,15 +55,34 @@ class Normalizer:
 
 
 @dataclass(frozen=True)
-class Shares:
-    """What each image adds to each number, in percent, `(seeds, images)` by metric; means are the numbers."""
+class ShareRows:
+    """What each image adds to a number, in percent, `(seeds, images)`; the mean is the number."""
 
-    rows: Mapping[str, Floats]
+    values: Floats
+    ends: tuple[float, float]
+    """The least and the most that an image can add."""
+
+
+@dataclass(frozen=True)
+class Shares:
+    """The numbers of one arm, and what they come from."""
+
+    rows: Mapping[str, ShareRows]
+    """By metric."""
     corruptions: tuple[str, ...]
-    """Those that mCE is over; each has a row `ce: NAME`."""
+    """Those that mCE is over; each has a row `NAME CE`."""
     conditions: tuple[str, ...] = ()
     right: Rights | None = None
     """Which images the first seed recognizes under each condition, `(conditions, images)`."""
+
+    @property
+    def seeds(self) -> int:
+        """How many trainings the numbers are means of."""
+        return len(self.rows["mCE"].values)
+
+    def mean(self, metric: str, seeds: int | None = None) -> float:
+        """A number, of the first seeds if there is a limit."""
+        return float(self.rows[metric].values[:seeds].mean())
 
 
 def alexnet(settings: EnhancementSettings) -> Normalizer:
@@ -79,6 +102,11 @@ def normalizer_of(answers: StudyAnswers) -> Normalizer:
     rows = _rows(answers.conditions)
     errors = 1 - answers.right.mean(axis=1)
     sums = {name: float(errors[places].sum()) for name, places in rows.items() if name != CLEAN}
+    if faultless := [name for name, total in sums.items() if total == 0]:
+        raise OptionError(
+            "the network whose errors divide others' must make some under every corruption, got none of "
+            f"{counted(answers.right.shape[1], 'image')} under {', '.join(faultless)}; use more images"
+        )
     return Normalizer(float(errors[rows[CLEAN][0]]), sums, len(next(iter(rows[n] for n in sums))))
 
 
@@ -88,6 +116,19 @@ def shares_of(answers: Sequence[StudyAnswers], base: Normalizer, settings: Enhan
     wrong = np.stack([~one.right for one in answers]).astype(np.float64)
     clean = wrong[:, rows[CLEAN][0]]
     sums = {name: wrong[:, places].sum(axis=1) for name, places in rows.items() if name != CLEAN}
+    # one image that is right only when it is clean, and one that is right only when it is not
+    ends = _metrics(np.array([0.0, 1.0]), {n: np.array([base.severities, 0.0]) for n in sums}, base, settings)
+    found = {
+        name: ShareRows(values, (float(ends[name].min()), float(ends[name].max())))
+        for name, values in _metrics(clean, sums, base, settings).items()
+    }
+    return Shares(found, settings.corruptions, answers[0].conditions, answers[0].right)
+
+
+def _metrics(
+    clean: Floats, sums: Mapping[str, Floats], base: Normalizer, settings: EnhancementSettings
+) -> dict[str, Floats]:
+    """By metric, what images add that are wrong on clean pictures and under so many severities."""
     ces = {name: sums[name] / base.sums[name] for name in sums}
     count = base.severities
     relative = {
@@ -100,10 +141,9 @@ def shares_of(answers: Sequence[StudyAnswers], base: Normalizer, settings: Enhan
         "mCE": np.mean([ces[name] for name in settings.corruptions], axis=0),
         **({"relative mCE": np.mean(list(relative.values()), axis=0)} if relative else {}),
         **{f"{name} CE": mean for name, mean in _group_means(ces, settings).items()},
-        **{f"ce: {name}": ces[name] for name in settings.corruptions},
+        **{f"{name} CE": ces[name] for name in settings.corruptions},
     }
-    shares = {name: 100 * values for name, values in found.items()}
-    return Shares(shares, settings.corruptions, answers[0].conditions, answers[0].right)
+    return {name: 100 * values for name, values in found.items()}
 
 
 def _group_means(ces: Mapping[str, Floats], settings: EnhancementSettings) -> dict[str, Floats]:
@@ -116,30 +156,42 @@ def _group_means(ces: Mapping[str, Floats], settings: EnhancementSettings) -> di
 
 def level_of(arm: Shares, metric: str) -> Estimate:
     """A number of one arm with its interval."""
-    return _interval(arm.rows[metric])
+    return intervals({metric: arm.rows[metric]})[metric]
 
 
 def difference(control: Shares, arm: Shares, metric: str = "mCE") -> Estimate:
     """An arm's number less its control's, on the same images and the same seeds."""
-    first, second = control.rows[metric], arm.rows[metric]
-    seeds = min(len(first), len(second))
-    return _interval(second[:seeds] - first[:seeds])
+    return intervals({metric: combined((1, arm.rows[metric]), (-1, control.rows[metric]))})[metric]
 
 
-def _interval(values: Floats) -> Estimate:
-    """The mean of `(seeds, images)` with a 95 % interval over images, and over seeds if they are several.
+def combined(*terms: tuple[float, ShareRows]) -> ShareRows:
+    """A sum of numbers with factors, on the same images and the seeds that all of them have."""
+    seeds = min(len(rows.values) for _, rows in terms)
+    values: Floats = np.sum([factor * rows.values[:seeds] for factor, rows in terms], axis=0)
+    each = [sorted(factor * end for end in rows.ends) for factor, rows in terms]
+    return ShareRows(values, (sum(low for low, _ in each), sum(high for _, high in each)))
 
-    Both are weighted anew in each resample, by spacings of uniform numbers.
+
+def intervals(rows: Mapping[str, ShareRows]) -> dict[str, Estimate]:
+    """Means with 95 % intervals, over images and, of several seeds, over seeds; all of one number of each.
+
+    Images are weighted anew in each resample, with one beside them that nobody has seen, at either end of
+    what an image can add. A mean over seeds is off by its standard error times a number that is drawn from
+    Student's t: so few seeds, weighted anew, would vary too little.
     """
-    seeds, images = values.shape
-    means = bootstrap_means(values.T, resamples=_RESAMPLES, seed=0)
-    if seeds >= _FEW_SEEDS:
-        weights = np.random.default_rng(0).dirichlet(np.ones(seeds), len(means))
-        drawn = (means * weights).sum(axis=1)
-    else:
-        drawn = means.mean(axis=1)
-    low, high = np.quantile(drawn, [0.025, 0.975])
-    return Estimate(float(values.mean()), float(low), float(high), images)
+    drawn = resample(np.stack([one.values.mean(axis=0) for one in rows.values()], axis=1), seed=0)
+    seeds = len(next(iter(rows.values())).values)
+    luck = np.random.default_rng(0).standard_t(seeds - 1, RESAMPLES) if seeds > 1 else np.zeros(RESAMPLES)
+    lower, upper = (drawn.beside([one.ends[end] for one in rows.values()]) for end in (0, 1))
+    found = {}
+    for place, (name, one) in enumerate(rows.items()):
+        means = one.values.mean(axis=1)
+        off = luck * float(means.std(ddof=1) / np.sqrt(seeds)) if seeds > 1 else luck
+        low, high = np.quantile(lower[:, place] + off, 0.025), np.quantile(upper[:, place] + off, 0.975)
+        value = float(means.mean())
+        ends = min(value, float(low)), max(value, float(high))
+        found[name] = Estimate(value, *ends, one.values.shape[1])
+    return found
 
 
 def _rows(conditions: Sequence[str]) -> dict[str, list[int]]:

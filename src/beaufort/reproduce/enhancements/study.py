@@ -8,9 +8,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from beaufort.errors import OptionError
 from beaufort.reproduce.enhancements.photo_files import condition_file, lines_file
 from beaufort.reproduce.enhancements.settings import (
     DESIGNS,
+    NETWORKS,
     EnhancementSettings,
     PhotoPass,
     named_data,
@@ -126,7 +128,29 @@ def _settings(options: StudyOptions) -> EnhancementSettings:
 
 
 def _plan(options: StudyOptions) -> list[list[Task]]:
-    return plan(_settings(options), options.parts)
+    settings = _settings(options)
+    _tell_about_photos(settings, options)
+    return plan(settings, options.parts)
+
+
+def _tell_about_photos(settings: EnhancementSettings, options: StudyOptions) -> None:
+    """Say what cannot be done without photos or networks; an error if nothing else is asked for."""
+    with_photos = {design for designs in _PASSES.values() for design in designs}
+    asked = [design for design in options.parts or DESIGNS if design in with_photos]
+    if not asked:
+        return
+    if not (settings.photos and settings.networks):
+        told = "photos take --data imagenet=FOLDER and --data networks=FOLDER"
+        if set(options.parts) == {"nlm"}:
+            raise OptionError(f"nlm must have photos and networks: {told}")
+        options.say(f"no photos for {', '.join(asked)}: {told}")
+    elif not settings.network_files:
+        files = ", ".join(f"{name}.onnx" for name in NETWORKS)
+        raise OptionError(
+            f"networks must be a folder with {files} or some of them, got {settings.networks!r}"
+        )
+    elif "style" in options.parts and not os.environ.get("BEAUFORT_STYLIZER"):
+        options.say("no stylized photos for style: BEAUFORT_STYLIZER must name the folder of a stylizer")
 
 
 def _files(folder: Path, options: StudyOptions) -> Iterator[tuple[str, bytes]]:

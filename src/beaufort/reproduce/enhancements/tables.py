@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import numpy as np
-from numpy.typing import NDArray
-
 from beaufort.reproduce.enhancements.about_style import StyleRow
-from beaufort.reproduce.enhancements.findings import ArmRow
-from beaufort.reproduce.enhancements.statistics import Shares, level_of
+from beaufort.reproduce.enhancements.findings import ArmRow, StudyFinding
+from beaufort.reproduce.enhancements.statistics import ShareRows, intervals
 from beaufort.words import csv_text
 
-__all__ = ["ces_csv", "conditions_csv", "findings_csv", "gains_csv", "styles_csv"]
+__all__ = ["ces_csv", "conditions_csv", "findings_csv", "gains_csv", "styles_csv", "verdicts_csv"]
 
-Floats = NDArray[np.float64]
+
+def verdicts_csv(findings: Sequence[StudyFinding]) -> str:
+    """Every question: the claim, the verdict, what says so, what the paper prints, and what limits it."""
+    head = ("question", "claim", "verdict", "measured", "paper", "caveat")
+    lines = (
+        (one.design, one.statement, one.verdict, one.measured, one.printed, one.caveat) for one in findings
+    )
+    return csv_text(head, lines)
 
 
 def findings_csv(rows: Sequence[ArmRow]) -> str:
@@ -62,19 +66,18 @@ def styles_csv(rows: Sequence[StyleRow]) -> str:
     return csv_text(head, lines)
 
 
-def ces_csv(ces: Mapping[str, tuple[tuple[str, ...], Floats]]) -> str:
+def ces_csv(ces: Mapping[str, Mapping[str, ShareRows]]) -> str:
     """The CE of every corruption and of style on photos, by network, in percent."""
     lines = []
-    for network, (names, shares) in ces.items():
-        for place, name in enumerate(names):
-            ce = level_of(Shares({name: shares[None, :, place]}, ()), name)
+    for network, rows in ces.items():
+        for name, ce in intervals(rows).items():
             lines.append((network, name, *(f"{x:.2f}" for x in (ce.value, ce.low, ce.high))))
     return csv_text(("network", "corruption", "ce", "low", "high"), lines)
 
 
-def gains_csv(gains: Mapping[tuple[str, str], Floats]) -> str:
+def gains_csv(gains: Mapping[tuple[str, str], ShareRows]) -> str:
     """What tuning on one corruption gains under each, in points of CE; a row for what it was tuned on."""
     names = list(dict.fromkeys(other for _, other in gains))
     tuned = dict.fromkeys(one for one, _ in gains)
-    lines = ((one, *(f"{gains[one, other].mean():.2f}" for other in names)) for one in tuned)
+    lines = ((one, *(f"{gains[one, other].values.mean():.2f}" for other in names)) for one in tuned)
     return csv_text(("tuned on", *names), lines)

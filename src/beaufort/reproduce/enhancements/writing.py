@@ -8,7 +8,7 @@ from pathlib import Path
 from beaufort.reproduce.enhancements.about_architectures import architectures
 from beaufort.reproduce.enhancements.about_style import photo_ces, styles_in_testbed
 from beaufort.reproduce.enhancements.about_trainings import transfer_gains
-from beaufort.reproduce.enhancements.figures import draw_finding, draw_styles
+from beaufort.reproduce.enhancements.figures import draw_finding, draw_gains, draw_styles, shown_metrics
 from beaufort.reproduce.enhancements.findings import ArmRow, StudyArms, StudyFinding, load_arms, signed
 from beaufort.reproduce.enhancements.questions import find_all
 from beaufort.reproduce.enhancements.settings import EnhancementSettings
@@ -19,6 +19,7 @@ from beaufort.reproduce.enhancements.tables import (
     findings_csv,
     gains_csv,
     styles_csv,
+    verdicts_csv,
 )
 from beaufort.reproduce.failed import failed_markdown
 from beaufort.reproduce.html import data_address, study_html
@@ -31,8 +32,10 @@ TITLE = "What helps against corruptions"
 REHEARSAL = "A rehearsal with few images and tiny trainings: its numbers mean nothing."
 RULE = (
     "Differences are an arm's less its control's, on the same images and seeds, in points, with 95 % "
-    "intervals over images and, of three or more trainings, over seeds. On photos mCE is divided by "
-    "AlexNet's published errors, on CIFAR-10 by those of the first ResNet-20. Settings are chosen by the "
+    "intervals over images and, of two or more trainings, over trainings (Student's t); one training of each "
+    "decides nothing, but for transfer, where the interval is over arms that are trained once each. "
+    "On photos mCE is divided by AlexNet's published errors, on CIFAR-10 by those of the "
+    "first ResNet-20. Settings are chosen by the "
     "extra CE alone, of four corruptions that do not count. Better and worse are conditions, of the clean "
     "images and all corruptions and severities, under which an arm surely differs from its control: "
     "McNemar's test on the answers of the first seed, 5 % in all by Holm's rule."
@@ -57,12 +60,14 @@ def study_files(folder: Path, settings: EnhancementSettings) -> Iterator[tuple[s
 
 
 _ARCHITECTURES = "architectures.svg"
-_DESIGN_OF = {_ARCHITECTURES: "aggregation"}
+_MATRIX = "transfer-matrix.svg"
+_DESIGN_OF = {_ARCHITECTURES: "aggregation", _MATRIX: "transfer"}
 """The question that a figure is for, where its name does not say so."""
 
 
 def _files(arms: StudyArms, findings: Sequence[StudyFinding]) -> Iterator[tuple[str, bytes]]:
     """Every table and figure that the answers suffice for, with its name."""
+    yield "findings.csv", verdicts_csv(findings).encode()
     for one in findings:
         if one.rows:
             yield f"{one.design}.csv", findings_csv(one.rows).encode()
@@ -78,6 +83,7 @@ def _files(arms: StudyArms, findings: Sequence[StudyFinding]) -> Iterator[tuple[
         yield "style.csv", ces_csv(ces).encode()
     if gains := transfer_gains(arms):
         yield "transfer-matrix.csv", gains_csv(gains).encode()
+        yield _MATRIX, draw_gains(gains).svg().encode()
 
 
 def _facts(folder: Path, arms: StudyArms) -> dict[str, str]:
@@ -87,7 +93,8 @@ def _facts(folder: Path, arms: StudyArms) -> dict[str, str]:
         "trained arms": str(len(arms.cifar)),
         "no sign of learning": arms.trainings.text,
         **{key: value or "none yet" for key, value in run_facts(folder).items()},
-        "this page": "beaufort reproduce imagenet-c-enhancements --only page",
+        "this page": "beaufort reproduce imagenet-c-enhancements --only page"
+        + " --rehearse" * arms.settings.rehearse,
     }
 
 
@@ -101,8 +108,8 @@ def _markdown(
     lines += [f"**{REHEARSAL}**", ""] if arms.settings.rehearse else []
     lines += [*(f"- {key}: {value}" for key, value in facts.items()), "", RULE]
     lines += [*failed_markdown(arms.trainings), ""]
-    lines += ["| question | answer |", "|---|---|"]
-    lines += [f"| {one.question} | {one.verdict} |" for one in findings]
+    lines += ["| claim | verdict |", "|---|---|"]
+    lines += [f"| {one.statement} | {one.verdict} |" for one in findings]
     for one in findings:
         lines += ["", f"## {one.question}", "", one.sentence]
         for name in figures.get(one.design, ()):
@@ -116,8 +123,10 @@ def _caption(figure: str) -> str:
     told = {
         _ARCHITECTURES: "mCE against clean error of 35 networks of the testbed",
         "style.svg": "CE of Stylized-ImageNet against the largest CE of a corruption, by network",
+        _MATRIX: "Gain in CE by the corruption that was tuned on and the one that was tested on",
     }
-    return told.get(figure, "Change of mCE of each arm with its interval")
+    metrics = ", ".join(shown_metrics(figure.removesuffix(".svg")))
+    return told.get(figure, f"Change of each arm against its control, with intervals: {metrics}")
 
 
 _SHOWN = ("clean error", "mCE", "relative mCE", *(f"{name} CE" for name in GROUPS))

@@ -7,6 +7,7 @@ loss of a batch is made (`loss`). One that learns along keeps tensors of its own
 from __future__ import annotations
 
 from collections.abc import Mapping
+from inspect import signature
 from typing import Any
 
 from beaufort.errors import OptionError
@@ -57,4 +58,7 @@ def make_intervention(name: str, options: Mapping[str, Any], *, seed: int, devic
     try:
         return make(TrainingContext(seed, device), **options)
     except TypeError as error:
-        raise OptionError(f"the options of the intervention {name!r} do not fit: {error}") from None
+        known = ", ".join(list(signature(make).parameters)[1:])
+        raise OptionError(
+            f"the options of the intervention {name!r} do not fit: {error}; known are {known}"
+        ) from None
