@@ -79,7 +79,7 @@ def show_evaluation(
         have = "has" if len(evaluation.problems) == 1 else "have"
         more = "" if len(evaluation.problems) <= _SHOWN else "; --json lists all"
         typer.echo(
-            f"{counted(len(evaluation.problems), 'image')} could not be read and {have} no answer{more}",
+            f"{counted(len(evaluation.problems), 'image')} could not be shown and {have} no answer{more}",
             err=True,
         )
     if evaluation.problems or evaluation.failures:

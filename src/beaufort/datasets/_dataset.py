@@ -27,6 +27,7 @@ __all__ = [
     "iterate",
     "numbered",
     "read_several",
+    "strict_error",
 ]
 
 MOST_CLASSES = 1_000_000
@@ -118,7 +119,7 @@ class Dataset:
                 f"{len(self.classes)} classes, got {self.labels.min()} to {self.labels.max()}"
             )
         if self.strict and self.problems:
-            raise _strict_error(self.problems[0])
+            raise strict_error(self.problems[0])
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -261,7 +262,7 @@ class Walk(Iterator[Sample | Problem]):
         except BeaufortError as error:
             problem = Problem(self.dataset.ids[index], str(error))
             if self.dataset.strict:
-                raise _strict_error(problem) from error
+                raise strict_error(problem) from error
             self.problems.append(problem)
             return problem
 
@@ -283,5 +284,6 @@ def numbered(labels: NDArray[np.int64], at_least: int = 0) -> tuple[str, ...]:
     return tuple(map(str, range(max(highest + 1, at_least))))
 
 
-def _strict_error(problem: Problem) -> ImageFileError:
+def strict_error(problem: Problem) -> ImageFileError:
+    """What a strict data set raises at its first problem."""
     return ImageFileError(f"{problem.id}: {problem.message}")

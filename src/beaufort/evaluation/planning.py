@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from beaufort.arrays import Bytes
 from beaufort.conditions import Condition
 from beaufort.corruptions import SCALES
-from beaufort.datasets import Dataset, Sample, iterate
+from beaufort.datasets import Dataset, Problem, Sample
 from beaufort.datasets.decoders import worth_decoders
 from beaufort.errors import ImageFileError, OptionError
 from beaufort.evaluation.lazy_models import LazyModel
@@ -72,6 +72,8 @@ class Setup:
     """Whether the pictures were corrupted before they were stored, as those of CIFAR-10-C were."""
     frames: int = 1
     """How many versions of one image a picture has, below each other: the frames of a stored sequence."""
+    least_side: int = 0
+    """Pixels that both sides of a picture must have at least, once it is made ready."""
 
     @property
     def data(self) -> dict[str, Any]:
@@ -113,7 +115,7 @@ class Setup:
     @property
     def pictures(self) -> Pictures:
         """The pictures of the data set, made ready."""
-        return Pictures(self.dataset, self.prepare, self.grey)
+        return Pictures(self.dataset, self.prepare, self.grey, self.least_side)
 
     @cached_property
     def worth_decoders(self) -> bool:
@@ -122,12 +124,14 @@ class Setup:
 
     def first_image(self) -> Bytes:
         """The first picture that can be read, made ready; an error if none can."""
-        for sample in (walk := iterate(self.dataset, 0, self.count)):
-            if isinstance(sample, Sample):
-                return self.image(sample)
+        problems = []
+        for picture in map(self.pictures, range(self.count)):
+            if not isinstance(picture, Problem):
+                return picture
+            problems.append(picture)
         raise ImageFileError(
-            f"no picture of {self.dataset.name} can be read; the first is {walk.problems[0].id}: "
-            f"{walk.problems[0].message}"
+            f"no picture of {self.dataset.name} can be read; the first is {problems[0].id}: "
+            f"{problems[0].message}"
         )
 
 
