@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -24,7 +25,7 @@ from beaufort.evaluation.lazy_models import LazyModel
 from beaufort.labels import DataLabels, Grouping, LabelSpace, Outputs, Truths, find_space
 from beaufort.models import ModelSpec
 from beaufort.shifts import Demanding
-from beaufort.store import Cell, Listing, Store
+from beaufort.store import Cell, Listing, Store, StoreError
 from beaufort.suites import Pictures, Step, Suite
 
 __all__ = ["Labels", "Plan", "Setup", "Work", "make_plan", "space_of"]
@@ -201,7 +202,8 @@ def make_plan(
 ) -> Plan:
     """What there is to do; the store is looked at, and nothing is run.
 
-    Only a model that does not say how many outputs it has is shown an image, to count them.
+    Only a model that does not say how many outputs it has is shown an image, to count them, unless the store
+    has a record of them.
 
     Args:
         models: those to ask.
@@ -218,7 +220,7 @@ def make_plan(
             f"models must have different names, got {sorted(twice)[0]!r} twice; in Python, "
             "`as_model(…, name='other')` gives a name"
         )
-    _count_outputs(models, groups[0][0], keep_models=keep_models)
+    _count_outputs(models, groups[0][0], store, keep_models=keep_models)
     spaces = [
         {id(model): space_of(model.spec, setup, labels, convention) for model in models}
         for setup, _ in groups
@@ -245,13 +247,32 @@ def make_plan(
     return Plan(tuple(setup for setup, _ in groups), tuple(works), listing, suite)
 
 
-def _count_outputs(models: Sequence[LazyModel], setup: Setup, *, keep_models: bool) -> None:
+def _count_outputs(models: Sequence[LazyModel], setup: Setup, store: Store, *, keep_models: bool) -> None:
+    """Know the number of outputs of every model: a service need not be there if all its answers are."""
+
+    def image() -> Bytes:
+        picture = setup.first_image()
+        return picture[: len(picture) // setup.frames]
+
     for model in models:
         if model.spec.classes is None:
-            picture = setup.first_image()
-            model.count_outputs(picture[: len(picture) // setup.frames])
+            model.count_outputs(_recorded_outputs(model.spec, store), image)
             if not keep_models:
                 model.let_go()
+
+
+def _recorded_outputs(spec: ModelSpec, store: Store) -> int | None:
+    """How many outputs a model had in an earlier run of the store, if that is the same model."""
+    if not spec.reusable:
+        return None
+    with suppress(StoreError):  # a record that cannot be read is told by those who need it
+        for record in store.runs():
+            names = {(one.get("name"), one.get("digest")) for one in record.get("models", ())}
+            same = (spec.name, spec.digest) in names
+            for notes in record.get("shown", [record]) if same else ():
+                if (outputs := notes.get("outputs")) is not None:
+                    return int(outputs)
+    return None
 
 
 def _without_stored(works: Sequence[Work], store: Store, listing: Listing) -> list[Work]:
