@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import tarfile
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -66,7 +67,7 @@ def test_a_repeated_run_remembers_what_could_not_be_read(folder: Path) -> None:
         code, _, errors = run(*TOY, *FOG)
         assert code == 1
         assert "problem: b/1.png: the file is not a picture" in errors
-        assert "1 image could not be shown and has no answer" in errors
+        assert "1 picture or file could not be shown and has no answer" in errors
         code, out, _ = run(*TOY, *FOG, "--json")
         (problem,) = json.loads(out)["problems"]
         assert (code, problem["id"]) == (1, "b/1.png")
@@ -80,7 +81,7 @@ def test_a_picture_that_is_too_small_to_be_corrupted_does_not_stop_the_others(fo
         code, _, errors = run(*TOY, *FOG)
         assert code == 1
         assert "problem: a/0.png: both sides of a picture must be at least 16 pixels" in errors
-        assert "1 image could not be shown and has no answer" in errors
+        assert "1 picture or file could not be shown and has no answer" in errors
     code, _, errors = run(*TOY, *FOG, "--strict")
     assert (code, "a/0.png: both sides" in errors) == (2, True)
 
@@ -105,6 +106,23 @@ def test_files_that_are_left_out_are_told(folder: Path) -> None:
     (folder / "pictures" / "a" / "notes.txt").write_text("not a picture")
     code, _, errors = run(*TOY, *FOG)
     assert (code, "note: 1 file of pictures left out, the first: a/notes.txt" in errors) == (0, True)
+
+
+def test_a_shard_that_is_cut_is_a_problem(folder: Path) -> None:
+    (folder / "label").write_text("0")
+    with tarfile.open("cut.tar", "w") as shard:
+        for picture in sorted((folder / "pictures" / "a").iterdir()):
+            shard.add(picture, picture.name)
+            shard.add("label", f"{picture.stem}.cls")
+            end = shard.offset
+    (folder / "cut.tar").write_bytes((folder / "cut.tar").read_bytes()[: end // 2])
+    shards = ("--model", "python:contact_nets:toy", "--data", "cut.tar", "--store", "kept", *FOG)
+    code, _, errors = run(*shards)
+    assert code == 1
+    assert "problem: cut.tar: the tar is damaged or cut short" in errors
+    assert "1 picture or file could not be shown and has no answer" in errors
+    code, _, errors = run(*shards, "--dry-run")
+    assert "problem: cut.tar: the tar is damaged or cut short" in errors
 
 
 # What is done to small pictures

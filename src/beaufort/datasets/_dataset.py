@@ -92,8 +92,10 @@ class Dataset:
     pixels: Pixels
     problems: tuple[Problem, ...] = ()
     """Files that were found to be broken on opening; they are not among the samples."""
+    left_out: tuple[Problem, ...] = ()
+    """Files beside the pictures that are none, by their names."""
     strict: bool = False
-    """Whether the first problem raises an error."""
+    """Whether the first problem, or file that is left out, raises an error."""
     order: int | None = None
     """Seed of the shuffled order; None for the original order."""
     made_from: Dataset | None = None
@@ -118,8 +120,8 @@ class Dataset:
                 f"labels of {self.name} must be from 0 to {len(self.classes) - 1}, as it has "
                 f"{len(self.classes)} classes, got {self.labels.min()} to {self.labels.max()}"
             )
-        if self.strict and self.problems:
-            raise strict_error(self.problems[0])
+        if self.strict and (found := sorted({*self.problems, *self.left_out})):
+            raise strict_error(found[0])
 
     def __len__(self) -> int:
         return len(self.ids)

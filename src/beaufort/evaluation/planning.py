@@ -180,6 +180,11 @@ class Plan:
         return self.setups[0]
 
     @property
+    def problems(self) -> tuple[Problem, ...]:
+        """Files of the data that were found to be broken on opening: what they hold is not shown."""
+        return tuple(dict.fromkeys(one for setup in self.setups for one in setup.dataset.problems))
+
+    @property
     def images(self) -> int:
         """Number of answers that are missing, over all cells."""
         return sum(work.images for work in self.works)
