@@ -339,6 +339,13 @@ def test_an_image_that_a_shift_refuses_is_named(tmp_path: Path) -> None:
     assert [problem.id for problem in found.problems] == ["a/small.png"]
 
 
+def test_a_model_whose_answers_are_no_numbers_is_named() -> None:
+    nan = as_model(lambda shown: np.full((len(shown), 3), np.nan, np.float32), name="nan", classes=3)
+    with pytest.raises(BeaufortError, match="8 images are not finite, the first is test/0") as caught:
+        evaluate([MODEL, nan], ["contrast"], (IMAGES, LABELS))
+    assert caught.value.__notes__ == ["nan, under data"]
+
+
 def test_a_function_may_return_tensors_with_gradients(tmp_path: Path) -> None:
     torch = pytest.importorskip("torch", reason="needs torch")
 
