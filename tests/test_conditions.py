@@ -293,6 +293,11 @@ def test_a_shift_of_another_kind() -> None:
     assert Cell.from_json(cell.to_json()) == cell
 
 
+def test_how_large_images_must_be() -> None:
+    for text, least in (("x", 0), ("x/fog@3", 16), ("x/fog@2+snow@3", 16), ("x/rotate_frames@cifar/7", 32)):
+        assert Condition.parse(text).least_side == least
+
+
 def test_mistakes_in_a_shift_of_another_kind() -> None:
     with pytest.raises(OptionError, match="must be a whole number, got 'much'"):
         Condition.parse("photos/test-dim@much")

@@ -16,7 +16,7 @@ from typing import Any
 from beaufort import attacks as _attacks  # noqa: F401  registers its shifts
 from beaufort import sequences as _sequences  # noqa: F401  registers frames of sequences
 from beaufort import stylization as _stylization  # noqa: F401  registers its shift
-from beaufort.arrays import open_images
+from beaufort.arrays import MIN_SIDE, open_images
 from beaufort.corruptions import (
     SCALES,
     Chain,
@@ -163,6 +163,11 @@ class Condition:
         if self.corruption is None or self.links:
             return None
         return shifts[self.corruption](self.level or "")
+
+    @property
+    def least_side(self) -> int:
+        """Pixels that both sides of an image must have at least; 0 if any will do."""
+        return MIN_SIDE if self.links else int(getattr(self.shift, "least_side", 0))
 
     @property
     def needs_model(self) -> bool:

@@ -48,6 +48,11 @@ class Frame:
         return sequences[self.sequence][0]
 
     @property
+    def least_side(self) -> int:
+        """Pixels that both sides of an image must have at least."""
+        return SIDES[self.scale]
+
+    @property
     def film(self) -> tuple[str, str]:
         """The same for all frames that are made one after the other."""
         return self.sequence, self.scale

@@ -188,6 +188,8 @@ def test_pictures_that_cannot_be_read_are_told(tmp_path: Path) -> None:
     command = ("check", "python:check_nets:colors", *KNOWN, "--images", "data", "--labels", "identity")
     code, out, error = run(*command)
     assert (code, error) == (0, ""), out
+    (tmp_path / "data" / "a" / "notes.txt").write_text("no picture, and not meant as one")
+    assert run(*command) == (0, out, "")
     (tmp_path / "data" / "a" / "1.png").write_bytes(b"no picture")
     code, out, error = run(*command)
     assert code == 1

@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -105,6 +107,12 @@ def test_json() -> None:
     found = {entry["name"]: entry for entry in json.loads(run("data", "ls", "--json")[1])}
     assert found["mnist-test"]["size"] == 7_850_024
     assert found["digits"]["files"].keys() == {"digits/one", "digits/two"}
+
+
+def test_the_catalog_is_whole_whatever_was_imported() -> None:
+    command = [sys.executable, "-m", "beaufort", "data", "ls", "--json"]
+    listed = subprocess.run(command, capture_output=True, check=True, text=True).stdout
+    assert {"frost", "mnist-test", "efficientnet-lite0"} <= {entry["name"] for entry in json.loads(listed)}
 
 
 def test_ls_datasets() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import tarfile
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,7 +13,9 @@ import pytest
 from PIL import Image
 from typer.testing import CliRunner
 
+from beaufort import evaluate
 from beaufort.cli import _console, app
+from beaufort.conditions import Condition
 from beaufort.evaluation.provenance import provenance
 from beaufort.results import open_results
 from beaufort.store import FileStore
@@ -64,12 +67,32 @@ def test_a_repeated_run_remembers_what_could_not_be_read(folder: Path) -> None:
         code, _, errors = run(*TOY, *FOG)
         assert code == 1
         assert "problem: b/1.png: the file is not a picture" in errors
-        assert "1 image could not be read and has no answer" in errors
+        assert "1 picture or file could not be shown and has no answer" in errors
         code, out, _ = run(*TOY, *FOG, "--json")
         (problem,) = json.loads(out)["problems"]
         assert (code, problem["id"]) == (1, "b/1.png")
     code, _, errors = run(*TOY, *FOG, "--strict")
     assert (code, "b/1.png" in errors) == (2, True)
+
+
+def test_a_picture_that_is_too_small_to_be_corrupted_does_not_stop_the_others(folder: Path) -> None:
+    Image.fromarray(picture(10, 40, variant=1)).save(folder / "pictures" / "a" / "0.png")
+    for _ in range(2):
+        code, _, errors = run(*TOY, *FOG)
+        assert code == 1
+        assert "problem: a/0.png: both sides of a picture must be at least 16 pixels" in errors
+        assert "1 picture or file could not be shown and has no answer" in errors
+    code, _, errors = run(*TOY, *FOG, "--strict")
+    assert (code, "a/0.png: both sides" in errors) == (2, True)
+
+
+def test_pictures_of_which_all_are_too_small(folder: Path) -> None:
+    for file in (folder / "pictures").rglob("*.png"):
+        Image.fromarray(picture(8, 8, variant=1)).save(file)
+    code, _, errors = run(*TOY, *FOG)
+    assert (code, "no picture of pictures can be read; the first is a/0.png: both " in errors) == (2, True)
+    found = evaluate("python:contact_nets:toy", [Condition("pictures")], "pictures")
+    assert (found.results[0].images, found.problems) == (12, ())  # nothing is corrupted
 
 
 def test_problems_of_an_earlier_run_that_was_shorter(folder: Path) -> None:
@@ -83,6 +106,23 @@ def test_files_that_are_left_out_are_told(folder: Path) -> None:
     (folder / "pictures" / "a" / "notes.txt").write_text("not a picture")
     code, _, errors = run(*TOY, *FOG)
     assert (code, "note: 1 file of pictures left out, the first: a/notes.txt" in errors) == (0, True)
+
+
+def test_a_shard_that_is_cut_is_a_problem(folder: Path) -> None:
+    (folder / "label").write_text("0")
+    with tarfile.open("cut.tar", "w") as shard:
+        for picture in sorted((folder / "pictures" / "a").iterdir()):
+            shard.add(picture, picture.name)
+            shard.add("label", f"{picture.stem}.cls")
+            end = shard.offset
+    (folder / "cut.tar").write_bytes((folder / "cut.tar").read_bytes()[: end // 2])
+    shards = ("--model", "python:contact_nets:toy", "--data", "cut.tar", "--store", "kept", *FOG)
+    code, _, errors = run(*shards)
+    assert code == 1
+    assert "problem: cut.tar: the tar is damaged or cut short" in errors
+    assert "1 picture or file could not be shown and has no answer" in errors
+    code, _, errors = run(*shards, "--dry-run")
+    assert "problem: cut.tar: the tar is damaged or cut short" in errors
 
 
 # What is done to small pictures

@@ -108,7 +108,9 @@ def test_what_is_left_out_is_told(tmp_path: Path) -> None:
     (tmp_path / "a" / "2.txt").write_text("no picture")
     (tmp_path / "a" / ".hidden").write_text("not looked at")
     (tmp_path / "README.md").write_text("may stand beside the classes")
-    assert [problem.id for problem in open_dataset(tmp_path).problems] == ["a/2.txt", "stray.png"]
+    dataset = open_dataset(tmp_path)
+    assert [problem.id for problem in dataset.problems] == ["stray.png"]
+    assert [problem.id for problem in dataset.left_out] == ["a/2.txt"]
     with pytest.raises(ImageFileError, match=r"a/2\.txt"):
         open_dataset(tmp_path, strict=True)
 

@@ -24,7 +24,7 @@ from beaufort.datasets._files import OnDisk
 from beaufort.errors import BeaufortError, ImageFileError
 from beaufort.evaluation.samples import read_samples
 from beaufort.images import MAX_SIDE, is_folder, read_idx
-from beaufort.models import ModelSpec, Preprocessing
+from beaufort.models import as_model
 
 
 def png(side: int = 16) -> bytes:
@@ -141,10 +141,10 @@ BOMBS: dict[str, Callable[[Path], Path]] = {
 def test_small_files_do_not_fill_the_memory(tmp_path: Path, name: str) -> None:
     path = BOMBS[name](tmp_path / "a.npz")
     assert path.stat().st_size < 3 << 20
-    spec = ModelSpec(name="m", source="s", preprocessing=Preprocessing(), classes=3)
+    model = as_model(lambda images: images.mean(axis=(1, 2)), name="m", classes=3)
     tracemalloc.start()
     try:
-        for read in (open_dataset, lambda path: read_samples(path, spec)):
+        for read in (open_dataset, lambda path: read_samples(path, model)):
             with pytest.raises(ImageFileError):
                 read(path)
         assert tracemalloc.get_traced_memory()[1] < 60 << 20

@@ -35,6 +35,9 @@ def test_what_is_not_there() -> None:
         open_dataset("somewhere/else")
     with pytest.raises(OptionError, match="must be a data set"):
         open_dataset("frost")
+    for nothing in ("", "folder:", "#test"):
+        with pytest.raises(OptionError, match=f"must be a path that exists.*got '{nothing}'"):
+            open_dataset(nothing)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,8 @@ from beaufort.conditions import Condition
 from beaufort.datasets import from_arrays
 from beaufort.errors import BeaufortError, OptionError
 from beaufort.models import as_model
+from beaufort.rng import Id
+from beaufort.shifts import register_shift
 from beaufort.suites import get_suite, suite_of_corruptions
 from beaufort.testing._contracts import picture
 
@@ -309,14 +312,38 @@ def test_pictures_of_pil_are_read_as_those_in_files(tmp_path: Path) -> None:
     assert seen == [pytest.approx((np.asarray(deep) >> 8).mean()), 255]
 
 
-def test_an_image_that_is_too_small_is_named(tmp_path: Path) -> None:
+@register_shift("test-picky")
+class Picky:
+    """A shift that takes no image below 16×16 pixels, and does not say so before."""
+
+    def __init__(self, level: str) -> None: ...
+
+    def facts(self, *, seed: int) -> dict[str, Any]:
+        return {"version": 1}
+
+    def apply(self, images: np.ndarray, *, ids: Sequence[Id], seed: int) -> np.ndarray:
+        if images.shape[1] < 16:
+            raise OptionError("picky")
+        return images
+
+
+def test_an_image_that_a_shift_refuses_is_named(tmp_path: Path) -> None:
     for name, side in (("large.png", 32), ("small.png", 8)):
         (tmp_path / "photos" / "a").mkdir(parents=True, exist_ok=True)
         Image.new("RGB", (side, side)).save(tmp_path / "photos" / "a" / name)
     model = as_model(lambda shown: np.zeros((len(shown), 1), np.float32), name="one", classes=1)
-    with pytest.raises(BeaufortError, match="at least 16×16 pixels, got 8×8") as caught:
-        evaluate(model, ["contrast"], tmp_path / "photos", prepare="none")
-    assert caught.value.__notes__ == ["a/small.png, under photos/contrast@1"]
+    with pytest.raises(BeaufortError, match="picky") as caught:
+        evaluate(model, [Condition.parse("photos/test-picky")], tmp_path / "photos")
+    assert caught.value.__notes__ == ["a/small.png, under photos/test-picky"]
+    found = evaluate(model, ["contrast"], tmp_path / "photos")
+    assert [problem.id for problem in found.problems] == ["a/small.png"]
+
+
+def test_a_model_whose_answers_are_no_numbers_is_named() -> None:
+    nan = as_model(lambda shown: np.full((len(shown), 3), np.nan, np.float32), name="nan", classes=3)
+    with pytest.raises(BeaufortError, match="8 images are not finite, the first is test/0") as caught:
+        evaluate([MODEL, nan], ["contrast"], (IMAGES, LABELS))
+    assert caught.value.__notes__ == ["nan, under data"]
 
 
 def test_a_function_may_return_tensors_with_gradients(tmp_path: Path) -> None:

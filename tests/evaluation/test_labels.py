@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from PIL import Image
 from typer.testing import CliRunner
 
@@ -322,3 +323,24 @@ def test_outputs_of_a_function_are_counted_where_nobody_says_how_many(tmp_path: 
     counted = as_model(uncounted.forward, name="uncounted", classes=3, version="1")  # type: ignore[attr-defined]
     again = evaluate(counted, SUITE, beyond.at(np.arange(3)), tmp_path / "store")
     assert all(result.reused for result in again.results)
+
+
+def test_outputs_that_a_run_has_counted_are_not_counted_again(tmp_path: Path) -> None:
+    shown: list[int] = []
+
+    def answer(images: NDArray[np.uint8]) -> NDArray[np.float32]:
+        shown.append(len(images))
+        return np.zeros((len(images), 3), np.float32)
+
+    data = from_arrays("photos", np.zeros((4, 32, 32, 3), np.uint8), np.arange(4) % 3)
+    first = evaluate(as_model(answer, name="net", version="1"), SUITE, data, tmp_path / "store")
+    assert shown.pop(0) == 1
+    shown.clear()
+    again = evaluate(as_model(answer, name="net", version="1"), SUITE, data, tmp_path / "store")
+    assert not shown
+    assert [one.correct for one in again.results] == [one.correct for one in first.results]
+    assert again.scores(calibration=False).results.class_count == 3
+    for record in (tmp_path / "store" / "runs").iterdir():
+        record.write_text("damaged")
+    evaluate(as_model(answer, name="net", version="1"), SUITE, data, tmp_path / "store")
+    assert shown == [1]

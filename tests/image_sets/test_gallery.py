@@ -11,7 +11,7 @@ import pytest
 
 import beaufort
 from beaufort.corruptions import corruptions
-from beaufort.errors import AssetError, UnknownNameError
+from beaufort.errors import AssetError, OptionError, UnknownNameError
 from beaufort.image_sets import Outcome, make_gallery
 from beaufort.image_sets._scene import paint_digit, paint_scene
 from tests.image_sets.outputs import opened
@@ -104,6 +104,12 @@ def test_a_corruption_without_its_assets_is_told(tmp_path: Path, monkeypatch: py
 def test_unknown_subsets_name_the_nearest(tmp_path: Path) -> None:
     with pytest.raises(UnknownNameError, match="weather"):
         make_gallery(tmp_path / "out", subset="wether")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_chain_is_no_subset(tmp_path: Path) -> None:
+    with pytest.raises(OptionError, match=r"a gallery shows single corruptions .* chain 'fog@2\+snow@3'"):
+        make_gallery(tmp_path / "out", subset="fog@2+snow@3")
     assert not (tmp_path / "out").exists()
 
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from beaufort.errors import BeaufortError, OptionError
 from beaufort.models import ModelError, ModelFileError, Network, as_model, load_model
+from beaufort.models.network import counted_spec
 from tests.models.models_nets import tiny_net
 
 torch = pytest.importorskip("torch")
@@ -53,6 +54,15 @@ def test_module_equals_itself(photos: NDArray[np.uint8], channels_last: bool) ->
     expected = own_answer(net, model.spec.preprocessing.apply(photos))
     np.testing.assert_allclose(model(photos), expected, rtol=1e-5, atol=1e-5)
     np.testing.assert_array_equal(model(photos), model(photos))
+
+
+def test_a_module_that_takes_images_of_one_size_which_nobody_said() -> None:
+    flat = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(28 * 28, 10))
+    model = as_model(flat, channels=1, device="cpu")
+    assert model.spec.classes is None
+    assert counted_spec(model, np.zeros((28, 28, 1), np.uint8)).classes == 10
+    with pytest.raises(RuntimeError, match="shapes cannot be multiplied"):
+        as_model(flat, channels=1, input_size=32, device="cpu")
 
 
 def test_state_dict(tmp_path: Path, photos: NDArray[np.uint8], arch: str) -> None:

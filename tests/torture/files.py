@@ -39,7 +39,7 @@ from beaufort.errors import BeaufortError
 from beaufort.evaluation.samples import read_samples
 from beaufort.image_sets import corrupt_tree
 from beaufort.images import read_idx, read_image
-from beaufort.models import ModelSpec, Preprocessing, load_model
+from beaufort.models import as_model, load_model
 from beaufort.suites import read_suite
 
 __all__ = ["KINDS", "Kind", "Tally", "mutated", "torture_files"]
@@ -404,7 +404,7 @@ def _ask(path: Path) -> object:
     return load_model(str(path), threads=1)(np.zeros((1, 28, 28, 1), np.uint8))
 
 
-_SPEC = ModelSpec(name="m", source="s", preprocessing=Preprocessing(size=(16, 16), resize=16), classes=3)
+_MODEL = as_model(lambda images: images.mean(axis=(1, 2)), name="m", classes=3, input_size=16)
 _SUITE = b"""name: my-suite
 version: 1
 dataset: imagenet-val
@@ -459,7 +459,7 @@ KINDS: dict[str, Kind] = {
     "idx, gzipped": Kind(lambda: [_idx((3, 28, 28)), _idx((3,))], "a-idx3-ubyte.gz", read_idx, _gzipped),
     "zip": Kind(lambda: [_zip(zipfile.ZIP_STORED), _zip(zipfile.ZIP_DEFLATED)], "a.zip", _walk),
     "npz": Kind(_npzs, "a.npz", _walk),
-    "samples": Kind(_npzs, "a.npz", lambda path: read_samples(path, _SPEC)),
+    "samples": Kind(_npzs, "a.npz", lambda path: read_samples(path, _MODEL)),
     "npy images": Kind(
         lambda: [_npy(np.zeros((3, 16, 16, 3), np.uint8))],
         "images.npy",

@@ -78,10 +78,8 @@ def show_evaluation(
     if evaluation.problems:
         have = "has" if len(evaluation.problems) == 1 else "have"
         more = "" if len(evaluation.problems) <= _SHOWN else "; --json lists all"
-        typer.echo(
-            f"{counted(len(evaluation.problems), 'image')} could not be read and {have} no answer{more}",
-            err=True,
-        )
+        many = counted(len(evaluation.problems), "picture or file", "pictures or files")
+        typer.echo(f"{many} could not be shown and {have} no answer{more}", err=True)
     if evaluation.problems or evaluation.failures:
         raise typer.Exit(1)
 

@@ -12,7 +12,7 @@ from beaufort.cli._options import Classes, Convention, Front, Json, Labels
 
 if TYPE_CHECKING:
     from beaufort.datasets import Problem
-    from beaufort.models import Model, ModelSpec
+    from beaufort.models import ModelSpec
     from beaufort.testing import ModelFinding
 
 __all__ = ["check"]
@@ -69,9 +69,7 @@ def check(
     if images is None:
         findings = check_model(loaded)
     else:
-        samples = read_samples(
-            images, _counted(loaded), limit=limit, suite=suite, labels=labels, convention=convention
-        )
+        samples = read_samples(images, loaded, limit=limit, suite=suite, labels=labels, convention=convention)
         space, known, problems = samples.space, samples.classes, samples.problems
         findings = check_model(
             loaded, images=samples.images, labels=samples.labels, space=space, classes=known
@@ -99,18 +97,6 @@ def check(
     levels = {finding.level for finding in findings}
     if problems or levels & {"unusable", "problem"}:
         raise typer.Exit(2 if "unusable" in levels else 1)
-
-
-def _counted(model: Model) -> ModelSpec:
-    """The spec of a model with the number of its outputs, which a run counts, too, where it is not said."""
-    from beaufort.models import Network
-
-    if not isinstance(model, Network):
-        return model.spec
-    try:
-        return model.counted().spec
-    except Exception:  # the check says what fails
-        return model.spec
 
 
 def _tell(spec: ModelSpec, findings: list[ModelFinding], *, judged: bool, unread: bool) -> None:

@@ -25,7 +25,7 @@ SomeNames = Annotated[list[str] | None, typer.Argument(help="Names; all that is 
 
 @app.callback()
 def data() -> None:
-    """List, fetch and check the files of the catalog: data sets, and what two corruptions need.
+    """List, fetch and check the files of the catalog: data sets, what two corruptions need, a model to try.
 
     `beaufort data ls`
 
@@ -131,8 +131,9 @@ def _copied(entry: Entry, to: Path) -> Path:
 
 
 def _catalog() -> Registry[Entry]:
-    """All entries; those of data sets are registered with their readers."""
-    import beaufort.datasets  # noqa: F401
+    """All entries; those of data sets and models are registered by their packages."""
+    import beaufort.datasets
+    import beaufort.models  # noqa: F401
 
     return entries
 

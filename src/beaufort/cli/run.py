@@ -258,6 +258,7 @@ def _show_plan(plan: Plan, as_json: bool) -> None:
         "seconds": round(seconds, 1),
         "labels": {work.model.spec.name: str(work.space) for work in plan.works},
         "notes": list(notes_on(plan)),
+        "problems": [problem._asdict() for problem in plan.problems],
     }
     if as_json:
         typer.echo(json.dumps(facts, indent=2))
@@ -272,3 +273,5 @@ def _show_plan(plan: Plan, as_json: bool) -> None:
     tell_labels({(work.model.spec.name, work.condition.dataset): str(work.space) for work in plan.works})
     for note in notes_on(plan):
         typer.echo(f"note: {printable(note)}", err=True)
+    for problem in plan.problems:
+        typer.echo(f"problem: {printable(problem.id)}: {printable(problem.message)}", err=True)

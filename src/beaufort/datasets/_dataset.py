@@ -27,6 +27,7 @@ __all__ = [
     "iterate",
     "numbered",
     "read_several",
+    "strict_error",
 ]
 
 MOST_CLASSES = 1_000_000
@@ -91,8 +92,10 @@ class Dataset:
     pixels: Pixels
     problems: tuple[Problem, ...] = ()
     """Files that were found to be broken on opening; they are not among the samples."""
+    left_out: tuple[Problem, ...] = ()
+    """Files beside the pictures that are none, by their names."""
     strict: bool = False
-    """Whether the first problem raises an error."""
+    """Whether the first problem, or file that is left out, raises an error."""
     order: int | None = None
     """Seed of the shuffled order; None for the original order."""
     made_from: Dataset | None = None
@@ -117,8 +120,8 @@ class Dataset:
                 f"labels of {self.name} must be from 0 to {len(self.classes) - 1}, as it has "
                 f"{len(self.classes)} classes, got {self.labels.min()} to {self.labels.max()}"
             )
-        if self.strict and self.problems:
-            raise _strict_error(self.problems[0])
+        if self.strict and (found := sorted({*self.problems, *self.left_out})):
+            raise strict_error(found[0])
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -261,7 +264,7 @@ class Walk(Iterator[Sample | Problem]):
         except BeaufortError as error:
             problem = Problem(self.dataset.ids[index], str(error))
             if self.dataset.strict:
-                raise _strict_error(problem) from error
+                raise strict_error(problem) from error
             self.problems.append(problem)
             return problem
 
@@ -283,5 +286,6 @@ def numbered(labels: NDArray[np.int64], at_least: int = 0) -> tuple[str, ...]:
     return tuple(map(str, range(max(highest + 1, at_least))))
 
 
-def _strict_error(problem: Problem) -> ImageFileError:
+def strict_error(problem: Problem) -> ImageFileError:
+    """What a strict data set raises at its first problem."""
     return ImageFileError(f"{problem.id}: {problem.message}")

@@ -86,7 +86,10 @@ def _from_catalog(name: str) -> Dataset:
 def parse_spec(spec: str) -> tuple[Reader | None, str, str]:
     """What a text stands for: the reader, where it is, and the part; no reader if it is a name or nothing."""
     kind, colon, rest = spec.partition(":")
-    if colon and kind in readers:
+    known = bool(colon) and kind in readers
+    if not _split(rest if known else spec)[0]:  # to Python, the working folder: a variable that was not set
+        raise OptionError(unknown_name(spec, _opening()))
+    if known:
         return readers[kind], *_here(*_split(rest))
     location, part = _here(*_split(spec))
     if spec in entries or not (_exists(location) or ("{" in location and location.endswith(".tar"))):

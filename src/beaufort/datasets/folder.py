@@ -47,9 +47,10 @@ def open_class_folders(root: Path, name: str) -> Dataset:
         for path in root.iterdir()
         if is_picture_name(path.name) and path.is_file()
     ]
+    left_out: list[Problem] = []
     found: list[tuple[bytes, str, int]] = []
     for label, folder in enumerate(folders):
-        for relative in _walk(folder, folder.name, frozenset(), problems):
+        for relative in _walk(folder, folder.name, frozenset(), problems, left_out):
             found.append((os.fsencode(relative), relative, label))
     if not found:
         raise ImageFileError(f"{root} must contain a folder of pictures for each class, got none")
@@ -66,7 +67,8 @@ def open_class_folders(root: Path, name: str) -> Dataset:
         ids,
         np.array([label for _, _, label in found], np.int64),
         Files(root, names),
-        tuple(sorted(Problem(encodable(path), message) for path, message in problems)),
+        _sorted(problems),
+        _sorted(left_out),
         by_name=True,
     )
 
@@ -75,7 +77,13 @@ def _subfolders(root: Path) -> list[Path]:
     return [path for path in root.iterdir() if path.is_dir() and not path.name.startswith(".")]
 
 
-def _walk(folder: Path, relative: str, above: _Above, problems: list[Problem]) -> Iterator[str]:
+def _sorted(problems: list[Problem]) -> tuple[Problem, ...]:
+    return tuple(sorted(Problem(encodable(path), message) for path, message in problems))
+
+
+def _walk(
+    folder: Path, relative: str, above: _Above, problems: list[Problem], left_out: list[Problem]
+) -> Iterator[str]:
     """Relative paths of the pictures from here down; links are followed, a circle of them once."""
     try:
         here = folder.stat()
@@ -90,8 +98,8 @@ def _walk(folder: Path, relative: str, above: _Above, problems: list[Problem]) -
     for entry in entries:
         path = f"{relative}/{entry.name}"
         if is_folder(entry):
-            yield from _walk(folder / entry.name, path, above | {identity}, problems)
+            yield from _walk(folder / entry.name, path, above | {identity}, problems, left_out)
         elif is_picture_name(entry.name):
             yield path
         else:
-            problems.append(Problem(path, "left out: its name does not end like a picture's"))
+            left_out.append(Problem(path, "its name does not end like a picture's"))

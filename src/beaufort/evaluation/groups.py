@@ -45,7 +45,10 @@ def find_groups(
     """Every data set with its conditions; stored pictures are a data set for each of them."""
     if not isinstance(suite, Suite):
         dataset, count = _limited(_opened(_one(data, None), choice), choice)
-        return [(Setup(dataset, count, (), "auto", choice.seed, None, choice.truths), list(suite))]
+        setup = Setup(
+            dataset, count, (), "auto", choice.seed, None, choice.truths, least_side=_least_side(suite)
+        )
+        return [(setup, list(suite))]
     if not suite.parts:
         return list(_groups_of(suite, _one(data, suite), clean, choice))
     if clean is not None:
@@ -133,7 +136,14 @@ def _groups_of(
     for condition in suite.conditions(dataset.name):
         by_steps.setdefault(suite.steps(condition.corruption), []).append(condition)
     for steps, conditions in by_steps.items():
-        yield Setup(dataset, count, steps, suite.scale, choice.seed, suite, truths), conditions
+        setup = Setup(
+            dataset, count, steps, suite.scale, choice.seed, suite, truths, least_side=_least_side(conditions)
+        )
+        yield setup, conditions
+
+
+def _least_side(conditions: Sequence[Condition]) -> int:
+    return max((condition.least_side for condition in conditions), default=0)
 
 
 def _stored_groups(

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
-
-import numpy as np
 
 from beaufort.arrays import Bytes
 from beaufort.errors import OptionError
 from beaufort.models import Model, ModelSpec, adapter_of, load_model
+from beaufort.models.network import counted_spec
 
 __all__ = ["LazyModel"]
 
@@ -47,15 +46,19 @@ class LazyModel:
             self._spec = self.load().spec
         return self._spec
 
-    def count_outputs(self, image: Bytes) -> None:
-        """Find out how many outputs it has by showing it an image, where its spec does not say.
+    def count_outputs(self, known: int | None, image: Callable[[], Bytes]) -> None:
+        """Have the number of its outputs in its spec, which may not say it.
 
         Which of them belong to the classes of a data set cannot be said without.
+
+        Args:
+            known: the number, if an earlier run has counted them.
+            image: makes an image to show it otherwise.
         """
-        if self.spec.classes is None:
-            logits = np.asarray(self.load()(image[None]))
-            if logits.ndim == 2 and len(logits) == 1:  # a run says what is wrong with others
-                self._spec = replace(self.spec, classes=logits.shape[1])
+        if known is not None:
+            self._spec = replace(self.spec, classes=known)
+        else:
+            self._spec = counted_spec(self.load(), image())
 
     @property
     def device(self) -> str:

@@ -30,9 +30,9 @@ def _notes(setup: Setup) -> Iterator[str]:
             f"{setup.count:,} of {len(dataset):,} images, taken from the classes in turns, with the seed "
             f"{dataset.order}; `first` (--first) takes the first ones instead"
         )
-    if dataset.problems:
-        first = dataset.problems[0]
-        many = counted(len(dataset.problems), "file")
+    if dataset.left_out:
+        first = dataset.left_out[0]
+        many = counted(len(dataset.left_out), "file")
         yield f"{many} of {dataset.name} left out, the first: {first.id}: {first.message}"
     yield from _enlarged(setup)
 

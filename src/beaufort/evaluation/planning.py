@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -17,14 +18,14 @@ from numpy.typing import NDArray
 from beaufort.arrays import Bytes
 from beaufort.conditions import Condition
 from beaufort.corruptions import SCALES
-from beaufort.datasets import Dataset, Sample, iterate
+from beaufort.datasets import Dataset, Problem, Sample
 from beaufort.datasets.decoders import worth_decoders
 from beaufort.errors import ImageFileError, OptionError
 from beaufort.evaluation.lazy_models import LazyModel
 from beaufort.labels import DataLabels, Grouping, LabelSpace, Outputs, Truths, find_space
 from beaufort.models import ModelSpec
 from beaufort.shifts import Demanding
-from beaufort.store import Cell, Listing, Store
+from beaufort.store import Cell, Listing, Store, StoreError
 from beaufort.suites import Pictures, Step, Suite
 
 __all__ = ["Labels", "Plan", "Setup", "Work", "make_plan", "space_of"]
@@ -72,6 +73,8 @@ class Setup:
     """Whether the pictures were corrupted before they were stored, as those of CIFAR-10-C were."""
     frames: int = 1
     """How many versions of one image a picture has, below each other: the frames of a stored sequence."""
+    least_side: int = 0
+    """Pixels that both sides of a picture must have at least, once it is made ready."""
 
     @property
     def data(self) -> dict[str, Any]:
@@ -113,7 +116,7 @@ class Setup:
     @property
     def pictures(self) -> Pictures:
         """The pictures of the data set, made ready."""
-        return Pictures(self.dataset, self.prepare, self.grey)
+        return Pictures(self.dataset, self.prepare, self.grey, self.least_side)
 
     @cached_property
     def worth_decoders(self) -> bool:
@@ -122,12 +125,14 @@ class Setup:
 
     def first_image(self) -> Bytes:
         """The first picture that can be read, made ready; an error if none can."""
-        for sample in (walk := iterate(self.dataset, 0, self.count)):
-            if isinstance(sample, Sample):
-                return self.image(sample)
+        problems = []
+        for picture in map(self.pictures, range(self.count)):
+            if not isinstance(picture, Problem):
+                return picture
+            problems.append(picture)
         raise ImageFileError(
-            f"no picture of {self.dataset.name} can be read; the first is {walk.problems[0].id}: "
-            f"{walk.problems[0].message}"
+            f"no picture of {self.dataset.name} can be read; the first is {problems[0].id}: "
+            f"{problems[0].message}"
         )
 
 
@@ -175,6 +180,11 @@ class Plan:
         return self.setups[0]
 
     @property
+    def problems(self) -> tuple[Problem, ...]:
+        """Files of the data that were found to be broken on opening: what they hold is not shown."""
+        return tuple(dict.fromkeys(one for setup in self.setups for one in setup.dataset.problems))
+
+    @property
     def images(self) -> int:
         """Number of answers that are missing, over all cells."""
         return sum(work.images for work in self.works)
@@ -197,7 +207,8 @@ def make_plan(
 ) -> Plan:
     """What there is to do; the store is looked at, and nothing is run.
 
-    Only a model that does not say how many outputs it has is shown an image, to count them.
+    Only a model that does not say how many outputs it has is shown an image, to count them, unless the store
+    has a record of them.
 
     Args:
         models: those to ask.
@@ -214,7 +225,7 @@ def make_plan(
             f"models must have different names, got {sorted(twice)[0]!r} twice; in Python, "
             "`as_model(…, name='other')` gives a name"
         )
-    _count_outputs(models, groups[0][0], keep_models=keep_models)
+    _count_outputs(models, groups[0][0], store, keep_models=keep_models)
     spaces = [
         {id(model): space_of(model.spec, setup, labels, convention) for model in models}
         for setup, _ in groups
@@ -241,13 +252,32 @@ def make_plan(
     return Plan(tuple(setup for setup, _ in groups), tuple(works), listing, suite)
 
 
-def _count_outputs(models: Sequence[LazyModel], setup: Setup, *, keep_models: bool) -> None:
+def _count_outputs(models: Sequence[LazyModel], setup: Setup, store: Store, *, keep_models: bool) -> None:
+    """Know the number of outputs of every model: a service need not be there if all its answers are."""
+
+    def image() -> Bytes:
+        picture = setup.first_image()
+        return picture[: len(picture) // setup.frames]
+
     for model in models:
         if model.spec.classes is None:
-            picture = setup.first_image()
-            model.count_outputs(picture[: len(picture) // setup.frames])
+            model.count_outputs(_recorded_outputs(model.spec, store), image)
             if not keep_models:
                 model.let_go()
+
+
+def _recorded_outputs(spec: ModelSpec, store: Store) -> int | None:
+    """How many outputs a model had in an earlier run of the store, if that is the same model."""
+    if not spec.reusable:
+        return None
+    with suppress(StoreError):  # a record that cannot be read is told by those who need it
+        for record in store.runs():
+            names = {(one.get("name"), one.get("digest")) for one in record.get("models", ())}
+            same = (spec.name, spec.digest) in names
+            for notes in record.get("shown", [record]) if same else ():
+                if (outputs := notes.get("outputs")) is not None:
+                    return int(outputs)
+    return None
 
 
 def _without_stored(works: Sequence[Work], store: Store, listing: Listing) -> list[Work]:

@@ -85,7 +85,8 @@ class Evaluation:
 
     results: tuple[Result, ...]
     problems: tuple[Problem, ...]
-    """Images that could not be read, in this run or in one whose answers are reused."""
+    """Files of the data, and images, that could not be read, in this run or in one whose answers are
+    reused."""
     stop: Stop | None = None
     """After how many images a run with a precision stopped, and why."""
     notes: tuple[str, ...] = ()
@@ -326,7 +327,7 @@ def evaluate(
         nodes = dict(engine.nodes)
     both = zip(planned.works, counts, strict=True)
     results = (_result(work, each, stop) for work, each in both if each is not None)
-    problems = run.sorted_problems(keeper.unread)
+    problems = (*planned.problems, *run.sorted_problems(keeper.unread))
     failures = tuple(_failure(planned, failure) for failure in run.failures)
     notes = (*notes_on(planned), *run.notes, *keeper.notes)
     lacking = {planned.works[number].model for number in failed}

@@ -16,7 +16,8 @@ from beaufort.errors import ImageFileError, checked_count
 from beaufort.evaluation.planning import Labels, Setup, space_of
 from beaufort.images import is_picture_name
 from beaufort.labels import LabelSpace
-from beaufort.models import ModelSpec
+from beaufort.models import Model, ModelSpec
+from beaufort.models.network import counted_spec
 from beaufort.suites import Suite, get_suite
 
 __all__ = ["Samples", "read_samples"]
@@ -37,7 +38,7 @@ class Samples:
 
 def read_samples(
     data: str | Path,
-    spec: ModelSpec,
+    model: Model,
     *,
     limit: int = 200,
     suite: str | Suite | None = None,
@@ -48,7 +49,7 @@ def read_samples(
 
     Args:
         data: a text for `open_dataset`; or a folder of pictures, or an `.npz` file, without labels.
-        spec: the model's, which knows the outputs and the size.
+        model: the one to check; the first picture tells how many outputs it has if its spec does not.
         limit: the most pictures to read.
         suite: whose way of making pictures ready to use; none if None, as in a run on a list of conditions.
         labels: as for `evaluate`.
@@ -56,18 +57,27 @@ def read_samples(
     """
     limit = checked_count("limit", limit)
     asked = get_suite(suite) if isinstance(suite, str) else suite
+    spec = model.spec
     unlabeled = _unlabeled(Path(data), limit)
     if unlabeled is not None:
         pictures = [spec.preprocessing.fit(picture[None])[0] for picture in unlabeled]
-        return Samples(_stacked(pictures, data, spec), None, LabelSpace(spec.classes))
+        return Samples(_stacked(pictures, data, spec), None, LabelSpace(_counted(model, pictures[0]).classes))
     dataset = open_dataset(str(data))
     dataset = dataset.spread_out(0) if limit < len(dataset) else dataset
     prepare, scale = (asked.prepare, asked.scale) if asked else ((), "mnist" if _grey(spec) else "auto")
     setup = Setup(dataset, min(limit, len(dataset)), prepare, scale, 0, asked)
-    space = space_of(spec, setup, labels, convention)
     pictures, right, problems = _ready(setup, spec)
+    space = space_of(_counted(model, pictures[0]), setup, labels, convention)
     stacked = _stacked(pictures, data, spec)
     return Samples(stacked, np.array(right, np.int64), space, dataset.classes, problems)
+
+
+def _counted(model: Model, picture: Bytes) -> ModelSpec:
+    """The model's spec with the number of its outputs, which a run counts, too, where it is not said."""
+    try:
+        return counted_spec(model, picture)
+    except Exception:  # that of any library; the check says what fails
+        return model.spec
 
 
 def _grey(spec: ModelSpec) -> bool:

@@ -29,7 +29,7 @@ _UNITS = 64
 done early would wait for those that are not."""
 
 _READ_NOW = (
-    "it can be read now, but could not when it was evaluated, and has no answer; a new store asks for one"
+    "it can be shown now, but could not when it was evaluated, and has no answer; a new store asks for one"
 )
 
 

@@ -30,7 +30,16 @@ from beaufort.evaluation.lazy_models import LazyModel
 from beaufort.evaluation.planning import Range, Setup
 from beaufort.labels import NO_LABEL, LabelSpace
 from beaufort.models import Model
-from beaufort.store import AnswerScores, Piece, correct, join_scores, score_logits, table_of, unanswered
+from beaufort.store import (
+    AnswerScores,
+    Piece,
+    PredictionsError,
+    correct,
+    join_scores,
+    score_logits,
+    table_of,
+    unanswered,
+)
 
 __all__ = ["Answered", "Failed", "Job", "Made", "Message", "Note", "Unit", "Written", "work"]
 
@@ -228,7 +237,11 @@ class _Working:
         sets = None if self.setup.truths is None else self.truths[model]
         logits = np.concatenate(kept) if kept else None
         right = None if sets is None else _at(sets, read)
-        table = table_of(ids, _at(dataset.labels, read), scores, logits, right)
+        try:
+            table = table_of(ids, _at(dataset.labels, read), scores, logits, right)
+        except PredictionsError as error:
+            error.add_note(f"{self.models[model].spec.name}, under {batch.condition}")
+            raise
         if lost:
             names, truth = [dataset.ids[i] for i in lost], None if sets is None else sets[lost]
             empty = unanswered(names, dataset.labels[lost], table.schema, truth)

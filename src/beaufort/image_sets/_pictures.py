@@ -103,6 +103,8 @@ class DatasetPictureSource:
         by_folder: dict[PurePosixPath, list[str]] = {}
         for path in self._places:
             by_folder.setdefault(path.parent, []).append(path.name)
+        if self.dataset.left_out:
+            yield Folder(PurePosixPath(), ignored=len(self.dataset.left_out))
         for problem in self.dataset.problems:
             yield Folder(PurePosixPath(), failure=Failure(problem.id, problem.message))
         for path, places in self._places.items():

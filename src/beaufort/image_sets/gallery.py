@@ -7,7 +7,7 @@ from pathlib import Path
 
 from PIL import Image
 
-from beaufort.corruptions import SEVERITIES, Corruption, corruptions
+from beaufort.corruptions import SEVERITIES, Corruption, corruptions, is_chain
 from beaufort.errors import AssetError, OptionError
 from beaufort.files import remove_leftovers, write_bytes
 from beaufort.image_sets._exhibit import Exhibit, ExhibitRow
@@ -45,6 +45,11 @@ def make_gallery(
         seed: any whole number.
         progress: called after each corruption.
     """
+    if is_chain(subset):
+        raise OptionError(
+            f"a gallery shows single corruptions at every severity, got the chain {subset!r}, whose links "
+            "have severities of their own; `beaufort corrupt` makes its pictures"
+        )
     names = corruption_names([subset])
     digits = any(corruptions[name].relative_to == "mnist" for name in names)
     scale = "mnist" if digits else "imagenet"

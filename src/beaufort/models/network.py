@@ -13,9 +13,9 @@ from beaufort.arrays import Bytes, Images, is_tensor, on_host
 from beaufort.models._errors import ModelError
 from beaufort.models.options import whole_number
 from beaufort.models.preprocessing import Preprocessing
-from beaufort.models.spec import Logits, ModelSpec
+from beaufort.models.spec import Logits, Model, ModelSpec
 
-__all__ = ["Network"]
+__all__ = ["Network", "counted_spec"]
 
 
 @dataclass(frozen=True)
@@ -115,12 +115,21 @@ class Network:
         return replace(self, spec=self.spec.with_preprocessing(preprocessing))
 
     def counted(self) -> Network:
-        """The network with its number of classes, found by showing it a black image if need be."""
+        """The network with its number of classes, found by showing it a black image if need be.
+
+        If it has no input size, 32×32 is tried. One that takes no images of that size is left as it is: a
+        run shows it the first of its own.
+        """
         if self.spec.classes is not None:
             return self
-        side = self.spec.input_size or (32, 32)
-        black = np.zeros((1, *side, self.spec.preprocessing.channels), np.uint8)
-        return replace(self, spec=replace(self.spec, classes=self(black).shape[1]))
+        size = self.spec.input_size
+        black = np.zeros((*(size or (32, 32)), self.spec.preprocessing.channels), np.uint8)
+        try:
+            return replace(self, spec=counted_spec(self, black))
+        except Exception:  # that of any library
+            if size is not None:
+                raise
+            return self
 
     def _run(self, images: Bytes) -> Logits:
         answer = self.forward(self.spec.preprocessing.apply(images))
@@ -143,3 +152,18 @@ class Network:
                 f"{self.spec.name} must return {self.spec.classes} logits per image, its number of classes, "
                 f"got {shape[1]}; load it with classes={shape[1]} if that is right"
             )
+
+
+def counted_spec(model: Model, image: Bytes) -> ModelSpec:
+    """The spec of a model with the number of its classes, found by showing it an image if need be.
+
+    Args:
+        model: the model.
+        image: any that it takes, `(h, w, c)`.
+    """
+    if model.spec.classes is not None:
+        return model.spec
+    logits = np.asarray(model(image[None]))
+    if logits.ndim != 2 or len(logits) != 1:  # whoever uses the answers says what is wrong with them
+        return model.spec
+    return replace(model.spec, classes=logits.shape[1])

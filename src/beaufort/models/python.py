@@ -52,7 +52,8 @@ def as_model(
 ) -> Model:
     """A model of a Python object.
 
-    A `Model` is given back as it is. A torch module goes through the torch adapter. Any other callable
+    A `Model` is given back as it is. A torch module goes through the torch adapter, which puts it into
+    evaluation mode and onto the device, and leaves it there. Any other callable
     gets the uint8 images `(n, h, w, c)` and returns logits `(n, classes)`; if anything is said about its
     preprocessing, it gets what that makes of them instead.
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from beaufort.errors import BeaufortError
 from beaufort.store.columns import column_of, numbers_of, text_column
 from beaufort.store.scores import AnswerScores, correct, score_logits
+from beaufort.words import counted
 
 __all__ = [
     "PredictionsError",
@@ -73,7 +74,7 @@ def table_of(
         bad = np.flatnonzero(~scores.usable)
         raise PredictionsError(
             "logits must be numbers, or -inf for classes that cannot be, with at least one number an image; "
-            f"those of {len(bad)} images are not finite, the first is {ids[bad[0]]}"
+            f"those of {counted(len(bad), 'image')} are not finite, the first is {ids[bad[0]]}"
         )
     columns = {
         "id": text_column(map(str, ids)),

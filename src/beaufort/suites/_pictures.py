@@ -9,8 +9,8 @@ import numpy as np
 
 from beaufort.arrays import Bytes
 from beaufort.datasets import Dataset, Problem
-from beaufort.datasets._dataset import best_at_once, read_several
-from beaufort.errors import BeaufortError
+from beaufort.datasets._dataset import best_at_once, read_several, strict_error
+from beaufort.errors import BeaufortError, ImageFileError
 from beaufort.suites._step import Step, prepare
 
 __all__ = ["Pictures"]
@@ -24,6 +24,8 @@ class Pictures:
     steps: tuple[Step, ...]
     grey: bool
     """Whether grey pictures stay grey."""
+    least_side: int = 0
+    """Pixels that both sides must have at least, when a picture is made ready."""
 
     @property
     def at_once(self) -> int:
@@ -35,9 +37,10 @@ class Pictures:
         try:
             return self.ready(self.dataset[place].image)
         except BeaufortError as error:
+            problem = Problem(self.dataset.ids[place], str(error))
             if self.dataset.strict:
-                raise
-            return Problem(self.dataset.ids[place], str(error))
+                raise strict_error(problem) from error
+            return problem
 
     def several(self, places: range) -> Iterator[Bytes | Problem]:
         """As for one place after the other, where pictures of one file are read together."""
@@ -52,4 +55,9 @@ class Pictures:
     def ready(self, pixels: Bytes) -> Bytes:
         """A decoded picture, made ready, `(h, w, c)`."""
         ready = prepare(pixels, self.steps)
+        if min(ready.shape[:2]) < self.least_side:
+            raise ImageFileError(
+                f"both sides of a picture must be at least {self.least_side} pixels to be corrupted, got "
+                f"{ready.shape[1]} × {ready.shape[0]}; enlarge it first"
+            )
         return ready if self.grey or ready.shape[-1] == 3 else np.repeat(ready, 3, axis=-1)
