@@ -72,14 +72,6 @@ def test_names_cannot_break_out(tmp_path: Path) -> None:
     ElementTree.fromstring(drawing.svg())
 
 
-def test_a_png_has_minus_signs() -> None:
-    first, second = Drawing(40, 20), Drawing(40, 20)
-    first.text((4, 14), "−5")
-    second.text((4, 14), "-5")
-    assert first.png() == second.png()  # and not the box of a sign that the font lacks
-    assert "−5" in first.svg()
-
-
 def test_png_and_svg_show_the_same(paper: Grid) -> None:
     drawing = Drawing(400, 300)
     axes = scatter_panel(drawing, (60, 20, 320, 230), paper, "imagenetv2", intervals=False)

@@ -227,7 +227,6 @@ def _png_text(
 ) -> None:
     from PIL import Image, ImageDraw, ImageFont
 
-    text = text.replace("−", "-")  # the font has no sign for it
     font = ImageFont.load_default(size * f)
     text = spelled(text)
     side = {"start": "l", "middle": "m", "end": "r"}[anchor]
