@@ -70,6 +70,22 @@ def test_problems() -> None:
     assert "deterministic" in {finding["check"] for finding in told["findings"]}
 
 
+def test_an_unlabeled_picture_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+    folder = tmp_path / "pictures"
+    folder.mkdir()
+    (folder / "broken.png").write_bytes(b"no picture")
+    command = ("check", "python:check_nets:colors", *KNOWN, "--images", "pictures")
+    code, _, error = run(*command)
+    assert code == 2
+    assert "no picture of pictures can be read; the first is broken.png:" in error
+    for number in range(3):
+        Image.new("RGB", (16, 16), (90 * number, 40, 0)).save(folder / f"{number}.png")
+    code, out, error = run(*command)
+    assert code == 1
+    assert "colors: 3 classes" in out
+    assert "1 picture could not be read and had no part in it" in error
+
+
 def test_wrong_class_count() -> None:
     code, out, _ = run("check", "python:check_nets:colors", "--set", "classes=10", "--set", "version=1")
     assert code == 1

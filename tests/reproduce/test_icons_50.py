@@ -15,6 +15,7 @@ import pytest
 from PIL import Image
 
 from beaufort.errors import OptionError
+from beaufort.reproduce import reproduce
 from beaufort.reproduce.answers import StudyAnswers, read_answers
 from beaufort.reproduce.icons_50.claims import claims
 from beaufort.reproduce.icons_50.effects import difference, effects
@@ -182,6 +183,12 @@ def test_differences_count_icons_and_trainings() -> None:
     assert wide_high - wide_low > 3 * (high - low)
     same = difference(np.ones((3, 100)), np.ones((3, 100)))
     assert same == (0.0, -0.03, 0.03)
+
+
+def test_the_icons_must_be_named(tmp_path: Path) -> None:
+    with pytest.raises(OptionError, match="add --data icons-50=PATH"):
+        reproduce("icons-50", tmp_path / "study", only=["style"])
+    assert not (tmp_path / "study").exists()
 
 
 def test_an_effect_needs_several_trainings() -> None:

@@ -9,7 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image
 
+from beaufort.labels import class_names
 from beaufort.store import FileStore
 from tests.commands import invoke
 
@@ -257,6 +259,23 @@ def toys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "placed_model.py").write_text(MODEL)
     (tmp_path / "placed_net.py").write_text(ATTACKED)
     return tmp_path
+
+
+def test_place_tells_of_pictures_that_were_not_shown(toys: Path) -> None:
+    images, labels, names = np.load("toys/images.npy"), np.load("toys/labels.npy"), class_names("cifar-10")
+    for number, (image, label) in enumerate(zip(images, labels, strict=True)):
+        folder = toys / "pictures" / names[label]
+        folder.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(image).save(folder / f"{number}.png")
+    (toys / "pictures" / names[0] / "broken.png").write_bytes(b"no picture")
+    (toys / "mine.yaml").write_text(
+        "{name: mine, version: 1, dataset: cifar10-test, scale: cifar, corruptions: [contrast], "
+        "severities: [1]}"
+    )
+    how = ("place", "--model", "python:placed_model:make", "--data", "pictures", "--suite", "mine.yaml")
+    text = invoke(*how, "--grid", "robustbench-cifar10", code=1)
+    assert "1 picture or file could not be shown and has no answer" in text
+    assert "corruptions" in text
 
 
 def test_place_runs_a_model(toys: Path) -> None:

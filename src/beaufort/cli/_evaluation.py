@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from beaufort.evaluation import Evaluation, Progress, Stop
     from beaufort.results import ModelScores, Scores
 
-__all__ = ["answers_bar", "movement_of", "show_evaluation", "tell_labels"]
+__all__ = ["answers_bar", "movement_of", "show_evaluation", "tell_labels", "unread"]
 
 _SHOWN = 20
 """Problems told in full; `--json` lists all."""
@@ -41,6 +41,12 @@ def _at(progress: Progress) -> str:
     if rest := rates[_NODES:]:
         told.append(f"{counted(len(rest), 'more node')} {sum(rate for rate, _ in rest):,.0f}/s")
     return "; ".join([place + known, *told])
+
+
+def unread(evaluation: Evaluation) -> str:
+    """In a sentence, how much of the data a model did not see."""
+    many = counted(len(evaluation.problems), "picture or file", "pictures or files")
+    return f"{many} could not be shown and {'has' if len(evaluation.problems) == 1 else 'have'} no answer"
 
 
 def show_evaluation(
@@ -76,10 +82,8 @@ def show_evaluation(
     if evaluation.failures:
         typer.echo(_told_of_failures(evaluation), err=True)
     if evaluation.problems:
-        have = "has" if len(evaluation.problems) == 1 else "have"
         more = "" if len(evaluation.problems) <= _SHOWN else "; --json lists all"
-        many = counted(len(evaluation.problems), "picture or file", "pictures or files")
-        typer.echo(f"{many} could not be shown and {have} no answer{more}", err=True)
+        typer.echo(f"{unread(evaluation)}{more}", err=True)
     if evaluation.problems or evaluation.failures:
         raise typer.Exit(1)
 

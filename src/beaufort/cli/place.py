@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from beaufort.cli._console import printable
-from beaufort.cli._evaluation import answers_bar
+from beaufort.cli._evaluation import answers_bar, unread
 from beaufort.cli._options import Front, Json, data_by_name
 from beaufort.cli._testbed_options import Clean
 from beaufort.errors import OptionError
@@ -72,6 +72,7 @@ def place(
     keeps its answers as `beaufort run` does: what the store has is not run again.
 
     A shift is placed if the scores have both its accuracy and the standard accuracy that it is compared with.
+    The exit code is 1 if pictures could not be shown to the model.
     """
     from beaufort.testbed import load_grid
     from beaufort.testbed.place import place as place_scores
@@ -80,11 +81,13 @@ def place(
     if (scores is not None) + (data is not None or store is not None) != 1:
         raise OptionError("one of --scores, --store and --data must be given")
     loaded = load_grid(grid, fit_on=fit_on)
+    whole = True
     if scores is not None:
         own = read_scores(scores)
     elif data is not None:
         kept = store or "results"
-        own = scores_of_store(kept, _run(model, suite, data, kept, options, front, limit, grid), loaded)
+        name, whole = _run(model, suite, data, kept, options, front, limit, grid)
+        own = scores_of_store(kept, name, loaded)
     else:
         assert store is not None
         own = scores_of_store(store, model, loaded)
@@ -99,6 +102,8 @@ def place(
             f"scores must have a shift of the grid {loaded.name} and its standard accuracy, got none that "
             "could be placed"
         )
+    if not whole:
+        raise typer.Exit(1)
 
 
 _SUITES = {
@@ -120,8 +125,8 @@ def _run(
     front: list[str] | None,
     limit: int | None,
     grid: str,
-) -> str:
-    """Run a model, print what there is to say about the run, and return the model's name."""
+) -> tuple[str, bool]:
+    """Run a model and print what there is to say about it; its name, and whether it saw all of the data."""
     from beaufort.evaluation import LazyModel, evaluate
     from beaufort.models import parse_options
 
@@ -137,8 +142,8 @@ def _run(
     for note in found.notes:
         typer.echo(f"note: {printable(note)}", err=True)
     if found.problems:
-        typer.echo(f"{len(found.problems)} images could not be read and have no answer", err=True)
-    return lazy.spec.name
+        typer.echo(unread(found), err=True)
+    return lazy.spec.name, not found.problems
 
 
 def _show(found: Placement, rule: str) -> None:

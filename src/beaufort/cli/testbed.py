@@ -381,10 +381,11 @@ def architectures(
         for one in found.networks
     ]
     typer.echo(table([header, *rows]))
+    sign = "-" if found.offset < 0 else "+"
     typer.echo(
         f"\nline through {found.fitted} standard networks: mCE = {found.slope:.3f} × clean error "
-        f"{found.offset:+.1f}, r² {found.r2:.2f}; below it is more robust than accuracy explains. Intervals "
-        "are over the choice of these networks"
+        f"{sign} {abs(found.offset):.1f}, r² {found.r2:.2f}; below it is more robust than accuracy explains. "
+        "Intervals are over the choice of these networks"
     )
     for path in written:
         typer.echo(printable(path))

@@ -60,8 +60,11 @@ def read_samples(
     spec = model.spec
     unlabeled = _unlabeled(Path(data), limit)
     if unlabeled is not None:
-        pictures = [spec.preprocessing.fit(picture[None])[0] for picture in unlabeled]
-        return Samples(_stacked(pictures, data, spec), None, LabelSpace(_counted(model, pictures[0]).classes))
+        found, unread = unlabeled
+        _check_some(found, str(data), unread)
+        pictures = [spec.preprocessing.fit(picture[None])[0] for picture in found]
+        space = LabelSpace(_counted(model, pictures[0]).classes)
+        return Samples(_stacked(pictures, data, spec), None, space, problems=tuple(unread))
     dataset = open_dataset(str(data))
     dataset = dataset.spread_out(0) if limit < len(dataset) else dataset
     prepare, scale = (asked.prepare, asked.scale) if asked else ((), "mnist" if _grey(spec) else "auto")
@@ -94,10 +97,14 @@ def _ready(setup: Setup, spec: ModelSpec) -> tuple[list[Bytes], list[int], tuple
             continue
         pictures.append(spec.preprocessing.fit(picture[None])[0])
         labels.append(int(setup.dataset.labels[place]))
+    _check_some(pictures, setup.dataset.name, problems)
+    return pictures, labels, tuple(problems)
+
+
+def _check_some(pictures: list[Bytes], name: str, problems: list[Problem]) -> None:
     if not pictures:
         why = f"; the first is {problems[0].id}: {problems[0].message}" if problems else ""
-        raise ImageFileError(f"no picture of {setup.dataset.name} can be read{why}")
-    return pictures, labels, tuple(problems)
+        raise ImageFileError(f"no picture of {name} can be read{why}")
 
 
 def _stacked(pictures: list[Bytes], data: str | Path, spec: ModelSpec) -> Bytes:
@@ -109,18 +116,27 @@ def _stacked(pictures: list[Bytes], data: str | Path, spec: ModelSpec) -> Bytes:
     return np.stack(pictures)
 
 
-def _unlabeled(path: Path, limit: int) -> list[Bytes] | None:
-    """Pictures of a folder or an array that have no labels; None if this is something else."""
+def _unlabeled(path: Path, limit: int) -> tuple[list[Bytes], list[Problem]] | None:
+    """Pictures of a folder or an array that have no labels, and those that cannot be read; None if this is
+    something else.
+    """
     if path.is_dir() and kind_of(path) is None:
         files = sorted(one for one in path.iterdir() if is_picture_name(one.name))
-        return [decode_file(files[place]) for place in _even(len(files), limit)] or None
+        pictures: list[Bytes] = []
+        problems: list[Problem] = []
+        for place in _even(len(files), limit):
+            try:
+                pictures.append(decode_file(files[place]))
+            except ImageFileError as error:
+                problems.append(Problem(files[place].name, str(error)))
+        return (pictures, problems) if files else None
     if path.suffix != ".npz" or not path.is_file():
         return None
     arrays = in_npz(path)
     if set(arrays) != {"images"}:
         return None
     pixels, count = pixels_in(arrays["images"])
-    return [pixels.read(int(place)) for place in _even(count, limit)]
+    return [pixels.read(int(place)) for place in _even(count, limit)], []
 
 
 def _even(count: int, limit: int) -> NDArray[np.int64]:

@@ -15,6 +15,7 @@ from beaufort.labels._errors import LabelError
 from beaufort.labels._known import IMAGENET, same_name
 from beaufort.labels.sides import DataLabels, Outputs
 from beaufort.labels.space import LabelSpace, check_convention
+from beaufort.words import counted
 
 __all__ = ["IDENTITY", "Grouping", "find_space", "read_grouping"]
 
@@ -170,8 +171,8 @@ def _by_numbers(data: DataLabels, outputs: Outputs) -> LabelSpace:
 
 def _unnamed(data: DataLabels, outputs: Outputs) -> LabelError:
     return LabelError(
-        f"{data.name} has {len(data.classes)} classes (first: {data.classes[0]!r}), {outputs.model} has "
-        f"{outputs.count} outputs, and nothing says which of them belong together",
+        f"{data.name} has {counted(len(data.classes), 'class', 'classes')} (first: {data.classes[0]!r}), "
+        f"{outputs.model} has {counted(outputs.count, 'output')}, and nothing says which of them belong together",
         *(_NAME, _GROUP, _INSIST),
     )
 

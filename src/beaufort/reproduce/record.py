@@ -10,7 +10,7 @@ from beaufort.errors import OptionError
 from beaufort.files import write_bytes
 from beaufort.words import counted
 
-__all__ = ["RECORD", "check_folder", "note_run", "run_facts"]
+__all__ = ["RECORD", "begin_record", "check_folder", "note_run", "run_facts"]
 
 RECORD = "study.json"
 
@@ -18,12 +18,15 @@ RECORD = "study.json"
 def check_folder(folder: Path, *, rehearse: bool) -> None:
     """A rehearsal and the real thing must not meet in one folder."""
     path = folder / RECORD
-    if path.is_file():
-        known = json.loads(path.read_bytes()).get("rehearse")
-        if known != rehearse:
-            kind = "a rehearsal" if known else "a real run"
-            raise OptionError(f"{folder} holds {kind}; choose another output for this one")
-    else:
+    if path.is_file() and (known := json.loads(path.read_bytes()).get("rehearse")) != rehearse:
+        kind = "a rehearsal" if known else "a real run"
+        raise OptionError(f"{folder} holds {kind}; choose another output for this one")
+
+
+def begin_record(folder: Path, *, rehearse: bool) -> None:
+    """Say what a folder is of, unless it has been said."""
+    path = folder / RECORD
+    if not path.is_file():
         write_bytes(path, json.dumps({"rehearse": rehearse, "runs": []}).encode())
 
 

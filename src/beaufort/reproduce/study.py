@@ -9,7 +9,7 @@ from pathlib import Path
 
 from beaufort.errors import OptionError, checked_count
 from beaufort.files import write_bytes
-from beaufort.reproduce.record import RECORD, check_folder, note_run
+from beaufort.reproduce.record import begin_record, check_folder, note_run
 from beaufort.reproduce.tasks import StudyOutcome, Task, run_tasks
 
 __all__ = ["PAGE", "Study", "StudyOptions", "carry_out"]
@@ -69,10 +69,9 @@ def carry_out(study: Study, folder: Path, options: StudyOptions) -> StudyOutcome
     """Do what is missing of a study; when nothing is left, write its files."""
     start = time.monotonic()
     _check_names(study, options)
-    if (folder / RECORD).is_file():  # a wrong folder is told before what its work would lack
-        check_folder(folder, rehearse=options.rehearse)
+    check_folder(folder, rehearse=options.rehearse)  # a wrong folder is told before what its work lacks
     phases = study.plan(options) if options.parts or not options.only else []
-    check_folder(folder, rehearse=options.rehearse)
+    begin_record(folder, rehearse=options.rehearse)
     deadline = None if options.stop_after_s is None else start + options.stop_after_s
     outcome = run_tasks(phases, folder, jobs=options.jobs, deadline=deadline, tell=options.tell)
     if outcome.done:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from beaufort.errors import OptionError
 from beaufort.reproduce.icons_50.settings import VARIANTS, IconSettings
 from beaufort.reproduce.icons_50.work import PARTS, plan
 from beaufort.reproduce.study import PAGE, Study, StudyOptions
@@ -14,7 +15,12 @@ __all__ = ["STUDY"]
 
 
 def _plan(options: StudyOptions) -> list[list[Task]]:
-    place = f"icons-50:{options.data['icons-50']}" if "icons-50" in options.data else "icons-50"
+    if "icons-50" not in options.data:
+        raise OptionError(
+            "data must name the folder, archive or .npz file with Icons-50, which nobody may pass on; add "
+            "--data icons-50=PATH"
+        )
+    place = f"icons-50:{options.data['icons-50']}"
     settings = IconSettings(data=place, device=options.device, seeds=options.seeds, rehearse=options.rehearse)
     return plan(settings, options.parts)
 
