@@ -102,8 +102,8 @@ def spread_of_results(
     name = find_metric(scores, metric)
     form = drop_form(scores, name, new, old)
     if (deviation := form.values.std(ddof=1) if form.n > 1 else 0.0) == 0:
-        same = f"differ by the same on each of {form.n:,} images"
-        alike = "are compared on one image" if form.n == 1 else same
+        each = f"differ by the same on each of {form.n:,} images"
+        alike = "are compared on one image" if form.n == 1 else each
         raise ResultsError(
             f"{new} and {old} {alike}: there is no spread to plan with; state accuracies instead"
         )
