@@ -102,10 +102,10 @@ def spread_of_results(
     name = find_metric(scores, metric)
     form = drop_form(scores, name, new, old)
     if (deviation := form.values.std(ddof=1) if form.n > 1 else 0.0) == 0:
-        each = f"differ by the same on each of {form.n:,} images"
-        alike = "are compared on one image" if form.n == 1 else each
+        same = f"differ by the same on each of {form.n:,} images"
+        why = "are compared on one image" if form.n == 1 else same
         raise ResultsError(
-            f"{new} and {old} {alike}: there is no spread to plan with; state accuracies instead"
+            f"{new} and {old} {why}: there is no spread to plan with; state accuracies instead"
         )
     weights = _by_condition(scores.suite, form.weights[new])
     return Spread(
