@@ -75,6 +75,18 @@ def test_a_trained_network_paints(trained: Path) -> None:
     assert stylizer.paint(images[:0], [], 1.0).shape == (0, 30, 30, 3)
 
 
+def test_colors_and_brightness_survive_without_a_style() -> None:
+    """Instance normalization forgets both, so what is kept of the image goes around it."""
+    network = make(**SMALL)
+    torch.nn.init.zeros_(network.last.weight)
+    torch.nn.init.zeros_(network.last.bias)
+    images = torch.from_numpy(photos(2)).permute(0, 3, 1, 2).float() / 255
+    none, style = torch.tensor([[1.0, 0, 0]] * 2), torch.tensor([[0, 1.0, 0]] * 2)
+    with torch.no_grad():
+        assert (network(images, none) - images).abs().max() < 1 / 255
+        assert (network(images, style) - 0.5).abs().max() < 1e-6  # until it has learned to paint
+
+
 def test_the_loss_does_not_depend_on_the_size_of_features(tmp_path: Path) -> None:
     """Otherwise content outweighs style a thousand times, and nothing is painted."""
     torch.manual_seed(0)

@@ -81,6 +81,7 @@ class StyleNetwork(nn.Module):
             [StyledConv(4 * width, 2 * width, 3, count), StyledConv(2 * width, width, 3, count)]
         )
         self.last = nn.Conv2d(width, 3, 9)
+        self.kept = nn.Parameter(functional.one_hot(torch.tensor(0), count).float())
         self._teacher = _Teacher(Path(features), styles, side) if features else None
 
     def forward(self, images: Tensor, weights: Tensor | None = None) -> Tensor:
@@ -95,7 +96,10 @@ class StyleNetwork(nn.Module):
             x = x + two(functional.relu(one(x, weights)), weights)
         for layer in self.up:
             x = functional.relu(layer(functional.interpolate(x, scale_factor=2), weights))
-        return torch.sigmoid(self.last(functional.pad(x, (4,) * 4, mode="reflect")))
+        change = self.last(functional.pad(x, (4,) * 4, mode="reflect"))
+        # normalization forgets how bright and colorful an image is, so each style keeps a share of it
+        kept = (weights @ self.kept)[:, None, None, None]
+        return torch.sigmoid(change + kept * torch.logit(images, eps=1 / 512))
 
     def loss(self, images: Tensor, labels: Tensor) -> Tensor:  # noqa: ARG002  photos have none
         """Content and style of the painted images; a style each is drawn, none of them among the styles."""
