@@ -117,9 +117,7 @@ def _stacked(pictures: list[Bytes], data: str | Path, spec: ModelSpec) -> Bytes:
 
 
 def _unlabeled(path: Path, limit: int) -> tuple[list[Bytes], list[Problem]] | None:
-    """Pictures of a folder or an array that have no labels, and those that cannot be read; None if this is
-    something else.
-    """
+    """Pictures without labels of a folder or an array, and what cannot be read; None for anything else."""
     if path.is_dir() and kind_of(path) is None:
         files = sorted(one for one in path.iterdir() if is_picture_name(one.name))
         pictures: list[Bytes] = []

@@ -172,8 +172,7 @@ def _by_numbers(data: DataLabels, outputs: Outputs) -> LabelSpace:
 def _unnamed(data: DataLabels, outputs: Outputs) -> LabelError:
     return LabelError(
         f"{data.name} has {counted(len(data.classes), 'class', 'classes')} (first: {data.classes[0]!r}), "
-        f"{outputs.model} has {outputs.count} outputs, and nothing says which of them belong "
-        "together",
+        f"{outputs.model} has {outputs.count} outputs, and nothing says which of them belong together",
         *(_NAME, _GROUP, _INSIST),
     )
 
