@@ -35,6 +35,11 @@ class StudyAnswers:
         found: NDArray[np.bool_] = self.predicted == self.labels
         return found
 
+    @property
+    def bits(self) -> bool:
+        """Whether only right (1) and wrong (0) are told apart, not classes."""
+        return bool((self.labels == 1).all() and (self.predicted <= 1).all())
+
     def row(self, condition: str) -> NDArray[np.bool_]:
         """Which images it recognizes under a condition."""
         found: NDArray[np.bool_] = self.right[self.conditions.index(condition)]
@@ -45,12 +50,10 @@ def write_answers(path: Path, answers: StudyAnswers) -> None:
     """Keep answers in a file, whole or not at all."""
     buffer = io.BytesIO()
     about = json.dumps({"conditions": list(answers.conditions), **answers.facts})
-    np.savez_compressed(
-        buffer,
-        predicted=answers.predicted,
-        labels=answers.labels,
-        about=np.frombuffer(about.encode(), np.uint8),
-    )
+    arrays = {"predicted": answers.predicted, "labels": answers.labels}
+    if answers.bits:  # an image's conditions side by side, because they are alike: half as large
+        arrays = {"bits": np.packbits(answers.predicted.T, axis=1)}
+    np.savez_compressed(buffer, **arrays, about=np.frombuffer(about.encode(), np.uint8))  # type: ignore[arg-type]
     write_bytes(path, buffer.getvalue())
 
 
@@ -60,7 +63,10 @@ def read_answers(path: Path) -> StudyAnswers:
         with np.load(path, allow_pickle=False) as file:
             about = json.loads(bytes(file["about"]))
             conditions = tuple(about.pop("conditions"))
-            return StudyAnswers(conditions, file["predicted"], file["labels"], about)
+            if "bits" not in file:
+                return StudyAnswers(conditions, file["predicted"], file["labels"], about)
+            right = np.unpackbits(file["bits"], axis=1, count=len(conditions))
+            return StudyAnswers(conditions, right.T, np.ones(len(right), np.uint8), about)
     except (OSError, ValueError, KeyError) as error:
         raise ImageFileError(
             f"{path} cannot be read as answers ({error}); delete it to make it anew"

@@ -84,7 +84,7 @@ def _training_phases(
 ) -> list[list[Task]]:
     from beaufort.reproduce.enhancements.arms import training_arms
 
-    arms = training_arms(settings)  # all arms with one seed come before a second seed of any
+    arms = training_arms(settings)
     wanted = [design for design in designs if arms.get(design)]
     if not wanted:
         return []
@@ -103,7 +103,18 @@ def _training_phases(
         and "aggregation" not in groups
     ):
         first += _starts(settings, "resnet56", common)
-    return [sorted(phase, key=lambda task: int(task.options["seed"])) for phase in (first, second)]
+    return _seed_by_seed(settings.seeds, first, second)
+
+
+def _seed_by_seed(seeds: int, first: list[Task], second: list[Task]) -> list[list[Task]]:
+    """All tasks with one seed before any with the next; those that start from others in a later phase."""
+
+    def with_seed(tasks: list[Task], seed: int) -> list[Task]:
+        return [task for task in tasks if task.options["seed"] == seed]
+
+    # what starts from the networks of a seed shares a phase with the next seed's, so that no job has to wait
+    phases = [[*with_seed(second, seed - 1), *with_seed(first, seed)] for seed in range(seeds + 1)]
+    return [phase for phase in phases if phase]
 
 
 _FROM_SCRATCH = frozenset({"aggregation", "multiscale", "shake", "small"})

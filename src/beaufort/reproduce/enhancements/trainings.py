@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import shutil
 from collections.abc import Mapping
 from functools import lru_cache
@@ -80,16 +81,26 @@ def make_arm(
     write_answers(path, _ask(made.model, chosen, one.front, made.facts))
     if not kept:
         shutil.rmtree(place)
-    return task_result(made.facts)
+    found = task_result(made.facts)
+    del made
+    _give_back()
+    return found
+
+
+def _give_back() -> None:
+    """Return what a training held of the GPU, which other jobs need, and which a recorded step keeps."""
+    gc.collect()
+    torch.cuda.empty_cache()
 
 
 def _ask(model: nn.Module, settings: EnhancementSettings, front: str, facts: dict[str, Any]) -> StudyAnswers:
     """A network's answers under all conditions, behind a front end if one is named."""
     test = test_images(settings)
-    model = model.to(test.labels.device).eval()
+    model = model.eval().to(test.labels.device)
+    model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     rows = []
     for images in test.images.values():
-        shares = [logits(model, view, tf32=True).softmax(1) for view in _views(images, front)]
+        shares = [logits(model, view, half=True).softmax(1) for view in _views(images, front)]
         rows.append(torch.stack(shares).mean(0).argmax(1) == test.labels)
     right = torch.stack(rows).to(torch.uint8).cpu().numpy()  # a third of the size of the classes
     kept = ("recipe", "seed", "losses", "constant_loss", "seconds", "device", "parameters")
