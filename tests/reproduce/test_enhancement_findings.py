@@ -369,7 +369,8 @@ def test_the_page_has_the_numbers_of_its_answers(tmp_path: Path) -> None:
                 with np.load(path) as file:
                     about = file["about"].tobytes().decode()
                     place = [key.strip(' "') for key in about.split("[")[1].split("]")[0].split(",")]
-                    wrong += 1 - file["predicted"][place.index(f"{row['data']}/{row['arm']}")].mean()
+                    right = np.unpackbits(file["bits"], axis=1)
+                    wrong += 1 - right[:, place.index(f"{row['data']}/{row['arm']}")].mean()
             ces[corruption] = 100 * wrong / float(np.sum(np.asarray(known[corruption], float)))
         wanted = np.mean(list(ces.values())) if row["metric"] == "mCE" else ces["fog"]
         assert float(row["value"]) == pytest.approx(wanted, abs=6e-4)
@@ -427,6 +428,14 @@ def test_style_is_judged_by_testbed_and_photos(tmp_path: Path, harder: float, ve
         style[name] = sum(1 - arms.styles[name].row(f"stylize@{s}").mean() for s in range(1, 6))
     ces = [100 * one[NETWORKS[0]] / one[NETWORKS[2]] for one in (style, wrong)]
     assert gap.gap.value == pytest.approx(ces[0] - ces[1])
+    assert np.mean(gap.errors) == pytest.approx(20 * style[NETWORKS[0]])
+    first = arms.photos[NETWORKS[0]]["plain"].right
+    assert first is not None
+    errors = {
+        name: 20 * sum(1 - first[NAMES.index(f"{name}@{s}")].mean() for s in range(1, 6))
+        for name in WHOLE.corruptions
+    }
+    assert gap.hardest_error == pytest.approx(max(errors.values())) == pytest.approx(errors[gap.hardest])
 
 
 def test_the_paper_s_network_alone_decides_about_style(tmp_path: Path) -> None:

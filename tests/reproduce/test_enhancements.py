@@ -17,7 +17,7 @@ from beaufort.evaluation import LazyModel, evaluate
 from beaufort.metrics import get_baseline
 from beaufort.models._errors import ModelFileError
 from beaufort.reproduce import reproduce, studies
-from beaufort.reproduce.answers import StudyAnswers, answers_by_seed, write_answers
+from beaufort.reproduce.answers import StudyAnswers, answers_by_seed, read_answers, write_answers
 from beaufort.reproduce.enhancements.about_photos import about_nlm
 from beaufort.reproduce.enhancements.about_style import styles_in_testbed
 from beaufort.reproduce.enhancements.arms import BASE, CONTROL, training_arms
@@ -155,16 +155,16 @@ def test_every_arm_has_its_control() -> None:
         assert f"cifar/{CONTROL}-seed0.npz" in files
         assert len(set(files)) == len(files)
     ten = [task.file for phase in plan(settings, ("ten-crop",)) for task in phase]
-    assert ten == [
-        *(f"cifar/{BASE}-seed{seed}.npz" for seed in (0, 1)),
-        *(f"cifar/ten-crop-seed{seed}.npz" for seed in (0, 1)),
-    ]
+    assert ten == [f"cifar/{name}-seed{seed}.npz" for seed in (0, 1) for name in (BASE, "ten-crop")]
 
 
 def test_all_arms_come_before_a_second_seed() -> None:
-    for phase in plan(EnhancementSettings(seeds=3), ("stability", "aggregation")):
-        seeds = [task.options["seed"] for task in phase]
-        assert seeds == sorted(seeds)
+    tasks = [
+        task for phase in plan(EnhancementSettings(seeds=3), ("stability", "aggregation")) for task in phase
+    ]
+    seeds = [task.options["seed"] for task in tasks]
+    assert seeds == sorted(seeds)
+    assert len({task.file for task in tasks}) == len(tasks) == 3 * seeds.count(0)
 
 
 def test_a_study_has_its_own_folder_and_seeds(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -340,6 +340,37 @@ def test_seeds_after_a_gap_are_left_out(enhancements: Rehearsal, tmp_path: Path)
         path = tmp_path / "cifar" / f"{BASE}-seed{seed}.npz"
         write_answers(path, StudyAnswers(found.conditions, found.predicted, found.labels, facts))
     assert load_arms(tmp_path, SMALL).cifar[BASE].seeds == 2
+
+
+def test_networks_that_others_start_from_are_made_again_if_they_are_gone(
+    enhancements: Rehearsal, tmp_path: Path
+) -> None:
+    """Answers are kept with results, weights are not: the same network comes of the same training."""
+    folder = tmp_path / "again"
+    shutil.copytree(enhancements.folder, folder, ignore=shutil.ignore_patterns("models"))
+    file = f"cifar/{CONTROL}-seed0.npz"
+    (folder / file).unlink()
+    outcome = enhancements.again(folder, only=["stability"])
+    assert (outcome.done, outcome.left) == (1, 0)
+    before, after = (read_answers(one / file) for one in (enhancements.folder, folder))
+    assert np.array_equal(before.right, after.right)
+    assert before.facts["losses"] == after.facts["losses"]
+
+
+def test_right_and_wrong_are_kept_as_bits(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    right = (rng.random((11, 10003)) < 0.7).astype(np.uint8)
+    names = tuple(f"fog@{place}" for place in range(11))
+    bits = StudyAnswers(names, right, np.ones(10003, np.uint8), {"seed": 1})
+    classes = StudyAnswers(names, right + 1, np.ones(10003, np.uint8), {"seed": 1})
+    for one, name in ((bits, "bits"), (classes, "classes")):
+        write_answers(tmp_path / name, one)
+        found = read_answers(tmp_path / name)
+        assert np.array_equal(found.predicted, one.predicted)
+        assert np.array_equal(found.labels, one.labels)
+        assert (found.conditions, found.facts) == (one.conditions, one.facts)
+    sizes = [(tmp_path / name).stat().st_size for name in ("bits", "classes")]
+    assert sizes[0] < sizes[1]
 
 
 def test_the_testbed_answers_what_it_can() -> None:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +20,8 @@ from beaufort.cli import app
 from beaufort.errors import BeaufortError, OptionError, UnknownNameError
 from beaufort.reproduce import STUDIES, reproduce
 from beaufort.reproduce.answers import read_answers
+from beaufort.reproduce.study import Study, StudyOptions, carry_out
+from beaufort.reproduce.tasks import Task
 from tests.reproduce.rehearsal import Rehearsal
 
 FIXTURES = {
@@ -184,3 +189,65 @@ def test_it_needs_little(icons: Path, digits: Path, tmp_path: Path) -> None:
     assert (tmp_path / "digits" / "fig3.csv").is_file()
     reproduce("icons-50", tmp_path / "icons", only=["page"], rehearse=True)
     assert (tmp_path / "icons" / "accuracy.csv").is_file()
+
+
+def wait_long(folder: Path, deadline: float | None) -> bool:
+    """A task that says which process does it, and takes longer than the test."""
+    (folder / f"{os.getpid()}.pid").touch()
+    time.sleep(600)
+    return True
+
+
+def fail_after_one(folder: Path, deadline: float | None, *, place: int) -> bool:
+    """A task that is made, or, from the second on, cannot be."""
+    if place:
+        raise OptionError("photos must be there")
+    (folder / "0").touch()
+    return True
+
+
+def test_processes_end_with_a_command_that_is_killed(tmp_path: Path) -> None:
+    program = (
+        "from pathlib import Path; from beaufort.reproduce.tasks import Task, run_tasks\n"
+        "if __name__ == '__main__':\n"
+        "    tasks = [Task(n, n, 'tests.reproduce.test_studies:wait_long') for n in 'ab']\n"
+        f"    run_tasks([tasks], Path({str(tmp_path)!r}), jobs=2)\n"
+    )
+    file = tmp_path / "killed.py"
+    file.write_text(program)
+    paths = os.pathsep.join([str(Path(__file__).parents[2]), *sys.path])
+    command = subprocess.Popen([sys.executable, str(file)], env={**os.environ, "PYTHONPATH": paths})
+    try:
+        workers = _within(60, lambda: found if len(found := list(tmp_path.glob("*.pid"))) == 2 else None)
+    finally:
+        command.kill()
+        command.wait()
+    pids = [int(path.stem) for path in workers]
+    assert _within(20, lambda: not any(_lives(pid) for pid in pids))
+
+
+def _within(seconds: float, look: Callable[[], Any]) -> Any:
+    """What `look` finds, tried until it finds something."""
+    end = time.monotonic() + seconds
+    while not (found := look()):
+        assert time.monotonic() < end
+        time.sleep(0.1)
+    return found
+
+
+def _lives(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def test_a_run_that_fails_is_noted_with_what_it_made(tmp_path: Path) -> None:
+    tasks = [
+        Task(f"task {n}", str(n), "tests.reproduce.test_studies:fail_after_one", {"place": n}) for n in (0, 1)
+    ]
+    study = Study(name="few", parts=("page",), data=(), plan=lambda _: [tasks], files=lambda *_: [])
+    with pytest.raises(OptionError, match="photos must be there"):
+        carry_out(study, tmp_path, StudyOptions())
+    (run,) = json.loads((tmp_path / "study.json").read_text())["runs"]
+    assert run["tasks"] == 1

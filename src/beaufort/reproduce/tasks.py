@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -12,7 +14,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-__all__ = ["StudyOutcome", "Task", "run_tasks"]
+__all__ = ["StudyOutcome", "Task", "count_made", "run_tasks"]
 
 
 @dataclass(frozen=True)
@@ -68,8 +70,7 @@ def run_tasks(
         tell: called with a line for each task.
     """
     say = tell or (lambda _: None)
-    total = sum(map(len, phases))
-    done = 0
+    before = count_made(phases, folder)
     with ExitStack() as stack:
         pool = stack.enter_context(_processes(jobs)) if jobs > 1 else None
         for phase in phases:
@@ -78,16 +79,33 @@ def run_tasks(
                 made = _run_here(missing, folder, deadline, say)
             else:
                 made = _run_in_processes(missing, folder, pool, jobs, deadline, say)
-            done += made
             if made < len(missing):
                 break
-    left = sum(not (folder / task.file).exists() for phase in phases for task in phase)
-    return StudyOutcome(done, total - left - done, left)
+    made = count_made(phases, folder)
+    return StudyOutcome(made - before, before, sum(map(len, phases)) - made)
+
+
+def count_made(phases: Sequence[Sequence[Task]], folder: Path) -> int:
+    """Tasks whose files are there."""
+    return sum((folder / task.file).exists() for phase in phases for task in phase)
 
 
 def _processes(jobs: int) -> ProcessPoolExecutor:
     """Processes for all phases, so that what they keep, such as corrupted images, is made once in each."""
-    return ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn"))  # CUDA survives no fork
+    spawn = multiprocessing.get_context("spawn")  # CUDA survives no fork
+    return ProcessPoolExecutor(jobs, mp_context=spawn, initializer=_end_with_parent)
+
+
+def _end_with_parent() -> None:
+    """End this process when the one that started it is gone, be it killed: nobody else would end it."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+
+    def watch() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def _run_here(tasks: Sequence[Task], folder: Path, deadline: float | None, say: Callable[[str], None]) -> int:

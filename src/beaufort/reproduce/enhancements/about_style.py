@@ -22,7 +22,7 @@ from beaufort.stats import Estimate
 from beaufort.stats.resampling import resample
 from beaufort.testbed.load import load_grid
 
-__all__ = ["PhotoGap", "StyleRow", "about_style", "photo_ces", "styles_in_testbed"]
+__all__ = ["PhotoGap", "StyleRow", "about_style", "photo_ces", "photo_errors", "styles_in_testbed"]
 
 Floats = NDArray[np.float64]
 
@@ -110,8 +110,10 @@ def about_style(arms: StudyArms) -> StudyFinding:
             verdicts.add(verdict_of(found.gap, above=True))
         told += (
             f"; of photos stylized here, {found.network} has CE {signed(found.gap)} to {found.worst} "
-            f"(divided by {found.reference}), and an error of {found.painted:.1f} % at severity 0 against "
-            f"{found.clean:.1f} % on the photos themselves"
+            f"(divided by {found.reference}); undivided, its mean error is {np.mean(found.errors):.1f} % "
+            f"({', '.join(f'{error:.1f}' for error in found.errors)} by severity) and the largest of a "
+            f"corruption {found.hardest_error:.1f} % ({found.hardest}); an error of {found.painted:.1f} % at "
+            f"severity 0 against {found.clean:.1f} % on the photos themselves"
         )
     verdict = verdicts.pop() if len(verdicts) == 1 else "undecided"
     caveat = "the paper's stylized images were never published, these are others"
@@ -172,6 +174,11 @@ class PhotoGap:
     painted: float
     """Error at severity 0 of style."""
     clean: float
+    errors: tuple[float, ...]
+    """At the severities of style above 0."""
+    hardest: str
+    """The corruption with the largest error, whatever other networks make of it."""
+    hardest_error: float
 
 
 def photo_gap(arms: StudyArms) -> PhotoGap | None:
@@ -190,11 +197,33 @@ def photo_gap(arms: StudyArms) -> PhotoGap | None:
         ends.append(float(np.quantile(some[:, 0] - some[:, 1:].max(axis=1), tail)))
     gap = float(style.values.mean()) - means[worst]
     plain = arms.photos[network]["plain"]
+    errors = photo_errors(arms)[network]
+    hardest = max(others, key=lambda name: errors[name])
     return PhotoGap(
         network,
         Estimate(gap, min(gap, ends[0]), max(gap, ends[1]), style.values.shape[1]),
         worst,
         _reference([name for name in arms.photos if name in arms.styles]),
-        100 * float(1 - arms.styles[network].row(f"{_STYLE}@0").mean()),
+        _style_error(arms, network, 0),
         plain.mean("clean error"),
+        tuple(_style_error(arms, network, level) for level in STYLE_LEVELS if level),
+        hardest,
+        errors[hardest],
     )
+
+
+def _style_error(arms: StudyArms, network: str, level: int) -> float:
+    return 100 * float(1 - arms.styles[network].row(f"{_STYLE}@{level}").mean())
+
+
+def photo_errors(arms: StudyArms) -> dict[str, dict[str, float]]:
+    """By network and by `stylize` or corruption: the mean error over severities, in percent."""
+    levels = len(arms.settings.severities), len(STYLE_LEVELS) - 1
+    return {
+        network: {
+            name: 100 * float(values.mean()) / levels[name == _STYLE]
+            for name, values in _wrong(by_arm["plain"], arms.styles[network]).items()
+        }
+        for network, by_arm in arms.photos.items()
+        if network in arms.styles and "plain" in by_arm
+    }

@@ -66,13 +66,14 @@ def styles_csv(rows: Sequence[StyleRow]) -> str:
     return csv_text(head, lines)
 
 
-def ces_csv(ces: Mapping[str, Mapping[str, ShareRows]]) -> str:
-    """The CE of every corruption and of style on photos, by network, in percent."""
+def ces_csv(ces: Mapping[str, Mapping[str, ShareRows]], errors: Mapping[str, Mapping[str, float]]) -> str:
+    """The mean error and the CE of every corruption and of style on photos, by network, in percent."""
     lines = []
     for network, rows in ces.items():
         for name, ce in intervals(rows).items():
-            lines.append((network, name, *(f"{x:.2f}" for x in (ce.value, ce.low, ce.high))))
-    return csv_text(("network", "corruption", "ce", "low", "high"), lines)
+            values = errors[network][name], ce.value, ce.low, ce.high
+            lines.append((network, name, *(f"{value:.2f}" for value in values)))
+    return csv_text(("network", "corruption", "error", "ce", "low", "high"), lines)
 
 
 def gains_csv(gains: Mapping[tuple[str, str], ShareRows]) -> str:

@@ -16,18 +16,19 @@ from torch import Tensor, nn
 from beaufort.corruptions import corruptions
 from beaufort.fronts import open_front
 from beaufort.fronts._tensors import show_tensors
-from beaufort.models.torch import choose_device
 from beaufort.reproduce.answers import StudyAnswers, write_answers
 from beaufort.reproduce.asking import logits, read_test_images
-from beaufort.reproduce.enhancements.arms import BASE, training_arms
+from beaufort.reproduce.enhancements.arms import BASE, TrainingArm, training_arms
 from beaufort.reproduce.enhancements.settings import CLEAN, EnhancementSettings, conditions
 from beaufort.reproduce.failed import task_result
-from beaufort.training import TrainingData, load_trained, open_training_data, train
+from beaufort.training import Training, TrainingData, open_training_data, train
 
 __all__ = ["make_arm", "test_images"]
 
 _KEPT = frozenset({BASE, "resnet56"})
 """Arms that others start from, whose weights are kept."""
+_WORK = "training"
+"""The folder of the others, until they are asked."""
 
 
 class CifarTest(NamedTuple):
@@ -60,31 +61,44 @@ def make_arm(
     """Train an arm, unless it tests another's network, and ask it."""
     chosen = EnhancementSettings(**settings)
     one = next(found for found in training_arms(chosen)[design] if found.name == arm)
-    path = folder / "cifar" / f"{arm}-seed{seed}.npz"
-    if one.tests:
-        model, facts = load_trained(folder / "models" / f"{one.tests}-seed{seed}")
-        write_answers(path, _ask(model.to(choose_device(chosen.device)), chosen, one.front, dict(facts)))
-        return True
-    kept = one.name in _KEPT
-    place = folder / ("models" if kept else "training") / f"{arm}-seed{seed}"
-    start = str(folder / "models" / f"{one.start}-seed{seed}") if one.start else ""
-    made = train(
-        one.made(chosen, start),
-        _source(chosen),
-        output=place,
-        seed=seed,
-        device=chosen.device,
-        deadline=deadline,
-    )
-    if not made.finished:
+    known = {found.name: found for group in training_arms(chosen).values() for found in group}
+    made = _trained(known[one.tests] if one.tests else one, known, folder, chosen, seed, deadline)
+    if made is None:
         return False
+    path = folder / "cifar" / f"{arm}-seed{seed}.npz"
     write_answers(path, _ask(made.model, chosen, one.front, made.facts))
-    if not kept:
-        shutil.rmtree(place)
-    found = task_result(made.facts)
+    if made.folder.parent.name == _WORK:
+        shutil.rmtree(made.folder)
+    found = True if one.tests else task_result(made.facts)
     del made
     _give_back()
     return found
+
+
+def _trained(
+    arm: TrainingArm,
+    known: Mapping[str, TrainingArm],
+    folder: Path,
+    settings: EnhancementSettings,
+    seed: int,
+    deadline: float | None,
+) -> Training | None:
+    """An arm's network, trained unless it is there, as is the one that it starts from; None if time is up."""
+    start = ""
+    if arm.start:
+        before = _trained(known[arm.start], known, folder, settings, seed, deadline)
+        if before is None:
+            return None
+        start = str(before.folder)
+    made = train(
+        arm.made(settings, start),
+        _source(settings),
+        output=folder / ("models" if arm.name in _KEPT else _WORK) / f"{arm.name}-seed{seed}",
+        seed=seed,
+        device=settings.device,
+        deadline=deadline,
+    )
+    return made if made.finished else None
 
 
 def _give_back() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from beaufort.reproduce.enhancements.about_architectures import architectures
-from beaufort.reproduce.enhancements.about_style import photo_ces, styles_in_testbed
+from beaufort.reproduce.enhancements.about_style import photo_ces, photo_errors, styles_in_testbed
 from beaufort.reproduce.enhancements.about_trainings import transfer_gains
 from beaufort.reproduce.enhancements.figures import draw_finding, draw_gains, draw_styles, shown_metrics
 from beaufort.reproduce.enhancements.findings import ArmRow, StudyArms, StudyFinding, load_arms, signed
@@ -80,7 +80,7 @@ def _files(arms: StudyArms, findings: Sequence[StudyFinding]) -> Iterator[tuple[
     yield "style-testbed.csv", styles_csv(styles_in_testbed()).encode()
     yield "style.svg", draw_styles(styles_in_testbed()).svg().encode()
     if ces := photo_ces(arms):
-        yield "style.csv", ces_csv(ces).encode()
+        yield "style.csv", ces_csv(ces, photo_errors(arms)).encode()
     if gains := transfer_gains(arms):
         yield "transfer-matrix.csv", gains_csv(gains).encode()
         yield _MATRIX, draw_gains(gains).svg().encode()
