@@ -242,15 +242,10 @@ def test_data_must_be_there(tmp_path: Path) -> None:
     assert not (tmp_path / "none").exists()
 
 
-def test_what_is_not_asked_without_data_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("BEAUFORT_STYLIZER", raising=False)
+def test_what_is_not_asked_without_data_is_told(tmp_path: Path) -> None:
     told: list[str] = []
     reproduce("imagenet-c-enhancements", tmp_path, only=["style"], tell=told.append)
     assert told[0] == "no photos for style: photos take --data imagenet=FOLDER and --data networks=FOLDER"
-    (tmp_path / "resnet50_224.onnx").touch()
-    both = {"imagenet": str(tmp_path), "networks": str(tmp_path)}
-    reproduce("imagenet-c-enhancements", tmp_path, only=["style"], data=both, tell=told.append)
-    assert "no stylized photos for style: BEAUFORT_STYLIZER must name the folder of a stylizer" in told
 
 
 def two_arms(changed: dict[str, float]) -> StudyArms:
@@ -355,6 +350,17 @@ def test_networks_that_others_start_from_are_made_again_if_they_are_gone(
     before, after = (read_answers(one / file) for one in (enhancements.folder, folder))
     assert np.array_equal(before.right, after.right)
     assert before.facts["losses"] == after.facts["losses"]
+
+
+def test_what_only_answers_need_that_are_there_is_not_made(enhancements: Rehearsal, tmp_path: Path) -> None:
+    folder = tmp_path / "again"
+    shutil.copytree(enhancements.folder, folder, ignore=shutil.ignore_patterns("renormalized"))
+    assert enhancements.again(folder, only=["nlm"]).done == 0
+    (folder / "photos" / "fronts" / "clean.npz").unlink()
+    outcome = enhancements.again(folder, only=["nlm"])
+    assert outcome.left == 0
+    assert outcome.done > 1
+    assert next((folder / "photos" / "renormalized").iterdir())
 
 
 def test_right_and_wrong_are_kept_as_bits(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from beaufort.conditions import Condition  # noqa: E402
 from beaufort.errors import OptionError  # noqa: E402
 from beaufort.evaluation import evaluate  # noqa: E402
 from beaufort.models import as_model  # noqa: E402
-from beaufort.stylization import STRENGTHS, STYLES, Stylize, StylizerError, style_picture  # noqa: E402
+from beaufort.stylization import STYLES, Stylize, StylizerError, style_picture  # noqa: E402
 from beaufort.stylization.adain import decoder, encoder, moments, open_adain  # noqa: E402
 from beaufort.stylization.network import _squeezenet_features, make, open_stylizer  # noqa: E402
 from beaufort.testing._contracts import picture  # noqa: E402
@@ -110,11 +110,25 @@ def test_the_shift_has_five_severities_and_none(trained: Path, monkeypatch: pyte
     assert len({one.tobytes() for one in made}) == 6
     np.testing.assert_array_equal(made[3][:2], Stylize("3").apply(images[:2], ids=ids[:2], seed=0))
     facts = Stylize("3").facts(seed=1)
-    assert facts["strength"] == STRENGTHS[3]
+    assert facts["strength"] == 0.5
     assert facts["weights"].startswith("sha256:")
     grey = Stylize("5").apply(images[..., :1], ids=ids, seed=0)
     assert grey.shape == (4, 64, 64, 1)
     assert str(Condition.parse("photos/stylize@3")) == "photos/stylize@3"
+
+
+def test_a_network_comes_with_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a style an image is nearly itself; the more of a style, the farther it is from that."""
+    monkeypatch.delenv("BEAUFORT_STYLIZER", raising=False)
+    images, ids = np.stack([picture(96, 128), picture(96, 128)[::-1]]), ["a", "b"]
+    changes = [
+        np.abs(Stylize(str(level)).apply(images, ids=ids, seed=0).astype(float) - images).mean()
+        for level in range(6)
+    ]
+    assert changes == sorted(changes)
+    assert changes[0] < 8
+    assert changes[5] > 30
+    assert Stylize("3").features == "squeezenet1_1"
 
 
 def test_a_classifier_that_taught_it_is_marked(trained: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -169,11 +183,8 @@ def test_adain_moves_features_to_the_statistics_of_a_style(adain: Path) -> None:
 def test_what_is_missing_or_wrong_is_told(
     adain: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delenv("BEAUFORT_STYLIZER", raising=False)
-    with pytest.raises(StylizerError, match="name its folder in BEAUFORT_STYLIZER"):
-        Stylize("1").apply(photos(), ids=list("abcd"), seed=0)
     monkeypatch.setenv("BEAUFORT_STYLIZER", str(tmp_path))
-    with pytest.raises(StylizerError, match=r"must have training\.json"):
+    with pytest.raises(StylizerError, match=r"BEAUFORT_STYLIZER must name a folder with training\.json, as"):
         Stylize("1").facts(seed=0)
     with pytest.raises(OptionError, match="severity of stylize must be an integer from 0 to 5, got '6'"):
         Stylize("6")

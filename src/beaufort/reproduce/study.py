@@ -10,7 +10,7 @@ from pathlib import Path
 from beaufort.errors import OptionError, checked_count
 from beaufort.files import write_bytes
 from beaufort.reproduce.record import begin_record, check_folder, note_run
-from beaufort.reproduce.tasks import StudyOutcome, Task, count_made, run_tasks
+from beaufort.reproduce.tasks import StudyOutcome, Task, count_done, run_tasks
 
 __all__ = ["PAGE", "Study", "StudyOptions", "carry_out"]
 
@@ -73,11 +73,11 @@ def carry_out(study: Study, folder: Path, options: StudyOptions) -> StudyOutcome
     phases = study.plan(options) if options.parts or not options.only else []
     begin_record(folder, rehearse=options.rehearse)
     deadline = None if options.stop_after_s is None else start + options.stop_after_s
-    before = count_made(phases, folder)
+    before = count_done(phases, folder)
     try:
         outcome = run_tasks(phases, folder, jobs=options.jobs, deadline=deadline, tell=options.tell)
     finally:  # what was made until something failed is made
-        if done := count_made(phases, folder) - before:
+        if done := count_done(phases, folder) - before:
             seconds = round(time.monotonic() - start, 1)
             note_run(folder, {"command": _command(study, options), "seconds": seconds, "tasks": done})
     if outcome.finished:

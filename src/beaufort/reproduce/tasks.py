@@ -14,7 +14,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-__all__ = ["StudyOutcome", "Task", "count_made", "run_tasks"]
+__all__ = ["StudyOutcome", "Task", "count_done", "run_tasks"]
 
 
 @dataclass(frozen=True)
@@ -28,6 +28,13 @@ class Task:
     """`module:function`, called with the output folder, the deadline and `options`; it gives False if it
     stopped at the deadline, and a text instead of True if there is something to be told about it."""
     options: Mapping[str, Any] = field(default_factory=dict)
+    serves: tuple[str, ...] = ()
+    """The files that its own is for, if it is for nothing else: when they are there, it is not needed."""
+
+    def is_done(self, folder: Path) -> bool:
+        """Whether its file is there, or is not needed any more."""
+        served = bool(self.serves) and all((folder / file).exists() for file in self.serves)
+        return served or (folder / self.file).exists()
 
     def run(self, folder: Path, deadline: float | None) -> bool | str:
         """Do it; whether it is done now, or what is to be told about it then."""
@@ -70,24 +77,24 @@ def run_tasks(
         tell: called with a line for each task.
     """
     say = tell or (lambda _: None)
-    before = count_made(phases, folder)
+    before = count_done(phases, folder)
     with ExitStack() as stack:
         pool = stack.enter_context(_processes(jobs)) if jobs > 1 else None
         for phase in phases:
-            missing = [task for task in phase if not (folder / task.file).exists()]
+            missing = [task for task in phase if not task.is_done(folder)]
             if pool is None:
                 made = _run_here(missing, folder, deadline, say)
             else:
                 made = _run_in_processes(missing, folder, pool, jobs, deadline, say)
             if made < len(missing):
                 break
-    made = count_made(phases, folder)
+    made = count_done(phases, folder)
     return StudyOutcome(made - before, before, sum(map(len, phases)) - made)
 
 
-def count_made(phases: Sequence[Sequence[Task]], folder: Path) -> int:
-    """Tasks whose files are there."""
-    return sum((folder / task.file).exists() for phase in phases for task in phase)
+def count_done(phases: Sequence[Sequence[Task]], folder: Path) -> int:
+    """Tasks that are done."""
+    return sum(task.is_done(folder) for phase in phases for task in phase)
 
 
 def _processes(jobs: int) -> ProcessPoolExecutor:

@@ -6,6 +6,6 @@ The name is known without torch; a network is read when the first images are sty
 from __future__ import annotations
 
 from beaufort.stylization.pictures import STYLES, style_picture
-from beaufort.stylization.shift import STRENGTHS, Stylize, StylizerError
+from beaufort.stylization.shift import Stylize, StylizerError
 
-__all__ = ["STRENGTHS", "STYLES", "Stylize", "StylizerError", "style_picture"]
+__all__ = ["STYLES", "Stylize", "StylizerError", "style_picture"]

@@ -75,6 +75,10 @@ class AdaIN:
     def styles(self) -> int:
         return len(self.moments)
 
+    @property
+    def strengths(self) -> tuple[float, ...]:
+        return (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
+
     def paint(self, images: Bytes, styles: Sequence[int], strength: float) -> Bytes:
         """Painted images."""
         parts = [

@@ -236,6 +236,10 @@ class Stylizer:
     def styles(self) -> int:
         return self.network.styles
 
+    @property
+    def strengths(self) -> tuple[float, ...]:
+        return (0.0, 0.3, 0.4, 0.5, 0.6, 0.7)  # below, little changes; above, not much is left of an image
+
     def paint(self, images: Bytes, styles: Sequence[int], strength: float) -> Bytes:
         """Painted images; sides are filled up to multiples of 4 and cut off again."""
         parts = [

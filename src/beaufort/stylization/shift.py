@@ -16,12 +16,14 @@ from beaufort.errors import BeaufortError, OptionError
 from beaufort.rng import Id, id_words
 from beaufort.shifts import register_shift
 
-__all__ = ["STRENGTHS", "StyleNetworkProtocol", "Stylize", "StylizerError"]
+__all__ = ["StyleNetworkProtocol", "Stylize", "StylizerError"]
 
-STRENGTHS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
-"""How much of the style there is at severities 0 to 5; 0 is the network alone, which costs accuracy, too."""
+_MOST = 5
+"""Severities go from 0, the network that paints without any style, which may cost accuracy, too, to this."""
 
 VARIABLE = "BEAUFORT_STYLIZER"
+_OWN = Path(__file__).parent / "data"
+"""The network that comes with the package, made by the recipe `stylizer`."""
 
 
 class StylizerError(BeaufortError, OSError):
@@ -39,17 +41,21 @@ class StyleNetworkProtocol(Protocol):
     def facts(self) -> dict[str, Any]:
         """What decides the pixels: the kind and the digests of weights and of style pictures."""
 
+    @property
+    def strengths(self) -> tuple[float, ...]:
+        """How much of a style there is at severities 0 to 5, of 1; 0 is the network without any."""
+
     def paint(self, images: Bytes, styles: Sequence[int], strength: float) -> Bytes:
         """Stylized images, each in a style of its own."""
 
 
 @register_shift("stylize")
 class Stylize:
-    """`stylize@3`: an `ImageShift`; `BEAUFORT_STYLIZER` names the folder of the network."""
+    """`stylize@3`: an `ImageShift`; `BEAUFORT_STYLIZER` names the folder of another network than ours."""
 
     def __init__(self, level: str) -> None:
-        if level not in map(str, range(len(STRENGTHS))):
-            raise OptionError(f"severity of stylize must be an integer from 0 to 5, got {level!r:.60}")
+        if level not in map(str, range(_MOST + 1)):
+            raise OptionError(f"severity of stylize must be an integer from 0 to {_MOST}, got {level!r:.60}")
         self.severity = int(level)
 
     @property
@@ -59,8 +65,8 @@ class Stylize:
 
     def facts(self, *, seed: int) -> dict[str, Any]:
         """The strength, the seed of styles and what the network is."""
-        known = _network(_folder()).facts
-        return {"version": 1, "strength": STRENGTHS[self.severity], "seed": seed, **known}
+        network = _network(_folder())
+        return {"version": 1, "strength": network.strengths[self.severity], "seed": seed, **network.facts}
 
     def apply(self, images: Bytes, *, ids: Sequence[Id], seed: int) -> Bytes:
         """The images in their styles; grey ones are painted in color and become grey again."""
@@ -68,7 +74,7 @@ class Stylize:
         words = id_words(ids).tolist()
         styles = [_style_of(word, seed, network.styles) for word in words]
         color = images if images.shape[-1] == 3 else np.repeat(images, 3, axis=-1)
-        painted = network.paint(color, styles, STRENGTHS[self.severity])
+        painted = network.paint(color, styles, network.strengths[self.severity])
         return (
             painted
             if images.shape[-1] == 3
@@ -83,13 +89,7 @@ def _style_of(word: int, seed: int, count: int) -> int:
 
 
 def _folder() -> str:
-    named = os.environ.get(VARIABLE, "")
-    if not named:
-        raise StylizerError(
-            f"stylize needs a network: name its folder in {VARIABLE}, either one that `beaufort train "
-            "stylizer` made, or one with vgg_normalised.pth, decoder.pth and a folder styles of pictures"
-        )
-    return named
+    return os.environ.get(VARIABLE) or str(_OWN)
 
 
 @lru_cache(maxsize=2)
@@ -104,5 +104,6 @@ def _network(folder: str) -> StyleNetworkProtocol:
 
         return open_stylizer(place)
     raise StylizerError(
-        f"{folder} must have training.json, as `beaufort train stylizer` makes it, or decoder.pth of AdaIN"
+        f"{VARIABLE} must name a folder with training.json, as `beaufort train stylizer` makes it, or with "
+        f"vgg_normalised.pth, decoder.pth and a folder styles of pictures (AdaIN), got {folder}"
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -53,16 +52,13 @@ def _photo_phases(
     if not (settings.photos and settings.networks):
         return []
     passes = [which for which, questions in _PASSES.items() if questions & set(designs)]
-    if not os.environ.get("BEAUFORT_STYLIZER"):
-        passes = [which for which in passes if which != "styles"]
-        if not {"nlm", "clahe"} & set(designs):
-            passes = [which for which in passes if which != "fronts"]
     statistics = [
         Task(
             f"{network} behind CLAHE",
             lines_file(network),
             f"{_PHOTOS}:renormalize",
             {**common, "network": network},
+            serves=tuple(condition_file("fronts", one) for one in photo_conditions(settings, "fronts")),
         )
         for network in (settings.network_files if "fronts" in passes else ())
     ]
@@ -160,8 +156,6 @@ def _tell_about_photos(settings: EnhancementSettings, options: StudyOptions) -> 
         raise OptionError(
             f"networks must be a folder with {files} or some of them, got {settings.networks!r}"
         )
-    elif "style" in options.parts and not os.environ.get("BEAUFORT_STYLIZER"):
-        options.say("no stylized photos for style: BEAUFORT_STYLIZER must name the folder of a stylizer")
 
 
 def _files(folder: Path, options: StudyOptions) -> Iterator[tuple[str, bytes]]:
