@@ -178,6 +178,23 @@ def test_commands_are_taken_as_written(page: Path) -> None:
                 pytest.fail(f"{name(page)}: beaufort {line}: {type(error).__name__}: {why}")
 
 
+def commands(command: Any, words: tuple[str, ...] = ()) -> Iterator[tuple[str, str]]:
+    """Every command that does something, by its words, with its help."""
+    for title, below in getattr(command, "commands", {}).items():
+        yield from commands(below, (*words, title))
+    if not hasattr(command, "commands"):
+        yield " ".join(words), command.help or ""
+
+
+@pytest.mark.parametrize(("command", "text"), list(commands(program())), ids=lambda part: part[:20])
+def test_help_teaches_with_an_example(command: str, text: str) -> None:
+    """Every help has a command line of its command, and it is taken as written."""
+    examples = re.findall(rf"`beaufort ({command}\b[^`]*)`", text)
+    for line in examples:
+        parse([word for word in shlex.split(line) if word not in ("…", "...")])
+    assert examples
+
+
 @pytest.mark.parametrize(
     "line", ["run --modell x --suite s --data d", "frobnicate", "ls suites --nope", "compare"]
 )
