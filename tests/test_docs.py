@@ -102,6 +102,18 @@ def test_python_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.Monke
         run(page, block, vars(module))
 
 
+@pytest.mark.parametrize("page", [page for page in PAGES if any(blocks(page))], ids=name)
+def test_what_is_imported_is_in_the_reference(page: Path) -> None:
+    """Modules that are not there may change without notice; a page does not teach them."""
+    api = (ROOT / "docs/api.md").read_text(encoding="utf-8")
+    reference = set(re.findall(r"^::: (\S+)$", api, re.MULTILINE))
+    imports = re.compile(r"^(?:from|import) (beaufort[\w.]*)(?: import (.*))?", re.MULTILINE)
+    for block in blocks(page):
+        for module, names in imports.findall(block.code):
+            inner = {f"{module}.{one.strip()}" for one in names.split(",")}
+            assert module in reference or inner <= reference, f"{name(page)} imports {module}"
+
+
 @pytest.mark.parametrize("page", ALL_PAGES, ids=name)
 def test_links_lead_somewhere(page: Path) -> None:
     text = FENCE.sub("", page.read_text(encoding="utf-8"))
