@@ -102,6 +102,18 @@ def test_python_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.Monke
         run(page, block, vars(module))
 
 
+@pytest.mark.parametrize("page", [page for page in PAGES if any(blocks(page))], ids=name)
+def test_what_is_imported_is_in_the_reference(page: Path) -> None:
+    """Modules that are not there may change without notice; a page does not teach them."""
+    api = (ROOT / "docs/api.md").read_text(encoding="utf-8")
+    reference = set(re.findall(r"^::: (\S+)$", api, re.MULTILINE))
+    imports = re.compile(r"^(?:from|import) (beaufort[\w.]*)(?: import (.*))?", re.MULTILINE)
+    for block in blocks(page):
+        for module, names in imports.findall(block.code):
+            inner = {f"{module}.{one.strip()}" for one in names.split(",")}
+            assert module in reference or inner <= reference, f"{name(page)} imports {module}"
+
+
 @pytest.mark.parametrize("page", ALL_PAGES, ids=name)
 def test_links_lead_somewhere(page: Path) -> None:
     text = FENCE.sub("", page.read_text(encoding="utf-8"))
@@ -176,6 +188,23 @@ def test_commands_are_taken_as_written(page: Path) -> None:
             except Exception as error:
                 why = getattr(error, "format_message", error.__str__)()
                 pytest.fail(f"{name(page)}: beaufort {line}: {type(error).__name__}: {why}")
+
+
+def commands(command: Any, words: tuple[str, ...] = ()) -> Iterator[tuple[str, str]]:
+    """Every command that does something, by its words, with its help."""
+    for title, below in getattr(command, "commands", {}).items():
+        yield from commands(below, (*words, title))
+    if not hasattr(command, "commands"):
+        yield " ".join(words), command.help or ""
+
+
+@pytest.mark.parametrize(("command", "text"), list(commands(program())), ids=lambda part: part[:20])
+def test_help_teaches_with_an_example(command: str, text: str) -> None:
+    """Every help has a command line of its command, and it is taken as written."""
+    examples = re.findall(rf"`beaufort ({command}\b[^`]*)`", text)
+    for line in examples:
+        parse([word for word in shlex.split(line) if word not in ("…", "...")])
+    assert examples
 
 
 @pytest.mark.parametrize(

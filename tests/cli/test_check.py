@@ -129,13 +129,6 @@ def test_ls_models() -> None:
     assert isinstance(told["names"], dict)
 
 
-@pytest.mark.parametrize("command", ["check", "ls models"])
-def test_help_teaches_with_an_example(command: str) -> None:
-    code, out, _ = run(*command.split(), "--help")
-    assert code == 0
-    assert f"beaufort {command} " in " ".join(out.split())
-
-
 def color_samples(path: Path, names: tuple[str, ...], count: int = 30) -> None:
     """Pictures whose brightest channel is the place of their class."""
     from PIL import Image

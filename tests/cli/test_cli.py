@@ -48,14 +48,6 @@ def test_version() -> None:
     assert run("--version") == (0, f"beaufort {beaufort.__version__}\n", "")
 
 
-@pytest.mark.parametrize("command", [[], ["corrupt"], ["make"], ["gallery"], ["ls"], ["ls", "corruptions"]])
-def test_help_teaches_with_an_example(command: list[str]) -> None:
-    code, out, _ = run(*command, "--help")
-    assert code == 0
-    example = "corrupt" if not command else " ".join(command)
-    assert f"beaufort {example} " in " ".join(out.split())
-
-
 def test_corrupt_a_folder_and_again(source: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     code, text, errors = run("corrupt", source, out, *FAST, "--jobs", 2)

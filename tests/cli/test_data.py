@@ -48,13 +48,6 @@ def _catalog(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(entries._things, "digits", entry)
 
 
-@pytest.mark.parametrize("command", [["data"], ["data", "ls"], ["data", "pull"], ["data", "verify"]])
-def test_help_teaches_with_an_example(command: list[str]) -> None:
-    code, out, _ = run(*command, "--help")
-    assert code == 0
-    assert f"beaufort {' '.join(command)} " in " ".join(out.split())
-
-
 def row(name: str) -> str:
     return next(line for line in run("data", "ls")[1].splitlines() if line.startswith(name))
 

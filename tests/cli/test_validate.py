@@ -44,13 +44,6 @@ def bad(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("command", [["validate"], ["ls", "suites"]])
-def test_help_teaches_with_an_example(command: list[str]) -> None:
-    code, out, _ = run(*command, "--help")
-    assert code == 0
-    assert f"beaufort {' '.join(command)} " in " ".join(out.split())
-
-
 def test_ok(good: Path) -> None:
     assert run("validate", good) == (0, "ok: mine 3, 5 conditions\n", "")
 

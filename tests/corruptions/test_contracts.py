@@ -151,7 +151,7 @@ def test_a_first_try_passes() -> None:
             r"<lambda> must return uint8 images of the shape \(1, 40, 48, 3\) that came in, got float64 of "
             r"the shape .*; round floats, as in np.clip",
         ),
-        (begun(lambda images, p, ops: images[:, 1:]), r"got uint8 of the shape \(1, 39, 48, 3\)"),
+        (begun(lambda images, p, ops: images[:, 1:]), r"got uint8 of the shape \(1, 39, 48, 3\)$"),
         (begun(lambda images, p, ops: images.tolist()), r"that came in, got list; round"),
         (begun(in_place), "writes into its input, which is the caller's; begin with a copy"),
         (

@@ -97,7 +97,7 @@ def test_a_set_has_what_people_accepted(
         "Krippendorff",
         "composite",
         "2 reviewers (students), up to 2 votes asked for each image",
-        "On each image of the set all 2 did.",
+        "On each image of the set all 2 failed.",
         "Agreement on the first 2 votes of each image",
         "A photo of a kite",
     ):
@@ -124,7 +124,7 @@ def test_the_datasheet_counts_who_voted_and_says_how_many_surrogates_fail(
     export_set(tmp_path / "set", images, tmp_path / "loose" / "selection.csv", review=review)
     sheet = (tmp_path / "set" / "DATASHEET.md").read_text()
     assert "1 reviewer (people), up to 1 vote asked" in sheet
-    assert "On each image of the set at least 1 of the 2 did." in sheet
+    assert "On each image of the set at least 1 of the 2 failed." in sheet
     review.close()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -52,6 +53,13 @@ def test_kept_is_what_all_surrogates_get_wrong(selection: MinedSelection) -> Non
     assert 0 < selection.kept.sum() < len(truth)
     either = select(selection.verdicts, selection.images, ["bold", "middle"], rule="1-of-2")
     assert either.kept.tolist() == (wrong[0] | wrong[1]).tolist()
+
+
+def test_the_rule_in_words(selection: MinedSelection) -> None:
+    one, *_ = names = selection.surrogates
+    assert selection.rule == f"all {len(names)} surrogates fail"
+    assert replace(selection, needed=1).rule == f"at least 1 of {len(names)} surrogates fail"
+    assert replace(selection, surrogates=(one,), needed=1).rule == "the surrogate fails"
 
 
 def test_answers_are_in_the_ordinary_store(selection: MinedSelection, tmp_path: Path, images: Path) -> None:

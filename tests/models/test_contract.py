@@ -139,6 +139,12 @@ def test_of_what_is_not_finite_nothing_else_is_said(value: float, level: str) ->
     assert levels(findings) == {"finite": level}
 
 
+@pytest.mark.parametrize("count", [1, 3])
+def test_copies_of_one_image_may_have_the_same_logits(count: int) -> None:
+    image = np.random.default_rng(0).integers(0, 256, (1, 64, 64, 3), np.uint8)
+    assert "constant" not in levels(check_model(Plain(right), images=np.repeat(image, count, axis=0)))
+
+
 def test_grey() -> None:
     def color_only(images: NDArray[np.uint8]) -> NDArray[np.float32]:
         if images.shape[-1] != 3:

@@ -57,6 +57,12 @@ def test_every_figure_is_drawn(show: Opener, page_file: Path) -> None:
     assert page.locator("img:not([alt]), img[alt='']").count() == 0
 
 
+def test_one_image_is_one_image(show: Opener, tmp_path: Path, make: SimpleNamespace) -> None:
+    scores = make.scored(make.results_of(["net"], make.suite, 1))
+    page = show(write_report(scores, tmp_path / "report.html"))
+    assert "n = 1 image, 15 bins" in page.inner_text("#calibration-figure")
+
+
 def test_names_are_shown_as_they_are(show: Opener, page_file: Path) -> None:
     page = show(page_file)
     names = texts(page, "#classes-table tbody th")

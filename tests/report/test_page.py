@@ -64,6 +64,7 @@ def test_a_suite_of_one_condition(make: SimpleNamespace) -> None:
     page = Reader(to_html(scores))
     assert "each under 1 kind of damage at one strength: 1 version, 1 answer a model." in page.text
     assert "over 1 base image with all versions of each;" in page.text
+    assert "the calibration error: its lower end comes from a bootstrap" in page.text
     assert "curves" not in page.ids
     with pytest.raises(OptionError, match="curves need several severities"):
         figure(scores, "curves")
@@ -176,6 +177,8 @@ def test_breaking_points(scores: Scores, digits: tuple[Scores, object]) -> None:
             ]
             assert severity == (below[0] if below else None)
     assert breaking_points(digits[0].models[0]) is None
+    clean = replace(scores.models[0].clean, value=0.0, low=0.0)  # type: ignore[type-var]
+    assert breaking_points(replace(scores.models[0], clean=clean)) is None  # half of nothing is not lost
 
 
 def test_few_images_a_class_are_no_ground_to_name_it(make: SimpleNamespace, scores: Scores) -> None:
@@ -183,6 +186,8 @@ def test_few_images_a_class_are_no_ground_to_name_it(make: SimpleNamespace, scor
     worst = find_worst_classes(make.scored(make.results_of(["net"], make.suite, 50, many)))
     assert worst.by_model == {}
     assert "No class has more than 1 image here" in worst.note
+    alone = find_worst_classes(make.scored(make.results_of(["net"], make.suite, 9, ["it", "rare"])))
+    assert alone.note == "There is one class. 1 class with fewer than 5 images left out."
     for found in find_worst_classes(scores).by_model.values():
         values = [one.corrupted.value for one in found]
         assert values == sorted(values)

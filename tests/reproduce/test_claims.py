@@ -98,6 +98,7 @@ def test_relative_mce_is_the_papers_formula() -> None:
     assert entry.value == pytest.approx((0.995 - 0.7) / (0.995 - 0.91))
     assert entry.low < entry.value < entry.high
     assert table.rows["mean_accuracy_percent"]["Conv2 (PGD)"].value == pytest.approx((0.995 + 15 * 0.7) / 16)
+    assert all(one.spread is None for one in table.rows["relative_mce_percent"].values())  # one training
     assert set(table.columns) <= set(MODELS.values())
     assert table_csv(table).splitlines()[2].startswith("relative_mce_percent,100.00,347.06")
 

@@ -96,6 +96,18 @@ def test_comments_and_names_are_text(visitor: Visitor, people: People) -> None:
     assert "<script>alert(1)" not in text
 
 
+def test_one_vote_is_one_vote(tmp_path: Path) -> None:
+    path = tmp_path / "quick.review"
+    admin = create_review(path, make_images(tmp_path / "images"), rules=ReviewRules(votes=1))
+    review = open_review(path)
+    with TestClient(make_app(review), base_url="http://127.0.0.1") as client:
+        Visitor(client).enter(admin)
+        text = client.get("/admin").text
+    review.close()
+    assert "on the first vote of each image" in text
+    assert "One vote decides.</p>" in text
+
+
 def test_the_admin_settles_a_tie(visitor: Visitor, people: People) -> None:
     people.review.connection.execute(
         "UPDATE images SET decision = 'tied', yes = 1, no = 1 WHERE file = '000.png'"

@@ -124,6 +124,7 @@ def test_pointing_tells_a_model(show: Opener, page_file: Path, paper: Grid) -> N
 
 def test_any_two_settings(show: Opener, page_file: Path) -> None:
     page = show(page_file)
+    assert "so few" not in page.inner_text("#fit-text")
     assert page.locator("#y option").count() == 213 + 39
     before = page.evaluate(PICTURE, "plot")
     choose(page, "pgd.linf.eps2")
@@ -255,6 +256,7 @@ def test_names_of_a_file_are_harmless(show: Opener, tmp_path: Path) -> None:
 def test_small_grids_have_a_page(show: Opener, small: Path) -> None:
     page = show(write_page(load_grid(small), small.parent / "small.html", y="shifted", x="clean"))
     assert "slope 0.900" in page.inner_text("#fit-text")
+    assert "A line through 10 models: bootstrap intervals of so few are" in page.inner_text("#fit-text")
     assert "(" not in page.locator("#table tbody").inner_text()
 
 

@@ -154,8 +154,8 @@ def beaufort(
 
     `beaufort corrupt photos/ corrupted/ --corruption fog,snow --severity 1-5`
 
-    Exit codes: 0 all is well; 1 some files had problems, told at the end, or a gate failed; 2 the command
-    cannot be carried out as given; 3 a gate cannot decide; 130 interrupted.
+    Exit codes: 0 all is well; 1 some files had problems, told at the end, a check found something wrong, or a
+    gate failed; 2 the command cannot be carried out as given; 3 a gate cannot decide; 130 interrupted.
     """
 
 

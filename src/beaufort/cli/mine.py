@@ -370,7 +370,7 @@ def ask(
 ) -> None:
     """Ask a vision-language model which of two names the main object of each image has.
 
-    `beaufort mine ask chairs/ llava.jsonl --model transformers:llava-hf/llava-1.5-7b-hf --favorites CLIP`
+    `beaufort mine ask chairs/ llava.jsonl --model http://127.0.0.1:8000/v1#llava --favorites c.onnx`
     """
     from beaufort.mining import (
         ask_models,

@@ -171,7 +171,7 @@ def report(
         write_report(scores, target, format=kind, examples=examples, title=title)
     size = target.stat().st_size
     count = len({model.model for one in made for model in one.models})
-    typer.echo(f"{printable(target)}: {counted(count, 'model')}, {size / 1e6:.2f} MB")
+    typer.echo(f"{printable(target)}: {counted(count, 'model')}, {size / 1e3:,.0f} kB")
 
 
 def _wanted(results: Results, names: list[str] | None) -> list[str] | None:

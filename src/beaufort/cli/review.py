@@ -61,7 +61,12 @@ def invite(
     renew: Annotated[bool, typer.Option("--renew", help="A new link for somebody invited before.")] = False,
     address: Address = HERE,
 ) -> None:
-    """Print a personal link for each reviewer; only its hash is kept, so it cannot be printed again."""
+    """Print a personal link for each reviewer; only its hash is kept, so it cannot be printed again.
+
+    `beaufort review invite chairs.review ann bob`
+
+    `beaufort review invite chairs.review ann --renew` gives Ann another link, and ends the one she had.
+    """
     from beaufort.review import invite as invite_one
     from beaufort.review import open_review
 
@@ -102,7 +107,10 @@ def serve(
 
 @app.command()
 def status(file: File, *, as_json: Json = False) -> None:
-    """Print how far a review is, how far people agree, and who was dropped."""
+    """Print how far a review is, how far people agree, and who was dropped.
+
+    `beaufort review status chairs.review`
+    """
     from beaufort.review import open_review, standing
 
     found = standing(open_review(file))
@@ -143,6 +151,8 @@ def decisions(
     ] = None,
 ) -> None:
     """Write what became of each image: accepted, rejected, tied or open.
+
+    `beaufort review decisions chairs.review --output decisions.csv`
 
     Comments are on one line, separated by `|`, and are no formulas for a spreadsheet.
     """

@@ -45,7 +45,10 @@ def list_grids(
     grid: Annotated[str | None, typer.Option(help="Show one grid: models, settings, groups.")] = None,
     as_json: Json = False,
 ) -> None:
-    """List the grids that come with the package, or what one of them holds."""
+    """List the grids that come with the package, or what one of them holds.
+
+    `beaufort testbed ls --grid paper`
+    """
     from beaufort.testbed import GRIDS, load_grid
     from beaufort.testbed.json_values import grid_dict
 
@@ -334,7 +337,7 @@ def plot(
         write_figure(loaded, output, y=_shift(loaded, y), x=x, scale=scale, own=own, own_name=name)
     else:
         raise OptionError(f"output must end in .html, .svg or .png, got {output}")
-    typer.echo(f"{printable(output)}: {len(loaded.models)} models, {output.stat().st_size / 1e6:.2f} MB")
+    typer.echo(f"{printable(output)}: {len(loaded.models)} models, {output.stat().st_size / 1e3:,.0f} kB")
 
 
 @app.command()
@@ -343,7 +346,10 @@ def study(
         "natural-shifts"
     ),
 ) -> None:
-    """Rebuild the study: the paper's five figures, and what changed since, with timm's models."""
+    """Rebuild the study: the paper's five figures, and what changed since, with timm's models.
+
+    `beaufort testbed study --output natural-shifts`
+    """
     from beaufort.testbed.study import write_study
 
     for path in write_study(output):

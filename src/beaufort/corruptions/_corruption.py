@@ -140,11 +140,12 @@ class Recipe:
             made = self.render(images, params, self.draw(random(), images, params), ops)
         kind, shape = getattr(made, "dtype", None), getattr(made, "shape", None)
         if shape != images.shape or kind != images.dtype:  # else it would be cast and stretched in silence
+            rounded = "; round floats, as in np.clip(np.rint(x), 0, 255).astype(np.uint8)"
+            advice = "" if kind == images.dtype else rounded
             kind = type(made).__name__ if kind is None else kind
             raise RenderError(
                 f"{self.render.__name__} must return uint8 images of the shape {tuple(images.shape)} that "
-                f"came in, got {kind}{'' if shape is None else f' of the shape {tuple(shape)}'}; round "
-                "floats, as in np.clip(np.rint(x), 0, 255).astype(np.uint8)"
+                f"came in, got {kind}{'' if shape is None else f' of the shape {tuple(shape)}'}{advice}"
             )
         return made
 

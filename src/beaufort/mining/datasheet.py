@@ -107,9 +107,9 @@ def _choice(facts: SetFacts) -> Iterator[str]:
     yield "## How images were chosen"
     yield ""
     yield (
-        f"Of {counted(facts.made, 'image')}, {facts.kept:,} were kept because surrogate models answered "
-        f"another category than the intended one: {', '.join(facts.surrogates)}. On each image of the set "
-        f"{_share(facts.fewest, len(facts.surrogates))} did. **The surrogates' own "
+        f"Of {counted(facts.made, 'image')}, {facts.kept:,} were kept because surrogate models did not "
+        f"answer the intended category: {', '.join(facts.surrogates)}. On each image of the set "
+        f"{_share(facts.fewest, len(facts.surrogates))} failed. **The surrogates' own "
         "accuracy on this set is low by choice**: never list them among evaluated models without saying so. "
         "Models that are like a surrogate are at a disadvantage, too."
     )

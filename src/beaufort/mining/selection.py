@@ -76,7 +76,10 @@ class MinedSelection:
     def rule(self) -> str:
         """The rule in words."""
         many = len(self.surrogates)
-        return f"all {many}" if self.needed == many else f"{self.needed} of {many}"
+        if many == 1:
+            return "the surrogate fails"
+        these = f"all {many}" if self.needed == many else f"at least {self.needed} of {many}"
+        return f"{these} surrogates fail"
 
 
 def open_generated(folder: Path) -> tuple[Dataset, tuple[GeneratedImage, ...]]:
@@ -130,7 +133,7 @@ def select(
         verdicts: answers of the surrogates, and of other models, to all images.
         images: the images, in the order of the verdicts.
         surrogates: names of models.
-        rule: `all` of the surrogates, or `K-of-N` of them, must answer another category than the intended.
+        rule: `all` of the surrogates, or `K-of-N` of them, must fail: not answer the intended category.
     """
     if len(set(surrogates)) != len(surrogates):
         raise MiningError(f"a surrogate must be named once, got {', '.join(surrogates)}")
@@ -194,9 +197,7 @@ def write_review_list(selection: MinedSelection, path: Path, *, controls: int = 
         if kept
     ]
     if not rows:
-        raise MiningError(
-            f"there must be an image to review, got none on which {selection.rule} surrogates fail"
-        )
+        raise MiningError(f"there must be an image to review, got none on which {selection.rule}")
     judged = len(rows)
     if controls:
         rows += _controls(selection, controls, random.Random(seed))

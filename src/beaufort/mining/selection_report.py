@@ -84,8 +84,8 @@ def write_selection_report(selection: MinedSelection, folder: Path, *, seed: int
         title="Mined by shared failures",
         sentence=f"{kept:,} of {counted(len(selection.images), 'image')} kept.",
         about=(
-            f"An image is kept if {selection.rule} surrogates ({', '.join(selection.surrogates)}) answer "
-            "another category than the intended one. Surrogates chose the images, so their accuracy on them "
+            f"An image is kept if {selection.rule} ({', '.join(selection.surrogates)}): the "
+            "answer is not the intended category. Surrogates chose the images, so their accuracy on them "
             "is no measure of the surrogates. Intervals are 95 %, over images."
         ),
         sections=[
@@ -205,7 +205,7 @@ def _facts(selection: MinedSelection, seed: int) -> dict[str, str]:
     made = {str(image.generator.get("name", "unknown")) for image in selection.images}
     return {
         "images": f"{len(selection.images):,}, made by {', '.join(sorted(made))}",
-        "rule": f"{selection.rule} surrogates fail",
+        "rule": selection.rule,
         "intervals": "shares: Clopper and Pearson, 95 %; the curve: percentiles of 1,000 resamples of images"
         + (" and of orders" if orders_are_drawn(len(selection.verdicts.models)) else "")
         + ", each with one that nobody has seen",

@@ -48,7 +48,7 @@ class Verdicts:
 
     @cached_property
     def failed(self) -> NDArray[np.bool_]:
-        """`(models, images)`: whether the answer is another category than the intended one."""
+        """`(models, images)`: whether the answer is not the intended category."""
         wrong: NDArray[np.bool_] = self.predicted != self.labels
         return wrong
 

@@ -152,7 +152,7 @@ for _adapter in (
         "beaufort.training.trained:load",
         ("torch", "safetensors"),
         "training",
-        "trained:conv1",
+        "trained:conv1-seed0",
         "a model that `beaufort train` made, by folder or name",
     ),
 ):

@@ -59,7 +59,8 @@ def find_worst_classes(scores: Scores) -> WorstClasses:
     few = len(present) - len(enough)
     left_out = f" {counted(few, 'class', 'classes')} with fewer than {FEWEST} images left out." if few else ""
     if len(enough) <= _SHOWN:
-        note = f"All {len(enough)} classes, the lowest mean accuracy under corruption first.{left_out}"
+        every = f"All {len(enough)} classes, the lowest mean accuracy under corruption first."
+        note = f"{every if len(enough) > 1 else 'There is one class.'}{left_out}"
     else:
         note = (
             f"The {_SHOWN} of {len(enough):,} classes with the lowest mean accuracy under corruption."

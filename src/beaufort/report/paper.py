@@ -70,7 +70,8 @@ def paper_table(
         raise OptionError(f"a table for a paper needs corruptions, and {scores.suite} has none")
     if measure == "ce" and not scores.ratios[scores.models[0].model]:
         raise OptionError(
-            "measure 'ce' needs a baseline to divide by, and these scores have none; name one with baseline"
+            "measure 'ce' needs a baseline to divide by, and these scores have none; name one with "
+            "`baseline` (`--baseline`)"
         )
     parts = _columns(scores, columns)
     rows = {model.model: _row(scores, model, parts, measure) for model in scores.models}

@@ -80,7 +80,7 @@ def _intervals(scores: Scores) -> tuple[str, ...]:
     return (
         f"{level}, over {over} with all versions of each; one accuracy alone: Clopper and Pearson's exact "
         "interval; everything else: Gaffke's interval for means of bounded numbers, of which that one is a "
-        "special case; the calibration error: a bootstrap",
+        "special case; the calibration error: its lower end comes from a bootstrap",
         "they cover the choice of images; not the seed of a training, the seed of the corruptions, errors of "
         "a published baseline, or wrong labels",
     )

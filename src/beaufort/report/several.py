@@ -71,7 +71,7 @@ def _title(scores: Sequence[Scores]) -> str:
 def shift_table(rows: Sequence[ShiftScore], scores: Sequence[Scores]) -> Table:
     """A row for each model on each data set: clean accuracy, accuracy under the shift, what is lost."""
     level = 100 * scores[0].level
-    beside = "; a shift stands beside its clean counterpart on the same classes"
+    beside = "; a shift stands beside its clean counterpart"
     caption = (
         f"Accuracy in percent on {counted(len(scores), 'data set')}, with {level:g} % intervals"
         f"{beside if any(row.counterpart for row in rows) else ''}."

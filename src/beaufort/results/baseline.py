@@ -93,7 +93,7 @@ def _other_classes(results: Results, name: str) -> str:
     if baseline.classes is None or results.class_count in (None, baseline.classes):
         return ""
     return (
-        f"the errors of {baseline.title} are errors among {baseline.classes:,} classes, and "
+        f"the errors of {baseline.name!r} are errors among {baseline.classes:,} classes, and "
         f"{results.dataset} has {results.class_count:,}"
     )
 

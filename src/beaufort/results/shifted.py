@@ -29,7 +29,7 @@ class ShiftScore:
     accuracy: Estimate
     """On the shifted images, the mean over shifts; on the images themselves if nothing was done to them."""
     clean: Estimate | None
-    """On the clean counterpart, on the same classes; None if there is none."""
+    """On the clean counterpart; None if there is none."""
     counterpart: str | None
     """The data set that is the clean counterpart."""
     drop: Estimate | None

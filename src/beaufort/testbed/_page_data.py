@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from beaufort.errors import BeaufortError
+from beaufort.testbed.bands import FEW
 from beaufort.testbed.correlation import NOT_STANDARD, Correlation, correlation_table
 from beaufort.testbed.fit import SEED, Knee, fit_shift
 from beaufort.testbed.grid import Grid
@@ -47,6 +48,7 @@ def page_data(
         "looks": colors,
         "fitted": np.flatnonzero(grid.fitted).tolist(),
         "fitRule": grid.fit_rule,
+        "tooFew": FEW,
         "settings": [_setting(grid, one, place, few) for one in known.values()],
         "values": values,
         "few": few,

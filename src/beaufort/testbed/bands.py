@@ -11,7 +11,7 @@ from beaufort.stats.binomial import checked_level
 from beaufort.testbed.fit import RESAMPLES, SEED, Interval, Knee, Line, Trend
 from beaufort.testbed.scales import get_scale
 
-__all__ = ["band", "coefficient_intervals", "few_models", "trend_notes"]
+__all__ = ["FEW", "band", "coefficient_intervals", "few_models", "trend_notes"]
 
 Floats = NDArray[np.float64]
 

@@ -35,7 +35,7 @@ const percent = (share, digits = 1) => fixed(100 * share, digits).replace(/^-(?=
 const bracket = (t) => (t[1] === t[2] && t[0] === t[1] ? '(by definition)' : `[${percent(t[1])}, ${percent(t[2])}]`);
 const estimate = (t) => `${percent(t[0])}\u00a0% ${bracket(t)}`;
 const flip = (t) => [1 - t[0], 1 - t[2], 1 - t[1]];
-const images = () => `n = ${D.n.toLocaleString('en')} images`;
+const images = () => `n = ${D.n.toLocaleString('en')} image${D.n === 1 ? '' : 's'}`;
 const nameOf = (label) => D.classes[label] ?? `class ${label}`;
 
 // Accuracies of one model under one corruption, from weak to strong.

@@ -157,7 +157,7 @@ def _relative(
 ) -> Measured | None:
     """Relative mCE of arrays `(rows, seeds, digits)`, clean digits first; None where it is not defined."""
     if own:
-        return Measured(1.0, 1.0, 1.0, 0.0, 1.0, 1.0, printed)
+        return Measured(1.0, 1.0, 1.0, 0.0 if ours.shape[1] > 1 else None, 1.0, 1.0, printed)
     count = len(names)
 
     def statistic(means: NDArray[np.float64]) -> Any:

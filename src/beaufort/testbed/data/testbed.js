@@ -84,7 +84,9 @@ function fitText() {
   };
   const where = trend.pivot === null ? one(trend.lines[0])
     : `up to ${fixed(trend.pivot, 2)} %: ${one(trend.lines[0])}; above: ${one(trend.lines[1])}`;
-  return `${names}. Trend on ${view.scale} axes, fitted on ${D.fitRule}: ${where.replaceAll('-', '−')}.`;
+  const fewest = Math.min(...trend.lines.map((line) => line.n));
+  const few = fewest < D.tooFew ? ` A line through ${fewest} models: bootstrap intervals of so few are too narrow.` : '';
+  return `${names}. Trend on ${view.scale} axes, fitted on ${D.fitRule}: ${where.replaceAll('-', '−')}.${few}`;
 }
 
 function draw() {
