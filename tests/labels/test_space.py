@@ -73,12 +73,6 @@ def test_facts_read_back(space: LabelSpace) -> None:
         assert space.apply(one_hot).argmax() == column
 
 
-@pytest.mark.parametrize("outputs", [((1,),), ((), (1, 2))])
-def test_a_class_that_competes_alone_is_told(outputs: tuple[tuple[int, ...], ...]) -> None:
-    assert "one competes alone, and is every answer (convention restricted)" in str(LabelSpace(3, outputs))
-    assert "every output competes" in str(LabelSpace(3, outputs, "all"))
-
-
 def test_all_outputs_in_order_are_identity() -> None:
     space = LabelSpace(3, ((0,), (1,), (2,)))
     assert space.identity

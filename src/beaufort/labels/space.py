@@ -71,10 +71,7 @@ class LabelSpace:
     def __str__(self) -> str:
         if self.outputs is None:
             return "labels are numbers of outputs; every output competes (convention all)"
-        competing = "every output competes"
-        if self.convention == "restricted":
-            alone = sum(map(bool, self.outputs)) == 1
-            competing = "one competes alone, and is every answer" if alone else "only these compete"
+        competing = "only these compete" if self.convention == "restricted" else "every output competes"
         classes, belonging = len(self.outputs), sum(map(len, self.outputs))
         return (
             f"{classes:,} class{'es' * (classes != 1)}, from {belonging:,} of {self.count:,} outputs; "
