@@ -14,7 +14,7 @@ from PIL import Image
 
 from beaufort.datasets import open_dataset
 from beaufort.errors import BeaufortError, MissingExtraError
-from beaufort.models import ModelFileError, load_model
+from beaufort.models import ModelError, ModelFileError, load_model
 from beaufort.suites import get_suite, prepare
 from tests.models.models_nets import onnx_linear
 
@@ -153,3 +153,15 @@ def test_a_real_fixed_batch(shared: Path) -> None:
         (model(np.stack([cifar[i].image for i in range(len(cifar))])).argmax(axis=1) == cifar.labels).mean()
     )
     assert 0.6 < accuracy < 0.8, accuracy
+
+
+def test_metadata_that_name_another_size_are_refused(tmp_path: Path) -> None:
+    import onnx
+
+    path = onnx_linear(tmp_path / "net.onnx", shape=["n", 3, 32, 32])
+    for said in ("[16, 16]", "nonsense", "{}", "[[32, 32]]", ""):
+        model = onnx.load(path)
+        onnx.helper.set_model_props(model, {"beaufort.resize": said})
+        onnx.save(model, tmp_path / "said.onnx")
+        with pytest.raises(ModelError, match="resized to its input size"):
+            load_model(str(tmp_path / "said.onnx"))

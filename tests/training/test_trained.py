@@ -48,6 +48,15 @@ def test_onnx_answers_alike(folder: Path, patches: TrainingTensors) -> None:
     np.testing.assert_allclose(ours, theirs, atol=1e-4)
 
 
+@pytest.mark.parametrize("size", [(28, 28), (28, 56), (40, 21), (14, 14)])
+def test_onnx_answers_alike_to_images_of_any_size(folder: Path, size: tuple[int, int]) -> None:
+    images = np.random.default_rng(0).integers(0, 256, (8, *size, 3), np.uint8)
+    ours, theirs = load_model(f"trained:{folder}", device="cpu"), load_model(str(folder / NETWORK))
+    assert ours.spec.preprocessing == theirs.spec.preprocessing
+    assert ours.spec.class_names == theirs.spec.class_names == tuple("0123456789")
+    np.testing.assert_allclose(ours(images), theirs(images), atol=1e-4)
+
+
 def test_the_onnx_file_is_sound(folder: Path) -> None:
     onnx = pytest.importorskip("onnx")
     onnx.checker.check_model(folder / NETWORK, full_check=True)

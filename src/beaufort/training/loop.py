@@ -301,7 +301,8 @@ class _Run:
 
         facts = self._facts()
         write_weights(self.folder / WEIGHTS, self.model)
-        facts["onnx"] = export_onnx(self.model, self.folder / NETWORK, self.source.shape)
+        classes = self.source.classes
+        facts["onnx"] = export_onnx(self.model, self.folder / NETWORK, self.source.shape, classes)
         write_facts(self.folder / FACTS, facts)
         (self.folder / STATE).unlink(missing_ok=True)
         return facts
