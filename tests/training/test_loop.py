@@ -13,7 +13,15 @@ import pytest
 import torch
 
 from beaufort.errors import BeaufortError, OptionError
-from beaufort.training import Recipe, TrainingFileError, TrainingTensors, get_recipe, load_trained, train
+from beaufort.training import (
+    Recipe,
+    TrainingData,
+    TrainingFileError,
+    TrainingTensors,
+    get_recipe,
+    load_trained,
+    train,
+)
 from beaufort.training.optimize import make_optimizer
 from beaufort.training.trained import FACTS, NETWORK, STATE, WEIGHTS
 
@@ -205,6 +213,31 @@ def test_any_source_will_do(quick: Recipe, tmp_path: Path, monkeypatch: pytest.M
     train(replace(quick, epochs=1), held, output=tmp_path / "held", device="cpu")
     train(replace(quick, epochs=1), DecodedData(dataset, (1, 28, 28)), output=tmp_path / "read", device="cpu")
     assert weights(tmp_path / "held") == weights(tmp_path / "read")
+
+
+def test_data_beyond_the_memory_are_told_apart(
+    quick: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from beaufort.training import DecodedData, open_training_data, trained
+
+    monkeypatch.setattr("beaufort.training.data._MEMORY", 1000)
+    images = np.random.default_rng(1).integers(0, 255, (600, 28, 28, 1), np.uint8)
+    labels, recipe = np.arange(600) % 10, replace(quick, epochs=1)
+
+    def source(**changes: Any) -> TrainingData:
+        np.savez(tmp_path / "a.npz", **{"images": images, "labels": labels, **changes})
+        return open_training_data(str(tmp_path / "a.npz"))
+
+    before = source()
+    assert isinstance(before, DecodedData)
+    train(recipe, before, output=tmp_path / "a", device="cpu", deadline=time.monotonic())
+    for changes in ({"images": 255 - images}, {"labels": labels[::-1]}):
+        with pytest.raises(TrainingFileError, match="other data \\(digest: 'sample:"):
+            train(recipe, source(**changes), output=tmp_path / "a", device="cpu")
+    assert train(recipe, source(), output=tmp_path / "a", device="cpu").finished
+    facts = trained.read_facts(tmp_path / "a")
+    (tmp_path / "a" / FACTS).write_text(json.dumps({**facts, "data": {**facts["data"], "digest": ""}}))
+    assert train(recipe, source(), output=tmp_path / "a", device="cpu").finished  # as older versions wrote it
 
 
 def test_what_cannot_be_is_said(patches: TrainingTensors, quick: Recipe, tmp_path: Path) -> None:

@@ -287,6 +287,8 @@ class _Run:
         # settings that are younger than the file have their usual values in it
         recipe = Recipe.from_dict(facts.get("recipe", {})).as_dict()
         found = {**facts, "recipe": {**recipe, "about": self.recipe.about}}  # a description decides nothing
+        if isinstance(data := facts.get("data"), dict) and not data.get("digest"):
+            found["data"] = {**data, "digest": self.source.digest}  # not known then
         for key, value in self.identity.items():
             if found.get(key) != value:
                 what = "other data" if key == "data" else f"another {key}"
