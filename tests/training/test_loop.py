@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 
-from beaufort.errors import BeaufortError, OptionError
+from beaufort.errors import BeaufortError, ImageFileError, OptionError
 from beaufort.training import (
     Recipe,
     TrainingData,
@@ -213,6 +213,31 @@ def test_any_source_will_do(quick: Recipe, tmp_path: Path, monkeypatch: pytest.M
     train(replace(quick, epochs=1), held, output=tmp_path / "held", device="cpu")
     train(replace(quick, epochs=1), DecodedData(dataset, (1, 28, 28)), output=tmp_path / "read", device="cpu")
     assert weights(tmp_path / "held") == weights(tmp_path / "read")
+
+
+@pytest.mark.parametrize("memory", [1 << 30, 10])
+def test_pictures_that_cannot_be_read_are_named_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, memory: int
+) -> None:
+    from PIL import Image
+
+    from beaufort.training import open_training_data
+
+    monkeypatch.setattr("beaufort.training.data._MEMORY", memory)
+    for name in ("cat/a", "cat/b", "dog/c", "dog/d", "stray"):
+        path = tmp_path / f"{name}.png"
+        path.parent.mkdir(exist_ok=True)
+        Image.new("L", (28, 28)).save(path)
+    with pytest.raises(ImageFileError, match=r"1 problem.*\n  stray.png: the picture lies beside"):
+        open_training_data(str(tmp_path))
+    (tmp_path / "stray.png").unlink()
+    assert len(open_training_data(str(tmp_path))) == 4
+    if memory > 10:
+        for name in ("cat/a", "dog/d"):
+            (tmp_path / f"{name}.png").write_bytes(b"")
+        both = r"2 problems(.|\n)*cat/a.png: .*empty.*\n.*dog/d.png: .*empty"
+        with pytest.raises(ImageFileError, match=both):
+            open_training_data(str(tmp_path))
 
 
 def test_data_beyond_the_memory_are_told_apart(
