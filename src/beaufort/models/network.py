@@ -144,7 +144,8 @@ class Network:
         return np.ascontiguousarray(answer, np.float32)
 
     def _check(self, shape: tuple[int, ...], dtype: str, count: int) -> None:
-        if len(shape) != 2 or shape[0] != count or not dtype.startswith(("float", "int", "uint")):
+        numbers = dtype.startswith(("float", "int", "uint"))
+        if len(shape) != 2 or shape[0] != count or not shape[1] or not numbers:
             raise ModelError(
                 f"{self.spec.name} must return logits of shape ({count}, classes), got {dtype} of shape "
                 f"{shape}"
