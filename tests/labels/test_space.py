@@ -73,6 +73,14 @@ def test_facts_read_back(space: LabelSpace) -> None:
         assert space.apply(one_hot).argmax() == column
 
 
+def test_one_class_that_competes_with_none_is_told() -> None:
+    alone = LabelSpace(4, ((2,),))
+    assert (alone.apply(np.zeros((3, 4), np.float32)).argmax(1) == 0).all()
+    for space in (alone, LabelSpace(4, ((2, 3), ()))):
+        assert "no other competes, so that every answer is this class (convention restricted)" in str(space)
+    assert "every output competes" in str(LabelSpace(4, ((2,),), "all"))
+
+
 def test_all_outputs_in_order_are_identity() -> None:
     space = LabelSpace(3, ((0,), (1,), (2,)))
     assert space.identity

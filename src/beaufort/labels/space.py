@@ -72,6 +72,8 @@ class LabelSpace:
         if self.outputs is None:
             return "labels are numbers of outputs; every output competes (convention all)"
         competing = "only these compete" if self.convention == "restricted" else "every output competes"
+        if self.convention == "restricted" and sum(map(bool, self.outputs)) == 1:
+            competing = "no other competes, so that every answer is this class"
         classes, belonging = len(self.outputs), sum(map(len, self.outputs))
         return (
             f"{classes:,} class{'es' * (classes != 1)}, from {belonging:,} of {self.count:,} outputs; "
