@@ -42,6 +42,11 @@ def test_by_name(folder: Path, patches: TrainingTensors) -> None:
     assert (model(pixels(patches)).argmax(1) == labels).mean() > 0.9
 
 
+def test_the_working_folder_has_its_name(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+    assert load_model("trained:.", device="cpu").spec.name == "quick-seed0"
+
+
 def test_onnx_answers_alike(folder: Path, patches: TrainingTensors) -> None:
     ours = load_model(f"trained:{folder}", device="cpu")(pixels(patches))
     theirs = load_model(str(folder / NETWORK))(pixels(patches))

@@ -63,6 +63,12 @@ def load(
     session, used = _session(file, device, threads)
     entry, fixed_batch, preprocessing = _input(session, file)
     exit_ = _output(session, file, output)
+    wanted = changed(preprocessing, changes)
+    if preprocessing.size not in (None, wanted.size) and wanted.layout == preprocessing.layout:
+        raise OptionError(
+            f"input_size must be {preprocessing.size}, the only one that {file} takes, got {wanted.size}; "
+            "export it with a height and width that may vary, or leave input_size out"
+        )
     count, names = class_list(classes)
     if count is None and len(exit_.shape) >= 2 and isinstance(exit_.shape[1], int):
         count = exit_.shape[1]
@@ -71,7 +77,7 @@ def load(
     spec = ModelSpec(
         name=name if name is not None else file.stem,
         source=f"onnx:{path}",
-        preprocessing=changed(preprocessing, changes),
+        preprocessing=wanted,
         classes=count,
         class_names=names,
         label_space=label_space,
