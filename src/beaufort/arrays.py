@@ -116,7 +116,7 @@ def _open_array(image: NDArray[Any]) -> CallerImages:
     if channels not in (1, 3, 4):
         raise ImageValueError(
             f"an array must be {ACCEPTED}, got shape {shape}, with {channels} channels. A batch "
-            " of grey images needs its channel axis: images[..., None]"
+            "of grey images needs its channel axis: images[..., None]"
         )
     _check_size(height, width)
     return _split(whole, lambda out: out.reshape(shape))

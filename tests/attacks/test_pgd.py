@@ -11,7 +11,7 @@ import pytest
 from beaufort.attacks import BALLS, PGD, AttackError, attack_images, attacks
 from beaufort.errors import OptionError
 from beaufort.labels import LabelSpace
-from beaufort.models import Network, as_model, load_model
+from beaufort.models import Network, as_model, load_model, with_front
 
 if TYPE_CHECKING:
     import torch
@@ -205,6 +205,9 @@ def test_models_without_gradients_are_refused() -> None:
     function = as_model(lambda images: images[:, 0, 0].astype(np.float32), name="plain", classes=3)
     with pytest.raises(AttackError, match=r"only torch models have, and plain is none \(python:plain\)"):
         attack_images(quick("linf"), function, IMAGES, LABELS, epsilon=0.1, ids=IDS)
+
+    with pytest.raises(AttackError, match=r"the front end of .*\+clahe has none"):
+        attack_images(quick("linf"), with_front(net(), "clahe"), IMAGES, LABELS, epsilon=0.1, ids=IDS)
 
     class Blind(torch.nn.Module):
         def forward(self, batch: Any) -> Any:

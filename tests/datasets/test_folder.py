@@ -130,6 +130,14 @@ def test_links_in_a_circle(tmp_path: Path) -> None:
     assert open_dataset(tmp_path).ids == ["a/1.png"]
 
 
+def test_a_link_back_to_the_root_gives_no_picture_a_second_label(tmp_path: Path) -> None:
+    for name in ("cat", "dog"):
+        (tmp_path / name).mkdir()
+        Image.new("RGB", (16, 16)).save(tmp_path / name / "1.png")
+    (tmp_path / "dog" / "up").symlink_to("..")
+    assert list(open_dataset(str(tmp_path)).ids) == ["cat/1.png", "dog/1.png"]
+
+
 @pytest.mark.skipif(os.name == "nt", reason="names are text there")
 def test_names_that_are_no_text(tmp_path: Path) -> None:
     picture(tmp_path / "a" / "1.png")

@@ -326,3 +326,10 @@ def test_values_are_files_of_their_own() -> None:
     slugs = [_slug(value).lower() for value in values]
     assert len(set(slugs)) == len(values)
     assert all("/" not in one and one[0].isalnum() for one in slugs)
+
+
+def test_what_was_broken_when_the_data_were_opened_is_told_and_not_trained_on(photos: str) -> None:
+    shard = Problem("second.tar", "the archive is cut short")
+    usable, problems = images.readable(replace(open_dataset(photos), problems=(shard,)), 8)
+    assert problems == (shard,)
+    assert len(open_training_data(usable)) == len(usable) == 120

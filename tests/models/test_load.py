@@ -105,6 +105,7 @@ def test_a_model_is_itself() -> None:
     [
         (np.zeros((1, 3)), r"must return logits of shape \(2, classes\), got float64 of shape \(1, 3\)"),
         (np.zeros(2), r"float64 of shape \(2,\)"),
+        (np.zeros((2, 0)), r"float64 of shape \(2, 0\)"),
         (np.zeros((2, 3), complex), "complex128"),
         (
             np.zeros((2, 4)),

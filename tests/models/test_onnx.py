@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from beaufort.datasets import open_dataset
-from beaufort.errors import BeaufortError, MissingExtraError
-from beaufort.models import ModelFileError, load_model
+from beaufort.errors import BeaufortError, MissingExtraError, OptionError
+from beaufort.models import ModelError, ModelFileError, load_model
 from beaufort.suites import get_suite, prepare
 from tests.models.models_nets import onnx_linear
 
@@ -62,6 +62,14 @@ def test_any_size(tmp_path: Path, photos: NDArray[np.uint8]) -> None:
     assert model.spec.input_size is None
     assert model(photos).shape == (6, 4)
     assert load_model(str(path), input_size=32).spec.input_size == (32, 32)
+
+
+def test_a_file_of_one_size_takes_no_other(tmp_path: Path) -> None:
+    path = onnx_linear(tmp_path / "net.onnx", shape=["n", 3, 32, 32])
+    assert load_model(str(path), input_size=32).spec.input_size == (32, 32)
+    for size in (64, (32, 48), None):
+        with pytest.raises(OptionError, match=r"input_size must be \(32, 32\), the only one"):
+            load_model(str(path), input_size=size)
 
 
 def test_weights_beside_the_file_count(tmp_path: Path, photos: NDArray[np.uint8]) -> None:
@@ -153,3 +161,15 @@ def test_a_real_fixed_batch(shared: Path) -> None:
         (model(np.stack([cifar[i].image for i in range(len(cifar))])).argmax(axis=1) == cifar.labels).mean()
     )
     assert 0.6 < accuracy < 0.8, accuracy
+
+
+def test_metadata_that_name_another_size_are_refused(tmp_path: Path) -> None:
+    import onnx
+
+    path = onnx_linear(tmp_path / "net.onnx", shape=["n", 3, 32, 32])
+    for said in ("[16, 16]", "nonsense", "{}", "[[32, 32]]", ""):
+        model = onnx.load(path)
+        onnx.helper.set_model_props(model, {"beaufort.resize": said})
+        onnx.save(model, tmp_path / "said.onnx")
+        with pytest.raises(ModelError, match="resized to its input size"):
+            load_model(str(tmp_path / "said.onnx"))

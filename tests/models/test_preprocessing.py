@@ -170,6 +170,9 @@ def test_what_the_caller_says() -> None:
     assert changed(USUAL, {"range": "-1..1"}).mean == (0.5, 0.5, 0.5)
     assert changed(USUAL, {"input_size": 64}).resize == 64
     assert changed(USUAL, {"input_size": (64, 48)}).resize == (64, 48)
+    stretched = Preprocessing(size=(32, 32), resize=(32, 32))
+    assert changed(stretched, {"input_size": 64}) == Preprocessing(size=(64, 64), resize=(64, 64))
+    assert changed(stretched, {"input_size": None}) == Preprocessing()
     assert changed(USUAL, {"input_size": 64, "resize": None}).resize is None
     assert changed(USUAL, {"mean": 0.25}).mean == (0.25, 0.25, 0.25)
     assert changed(USUAL, {"channels": 1}).mean == ()

@@ -14,8 +14,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from beaufort import evaluate
 from beaufort.errors import BeaufortError, OptionError
-from beaufort.models import ModelError, ModelFileError, Network, as_model, load_model
+from beaufort.models import ModelError, ModelFileError, Network, as_model, load_model, with_front
 from beaufort.models.network import counted_spec
 from tests.models.models_nets import tiny_net
 
@@ -262,3 +263,48 @@ def test_modules_that_answer_oddly(photos: NDArray[np.uint8]) -> None:
     np.testing.assert_array_equal(as_model(Odd(lambda x: (x, x + 1)), input_size=32)(photos), plain)
     with pytest.raises(BeaufortError, match="must return a tensor, got dict"):
         as_model(Odd(lambda x: {"out": x}), input_size=32)
+
+
+def layers() -> Any:
+    """A network whose answers in training mode depend on the batch."""
+    nn = torch.nn
+    return nn.Sequential(
+        nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(4, 2)
+    )
+
+
+def test_a_module_answers_in_evaluation_mode_and_keeps_its_own(photos: NDArray[np.uint8]) -> None:
+    net = layers().train()
+    net[1].eval()  # frozen, say
+    model = as_model(net, device="cpu")
+    assert (net.training, net[0].training, net[1].training) == (True, True, False)
+    net[1].train()
+    statistics = net[1].running_mean.clone()
+    np.testing.assert_allclose(model(photos)[:2], model(photos[:2]), atol=1e-6)
+    assert net[1].training
+    assert torch.equal(net[1].running_mean, statistics)
+    with torch.no_grad():
+        expected = net.eval()(torch.from_numpy(model.spec.preprocessing.apply(photos)))
+    np.testing.assert_allclose(model(photos), expected, atol=1e-6)
+    assert not net.training
+
+
+def test_a_module_that_has_learned_since_is_not_evaluated_as_before(
+    photos: NDArray[np.uint8], tmp_path: Path
+) -> None:
+    net, data = layers(), (photos, np.arange(len(photos)) % 2)
+    model = as_model(net, name="net", device="cpu")
+    fronted = with_front(model, "stretch")
+    evaluate([model, fronted], ["brightness"], data, tmp_path, labels="identity")
+    net.load_state_dict(net.state_dict())  # the same values
+    net.train()(torch.rand(4, 3, 32, 32))
+    for changed in (model, fronted):
+        with pytest.raises(ModelError, match=r"call as_model\(module\) again"):
+            evaluate(changed, ["brightness"], data, tmp_path, labels="identity")
+    again = as_model(net, name="net", device="cpu")
+    assert again.spec.digest != model.spec.digest
+    evaluate(again, ["brightness"], data, tmp_path / "new", labels="identity")
+    with torch.no_grad():
+        net[4].bias += 1
+    with pytest.raises(ModelError, match="its module has changed"):
+        evaluate(again, ["brightness"], data, tmp_path / "new", labels="identity")

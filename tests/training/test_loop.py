@@ -12,8 +12,16 @@ import numpy as np
 import pytest
 import torch
 
-from beaufort.errors import BeaufortError, OptionError
-from beaufort.training import Recipe, TrainingFileError, TrainingTensors, get_recipe, load_trained, train
+from beaufort.errors import BeaufortError, ImageFileError, OptionError
+from beaufort.training import (
+    Recipe,
+    TrainingData,
+    TrainingFileError,
+    TrainingTensors,
+    get_recipe,
+    load_trained,
+    train,
+)
 from beaufort.training.optimize import make_optimizer
 from beaufort.training.trained import FACTS, NETWORK, STATE, WEIGHTS
 
@@ -205,6 +213,56 @@ def test_any_source_will_do(quick: Recipe, tmp_path: Path, monkeypatch: pytest.M
     train(replace(quick, epochs=1), held, output=tmp_path / "held", device="cpu")
     train(replace(quick, epochs=1), DecodedData(dataset, (1, 28, 28)), output=tmp_path / "read", device="cpu")
     assert weights(tmp_path / "held") == weights(tmp_path / "read")
+
+
+@pytest.mark.parametrize("memory", [1 << 30, 10])
+def test_pictures_that_cannot_be_read_are_named_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, memory: int
+) -> None:
+    from PIL import Image
+
+    from beaufort.training import open_training_data
+
+    monkeypatch.setattr("beaufort.training.data._MEMORY", memory)
+    for name in ("cat/a", "cat/b", "dog/c", "dog/d", "stray"):
+        path = tmp_path / f"{name}.png"
+        path.parent.mkdir(exist_ok=True)
+        Image.new("L", (28, 28)).save(path)
+    with pytest.raises(ImageFileError, match=r"1 problem.*\n  stray.png: the picture lies beside"):
+        open_training_data(str(tmp_path))
+    (tmp_path / "stray.png").unlink()
+    assert len(open_training_data(str(tmp_path))) == 4
+    if memory > 10:
+        for name in ("cat/a", "dog/d"):
+            (tmp_path / f"{name}.png").write_bytes(b"")
+        both = r"2 problems(.|\n)*cat/a.png: .*empty.*\n.*dog/d.png: .*empty"
+        with pytest.raises(ImageFileError, match=both):
+            open_training_data(str(tmp_path))
+
+
+def test_data_beyond_the_memory_are_told_apart(
+    quick: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from beaufort.training import DecodedData, open_training_data, trained
+
+    monkeypatch.setattr("beaufort.training.data._MEMORY", 1000)
+    images = np.random.default_rng(1).integers(0, 255, (600, 28, 28, 1), np.uint8)
+    labels, recipe = np.arange(600) % 10, replace(quick, epochs=1)
+
+    def source(**changes: Any) -> TrainingData:
+        np.savez(tmp_path / "a.npz", **{"images": images, "labels": labels, **changes})
+        return open_training_data(str(tmp_path / "a.npz"))
+
+    before = source()
+    assert isinstance(before, DecodedData)
+    train(recipe, before, output=tmp_path / "a", device="cpu", deadline=time.monotonic())
+    for changes in ({"images": 255 - images}, {"labels": labels[::-1]}):
+        with pytest.raises(TrainingFileError, match="other data \\(digest: 'sample:"):
+            train(recipe, source(**changes), output=tmp_path / "a", device="cpu")
+    assert train(recipe, source(), output=tmp_path / "a", device="cpu").finished
+    facts = trained.read_facts(tmp_path / "a")
+    (tmp_path / "a" / FACTS).write_text(json.dumps({**facts, "data": {**facts["data"], "digest": ""}}))
+    assert train(recipe, source(), output=tmp_path / "a", device="cpu").finished  # as older versions wrote it
 
 
 def test_what_cannot_be_is_said(patches: TrainingTensors, quick: Recipe, tmp_path: Path) -> None:

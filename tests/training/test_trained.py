@@ -42,10 +42,24 @@ def test_by_name(folder: Path, patches: TrainingTensors) -> None:
     assert (model(pixels(patches)).argmax(1) == labels).mean() > 0.9
 
 
+def test_the_working_folder_has_its_name(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+    assert load_model("trained:.", device="cpu").spec.name == "quick-seed0"
+
+
 def test_onnx_answers_alike(folder: Path, patches: TrainingTensors) -> None:
     ours = load_model(f"trained:{folder}", device="cpu")(pixels(patches))
     theirs = load_model(str(folder / NETWORK))(pixels(patches))
     np.testing.assert_allclose(ours, theirs, atol=1e-4)
+
+
+@pytest.mark.parametrize("size", [(28, 28), (28, 56), (40, 21), (14, 14)])
+def test_onnx_answers_alike_to_images_of_any_size(folder: Path, size: tuple[int, int]) -> None:
+    images = np.random.default_rng(0).integers(0, 256, (8, *size, 3), np.uint8)
+    ours, theirs = load_model(f"trained:{folder}", device="cpu"), load_model(str(folder / NETWORK))
+    assert ours.spec.preprocessing == theirs.spec.preprocessing
+    assert ours.spec.class_names == theirs.spec.class_names == tuple("0123456789")
+    np.testing.assert_allclose(ours(images), theirs(images), atol=1e-4)
 
 
 def test_the_onnx_file_is_sound(folder: Path) -> None:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from beaufort.attacks._errors import AttackError
 from beaufort.labels import NO_LABEL, LabelSpace
-from beaufort.models import Network
+from beaufort.models import FrontedModel, Network
 
 __all__ = ["Victim", "check_attackable"]
 
@@ -24,6 +24,11 @@ def check_attackable(model: object) -> Network:
                 "scaling into the preprocessing (range=0..255), not into the module"
             )
         return model
+    if isinstance(model, FrontedModel):
+        raise AttackError(
+            f"attacks need gradients, and the front end of {model.spec.name} has none; leave the front end "
+            "out, or the attacks"
+        )
     spec = getattr(model, "spec", None)
     name, source = getattr(spec, "name", type(model).__name__), getattr(spec, "source", "unknown")
     raise AttackError(

@@ -49,8 +49,10 @@ def open_class_folders(root: Path, name: str) -> Dataset:
     ]
     left_out: list[Problem] = []
     found: list[tuple[bytes, str, int]] = []
-    for label, folder in enumerate(folders):
-        for relative in _walk(folder, folder.name, frozenset(), problems, left_out):
+    here = root.stat()
+    for label, folder in enumerate(folders):  # a link back to the root would give all pictures one label
+        above = frozenset({(here.st_dev, here.st_ino)})
+        for relative in _walk(folder, folder.name, above, problems, left_out):
             found.append((os.fsencode(relative), relative, label))
     if not found:
         raise ImageFileError(f"{root} must contain a folder of pictures for each class, got none")

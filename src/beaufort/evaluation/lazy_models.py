@@ -10,7 +10,7 @@ from typing import Any
 from beaufort.arrays import Bytes
 from beaufort.errors import OptionError
 from beaufort.models import Model, ModelSpec, adapter_of, load_model
-from beaufort.models.network import counted_spec
+from beaufort.models.network import check_unchanged, counted_spec
 
 __all__ = ["LazyModel"]
 
@@ -36,6 +36,7 @@ class LazyModel:
             return model
         lazy = cls(model if isinstance(model, str) else "")
         if not isinstance(model, str):
+            check_unchanged(model)
             lazy.text, lazy._model = None, model
         return lazy
 

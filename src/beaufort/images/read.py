@@ -190,8 +190,8 @@ def plain_mode(image: Image.Image) -> Image.Image:
         return _from_16_bit(image)
     if image.mode not in _MODES:
         raise ImageFileError(
-            f"a picture must have integer values of up to 16 bits, got Pillow's mode {image.mode!r}; save it "
-            "as 8-bit RGB or grey first"
+            "a picture must have grey values, RGB, CMYK or a palette, in integers of up to 16 bits, got "
+            f"Pillow's mode {image.mode!r}; save it as 8-bit RGB or grey first"
         )
     mode = _MODES[image.mode]
     if "transparency" in image.info:

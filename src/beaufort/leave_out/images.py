@@ -32,7 +32,7 @@ def readable(dataset: Dataset, side: int | None) -> tuple[Dataset, tuple[Problem
     shown = dataset if side is None else resized(dataset, side)
     pictures: dict[int, Bytes] = {}
     places: list[int] = []
-    problems: list[Problem] = []
+    problems = list(dataset.problems)
     shape: tuple[int, ...] = ()
     with ThreadPoolExecutor(_THREADS) as pool:
         for place, found in enumerate(pool.map(lambda place: _read(shown, place), range(len(shown)))):
@@ -51,7 +51,8 @@ def readable(dataset: Dataset, side: int | None) -> tuple[Dataset, tuple[Problem
                 pictures[place] = found
     if pictures:
         shown = replace(shown, pixels=_Kept(shown.pixels, pictures))
-    return (shown.at(np.array(places, np.int64)) if problems else shown), tuple(problems)
+    usable = shown.at(np.array(places, np.int64)) if problems else shown
+    return replace(usable, problems=()), tuple(problems)
 
 
 def _read(dataset: Dataset, place: int) -> Bytes | Problem:

@@ -1,4 +1,4 @@
-"""The class names that an ONNX file may have among its metadata."""
+"""What an ONNX file may say in its metadata: names of classes, and how images are brought to its size."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["names_in"]
+__all__ = ["RESIZE", "names_in", "resize_in"]
+
+RESIZE = "beaufort.resize"
+"""The entry of a file that a training wrote: height and width that images are resized to, in JSON."""
 
 _KEYS = ("names", "class_names", "classes", "labels")
 """What exporters call the entry."""
@@ -26,6 +29,16 @@ def names_in(metadata: Mapping[str, str], count: int | None) -> tuple[str, ...] 
         if names and len(names) == count:
             return names
     return None
+
+
+def resize_in(metadata: Mapping[str, str]) -> Any:
+    """What the entry `RESIZE` says, unchecked; None if there is none.
+
+    >>> resize_in({"beaufort.resize": "[32, 32]"})
+    (32, 32)
+    """
+    found = _parsed(metadata[RESIZE]) if RESIZE in metadata else None
+    return tuple(found) if isinstance(found, list) else found
 
 
 def _listed(text: str) -> tuple[str, ...]:

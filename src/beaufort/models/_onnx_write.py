@@ -40,6 +40,7 @@ def onnx_bytes(
     *,
     image: tuple[int, int, int],
     classes: int,
+    metadata: Mapping[str, str] | None = None,
 ) -> bytes:
     """The file of a network from `image`, float32 `(n, c, h, w)`, to `logits`, `(n, classes)`.
 
@@ -49,6 +50,7 @@ def onnx_bytes(
         weights: by the names that nodes read; float32, or int64 for places in a tensor.
         image: channels, height and width.
         classes: how many logits there are.
+        metadata: what else the file says, by name.
     """
     graph = b"".join(
         (
@@ -60,7 +62,8 @@ def onnx_bytes(
         )
     )
     opset = _text(1, "") + _number(2, _OPSET)
-    return _number(1, _IR_VERSION) + _text(2, "beaufort") + _inside(7, graph) + _inside(8, opset)
+    said = b"".join(_inside(14, _text(1, key) + _text(2, value)) for key, value in (metadata or {}).items())
+    return _number(1, _IR_VERSION) + _text(2, "beaufort") + _inside(7, graph) + _inside(8, opset) + said
 
 
 def _node(node: Node) -> bytes:

@@ -15,7 +15,7 @@ from beaufort.models.options import whole_number
 from beaufort.models.preprocessing import Preprocessing
 from beaufort.models.spec import Logits, Model, ModelSpec
 
-__all__ = ["Network", "counted_spec"]
+__all__ = ["Network", "check_unchanged", "counted_spec"]
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,8 @@ class Network:
     """How tensors for `on_device` are laid out in memory."""
     differentiable: Callable[[Any], Any] | None = None
     """As `on_device`, with gradients; None where a network has none."""
+    unchanged: Callable[[], bool] | None = None
+    """Whether the weights are still those of the spec; None where nobody else can change them."""
 
     def __post_init__(self) -> None:
         if self.max_batch is not None:
@@ -142,7 +144,8 @@ class Network:
         return np.ascontiguousarray(answer, np.float32)
 
     def _check(self, shape: tuple[int, ...], dtype: str, count: int) -> None:
-        if len(shape) != 2 or shape[0] != count or not dtype.startswith(("float", "int", "uint")):
+        numbers = dtype.startswith(("float", "int", "uint"))
+        if len(shape) != 2 or shape[0] != count or not shape[1] or not numbers:
             raise ModelError(
                 f"{self.spec.name} must return logits of shape ({count}, classes), got {dtype} of shape "
                 f"{shape}"
@@ -152,6 +155,16 @@ class Network:
                 f"{self.spec.name} must return {self.spec.classes} logits per image, its number of classes, "
                 f"got {shape[1]}; load it with classes={shape[1]} if that is right"
             )
+
+
+def check_unchanged(model: Model) -> None:
+    """Refuse a model whose module has learned since: its answers would be kept as those of old weights."""
+    unchanged = getattr(getattr(model, "model", model), "unchanged", None)  # that behind a front end, too
+    if unchanged is not None and not unchanged():
+        raise ModelError(
+            f"the weights of {model.spec.name} must be those that it was made of, got others: its module has "
+            "changed; call as_model(module) again"
+        )
 
 
 def counted_spec(model: Model, image: Bytes) -> ModelSpec:

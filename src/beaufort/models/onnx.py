@@ -14,7 +14,7 @@ from beaufort.models._digest import digest_of_files
 from beaufort.models._errors import ModelError, ModelFileError
 from beaufort.models._lazy import installed
 from beaufort.models._onnx_files import onnx_files
-from beaufort.models._onnx_names import names_in
+from beaufort.models._onnx_names import names_in, resize_in
 from beaufort.models.network import Network
 from beaufort.models.options import Changes, changed, class_list, whole_number
 from beaufort.models.preprocessing import Preprocessing
@@ -40,7 +40,9 @@ def load(
     """A network in an ONNX file.
 
     Input size, layout, dtype and a fixed batch are read from the file. What the file does not say is
-    taken to be RGB in 0..1, without normalization; images of another size are resized to the input.
+    taken to be RGB in 0..1, without normalization. Images of another size are resized to the input: by their
+    short side, and the middle is cut out, if the input is square; else they are stretched. Files that
+    `beaufort train` wrote say that images are stretched.
 
     Args:
         path: the file; weights kept in other files must be in its folder.
@@ -61,6 +63,12 @@ def load(
     session, used = _session(file, device, threads)
     entry, fixed_batch, preprocessing = _input(session, file)
     exit_ = _output(session, file, output)
+    wanted = changed(preprocessing, changes)
+    if preprocessing.size not in (None, wanted.size) and wanted.layout == preprocessing.layout:
+        raise OptionError(
+            f"input_size must be {preprocessing.size}, the only one that {file} takes, got {wanted.size}; "
+            "export it with a height and width that may vary, or leave input_size out"
+        )
     count, names = class_list(classes)
     if count is None and len(exit_.shape) >= 2 and isinstance(exit_.shape[1], int):
         count = exit_.shape[1]
@@ -69,7 +77,7 @@ def load(
     spec = ModelSpec(
         name=name if name is not None else file.stem,
         source=f"onnx:{path}",
-        preprocessing=changed(preprocessing, changes),
+        preprocessing=wanted,
         classes=count,
         class_names=names,
         label_space=label_space,
@@ -146,9 +154,15 @@ def _input(session: Any, file: Path) -> tuple[Any, int | None, Preprocessing]:
     size = tuple(sides) if all(isinstance(side, int) and side > 0 for side in sides) else None
     if isinstance(channels, int) and channels not in (1, 3):
         raise ModelError(f"{file} must take 1 or 3 channels, got {channels} (shape {shape})")
+    said = resize_in(session.get_modelmeta().custom_metadata_map)
+    if said not in (None, size):
+        raise ModelError(
+            f"the metadata of {file} must say that images are resized to its input size, {size}, got "
+            f"{said!r:.60}"
+        )
     preprocessing = Preprocessing(
         size=size,
-        resize=None if size is None else size[0] if size[0] == size[1] else size,
+        resize=None if size is None else said or (size[0] if size[0] == size[1] else size),
         channels=channels if isinstance(channels, int) else 3,
         value_range="0..255" if dtype == "uint8" else "0..1",
         layout="NHWC" if last else "NCHW",

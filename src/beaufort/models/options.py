@@ -40,7 +40,8 @@ class Changes(TypedDict, total=False):
 def changed(base: Preprocessing, changes: Changes) -> Preprocessing:
     """A preprocessing with the caller's changes applied.
 
-    A new input size takes the resize along: images are resized to it, unless another resize is given.
+    A new input size takes the resize along: images are resized to it, unless another resize is given. Where
+    they were stretched to a height and width before, they still are.
     """
     changes = _checked_kinds(changes)
     given: dict[str, Any] = {
@@ -59,7 +60,8 @@ def changed(base: Preprocessing, changes: Changes) -> Preprocessing:
             given[name] = _per_channel(name, given[name], channels)
     if "input_size" in changes:
         given["size"] = _pair(changes["input_size"])
-        given["resize"] = _short_side(given["size"])
+        stretched = isinstance(base.resize, tuple)
+        given["resize"] = given["size"] if stretched else _short_side(given["size"])
     if "resize" in changes:
         wanted_size = changes["resize"]
         given["resize"] = tuple(wanted_size) if isinstance(wanted_size, Sequence) else wanted_size

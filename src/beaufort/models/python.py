@@ -52,10 +52,10 @@ def as_model(
 ) -> Model:
     """A model of a Python object.
 
-    A `Model` is given back as it is. A torch module goes through the torch adapter, which puts it into
-    evaluation mode and onto the device, and leaves it there. Any other callable
-    gets the uint8 images `(n, h, w, c)` and returns logits `(n, classes)`; if anything is said about its
-    preprocessing, it gets what that makes of them instead.
+    A `Model` is given back as it is. A torch module goes through the torch adapter, which puts it onto the
+    device and leaves it there; it answers in evaluation mode, and is in its own mode again after each call.
+    Any other callable gets the uint8 images `(n, h, w, c)` and returns logits `(n, classes)`; if anything is
+    said about its preprocessing, it gets what that makes of them instead.
 
     Args:
         thing: the object.
@@ -95,6 +95,7 @@ def as_model(
             threads=threads,
             channels_last=channels_last,
             tf32=tf32,
+            shared=True,
             **changes,
         )
     if not callable(thing):

@@ -46,7 +46,7 @@ class ModelSpec:
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name.strip():
-            raise OptionError(f"the name of a model must be a string, got {self.name!r:.60}")
+            raise OptionError(f"the name of a model must be a non-empty string, got {self.name!r:.60}")
         for field_name in ("name", "source"):  # they are written to stores, tables and pages
             object.__setattr__(self, field_name, encodable(without_secrets(getattr(self, field_name))))
         if self.class_names is not None:

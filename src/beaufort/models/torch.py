@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Unpack
@@ -112,11 +113,12 @@ def from_module(
     max_batch: int | None = None,
     fixed_batch: int | None = None,
     exported: bool = False,
+    shared: bool = False,
     channels_last: bool = False,
     tf32: bool = False,
     **changes: Unpack[Changes],
 ) -> Network:
-    """A network of a torch module, which is put into evaluation mode and onto the device.
+    """A network of a torch module, which is put onto the device, and answers in evaluation mode.
 
     Args:
         module: the module.
@@ -134,6 +136,8 @@ def from_module(
         fixed_batch: the only number of images that it takes; fewer are filled up. A module that
             `torch.compile` made is filled up too, so that it is compiled once.
         exported: whether it is an exported program, which knows no modes.
+        shared: whether somebody else has the module, who may train it: it is in its own mode again after each
+            call, and weights that have changed are noticed.
         channels_last: lay images out with channels last.
         tf32: let a GPU multiply with 10 bits of precision.
         **changes: what is to be different about the preprocessing.
@@ -144,11 +148,12 @@ def from_module(
     preprocessing = changed(base or Preprocessing(), changes)
     count, names = class_list(classes)
     weights = weights or digest_of_tensors(module.state_dict())
-    if not exported:
+    if not exported and not shared:
         module.eval()
     module.to(where)
     if channels_last:
         module.to(memory_format=torch.channels_last)
+    before = _versions(module) if shared else []
     spec = ModelSpec(
         name=name,
         source=source,
@@ -170,7 +175,7 @@ def from_module(
         steady = torch.backends.cudnn.flags(
             enabled=True, benchmark=False, deterministic=True, allow_tf32=tf32
         )
-        with steady:
+        with steady, _evaluation_mode(module) if shared else nullcontext():
             return _logits((run or module)(batch))
 
     def differentiable(batch: Any) -> Any:
@@ -185,12 +190,40 @@ def from_module(
         found: Logits = answer(torch.from_numpy(batch).to(where)).cpu().numpy()
         return found
 
-    network = Network(spec, forward, where, max_batch, answer, channels_last, differentiable)
+    def unchanged() -> bool:
+        return _versions(module) == before or digest_of_tensors(module.state_dict()) == weights
+
+    same = unchanged if shared else None
+    network = Network(spec, forward, where, max_batch, answer, channels_last, differentiable, same)
     if count is None and hasattr(module, "_orig_mod") and run is None:
         # A compiled module would be compiled for one image; what it was compiled from has as many classes.
-        plain = from_module(module._orig_mod, name=name, source=source, base=preprocessing, device=where)
+        plain = from_module(
+            module._orig_mod, name=name, source=source, base=preprocessing, device=where, shared=shared
+        )
         return replace(network, spec=replace(spec, classes=plain.spec.classes))
     return network.counted()
+
+
+@contextmanager
+def _evaluation_mode(module: Any) -> Iterator[None]:
+    """Have a module in evaluation mode, and each of its parts in its own mode again afterwards."""
+    modes = [(part, part.training) for part in module.modules()]
+    if not any(training for _, training in modes):
+        yield
+        return
+    module.eval()
+    try:
+        yield
+    finally:
+        for part, training in modes:  # a module comes before its parts
+            if part.training != training:
+                part.train(training)
+
+
+def _versions(module: Any) -> list[tuple[int, int]]:
+    """Where each tensor of a module is, and how often torch has written to it."""
+    tensors = module.state_dict().values()
+    return [(one.data_ptr(), 0 if one.is_inference() else one._version) for one in tensors]
 
 
 class _Filled:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from beaufort.datasets import Dataset, open_dataset
-from beaufort.errors import ImageValueError, OptionError
+from beaufort.datasets import Dataset, Problem, Sample, iterate, open_dataset
+from beaufort.datasets._digest import Content, digest_of
+from beaufort.errors import ImageFileError, ImageValueError, OptionError
 from beaufort.models._lazy import require
+from beaufort.words import counted
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -21,7 +25,12 @@ __all__ = ["DecodedData", "TrainingBlock", "TrainingData", "TrainingTensors", "o
 _MEMORY = 2 << 30
 """Bytes of images up to which a data set is held in memory."""
 
+_SAMPLED = 256
+"""Pictures that identify a data set that is not held in memory, beside its ids and labels."""
+
 _THREADS = 8
+_TOLD = 20
+"""Pictures that cannot be read that an error names."""
 
 
 class TrainingBlock(NamedTuple):
@@ -106,9 +115,21 @@ class DecodedData:
     def classes(self) -> tuple[str, ...]:
         return self.dataset.classes
 
-    @property
+    @cached_property
     def digest(self) -> str:
-        return ""
+        """Of the classes, every id and label, the shape, and 256 pictures spread evenly over the data.
+
+        To read all pictures would take as long as an epoch. A change that leaves these 256 as they are, and
+        all ids and labels, is not seen.
+        """
+        places = np.unique(np.linspace(0, len(self) - 1, min(len(self), _SAMPLED)).round().astype(np.int64))
+        contents = [Content(lambda: [str(self.shape).encode()])]
+        contents += [Content(lambda place=place: [self._bytes(place)]) for place in places.tolist()]  # type: ignore[misc]
+        found = digest_of(self.classes, self.dataset.ids, self.dataset.labels, contents)
+        return f"sample:{found}"
+
+    def _bytes(self, place: int) -> bytes:
+        return _picture(self.dataset, place, self.shape).tobytes()
 
     def __len__(self) -> int:
         return len(self.dataset)
@@ -126,6 +147,9 @@ class DecodedData:
 def open_training_data(spec: str | Dataset, *, limit: int | None = None) -> TrainingData:
     """The images of a data set, in memory if they fit; all must have one size.
 
+    What of it cannot be read is an error that names it: a training on the rest would be another one. Images
+    that are not held in memory are seen to be broken when they are read.
+
     Args:
         spec: what `open_dataset` opens, or an open data set.
         limit: only the first so many images.
@@ -133,17 +157,41 @@ def open_training_data(spec: str | Dataset, *, limit: int | None = None) -> Trai
     dataset = open_dataset(spec, limit=limit) if isinstance(spec, str) else spec.first(limit)
     if len(dataset) == 0:
         raise OptionError(f"{dataset.name} must have images to train on, got none")
-    height, width, channels = dataset[0].image.shape
+    first = next((sample for sample in iterate(dataset) if isinstance(sample, Sample)), None)
+    height, width, channels = (0, 0, 0) if first is None else first.image.shape
     shape = (channels, height, width)
     if len(dataset) * channels * height * width > _MEMORY:
+        _check_all_read(dataset, ())
         return DecodedData(dataset, shape)
     torch = require("torch", "training", what="trainings")
     with ThreadPoolExecutor(_THREADS) as pool:
-        images = list(pool.map(lambda place: _picture(dataset, place, shape), range(len(dataset))))
+        found = list(pool.map(lambda place: _picture_or_problem(dataset, place, shape), range(len(dataset))))
+    _check_all_read(dataset, [one for one in found if isinstance(one, Problem)])
+    images = [one for one in found if not isinstance(one, Problem)]
     labels = torch.from_numpy(np.array(dataset.labels))
     return TrainingTensors(
         dataset.name, dataset.classes, torch.from_numpy(np.stack(images)), labels, dataset.digest()
     )
+
+
+def _check_all_read(dataset: Dataset, unread: Sequence[Problem]) -> None:
+    problems = [*dataset.problems, *unread]
+    if problems:
+        told = "".join(f"\n  {id}: {message}" for id, message in problems[:_TOLD])
+        more = f"\n  and {len(problems) - _TOLD} more" if len(problems) > _TOLD else ""
+        raise ImageFileError(
+            f"all pictures of {dataset.name} must be readable to be trained on, got "
+            f"{counted(len(problems), 'problem')}; mend them or take them away:{told}{more}"
+        )
+
+
+def _picture_or_problem(
+    dataset: Dataset, place: int, shape: tuple[int, int, int]
+) -> NDArray[np.uint8] | Problem:
+    try:
+        return _picture(dataset, place, shape)
+    except ImageFileError as error:
+        return Problem(dataset.ids[place], str(error))
 
 
 def _picture(dataset: Dataset, place: int, shape: tuple[int, int, int]) -> NDArray[np.uint8]:

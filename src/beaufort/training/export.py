@@ -7,6 +7,8 @@ written; the trained model is then used as `trained:name`.
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor, fx, nn
 
 from beaufort.files import write_bytes
+from beaufort.models._onnx_names import RESIZE
 from beaufort.models._onnx_write import Node, onnx_bytes
 from beaufort.training._onnx_parts import BEFORE, OnnxPart, Weight, call_parts, layer_parts
 from beaufort.training.architectures import Normalize
@@ -29,25 +32,29 @@ class _Tracer(fx.Tracer):
         return isinstance(m, Normalize) or super().is_leaf_module(m, module_qualified_name)
 
 
-def export_onnx(model: nn.Module, path: Path, shape: tuple[int, int, int]) -> str:
+def export_onnx(model: nn.Module, path: Path, shape: tuple[int, int, int], names: Sequence[str] = ()) -> str:
     """Write the file; gives its name, or why there is none."""
     try:
-        content = onnx_of(model.eval(), shape)
+        content = onnx_of(model.eval(), shape, names)
     except NotImplementedError as error:
         return f"none: {error}"
     write_bytes(path, content)
     return path.name
 
 
-def onnx_of(model: nn.Module, shape: tuple[int, int, int]) -> bytes:
-    """The file of a network of values in 0..1; `NotImplementedError` if it does what cannot be written."""
+def onnx_of(model: nn.Module, shape: tuple[int, int, int], names: Sequence[str] = ()) -> bytes:
+    """The file of a network of values in 0..1; `NotImplementedError` if it does what cannot be written.
+
+    It says what its classes are called, and that images of another size are stretched to its own, so that it
+    is evaluated as the trained model is.
+    """
     try:
         graph = fx.GraphModule(model, _Tracer().trace(model)).graph
     except Exception as error:  # a network may do in Python what it likes
         raise NotImplementedError(f"{type(model).__name__} cannot be followed layer by layer") from error
     graph.eliminate_dead_code()  # such as exits that do not answer
     try:
-        return _Writer(model).write(graph, shape)
+        return _Writer(model).write(graph, shape, names)
     except NotImplementedError as error:
         raise NotImplementedError(f"{type(model).__name__} cannot be written: {error}") from error
 
@@ -64,13 +71,16 @@ class _Writer:
         self.constants: dict[fx.Node, Tensor] = {}
         """What does not depend on the image."""
 
-    def write(self, graph: fx.Graph, shape: tuple[int, int, int]) -> bytes:
+    def write(self, graph: fx.Graph, shape: tuple[int, int, int], names: Sequence[str]) -> bytes:
         for node in graph.nodes:
             self._one(node)
         last = self.nodes.pop()
         self.nodes.append(Node(last.operation, last.inputs, "logits", last.attributes))
         classes = next(one.shape[0] for one in reversed(self.weights.values()))
-        return onnx_bytes("network", self.nodes, self.weights, image=shape, classes=int(classes))
+        metadata = {RESIZE: json.dumps(shape[1:])} | ({"names": json.dumps(list(names))} if names else {})
+        return onnx_bytes(
+            "network", self.nodes, self.weights, image=shape, classes=int(classes), metadata=metadata
+        )
 
     def _one(self, node: fx.Node) -> None:
         if node.op == "placeholder":

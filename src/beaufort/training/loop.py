@@ -287,6 +287,8 @@ class _Run:
         # settings that are younger than the file have their usual values in it
         recipe = Recipe.from_dict(facts.get("recipe", {})).as_dict()
         found = {**facts, "recipe": {**recipe, "about": self.recipe.about}}  # a description decides nothing
+        if isinstance(data := facts.get("data"), dict) and not data.get("digest"):
+            found["data"] = {**data, "digest": self.source.digest}  # not known then
         for key, value in self.identity.items():
             if found.get(key) != value:
                 what = "other data" if key == "data" else f"another {key}"
@@ -301,7 +303,8 @@ class _Run:
 
         facts = self._facts()
         write_weights(self.folder / WEIGHTS, self.model)
-        facts["onnx"] = export_onnx(self.model, self.folder / NETWORK, self.source.shape)
+        classes = self.source.classes
+        facts["onnx"] = export_onnx(self.model, self.folder / NETWORK, self.source.shape, classes)
         write_facts(self.folder / FACTS, facts)
         (self.folder / STATE).unlink(missing_ok=True)
         return facts

@@ -114,11 +114,12 @@ def load(
         **changes: what is to be different about the preprocessing.
     """
     module, facts = load_trained(text, arch=arch)
+    folder = find_trained(text)
     channels, height, width = facts["shape"]
     base = Preprocessing(size=(height, width), resize=(height, width), channels=channels)
     return from_module(
         module,
-        name=find_trained(text).name if name is None else name,
+        name=(folder.name or folder.resolve().name) if name is None else name,
         source=f"trained:{text}",
         base=base,
         classes=list(facts["classes"]),
