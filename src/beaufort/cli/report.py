@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from beaufort.cli._console import counted, printable, progress_bar
+from beaufort.cli._console import byte_size, counted, printable, progress_bar
 from beaufort.cli._options import (
     Baseline,
     ClusterBy,
@@ -169,9 +169,8 @@ def report(
     else:
         examples = _examples(scores, data, pictures, ask or [], draw)
         write_report(scores, target, format=kind, examples=examples, title=title)
-    size = target.stat().st_size
     count = len({model.model for one in made for model in one.models})
-    typer.echo(f"{printable(target)}: {counted(count, 'model')}, {size / 1e6:.2f} MB")
+    typer.echo(f"{printable(target)}: {counted(count, 'model')}, {byte_size(target.stat().st_size)}")
 
 
 def _wanted(results: Results, names: list[str] | None) -> list[str] | None:
