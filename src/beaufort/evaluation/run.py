@@ -152,7 +152,9 @@ def plan(
     found = find_suite(suite, prepare)
     named = found if isinstance(found, Suite) else None
     if labels is not None and named is not None and named.parts:
-        raise OptionError(f"labels must be said in the suite, part by part: {named} has several data sets")
+        raise OptionError(
+            f"labels must be said in the suite, part by part: {named} has parts, got labels beside it"
+        )
     lazy = find_models(models)
     runs_here, keep_models = keep_models, keep_models or len(lazy) == 1  # which need not be loaded again
     sets = read_truths(truths) if isinstance(truths, str | os.PathLike) else truths

@@ -11,7 +11,7 @@ from beaufort.errors import UnknownNameError
 from beaufort.pages import render
 from beaufort.registry import unknown
 from beaufort.report._text import counted, words
-from beaufort.report.latex import latex_table
+from beaufort.report.latex import escape_latex, latex_table
 from beaufort.report.markdown import escape_markdown, markdown_table
 from beaufort.report.optional_tables import optional_tables
 from beaufort.report.page import SCRIPTS, STYLES, to_html
@@ -51,13 +51,16 @@ def to_text_of_several(
         return "".join(text if i == 0 else text.partition("\n")[2] for i, text in enumerate(texts))
     table = shift_table(rows, scores)
     heads = [one.suite for one in scores if one.suite.families]
+    notes = _notes([one for one in scores if not one.suite.families])  # others tell theirs in their texts
     if format == "latex":  # labels are of the whole document, so each has the name of its data set
         own = [
             text.replace("\\label{tab:beaufort-", f"\\label{{tab:beaufort-{suite.name}-")
             for suite, text in zip(heads, texts, strict=True)
         ]
-        return "\n\n".join([latex_table(table, table.caption, "shifts"), *own])
-    head = f"# {escape_markdown(named)}\n\n{escape_markdown(table.caption)}\n\n{markdown_table(table)}\n"
+        told = [f"% {escape_latex(note)}\n" for note in notes]
+        return "\n\n".join(["".join(told) + latex_table(table, table.caption, "shifts"), *own])
+    first = [f"# {escape_markdown(named)}", *map(escape_markdown, [table.caption, *notes])]
+    head = "\n\n".join([*first, markdown_table(table)]) + "\n"
     sections = [
         f"## {escape_markdown(suite.title)}\n\n{text}" for suite, text in zip(heads, texts, strict=True)
     ]
@@ -121,7 +124,7 @@ def _page(scores: Sequence[Scores], rows: Sequence[ShiftScore], named: str) -> s
         rows=_cells(table),
         each=[(title, one, _cells(one)) for title, one in each],
         tables=[(one, _cells(one)) for one in tables],
-        notes=list(dict.fromkeys(_notes(scores))),
+        notes=_notes(scores),
         pages=pages,
     )
 
@@ -141,4 +144,4 @@ def _cell(cell: TableCell) -> tuple[str, str]:
 def _notes(scores: Sequence[Scores]) -> list[str]:
     told = [f"{one.suite.name}: {note}" for one in scores for note in one.notes]
     divided = [one for one in scores if one.suite.sequences and one.baseline is not None]
-    return [*told, *(f"{one.suite.name}: {baseline_words(one)}" for one in divided)]
+    return list(dict.fromkeys([*told, *(f"{one.suite.name}: {baseline_words(one)}" for one in divided)]))

@@ -167,7 +167,7 @@ def gate(
     if require is not None:
         checks.append(_value(by_name[new], name, require))
     if min_clean is not None:
-        checks.append(_clean(by_name[new], min_clean))
+        checks.append(_clean(by_name[new], scores, min_clean))
     if min_worst is not None:
         checks.append(_worst(by_name[new], scores, min_worst, level))
     value = None if reference is None else by_name[old].metrics[name]
@@ -249,10 +249,11 @@ def _value(model: ModelScores, metric: str, limit: float) -> Check:
     return Check("value", demand, model.metrics[metric], limit, upper=upper)
 
 
-def _clean(model: ModelScores, limit: float) -> Check:
+def _clean(model: ModelScores, scores: Scores, limit: float) -> Check:
     if model.clean is None:
         raise OptionError("min_clean needs clean images, and the suite has none; leave it out")
-    return Check("clean", f"clean accuracy at least {100 * limit:g} %", model.clean, limit, upper=False)
+    what = "clean accuracy" if scores.with_clean else "accuracy"
+    return Check("clean", f"{what} at least {100 * limit:g} %", model.clean, limit, upper=False)
 
 
 def _worst(model: ModelScores, scores: Scores, limit: float, level: float) -> Check:
