@@ -191,12 +191,13 @@ def _expect_decoders(setup: Setup) -> None:
 
 def _check_baselines(suite: Suite, models: Sequence[str], store: Store) -> None:
     """Refuse a baseline that nobody knows before anything is shown; the store is looked into if need be."""
+    way_out = "evaluate a model of your own before, or in the same run"
     for part in suite.parts or (suite,):
         try:
-            check_baseline(part, models)
+            check_baseline(part, models, way_out)
         except BeaufortError:
             stored = [one["name"] for record in store.runs() for one in record.get("models", ())]
-            check_baseline(part, [*models, *stored])
+            check_baseline(part, [*models, *stored], way_out)
 
 
 def _store(store: str | Path | Store) -> Store:

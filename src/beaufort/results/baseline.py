@@ -10,7 +10,7 @@ import numpy as np
 
 from beaufort.errors import UnknownNameError
 from beaufort.metrics import BASELINE_NAMES, get_baseline
-from beaufort.registry import unknown
+from beaufort.registry import listed, unknown
 from beaufort.results.columns import MOVEMENTS, read_movement
 from beaufort.results.open import Results, ResultsError
 from beaufort.suites import Suite
@@ -74,16 +74,15 @@ def find_baseline(results: Results, name: str | None = None) -> tuple[ResultBase
     return _named(suite, wanted, models), ()
 
 
-def check_baseline(suite: Suite, models: Collection[str]) -> None:
+def check_baseline(suite: Suite, models: Collection[str], way_out: str) -> None:
     """Refuse a suite whose own baseline is neither published for what it shows nor one of some models."""
     wanted = suite.baseline
     if wanted is None or wanted == NO_BASELINE:
         return
     if not suite.sequences and wanted not in (*BASELINE_NAMES, *models):
         raise UnknownNameError(
-            f"the baseline of {suite} must be a model of this run or of the store, or published "
-            f"({', '.join(BASELINE_NAMES)}), got {wanted!r}; evaluate a model of your own before, or in the "
-            "same run"
+            f"the baseline of {suite} must be one of the models {listed(dict.fromkeys(models))}, or "
+            f"published ({', '.join(BASELINE_NAMES)}), got {wanted!r}; {way_out}"
         )
     _named(suite, wanted, models)
 

@@ -10,6 +10,7 @@ from enum import StrEnum
 from beaufort.errors import OptionError
 from beaufort.metrics import metrics
 from beaufort.registry import unknown
+from beaufort.results.baseline import check_baseline
 from beaufort.results.join import join_results
 from beaufort.results.linear import Linear
 from beaufort.results.open import Results
@@ -155,6 +156,8 @@ def gate(
     limits = {"require": require, "min_clean": min_clean, "min_worst": min_worst}
     _check_arguments(results, reference, max_drop, rule, limits)
     joined = results if reference is None else join_results([results, reference])
+    if metric is None and baseline is None and metrics[joined.suite.metrics[0]].unit == "ratio":
+        check_baseline(joined.suite, joined.models, "name another with baseline (--baseline), or a metric")
     new, old = joined.models if len(joined.models) == 2 else (joined.models[0],) * 2
     scores = score(
         joined, baseline=baseline, models=[new, old], clusters=clusters, level=level, calibration=False
