@@ -103,6 +103,14 @@ def report(
     from beaufort.report.write import check_output, write_text
     from beaufort.results import join_results, open_parts, pair_parts, score
 
+    about_tables = {
+        "--measure": measure != "error",
+        "--no-intervals": not intervals,
+        "--published": published,
+    }
+    if table is None and any(about_tables.values()):
+        name = next(name for name, given in about_tables.items() if given)
+        raise OptionError(f"{name} is about the table of --table, got it without; add --table group")
     known = FORMATS if table is None else TABLE_FORMATS
     kind = format or ("md" if table and output is None else _kind(output))
     if kind not in known:

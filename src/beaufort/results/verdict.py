@@ -248,6 +248,8 @@ def _drop(scores: Scores, metric: str, new: str, old: str, max_drop: float, rule
 
 def _value(model: ModelScores, metric: str, limit: float) -> Check:
     upper = metrics[metric].better == "lower"
+    if metrics[metric].unit == "share" and limit > 1:
+        raise OptionError(f"require must be a share from 0 to 1 (100 %) for {metric}, got {limit:g}")
     demand = f"{metrics[metric].title} at {'most' if upper else 'least'} {100 * limit:g} %"
     return Check("value", demand, model.metrics[metric], limit, upper=upper)
 
