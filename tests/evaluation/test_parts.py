@@ -239,6 +239,14 @@ def test_images_that_are_a_shift_by_themselves_are_not_called_clean() -> None:
     for format in ("md", "latex", "card"):
         text = invoke("report", "one", "--format", format)
         assert "Not enough images to say much" in text
+    ids = open_results("one").answers("one").ids
+    rows = [f"{name},{'ab'[place % 2]}" for place, name in enumerate(ids)]
+    Path("halves.csv").write_text("\n".join(["id,half", *rows]) + "\n")
+    for format in ("md", "latex", "html"):
+        invoke("report", "one", "--format", format, "--group-by", "halves.csv:half", "-o", "text")
+        text = Path("text").read_text(encoding="utf-8")
+        assert "drawings: " in text
+        assert "worst group" in text
     with pytest.raises(OptionError, match="two-worlds@1 has parts, got labels beside it"):
         evaluate(["python:nets:one"], "one.yaml", "drawings", labels="identity")
 
