@@ -56,8 +56,8 @@ def remarks(scores: Sequence[ValueScore], unread: Sequence[Problem], start: str 
             alone = round((1 - one.cap) * one.accuracy.n)
             told.append(
                 f"{one.value}: {alone:,} of {counted(one.accuracy.n, 'image')} "
-                f"{'has' if alone == 1 else 'have'} a class that no other value has, so accuracy cannot be "
-                f"above {100 * one.cap:.1f} %."
+                f"{'has' if alone == 1 else 'have'} a class that no other value has, which cannot be "
+                f"learned: accuracy above {100 * one.cap:.1f} % is chance."
             )
     if unread:
         told.append(
