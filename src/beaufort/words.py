@@ -1,4 +1,4 @@
-"""Numbers and names in text: what is counted, how long something takes, lists with commas, tables as CSV."""
+"""Numbers and names in text: what is counted, how long or large things are, lists with commas, CSV."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import csv
 import io
 from collections.abc import Iterable, Sequence
 
-__all__ = ["comma_list", "counted", "csv_text", "duration"]
+__all__ = ["byte_size", "comma_list", "counted", "csv_text", "duration"]
 
 
 def counted(count: int, noun: str, plural: str | None = None) -> str:
@@ -27,6 +27,18 @@ def duration(seconds: float) -> str:
     if seconds < 90:
         return counted(round(seconds), "second")
     return counted(round(seconds / 60), "minute") if seconds < 5400 else f"{seconds / 3600:.1f} hours"
+
+
+def byte_size(size: float) -> str:
+    """How large a file is.
+
+    >>> byte_size(812), byte_size(20_400), byte_size(1_234_567), byte_size(147e9)
+    ('812 bytes', '20.4 kB', '1.2 MB', '147.0 GB')
+    """
+    for unit, name in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+        if size >= unit:
+            return f"{size / unit:.1f} {name}"
+    return counted(round(size), "byte")
 
 
 def comma_list(text: str) -> list[str]:

@@ -57,7 +57,7 @@ def test_pull_list_and_verify(tmp_path: Path) -> None:
     assert "CC BY-SA 3.0" in row("mnist-test")
     code, out, errors = run("data", "pull", "digits")
     assert (code, errors) == (0, "")
-    assert out == f"digits: 2 files, 0.0 MB, CC0-1.0, in {tmp_path / 'digits'}\n"
+    assert out == f"digits: 2 files, 24 bytes, CC0-1.0, in {tmp_path / 'digits'}\n"
     assert "  yes  " in row("digits")
     assert run("data", "verify") == (0, "digits: right\n", "")
     (tmp_path / "digits" / "two").unlink()

@@ -350,7 +350,7 @@ def test_no_room_on_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda place: SimpleNamespace(free=100))
     code, _, errors = run(*TOY, *FOG)
     assert code == 2
-    assert "- room on the disk of kept: the answers take about 0.0 MB, and 0.0 MB are free" in errors
+    assert "- room on the disk of kept: the answers take about 960 bytes, and 100 bytes are free" in errors
     assert not Path("kept").exists()
 
 

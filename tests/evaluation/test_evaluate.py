@@ -20,7 +20,7 @@ import pytest
 
 from beaufort.conditions import Condition
 from beaufort.datasets import Dataset, from_arrays, open_dataset
-from beaufort.errors import OptionError
+from beaufort.errors import BeaufortError, OptionError, UnknownNameError
 from beaufort.evaluation import Progress, cost, evaluate, plan
 from beaufort.evaluation.planning import Plan
 from beaufort.models import Model, as_model
@@ -61,6 +61,32 @@ SUITE = Suite(
 
 def rows(store: FileStore) -> dict[str, list[dict[str, object]]]:
     return {key: store.read(cell).to_pylist() for key, cell in sorted(store.cells().items())}
+
+
+def test_a_baseline_that_nobody_knows_is_refused_before_anything_is_shown(tmp_path: Path) -> None:
+    """It used to be told at the end, instead of numbers."""
+
+    def suite(baseline: str, **more: object) -> Suite:
+        values = {**SUITE.as_dict(), "baseline": baseline, "metrics": ["mce"], **more}
+        return Suite.from_dict(values)
+
+    calls: list[int] = []
+    said = (
+        r"small@1 must be .* or published \(alexnet, alexnet-paper, conv1\), got 'alexnett'; evaluate a model"
+    )
+    for act in (evaluate, plan):
+        with pytest.raises(UnknownNameError, match=said):
+            act([toy(calls=calls)], suite("alexnett"), dataset(), tmp_path)
+    with pytest.raises(BeaufortError, match="'alexnet' has no error under stripe"):
+        evaluate([toy()], suite("alexnet", corruptions=["stripe"], scale="relative"), dataset(), tmp_path)
+    films = {key: value for key, value in SUITE.as_dict().items() if key not in ("corruptions", "severities")}
+    films |= {"sequences": ["translate"], "metrics": ["mfr"], "baseline": "none.csv"}
+    with pytest.raises(BeaufortError, match=r"none\.csv"):
+        evaluate([toy()], Suite.from_dict(films), dataset(), tmp_path)
+    assert calls == []
+    assert not any(tmp_path.iterdir())
+    evaluate([toy()], suite("toy"), dataset(4), tmp_path)
+    evaluate([other_toy()], suite("toy"), dataset(4), tmp_path)  # a model of the store
 
 
 def test_answers_are_the_models(tmp_path: Path) -> None:

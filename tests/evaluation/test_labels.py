@@ -196,7 +196,7 @@ def test_published_baselines_need_their_number_of_classes(tmp_path: Path) -> Non
     evaluate([thousand()], suite, data, tmp_path / "store")
     scores = score(open_results(tmp_path / "store"))
     assert scores.baseline is None
-    assert "among 1,000 classes" in " ".join(scores.notes)
+    assert "for 1,000 classes, and here models choose from 3" in " ".join(scores.notes)
 
 
 def test_a_limit_takes_classes_in_turns(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from beaufort.datasets import from_arrays
 from beaufort.errors import ImageFileError, OptionError
 from beaufort.models import as_model
 from beaufort.report import to_text_of_several
-from beaufort.results import open_parts, open_results, score, shift_scores
+from beaufort.results import gate, open_parts, open_results, score, shift_scores
 from beaufort.results.open import ResultsError
 from beaufort.shifts import register_shift
 from beaufort.store import FileStore
@@ -221,6 +221,48 @@ def test_the_command_line_on_three_data_sets() -> None:
     told = invoke("gate", "one", "--min-worst", "0", "--store", "kept")
     assert "none of the limits is about the images of drawings" in told
     assert "== drawings" not in told
+
+
+@pytest.mark.usefixtures("folder")
+def test_images_that_are_a_shift_by_themselves_are_not_called_clean() -> None:
+    """Accuracy on icons of another style was printed as clean accuracy, beside itself."""
+    head, *_, drawings = re.split(r"(?=  - dataset)", SUITE)
+    Path("one.yaml").write_text(head + drawings.replace("    counterpart: toys\n", ""))
+    run = ["run", "--model", "python:nets:one", "--suite", "one.yaml", "--data", "drawings"]
+    told = invoke(*run, "--store", "one")
+    assert "model  Mean accuracy\n" in told
+    assert "clean accuracy" not in told
+    found = evaluate(["python:nets:one"], "one.yaml", "drawings")
+    assert "Clean accuracy" not in found._repr_html_()
+    gated = gate(open_results("one"), min_clean=0.01)
+    assert gated.checks[0].demand == "accuracy at least 1 %"
+    for format in ("md", "latex", "card"):
+        text = invoke("report", "one", "--format", format)
+        assert "Not enough images to say much" in text
+    ids = open_results("one").answers("one").ids
+    rows = [f"{name},{'ab'[place % 2]}" for place, name in enumerate(ids)]
+    Path("halves.csv").write_text("\n".join(["id,half", *rows]) + "\n")
+    for format in ("md", "latex", "html"):
+        invoke("report", "one", "--format", format, "--group-by", "halves.csv:half", "-o", "text")
+        text = Path("text").read_text(encoding="utf-8")
+        assert "drawings: " in text
+        assert "worst group" in text
+    with pytest.raises(OptionError, match="two-worlds@1 has parts, got labels beside it"):
+        evaluate(["python:nets:one"], "one.yaml", "drawings", labels="identity")
+
+
+def test_one_class_alone_says_nothing(tmp_path: Path) -> None:
+    """Every answer is right then: 100 % stood there without a word."""
+    three = as_model(lambda shown: shown.mean(axis=(1, 2)), name="three", classes=3, version="1")
+    data = from_arrays("toys", pictures(4), np.zeros(4, int), classes=("red",))
+    suite = Suite(name="alone", version=1, dataset="toys")
+    said = "One class alone competes, so it is the answer of three to every image"
+    alone = evaluate([three], suite, data, tmp_path / "alone", labels={"red": [1]})
+    assert [one.accuracy for one in alone.results] == [1]
+    assert any(note.startswith(said) for note in alone.scores().notes)
+    assert said in to_text_of_several([score(open_results(tmp_path / "alone"))], "md")
+    everything = evaluate([three], suite, data, labels={"red": [1]}, convention="all")
+    assert not any("One class alone" in note for note in everything.scores().notes)
 
 
 @pytest.mark.usefixtures("folder")

@@ -93,3 +93,20 @@ def test_all_outputs_in_order_are_identity() -> None:
 def test_mistakes(arguments: tuple[object, ...], says: str) -> None:
     with pytest.raises(LabelError, match=says):
         LabelSpace(*arguments)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("space", "foregone"),
+    [
+        (LabelSpace(1), True),
+        (LabelSpace(2), False),
+        (LabelSpace(), False),
+        (LabelSpace(3, ((1,),)), True),
+        (LabelSpace(3, ((1, 2), ())), True),
+        (LabelSpace(3, ((1,), (2,))), False),
+        (LabelSpace(3, ((1,),), "all"), False),
+        (LabelSpace(3, ((0, 1, 2),), "all"), True),
+    ],
+)
+def test_one_class_alone_is_every_answer(space: LabelSpace, foregone: bool) -> None:
+    assert space.foregone is foregone

@@ -152,9 +152,14 @@ def test_fine_tuning_says_where_it_began(photos: str, recipe: Recipe) -> None:
     assert first.values[0].accuracy.value == 0
     tuned = replace(recipe, epochs=1, start="out/trained/z-seed0")
     leave_out(photos, "camera", recipe=tuned, output="tuned", side=8, device="cpu", only=["z"])
-    told = "Trainings began with the weights of out/trained/z-seed0."
-    assert told in Path("tuned/index.html").read_text(encoding="utf-8")
-    assert told not in Path("out/index.html").read_text(encoding="utf-8")
+    told = "Trainings began with the weights of out/trained/z-seed0. Whether it had seen some of the images "
+    page = Path("tuned/index.html").read_text(encoding="utf-8")
+    assert told in page
+    assert "1 value of camera, left out of fine-tuning." in page
+    assert "out of training" not in page
+    plain = Path("out/index.html").read_text(encoding="utf-8")
+    assert told not in plain
+    assert "1 value of camera, left out of training." in plain
     (remark,) = remarks(first.values, first.unread, tuned.start)
     assert remark.startswith(told)
 
@@ -165,6 +170,36 @@ def test_a_network_that_saw_all_images_is_no_start(photos: str, recipe: Recipe) 
     with pytest.raises(OptionError, match="got 'every', which was trained on all images of photos"):
         leave_out(photos, "camera", recipe=replace(recipe, start="every"), output="out", side=8, device="cpu")
     assert not Path("out").exists()
+
+
+@pytest.mark.parametrize("share", [0, 0.1])
+def test_a_network_that_saw_another_value_is_no_start(photos: str, recipe: Recipe, share: float) -> None:
+    """What was trained without z has seen y, and so has what began with it."""
+    short = replace(recipe, epochs=1)
+    for start in ("", "out/trained/z-seed0"):
+        leave_out(
+            photos,
+            "camera",
+            recipe=replace(short, start=start),
+            output="tuned" if start else "out",
+            side=8,
+            device="cpu",
+            only="z",
+            seen=share,
+        )
+    for name in ("out", "tuned"):
+        tuned = replace(short, start=f"{name}/trained/z-seed0")
+        said = (
+            f"left out, camera=y, got '{name}/.*, which was trained on images of all values but z of photos"
+        )
+        with pytest.raises(OptionError, match=said):
+            leave_out(photos, "camera", recipe=tuned, output="more", side=8, device="cpu", only=["z", "y"])
+    other = replace(short, start="tuned/trained/z-seed0", epochs=2)
+    learned = open_training_data(resized(open_dataset(photos), 8).at(np.arange(7)))
+    train(replace(short, start="tuned/trained/z-seed0"), learned, output="last", device="cpu")
+    with pytest.raises(OptionError, match="got 'last', which began with 'tuned/trained/z-seed0', which was"):
+        leave_out(photos, "camera", recipe=replace(other, start="last"), output="more", side=8, only="x")
+    assert not Path("more").exists()
 
 
 def test_a_training_that_ends_without_numbers_is_told(photos: str, recipe: Recipe) -> None:
@@ -233,7 +268,7 @@ def test_tables_and_pages_of_numbers(recipe: Recipe) -> None:
     unread = [Problem("x.png", "it is empty"), Problem("y.png", "it is cut off")]
     text = page("season", "photos", recipe, [plain], unread)
     assert "a &amp; b: 1 of 4 images has a class that no other value has" in text
-    assert "cannot be above 75.0 %" in text
+    assert "which cannot be learned: accuracy above 75.0 % is chance" in text
     assert "2 images could not be read and do not count (first: x.png: it is empty)" in text
     assert "1 value of season, left out of training." in text
     assert "Accuracies are means over 2 trainings" in text

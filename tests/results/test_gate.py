@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from beaufort.errors import OptionError
+from beaufort.errors import OptionError, UnknownNameError
 from beaufort.results import Check, Decision, gate, open_results
 from beaufort.stats import Estimate
 from beaufort.store import FileStore
+from beaufort.suites import Suite
 
 Fill = Callable[..., FileStore]
 
@@ -127,6 +128,7 @@ def test_clusters_make_the_gate_less_sure(fill: Fill) -> None:
         ({}, "at least one of reference"),
         ({"min_clean": 80}, "min_clean must be a share from 0 to 1, got 80"),
         ({"require": float("nan")}, "require must be"),
+        ({"require": 1.01}, r"require must be a share from 0 to 1 \(100 %\) for mean_accuracy, got 1.01"),
         ({"min_clean": 0.5, "rule": "hope"}, "rule must be one of"),
         ({"min_clean": 0.5, "max_drop": -1}, "max_drop must be"),
         ({"min_clean": 0.5, "metric": "mcee"}, "did you mean 'mce'"),
@@ -135,3 +137,20 @@ def test_clusters_make_the_gate_less_sure(fill: Fill) -> None:
 def test_bad_options_are_told(fill: Fill, options: dict[str, Any], told: str) -> None:
     with pytest.raises(OptionError, match=told):
         gate(open_results(fill("s", {"net": 0.9})), **options)
+
+
+def test_another_number_is_not_judged_in_place_of_one_without_its_baseline(fill: Fill) -> None:
+    values = {
+        "baseline": "old",
+        "metrics": ["mce", "mean_accuracy"],
+        "severities": [1],
+        "corruptions": ["fog"],
+    }
+    suite = Suite(name="own", version=1, dataset="digits", scale="imagenet", **values)  # type: ignore[arg-type]
+    store = fill("s", {"net": 0.9, "new": 0.9, "old": 0.5}, suite=suite)
+    new, net = (open_results(store, models=[name]) for name in ("new", "net"))
+    says = r"own@1 must be one of the models new, net, or published .* got 'old'; name another with baseline"
+    with pytest.raises(UnknownNameError, match=says):
+        gate(new, net)
+    assert gate(new, net, metric="mean_accuracy").metric == "mean_accuracy"
+    assert gate(new, open_results(store, models=["old"])).metric == "mce"

@@ -141,6 +141,18 @@ def test_without_a_baseline_there_is_no_mce(fill: Fill) -> None:
         score(open_results(fill("s", {"net": 0.7}, suite=SMALL)), baseline="alexnett")
 
 
+def test_a_baseline_of_the_suite_that_has_no_answers_is_told(fill: Fill) -> None:
+    """The other numbers are there, and one that is asked for by name is an error still."""
+    suite = Suite.from_dict({**SMALL.as_dict(), "baseline": "old"})
+    scores = score(open_results(fill("s", {"net": 0.7}, suite=suite)), resamples=50)
+    assert scores.baseline is None
+    assert list(scores.models[0].metrics) == ["mean_accuracy"]
+    assert "The suite's baseline, old, is not used: its answers are not among these." in scores.notes
+    both = score(open_results(fill("t", {"net": 0.7, "old": 0.5}, suite=suite)), resamples=50)
+    assert both.baseline is not None
+    assert both.headline == "mce"
+
+
 def test_the_suite_is_that_of_the_last_run_or_found(fill: Fill) -> None:
     assert open_results(fill("a", {"net": 0.7}, suite=SMALL)).suite == SMALL
     assert str(open_results(fill("b", {"net": 0.7}, record=False)).suite) == "mnist-c@1"
@@ -295,8 +307,11 @@ def test_other_classes_than_the_baselines_have_no_mce(fill: Fill) -> None:
     store.write_run(facts, {"images": 300, "classes": list("abcde"), "time": "2027"})
     scores = score(open_results(store))
     assert list(scores.models[0].metrics) == ["mean_accuracy"]
-    assert any("among 1,000 classes, and digits has 5" in note for note in scores.notes)
-    with pytest.raises(ResultsError, match="among 1,000 classes"):
+    said = "The suite's baseline, alexnet, is not used: the published errors of AlexNet"
+    told = [note for note in scores.notes if note.startswith(said)]
+    assert len(told) == 1
+    assert told[0].endswith(" are for 1,000 classes, and here models choose from 5.")
+    with pytest.raises(ResultsError, match=r"'alexnet' cannot be used: .* for 1,000 classes.* or 'none'"):
         score(open_results(store), baseline="alexnet")
 
 

@@ -147,6 +147,11 @@ REPLACED = {
         "9: prepare: 'crop 256' cuts out more than the 224 pixels",
     ),
     "unknown metric": ("[mce]", "[mse]", "10: metrics: unknown metric 'mse'; did you mean 'mce'"),
+    "metric with no baseline by that word": (
+        "baseline: alexnet",
+        "baseline: none",
+        "10: metrics: mce divides by the errors of a baseline",
+    ),
     "metric without baseline": (
         "baseline: alexnet\n",
         "",

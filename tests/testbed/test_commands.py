@@ -113,21 +113,42 @@ def test_a_file_of_ones_own_says_what_is_missing(small: Path, tmp_path: Path) ->
     """The shift, its standard accuracy and the base models are known of the testbed's columns alone."""
     own = ("--grid", str(small))
     for command in (("rho",), ("tau",), ("plot", "-o", str(tmp_path / "own.svg"))):
-        says = "the grid small has no ImageNetV2; choose another shift with --y: clean, shifted"
+        says = "--y must name a shift of the grid small, got none, and the usual one, ImageNetV2, is not "
+        says += "there; choose from: clean, shifted"
         assert says in invoke("testbed", *command, *own, code=2)
     assert "names none; give pairs" in invoke("testbed", "tau", *own, "--y", "shifted", code=2)
     named = ("--synthetic", "shifted", "--natural", "shifted")
-    assert "name one with x" in invoke("testbed", "correlate", *own, *named, code=2)
+    assert "name one with x (--x)" in invoke("testbed", "correlate", *own, *named, code=2)
     rows = [f"m{i},{60 + i},{50 + i + i % 2}" for i in range(5)]
     usual = tmp_path / "usual.csv"
     usual.write_text("\n".join(["model,val,imagenet-r", *rows]))
     lacks = "in the grid usual: val-on-imagenet-r-classes is not there; name one with x"
     assert lacks in invoke("testbed", "rho", "--grid", str(usual), "--y", "imagenet-r", code=2)
+    board = invoke("testbed", "rho", "--grid", "robustbench-imagenet", code=2)
+    assert (
+        "is not there; choose from: corruptions, corruptions-3d" in board
+    )  # and not clean, which is no shift
     page = ("testbed", "plot", "--grid", str(usual), "-o", str(tmp_path / "usual.html"))
     assert "no shift with a standard accuracy; name both" in invoke(*page, code=2)
     both = ("--synthetic", "imagenet-r", "--natural", "imagenet-r")
     one = told("testbed", "correlate", "--grid", str(usual), *both, "--x", "val")
     assert (one["pearson"], one["n"]) == (pytest.approx(1), 5)
+
+
+def test_small_files_have_a_size(small: Path, tmp_path: Path) -> None:
+    """A figure of 6 kB was said to have 0.00 MB."""
+    figure = tmp_path / "own.svg"
+    told = invoke(
+        "testbed", "plot", "--grid", str(small), "--y", "shifted", "--x", "clean", "-o", str(figure)
+    )
+    assert told.endswith(f" models, {figure.stat().st_size / 1e3:.1f} kB\n")
+
+
+def test_a_file_without_accuracies_is_no_grid(tmp_path: Path) -> None:
+    path = tmp_path / "own.csv"
+    path.write_text("model,type\na,STANDARD\n")
+    says = "must have a column of accuracies for each setting, got model, type alone"
+    assert says in invoke("testbed", "ls", "--grid", str(path), code=2)
 
 
 def test_words_are_about_this_fit(tmp_path: Path) -> None:
@@ -174,6 +195,14 @@ def test_a_grid_without_natural_shifts(small: Path) -> None:
             "at least 3 models with both accuracies, got 1",
         ),
         (("rho", "--select", "resnet5O"), "did you mean 'resnet50'"),
+        (
+            ("rho", "--select", "STANDARD", "--select", "LP_ADV"),
+            "model of the grid paper in common, got 'STANDARD' and 'LP_ADV', which have none; 'a|b'",
+        ),
+        (
+            ("rho", "--y", "val", "--x", "val"),
+            "x and y must be two settings of the grid paper, got val for both",
+        ),
         (("tau", "--grid", "timm"), "no chosen model has a base model"),
         (("correlate", "--grid", "timm"), "needs synthetic and natural shifts"),
         (("rho", "--n", "val=many"), "n must be SETTING=IMAGES"),

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Protocol
 import typer
 
 from beaufort.sanitize import printable
-from beaufort.words import counted, duration
+from beaufort.words import byte_size, counted, duration
 
 if TYPE_CHECKING:
     from beaufort.image_sets import Outcome
 
-__all__ = ["Show", "counted", "duration", "finish", "printable", "progress_bar", "table"]
+__all__ = ["Show", "byte_size", "counted", "duration", "finish", "printable", "progress_bar", "table"]
 
 clock = time.monotonic
 """In seconds; tests put another one in its place."""

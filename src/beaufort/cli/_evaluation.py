@@ -120,7 +120,7 @@ def _show_numbers(evaluation: Evaluation, scores: Scores) -> None:
         f"{scores.suite} on {printable(scores.results.dataset)}: {counted(scores.images, 'image')}, {kept}; "
         f"{100 * scores.level:g} % intervals\n"
     )
-    rows = [_head(scores), *map(_row, scores.models)]
+    rows = [_head(scores), *(_row(one, scores.with_clean) for one in scores.models)]
     typer.echo(table(rows if any(row[-1] for row in rows[1:]) else [row[:-1] for row in rows]))
     typer.echo()
     for note in scores.notes:
@@ -129,14 +129,14 @@ def _show_numbers(evaluation: Evaluation, scores: Scores) -> None:
 
 def _head(scores: Scores) -> tuple[str, ...]:
     names = [scores.metric_title(name) for name in scores.models[0].metrics]
-    return ("model", *names, *(["clean accuracy"] if scores.models[0].clean else []), "most errors under")
+    return ("model", *names, *(["clean accuracy"] if scores.with_clean else []), "most errors under")
 
 
-def _row(one: ModelScores) -> tuple[str, ...]:
+def _row(one: ModelScores, with_clean: bool) -> tuple[str, ...]:
     from beaufort.metrics import metrics
 
     numbers = [metrics[name].shown(value) for name, value in one.metrics.items()]
-    clean = [f"{one.clean:.1%}"] if one.clean else []
+    clean = [f"{one.clean:.1%}"] if with_clean else []
     return (one.model, *numbers, *clean, _worst(one))
 
 

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from beaufort.catalog import Entry, State, assets, cache_folder, entries, is_offline, pull, state
-from beaufort.cli._console import counted, printable, progress_bar, table
+from beaufort.cli._console import byte_size, counted, printable, progress_bar, table
 from beaufort.cli._options import Json
 from beaufort.errors import AssetError
 from beaufort.files import write_output
@@ -47,7 +47,7 @@ def list_data(as_json: Json = False) -> None:
         return
     header = ("name", "size", "license", "in cache", "what it is", "origin")
     rows = [
-        (e.name, _megabytes(e.size), e.license, _presence(e), e.about, e.origin) for e in _catalog().values()
+        (e.name, byte_size(e.size), e.license, _presence(e), e.about, e.origin) for e in _catalog().values()
     ]
     typer.echo(table([header, *rows]))
     if is_offline():
@@ -79,7 +79,7 @@ def pull_data(
             folder = paths[0].parent if to is None else _copied(entry, to)
             many = counted(len(paths), "file")
             typer.echo(
-                f"{entry.name}: {many}, {_megabytes(entry.size)}, {entry.license}, in {printable(folder)}"
+                f"{entry.name}: {many}, {byte_size(entry.size)}, {entry.license}, in {printable(folder)}"
             )
         except AssetError as error:
             failed = True
@@ -150,10 +150,6 @@ def _presence(entry: Entry) -> str:
     """By the names of the files alone; `verify` reads them."""
     there = [(cache_folder() / file).is_file() for file in entry.files]
     return "yes" if all(there) else "partly" if any(there) else "no"
-
-
-def _megabytes(size: int) -> str:
-    return f"{size / 1e6:.1f} MB"
 
 
 def _as_dict(entry: Entry) -> dict[str, object]:

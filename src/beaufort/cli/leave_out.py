@@ -77,10 +77,11 @@ def leave_out(
         )
     for one in found.failed:
         typer.echo(f"no sign that the network learned without {printable(one)}", err=True)
+    said = remarks(found.values, found.unread, chosen.start)
     if as_json:
         values = [asdict(one) for one in found.values]
         unread = [problem._asdict() for problem in found.unread]
-        told = {"column": column, "values": values, "unread": unread, "failed": found.failed}
+        told = {"column": column, "values": values, "unread": unread, "failed": found.failed, "remarks": said}
         typer.echo(json.dumps({**told, "output": str(output)}, indent=2))
         return
     head = (column, "images", "trained on", "accuracy", "on seen values", "lost, points")
@@ -95,7 +96,7 @@ def leave_out(
         for one in found.values
     ]
     typer.echo(table([head, *rows]))
-    for remark in remarks(found.values, found.unread, chosen.start):
+    for remark in said:
         typer.echo(printable(remark))
     typer.echo(f"\n{printable(output / 'leave-out.csv')} and {printable(output / 'index.html')} have it all")
 

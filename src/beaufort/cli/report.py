@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from beaufort.cli._console import counted, printable, progress_bar
+from beaufort.cli._console import byte_size, counted, printable, progress_bar
 from beaufort.cli._options import (
     Baseline,
     ClusterBy,
@@ -103,6 +103,14 @@ def report(
     from beaufort.report.write import check_output, write_text
     from beaufort.results import join_results, open_parts, pair_parts, score
 
+    about_tables = {
+        "--measure": measure != "error",
+        "--no-intervals": not intervals,
+        "--published": published,
+    }
+    if table is None and any(about_tables.values()):
+        name = next(name for name, given in about_tables.items() if given)
+        raise OptionError(f"{name} is about the table of --table, got it without; add --table group")
     known = FORMATS if table is None else TABLE_FORMATS
     kind = format or ("md" if table and output is None else _kind(output))
     if kind not in known:
@@ -169,9 +177,8 @@ def report(
     else:
         examples = _examples(scores, data, pictures, ask or [], draw)
         write_report(scores, target, format=kind, examples=examples, title=title)
-    size = target.stat().st_size
     count = len({model.model for one in made for model in one.models})
-    typer.echo(f"{printable(target)}: {counted(count, 'model')}, {size / 1e3:,.0f} kB")
+    typer.echo(f"{printable(target)}: {counted(count, 'model')}, {byte_size(target.stat().st_size)}")
 
 
 def _wanted(results: Results, names: list[str] | None) -> list[str] | None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from beaufort.cli._console import printable, table
+from beaufort.cli._console import byte_size, counted, printable, table
 from beaufort.cli._options import Json
 from beaufort.cli._testbed_options import (
     Clean,
@@ -337,7 +337,8 @@ def plot(
         write_figure(loaded, output, y=_shift(loaded, y), x=x, scale=scale, own=own, own_name=name)
     else:
         raise OptionError(f"output must end in .html, .svg or .png, got {output}")
-    typer.echo(f"{printable(output)}: {len(loaded.models)} models, {output.stat().st_size / 1e3:,.0f} kB")
+    many = counted(len(loaded.models), "model")
+    typer.echo(f"{printable(output)}: {many}, {byte_size(output.stat().st_size)}")
 
 
 @app.command()
@@ -404,10 +405,12 @@ def _shift(grid: Grid, y: str | None) -> str:
     try:
         return grid.setting("imagenetv2").name
     except UnknownNameError:
-        many = len(grid.settings) > 20
-        known = "`beaufort testbed ls --grid …` lists what there is" if many else ", ".join(grid.settings)
+        shifts = [name for name, one in grid.settings.items() if one.clean in grid.settings]
+        names = ", ".join(shifts or grid.settings)
+        known = "`beaufort testbed ls --grid …` lists what there is" if len(grid.settings) > 20 else names
         raise OptionError(
-            f"the grid {grid.name} has no ImageNetV2; choose another shift with --y: {known}"
+            f"--y must name a shift of the grid {grid.name}, got none, and the usual one, ImageNetV2, is not "
+            f"there; choose from: {known}"
         ) from None
 
 

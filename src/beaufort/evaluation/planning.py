@@ -28,7 +28,7 @@ from beaufort.shifts import Demanding
 from beaufort.store import Cell, Listing, Store, StoreError
 from beaufort.suites import Pictures, Step, Suite
 
-__all__ = ["Labels", "Plan", "Setup", "Work", "make_plan", "space_of"]
+__all__ = ["Labels", "Plan", "Setup", "Work", "make_plan", "no_picture", "space_of"]
 
 Range = tuple[int, int]
 Labels = str | Path | Grouping | LabelSpace | None
@@ -130,10 +130,13 @@ class Setup:
             if not isinstance(picture, Problem):
                 return picture
             problems.append(picture)
-        raise ImageFileError(
-            f"no picture of {self.dataset.name} can be read; the first is {problems[0].id}: "
-            f"{problems[0].message}"
-        )
+        raise no_picture(self.dataset.name, problems)
+
+
+def no_picture(name: str, problems: Sequence[Problem]) -> ImageFileError:
+    """The error for data of which no picture can be read, with the first problem if there is one."""
+    why = f"; the first is {problems[0].id}: {problems[0].message}" if problems else ""
+    return ImageFileError(f"no picture of {name} can be read{why}")
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,6 +20,7 @@ from beaufort.errors import AssetError, BeaufortError, MissingExtraError
 from beaufort.evaluation.planning import Plan
 from beaufort.models import ModelFileError
 from beaufort.store import FileStore, Store, StoreError
+from beaufort.words import byte_size
 
 __all__ = ["Needs", "NotReadyError"]
 
@@ -80,7 +81,7 @@ class Needs:
         )
         free = shutil.disk_usage(place).free
         if needed > free:
-            lacks = f"the answers take about {_size(needed)}, and {_size(free)} are free"
+            lacks = f"the answers take about {byte_size(needed)}, and {byte_size(free)} are free"
             self.missing.append((f"room on the disk of {store.location}", lacks))
 
     def check(self) -> None:
@@ -100,7 +101,3 @@ class Needs:
                 "FOLDER` on another one, carry FOLDER over, and name it in BEAUFORT_MIRROR"
             )
         raise NotReadyError("\n".join(lines))
-
-
-def _size(count: float) -> str:
-    return f"{count / 1e9:.1f} GB" if count >= 1e8 else f"{count / 1e6:.1f} MB"

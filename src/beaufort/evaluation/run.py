@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from beaufort.datasets import Problem
 from beaufort.datasets._decoder_processes import start_source
-from beaufort.errors import OptionError
+from beaufort.errors import BeaufortError, OptionError
 from beaufort.evaluation._memory import memory_store
 from beaufort.evaluation._notebook import evaluation_frame, evaluation_html
 from beaufort.evaluation._results import common_outputs, plan_results, stored_in
@@ -47,6 +47,7 @@ from beaufort.evaluation.schedule import Progress, Run, inside
 from beaufort.evaluation.work import Failed, Job
 from beaufort.labels import Truths, read_truths
 from beaufort.results import Results, Scores, score
+from beaufort.results.baseline import check_baseline
 from beaufort.store import FileStore, Store
 from beaufort.suites import Suite
 
@@ -151,7 +152,9 @@ def plan(
     found = find_suite(suite, prepare)
     named = found if isinstance(found, Suite) else None
     if labels is not None and named is not None and named.parts:
-        raise OptionError(f"labels must be said in the suite, part by part: {named} has several data sets")
+        raise OptionError(
+            f"labels must be said in the suite, part by part: {named} has parts, got labels beside it"
+        )
     lazy = find_models(models)
     runs_here, keep_models = keep_models, keep_models or len(lazy) == 1  # which need not be loaded again
     sets = read_truths(truths) if isinstance(truths, str | os.PathLike) else truths
@@ -170,6 +173,8 @@ def plan(
         needs.check()
     assert groups is not None
     kept = _store(store)
+    if named is not None:
+        _check_baselines(named, [model.spec.name for model in lazy], kept)
     planned = make_plan(lazy, groups, kept, labels, convention, named, keep_models=keep_models)
     needs.files(work.condition for work in planned.works if work.gaps and not work.setup.stored)
     needs.room(planned, kept, keep_logits=keep_logits)
@@ -182,6 +187,17 @@ def _expect_decoders(setup: Setup) -> None:
     with contextlib.suppress(Exception):  # what fails is met again when pictures are decoded
         if setup.worth_decoders:
             start_source(type(setup.pictures))
+
+
+def _check_baselines(suite: Suite, models: Sequence[str], store: Store) -> None:
+    """Refuse a baseline that nobody knows before anything is shown; the store is looked into if need be."""
+    way_out = "evaluate a model of your own before, or in the same run"
+    for part in suite.parts or (suite,):
+        try:
+            check_baseline(part, models, way_out)
+        except BeaufortError:
+            stored = [one["name"] for record in store.runs() for one in record.get("models", ())]
+            check_baseline(part, [*models, *stored], way_out)
 
 
 def _store(store: str | Path | Store) -> Store:

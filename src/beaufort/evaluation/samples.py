@@ -13,7 +13,7 @@ from beaufort.datasets import Problem, kind_of, open_dataset
 from beaufort.datasets._decode import decode_file
 from beaufort.datasets._npy import in_npz, pixels_in
 from beaufort.errors import ImageFileError, checked_count
-from beaufort.evaluation.planning import Labels, Setup, space_of
+from beaufort.evaluation.planning import Labels, Setup, no_picture, space_of
 from beaufort.images import is_picture_name
 from beaufort.labels import LabelSpace
 from beaufort.models import Model, ModelSpec
@@ -61,7 +61,8 @@ def read_samples(
     unlabeled = _unlabeled(Path(data), limit)
     if unlabeled is not None:
         found, unread = unlabeled
-        _check_some(found, str(data), unread)
+        if not found:
+            raise no_picture(str(data), unread)
         pictures = [spec.preprocessing.fit(picture[None])[0] for picture in found]
         space = LabelSpace(_counted(model, pictures[0]).classes)
         return Samples(_stacked(pictures, data, spec), None, space, problems=tuple(unread))
@@ -97,14 +98,9 @@ def _ready(setup: Setup, spec: ModelSpec) -> tuple[list[Bytes], list[int], tuple
             continue
         pictures.append(spec.preprocessing.fit(picture[None])[0])
         labels.append(int(setup.dataset.labels[place]))
-    _check_some(pictures, setup.dataset.name, problems)
-    return pictures, labels, tuple(problems)
-
-
-def _check_some(pictures: list[Bytes], name: str, problems: list[Problem]) -> None:
     if not pictures:
-        why = f"; the first is {problems[0].id}: {problems[0].message}" if problems else ""
-        raise ImageFileError(f"no picture of {name} can be read{why}")
+        raise no_picture(setup.dataset.name, problems)
+    return pictures, labels, tuple(problems)
 
 
 def _stacked(pictures: list[Bytes], data: str | Path, spec: ModelSpec) -> Bytes:

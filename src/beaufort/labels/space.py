@@ -100,6 +100,14 @@ class LabelSpace:
             return self.count
         return len(self.outputs) + (len(self.rest) if self.convention == "all" else 0)
 
+    @property
+    def foregone(self) -> bool:
+        """Whether only one class competes, so that it is the answer to every image, whatever a model sees."""
+        if self.outputs is None:
+            return self.count == 1
+        others = self.rest if self.convention == "all" else ()
+        return sum(map(bool, self.outputs)) + len(others) == 1
+
     def apply(self, logits: Any) -> Any:
         """From the logits of all outputs, an array or a tensor `(images, outputs)`, to those of the columns.
 

@@ -5,16 +5,17 @@ from __future__ import annotations
 import re
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from beaufort.datasets import Dataset, Problem, open_dataset
-from beaufort.errors import OptionError, checked_count
+from beaufort.errors import OptionError, UnknownNameError, checked_count
 from beaufort.evaluation import LazyModel, evaluate
 from beaufort.files import write_bytes
 from beaufort.leave_out.images import readable
@@ -92,7 +93,7 @@ def leave_out(
     unread = _unread(dataset, usable, column, wanted, problems)
     splits = _splits(usable, column, wanted)
     _check_classes(usable)
-    _check_start(chosen_recipe.start, usable)
+    _check_start(chosen_recipe.start, usable, column, splits, seen)
     parts = {value: _kept_back(split, seen, usable.labels) for value, split in splits.items()}
     work = _Work(
         usable,
@@ -144,16 +145,49 @@ def _check_classes(usable: Dataset) -> None:
         )
 
 
-def _check_start(start: str, usable: Dataset) -> None:
-    """Refuse a network that was trained on all of the images: it has seen whatever is left out."""
-    if not start:
-        return
-    data = read_facts(find_trained(start)).get("data") or {}
-    if data.get("digest") == usable.digest():
-        raise OptionError(
-            f"start must be a network that has not seen what is left out, got {start!r}, which was trained "
-            f"on all images of {usable.name}"
-        )
+def _check_start(start: str, usable: Dataset, column: str, values: Iterable[str], seen: float) -> None:
+    """Refuse a network that is known to have seen what is left out.
+
+    A trained network has the number and the digest of the images that it was trained on. So it is found out
+    where these are all images, or those of all values but another one, as in an earlier run. Whether it saw
+    some of them in another way is not known, and a remark says so.
+    """
+    for name, data in _trainings(start):
+        for words, images, unseen in _recognized(usable, column, seen):
+            if data.get("images") != len(images) or data.get("digest") != images.digest():
+                continue
+            if shown := [value for value in values if value != unseen]:
+                before = "" if name == start else f", which began with {name!r}"
+                raise OptionError(
+                    f"start must be a network that has not seen what is left out, {column}={shown[0]}, got "
+                    f"{start!r}{before}, which was trained on {words} of {usable.name}"
+                )
+
+
+def _trainings(start: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """A trained network and those that it began with, as far as they are there, with the data of each."""
+    told: set[str] = set()
+    while start and start not in told:
+        told.add(start)
+        try:
+            facts = read_facts(find_trained(start))
+        except UnknownNameError:
+            if len(told) == 1:
+                raise
+            return
+        yield start, facts.get("data") or {}
+        recipe = facts["recipe"]
+        start = recipe.get("start", "") if isinstance(recipe, dict) else ""
+
+
+def _recognized(usable: Dataset, column: str, seen: float) -> Iterator[tuple[str, Dataset, str | None]]:
+    """Images that a training may have been on: in words, themselves, and the value that is not among them."""
+    yield "all images", usable, None
+    for value, split in leave_one_out(usable, column).items():
+        words = f"images of all values but {value}"
+        yield words, usable.at(split.train), value
+        with suppress(OptionError):  # too few images to keep some back
+            yield words, usable.at(_kept_back(split, seen, usable.labels)[0]), value
 
 
 @dataclass

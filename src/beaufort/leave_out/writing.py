@@ -48,16 +48,16 @@ def remarks(scores: Sequence[ValueScore], unread: Sequence[Problem], start: str 
     told = []
     if start:
         told.append(
-            f"Trainings began with the weights of {start}. Whether it had seen the images that are scored "
-            "here is not known; where it had, accuracy is too high."
+            f"Trainings began with the weights of {start}. Whether it had seen some of the images that are "
+            "scored here is not known; where it had, accuracy is too high."
         )
     for one in scores:
         if one.cap < 1:
             alone = round((1 - one.cap) * one.accuracy.n)
             told.append(
                 f"{one.value}: {alone:,} of {counted(one.accuracy.n, 'image')} "
-                f"{'has' if alone == 1 else 'have'} a class that no other value has, so accuracy cannot be "
-                f"above {100 * one.cap:.1f} %."
+                f"{'has' if alone == 1 else 'have'} a class that no other value has, which cannot be "
+                f"learned: accuracy above {100 * one.cap:.1f} % is chance."
             )
     if unread:
         told.append(
@@ -83,7 +83,8 @@ def page(
         eyebrow=f"{data} · {recipe.name}",
         navigation={"values": "Values", "reading": "How to read it"},
         column=column,
-        sentence=_sentence(column, order),
+        learning=(learning := "fine-tuning" if recipe.start else "training"),
+        sentence=_sentence(column, order, learning),
         level=100 * scores[0].accuracy.level,
         seeds=len(scores[0].by_seed),
         rows=order,
@@ -93,9 +94,9 @@ def page(
     )
 
 
-def _sentence(column: str, order: Sequence[ValueScore]) -> str:
+def _sentence(column: str, order: Sequence[ValueScore], learning: str) -> str:
     """What the numbers decide, and no more."""
-    turns = ", each left out of training in turn." if len(order) > 1 else ", left out of training."
+    turns = f", each left out of {learning} in turn." if len(order) > 1 else f", left out of {learning}."
     kinds = f"{counted(len(order), 'value')} of {column}{turns}"
     if all(one.drop is None for one in order):
         return kinds

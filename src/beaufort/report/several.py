@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from beaufort.errors import UnknownNameError
 from beaufort.pages import render
 from beaufort.registry import unknown
 from beaufort.report._text import counted, words
-from beaufort.report.latex import latex_table
+from beaufort.report.latex import escape_latex, latex_table
 from beaufort.report.markdown import escape_markdown, markdown_table
 from beaufort.report.optional_tables import optional_tables
 from beaufort.report.page import SCRIPTS, STYLES, to_html
@@ -51,13 +51,19 @@ def to_text_of_several(
         return "".join(text if i == 0 else text.partition("\n")[2] for i, text in enumerate(texts))
     table = shift_table(rows, scores)
     heads = [one.suite for one in scores if one.suite.families]
+    alone = [one for one in scores if not one.suite.families]  # others tell theirs in their texts
+    notes, plain = _notes(alone), _more_tables(alone)
     if format == "latex":  # labels are of the whole document, so each has the name of its data set
         own = [
             text.replace("\\label{tab:beaufort-", f"\\label{{tab:beaufort-{suite.name}-")
             for suite, text in zip(heads, texts, strict=True)
         ]
-        return "\n\n".join([latex_table(table, table.caption, "shifts"), *own])
-    head = f"# {escape_markdown(named)}\n\n{escape_markdown(table.caption)}\n\n{markdown_table(table)}\n"
+        told = [f"% {escape_latex(note)}\n" for note in notes]
+        more = [latex_table(one, one.caption, name) for name, one in plain.items()]
+        return "\n\n".join(["".join(told) + latex_table(table, table.caption, "shifts"), *more, *own])
+    first = [f"# {escape_markdown(named)}", *map(escape_markdown, [table.caption, *notes])]
+    more = [text for one in plain.values() for text in (escape_markdown(one.caption), markdown_table(one))]
+    head = "\n\n".join([*first, markdown_table(table), *more]) + "\n"
     sections = [
         f"## {escape_markdown(suite.title)}\n\n{text}" for suite, text in zip(heads, texts, strict=True)
     ]
@@ -103,6 +109,8 @@ def _page(scores: Sequence[Scores], rows: Sequence[ShiftScore], named: str) -> s
     marked = [one for one in scores if one.suite.corruptions and not one.suite.shifts]
     pages = {one.suite.title: to_html(one, title=one.suite.title) for one in marked}
     each = [(one.suite.title, corruption_table(one)) for one in scores if one.suite.shifts]
+    unmarked = [one for one in scores if one not in marked and not one.suite.sequences]
+    each += list(_more_tables(unmarked).items())
     films = [one for one in scores if one.suite.sequences]
     tables = [some for one in films for some in (headline_table(one), *optional_tables(one).values())]
     return render(
@@ -113,7 +121,7 @@ def _page(scores: Sequence[Scores], rows: Sequence[ShiftScore], named: str) -> s
         eyebrow=counted(len(scores), "data set"),
         navigation={
             "shifts": "Data sets",
-            **({"each": "Shifts"} if each else {}),
+            **({"each": "Details"} if each else {}),
             **({"sequences": "Sequences"} if tables else {}),
             **({"pages": "Pages"} if pages else {}),
         },
@@ -121,9 +129,18 @@ def _page(scores: Sequence[Scores], rows: Sequence[ShiftScore], named: str) -> s
         rows=_cells(table),
         each=[(title, one, _cells(one)) for title, one in each],
         tables=[(one, _cells(one)) for one in tables],
-        notes=list(dict.fromkeys(_notes(scores))),
+        notes=_notes(scores),
         pages=pages,
     )
+
+
+def _more_tables(scores: Sequence[Scores]) -> dict[str, Table]:
+    """Groups of images and trainings of one recipe, if some were asked for, by data set and what they are."""
+    return {
+        f"{one.suite.name}-{name}": replace(table, caption=f"{one.suite.name}: {table.caption}")
+        for one in scores
+        for name, table in optional_tables(one).items()
+    }
 
 
 def _cells(table: Table) -> list[list[tuple[str, str]]]:
@@ -141,4 +158,4 @@ def _cell(cell: TableCell) -> tuple[str, str]:
 def _notes(scores: Sequence[Scores]) -> list[str]:
     told = [f"{one.suite.name}: {note}" for one in scores for note in one.notes]
     divided = [one for one in scores if one.suite.sequences and one.baseline is not None]
-    return [*told, *(f"{one.suite.name}: {baseline_words(one)}" for one in divided)]
+    return list(dict.fromkeys([*told, *(f"{one.suite.name}: {baseline_words(one)}" for one in divided)]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,12 +10,12 @@ import numpy as np
 
 from beaufort.errors import UnknownNameError
 from beaufort.metrics import BASELINE_NAMES, get_baseline
-from beaufort.registry import unknown
+from beaufort.registry import listed, unknown
 from beaufort.results.columns import MOVEMENTS, read_movement
 from beaufort.results.open import Results, ResultsError
 from beaufort.suites import Suite
 
-__all__ = ["NO_BASELINE", "ResultBaseline", "find_baseline"]
+__all__ = ["NO_BASELINE", "ResultBaseline", "check_baseline", "find_baseline"]
 
 NO_BASELINE = "none"
 """The name that stands for no baseline at all."""
@@ -50,29 +50,53 @@ class ResultBaseline:
 def find_baseline(results: Results, name: str | None = None) -> tuple[ResultBaseline | None, tuple[str, ...]]:
     """The baseline of a name, or the suite's own, and what to say about it; None if there is to be none.
 
-    A published baseline belongs to its classes. On other classes it is refused if it was asked for by name;
-    if it is only the suite's own, there is none, and a note says why.
+    A published baseline belongs to its classes, and a model has to be among the results. What does not fit is
+    refused if it was asked for by name; if it is only the suite's own, there is none, and a note says why.
 
     Args:
         results: what is to be divided.
         name: one of `BASELINE_NAMES`, a model of the store, or `none`; for a suite of sequences also a CSV
             file of a model's values. The suite's if None.
     """
-    wanted = results.suite.baseline if name is None else name
+    suite, models = results.suite, results.models
+    wanted = suite.baseline if name is None else name
     if wanted is None or wanted == NO_BASELINE:
         return None, ()
-    if wanted in results.models:
-        return ResultBaseline(wanted, wanted, "a model of this store, on the same images"), ()
-    if results.suite.sequences:
-        return _given(results.suite, wanted), ()
-    if wanted not in BASELINE_NAMES:
-        known = dict.fromkeys((*BASELINE_NAMES, *results.models, NO_BASELINE))
-        raise UnknownNameError(unknown("baseline", wanted, known))
-    if other := _other_classes(results, wanted):
+    published = () if suite.sequences or wanted in models else BASELINE_NAMES
+    if name is None and wanted not in (*models, *published) and not wanted.endswith(".csv"):
+        return None, (f"The suite's baseline, {wanted}, is not used: its answers are not among these.",)
+    if wanted in published and (other := _other_classes(results, wanted)):
         if name is not None:
-            raise ResultsError(f"{other}; use a model of the store as the baseline, or {NO_BASELINE!r}")
-        return None, (f"No number here is relative to a baseline: {other}.",)
-    return published_baseline(results.suite, wanted), ()
+            raise ResultsError(
+                f"baseline {name!r} cannot be used: {other}; use a model of the store, or {NO_BASELINE!r}"
+            )
+        return None, (f"The suite's baseline, {wanted}, is not used: {other}.",)
+    return _named(suite, wanted, models), ()
+
+
+def check_baseline(suite: Suite, models: Collection[str], way_out: str) -> None:
+    """Refuse a suite whose own baseline is neither published for what it shows nor one of some models."""
+    wanted = suite.baseline
+    if wanted is None or wanted == NO_BASELINE:
+        return
+    if not suite.sequences and wanted not in (*BASELINE_NAMES, *models):
+        raise UnknownNameError(
+            f"the baseline of {suite} must be one of the models {listed(dict.fromkeys(models))}, or "
+            f"published ({', '.join(BASELINE_NAMES)}), got {wanted!r}; {way_out}"
+        )
+    _named(suite, wanted, models)
+
+
+def _named(suite: Suite, wanted: str, models: Collection[str]) -> ResultBaseline:
+    """The baseline of a name, which means a model before a published one."""
+    if wanted in models:
+        return ResultBaseline(wanted, wanted, "a model of this store, on the same images")
+    if suite.sequences:
+        return _given(suite, wanted)
+    if wanted not in BASELINE_NAMES:
+        known = dict.fromkeys((*BASELINE_NAMES, *models, NO_BASELINE))
+        raise UnknownNameError(unknown("baseline", wanted, known))
+    return published_baseline(suite, wanted)
 
 
 def _given(suite: Suite, wanted: str) -> ResultBaseline:
@@ -93,8 +117,8 @@ def _other_classes(results: Results, name: str) -> str:
     if baseline.classes is None or results.class_count in (None, baseline.classes):
         return ""
     return (
-        f"the errors of {baseline.name!r} are errors among {baseline.classes:,} classes, and "
-        f"{results.dataset} has {results.class_count:,}"
+        f"the published errors of {baseline.title} are for {baseline.classes:,} classes, and here models "
+        f"choose from {results.class_count:,}"
     )
 
 

@@ -16,15 +16,20 @@ _ARROWS = {"lower": " ↓", "higher": " ↑"}
 
 
 def scores_html(scores: Scores) -> str:
-    """A row a model: its place, the headline numbers and the clean accuracy, in percent with intervals."""
+    """A row a model: its place, the headline numbers, maybe the clean accuracy, in percent with intervals."""
     named = list(scores.models[0].metrics)
     places = {one.name: one.place for one in scores.ranking}
     heads = [f"{scores.metric_title(name)}{_ARROWS.get(metrics[name].better or '', '')}" for name in named]
-    rows = [[places[one.model], one.model, *_shown(one), _or_dash(one.clean)] for one in scores.models]
+    if scores.with_clean:
+        heads.append("Clean accuracy ↑")
+    rows = [
+        [places[one.model], one.model, *_shown(one), *([f"{one.clean:.1%}"] if scores.with_clean else [])]
+        for one in scores.models
+    ]
     return render_table(
         f"{scores.suite.title}, {scores.images:,} images of {scores.results.dataset}; in brackets "
         f"{100 * scores.level:g} % intervals",
-        ["Place", "Model", *heads, "Clean accuracy ↑"],
+        ["Place", "Model", *heads],
         rows,
         scores.notes,
     )
@@ -32,7 +37,3 @@ def scores_html(scores: Scores) -> str:
 
 def _shown(one: ModelScores) -> list[str]:
     return [metrics[name].shown(value) for name, value in one.metrics.items()]
-
-
-def _or_dash(value: object) -> str:
-    return "–" if value is None else f"{value:.1%}"

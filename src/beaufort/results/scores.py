@@ -117,6 +117,14 @@ class Scores:
         """The name of the first metric."""
         return next(iter(self.models[0].metrics))
 
+    @property
+    def with_clean(self) -> bool:
+        """Whether accuracy on clean images is a number of its own.
+
+        It is not where nothing is done to the images: they may be a shift by themselves.
+        """
+        return self.models[0].clean is not None and bool(self.suite.families)
+
     def metric_title(self, name: str) -> str:
         """A metric's title; one that divides by a baseline says by which."""
         one = metrics[name]
@@ -252,6 +260,16 @@ def _labels(results: Results, names: Sequence[str], unlabeled: int) -> list[str]
             said.setdefault(str(space), []).append(name)
     alike = len(said) == 1 and len(next(iter(said.values()))) == len(names)
     notes = [f"Labels{'' if alike else ' of ' + ', '.join(some)}: {words}." for words, some in said.items()]
+    if some := [name for name, space in spaces.items() if space.foregone]:
+        way = (
+            ""
+            if any(spaces[name].identity for name in some)
+            else " Convention 'all' lets all outputs compete."
+        )
+        notes.append(
+            f"One class alone competes, so it is the answer of {', '.join(some)} to every image, whatever it "
+            f"shows: these numbers say nothing about the model.{way}"
+        )
     if results.by_sets:
         notes.append(
             "An image has a set of labels, and any of them is right"

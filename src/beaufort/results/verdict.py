@@ -10,6 +10,7 @@ from enum import StrEnum
 from beaufort.errors import OptionError
 from beaufort.metrics import metrics
 from beaufort.registry import unknown
+from beaufort.results.baseline import check_baseline
 from beaufort.results.join import join_results
 from beaufort.results.linear import Linear
 from beaufort.results.open import Results
@@ -155,6 +156,8 @@ def gate(
     limits = {"require": require, "min_clean": min_clean, "min_worst": min_worst}
     _check_arguments(results, reference, max_drop, rule, limits)
     joined = results if reference is None else join_results([results, reference])
+    if metric is None and baseline is None and metrics[joined.suite.metrics[0]].unit == "ratio":
+        check_baseline(joined.suite, joined.models, "name another with baseline (--baseline), or a metric")
     new, old = joined.models if len(joined.models) == 2 else (joined.models[0],) * 2
     scores = score(
         joined, baseline=baseline, models=[new, old], clusters=clusters, level=level, calibration=False
@@ -167,7 +170,7 @@ def gate(
     if require is not None:
         checks.append(_value(by_name[new], name, require))
     if min_clean is not None:
-        checks.append(_clean(by_name[new], min_clean))
+        checks.append(_clean(by_name[new], scores, min_clean))
     if min_worst is not None:
         checks.append(_worst(by_name[new], scores, min_worst, level))
     value = None if reference is None else by_name[old].metrics[name]
@@ -245,14 +248,17 @@ def _drop(scores: Scores, metric: str, new: str, old: str, max_drop: float, rule
 
 def _value(model: ModelScores, metric: str, limit: float) -> Check:
     upper = metrics[metric].better == "lower"
+    if metrics[metric].unit == "share" and limit > 1:
+        raise OptionError(f"require must be a share from 0 to 1 (100 %) for {metric}, got {limit:g}")
     demand = f"{metrics[metric].title} at {'most' if upper else 'least'} {100 * limit:g} %"
     return Check("value", demand, model.metrics[metric], limit, upper=upper)
 
 
-def _clean(model: ModelScores, limit: float) -> Check:
+def _clean(model: ModelScores, scores: Scores, limit: float) -> Check:
     if model.clean is None:
         raise OptionError("min_clean needs clean images, and the suite has none; leave it out")
-    return Check("clean", f"clean accuracy at least {100 * limit:g} %", model.clean, limit, upper=False)
+    what = "clean accuracy" if scores.with_clean else "accuracy"
+    return Check("clean", f"{what} at least {100 * limit:g} %", model.clean, limit, upper=False)
 
 
 def _worst(model: ModelScores, scores: Scores, limit: float, level: float) -> Check:

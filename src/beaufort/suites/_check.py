@@ -364,8 +364,9 @@ def _published(values: Mapping[str, object]) -> Iterator[tuple[Where, str]]:
 def _metrics_can_be_had(values: Mapping[str, object]) -> Iterator[tuple[Where, str]]:
     metrics = values.get("metrics", [])
     assert isinstance(metrics, list)
+    without = values.get("baseline") in (None, "none")
     for number, name in enumerate(metrics):
-        if name in ("mce", "relative_mce") and values.get("baseline") is None:
+        if name in ("mce", "relative_mce") and without:
             yield (
                 ("metrics", number),
                 f"{name} divides by the errors of a baseline; add for example 'baseline: alexnet'",
@@ -373,7 +374,7 @@ def _metrics_can_be_had(values: Mapping[str, object]) -> Iterator[tuple[Where, s
         if name in STABILITY:
             if "sequences" not in values:
                 yield ("metrics", number), f"{name} is about sequences; write for example [mean_accuracy]"
-            if name in ("mfr", "mt5d") and values.get("baseline") is None:
+            if name in ("mfr", "mt5d") and without:
                 yield (
                     ("metrics", number),
                     f"{name} divides by the values of a baseline; name one, or leave it",

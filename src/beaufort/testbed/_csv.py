@@ -67,6 +67,10 @@ def read_grid_csv(path: Path) -> dict[str, list[str] | list[float]]:
     rows = read_rows(path, ["model"])
     if not all(row["model"] for row in rows):
         raise OptionError(f"{path} must have a name in the column 'model' of every row, got none in some")
+    if set(rows[0]) <= set(_TEXTS):
+        raise OptionError(
+            f"{path} must have a column of accuracies for each setting, got {', '.join(rows[0])} alone"
+        )
     columns: dict[str, list[str] | list[float]] = {}
     for name in rows[0]:
         if name in _TEXTS:

@@ -208,6 +208,8 @@ def fit_shift(
     """
     shift = grid.setting(y)
     clean = grid.setting(x) if x is not None else grid.clean_of(y)
+    if clean.name == shift.name:
+        raise OptionError(f"x and y must be two settings of the grid {grid.name}, got {shift.name} for both")
     first, second = grid.column(clean.name), grid.column(shift.name)
     what = f"the fit of {shift.name} on {clean.name}"
     rows = np.flatnonzero(grid.fitted & ~np.isnan(first) & ~np.isnan(second))

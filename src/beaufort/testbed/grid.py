@@ -103,7 +103,7 @@ class Grid:
             usual = f": {one.clean} is not there" if one.clean else ""
             raise OptionError(
                 f"{one.name} has no standard accuracy to be compared with in the grid {self.name}{usual}; "
-                "name one with x"
+                "name one with x (--x)"
             )
         return self.settings[one.clean]
 
@@ -144,6 +144,12 @@ class Grid:
         for text in names:
             parts = [text] if text in self.place_of else text.split("|")
             chosen &= np.any([self._one(part.strip()) for part in parts], axis=0)
+        if not chosen.any():
+            got = " and ".join(map(repr, names))
+            raise OptionError(
+                f"selections must have a model of the grid {self.name} in common, got {got}, which have "
+                "none; 'a|b' takes the models of either"
+            )
         return chosen
 
     def _one(self, text: str) -> Mask:

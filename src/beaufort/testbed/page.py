@@ -97,7 +97,7 @@ def _first_shift(grid: Grid) -> str:
     ]
     if not shifts:
         raise OptionError(
-            f"the grid {grid.name} has no shift with a standard accuracy; name both with y and x"
+            f"the grid {grid.name} has no shift with a standard accuracy; name both with y and x (--y, --x)"
         )
     return shifts[0]
 
