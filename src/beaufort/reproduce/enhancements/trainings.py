@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -113,8 +113,8 @@ def _ask(model: nn.Module, settings: EnhancementSettings, front: str, facts: dic
     model = model.eval().to(test.labels.device)
     model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     rows = []
-    for images in test.images.values():
-        shares = [logits(model, view, half=True).softmax(1) for view in _views(images, front)]
+    for views in _views(settings, front):
+        shares = [logits(model, view, half=True).softmax(1) for view in views]
         rows.append(torch.stack(shares).mean(0).argmax(1) == test.labels)
     right = torch.stack(rows).to(torch.uint8).cpu().numpy()  # a third of the size of the classes
     kept = ("recipe", "seed", "losses", "constant_loss", "seconds", "device", "parameters")
@@ -124,8 +124,22 @@ def _ask(model: nn.Module, settings: EnhancementSettings, front: str, facts: dic
     )
 
 
-def _views(images: Tensor, front: str) -> list[Tensor]:
-    if not front:
-        return [images]
+def _views(settings: EnhancementSettings, front: str) -> Iterator[list[Tensor]]:
+    """What a network sees of the test images under each condition."""
+    if front and any(step.makes_views for step in open_front(front).steps):
+        for images in test_images(settings).images.values():
+            yield _shown(images, front)
+    else:
+        for images in (_filtered(settings, front) if front else test_images(settings).images).values():
+            yield [images]
+
+
+@lru_cache(maxsize=1)
+def _filtered(settings: EnhancementSettings, front: str) -> dict[str, Tensor]:
+    """The test images behind a filter; most work on the processor, so it is done once for all networks."""
+    return {name: _shown(images, front)[0] for name, images in test_images(settings).images.items()}
+
+
+def _shown(images: Tensor, front: str) -> list[Tensor]:
     height, width = images.shape[2:]
     return show_tensors(open_front(front), images, (height, width))
