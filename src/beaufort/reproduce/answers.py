@@ -51,7 +51,7 @@ def write_answers(path: Path, answers: StudyAnswers) -> None:
     buffer = io.BytesIO()
     about = json.dumps({"conditions": list(answers.conditions), **answers.facts})
     arrays = {"predicted": answers.predicted, "labels": answers.labels}
-    if answers.bits:  # an image's conditions side by side, because they are alike: half as large
+    if answers.bits:  # an image's conditions side by side: they are alike, which compresses best
         arrays = {"bits": np.packbits(answers.predicted.T, axis=1)}
     np.savez_compressed(buffer, **arrays, about=np.frombuffer(about.encode(), np.uint8))  # type: ignore[arg-type]
     write_bytes(path, buffer.getvalue())
