@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, fx, nn
 from torch.nn import functional
 
-from beaufort.training.architectures import Normalize
+from beaufort.training.architectures import BatchNorm, Normalize
 
 __all__ = ["BEFORE", "OnnxPart", "Weight", "call_parts", "layer_parts"]
 
@@ -40,11 +40,11 @@ class OnnxPart:
     attributes: Mapping[str, Any] = field(default_factory=dict)
 
 
-def layer_parts(layer: nn.Module, value: fx.Node) -> list[OnnxPart]:
+def layer_parts(layer: nn.Module, *values: Any) -> list[OnnxPart]:
     """The operations of a layer; `NotImplementedError` if there is no plain counterpart."""
     for kind, write in _LAYERS.items():
         if isinstance(layer, kind):
-            return write(layer, value)
+            return write(layer, *values)
     raise NotImplementedError(f"{type(layer).__name__} is not among the layers that can be written")
 
 
@@ -100,6 +100,11 @@ def _batch_norm(layer: Any, value: fx.Node) -> list[OnnxPart]:
     return [
         OnnxPart("BatchNormalization", (value, *_learned(layer), *moments), {"epsilon": float(layer.eps)})
     ]
+
+
+def _batch_norm_and_more(layer: Any, value: fx.Node, beside: fx.Node | None = None) -> list[OnnxPart]:
+    added = [] if beside is None else [OnnxPart("Add", (BEFORE, beside))]
+    return [*_batch_norm(layer, value), *added, *([OnnxPart("Relu", (BEFORE,))] if layer.relu else [])]
 
 
 def _normalize(layer: Any, value: fx.Node) -> list[OnnxPart]:
@@ -185,7 +190,8 @@ def _slice(value: fx.Node, places: Sequence[slice]) -> list[OnnxPart]:
     return [OnnxPart("Slice", (value, *numbers))]
 
 
-_LAYERS: Mapping[type[nn.Module], Callable[[Any, fx.Node], list[OnnxPart]]] = {
+_LAYERS: Mapping[type[nn.Module], Callable[..., list[OnnxPart]]] = {
+    BatchNorm: _batch_norm_and_more,
     Normalize: _normalize,
     nn.AvgPool2d: _pool_layer("AveragePool"),
     nn.BatchNorm2d: _batch_norm,

@@ -20,7 +20,7 @@ from beaufort.files import write_bytes
 from beaufort.models._onnx_names import RESIZE
 from beaufort.models._onnx_write import Node, onnx_bytes
 from beaufort.training._onnx_parts import BEFORE, OnnxPart, Weight, call_parts, layer_parts
-from beaufort.training.architectures import Normalize
+from beaufort.training.architectures import BatchNorm, Normalize
 
 __all__ = ["export_onnx", "onnx_of"]
 
@@ -29,7 +29,7 @@ class _Tracer(fx.Tracer):
     """Follows a network, and takes the layers that are written as a whole as they are."""
 
     def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
-        return isinstance(m, Normalize) or super().is_leaf_module(m, module_qualified_name)
+        return isinstance(m, BatchNorm | Normalize) or super().is_leaf_module(m, module_qualified_name)
 
 
 def export_onnx(model: nn.Module, path: Path, shape: tuple[int, int, int], names: Sequence[str] = ()) -> str:
@@ -104,12 +104,12 @@ class _Writer:
             raise NotImplementedError("it has no single output")
 
     def _layer(self, node: fx.Node, layer: nn.Module) -> None:
-        (value,) = node.args
+        value, *beside = node.args
         assert isinstance(value, fx.Node)
         if isinstance(layer, nn.Dropout | nn.Identity):
             self.names[node] = self.names[value]
         else:
-            self._add(node, layer_parts(layer, value))
+            self._add(node, layer_parts(layer, value, *beside))
 
     def _is_constant(self, node: fx.Node) -> bool:
         made = node.op == "call_function" and bool(node.all_input_nodes)

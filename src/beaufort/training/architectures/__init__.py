@@ -27,11 +27,12 @@ from beaufort.training.architectures import (
     synthesis,
     wide_resnet,
 )
+from beaufort.training.architectures._batch_norm import BatchNorm
 from beaufort.training.architectures._normalize import Normalize
 from beaufort.training.architectures._registry import architectures
 from beaufort.training.architectures._size import NetworkSize, network_size
 
-__all__ = ["NetworkSize", "Normalize", "architectures", "build", "network_size"]
+__all__ = ["BatchNorm", "NetworkSize", "Normalize", "architectures", "build", "network_size"]
 
 architectures.register("abs", synthesis.make)
 architectures.register("capsule", capsule.make)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from torch import Tensor, nn
-from torch.nn import functional
 
 from beaufort.errors import OptionError
+from beaufort.training.architectures._batch_norm import BatchNorm
 
 __all__ = ["Convolutions", "StagedNetwork", "blocks_of", "projection", "three_stages"]
 
@@ -16,18 +16,22 @@ Block = Callable[[int, int, int], nn.Module]
 
 
 class Convolutions(nn.Module):
-    """Two convolutions of 3×3, each with batch normalization, and a ReLU between them."""
+    """Two convolutions of 3×3 with batch normalization; ReLU between them and, if wanted, at the end."""
 
-    def __init__(self, inside: int, outside: int, stride: int) -> None:
+    def __init__(self, inside: int, outside: int, stride: int, *, relu: bool = False) -> None:
         super().__init__()
         self.first = nn.Conv2d(inside, outside, 3, stride, padding=1, bias=False)
-        self.first_norm = nn.BatchNorm2d(outside)
+        self.first_norm = BatchNorm(outside, relu=True)
         self.second = nn.Conv2d(outside, outside, 3, padding=1, bias=False)
-        self.second_norm = nn.BatchNorm2d(outside)
+        self.second_norm = BatchNorm(outside, relu=relu)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Features of the same size, or of half the size if the stride is 2; no ReLU at the end."""
-        return self.second_norm(self.second(functional.relu(self.first_norm(self.first(x)))))
+        """Features of the same size, or of half the size if the stride is 2."""
+        return self.added_to(None, x)
+
+    def added_to(self, beside: Tensor | None, x: Tensor) -> Tensor:
+        """The same, added to other features if any are given, before the last ReLU if there is one."""
+        return self.second_norm(self.second(self.first_norm(self.first(x))), beside)
 
 
 class StagedNetwork(nn.Module):
@@ -37,13 +41,13 @@ class StagedNetwork(nn.Module):
         self, stem: int, filters: int, blocks: int, block: Block, classes: int, *, expansion: int = 1
     ) -> None:
         super().__init__()
-        self.stem = nn.Sequential(nn.Conv2d(3, stem, 3, padding=1, bias=False), nn.BatchNorm2d(stem))
+        self.stem = nn.Sequential(nn.Conv2d(3, stem, 3, padding=1, bias=False), BatchNorm(stem, relu=True))
         self.stages = three_stages(stem, filters, blocks, block, expansion=expansion)
         self.classify = nn.Linear(4 * filters * expansion, classes)
 
     def forward(self, images: Tensor) -> Tensor:
         """Logits, `(n, classes)`."""
-        features = self.stages(functional.relu(self.stem(images)))
+        features = self.stages(self.stem(images))
         return self.classify(features.mean((2, 3)))
 
 
@@ -76,4 +80,4 @@ def projection(inside: int, outside: int, stride: int) -> nn.Sequential:
     """A shortcut: a 1×1 convolution with batch normalization where the width changes, else nothing."""
     if inside == outside:
         return nn.Sequential()
-    return nn.Sequential(nn.Conv2d(inside, outside, 1, stride, bias=False), nn.BatchNorm2d(outside))
+    return nn.Sequential(nn.Conv2d(inside, outside, 1, stride, bias=False), BatchNorm(outside))

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from beaufort.training.architectures._batch_norm import BatchNorm
 from beaufort.training.architectures._weights import kaiming_fan_out
 
 __all__ = ["CondenseNet", "LearnedGroups", "make"]
@@ -56,15 +57,15 @@ class CondenseLayer(nn.Module):
 
     def __init__(self, inside: int, growth: int) -> None:
         super().__init__()
-        self.first_norm = nn.BatchNorm2d(inside)
+        self.first_norm = BatchNorm(inside, relu=True)
         self.first = LearnedGroups(inside, 4 * growth)
-        self.second_norm = nn.BatchNorm2d(4 * growth)
+        self.second_norm = BatchNorm(4 * growth, relu=True)
         self.second = nn.Conv2d(4 * growth, growth, 3, padding=1, groups=_GROUPS, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
         """All features so far and the new ones."""
-        y = self.first(functional.relu(self.first_norm(x)))
-        y = self.second(functional.relu(self.second_norm(y)))
+        y = self.first(self.first_norm(x))
+        y = self.second(self.second_norm(y))
         return torch.cat((x, y), 1)
 
 
@@ -83,12 +84,12 @@ class CondenseNet(nn.Module):
                 blocks.append(CondenseLayer(width, new))
                 width += new
         self.blocks = nn.Sequential(*blocks)
-        self.norm = nn.BatchNorm2d(width)
+        self.norm = BatchNorm(width, relu=True)
         self.classify = nn.Linear(width, classes)
 
     def forward(self, images: Tensor) -> Tensor:
         """Logits, `(n, classes)`."""
-        features = functional.relu(self.norm(self.blocks(self.stem(images))))
+        features = self.norm(self.blocks(self.stem(images)))
         return self.classify(features.mean((2, 3)))
 
     def on_progress(self, share: float) -> None:

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from beaufort.training.architectures._batch_norm import BatchNorm
 from beaufort.training.architectures._stages import blocks_of
 from beaufort.training.architectures._weights import kaiming_fan_out
 
@@ -23,15 +24,15 @@ class Bottleneck(nn.Module):
 
     def __init__(self, inside: int, growth: int) -> None:
         super().__init__()
-        self.first_norm = nn.BatchNorm2d(inside)
+        self.first_norm = BatchNorm(inside, relu=True)
         self.first = nn.Conv2d(inside, 4 * growth, 1, bias=False)
-        self.second_norm = nn.BatchNorm2d(4 * growth)
+        self.second_norm = BatchNorm(4 * growth, relu=True)
         self.second = nn.Conv2d(4 * growth, growth, 3, padding=1, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
         """All features so far and the new ones."""
-        y = self.first(functional.relu(self.first_norm(x)))
-        y = self.second(functional.relu(self.second_norm(y)))
+        y = self.first(self.first_norm(x))
+        y = self.second(self.second_norm(y))
         return torch.cat((x, y), 1)
 
 
@@ -40,12 +41,12 @@ class Transition(nn.Module):
 
     def __init__(self, inside: int, outside: int) -> None:
         super().__init__()
-        self.norm = nn.BatchNorm2d(inside)
+        self.norm = BatchNorm(inside, relu=True)
         self.mix = nn.Conv2d(inside, outside, 1, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
         """Features of half the size."""
-        return functional.avg_pool2d(self.mix(functional.relu(self.norm(x))), 2)
+        return functional.avg_pool2d(self.mix(self.norm(x)), 2)
 
 
 class DenseNet(nn.Module):
@@ -64,12 +65,12 @@ class DenseNet(nn.Module):
             layers += [Bottleneck(width + place * growth, growth) for place in range(pairs)]
             width += pairs * growth
         self.blocks = nn.Sequential(*layers)
-        self.norm = nn.BatchNorm2d(width)
+        self.norm = BatchNorm(width, relu=True)
         self.classify = nn.Linear(width, classes)
 
     def forward(self, images: Tensor) -> Tensor:
         """Logits, `(n, classes)`."""
-        features = functional.relu(self.norm(self.blocks(self.stem(images))))
+        features = self.norm(self.blocks(self.stem(images)))
         return self.classify(features.mean((2, 3)))
 
 

@@ -18,6 +18,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from beaufort.training.architectures._batch_norm import BatchNorm
 from beaufort.training.architectures._weights import kaiming_fan_out
 from beaufort.training.ending import label_entropy
 
@@ -33,7 +34,7 @@ Scales = list[Tensor]
 def _conv(inside: int, outside: int, kernel: int = 3, stride: int = 1) -> nn.Sequential:
     """Convolution, batch normalization, ReLU."""
     conv = nn.Conv2d(inside, outside, kernel, stride, padding=kernel // 2, bias=False)
-    return nn.Sequential(conv, nn.BatchNorm2d(outside), nn.ReLU())
+    return nn.Sequential(conv, BatchNorm(outside, relu=True))
 
 
 def _bottleneck(inside: int, outside: int, factor: int, stride: int = 1) -> nn.Sequential:

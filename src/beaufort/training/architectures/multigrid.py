@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from beaufort.training.architectures._batch_norm import BatchNorm
 from beaufort.training.architectures._weights import kaiming_fan_out
 
 __all__ = ["Multigrid", "make"]
@@ -24,26 +25,28 @@ Pyramid = list[Tensor]
 
 
 class GridLayer(nn.Module):
-    """One convolution with batch normalization for each grid, over itself and its neighbors."""
+    """One convolution with batch normalization and ReLU for each grid, over itself and its neighbors."""
 
     def __init__(self, inside: Sequence[int], outside: Sequence[int]) -> None:
         super().__init__()
         seen = [sum(inside[max(0, place - 1) : place + 2]) for place in range(len(outside))]
         self.convs = nn.ModuleList(
-            nn.Sequential(nn.Conv2d(one, width, 3, padding=1, bias=False), nn.BatchNorm2d(width))
+            nn.Sequential(nn.Conv2d(one, width, 3, padding=1, bias=False), BatchNorm(width, relu=True))
             for one, width in zip(seen, outside, strict=True)
         )
 
-    def forward(self, pyramid: Pyramid) -> Pyramid:
-        """The pyramid after the convolutions, before ReLU."""
+    def forward(self, pyramid: Pyramid, beside: Sequence[Tensor | None]) -> Pyramid:
+        """The pyramid after the convolutions; what is beside each grid, if anything, is added before ReLU."""
         made = []
-        for place, conv in enumerate(self.convs):
+        for place, pair in enumerate(self.convs):
+            assert isinstance(pair, nn.Sequential)
+            conv, norm = pair
             near = [pyramid[place]]
             if place:
                 near.insert(0, functional.max_pool2d(pyramid[place - 1], 2))
             if place + 1 < len(pyramid):
                 near.append(functional.interpolate(pyramid[place + 1], scale_factor=2.0, mode="nearest"))
-            made.append(conv(torch.cat(near, 1)))
+            made.append(norm(conv(torch.cat(near, 1)), beside[place]))
         return made
 
 
@@ -56,17 +59,14 @@ class GridBlock(nn.Module):
         self.shortcuts = nn.ModuleList(
             nn.Sequential()
             if one == other
-            else nn.Sequential(nn.Conv2d(one, other, 1, bias=False), nn.BatchNorm2d(other))
+            else nn.Sequential(nn.Conv2d(one, other, 1, bias=False), BatchNorm(other))
             for one, other in zip(inside, outside, strict=False)
         )
 
     def forward(self, pyramid: Pyramid) -> Pyramid:
         """The pyramid after ReLU."""
-        y = self.second([functional.relu(one) for one in self.first(pyramid)])
-        return [
-            functional.relu(new + keep(old))
-            for new, keep, old in zip(y, self.shortcuts, pyramid, strict=True)
-        ]
+        kept = [keep(old) for keep, old in zip(self.shortcuts, pyramid, strict=True)]
+        return self.second(self.first(pyramid, [None] * len(kept)), kept)
 
 
 class Multigrid(nn.Module):
@@ -76,7 +76,7 @@ class Multigrid(nn.Module):
         super().__init__()
         self.grids = len(widths[0])
         self.stem = nn.ModuleList(
-            nn.Sequential(nn.Conv2d(3, width, 3, padding=1, bias=False), nn.BatchNorm2d(width))
+            nn.Sequential(nn.Conv2d(3, width, 3, padding=1, bias=False), BatchNorm(width, relu=True))
             for width in widths[0]
         )
         stages = []
@@ -96,7 +96,7 @@ class Multigrid(nn.Module):
         """Logits, `(n, classes)`."""
         pyramid = []
         for conv in self.stem:
-            pyramid.append(functional.relu(conv(images)))
+            pyramid.append(conv(images))
             images = functional.avg_pool2d(images, 2)
         for number, stage in enumerate(self.stages):
             if number:

@@ -8,7 +8,6 @@ Icons-50 has a projection there (1×1 convolution with batch normalization), and
 from __future__ import annotations
 
 from torch import Tensor
-from torch.nn import functional
 
 from beaufort.training.architectures._stages import Convolutions, StagedNetwork, blocks_of, projection
 from beaufort.training.architectures._weights import kaiming_fan_out
@@ -20,12 +19,12 @@ class BasicBlock(Convolutions):
     """Two convolutions of 3×3 beside a shortcut."""
 
     def __init__(self, inside: int, outside: int, stride: int) -> None:
-        super().__init__(inside, outside, stride)
+        super().__init__(inside, outside, stride, relu=True)
         self.shortcut = projection(inside, outside, stride)
 
     def forward(self, x: Tensor) -> Tensor:
         """Features of the same size, or of half the size if the stride is 2."""
-        return functional.relu(super().forward(x) + self.shortcut(x))
+        return self.added_to(self.shortcut(x), x)
 
 
 def make(depth: int = 20, width: int = 16, classes: int = 50) -> StagedNetwork:

@@ -11,8 +11,8 @@ from __future__ import annotations
 from functools import partial
 
 from torch import Tensor, nn
-from torch.nn import functional
 
+from beaufort.training.architectures._batch_norm import BatchNorm
 from beaufort.training.architectures._stages import StagedNetwork, blocks_of, projection
 from beaufort.training.architectures._weights import kaiming_fan_out
 
@@ -29,19 +29,18 @@ class GroupedBlock(nn.Module):
         super().__init__()
         middle, outside = groups * filters, _EXPANSION * filters
         self.reduce = nn.Conv2d(inside, middle, 1, bias=False)
-        self.reduce_norm = nn.BatchNorm2d(middle)
+        self.reduce_norm = BatchNorm(middle, relu=True)
         self.grouped = nn.Conv2d(middle, middle, 3, stride, padding=1, groups=groups, bias=False)
-        self.grouped_norm = nn.BatchNorm2d(middle)
+        self.grouped_norm = BatchNorm(middle, relu=True)
         self.expand = nn.Conv2d(middle, outside, 1, bias=False)
-        self.expand_norm = nn.BatchNorm2d(outside)
+        self.expand_norm = BatchNorm(outside, relu=True)
         self.shortcut = projection(inside, outside, stride)
 
     def forward(self, x: Tensor) -> Tensor:
         """Features of the same size, or of half the size if the stride is 2."""
-        y = functional.relu(self.reduce_norm(self.reduce(x)))
-        y = functional.relu(self.grouped_norm(self.grouped(y)))
-        y = self.expand_norm(self.expand(y))
-        return functional.relu(y + self.shortcut(x))
+        y = self.reduce_norm(self.reduce(x))
+        y = self.grouped_norm(self.grouped(y))
+        return self.expand_norm(self.expand(y), self.shortcut(x))
 
 
 def make(

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from beaufort.training.architectures._batch_norm import BatchNorm
 from beaufort.training.architectures._stages import Convolutions, StagedNetwork, blocks_of
 from beaufort.training.architectures._weights import kaiming_fan_out
 
@@ -44,7 +45,7 @@ class Shortcut(nn.Module):
         super().__init__()
         self.here = nn.Conv2d(inside, outside // 2, 1, bias=False)
         self.further = nn.Conv2d(inside, outside // 2, 1, bias=False)
-        self.norm = nn.BatchNorm2d(outside)
+        self.norm = BatchNorm(outside)
 
     def forward(self, x: Tensor) -> Tensor:
         """Takes features that ReLU was applied to."""

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from functools import partial
 
 from torch import Tensor, nn
-from torch.nn import functional
 
 from beaufort.errors import OptionError
+from beaufort.training.architectures._batch_norm import BatchNorm
 from beaufort.training.architectures._normalize import Normalize
 from beaufort.training.architectures._stages import blocks_of, three_stages
 from beaufort.training.architectures._weights import kaiming_fan_out
@@ -26,17 +26,17 @@ class WideBlock(nn.Module):
 
     def __init__(self, inside: int, outside: int, stride: int, *, dropout: float) -> None:
         super().__init__()
-        self.first_norm = nn.BatchNorm2d(inside)
+        self.first_norm = BatchNorm(inside, relu=True)
         self.first = nn.Conv2d(inside, outside, 3, stride, padding=1, bias=False)
-        self.second_norm = nn.BatchNorm2d(outside)
+        self.second_norm = BatchNorm(outside, relu=True)
         self.dropout = nn.Dropout(dropout)
         self.second = nn.Conv2d(outside, outside, 3, padding=1, bias=False)
         self.shortcut = None if inside == outside else nn.Conv2d(inside, outside, 1, stride, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
         """Features of the same size, or of half the size if the stride is 2."""
-        active = functional.relu(self.first_norm(x))
-        y = self.dropout(functional.relu(self.second_norm(self.first(active))))
+        active = self.first_norm(x)
+        y = self.dropout(self.second_norm(self.first(active)))
         return self.second(y) + (x if self.shortcut is None else self.shortcut(active))
 
 
@@ -49,12 +49,12 @@ class WideResNet(nn.Module):
         blocks = blocks_of(depth, "wide ResNet", layers=2, others=4, such_as="16 or 40")
         self.stem = nn.Conv2d(3, 16, 3, padding=1, bias=False)
         self.stages = three_stages(16, 16 * factor, blocks, partial(WideBlock, dropout=dropout))
-        self.norm = nn.BatchNorm2d(64 * factor)
+        self.norm = BatchNorm(64 * factor, relu=True)
         self.classify = nn.Linear(64 * factor, classes)
 
     def forward(self, images: Tensor) -> Tensor:
         """Logits, `(n, classes)`."""
-        features = functional.relu(self.norm(self.stages(self.stem(self.normalize(images)))))
+        features = self.norm(self.stages(self.stem(self.normalize(images))))
         return self.classify(features.mean((2, 3)))
 
 
