@@ -12,7 +12,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from beaufort.cli._console import printable
-from beaufort.cli._options import ClusterBy, Json, ResultSeed, Store, SuiteOfStore, as_share, column
+from beaufort.cli._options import (
+    Baseline,
+    ClusterBy,
+    Json,
+    ResultSeed,
+    Store,
+    SuiteOfStore,
+    as_share,
+    column,
+)
 from beaufort.errors import BeaufortError, OptionError
 
 if TYPE_CHECKING:
@@ -70,9 +79,7 @@ def gate(
     ] = None,
     suite: SuiteOfStore = None,
     seed: ResultSeed = None,
-    baseline: Annotated[
-        str | None, typer.Option(help="What mCE divides by: alexnet, conv1, …; the suite's own if not given.")
-    ] = None,
+    baseline: Baseline = None,
     cluster_by: ClusterBy = None,
     junit: Annotated[
         Path | None, typer.Option(help="Write JUnit's XML here: a test case for each check.")
