@@ -251,3 +251,8 @@ def test_a_run_that_fails_is_noted_with_what_it_made(tmp_path: Path) -> None:
         carry_out(study, tmp_path, StudyOptions())
     (run,) = json.loads((tmp_path / "study.json").read_text())["runs"]
     assert run["tasks"] == 1
+    with pytest.raises(
+        OptionError, match="photos must be there"
+    ):  # nothing more was made, so nothing is noted
+        carry_out(study, tmp_path, StudyOptions())
+    assert json.loads((tmp_path / "study.json").read_text())["runs"] == [run]
