@@ -128,11 +128,12 @@ def fill_store(
     skip: int = 0,
     alike: float = 1.0,
     luck: int = 0,
+    weights: str = "",
 ) -> FileStore:
     """Models by the share of digits they get right; every digit is as hard for all of them.
 
     Clean digits are easier than corrupted ones. `skip` leaves the last conditions of the last model out;
-    another `luck` gives other answers.
+    another `luck` gives other answers; other `weights` make other models of these names.
     """
     asked = get_suite(suite) if isinstance(suite, str) else suite
     store = FileStore(path)
@@ -144,7 +145,7 @@ def fill_store(
     facts = {"name": data, "digest": f"digest of {data} {images}"}
     prepare = [*([] if asked.scale == "mnist" else ["rgb"]), *map(str, asked.prepare)]
     for number, (name, skill) in enumerate(models.items()):
-        model = {"name": name, "digest": f"sha256:{name}", "preprocessing": {}}
+        model = {"name": name, "digest": f"sha256:{name}{weights}", "preprocessing": {}}
         conditions = asked.conditions(data)
         if skip and number == len(models) - 1:
             conditions = conditions[:-skip]

@@ -44,6 +44,21 @@ def test_compare_takes_stores(fill: Fill) -> None:
     assert "at least two, got net" in invoke("compare", new, code=2)
 
 
+def test_a_model_of_the_store_is_the_baseline_of_every_command(fill: Fill) -> None:
+    """`compare` and `gate` knew the models alone that they compare, and `--baseline` of no other."""
+    store = fill("s", {"good": 0.9, "bad": 0.6, "old": 0.5}).location
+    both = ["--store", store, "--baseline", "old"]
+    compared = json.loads(invoke("compare", "good", "bad", *both, "--json"))
+    assert compared["baseline"] == "old"
+    assert [place["name"] for place in compared["ranking"]] == ["good", "bad"]
+    gated = json.loads(invoke("gate", "good", "--reference", "bad", *both, "--metric", "mce", "--json"))
+    models = json.loads(invoke("report", store, "--baseline", "old", "--format", "json"))["models"]
+    reported = {one["config"]["model"]: one["results"]["mnist-c"]["mce,none"] for one in models}
+    assert gated["model"]["value"] == pytest.approx(reported["good"], abs=1e-12)
+    found = {name: values["mce"]["value"] for name, values in compared["metrics"].items()}
+    assert found == pytest.approx({name: reported[name] for name in ("good", "bad")}, abs=1e-12)
+
+
 @pytest.mark.usefixtures("_digits")
 def test_the_workflow_of_the_documentation_works(tmp_path: Path) -> None:
     """Its shell steps, in order: a push to main, then a pull request that breaks the model.

@@ -46,6 +46,10 @@ def test_the_old_rule_is_kept_by_name(store: str) -> None:
     text = invoke("gate", "good", "--reference", "twin", "--store", store, "--rule", "significance")
     assert "gate: passed" in text
     assert "the rule does not ask how sure that is" in text
+    facts = json.loads(invoke("gate", "good", "--store", store, "--min-clean", "50", "--json"))
+    floor = ["--min-clean", f"{100 * facts['checks'][0]['value']:.2f}", "--rule", "significance"]
+    text = invoke("gate", "good", "--reference", "twin", "--store", store, *floor, code=3)
+    assert "undecided: clean accuracy at least" in text  # the rule is for the drop alone
     failed = invoke("gate", "bad", "--reference", "good", "--store", store, "--rule", "significance", code=1)
     assert "more than chance" in failed
     assert "rule must be one of" in invoke("gate", "good", "--store", store, "--rule", "x", code=2)

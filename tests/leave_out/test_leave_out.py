@@ -268,7 +268,9 @@ def test_tables_and_pages_of_numbers(recipe: Recipe) -> None:
     unread = [Problem("x.png", "it is empty"), Problem("y.png", "it is cut off")]
     text = page("season", "photos", recipe, [plain], unread)
     assert "a &amp; b: 1 of 4 images has a class that no other value has" in text
-    assert "which cannot be learned: accuracy above 75.0 % is chance" in text
+    assert "which cannot be learned here: accuracy above 75.0 % is chance." in text
+    *_, tuned = remarks([plain], [], "before")
+    assert tuned.endswith("accuracy above 75.0 % is chance, unless before knows the class.")
     assert "2 images could not be read and do not count (first: x.png: it is empty)" in text
     assert "1 value of season, left out of training." in text
     assert "Accuracies are means over 2 trainings" in text

@@ -95,6 +95,38 @@ def test_a_grid_of_one_is_the_middle_crop() -> None:
     np.testing.assert_allclose(softmax(nine), np.mean(shares, axis=0), rtol=1e-5)
 
 
+def oblong(height: int, width: int) -> NDArray[np.uint8]:
+    return np.stack([picture(height, width, 3, variant=i) for i in range(5)])
+
+
+def test_views_are_of_the_picture_that_the_model_would_see() -> None:
+    """Crops were of the middle, also for a model that sees all of a picture, stretched."""
+    images = oblong(20, 34)
+    stretching = net(resize=(12, 12))
+    for plain in (stretching, net(resize=12)):
+        whole = with_front(plain, "multi-crop:grid=1,mirror=no,side=12")
+        np.testing.assert_allclose(softmax(whole(images)), softmax(plain(images)), rtol=1e-5)
+    stretched = net(input_size=16, resize=(16, 16)).spec.preprocessing.fit(images)
+    for front in ("ten-crop:side=16", "multi-crop:side=16"):
+        np.testing.assert_array_equal(
+            with_front(stretching, front)(images), with_front(stretching, front)(stretched)
+        )
+    bordered = with_front(stretching, "ten-crop:pad=2")
+    np.testing.assert_array_equal(bordered(images), bordered(stretching.spec.preprocessing.fit(images)))
+
+
+def test_a_digest_says_that_views_are_stretched() -> None:
+    stretching, cutting = net(resize=(12, 12)), net(resize=12)
+    assert with_front(stretching, "ten-crop").spec.details == {
+        **(stretching.spec.details or {}),
+        "front": open_front("ten-crop").facts,
+        "views": "stretched",
+    }
+    for model, front in ((cutting, "ten-crop"), (stretching, "clahe")):
+        expected = {**(model.spec.details or {}), "front": open_front(front).facts}
+        assert with_front(model, front).spec.details == expected
+
+
 def test_filters_come_before_and_after_views_in_their_order() -> None:
     plain, large = net(), pictures(16)
     before = with_front(plain, ["stretch", "ten-crop:side=16"])(large)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -12,6 +13,10 @@ from typer.testing import CliRunner
 
 from beaufort.cli import app
 from beaufort.datasets import Dataset
+from beaufort.errors import OptionError, UnknownNameError
+from beaufort.report import FORMATS, to_table, to_text, write_report, write_table
+from beaufort.report.write import find_format
+from beaufort.results import Scores
 
 
 def run(*words: object) -> tuple[int, str]:
@@ -71,7 +76,11 @@ def test_test_images(store: Path, data: Dataset, tmp_path: Path, make: SimpleNam
         (["--published"], "--published is about the table of --table, got it without"),
         (["--measure", "ce"], "--measure is about the table of --table"),
         (["--no-intervals"], "--no-intervals is about the table of --table"),
-        (["-o", "report.docx"], "the output must end in"),
+        (
+            ["-o", "report.docx"],
+            "the output must end in .html, .htm, .md, .tex, .csv, .json, or a format must",
+        ),
+        (["-o", "report"], "or a format must be given, got report"),
         (["-o", "."], "output must be a file"),
         (["--model", "unfinished"], "lacks 9 conditions"),
         (["--model", "goood"], "did you mean 'good'"),
@@ -82,3 +91,48 @@ def test_what_is_refused(store: Path, words: list[str], said: str, tmp_path: Pat
     code, output = run(store, *words, *extra)
     assert code == 2
     assert said in output.replace("\n", " ")
+
+
+ENDINGS = {"html": [".html", ".HTM"], "md": [".md"], "latex": [".tex"], "csv": [".csv"], "json": [".json"]}
+ENDINGS["card"] = ENDINGS["md"]
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_a_format_and_an_ending_must_agree(kind: str, scores: Scores, tmp_path: Path) -> None:
+    for ending in sorted({one for some in ENDINGS.values() for one in some}):
+        target = tmp_path / f"report{ending}"
+        if ending in ENDINGS[kind]:
+            assert find_format(target, kind) == kind
+            continue
+        right = target.with_suffix(ENDINGS[kind][0])
+        told = f"must agree, got {kind} for {target}; name it {right}, or leave out the format"
+        with pytest.raises(OptionError, match=re.escape(told)):
+            write_report(scores, target, format=kind)
+    assert list(tmp_path.iterdir()) == []
+    assert write_report(scores, tmp_path / "report.txt", format=kind).is_file()
+
+
+def test_the_ending_says_the_format(scores: Scores, tmp_path: Path) -> None:
+    """In Python a file of any name was a page, or a table in LaTeX."""
+    text = write_report(scores, tmp_path / "report.md").read_text(encoding="utf-8")
+    assert text == to_text(scores, "md")
+    assert write_table(scores, tmp_path / "t.csv").read_text(encoding="utf-8") == to_table(scores, "csv")
+    with pytest.raises(OptionError, match=r"the output must end in \.md, \.tex, \.csv, got .*t\.html$"):
+        write_table(scores, tmp_path / "t.html")
+    with pytest.raises(OptionError, match=r"must agree, got md for .*t\.html; name it .*t\.md$"):
+        write_table(scores, tmp_path / "t.html", format="md")
+    with pytest.raises(UnknownNameError, match="unknown format 'pdf'"):
+        write_report(scores, tmp_path / "t.md", format="pdf")
+
+
+def test_the_command_writes_no_page_into_another_file(store: Path, tmp_path: Path) -> None:
+    code, said = run(store, "-o", tmp_path / "r.md", "--format", "html")
+    assert code == 2
+    assert "must agree, got html for" in said
+    code, said = run(store, "-o", tmp_path / "t.csv", "--table", "group", "--format", "latex")
+    assert code == 2
+    assert "must agree, got latex for" in said
+    assert list(tmp_path.iterdir()) == []
+    card = tmp_path / "README.md"
+    assert run(store, "-o", card, "--format", "card", "--resamples", 200)[0] == 0
+    assert card.read_text(encoding="utf-8").startswith("---\nmodel-index:")

@@ -21,7 +21,7 @@ from beaufort.errors import BeaufortError, OptionError, UnknownNameError
 from beaufort.reproduce import STUDIES, reproduce
 from beaufort.reproduce.answers import read_answers
 from beaufort.reproduce.study import Study, StudyOptions, carry_out
-from beaufort.reproduce.tasks import Task
+from beaufort.reproduce.tasks import StudyOutcome, Task
 from tests.reproduce.rehearsal import Rehearsal
 
 FIXTURES = {
@@ -251,3 +251,17 @@ def test_a_run_that_fails_is_noted_with_what_it_made(tmp_path: Path) -> None:
         carry_out(study, tmp_path, StudyOptions())
     (run,) = json.loads((tmp_path / "study.json").read_text())["runs"]
     assert run["tasks"] == 1
+    with pytest.raises(
+        OptionError, match="photos must be there"
+    ):  # nothing more was made, so nothing is noted
+        carry_out(study, tmp_path, StudyOptions())
+    assert json.loads((tmp_path / "study.json").read_text())["runs"] == [run]
+
+
+def test_the_command_counts_what_it_did(monkeypatch: pytest.MonkeyPatch) -> None:
+    for outcome, told in (
+        (StudyOutcome(1, 0, 0), "1 piece of work done, 0 there before"),
+        (StudyOutcome(2, 1, 3), "2 pieces of work done, 1 there before, 3 left; the same command goes on"),
+    ):
+        monkeypatch.setattr("beaufort.reproduce.reproduce", lambda *_, made=outcome, **__: made)
+        assert CliRunner().invoke(app, ["reproduce", "mnist-c"]).stdout == f"{told}\n"

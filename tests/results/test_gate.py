@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from beaufort.errors import OptionError, UnknownNameError
-from beaufort.results import Check, Decision, gate, open_results
+from beaufort.results import Check, Decision, gate, join_results, open_results, score, spread_of_results
 from beaufort.stats import Estimate
 from beaufort.store import FileStore
 from beaufort.suites import Suite
@@ -139,18 +139,58 @@ def test_bad_options_are_told(fill: Fill, options: dict[str, Any], told: str) ->
         gate(open_results(fill("s", {"net": 0.9})), **options)
 
 
+def own_suite(baseline: str) -> Suite:
+    values = {"severities": [1], "corruptions": ["fog"], "metrics": ["mce", "mean_accuracy"]}
+    return Suite(name="own", version=1, dataset="digits", scale="imagenet", baseline=baseline, **values)  # type: ignore[arg-type]
+
+
 def test_another_number_is_not_judged_in_place_of_one_without_its_baseline(fill: Fill) -> None:
-    values = {
-        "baseline": "old",
-        "metrics": ["mce", "mean_accuracy"],
-        "severities": [1],
-        "corruptions": ["fog"],
-    }
-    suite = Suite(name="own", version=1, dataset="digits", scale="imagenet", **values)  # type: ignore[arg-type]
-    store = fill("s", {"net": 0.9, "new": 0.9, "old": 0.5}, suite=suite)
+    store = fill("s", {"net": 0.9, "new": 0.9}, suite=own_suite("old"))
     new, net = (open_results(store, models=[name]) for name in ("new", "net"))
     says = r"own@1 must be one of the models new, net, or published .* got 'old'; name another with baseline"
     with pytest.raises(UnknownNameError, match=says):
         gate(new, net)
     assert gate(new, net, metric="mean_accuracy").metric == "mean_accuracy"
-    assert gate(new, open_results(store, models=["old"])).metric == "mce"
+    old = fill("t", {"old": 0.5}, suite=own_suite("old"))
+    assert gate(new, open_results(old)).metric == "mce"
+
+
+@pytest.mark.parametrize("name", ["old", "alexnet"])
+def test_the_baseline_is_that_of_a_report(fill: Fill, name: str) -> None:
+    """A model of the store that is not compared was not found, or a published one of its name was taken."""
+    store = fill("s", {"net": 0.8, "new": 0.9, name: 0.5}, suite=own_suite(name))
+    new, net = (open_results(store, models=[model]) for model in ("new", "net"))
+    reported = {one.model: one.metrics["mce"] for one in score(open_results(store)).models}
+    verdict = gate(new, net)
+    assert (verdict.metric, verdict.value, verdict.reference_value) == (
+        "mce",
+        reported["new"],
+        reported["net"],
+    )
+    assert gate(new, require=1.0, baseline=name).value == reported["new"]
+    assert spread_of_results(new, net).metric == "mce"
+
+
+def test_baselines_of_two_stores(fill: Fill) -> None:
+    suite = own_suite("old")
+    new = open_results(fill("s", {"new": 0.9, "old": 0.5}, suite=suite), models=["new"])
+    same = open_results(fill("t", {"net": 0.8, "old": 0.5}, suite=suite), models=["net"])
+    assert join_results([new, same]).possible_baselines == ("new", "net", "old")
+    assert gate(new, same).metric == "mce"
+    net = fill("u", {"net": 0.8}, suite=suite)
+    fill("u", {"old": 0.5}, suite=suite, weights="2")
+    other = open_results(net, models=["net"])
+    assert join_results([new, other]).possible_baselines == ("new", "net", "old (s)", "old (u)")
+    with pytest.raises(UnknownNameError, match=r"must be one of the models new, net, old \(s\), old \(u\)"):
+        gate(new, other)
+    assert gate(new, other, baseline="old (s)").value == gate(new, same).value
+    asked = open_results(net, models=["old"])  # comes before another of its name
+    joined = join_results([new, asked])
+    assert joined.possible_baselines == ("new", "old", "net")
+    assert joined.cells["old"] == asked.cells["old"]
+
+
+def test_no_baseline_is_looked_for_among_answers_that_are_scored_anew(fill: Fill) -> None:
+    store = fill("s", {"new": 0.9, "old": 0.5}, suite=own_suite("old"))
+    assert open_results(store, models=["new"]).others.keys() == {"old"}
+    assert open_results(store, models=["new"], convention="all").others == {}

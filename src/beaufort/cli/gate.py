@@ -12,7 +12,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from beaufort.cli._console import printable
-from beaufort.cli._options import ClusterBy, Json, ResultSeed, Store, SuiteOfStore, as_share, column
+from beaufort.cli._options import (
+    Baseline,
+    ClusterBy,
+    Json,
+    ResultSeed,
+    Store,
+    SuiteOfStore,
+    as_share,
+    column,
+)
 from beaufort.errors import BeaufortError, OptionError
 
 if TYPE_CHECKING:
@@ -41,7 +50,8 @@ def gate(
     ] = None,
     *,
     reference: Annotated[
-        str | None, typer.Option(help="The old result, named likewise; not needed if a floor is given.")
+        str | None,
+        typer.Option(help="The old result, named likewise; not needed with --require or a --min option."),
     ] = None,
     store: Store = "results",
     max_drop: Annotated[
@@ -50,13 +60,15 @@ def gate(
     rule: Annotated[
         str,
         typer.Option(
-            help="noninferiority: passed only if a larger drop is ruled out. significance: failed only if "
-            "the drop is larger and surely above zero; never undecided."
+            help="For the drop. noninferiority: passed only if a larger one is ruled out. significance: "
+            "failed only if it is larger and surely above zero; passed otherwise, never undecided."
         ),
     ] = "noninferiority",
     metric: Annotated[
         str | None,
-        typer.Option(help="mce, mean_accuracy, flip_probability …; the suite's first if not given."),
+        typer.Option(
+            help="mce, mean_accuracy, flip_probability …; the suite's first that can be had if not given."
+        ),
     ] = None,
     require: Annotated[
         float | None,
@@ -70,9 +82,7 @@ def gate(
     ] = None,
     suite: SuiteOfStore = None,
     seed: ResultSeed = None,
-    baseline: Annotated[
-        str | None, typer.Option(help="What mCE divides by: alexnet, conv1, …; the suite's own if not given.")
-    ] = None,
+    baseline: Baseline = None,
     cluster_by: ClusterBy = None,
     junit: Annotated[
         Path | None, typer.Option(help="Write JUnit's XML here: a test case for each check.")
@@ -88,8 +98,8 @@ def gate(
 
     Exit code 0, passed: the whole 95 % interval is within the limit, for each check. 1, failed: the whole
     interval of a check is beyond it. 3, undecided: a limit lies in its interval, and more images are needed.
-    2: there is no answer, as something is missing, damaged, or cannot be compared: other data, another seed,
-    another suite or version of it.
+    `--rule significance` judges the drop in another way. 2: there is no answer, as something is missing,
+    damaged, or cannot be compared: other data, another seed, another suite or version of it.
     """
     from beaufort.results import worst_decision
 

@@ -51,9 +51,10 @@ def leave_out(
 
     `beaufort leave-out photos/labels.csv --column camera --recipe icons-resnet20 --side 32 --output cameras`
 
-    The list has the columns file and label, and any others: a camera, a hospital, a season. For each value a
-    network is trained on all other images, and shown those of the value. `--set start=FOLDER` fine-tunes a
-    network that was trained before, on none of the images that are scored.
+    A list has the columns file and label, and any others: a camera, a hospital, a season. For each value a
+    network is trained on the images of the others, but for the share of `--seen`, and shown those of the
+    value and those that were kept back. `--set start=FOLDER` fine-tunes a network that was trained before, on
+    none of the images that are scored.
 
     Killed, the same command goes on where it was.
     """

@@ -41,7 +41,10 @@ def report(
     ] = None,
     format: Annotated[  # noqa: A002  the option's name
         str | None,
-        typer.Option(help="html, md, latex, csv, json or card; by the ending of the file if not given."),
+        typer.Option(
+            help="html, md, latex, csv, json or card; by the ending of the file if not given, which it must "
+            "not contradict."
+        ),
     ] = None,
     suite: SuiteOfStore = None,
     baseline: Baseline = None,
@@ -100,7 +103,7 @@ def report(
         write_report,
         write_table,
     )
-    from beaufort.report.write import check_output, write_text
+    from beaufort.report.write import check_output, find_format, write_text
     from beaufort.results import join_results, open_parts, pair_parts, score
 
     about_tables = {
@@ -112,11 +115,14 @@ def report(
         name = next(name for name, given in about_tables.items() if given)
         raise OptionError(f"{name} is about the table of --table, got it without; add --table group")
     known = FORMATS if table is None else TABLE_FORMATS
-    kind = format or ("md" if table and output is None else _kind(output))
-    if kind not in known:
+    if format is not None and format not in known:
         raise OptionError(
-            f"--format must be one of {', '.join(known)}{' for a table' * bool(table)}, got {kind!r}"
+            f"--format must be one of {', '.join(known)}{' for a table' * bool(table)}, got {format!r}"
         )
+    if output is None:
+        kind = format or ("html" if table is None else "md")
+    else:
+        kind = find_format(output, format, known)
     _check(kind, data, pictures, ask)
     target = Path("report.html") if output is None and kind == "html" else output
     if target is not None:
@@ -189,20 +195,6 @@ def _wanted(results: Results, names: list[str] | None) -> list[str] | None:
                 f"{name} lacks {counted(lacks, 'condition')} of {results.suite}; `beaufort run` makes them"
             )
     return list(dict.fromkeys(names)) if names else None
-
-
-_ENDINGS = {".html": "html", ".htm": "html", ".md": "md", ".tex": "latex", ".csv": "csv", ".json": "json"}
-
-
-def _kind(output: Path | None) -> str:
-    if output is None:
-        return "html"
-    kind = _ENDINGS.get(output.suffix.lower())
-    if kind is None:
-        raise OptionError(
-            f"the output must end in {', '.join(_ENDINGS)}, or --format must be given, got {output}"
-        )
-    return kind
 
 
 def _check(kind: str, data: str | None, pictures: str | None, ask: list[str] | None) -> None:

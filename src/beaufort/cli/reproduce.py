@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from beaufort.cli._console import printable
+from beaufort.cli._console import counted, printable
 from beaufort.cli._options import Json
 from beaufort.errors import OptionError
 from beaufort.words import comma_list
@@ -48,11 +48,16 @@ def reproduce(
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:1.")] = "auto",
     seeds: Annotated[
         int | None,
-        typer.Option(min=1, help="Trainings of each recipe; 3 if not given, 5 for imagenet-c-enhancements."),
+        typer.Option(
+            min=1,
+            help="Trainings of each recipe; 3 if not given, 5 for imagenet-c-enhancements. mined-digits "
+            "trains each network once.",
+        ),
     ] = None,
     jobs: Annotated[int, typer.Option(min=1, help="Processes that share the work, also on one GPU.")] = 1,
     stop_after: Annotated[
-        float | None, typer.Option(min=0, help="Seconds after which it saves and stops; the command goes on.")
+        float | None,
+        typer.Option(min=0, help="Seconds after which it saves and stops; the same command goes on."),
     ] = None,
     rehearse: Annotated[
         bool, typer.Option("--rehearse", help="Few images and tiny trainings; the numbers mean nothing.")
@@ -82,7 +87,8 @@ def reproduce(
     if as_json:
         typer.echo(json.dumps({**vars(outcome), "finished": outcome.finished}))
         return
-    there = f"{outcome.done} pieces of work done, {outcome.there} were there"
+    done = counted(outcome.done, "piece of work", "pieces of work")
+    there = f"{done} done, {outcome.there} there before"
     typer.echo(there if outcome.finished else f"{there}, {outcome.left} left; the same command goes on")
 
 

@@ -28,7 +28,8 @@ class ValueScore:
     by_seed: tuple[float, ...]
     """The accuracy on the images of the value, of each seed."""
     cap: float
-    """The highest accuracy without luck: less than 1 if a class has images of this value alone."""
+    """The highest accuracy without luck: less than 1 if a class has images of this value alone. A network
+    that was fine-tuned may know such a class from before."""
     unread: int
     """Images of the value that could not be read, and do not count."""
 

@@ -54,10 +54,11 @@ def remarks(scores: Sequence[ValueScore], unread: Sequence[Problem], start: str 
     for one in scores:
         if one.cap < 1:
             alone = round((1 - one.cap) * one.accuracy.n)
+            before = f", unless {start} knows the class" if start else ""
             told.append(
                 f"{one.value}: {alone:,} of {counted(one.accuracy.n, 'image')} "
                 f"{'has' if alone == 1 else 'have'} a class that no other value has, which cannot be "
-                f"learned: accuracy above {100 * one.cap:.1f} % is chance."
+                f"learned here: accuracy above {100 * one.cap:.1f} % is chance{before}."
             )
     if unread:
         told.append(

@@ -21,8 +21,10 @@ class FrontedModel:
     """A `Model` behind a front end; the front end is part of its name and of its digest.
 
     Filters act on images of the model's size and channels, still 8-bit: they are resized and cropped first.
-    Views are cut from a larger picture, and the model's probabilities for them are averaged; the logits are
-    then logarithms of the mean probabilities.
+    Views are cut from a larger picture. Images are brought to it as they are to the model's input: stretched
+    where the model stretches them (or the picture is not square), else by their short side, and the middle is
+    cut out. The model's probabilities for the views are averaged; the logits are then logarithms of the mean
+    probabilities.
     """
 
     model: Model
@@ -37,10 +39,15 @@ class FrontedModel:
     def spec(self) -> ModelSpec:
         """That of the model, with the front end in its name and its details."""
         own = self.model.spec
+        stretched = self.front.views is not None and own.preprocessing.stretches
         return replace(
             own,
             name=f"{own.name}+{self.front.name}",
-            details={**(own.details or {}), "front": self.front.facts},
+            details={
+                **(own.details or {}),
+                "front": self.front.facts,
+                **({"views": "stretched"} if stretched else {}),  # nothing otherwise: other digests stay
+            },
         )
 
     @property
@@ -70,9 +77,7 @@ class FrontedModel:
                     f"{self.front.name} needs a model with an input size; {self.model.spec.name} has none, "
                     "load it with input_size=224, say"
                 )
-            larger = views.source_size(preprocessing.size)
-            short = larger[0] if larger[0] == larger[1] else larger
-            preprocessing = replace(preprocessing, size=larger, resize=short)
+            preprocessing = preprocessing.at_size(views.source_size(preprocessing.size))
         return preprocessing
 
 

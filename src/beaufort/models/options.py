@@ -40,8 +40,7 @@ class Changes(TypedDict, total=False):
 def changed(base: Preprocessing, changes: Changes) -> Preprocessing:
     """A preprocessing with the caller's changes applied.
 
-    A new input size takes the resize along: images are resized to it, unless another resize is given. Where
-    they were stretched to a height and width before, they still are.
+    A new input size takes the resize along, as `Preprocessing.at_size` does, unless another resize is given.
     """
     changes = _checked_kinds(changes)
     given: dict[str, Any] = {
@@ -59,9 +58,7 @@ def changed(base: Preprocessing, changes: Changes) -> Preprocessing:
         if name in given:
             given[name] = _per_channel(name, given[name], channels)
     if "input_size" in changes:
-        given["size"] = _pair(changes["input_size"])
-        stretched = isinstance(base.resize, tuple)
-        given["resize"] = given["size"] if stretched else _short_side(given["size"])
+        base = base.at_size(_pair(changes["input_size"]))
     if "resize" in changes:
         wanted_size = changes["resize"]
         given["resize"] = tuple(wanted_size) if isinstance(wanted_size, Sequence) else wanted_size
@@ -184,10 +181,3 @@ def _pair(size: Any) -> Any:
     if size is None:
         return None
     return (size, size) if isinstance(size, int) else tuple(size)
-
-
-def _short_side(size: Any) -> Any:
-    """The resize of images of another size: to the short side where the input is square."""
-    if size is None:
-        return None
-    return size[0] if len(set(size)) == 1 else size

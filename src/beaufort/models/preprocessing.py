@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -112,6 +112,26 @@ class Preprocessing:
             raise OptionError(
                 "dtype uint8 needs value_range 0..255 and no mean or std, as values are not scaled"
             )
+
+    @property
+    def stretches(self) -> bool:
+        """Whether images are brought to a height and width, whatever their shape."""
+        return isinstance(self.resize, tuple)
+
+    def at_size(self, size: tuple[int, int] | None) -> Preprocessing:
+        """The same for another input size, to which images are resized.
+
+        They are stretched to it if they were before, or if it is not square; otherwise their short side is
+        resized, and the middle is cut out.
+
+        >>> Preprocessing(size=(224, 224), resize=256).at_size((384, 384)).resize
+        384
+        >>> Preprocessing(size=(32, 32), resize=(32, 32)).at_size((48, 48)).resize
+        (48, 48)
+        """
+        square = size is not None and len(set(size)) == 1
+        resize = size[0] if size is not None and square and not self.stretches else size
+        return replace(self, size=size, resize=resize)
 
     def apply(self, images: Bytes) -> NDArray[Any]:
         """The network's input for a uint8 batch `(n, h, w, c)`; the batch is left as it is."""

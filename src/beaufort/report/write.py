@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +16,19 @@ from beaufort.report.harness import to_json
 from beaufort.report.latex import to_latex
 from beaufort.report.markdown import to_markdown
 from beaufort.report.page import to_html
-from beaufort.report.paper_text import to_table
+from beaufort.report.paper_text import TABLE_FORMATS, to_table
 from beaufort.results import Scores
 
-__all__ = ["FORMATS", "MOST_BYTES", "check_output", "to_text", "write_report", "write_table", "write_text"]
+__all__ = [
+    "FORMATS",
+    "MOST_BYTES",
+    "check_output",
+    "find_format",
+    "to_text",
+    "write_report",
+    "write_table",
+    "write_text",
+]
 
 FORMATS: Mapping[str, Callable[[Scores], str]] = {
     "html": to_html,
@@ -31,8 +40,51 @@ FORMATS: Mapping[str, Callable[[Scores], str]] = {
 }
 """What a report can be written as."""
 
+_ENDINGS: Mapping[str, tuple[str, ...]] = {
+    ".html": ("html",),
+    ".htm": ("html",),
+    ".md": ("md", "card"),
+    ".tex": ("latex",),
+    ".csv": ("csv",),
+    ".json": ("json",),
+}
+"""The formats that a file of an ending can have; the first is meant if none is named."""
+
 MOST_BYTES = 8_000_000
 """A page is smaller than this."""
+
+
+def find_format(
+    path: Path | str,
+    format: str | None = None,  # noqa: A002  the option's name
+    formats: Collection[str] = FORMATS,
+) -> str:
+    """The format of a file: the one that is named, or the one of its ending; the two must agree.
+
+    An ending that stands for no format agrees with all.
+
+    >>> find_format("report.md"), find_format("README.md", "card"), find_format("report.txt", "csv")
+    ('md', 'card', 'csv')
+    """
+    target = Path(path)
+    ending = target.suffix.lower()
+    known = {
+        one: fit for one, kinds in _ENDINGS.items() if (fit := [kind for kind in kinds if kind in formats])
+    }
+    if format is None:
+        if ending not in known:
+            other = "" if ending in _ENDINGS else ", or a format must be given"
+            raise OptionError(f"the output must end in {', '.join(known)}{other}, got {target}")
+        return known[ending][0]
+    if format not in formats:
+        raise UnknownNameError(unknown("format", format, dict.fromkeys(formats)))
+    if ending in _ENDINGS and format not in _ENDINGS[ending]:
+        fitting = next(one for one, kinds in known.items() if format in kinds)
+        raise OptionError(
+            f"the format and the ending of the output must agree, got {format} for {target}; name it "
+            f"{target.with_suffix(fitting)}" + ", or leave out the format" * (ending in known)
+        )
+    return format
 
 
 def to_text(
@@ -52,7 +104,7 @@ def write_report(
     scores: Scores,
     path: Path | str,
     *,
-    format: str = "html",  # noqa: A002  the option's name
+    format: str | None = None,  # noqa: A002  the option's name
     examples: Examples | None = None,
     title: str | None = None,
 ) -> Path:
@@ -61,11 +113,12 @@ def write_report(
     Args:
         scores: from `score`.
         path: the file.
-        format: one of `FORMATS`.
+        format: one of `FORMATS`, which must not contradict the file's ending; by the ending if None.
         examples: pictures for the page, from `examples_of_data` or `examples_of_pictures`.
         title: of the page.
     """
-    return write_text(to_text(scores, format, examples=examples, title=title), path, format)
+    kind = find_format(check_output(path), format)
+    return write_text(to_text(scores, kind, examples=examples, title=title), path, kind)
 
 
 def write_text(text: str, path: Path | str, format: str = "html") -> Path:  # noqa: A002  the option's name
@@ -85,12 +138,16 @@ def write_table(
     scores: Scores,
     path: Path | str,
     *,
-    format: str = "latex",  # noqa: A002  the option's name
+    format: str | None = None,  # noqa: A002  the option's name
     **options: Any,
 ) -> Path:
-    """Write a table for a paper, whole or not at all; the options are those of `to_table`."""
+    """Write a table for a paper, whole or not at all; by the file's ending if `format` is None.
+
+    The options are those of `to_table`.
+    """
     target = check_output(path)
-    write_output(target, to_table(scores, format, **options).encode())
+    kind = find_format(target, format, TABLE_FORMATS)
+    write_output(target, to_table(scores, kind, **options).encode())
     return target
 
 

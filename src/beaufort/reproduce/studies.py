@@ -41,7 +41,8 @@ def reproduce(
         study: one of `STUDIES`.
         output: a folder; the study's own below `results` if not given.
         only: parts of the study; all if none is named.
-        data: where data sets lie, by name; the catalog fetches those that are not named.
+        data: where data sets lie, by name; of those that are not named, the catalog fetches what it has, and
+            questions about photos are left out.
         device: `cpu`, `cuda`, `cuda:1`, or `auto`.
         seeds: how many trainings of each recipe; the study's own number if not given.
         jobs: processes that share the work.

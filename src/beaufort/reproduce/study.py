@@ -10,7 +10,7 @@ from pathlib import Path
 from beaufort.errors import OptionError, checked_count
 from beaufort.files import write_bytes
 from beaufort.reproduce.record import begin_record, check_folder, note_run
-from beaufort.reproduce.tasks import StudyOutcome, Task, count_done, run_tasks
+from beaufort.reproduce.tasks import StudyOutcome, Task, run_tasks
 
 __all__ = ["PAGE", "Study", "StudyOptions", "carry_out"]
 
@@ -73,13 +73,13 @@ def carry_out(study: Study, folder: Path, options: StudyOptions) -> StudyOutcome
     phases = study.plan(options) if options.parts or not options.only else []
     begin_record(folder, rehearse=options.rehearse)
     deadline = None if options.stop_after_s is None else start + options.stop_after_s
-    before = count_done(phases, folder)
-    try:
-        outcome = run_tasks(phases, folder, jobs=options.jobs, deadline=deadline, tell=options.tell)
-    finally:  # what was made until something failed is made
-        if done := count_done(phases, folder) - before:
+
+    def note(made: int) -> None:
+        if made:
             seconds = round(time.monotonic() - start, 1)
-            note_run(folder, {"command": _command(study, options), "seconds": seconds, "tasks": done})
+            note_run(folder, {"command": _command(study, options), "seconds": seconds, "tasks": made})
+
+    outcome = run_tasks(phases, folder, jobs=options.jobs, deadline=deadline, tell=options.tell, at_end=note)
     if outcome.finished:
         try:
             _write_files(study, folder, options)

@@ -14,7 +14,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-__all__ = ["StudyOutcome", "Task", "count_done", "run_tasks"]
+__all__ = ["StudyOutcome", "Task", "run_tasks"]
 
 
 @dataclass(frozen=True)
@@ -66,6 +66,7 @@ def run_tasks(
     jobs: int = 1,
     deadline: float | None = None,
     tell: Callable[[str], None] | None = None,
+    at_end: Callable[[int], None] | None = None,
 ) -> StudyOutcome:
     """Make what is missing, one phase after the other; tasks of a phase need none of their own phase.
 
@@ -75,9 +76,29 @@ def run_tasks(
         jobs: processes that share a phase; small networks leave a GPU idle most of the time.
         deadline: a time of `time.monotonic()` after which no task is begun, and at which trainings stop.
         tell: called with a line for each task.
+        at_end: called with the number of tasks that were made, also if one of them fails.
     """
-    say = tell or (lambda _: None)
-    before = count_done(phases, folder)
+    before = _count_done(phases, folder)
+    try:
+        _run_phases(phases, folder, jobs, deadline, tell or (lambda _: None))
+    finally:
+        there = _count_done(phases, folder)
+        if at_end is not None:
+            at_end(there - before)
+    return StudyOutcome(there - before, before, sum(map(len, phases)) - there)
+
+
+def _count_done(phases: Sequence[Sequence[Task]], folder: Path) -> int:
+    return sum(task.is_done(folder) for phase in phases for task in phase)
+
+
+def _run_phases(
+    phases: Sequence[Sequence[Task]],
+    folder: Path,
+    jobs: int,
+    deadline: float | None,
+    say: Callable[[str], None],
+) -> None:
     with ExitStack() as stack:
         pool = stack.enter_context(_processes(jobs)) if jobs > 1 else None
         for phase in phases:
@@ -88,13 +109,6 @@ def run_tasks(
                 made = _run_in_processes(missing, folder, pool, jobs, deadline, say)
             if made < len(missing):
                 break
-    made = count_done(phases, folder)
-    return StudyOutcome(made - before, before, sum(map(len, phases)) - made)
-
-
-def count_done(phases: Sequence[Sequence[Task]], folder: Path) -> int:
-    """Tasks that are done."""
-    return sum(task.is_done(folder) for phase in phases for task in phase)
 
 
 def _processes(jobs: int) -> ProcessPoolExecutor:

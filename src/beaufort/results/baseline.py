@@ -50,15 +50,16 @@ class ResultBaseline:
 def find_baseline(results: Results, name: str | None = None) -> tuple[ResultBaseline | None, tuple[str, ...]]:
     """The baseline of a name, or the suite's own, and what to say about it; None if there is to be none.
 
-    A published baseline belongs to its classes, and a model has to be among the results. What does not fit is
-    refused if it was asked for by name; if it is only the suite's own, there is none, and a note says why.
+    A published baseline belongs to its classes, and a model has to be among the results, or in their store.
+    What does not fit is refused if it was asked for by name; if it is only the suite's own, there is none,
+    and a note says why.
 
     Args:
         results: what is to be divided.
         name: one of `BASELINE_NAMES`, a model of the store, or `none`; for a suite of sequences also a CSV
             file of a model's values. The suite's if None.
     """
-    suite, models = results.suite, results.models
+    suite, models = results.suite, results.possible_baselines
     wanted = suite.baseline if name is None else name
     if wanted is None or wanted == NO_BASELINE:
         return None, ()

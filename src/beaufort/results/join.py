@@ -28,7 +28,9 @@ def pair_parts(targets: Sequence[Sequence[Results]]) -> list[tuple[Results, ...]
 def join_results(parts: Sequence[Results]) -> Results:
     """The models of several stores side by side; a `ResultsError` says why they cannot be compared.
 
-    Models of one name get the name of their store behind it, or its place if that does not help.
+    Models of one name get the name of their store behind it, or its place if that does not help. So do those
+    that are only there to be divided by, unless they are the same model; one of these that has the name of a
+    model that was asked for is left out.
     """
     first = parts[0]
     for other in parts[1:]:
@@ -45,6 +47,12 @@ def join_results(parts: Sequence[Results]) -> Results:
             if name in part.rescored:
                 rescored[known] = part.rescored[name]
         lacking.update(part.incomplete)
+    others: dict[str, Mapping[Condition, Cell]] = {}
+    for part in parts:
+        for name in part.others.keys() - set(names):
+            same = _same_everywhere(name, parts)
+            known = name if same else f"{name} ({_called(part, name, parts)})"
+            others[known], sources[known] = part.others[name], part.sources[name]
     origins = {json.dumps(one, sort_keys=True): one for part in parts for one in part.origins}
     classes = max((part.classes for part in parts), key=len)
     return Results(
@@ -61,7 +69,14 @@ def join_results(parts: Sequence[Results]) -> Results:
         stored=first.stored,
         part_of=first.part_of,
         notes=tuple(dict.fromkeys(note for part in parts for note in part.notes)),
+        others=dict(sorted(others.items())),
     )
+
+
+def _same_everywhere(model: str, parts: Sequence[Results]) -> bool:
+    """Whether a model that is only there to be divided by is the same in all stores that have it."""
+    rows = [list(part.others[model].values()) for part in parts if model in part.others]
+    return all(row == rows[0] for row in rows)
 
 
 def _called(part: Results, model: str, parts: Sequence[Results]) -> str:

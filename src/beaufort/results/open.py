@@ -81,6 +81,9 @@ class Results:
     """The title of the suite of several data sets that this is one of; empty if it stands alone."""
     notes: tuple[str, ...] = ()
     """What a reader must know: models that share a name, and which of them is meant."""
+    others: Mapping[str, Mapping[Condition, Cell]] = field(default_factory=dict)
+    """Models of the store that were not asked for, but may be divided by: a baseline is looked for here, too.
+    None where answers are scored anew."""
 
     def space(self, model: str) -> LabelSpace:
         """The label space in which a model's answers are scored."""
@@ -131,17 +134,23 @@ class Results:
         """The names of the models, in alphabetical order."""
         return tuple(self.cells)
 
+    @property
+    def possible_baselines(self) -> tuple[str, ...]:
+        """The names of all models that these may be divided by: their own, and others of their store."""
+        return (*self.cells, *self.others)
+
     @cached_property
     def _read(self) -> dict[str, Answers]:
         return {}
 
     def answers(self, model: str) -> Answers:
         """The answers of a model; read at the first call, and kept in memory while there is room."""
-        if model not in self.cells:
+        cells = self.cells.get(model) or self.others.get(model)
+        if cells is None:
             raise ResultsError(unknown("model of this store", model, dict.fromkeys(self.cells)))
         if model not in self._read:
             anew = self.rescored.get(model)
-            read = read_answers(*self.sources[model], self.cells[model], self.limit, anew)
+            read = read_answers(*self.sources[model], cells, self.limit, anew)
             while self._read and sum(one.size for one in self._read.values()) + read.size > _ROOM:
                 self._read.pop(next(iter(self._read)))
             self._read[model] = read
@@ -254,20 +263,22 @@ class _Opener:
         found = cells_by_model(matching, setting, conditions, asked.name if part_of else None)
         namesakes = Namesakes(kept, listing, {name: row.values() for name, row in found.items()})
         notes = tuple(namesakes.notes(models))
+        complete = {name: row for name, row in sorted(found.items()) if len(row) == len(conditions)}
         if models is not None:
             models = [namesakes.newest(name) or name for name in models]
             for name in models:
                 if name not in found:
                     raise ResultsError(unknown(f"model of {kept.location}", name, dict.fromkeys(found)))
             found = {name: found[name] for name in models}
-        whole = {name: row for name, row in sorted(found.items()) if len(row) == len(conditions)}
+        whole = {name: row for name, row in complete.items() if name in found}
+        others = {} if wanted.anew else {name: row for name, row in complete.items() if name not in found}
         lacking = {name: len(conditions) - len(row) for name, row in found.items() if name not in whole}
         if not whole:
             raise ResultsError(_nothing_whole(kept, asked, lacking, len(conditions)))
         first = next(iter(next(iter(whole.values())).values()))
         origins = _origins(kept, listing, whole)
         classes = tuple(map(str, run.get("classes", ()))) if run else ()
-        sources = dict.fromkeys(whole, ListedStore(kept, listing))
+        sources = dict.fromkeys([*whole, *others], ListedStore(kept, listing))
         outputs = run.get("outputs") if run else None
         rescored = {
             name: anew
@@ -288,6 +299,7 @@ class _Opener:
             stored=stored is not None,
             part_of=part_of.title if part_of else "",
             notes=notes,
+            others=others,
         )
 
 

@@ -94,9 +94,14 @@ class Wanted:
         read = truths if truths is None or isinstance(truths, Truths) else read_truths(truths)
         return cls(labels, convention, read)
 
+    @property
+    def anew(self) -> bool:
+        """Whether anything is wanted that may differ from what is stored."""
+        return self != Wanted()
+
     def scored(self, cells: Sequence[Cell]) -> Scored | None:
         """How answers that need not be scored anew are scored; None if there may be no such."""
-        if self == Wanted() or self.labels is not None:
+        if not self.anew or self.labels is not None:
             return None
         truths = "" if self.truths is None else self.truths.digest
         conventions = {scored_as(cell).convention for cell in cells} - {""}
@@ -107,7 +112,7 @@ class Wanted:
         self, store: Store, listing: Listing, cells: Mapping[Condition, Cell], classes: tuple[str, ...]
     ) -> Rescoring | None:
         """How a model's answers are scored anew; None if they are stored as they are wanted."""
-        if self == Wanted():
+        if not self.anew:
             return None
         cell = next(iter(cells.values()))
         space = self._space(store, listing, cell, stored_space(cells), classes)

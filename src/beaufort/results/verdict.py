@@ -157,7 +157,8 @@ def gate(
     _check_arguments(results, reference, max_drop, rule, limits)
     joined = results if reference is None else join_results([results, reference])
     if metric is None and baseline is None and metrics[joined.suite.metrics[0]].unit == "ratio":
-        check_baseline(joined.suite, joined.models, "name another with baseline (--baseline), or a metric")
+        way_out = "name another with baseline (--baseline), or a metric"
+        check_baseline(joined.suite, joined.possible_baselines, way_out)
     new, old = joined.models if len(joined.models) == 2 else (joined.models[0],) * 2
     scores = score(
         joined, baseline=baseline, models=[new, old], clusters=clusters, level=level, calibration=False

@@ -90,7 +90,7 @@ def _training_phases(
     for group in dict.fromkeys(groups):
         for arm in arms[group]:
             for seed in range(1 if group in _ONE_SEED else settings.seeds):
-                options = {**common, "design": group, "arm": arm.name, "seed": seed}
+                options = {**common, "arm": arm.name, "seed": seed}
                 file = f"cifar/{arm.name}-seed{seed}.npz"
                 task = Task(f"{arm.name}, seed {seed}", file, _TRAININGS, options)
                 (second if arm.start or arm.tests else first).append(task)
@@ -122,7 +122,7 @@ def _starts(settings: EnhancementSettings, name: str, common: Mapping[str, Any])
             f"{name}, seed {seed}",
             f"cifar/{name}-seed{seed}.npz",
             _TRAININGS,
-            {**common, "design": "aggregation", "arm": name, "seed": seed},
+            {**common, "arm": name, "seed": seed},
         )
         for seed in range(settings.seeds)
     ]

@@ -56,12 +56,12 @@ def _source(settings: EnhancementSettings) -> TrainingData:
 
 
 def make_arm(
-    folder: Path, deadline: float | None, *, settings: Mapping[str, Any], design: str, arm: str, seed: int
+    folder: Path, deadline: float | None, *, settings: Mapping[str, Any], arm: str, seed: int
 ) -> bool | str:
     """Train an arm, unless it tests another's network, and ask it."""
     chosen = EnhancementSettings(**settings)
-    one = next(found for found in training_arms(chosen)[design] if found.name == arm)
     known = {found.name: found for group in training_arms(chosen).values() for found in group}
+    one = known[arm]
     made = _trained(known[one.tests] if one.tests else one, known, folder, chosen, seed, deadline)
     if made is None:
         return False
