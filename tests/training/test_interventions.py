@@ -284,7 +284,7 @@ WRONG: tuple[tuple[str, dict[str, Any], str], ...] = (
     ("plain", {"shift": -1}, "shift must be an integer from 0 to 1024, got -1"),
     ("plain", {"flip": 1}, "flip must be true or false, got 1"),
     ("stability", {"form": "l2"}, "form must be one of cross-entropy, kl, detached, got 'l2'"),
-    ("stability", {"weight": -1}, "weight must be a number of at least 0, got -1"),
+    ("stability", {"weight": -1}, "weight must be a number from 0 to 1e\\+06, got -1"),
     ("stability", {"noise": "salt"}, "noise must be one of uniform, gaussian, got 'salt'"),
     ("noise", {"strength": 0}, "strength must be a number above 0 and up to 1, got 0"),
     ("noise", {"clean": 1.0}, "clean must be a number from 0 up to and without 1, got 1.0"),
