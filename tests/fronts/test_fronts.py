@@ -253,6 +253,20 @@ def test_images_that_are_none_are_refused(name: str) -> None:
     wrong: Any = "photo.jpg"
     with pytest.raises(ImageTypeError, match="got str"):
         front(wrong)
+    alone = front_kinds[name]()  # a filter by itself, too
+    with pytest.raises(ImageTypeError, match=told):
+        alone(floats)
+    with pytest.raises(ImageValueError, match=r"got shape \(64, 72, 3\)"):
+        alone(photos()[0])
+    assert alone(photos()[:0]).shape == (0, 64, 72, 3)
+
+
+def test_options_that_are_true_or_false_are_nothing_else() -> None:
+    wrong: Any = "no"
+    with pytest.raises(OptionError, match="each must be True or False, got 'no'"):
+        Stretch(each=wrong)
+    with pytest.raises(OptionError, match="subtract must be True or False, got 'no'"):
+        NonLocalMeans(subtract=wrong)
 
 
 @pytest.mark.parametrize(
