@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import cv2
@@ -15,6 +16,7 @@ from beaufort.fronts import (
     Clahe,
     Equalize,
     Front,
+    FrontStep,
     NonLocalMeans,
     Stretch,
     estimate_noise,
@@ -202,6 +204,10 @@ def test_names_and_facts_follow_the_options() -> None:
     assert open_front(["nlm:h=.4,above=0.03", "stretch"]).name == "nlm-h0.4-above0.03+stretch"
     assert open_front("ten-crop:mirror=no,pad=4").name == "ten-crop-pad4-mirror-no"
     assert open_front("clahe:clip=4").facts == [{"kind": "clahe", "version": 1, "clip": 4.0, "tiles": 8}]
+    near = [open_front(f"nlm:above={gate}") for gate in ("0.03", "0.0300000001")]
+    assert [one.name for one in near] == ["nlm-above0.03", "nlm-above0.0300000001"]
+    whole = Front((FrontStep("clahe", Clahe(clip=4), above=0),))
+    assert json.dumps(whole.facts) == json.dumps(open_front("clahe:clip=4,above=0").facts)
     front = open_front("clahe")
     assert isinstance(front, Front)
     assert open_front(front) is front
@@ -225,6 +231,9 @@ WRONG: tuple[tuple[Any, type[Exception], str], ...] = (
         OptionError,
         "above must be less than below, or nlm changes no image, got 0.5 and 0.1",
     ),
+    ("nlm:above=0.0300000001,below=0.03", OptionError, "no image, got 0.0300000001 and 0.03"),
+    ("clahe+nlm", OptionError, r"a text must name one front end, got 'clahe\+nlm'; give several one by one"),
+    (b"clahe", OptionError, "a front end must be a text such as clahe:clip=2,tiles=8, got b'clahe'"),
     ("stretch:cut=50", OptionError, "cut must be a number from 0 to 49, got 50.0"),
     ("ten-crop:above=0.1", OptionError, "above must not be given for ten-crop"),
     ("ten-crop:side=256,pad=4", OptionError, "side or pad must be 0: .* got 256 and 4"),
