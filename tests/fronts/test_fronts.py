@@ -292,6 +292,15 @@ def test_non_local_means_of_tensors_are_those_of_arrays(options: dict[str, Any])
     assert (nlm(images[:2]) != images[:2]).any()
 
 
+@pytest.mark.parametrize("shape", [(20, 11), (1, 1), (3, 40)])
+def test_tensors_may_be_smaller_than_non_local_means_reach(shape: tuple[int, int]) -> None:
+    torch = pytest.importorskip("torch", reason="torch is not installed; the extra torch has it")
+    images = np.random.default_rng(0).integers(0, 256, (2, *shape, 3), dtype=np.uint8)
+    nlm = NonLocalMeans(distance=25)
+    made = nlm.on_tensors(torch.from_numpy(images).permute(0, 3, 1, 2).contiguous())
+    assert np.abs(made.permute(0, 2, 3, 1).numpy().astype(int) - nlm(images)).max() <= 1
+
+
 def test_tensors_are_shown_as_arrays_are() -> None:
     torch = pytest.importorskip("torch", reason="torch is not installed; the extra torch has it")
     from beaufort.fronts._tensors import show_tensors
