@@ -181,6 +181,12 @@ def test_adain_moves_features_to_the_statistics_of_a_style(adain: Path) -> None:
     torch.testing.assert_close(again[0], wanted[:, 0], rtol=1e-3, atol=1e-4)
 
 
+@pytest.mark.parametrize("shape", [(1, 1), (3, 50), (8, 8), (9, 17)])
+def test_adain_paints_small_pictures(adain: Path, shape: tuple[int, int]) -> None:
+    images = np.random.default_rng(0).integers(0, 256, (2, *shape, 3), dtype=np.uint8)
+    assert open_adain(adain, "cpu").paint(images, [0, 1], 0.5).shape == images.shape
+
+
 def test_what_is_missing_or_wrong_is_told(
     adain: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
