@@ -170,6 +170,33 @@ def test_non_local_means_are_those_of_scikit_image(
     assert np.abs(made.astype(float) - images[0]).mean() > 1
 
 
+@pytest.mark.parametrize("channels", [1, 3])
+def test_non_local_means_are_those_of_a_plain_loop(channels: int) -> None:
+    image = noisy(photos(1, side=24, channels=channels))[0]
+    patch, reach, strength = 5, 4, 0.8
+    sigma, radius, border = float(estimate_noise(image[None])[0]), patch // 2, patch // 2 + reach + 1
+    wide = np.pad(image / 255, ((border, border), (border, border), (0, 0)), mode="reflect")
+    total, weights = image / 255, np.ones(image.shape[:2])
+    for shift in np.ndindex(2 * reach + 1, 2 * reach + 1):
+        down, right = shift[0] - reach, shift[1] - reach
+        if down == right == 0:
+            continue
+        moved = np.roll(wide, (-down, -right), (0, 1))
+        apart = ((wide - moved) ** 2).sum(-1) - 2 * sigma**2 * channels
+        box = range(1 - radius, radius + 1)
+        sums = sum(np.roll(apart, (-row, -column), (0, 1)) for row in box for column in box)
+        distance = np.maximum(sums, 0) / (channels * (strength * sigma * patch) ** 2)
+        weight = np.where(distance <= 5, np.exp(-distance), 0)[border:-border, border:-border]
+        total, weights = (
+            total + weight[..., None] * moved[border:-border, border:-border],
+            weights + weight,
+        )
+    made = NonLocalMeans(h=strength, patch=patch, distance=reach)(image[None])[0]
+    apart_by = np.abs(made - np.rint(255 * total / weights[..., None]))
+    assert apart_by.max() <= 1
+    assert (apart_by > 0).mean() < 2e-3  # rounding of single precision
+
+
 def test_noise_is_estimated_as_scikit_image_does() -> None:
     pytest.importorskip("pywt", reason="PyWavelets is not installed")
     restoration = pytest.importorskip("skimage.restoration", reason="scikit-image is not installed")

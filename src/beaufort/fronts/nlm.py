@@ -1,7 +1,8 @@
 """Non-local means: every pixel becomes the mean of pixels nearby whose surroundings look alike.
 
-Buades, Coll & Morel (2005); in the fast form of Darbon et al. (2008) as scikit-image has it, whose pixels it
-gives, and its strength from the noise that a picture seems to have.
+Buades, Coll & Morel (2005); in the fast form of Darbon et al. (2008) as scikit-image has it, with the exact
+exponential function in place of its approximate one: some values differ by a level, few by two. Its strength
+is from the noise that a picture seems to have.
 """
 
 from __future__ import annotations
