@@ -49,3 +49,10 @@ def test_slips_and_the_list(digits: Path) -> None:
     listed = invoke("ls", "fronts")
     assert "clip=2.0,tiles=8,above=…,below=…" in listed
     assert "mirror=yes" in listed
+
+
+@pytest.mark.parametrize("option", [("--front", "clahe"), ("--set", "range=0..255"), ("--limit", "4")])
+def test_place_takes_options_of_a_run_only_for_a_run(option: tuple[str, str], tmp_path: Path) -> None:
+    for source in (("--store", str(tmp_path)), ("--scores", str(tmp_path / "scores.csv"))):
+        told = invoke("place", *source, *option, code=2)
+        assert f"{option[0]} must come with --data, which runs a model" in told

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import cv2
@@ -15,6 +16,7 @@ from beaufort.fronts import (
     Clahe,
     Equalize,
     Front,
+    FrontStep,
     NonLocalMeans,
     Stretch,
     estimate_noise,
@@ -168,6 +170,33 @@ def test_non_local_means_are_those_of_scikit_image(
     assert np.abs(made.astype(float) - images[0]).mean() > 1
 
 
+@pytest.mark.parametrize("channels", [1, 3])
+def test_non_local_means_are_those_of_a_plain_loop(channels: int) -> None:
+    image = noisy(photos(1, side=24, channels=channels))[0]
+    patch, reach, strength = 5, 4, 0.8
+    sigma, radius, border = float(estimate_noise(image[None])[0]), patch // 2, patch // 2 + reach + 1
+    wide = np.pad(image / 255, ((border, border), (border, border), (0, 0)), mode="reflect")
+    total, weights = image / 255, np.ones(image.shape[:2])
+    for shift in np.ndindex(2 * reach + 1, 2 * reach + 1):
+        down, right = shift[0] - reach, shift[1] - reach
+        if down == right == 0:
+            continue
+        moved = np.roll(wide, (-down, -right), (0, 1))
+        apart = ((wide - moved) ** 2).sum(-1) - 2 * sigma**2 * channels
+        box = range(1 - radius, radius + 1)
+        sums = sum(np.roll(apart, (-row, -column), (0, 1)) for row in box for column in box)
+        distance = np.maximum(sums, 0) / (channels * (strength * sigma * patch) ** 2)
+        weight = np.where(distance <= 5, np.exp(-distance), 0)[border:-border, border:-border]
+        total, weights = (
+            total + weight[..., None] * moved[border:-border, border:-border],
+            weights + weight,
+        )
+    made = NonLocalMeans(h=strength, patch=patch, distance=reach)(image[None])[0]
+    apart_by = np.abs(made - np.rint(255 * total / weights[..., None]))
+    assert apart_by.max() <= 1
+    assert (apart_by > 0).mean() < 2e-3  # rounding of single precision
+
+
 def test_noise_is_estimated_as_scikit_image_does() -> None:
     pytest.importorskip("pywt", reason="PyWavelets is not installed")
     restoration = pytest.importorskip("skimage.restoration", reason="scikit-image is not installed")
@@ -202,6 +231,10 @@ def test_names_and_facts_follow_the_options() -> None:
     assert open_front(["nlm:h=.4,above=0.03", "stretch"]).name == "nlm-h0.4-above0.03+stretch"
     assert open_front("ten-crop:mirror=no,pad=4").name == "ten-crop-pad4-mirror-no"
     assert open_front("clahe:clip=4").facts == [{"kind": "clahe", "version": 1, "clip": 4.0, "tiles": 8}]
+    near = [open_front(f"nlm:above={gate}") for gate in ("0.03", "0.0300000001")]
+    assert [one.name for one in near] == ["nlm-above0.03", "nlm-above0.0300000001"]
+    whole = Front((FrontStep("clahe", Clahe(clip=4), above=0),))
+    assert json.dumps(whole.facts) == json.dumps(open_front("clahe:clip=4,above=0").facts)
     front = open_front("clahe")
     assert isinstance(front, Front)
     assert open_front(front) is front
@@ -225,6 +258,9 @@ WRONG: tuple[tuple[Any, type[Exception], str], ...] = (
         OptionError,
         "above must be less than below, or nlm changes no image, got 0.5 and 0.1",
     ),
+    ("nlm:above=0.0300000001,below=0.03", OptionError, "no image, got 0.0300000001 and 0.03"),
+    ("clahe+nlm", OptionError, r"a text must name one front end, got 'clahe\+nlm'; give several one by one"),
+    (b"clahe", OptionError, "a front end must be a text such as clahe:clip=2,tiles=8, got b'clahe'"),
     ("stretch:cut=50", OptionError, "cut must be a number from 0 to 49, got 50.0"),
     ("ten-crop:above=0.1", OptionError, "above must not be given for ten-crop"),
     ("ten-crop:side=256,pad=4", OptionError, "side or pad must be 0: .* got 256 and 4"),
@@ -253,6 +289,20 @@ def test_images_that_are_none_are_refused(name: str) -> None:
     wrong: Any = "photo.jpg"
     with pytest.raises(ImageTypeError, match="got str"):
         front(wrong)
+    alone = front_kinds[name]()  # a filter by itself, too
+    with pytest.raises(ImageTypeError, match=told):
+        alone(floats)
+    with pytest.raises(ImageValueError, match=r"got shape \(64, 72, 3\)"):
+        alone(photos()[0])
+    assert alone(photos()[:0]).shape == (0, 64, 72, 3)
+
+
+def test_options_that_are_true_or_false_are_nothing_else() -> None:
+    wrong: Any = "no"
+    with pytest.raises(OptionError, match="each must be True or False, got 'no'"):
+        Stretch(each=wrong)
+    with pytest.raises(OptionError, match="subtract must be True or False, got 'no'"):
+        NonLocalMeans(subtract=wrong)
 
 
 @pytest.mark.parametrize(
@@ -267,6 +317,15 @@ def test_non_local_means_of_tensors_are_those_of_arrays(options: dict[str, Any])
     assert apart.max() <= 1
     assert (apart > 0).mean() < 1e-3
     assert (nlm(images[:2]) != images[:2]).any()
+
+
+@pytest.mark.parametrize("shape", [(20, 11), (1, 1), (3, 40)])
+def test_tensors_may_be_smaller_than_non_local_means_reach(shape: tuple[int, int]) -> None:
+    torch = pytest.importorskip("torch", reason="torch is not installed; the extra torch has it")
+    images = np.random.default_rng(0).integers(0, 256, (2, *shape, 3), dtype=np.uint8)
+    nlm = NonLocalMeans(distance=25)
+    made = nlm.on_tensors(torch.from_numpy(images).permute(0, 3, 1, 2).contiguous())
+    assert np.abs(made.permute(0, 2, 3, 1).numpy().astype(int) - nlm(images)).max() <= 1
 
 
 def test_tensors_are_shown_as_arrays_are() -> None:

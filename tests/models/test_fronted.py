@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from beaufort.errors import ImageTypeError, OptionError, UnknownNameError
 from beaufort.evaluation import LazyModel, evaluate
 from beaufort.fronts import open_front
-from beaufort.models import Model, as_model, load_model, with_front
+from beaufort.models import FrontedModel, Model, as_model, load_model, with_front
 from beaufort.testing import check_model
 from beaufort.testing._contracts import picture
 
@@ -145,6 +145,22 @@ def test_name_and_digest() -> None:
     assert with_front(as_model(linear, classes=3), "clahe").spec.digest == "unknown"
     back = type(specs[0]).from_dict(specs[0].to_dict())
     assert back.digest == specs[0].digest
+
+
+def test_a_front_end_of_a_model_that_has_one_comes_before_it() -> None:
+    images = pictures(12)
+    plain, inner = net(), with_front(net(), "clahe:tiles=2", threads=1)
+    both = with_front(inner, "stretch")
+    assert both.spec == with_front(plain, ["stretch", "clahe:tiles=2"]).spec  # and so their digests
+    assert both.spec.name == "net+stretch+clahe-tiles2"
+    assert both.threads == 1
+    np.testing.assert_array_equal(both(images), inner(open_front("stretch")(images)))
+    others = [with_front(with_front(plain, one), "nlm").spec.digest for one in ("clahe", "stretch")]
+    assert len({*others, with_front(plain, "nlm").spec.digest}) == 3
+    with pytest.raises(OptionError, match="at most one step may show several views"):
+        with_front(with_front(plain, "ten-crop"), "multi-crop")
+    with pytest.raises(OptionError, match="a FrontedModel must have a model without a front end, got net"):
+        FrontedModel(inner, open_front("stretch"))
 
 
 @pytest.mark.parametrize("text", ["clahe:tiles=2", "nlm:above=0.01", "stretch", "ten-crop", "ten-crop:pad=2"])

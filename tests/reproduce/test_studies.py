@@ -157,6 +157,16 @@ def test_what_cannot_be_is_said(tmp_path: Path) -> None:
     assert CliRunner().invoke(app, ["reproduce", "mnist-c", "--data", "nowhere"]).exit_code == 2
 
 
+@pytest.mark.parametrize("only", ["", " , "])
+def test_an_empty_list_of_parts_is_not_all_of_them(
+    only: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("beaufort.reproduce.reproduce", lambda *_, **__: pytest.fail("it began"))
+    made = CliRunner().invoke(app, ["reproduce", "mnist-c", "--only", only, "--output", str(tmp_path)])
+    assert made.exit_code == 2
+    assert f"only must name at least one part, got {only!r}; without --only, all are done" in made.stderr
+
+
 LIGHT = """
 import json, sys
 absent = {"cv2", "duckdb", "plotly", "pyarrow", "pydantic", "ray", "rich", "typer"}

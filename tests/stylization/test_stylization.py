@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -180,6 +181,12 @@ def test_adain_moves_features_to_the_statistics_of_a_style(adain: Path) -> None:
     torch.testing.assert_close(again[0], wanted[:, 0], rtol=1e-3, atol=1e-4)
 
 
+@pytest.mark.parametrize("shape", [(1, 1), (3, 50), (8, 8), (9, 17)])
+def test_adain_paints_small_pictures(adain: Path, shape: tuple[int, int]) -> None:
+    images = np.random.default_rng(0).integers(0, 256, (2, *shape, 3), dtype=np.uint8)
+    assert open_adain(adain, "cpu").paint(images, [0, 1], 0.5).shape == images.shape
+
+
 def test_what_is_missing_or_wrong_is_told(
     adain: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -203,3 +210,34 @@ def test_what_is_missing_or_wrong_is_told(
         make(features=str(tmp_path / "none.pth"))
     with pytest.raises(StylizerError, match="needs features to learn from"):
         make(**SMALL).loss(torch.zeros(1, 3, 32, 32), torch.zeros(1))
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"styles": 0}, "styles must be an integer from 1 to 16, got 0"),
+        ({"styles": 17}, "styles must be an integer from 1 to 16, got 17"),
+        ({"styles": "two"}, "styles must be an integer from 1 to 16, got 'two'"),
+        ({"width": 0}, "width must be an integer from 1 to 1024, got 0"),
+        ({"blocks": -1}, "blocks must be an integer from 0 to 64, got -1"),
+        ({"side": 8}, "side must be an integer from 32 to 4096, got 8"),
+        ({"style_weight": -1}, r"style_weight must be a number from 0 to 1e\+06, got -1"),
+    ],
+)
+def test_options_that_a_stylizer_cannot_have_are_refused(options: dict[str, Any], told: str) -> None:
+    with pytest.raises(OptionError, match=told):
+        make(**options)
+
+
+def test_a_folder_of_another_network_is_no_stylizer(trained: Path, tmp_path: Path) -> None:
+    facts = json.loads((trained / "training.json").read_bytes())
+    (tmp_path / "model.safetensors").write_bytes((trained / "model.safetensors").read_bytes())
+    for change, told in (
+        ({"architecture": "resnet"}, "must have a network that paints, as `beaufort train stylizer` makes"),
+        ({"architecture_options": {"depth": 20}}, r"cannot be read as a trained stylizer \(make\(\) got an"),
+        ({"architecture_options": {"styles": "x"}}, r"cannot be read as a trained stylizer \(styles must be"),
+    ):
+        changed = {**facts, "recipe": {**facts["recipe"], **change}}
+        (tmp_path / "training.json").write_text(json.dumps(changed), encoding="utf-8")
+        with pytest.raises(StylizerError, match=told):
+            open_stylizer(tmp_path, "cpu")

@@ -167,6 +167,10 @@ def test_all_corruptions_but_some() -> None:
     options: dict[str, Any] = {"severity": 3, "scale": "cifar"}
     one = make("corruptions", names="contrast", **options).prepare(block, 0)
     left = make("corruptions", names=["contrast", "fog"], but="fog", **options).prepare(block, 0)
+    chains = {"names": ["fog@2+snow@3", "contrast@3"], "scale": options.get("scale", "auto")}
+    both = [make("corruptions", but=but, **chains).prepare(block, 0) for but in ("contrast@3", ())]
+    assert not torch.equal(*both)  # without the chain of one link, all have the other
+    assert torch.equal(both[0], make("corruptions", **{**chains, "names": "fog@2+snow@3"}).prepare(block, 0))
     np.testing.assert_array_equal(one.numpy(), left.numpy())
     with pytest.raises(
         OptionError, match="but must name some of the corruptions that are trained on, got 'snow'"
@@ -284,7 +288,7 @@ WRONG: tuple[tuple[str, dict[str, Any], str], ...] = (
     ("plain", {"shift": -1}, "shift must be an integer from 0 to 1024, got -1"),
     ("plain", {"flip": 1}, "flip must be true or false, got 1"),
     ("stability", {"form": "l2"}, "form must be one of cross-entropy, kl, detached, got 'l2'"),
-    ("stability", {"weight": -1}, "weight must be a number of at least 0, got -1"),
+    ("stability", {"weight": -1}, "weight must be a number from 0 to 1e\\+06, got -1"),
     ("stability", {"noise": "salt"}, "noise must be one of uniform, gaussian, got 'salt'"),
     ("noise", {"strength": 0}, "strength must be a number above 0 and up to 1, got 0"),
     ("noise", {"clean": 1.0}, "clean must be a number from 0 up to and without 1, got 1.0"),
@@ -293,8 +297,11 @@ WRONG: tuple[tuple[str, dict[str, Any], str], ...] = (
     ("prime", {"warp": -1}, "warp must be a number from 0 to 100, got -1"),
     ("prime", {"depth": 1.5}, "depth must be an integer from 1 to 16, got 1.5"),
     ("pruning", {"share": 1.0}, "share must be a number between 0 and 1, got 1.0"),
-    ("front", {}, "the options of the intervention 'front' do not fit"),
-    ("stability", {"wait": 1}, "unexpected keyword argument 'wait'; known are .*weight"),
+    ("front", {}, "the intervention 'front' must have the option 'front', got none"),
+    ("stability", {"wait": 1}, "unknown option of the intervention 'stability': 'wait'; did you mean 'weigh"),
+    ("pruning", {"share": 0.5, "x": 1}, "of the intervention 'pruning': 'x'; known are share, shift, flip"),
+    ("corruptions", {"names": []}, r"names must be at least one corruption, got \[\]"),
+    ("corruptions", {"names": "fog", "but": "snow@3"}, "but must name some .* got 'snow@3'"),
 )
 
 

@@ -270,7 +270,7 @@ def test_what_cannot_be_is_said(patches: TrainingTensors, quick: Recipe, tmp_pat
         train(replace(quick, architecture="conv_1"), patches, output=tmp_path, device="cpu")
     with pytest.raises(OptionError, match="options of the architecture 'conv1' do not fit"):
         train(replace(quick, architecture_options={"depth": 3}), patches, output=tmp_path, device="cpu")
-    with pytest.raises(OptionError, match="options of the intervention 'pgd' do not fit"):
+    with pytest.raises(OptionError, match="unknown option of the intervention 'pgd': 'eps'; did you mean"):
         train(
             replace(quick, intervention="pgd", intervention_options={"eps": 1}),
             patches,

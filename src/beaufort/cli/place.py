@@ -80,6 +80,9 @@ def place(
 
     if (scores is not None) + (data is not None or store is not None) != 1:
         raise OptionError("one of --scores, --store and --data must be given")
+    for_runs = {"--suite": suite, "--set": options, "--front": front, "--limit": limit}
+    if data is None and (unused := [name for name, value in for_runs.items() if value is not None]):
+        raise OptionError(f"{unused[0]} must come with --data, which runs a model: nothing is run without")
     loaded = load_grid(grid, fit_on=fit_on)
     whole = True
     if scores is not None:

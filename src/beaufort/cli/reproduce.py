@@ -20,7 +20,7 @@ def reproduce(
     study: Annotated[str, typer.Argument(help="imagenet-c-enhancements, icons-50, mined-digits or mnist-c.")],
     *,
     only: Annotated[
-        str,
+        str | None,
         typer.Option(
             help="Parts, separated by commas. mnist-c: fig2, fig3, fig4, selection, pessimal, gallery, page. "
             "icons-50: style, subtype, subtype-released, traditional, traditional-released, shake, "
@@ -28,7 +28,7 @@ def reproduce(
             "imagenet-c-enhancements: nlm, clahe, stability, ten-crop, small, aggregation, multiscale, "
             "transfer, shake, style, augmentation, page."
         ),
-    ] = "",
+    ] = None,
     data: Annotated[
         list[str] | None,
         typer.Option(
@@ -75,7 +75,7 @@ def reproduce(
     outcome = run(
         study,
         output,
-        only=comma_list(only),
+        only=_parts(only),
         data=_places(data or []),
         device=device,
         seeds=seeds,
@@ -90,6 +90,13 @@ def reproduce(
     done = counted(outcome.done, "piece of work", "pieces of work")
     there = f"{done} done, {outcome.there} there before"
     typer.echo(there if outcome.finished else f"{there}, {outcome.left} left; the same command goes on")
+
+
+def _parts(text: str | None) -> list[str]:
+    """The parts that are named; an empty text, as of an unset variable, must not mean hours of work."""
+    if text is not None and not comma_list(text):
+        raise OptionError(f"only must name at least one part, got {text!r}; without --only, all are done")
+    return comma_list(text or "")
 
 
 def _places(texts: list[str]) -> dict[str, str]:

@@ -8,9 +8,10 @@ from typing import Any, ClassVar, Protocol, TypeVar, runtime_checkable
 import numpy as np
 
 from beaufort.arrays import Bytes, checked_batch
+from beaufort.errors import OptionError
 from beaufort.registry import Registry
 
-__all__ = ["Filter", "Views", "checked", "front", "front_kinds", "lightness"]
+__all__ = ["Filter", "Views", "check_flag", "checked", "each_image", "front", "front_kinds", "lightness"]
 
 
 @runtime_checkable
@@ -56,6 +57,20 @@ def front(name: str) -> Callable[[Kind], Kind]:
 def checked(images: Any) -> Bytes:
     """The images, if a front end takes them."""
     return checked_batch(images, "a front end comes before values are scaled")
+
+
+def check_flag(name: str, value: Any) -> None:
+    """Refuse an option that is neither true nor false."""
+    if not isinstance(value, bool):
+        raise OptionError(f"{name} must be True or False, got {value!r:.60}")
+
+
+def each_image(images: Any, change: Callable[[Bytes], Bytes]) -> Bytes:
+    """New images: of each that came, what it is changed to."""
+    made = np.empty(checked(images).shape, np.uint8)
+    for image, target in zip(images, made, strict=True):
+        target[...] = change(image)
+    return made
 
 
 def lightness(image: Bytes, change: Callable[..., Any]) -> Bytes:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+
 if TYPE_CHECKING:
     from torch import Tensor
 
@@ -27,11 +29,10 @@ def denoise_tensors(images: Tensor, noise: Tensor, options: NonLocalMeans) -> Te
     It sums what the loops for the processor sum, in another order: few pixels differ, by one level.
     """
     import torch
-    from torch.nn import functional
 
     planes = images.float() / 255
     border = options.patch // 2 + options.distance + 1
-    wide = functional.pad(planes, (border,) * 4, mode="reflect")
+    wide = _mirrored(planes, border)
     level = (options.h * noise.to(wide)).clamp_min(1e-8)
     scale = (1 / (planes.shape[1] * level**2 * options.patch**2))[:, None, None]
     expected = 2 * noise.to(wide)[:, None, None] ** 2 * planes.shape[1] * options.subtract
@@ -43,6 +44,17 @@ def denoise_tensors(images: Tensor, noise: Tensor, options: NonLocalMeans) -> Te
             weights += part
     made = (total / weights[:, None] * 255).clamp(0, 255).round().to(torch.uint8)
     return torch.where((noise.to(images.device) > 0)[:, None, None, None], made, images)
+
+
+def _mirrored(planes: Tensor, border: int) -> Tensor:
+    """With a border as `np.pad` makes it, which may be wider than the picture: torch's may not."""
+    import torch
+
+    rows, columns = (
+        torch.from_numpy(np.pad(np.arange(side), border, mode="reflect")).to(planes.device)
+        for side in planes.shape[2:]
+    )
+    return planes[:, :, rows][..., columns]
 
 
 def _shifts(reach: int) -> Iterator[_Shift]:

@@ -45,8 +45,8 @@ class FrontStep:
             check_number(name, value, 0, 1)
         if self.above is not None and self.below is not None and self.above >= self.below:
             raise OptionError(
-                f"above must be less than below, or {self.kind} changes no image, got {self.above:g} and "
-                f"{self.below:g}"
+                f"above must be less than below, or {self.kind} changes no image, got "
+                f"{_shown(self.above)} and {_shown(self.below)}"
             )
 
     @property
@@ -57,8 +57,10 @@ class FrontStep:
     @property
     def facts(self) -> dict[str, Any]:
         """What decides its pixels, as JSON knows it."""
-        gates = {name: value for name in _GATES if (value := getattr(self, name)) is not None}
-        return {"kind": self.kind, "version": self.does.version, **asdict(self.does), **gates}
+        kinds: dict[str, Any] = {one.name: type(one.default) for one in fields(self.does)}
+        options = {name: kinds[name](value) for name, value in asdict(self.does).items()}
+        gates = {name: float(value) for name in _GATES if (value := getattr(self, name)) is not None}
+        return {"kind": self.kind, "version": self.does.version, **options, **gates}
 
     @property
     def name(self) -> str:
@@ -162,7 +164,7 @@ def open_front(front: str | Front | Iterable[str]) -> Front:
     """
     if isinstance(front, Front):
         return front
-    if not isinstance(front, Iterable):
+    if isinstance(front, bytes) or not isinstance(front, Iterable):
         raise OptionError(f"a front end must be a text such as clahe:clip=2,tiles=8, got {front!r:.60}")
     texts = [front] if isinstance(front, str) else list(front)
     return Front(tuple(map(_step, texts)))
@@ -172,6 +174,11 @@ def _step(text: str) -> FrontStep:
     if not isinstance(text, str) or not text.strip():
         raise OptionError(f"a front end must be a text such as clahe:clip=2,tiles=8, got {text!r:.60}")
     name, _, rest = text.strip().partition(":")
+    if "+" in name or "," in name:
+        raise OptionError(
+            f"a text must name one front end, got {text!r:.60}; give several one by one, with --front or in "
+            "a list"
+        )
     kind = front_kinds[name.strip()]
     types = {one.name: type(one.default) for one in fields(kind)}
     options: dict[str, Any] = {}
@@ -203,4 +210,5 @@ def _value(front: str, key: str, text: str, kind: type) -> Any:
 def _shown(value: Any) -> str:
     if isinstance(value, bool):
         return "" if value else "-no"
-    return f"{value:g}"
+    short = f"{value:g}"
+    return short if float(short) == value else repr(float(value))  # other options have other names

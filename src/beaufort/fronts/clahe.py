@@ -5,11 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-
 from beaufort.arrays import Bytes
 from beaufort.errors import check_number
-from beaufort.fronts._front import front, lightness
+from beaufort.fronts._front import each_image, front, lightness
 
 __all__ = ["Clahe"]
 
@@ -34,4 +32,4 @@ class Clahe:
         import cv2
 
         method = cv2.createCLAHE(self.clip, (self.tiles, self.tiles))
-        return np.stack([lightness(image, method.apply) for image in images])
+        return each_image(images, lambda image: lightness(image, method.apply))

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from beaufort.arrays import Bytes
-from beaufort.fronts._front import front, lightness
+from beaufort.fronts._front import each_image, front, lightness
 
 __all__ = ["Equalize"]
 
@@ -21,7 +21,7 @@ class Equalize:
     version: ClassVar[int] = 1
 
     def __call__(self, images: Bytes) -> Bytes:
-        return np.stack([lightness(image, _equalized) for image in images])
+        return each_image(images, lambda image: lightness(image, _equalized))
 
 
 def _equalized(plane: Bytes) -> Bytes:

@@ -1,7 +1,8 @@
 """Non-local means: every pixel becomes the mean of pixels nearby whose surroundings look alike.
 
-Buades, Coll & Morel (2005); in the fast form of Darbon et al. (2008) as scikit-image has it, whose pixels it
-gives, and its strength from the noise that a picture seems to have.
+Buades, Coll & Morel (2005); in the fast form of Darbon et al. (2008) as scikit-image has it, with the exact
+exponential function in place of its approximate one: some values differ by a level, few by two. Its strength
+is from the noise that a picture seems to have.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import numpy as np
 
 from beaufort.arrays import Bytes
 from beaufort.errors import OptionError, check_number
-from beaufort.fronts._front import front
+from beaufort.fronts._front import check_flag, each_image, front
 from beaufort.fronts.noise import estimate_noise
 
 if TYPE_CHECKING:
@@ -42,12 +43,12 @@ class NonLocalMeans:
         check_number("h", self.h, 0.01, 100)
         check_number("patch", self.patch, 3, 31, whole=True)
         check_number("distance", self.distance, 1, 50, whole=True)
+        check_flag("subtract", self.subtract)
         if self.patch % 2 == 0:
             raise OptionError(f"patch must be odd, got {self.patch}")
 
     def __call__(self, images: Bytes) -> Bytes:
-        noise = estimate_noise(images)
-        return np.stack([self._denoised(image, sigma) for image, sigma in zip(images, noise, strict=True)])
+        return each_image(images, self._denoised)
 
     def on_tensors(self, images: Tensor) -> Tensor:
         """The same of uint8 tensors `(n, channels, h, w)` where they are; few pixels differ, by one level."""
@@ -58,9 +59,10 @@ class NonLocalMeans:
         pixels = np.ascontiguousarray(images.permute(0, 2, 3, 1).cpu().numpy())
         return denoise_tensors(images, torch.from_numpy(estimate_noise(pixels)).to(images.device), self)
 
-    def _denoised(self, image: Bytes, sigma: float) -> Bytes:
+    def _denoised(self, image: Bytes) -> Bytes:
         from beaufort.fronts._nlm_cpu import denoise
 
+        sigma = float(estimate_noise(image[None])[0])
         if sigma == 0:
             return image
         border = self.patch // 2 + self.distance + 1

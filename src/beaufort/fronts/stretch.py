@@ -10,7 +10,7 @@ import numpy as np
 
 from beaufort.arrays import Bytes
 from beaufort.errors import check_number
-from beaufort.fronts._front import front
+from beaufort.fronts._front import check_flag, checked, front
 
 __all__ = ["Stretch"]
 
@@ -28,11 +28,12 @@ class Stretch:
     version: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
+        check_flag("each", self.each)
         check_number("cut", self.cut, 0, 49)
 
     def __call__(self, images: Bytes) -> Bytes:
         levels = np.arange(256, dtype=np.float64)
-        out = np.empty_like(images)
+        out = np.empty(checked(images).shape, np.uint8)
         for image, target in _planes(images, out) if self.each else zip(images, out, strict=True):
             low, high = (
                 np.percentile(image, [self.cut, 100 - self.cut]) if self.cut else (image.min(), image.max())

@@ -33,6 +33,11 @@ class FrontedModel:
     """For the front end; all processors if None."""
 
     def __post_init__(self) -> None:
+        if isinstance(self.model, FrontedModel):
+            raise OptionError(
+                f"a FrontedModel must have a model without a front end, got {self.model.spec.name}; use "
+                "with_front, which joins the two"
+            )
         self._source()  # crops that the model has no room for are refused before any image is shown
 
     @property
@@ -91,8 +96,11 @@ def with_front(
     'digits+nlm-above0.03'
 
     Args:
-        model: any model.
+        model: any model. Where it has a front end, the new one comes before that.
         front: as `open_front` takes it: `clahe:clip=2,tiles=8`, or several in their order.
         threads: for the front end; all processors if not given. It changes no answer.
     """
-    return FrontedModel(model, open_front(front), threads)
+    chosen = open_front(front)
+    if isinstance(model, FrontedModel):
+        return FrontedModel(model.model, Front((*chosen.steps, *model.front.steps)), threads or model.threads)
+    return FrontedModel(model, chosen, threads)

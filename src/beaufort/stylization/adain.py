@@ -28,6 +28,8 @@ __all__ = ["AdaIN", "decoder", "encoder", "open_adain"]
 
 _BATCH = 8
 _STYLE_SIDE = 256
+_LEAST = 16
+"""Pixels a side that the networks need: after three halvings, two are left to be mirrored at the border."""
 _PICTURES = frozenset({".png", ".jpg", ".jpeg", ".webp", ".bmp"})
 
 
@@ -89,7 +91,8 @@ class AdaIN:
 
     def _paint(self, images: Bytes, styles: list[int], strength: float) -> Bytes:
         height, width = images.shape[1:3]
-        wide = np.pad(images, ((0, 0), (0, -height % 8), (0, -width % 8), (0, 0)), mode="symmetric")
+        down, right = (max(-side % 8, _LEAST - side) for side in (height, width))
+        wide = np.pad(images, ((0, 0), (0, down), (0, right), (0, 0)), mode="symmetric")
         with torch.no_grad():
             content = self.encode(_values(wide, self.device))
             mean, spread = moments(content)

@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from beaufort.arrays import Bytes
+from beaufort.errors import OptionError, check_number
 from beaufort.models import IMAGENET_MEAN, IMAGENET_STD
 from beaufort.models.torch import choose_device, load_weights
 from beaufort.stylization.pictures import STYLES, style_picture
@@ -214,13 +215,18 @@ def make(
     """A network for the style pictures of `beaufort.stylization`.
 
     Args:
-        styles: how many of the pictures it learns.
+        styles: how many of the pictures it learns, at most all 16.
         width: filters of the first layer.
         blocks: residual blocks.
         features: file with the state dict of a SqueezeNet 1.1, which it learns from; not needed to paint.
         style_weight: of the style beside the content.
         side: of the style pictures that it learns from, in pixels.
     """
+    check_number("styles", styles, 1, STYLES, whole=True)
+    check_number("width", width, 1, 1024, whole=True)
+    check_number("blocks", blocks, 0, 64, whole=True)
+    check_number("style_weight", style_weight, 0, 1e6)
+    check_number("side", side, 32, 4096, whole=True)
     return StyleNetwork(styles, width, blocks, features, style_weight, side)
 
 
@@ -267,12 +273,20 @@ def open_stylizer(folder: Path, device: str = "auto") -> Stylizer:
     """A network that `beaufort train stylizer` made."""
     weights = folder / "model.safetensors"
     try:
-        about = json.loads((folder / "training.json").read_bytes())
-        options = dict(about["recipe"]["architecture_options"])
+        recipe = json.loads((folder / "training.json").read_bytes())["recipe"]
+        architecture, options = recipe["architecture"], dict(recipe["architecture_options"])
         digest = hashlib.sha256(weights.read_bytes()).hexdigest()
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise StylizerError(f"{folder} cannot be read as a trained stylizer ({error})") from None
-    network = make(**{**options, "features": ""})
+    if architecture != "stylizer":
+        raise StylizerError(
+            f"{folder} must have a network that paints, as `beaufort train stylizer` makes it, got a trained "
+            f"{architecture!r:.60}"
+        )
+    try:
+        network = make(**{**options, "features": ""})
+    except (OptionError, TypeError) as error:
+        raise StylizerError(f"{folder} cannot be read as a trained stylizer ({error})") from None
     load_weights(network, weights)
     where = choose_device(device)
     facts = {"network": "beaufort stylizer", "weights": f"sha256:{digest}", "features": "squeezenet1_1"}

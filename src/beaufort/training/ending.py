@@ -1,9 +1,9 @@
 """How a training ended: whether its network learned to tell images apart.
 
 A training can fail without an error: the network gives every image one answer, or its weights are no longer
-numbers. The first shows in the loss of the last epoch, which is then that of the best constant answer, the
-shares of the classes: for cross entropy, the entropy of the labels. So the training alone decides, and no
-test image is looked at.
+numbers. The first shows in the loss of the last epoch, which is then that of the best constant answer: for
+cross entropy the shares of the classes, which have the entropy of the labels. So the training alone decides,
+and no test image is looked at.
 """
 
 from __future__ import annotations

@@ -7,10 +7,11 @@ loss of a batch is made (`loss`). One that learns along keeps tensors of its own
 from __future__ import annotations
 
 from collections.abc import Mapping
-from inspect import signature
+from inspect import Parameter, signature
 from typing import Any
 
 from beaufort.errors import OptionError
+from beaufort.registry import unknown
 from beaufort.training.interventions import (
     augmix,
     corruptions,
@@ -55,10 +56,18 @@ interventions.register("stability", stability.make)
 def make_intervention(name: str, options: Mapping[str, Any], *, seed: int, device: str) -> Intervention:
     """An intervention by its name, with its options."""
     make = interventions[name]
+    known = dict(list(signature(make).parameters.items())[1:])
+    several = any(one.kind is Parameter.VAR_KEYWORD for one in known.values())
+    for option in options:
+        if option not in known and not several:
+            raise OptionError(unknown(f"option of the intervention {name!r}:", option, known))
+    if absent := [key for key, one in known.items() if _is_needed(one) and key not in options]:
+        raise OptionError(f"the intervention {name!r} must have the option {absent[0]!r}, got none")
     try:
         return make(TrainingContext(seed, device), **options)
     except TypeError as error:
-        known = ", ".join(list(signature(make).parameters)[1:])
-        raise OptionError(
-            f"the options of the intervention {name!r} do not fit: {error}; known are {known}"
-        ) from None
+        raise OptionError(f"the options of the intervention {name!r} do not fit: {error}") from None
+
+
+def _is_needed(option: Parameter) -> bool:
+    return option.default is Parameter.empty and option.kind is not Parameter.VAR_KEYWORD

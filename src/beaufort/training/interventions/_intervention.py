@@ -64,8 +64,9 @@ class Intervention:
     state: Callable[[], dict[str, Tensor]] = _nothing
     """What it learned so far, for a checkpoint."""
     restore: Callable[[dict[str, Tensor]], None] = _ignore
-    constant: float | None = None
-    """How many times its plain loss a network has at least that answers all images alike; None if unknown."""
+    constant: float | Callable[[Sequence[int]], float] | None = None
+    """How many times its plain loss a network has at least that answers all images alike; or what gives that
+    loss itself, from how often each class is among the labels. None if unknown."""
 
 
 def least_constant_loss(intervention: Intervention, model: nn.Module, counts: Sequence[int]) -> float | None:
@@ -79,6 +80,8 @@ def least_constant_loss(intervention: Intervention, model: nn.Module, counts: Se
     own = getattr(model, "constant_loss", None)
     if intervention.constant is None or (own is None and hasattr(model, "loss")) or not sum(counts):
         return None
+    if callable(intervention.constant):
+        return round(intervention.constant(counts), 6) or None
     plain = label_entropy(counts) if own is None else float(own(counts))
     return round(intervention.constant * plain, 6) or None  # 0 with one class: there is nothing to learn
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
-from beaufort.corruptions import expand_names
+from beaufort.corruptions._choices import weigh_names
 from beaufort.errors import OptionError, check_number
 from beaufort.training.data import TrainingBlock
 from beaufort.training.interventions._augment import augmented_loss
@@ -35,7 +35,7 @@ def make(
             CUDA device the corruptions are made there.
         names: corruptions, lists such as `mnist-c` or `noise`, or chains such as `fog@2+snow@3`; one of them
             is chosen for each image.
-        but: those of `names` that are left out.
+        but: those of `names` that are left out; a chain is left out by its whole name.
         severity: one, or a list of which one is chosen for each image; None is the published one at the scale
             of digits.
         weights: how often each name is chosen, as for `Corrupt`; not with `but`.
@@ -45,6 +45,8 @@ def make(
         flip: as for plain training.
     """
     check_number("clean", clean, 0, 1)
+    if not names:
+        raise OptionError(f"names must be at least one corruption, got {names!r:.60}")
     chosen: str | Sequence[str] = names
     if but:
         if weights is not None:
@@ -60,7 +62,7 @@ def make(
 
 
 def _expanded(names: str | Sequence[str]) -> tuple[str, ...]:
-    return expand_names([names] if isinstance(names, str) else names, kind="corruption")
+    return weigh_names([names] if isinstance(names, str) else names, None).names
 
 
 def _without(names: tuple[str, ...], but: tuple[str, ...]) -> tuple[str, ...]:

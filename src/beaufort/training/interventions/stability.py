@@ -9,17 +9,20 @@ that decides what the clean branch learns from it, so all readings are here.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
+import numpy as np
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
-from beaufort.errors import OptionError
+from beaufort.errors import OptionError, check_number
 from beaufort.training.interventions._augment import augment, augmented_loss
 from beaufort.training.interventions._intervention import Intervention, TrainingContext, needs_logits
 from beaufort.training.interventions._noise import check_noise, with_noise
 
-__all__ = ["FORMS", "disagreement", "make"]
+__all__ = ["FORMS", "constant_stability_loss", "disagreement", "make"]
 
 FORMS = ("cross-entropy", "kl", "detached")
 
@@ -52,8 +55,7 @@ def make(
     """
     check_noise(noise, strength)
     plain = augmented_loss(shift, flip)
-    if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 <= weight < 1e6:
-        raise OptionError(f"weight must be a number of at least 0, got {weight!r:.60}")
+    check_number("weight", weight, 0, 1e6)
     if form not in FORMS:
         raise OptionError(f"form must be one of {', '.join(FORMS)}, got {form!r:.60}")
     if weight == 0:
@@ -67,7 +69,41 @@ def make(
             noisy = model(with_noise(images, noise, strength)).float()
         return functional.cross_entropy(clean, labels) + weight * disagreement(clean, noisy, form)
 
-    return Intervention(loss=loss, constant=1 if form == "kl" else 1 + weight)
+    constant: dict[str, float | Callable[[Sequence[int]], float]] = {
+        "kl": 1.0,  # answers that are all alike agree
+        "detached": 1.0 + weight,  # nothing draws a constant answer away from the shares of the classes
+        "cross-entropy": partial(constant_stability_loss, weight=weight),
+    }
+    return Intervention(loss=loss, constant=constant[form])
+
+
+def constant_stability_loss(counts: Sequence[int], weight: float) -> float:
+    """The lowest loss, with the form `cross-entropy`, of an answer that is the same for all images.
+
+    The term is then the entropy of that answer, so one that is surer than the shares of the classes has less.
+
+    >>> round(constant_stability_loss([5, 5], 0.1), 4), round(constant_stability_loss([5, 5], 10), 4)
+    (0.7625, 2.8659)
+
+    Args:
+        counts: how often each class is among the labels.
+        weight: of the term.
+    """
+    from scipy.optimize import minimize
+
+    some = np.array([count for count in counts if count], np.float64)
+    shares = some / some.sum()
+
+    def loss(logits: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        logs = logits - np.logaddexp.reduce(logits)
+        answer = np.exp(logs)
+        entropy = -float(answer @ logs)
+        return -float(shares @ logs) + weight * entropy, answer - shares - weight * answer * (logs + entropy)
+
+    # in a minimum one class at most, the most frequent, is answered more often than its share over the weight
+    surer = np.eye(len(shares))[shares.argmax()]
+    starts = [np.log(shares) + more * surer for more in (0, 1, 3, 6)]
+    return min(float(minimize(loss, start, jac=True, method="L-BFGS-B").fun) for start in starts)
 
 
 def disagreement(clean: Tensor, noisy: Tensor, form: str = "cross-entropy") -> Tensor:
