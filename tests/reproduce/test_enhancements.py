@@ -154,8 +154,12 @@ def test_every_arm_has_its_control() -> None:
         files = [task.file for phase in plan(settings, (design,)) for task in phase]
         assert f"cifar/{CONTROL}-seed0.npz" in files
         assert len(set(files)) == len(files)
-    ten = [task.file for phase in plan(settings, ("ten-crop",)) for task in phase]
-    assert ten == [f"cifar/{name}-seed{seed}.npz" for seed in (0, 1) for name in (BASE, "ten-crop")]
+    (ten,) = plan(settings, ("ten-crop",))
+    made = [[f"models/{BASE}-seed{seed}/training.json"] for seed in (0, 1)]
+    asked = [[f"cifar/{name}-seed{seed}.npz" for name in (BASE, "ten-crop")] for seed in (0, 1)]
+    assert [task.file for task in ten] == [*made[0], *asked[0], *made[1], *asked[1]]
+    assert [task.after for task in ten] == [(), *(tuple(made[0]),) * 2, (), *(tuple(made[1]),) * 2]
+    assert [task.serves for task in ten] == [tuple(asked[0]), (), (), tuple(asked[1]), (), ()]
 
 
 def test_all_arms_come_before_a_second_seed() -> None:
@@ -346,7 +350,7 @@ def test_networks_that_others_start_from_are_made_again_if_they_are_gone(
     file = f"cifar/{CONTROL}-seed0.npz"
     (folder / file).unlink()
     outcome = enhancements.again(folder, only=["stability"])
-    assert (outcome.done, outcome.left) == (1, 0)
+    assert (outcome.done, outcome.left) == (2, 0)  # the network, and what is fine-tuned
     before, after = (read_answers(one / file) for one in (enhancements.folder, folder))
     assert np.array_equal(before.right, after.right)
     assert before.facts["losses"] == after.facts["losses"]

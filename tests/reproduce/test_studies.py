@@ -21,7 +21,7 @@ from beaufort.errors import BeaufortError, OptionError, UnknownNameError
 from beaufort.reproduce import STUDIES, reproduce
 from beaufort.reproduce.answers import read_answers
 from beaufort.reproduce.study import Study, StudyOptions, carry_out
-from beaufort.reproduce.tasks import StudyOutcome, Task
+from beaufort.reproduce.tasks import StudyOutcome, Task, run_tasks
 from tests.reproduce.rehearsal import Rehearsal
 
 FIXTURES = {
@@ -214,6 +214,46 @@ def fail_after_one(folder: Path, deadline: float | None, *, place: int) -> bool:
         raise OptionError("photos must be there")
     (folder / "0").touch()
     return True
+
+
+def make_file(folder: Path, deadline: float | None, *, file: str, sees: str = "", lacks: str = "") -> bool:
+    """A task that waits for one file, and cannot be made where another is not there yet."""
+    if sees:
+        _within(60, (folder / sees).exists)
+    if lacks and not (folder / lacks).exists():
+        raise OptionError(f"{lacks} must be there")
+    (folder / file).touch()
+    return True
+
+
+def file_task(file: str, after: tuple[str, ...] | None = None, **options: str) -> Task:
+    call = "tests.reproduce.test_studies:make_file"
+    return Task(file, file, call, {"file": file, **options}, after=after)
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_tasks_wait_for_what_they_need(tmp_path: Path, jobs: int) -> None:
+    own = [file_task("first"), file_task("second", ("first",), lacks="first")]
+    last = file_task("last", lacks="second")  # says nothing, so it comes after the phase before it
+    assert run_tasks([own, [last]], tmp_path, jobs=jobs) == StudyOutcome(done=3, there=0, left=0)
+
+
+def test_tasks_wait_for_no_more_than_they_need(tmp_path: Path) -> None:
+    """A task that takes long does not hold up a later phase that does not need it."""
+    phases = [[file_task("long", sees="short"), file_task("first")], [file_task("short", ("first",))]]
+    assert run_tasks(phases, tmp_path, jobs=2).finished
+
+
+def not_made(folder: Path, deadline: float | None) -> bool:
+    """A task that stopped at its deadline."""
+    return False
+
+
+def test_what_needs_a_task_that_was_not_made_is_left(tmp_path: Path) -> None:
+    stopped = Task("stopped", "stopped", "tests.reproduce.test_studies:not_made")
+    tasks = [stopped, file_task("needs it", ("stopped",)), file_task("does not", ())]
+    assert run_tasks([tasks], tmp_path, jobs=2) == StudyOutcome(done=1, there=0, left=2)
+    assert (tmp_path / "does not").exists()
 
 
 def test_processes_end_with_a_command_that_is_killed(tmp_path: Path) -> None:

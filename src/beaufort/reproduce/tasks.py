@@ -8,11 +8,11 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 __all__ = ["StudyOutcome", "Task", "run_tasks"]
 
@@ -30,6 +30,8 @@ class Task:
     options: Mapping[str, Any] = field(default_factory=dict)
     serves: tuple[str, ...] = ()
     """The files that its own is for, if it is for nothing else: when they are there, it is not needed."""
+    after: tuple[str, ...] | None = None
+    """Files of tasks listed before it that it needs; None if it needs all phases before its own."""
 
     def is_done(self, folder: Path) -> bool:
         """Whether its file is there, or is not needed any more."""
@@ -68,19 +70,20 @@ def run_tasks(
     tell: Callable[[str], None] | None = None,
     at_end: Callable[[int], None] | None = None,
 ) -> StudyOutcome:
-    """Make what is missing, one phase after the other; tasks of a phase need none of their own phase.
+    """Make what is missing, in the order of the list, but each task only when what it needs is there.
 
     Args:
-        phases: what to do.
+        phases: what to do; a task that does not say what it needs comes after all phases before its own.
         folder: where the files of the tasks are.
-        jobs: processes that share a phase; small networks leave a GPU idle most of the time.
+        jobs: processes that share the work.
         deadline: a time of `time.monotonic()` after which no task is begun, and at which trainings stop.
         tell: called with a line for each task.
         at_end: called with the number of tasks that were made, also if one of them fails.
     """
     before = _count_done(phases, folder)
     try:
-        _run_phases(phases, folder, jobs, deadline, tell or (lambda _: None))
+        run = _run_here if jobs == 1 else partial(_run_in_processes, jobs=jobs)
+        run(_missing(phases, folder), folder, deadline, tell or (lambda _: None))
     finally:
         there = _count_done(phases, folder)
         if at_end is not None:
@@ -92,27 +95,8 @@ def _count_done(phases: Sequence[Sequence[Task]], folder: Path) -> int:
     return sum(task.is_done(folder) for phase in phases for task in phase)
 
 
-def _run_phases(
-    phases: Sequence[Sequence[Task]],
-    folder: Path,
-    jobs: int,
-    deadline: float | None,
-    say: Callable[[str], None],
-) -> None:
-    with ExitStack() as stack:
-        pool = stack.enter_context(_processes(jobs)) if jobs > 1 else None
-        for phase in phases:
-            missing = [task for task in phase if not task.is_done(folder)]
-            if pool is None:
-                made = _run_here(missing, folder, deadline, say)
-            else:
-                made = _run_in_processes(missing, folder, pool, jobs, deadline, say)
-            if made < len(missing):
-                break
-
-
 def _processes(jobs: int) -> ProcessPoolExecutor:
-    """Processes for all phases, so that what they keep, such as corrupted images, is made once in each."""
+    """Processes for all tasks, so that what they keep, such as corrupted images, is made once in each."""
     spawn = multiprocessing.get_context("spawn")  # CUDA survives no fork
     return ProcessPoolExecutor(jobs, mp_context=spawn, initializer=_end_with_parent)
 
@@ -129,42 +113,62 @@ def _end_with_parent() -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-def _run_here(tasks: Sequence[Task], folder: Path, deadline: float | None, say: Callable[[str], None]) -> int:
-    done = 0
-    for task in tasks:
+class _Missing(NamedTuple):
+    """A task that is to be made."""
+
+    task: Task
+    needs: set[str]
+    """Files of other missing tasks that have to be there first."""
+
+
+def _missing(phases: Sequence[Sequence[Task]], folder: Path) -> list[_Missing]:
+    left = [[task for task in phase if not task.is_done(folder)] for phase in phases]
+    every = {task.file for phase in left for task in phase}
+    found: list[_Missing] = []
+    for phase in left:
+        before = {one.task.file for one in found}
+        found += [_Missing(task, before if task.after is None else every & {*task.after}) for task in phase]
+    return found
+
+
+def _run_here(
+    missing: Sequence[_Missing], folder: Path, deadline: float | None, say: Callable[[str], None]
+) -> None:
+    for task, _ in missing:
         if deadline is not None and time.monotonic() >= deadline:
             break
-        start = time.monotonic()
-        if made := task.run(folder, deadline):
-            done += 1
-            say(_line(task, made, time.monotonic() - start))
-    return done
+        made, seconds = _timed(task, folder, deadline)
+        if made:
+            say(_line(task, made, seconds))
 
 
 def _run_in_processes(
-    tasks: Sequence[Task],
+    missing: Sequence[_Missing],
     folder: Path,
-    pool: ProcessPoolExecutor,
-    jobs: int,
     deadline: float | None,
     say: Callable[[str], None],
-) -> int:
-    waiting, done = list(tasks), 0
+    *,
+    jobs: int,
+) -> None:
+    waiting, there = list(missing), set[str]()
     running: dict[Future[tuple[bool | str, float]], Task] = {}
-    while waiting or running:
-        if deadline is not None and time.monotonic() >= deadline:
-            waiting.clear()
-        while waiting and len(running) < jobs:
-            task = waiting.pop(0)
-            running[pool.submit(_timed, task, folder, deadline)] = task
-        finished, _ = wait(running, timeout=1.0, return_when=FIRST_COMPLETED)
-        for future in finished:
-            task = running.pop(future)
-            made, seconds = future.result()
-            if made:
-                done += 1
-                say(_line(task, made, seconds))
-    return done
+    with _processes(jobs) as pool:
+        while True:
+            if deadline is not None and time.monotonic() >= deadline:
+                waiting.clear()
+            ready = [one for one in waiting if one.needs <= there][: jobs - len(running)]
+            for one in ready:
+                waiting.remove(one)
+                running[pool.submit(_timed, one.task, folder, deadline)] = one.task
+            if not running:  # nothing is left, or only what needs a task that was not made
+                return
+            finished, _ = wait(running, timeout=1.0, return_when=FIRST_COMPLETED)
+            for future in finished:
+                task = running.pop(future)
+                made, seconds = future.result()
+                if made:
+                    there.add(task.file)
+                    say(_line(task, made, seconds))
 
 
 def _line(task: Task, made: bool | str, seconds: float) -> str:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from beaufort.errors import OptionError
 from beaufort.reproduce.enhancements.photo_files import condition_file, lines_file
@@ -20,19 +20,20 @@ from beaufort.reproduce.enhancements.settings import (
 from beaufort.reproduce.study import PAGE, Study, StudyOptions
 from beaufort.reproduce.tasks import Task
 
+if TYPE_CHECKING:
+    from beaufort.reproduce.enhancements.arms import TrainingArm
+
 __all__ = ["STUDY", "plan"]
 
 _PHOTOS = "beaufort.reproduce.enhancements.photo_work"
-_TRAININGS = "beaufort.reproduce.enhancements.trainings:make_arm"
+_ARM = "beaufort.reproduce.enhancements.trainings:make_arm"
+_START = "beaufort.reproduce.enhancements.trainings:make_start"
 _ONE_SEED = frozenset({"transfer"})
 """Questions with so many arms that one seed has to do."""
 
 
 def plan(settings: EnhancementSettings, only: tuple[str, ...] = ()) -> list[list[Task]]:
-    """What there is to do, in phases; tasks of a phase need those of phases before it.
-
-    Photos come first, a condition at a time; then networks from scratch; then what starts from them.
-    """
+    """What there is to do, in phases: photos come first, a condition at a time, then trainings."""
     chosen = [design for design in DESIGNS if not only or design in only]
     common = {"settings": asdict(settings)}
     return [*_photo_phases(settings, chosen, common), *_training_phases(settings, chosen, common)]
@@ -85,47 +86,39 @@ def _training_phases(
     if not wanted:
         return []
     groups = ["base", *(["control"] if set(wanted) - {"ten-crop", *_FROM_SCRATCH} else []), *wanted]
-    first: list[Task] = []
-    second: list[Task] = []
-    for group in dict.fromkeys(groups):
-        for arm in arms[group]:
-            for seed in range(1 if group in _ONE_SEED else settings.seeds):
-                options = {**common, "arm": arm.name, "seed": seed}
-                file = f"cifar/{arm.name}-seed{seed}.npz"
-                task = Task(f"{arm.name}, seed {seed}", file, _TRAININGS, options)
-                (second if arm.start or arm.tests else first).append(task)
-    if (
-        any(arm.start == "resnet56" for group in groups for arm in arms[group])
-        and "aggregation" not in groups
-    ):
-        first += _starts(settings, "resnet56", common)
-    return _seed_by_seed(settings.seeds, first, second)
-
-
-def _seed_by_seed(seeds: int, first: list[Task], second: list[Task]) -> list[list[Task]]:
-    """All tasks with one seed before any with the next; those that start from others in a later phase."""
-
-    def with_seed(tasks: list[Task], seed: int) -> list[Task]:
-        return [task for task in tasks if task.options["seed"] == seed]
-
-    # what starts from the networks of a seed shares a phase with the next seed's, so that no job has to wait
-    phases = [[*with_seed(second, seed - 1), *with_seed(first, seed)] for seed in range(seeds + 1)]
-    return [phase for phase in phases if phase]
+    known = {arm.name: arm for group in arms.values() for arm in group}
+    seeds = {arm.name: 1 if group in _ONE_SEED else settings.seeds for group in groups for arm in arms[group]}
+    seeds |= {arm: settings.seeds for name in seeds if (arm := known[name].start) and arm not in seeds}
+    tasks: list[Task] = []
+    for seed in range(settings.seeds):  # all arms with one seed before any with the next
+        chosen = [known[name] for name, count in seeds.items() if seed < count]
+        tasks += _tasks_of_seed(chosen, seed, common)
+    return [tasks]
 
 
 _FROM_SCRATCH = frozenset({"aggregation", "multiscale", "shake", "small"})
 
 
-def _starts(settings: EnhancementSettings, name: str, common: Mapping[str, Any]) -> list[Task]:
-    return [
-        Task(
-            f"{name}, seed {seed}",
-            f"cifar/{name}-seed{seed}.npz",
-            _TRAININGS,
-            {**common, "arm": name, "seed": seed},
-        )
-        for seed in range(settings.seeds)
-    ]
+def _tasks_of_seed(arms: Sequence[TrainingArm], seed: int, common: Mapping[str, Any]) -> list[Task]:
+    """Networks that arms start from or test, then the arms."""
+    from beaufort.training.trained import FACTS
+
+    answers = {arm.name: f"cifar/{arm.name}-seed{seed}.npz" for arm in arms}
+    networks: dict[str, str] = {}
+    for arm in arms:
+        if of := arm.start or arm.tests:
+            networks[of] = f"models/{of}-seed{seed}/{FACTS}"
+    tasks = []
+    for name, file in networks.items():
+        serves = tuple(answers[arm.name] for arm in arms if name in {arm.name, arm.start, arm.tests})
+        options = {**common, "arm": name, "seed": seed}
+        tasks.append(Task(f"{name}, seed {seed}, trained", file, _START, options, serves=serves, after=()))
+    for arm in arms:
+        needs = [networks[one] for one in (arm.name, arm.start, arm.tests) if one in networks]
+        options = {**common, "arm": arm.name, "seed": seed}
+        name = f"{arm.name}, seed {seed}"
+        tasks.append(Task(name, answers[arm.name], _ARM, options, after=tuple(needs)))
+    return tasks
 
 
 def _settings(options: StudyOptions) -> EnhancementSettings:

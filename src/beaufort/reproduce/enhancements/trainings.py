@@ -18,17 +18,15 @@ from beaufort.fronts import open_front
 from beaufort.fronts._tensors import show_tensors
 from beaufort.reproduce.answers import StudyAnswers, write_answers
 from beaufort.reproduce.asking import logits, read_test_images
-from beaufort.reproduce.enhancements.arms import BASE, TrainingArm, training_arms
+from beaufort.reproduce.enhancements.arms import TrainingArm, training_arms
 from beaufort.reproduce.enhancements.settings import CLEAN, EnhancementSettings, conditions
 from beaufort.reproduce.failed import task_result
 from beaufort.training import Training, TrainingData, open_training_data, train
 
-__all__ = ["make_arm", "test_images"]
+__all__ = ["make_arm", "make_start", "test_images"]
 
-_KEPT = frozenset({BASE, "resnet56"})
-"""Arms that others start from, whose weights are kept."""
 _WORK = "training"
-"""The folder of the others, until they are asked."""
+"""The folder of networks that no arm starts from or tests, until they are asked."""
 
 
 class CifarTest(NamedTuple):
@@ -60,7 +58,7 @@ def make_arm(
 ) -> bool | str:
     """Train an arm, unless it tests another's network, and ask it."""
     chosen = EnhancementSettings(**settings)
-    known = {found.name: found for group in training_arms(chosen).values() for found in group}
+    known = _arms(chosen)
     one = known[arm]
     made = _trained(known[one.tests] if one.tests else one, known, folder, chosen, seed, deadline)
     if made is None:
@@ -73,6 +71,23 @@ def make_arm(
     del made
     _give_back()
     return found
+
+
+def make_start(
+    folder: Path, deadline: float | None, *, settings: Mapping[str, Any], arm: str, seed: int
+) -> bool | str:
+    """Train a network that arms start from or test, and keep it."""
+    chosen = EnhancementSettings(**settings)
+    known = _arms(chosen)
+    made = _trained(known[arm], known, folder, chosen, seed, deadline)
+    found = False if made is None else task_result(made.facts)
+    del made
+    _give_back()
+    return found
+
+
+def _arms(settings: EnhancementSettings) -> dict[str, TrainingArm]:
+    return {arm.name: arm for group in training_arms(settings).values() for arm in group}
 
 
 def _trained(
@@ -90,10 +105,11 @@ def _trained(
         if before is None:
             return None
         start = str(before.folder)
+    kept = any(arm.name in {one.start, one.tests} for one in known.values())
     made = train(
         arm.made(settings, start),
         _source(settings),
-        output=folder / ("models" if arm.name in _KEPT else _WORK) / f"{arm.name}-seed{seed}",
+        output=folder / ("models" if kept else _WORK) / f"{arm.name}-seed{seed}",
         seed=seed,
         device=settings.device,
         deadline=deadline,
