@@ -104,6 +104,16 @@ def test_on_the_processor_it_is_torchs_own_bit_for_bit(relu: bool, add: bool) ->
     assert torch.equal(ours.state_dict()["running_var"], theirs.state_dict()["running_var"])
 
 
+def test_a_compiler_sees_torchs_operations(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BEAUFORT_KERNELS", "1")
+    monkeypatch.setenv("TRITON_INTERPRET", "1")
+    torch.manual_seed(0)
+    norm, x = layer(6, relu=True).eval(), torch.randn(2, 6, 5, 4).to(memory_format=torch.channels_last)
+    compiled = torch.compile(norm, backend="eager", fullgraph=True)
+    with torch.no_grad():
+        assert torch.equal(compiled(x, x), plain(norm, x, x, relu=True))
+
+
 def test_kernels_in_tritons_interpreter() -> None:
     """Without a GPU, in a process of its own: Triton reads its environment when it is imported."""
     pytest.importorskip("triton", reason="Triton is not installed")

@@ -42,7 +42,9 @@ class BatchNorm(nn.BatchNorm2d):
 
 
 def _fits(x: Tensor, beside: Tensor | None) -> bool:
-    """Whether the kernels can do it."""
+    """Whether the kernels can do it; a compiler is given torch's operations, to do with them what it can."""
+    if torch.compiler.is_compiling():
+        return False
     alike = beside is None or (beside.dtype == x.dtype and beside.shape == x.shape and _channels_last(beside))
     return use_kernels(x) and alike and _channels_last(x) and x.is_floating_point() and x.numel() > x.shape[1]
 
