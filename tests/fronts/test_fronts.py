@@ -17,8 +17,10 @@ from beaufort.fronts import (
     Equalize,
     Front,
     FrontStep,
+    MultiCrop,
     NonLocalMeans,
     Stretch,
+    TenCrop,
     estimate_noise,
     front_kinds,
     open_front,
@@ -303,6 +305,9 @@ def test_options_that_are_true_or_false_are_nothing_else() -> None:
         Stretch(each=wrong)
     with pytest.raises(OptionError, match="subtract must be True or False, got 'no'"):
         NonLocalMeans(subtract=wrong)
+    for crops in (TenCrop, MultiCrop):
+        with pytest.raises(OptionError, match="mirror must be True or False, got 'no'"):
+            crops(mirror=wrong)
 
 
 @pytest.mark.parametrize(

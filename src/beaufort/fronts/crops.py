@@ -10,7 +10,7 @@ import numpy as np
 
 from beaufort.arrays import Bytes
 from beaufort.errors import OptionError, check_number
-from beaufort.fronts._front import front
+from beaufort.fronts._front import check_flag, front
 
 __all__ = ["MultiCrop", "TenCrop"]
 
@@ -35,6 +35,7 @@ class TenCrop:
 
     def __post_init__(self) -> None:
         _check(self.side, self.pad)
+        check_flag("mirror", self.mirror)
 
     def source_size(self, size: tuple[int, int]) -> tuple[int, int]:
         return _source_size(self.side, self.pad, size)
@@ -66,6 +67,7 @@ class MultiCrop:
     def __post_init__(self) -> None:
         check_number("grid", self.grid, 1, 16, whole=True)
         _check(self.side, self.pad)
+        check_flag("mirror", self.mirror)
 
     def source_size(self, size: tuple[int, int]) -> tuple[int, int]:
         return _source_size(self.side, self.pad, size)
