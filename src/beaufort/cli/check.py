@@ -12,7 +12,7 @@ from beaufort.cli._options import Classes, Convention, Front, Json, Labels
 
 if TYPE_CHECKING:
     from beaufort.datasets import Problem
-    from beaufort.models import ModelSpec
+    from beaufort.models import Model
     from beaufort.testing import ModelFinding
 
 __all__ = ["check"]
@@ -87,7 +87,7 @@ def check(
             told["accuracy"] = {**vars(accuracy), **more}
         typer.echo(json.dumps(told, indent=2))
     else:
-        _tell(loaded.spec, findings, judged=images is not None, unread=bool(problems))
+        _tell(loaded, findings, judged=images is not None, unread=bool(problems))
         if accuracy is not None:
             typer.echo(f"{accuracy}; {space}")
     for problem in problems[:20]:
@@ -99,10 +99,14 @@ def check(
         raise typer.Exit(2 if "unusable" in levels else 1)
 
 
-def _tell(spec: ModelSpec, findings: list[ModelFinding], *, judged: bool, unread: bool) -> None:
+def _tell(model: Model, findings: list[ModelFinding], *, judged: bool, unread: bool) -> None:
+    from beaufort.models import FrontedModel
+
+    spec = model.spec
     classes = "an unknown number of" if spec.classes is None else str(spec.classes)
     typer.echo(f"{printable(spec.name)}: {classes} classes, digest {spec.digest[:19]}")
-    typer.echo(f"preprocessing: {spec.preprocessing}")
+    done = model.preparation if isinstance(model, FrontedModel) else spec.preprocessing
+    typer.echo(f"preprocessing: {done}")
     for finding in findings:
         typer.echo(f"{finding.level}: {finding.check}: {printable(finding.message)}")
         typer.echo(f"    {printable(finding.advice)}")

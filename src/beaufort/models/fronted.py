@@ -73,6 +73,20 @@ class FrontedModel:
         means = np.maximum(shares / len(views), np.finfo(np.float64).tiny)
         return np.asarray(np.log(means), np.float32)
 
+    @property
+    def preparation(self) -> str:
+        """In words, what happens to images: to their size, by the front end, to their values.
+
+        >>> from beaufort.models import load_model
+        >>> with_front(load_model("demo:digits"), "ten-crop:side=32").preparation
+        'short side 32 bilinear, middle 32×32, ten-crop-side32 of 28×28, grey 0..1, NCHW float32'
+        """
+        height, width = self.model.spec.input_size or (0, 0)
+        steps = [
+            f"{step.name} of {height}×{width}" if step.makes_views else step.name for step in self.front.steps
+        ]
+        return self._source().described(*steps)
+
     def _source(self) -> Preprocessing:
         """How images come to the size that the front end takes them in."""
         preprocessing, views = self.model.spec.preprocessing, self.front.views
