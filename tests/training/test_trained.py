@@ -8,8 +8,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
+from beaufort.cli._app import app
 from beaufort.errors import OptionError, UnknownNameError
+from beaufort.evaluation import LazyModel, evaluate
 from beaufort.models import load_model
 from beaufort.testing import check_model
 from beaufort.training import (
@@ -40,6 +43,32 @@ def test_by_name(folder: Path, patches: TrainingTensors) -> None:
     assert not check_model(model)
     labels = patches.labels.numpy()[:50]
     assert (model(pixels(patches)).argmax(1) == labels).mean() > 0.9
+
+
+@pytest.mark.parametrize("front", ["clahe:tiles=2", ["stretch", "clahe:tiles=2"]])
+def test_a_front_end_of_the_training_is_missed(
+    front: str | list[str], folder: Path, patches: TrainingTensors
+) -> None:
+    """It is told where a model is run or checked, and only where the front end is not before it."""
+    file = folder / FACTS
+    facts = json.loads(file.read_bytes())
+    facts["recipe"] |= {"intervention": "front", "intervention_options": {"front": front}}
+    digest = load_model("trained:quick-seed0", device="cpu").spec.digest
+    file.write_text(json.dumps(facts))
+    assert load_model("trained:quick-seed0", device="cpu").spec.digest == digest
+    data = (pixels(patches)[:4], patches.labels.numpy()[:4])
+    told = " and ".join([front] if isinstance(front, str) else front)
+    for given, how in ((None, "without a front end"), ("nlm", "behind another front end"), (front, "")):
+        model = LazyModel("trained:quick-seed0", {"device": "cpu", **({"front": given} if given else {})})
+        notes = evaluate(model, ["contrast"], data).notes
+        chosen = [given] if isinstance(given, str) else given or []
+        options = [part for text in chosen for part in ("--front", text)]
+        checked = CliRunner().invoke(app, ["check", "trained:quick-seed0", "--json", *options])
+        assert json.loads(checked.stdout)["notes"] == list(notes)
+        assert [how in note and f"trained on images behind {told}, and" in note for note in notes] == (
+            [True] if how else []
+        )
+        assert checked.stderr.count("note: ") == len(notes)
 
 
 def test_the_working_folder_has_its_name(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

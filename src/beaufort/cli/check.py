@@ -58,6 +58,7 @@ def check(
     """
     from beaufort.evaluation.samples import read_samples
     from beaufort.models import load_model, parse_options
+    from beaufort.models.fronted import front_note
     from beaufort.testing import check_model, measure_accuracy
 
     given = parse_options(options or [])
@@ -76,11 +77,13 @@ def check(
         )
         if samples.labels is not None and not any(one.level == "unusable" for one in findings):
             accuracy = measure_accuracy(loaded, samples.images, samples.labels, space=space, classes=known)
+    notes = [note for note in (front_note(loaded.spec),) if note]
     if as_json:
         told: dict[str, Any] = {
             "model": loaded.spec.to_dict(),
             "findings": [one.to_dict() for one in findings],
             "problems": [problem._asdict() for problem in problems],
+            "notes": notes,
         }
         if accuracy is not None:
             more = {"value": accuracy.value, "at_chance": accuracy.at_chance, "labels": str(space)}
@@ -90,6 +93,8 @@ def check(
         _tell(loaded, findings, judged=images is not None, unread=bool(problems))
         if accuracy is not None:
             typer.echo(f"{accuracy}; {space}")
+    for note in notes:
+        typer.echo(f"note: {printable(note)}", err=True)
     for problem in problems[:20]:
         typer.echo(f"problem: {printable(problem.id)}: {printable(problem.message)}", err=True)
     if problems:
