@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 from beaufort.cli._app import app
 from beaufort.errors import OptionError, UnknownNameError
 from beaufort.evaluation import LazyModel, evaluate
+from beaufort.leave_out import leave_out
 from beaufort.models import load_model
 from beaufort.testing import check_model
 from beaufort.training import (
@@ -94,6 +95,23 @@ def test_onnx_answers_alike_to_images_of_any_size(folder: Path, size: tuple[int,
 def test_the_onnx_file_is_sound(folder: Path) -> None:
     onnx = pytest.importorskip("onnx")
     onnx.checker.check_model(folder / NETWORK, full_check=True)
+
+
+@pytest.mark.parametrize("name", ["cifar10-tuned", "conv1-tuned"])
+def test_fine_tuning_needs_a_trained_network(name: str, patches: TrainingTensors, tmp_path: Path) -> None:
+    """Such a recipe trained from random weights without a word."""
+    told = "start must name a trained network, which this recipe changes, got none; give it with --set start="
+    with pytest.raises(OptionError, match=told):
+        train(name, patches, output=tmp_path / "python", device="cpu")
+    pruning = ["--set", "intervention=pruning", "--set", "intervention_options.share=0.5"]
+    for asked in ([name], ["conv1", *pruning], [name, "--set", "start=", *pruning]):
+        said = CliRunner().invoke(
+            app, ["train", *asked, "-o", str(tmp_path / "command"), "--data", "nowhere"]
+        )
+        assert (said.exit_code, told in said.output) == (2, True)
+    with pytest.raises(OptionError, match=told):
+        leave_out("nowhere", "camera", recipe=name, output=tmp_path / "page")
+    assert not list(tmp_path.iterdir())
 
 
 def test_misses_are_answered(folder: Path) -> None:

@@ -17,7 +17,7 @@ from beaufort.models.preprocessing import Preprocessing
 from beaufort.models.torch import from_module
 from beaufort.registry import unknown
 from beaufort.training.checkpoint import TrainingFileError, read_weights
-from beaufort.training.recipe import Recipe
+from beaufort.training.recipe import REQUIRED, Recipe, no_start
 
 __all__ = [
     "FACTS",
@@ -47,6 +47,8 @@ def find_trained(name: str) -> Path:
     for folder in (Path(name), trained_folder() / name):
         if (folder / FACTS).is_file():
             return folder
+    if name == REQUIRED:
+        raise no_start()
     there = sorted(path.parent.name for path in trained_folder().glob(f"*/{FACTS}"))
     if not there:
         raise UnknownNameError(
