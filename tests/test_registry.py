@@ -47,6 +47,24 @@ def test_near_names() -> None:
         corruptions["xyzzy"]
 
 
+def test_near_names_in_another_case() -> None:
+    registry = Registry[int]("thing")
+    for name in ("clahe", "Stretch", "STRETCH", "nlm"):
+        registry.register(name, 1)
+    for wrong, told in (("CLAHE", "'clahe'"), ("Clah", "'clahe'"), ("stretch", "'STRETCH' or 'Stretch'")):
+        with pytest.raises(UnknownNameError, match=f"unknown thing '{wrong}'; did you mean {told}"):
+            registry[wrong]
+
+
+def test_all_names_are_listed_alphabetically() -> None:
+    registry = Registry[int]("thing")
+    for name in ("water", "air", "fire"):
+        registry.register(name, 1)
+    with pytest.raises(UnknownNameError, match="unknown thing 'xyzzy'; known are air, fire, water"):
+        registry["xyzzy"]
+    assert list(registry) == ["water", "air", "fire"]
+
+
 def test_mapping() -> None:
     assert len(corruptions) == 46
     assert "fog" in corruptions

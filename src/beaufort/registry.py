@@ -46,7 +46,8 @@ class Registry(Mapping[str, T], Generic[T]):
         try:
             return self._things[name]
         except (KeyError, TypeError):
-            raise UnknownNameError(unknown(self._kind, name, self._things)) from None
+            known = dict.fromkeys(sorted(self._things))  # the order of registration tells a reader nothing
+            raise UnknownNameError(unknown(self._kind, name, known)) from None
 
     def __contains__(self, name: object) -> bool:
         return isinstance(name, str) and name in self._things
@@ -58,8 +59,8 @@ class Registry(Mapping[str, T], Generic[T]):
         return len(self._things)
 
 
-_LISTED = 30
-"""Names that a message lists at most."""
+_LISTED, _NEAR = 30, 3
+"""Names that a message lists at most, all of them and near ones."""
 
 
 def listed(names: Iterable[str]) -> str:
@@ -70,8 +71,12 @@ def listed(names: Iterable[str]) -> str:
 
 
 def unknown(kind: str, name: object, known: Mapping[str, object]) -> str:
-    """The message for a name that is not registered, with near names if there are any."""
-    near = get_close_matches(str(name), known, n=3, cutoff=0.6)
+    """The message for a name that is not registered, with near names if there are any, in whatever case."""
+    folded: dict[str, list[str]] = {}
+    for one in known:
+        folded.setdefault(one.casefold(), []).append(one)
+    near = get_close_matches(str(name).casefold(), folded, n=_NEAR, cutoff=0.6)
+    near = [one for key in near for one in folded[key]][:_NEAR]
     if near:
         return f"unknown {kind} {name!r}; did you mean {' or '.join(map(repr, near))}?"
     return f"unknown {kind} {name!r}; known are {listed(known)}"
