@@ -26,28 +26,47 @@ class Registry(Mapping[str, T], Generic[T]):
     def __init__(self, kind: str) -> None:
         self._kind = kind
         self._things: dict[str, T] = {}
-        self._reserved: dict[str, str] = {}
+        self._reserved: dict[str, tuple[str, str]] = {}
 
     def register(self, name: str, thing: T) -> None:
         """Register `thing` under `name`; a name can be taken once."""
         if name in self._things:
             raise OptionError(f"the {self._kind} {name!r} is already registered; use another name")
         if name in self._reserved:
-            raise OptionError(
-                f"the {self._kind} {name!r} would have the name of {self._reserved[name]}; use another name"
-            )
+            owner, _ = self._reserved[name]
+            raise OptionError(f"the {self._kind} {name!r} would have the name of {owner}; use another name")
         self._things[name] = thing
 
-    def reserve(self, names: Iterable[str], owner: str) -> None:
-        """Let nothing be registered under names that stand for something else where they are written."""
-        self._reserved.update(dict.fromkeys(names, owner))
+    def reserve(self, names: Iterable[str], owner: str, use: str = "") -> None:
+        """Let nothing be registered under names that stand for something else where they are written.
+
+        Args:
+            names: of the other things.
+            owner: what they are, as "a shift".
+            use: how they are used, for who asks for them here.
+        """
+        self._reserved.update(dict.fromkeys(names, (owner, use)))
+
+    def miss(self, name: object, known: Mapping[str, object] | None = None, *, kind: str = "") -> str:
+        """The message for a name that is not registered: what else it stands for, or near names.
+
+        Args:
+            name: what was asked for.
+            known: the names that would do; those registered if not given.
+            kind: what the message calls them.
+        """
+        kind = kind or self._kind
+        if isinstance(name, str) and name in self._reserved:
+            owner, use = self._reserved[name]
+            return f"unknown {kind} {name!r}: it is the name of {owner}{f'; {use}' if use else ''}"
+        # the order of registration tells a reader nothing
+        return unknown(kind, name, dict.fromkeys(sorted(self._things)) if known is None else known)
 
     def __getitem__(self, name: str) -> T:
         try:
             return self._things[name]
         except (KeyError, TypeError):
-            known = dict.fromkeys(sorted(self._things))  # the order of registration tells a reader nothing
-            raise UnknownNameError(unknown(self._kind, name, known)) from None
+            raise UnknownNameError(self.miss(name)) from None
 
     def __contains__(self, name: object) -> bool:
         return isinstance(name, str) and name in self._things
