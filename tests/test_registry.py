@@ -6,7 +6,7 @@ import pickle
 
 import pytest
 
-from beaufort.corruptions import corruptions
+from beaufort.corruptions import Chain, corruptions, expand_names
 from beaufort.errors import OptionError, UnknownNameError
 from beaufort.registry import Registry, listed
 
@@ -45,6 +45,48 @@ def test_near_names() -> None:
         corruptions["gausian_noise"]
     with pytest.raises(UnknownNameError, match="known are"):
         corruptions["xyzzy"]
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("weather", "unknown corruption 'weather': it is the name of a list of corruptions$"),
+        (
+            "stylize",
+            "unknown corruption 'stylize': it is the name of a shift; write stylize@LEVEL under 'shifts' of "
+            "a suite, or the condition DATA/stylize@LEVEL$",
+        ),
+    ],
+)
+def test_names_of_something_else_are_told(name: str, told: str) -> None:
+    """`stylize` had the near name `stripe`."""
+    import beaufort.conditions  # noqa: F401  registers shifts
+
+    with pytest.raises(UnknownNameError, match=told):
+        corruptions[name]
+    with pytest.raises(UnknownNameError, match=told.replace("$", r" \(in the chain ")):
+        Chain.parse(f"{name}@2+fog@3")
+    if name == "stylize":
+        with pytest.raises(UnknownNameError, match=told):
+            expand_names([name], kind="corruption")
+
+
+def test_near_names_in_another_case() -> None:
+    registry = Registry[int]("thing")
+    for name in ("clahe", "Stretch", "STRETCH", "nlm"):
+        registry.register(name, 1)
+    for wrong, told in (("CLAHE", "'clahe'"), ("Clah", "'clahe'"), ("stretch", "'STRETCH' or 'Stretch'")):
+        with pytest.raises(UnknownNameError, match=f"unknown thing '{wrong}'; did you mean {told}"):
+            registry[wrong]
+
+
+def test_all_names_are_listed_alphabetically() -> None:
+    registry = Registry[int]("thing")
+    for name in ("water", "air", "fire"):
+        registry.register(name, 1)
+    with pytest.raises(UnknownNameError, match="unknown thing 'xyzzy'; known are air, fire, water"):
+        registry["xyzzy"]
+    assert list(registry) == ["water", "air", "fire"]
 
 
 def test_mapping() -> None:

@@ -26,27 +26,47 @@ class Registry(Mapping[str, T], Generic[T]):
     def __init__(self, kind: str) -> None:
         self._kind = kind
         self._things: dict[str, T] = {}
-        self._reserved: dict[str, str] = {}
+        self._reserved: dict[str, tuple[str, str]] = {}
 
     def register(self, name: str, thing: T) -> None:
         """Register `thing` under `name`; a name can be taken once."""
         if name in self._things:
             raise OptionError(f"the {self._kind} {name!r} is already registered; use another name")
         if name in self._reserved:
-            raise OptionError(
-                f"the {self._kind} {name!r} would have the name of {self._reserved[name]}; use another name"
-            )
+            owner, _ = self._reserved[name]
+            raise OptionError(f"the {self._kind} {name!r} would have the name of {owner}; use another name")
         self._things[name] = thing
 
-    def reserve(self, names: Iterable[str], owner: str) -> None:
-        """Let nothing be registered under names that stand for something else where they are written."""
-        self._reserved.update(dict.fromkeys(names, owner))
+    def reserve(self, names: Iterable[str], owner: str, use: str = "") -> None:
+        """Let nothing be registered under names that stand for something else where they are written.
+
+        Args:
+            names: of the other things.
+            owner: what they are, as "a shift".
+            use: how they are used, for who asks for them here.
+        """
+        self._reserved.update(dict.fromkeys(names, (owner, use)))
+
+    def miss(self, name: object, known: Mapping[str, object] | None = None, *, kind: str = "") -> str:
+        """The message for a name that is not registered: what else it stands for, or near names.
+
+        Args:
+            name: what was asked for.
+            known: the names that would do; those registered if not given.
+            kind: what the message calls them.
+        """
+        kind = kind or self._kind
+        if isinstance(name, str) and name in self._reserved:
+            owner, use = self._reserved[name]
+            return f"unknown {kind} {name!r}: it is the name of {owner}{f'; {use}' if use else ''}"
+        # the order of registration tells a reader nothing
+        return unknown(kind, name, dict.fromkeys(sorted(self._things)) if known is None else known)
 
     def __getitem__(self, name: str) -> T:
         try:
             return self._things[name]
         except (KeyError, TypeError):
-            raise UnknownNameError(unknown(self._kind, name, self._things)) from None
+            raise UnknownNameError(self.miss(name)) from None
 
     def __contains__(self, name: object) -> bool:
         return isinstance(name, str) and name in self._things
@@ -58,8 +78,8 @@ class Registry(Mapping[str, T], Generic[T]):
         return len(self._things)
 
 
-_LISTED = 30
-"""Names that a message lists at most."""
+_LISTED, _NEAR = 30, 3
+"""Names that a message lists at most, all of them and near ones."""
 
 
 def listed(names: Iterable[str]) -> str:
@@ -70,8 +90,12 @@ def listed(names: Iterable[str]) -> str:
 
 
 def unknown(kind: str, name: object, known: Mapping[str, object]) -> str:
-    """The message for a name that is not registered, with near names if there are any."""
-    near = get_close_matches(str(name), known, n=3, cutoff=0.6)
+    """The message for a name that is not registered, with near names if there are any, in whatever case."""
+    folded: dict[str, list[str]] = {}
+    for one in known:
+        folded.setdefault(one.casefold(), []).append(one)
+    near = get_close_matches(str(name).casefold(), folded, n=_NEAR, cutoff=0.6)
+    near = [one for key in near for one in folded[key]][:_NEAR]
     if near:
         return f"unknown {kind} {name!r}; did you mean {' or '.join(map(repr, near))}?"
     return f"unknown {kind} {name!r}; known are {listed(known)}"

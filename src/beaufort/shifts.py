@@ -115,7 +115,8 @@ def register_shift(name: str) -> Callable[[Kind], Kind]:
 
     def register(kind: Kind) -> Kind:
         shifts.register(name, kind)
-        corruptions.reserve([name], "a shift")
+        use = f"write {name}@LEVEL under 'shifts' of a suite, or the condition DATA/{name}@LEVEL"
+        corruptions.reserve([name], "a shift", use)
         return kind
 
     return register

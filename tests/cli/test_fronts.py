@@ -41,6 +41,19 @@ def test_run_check_and_compare(digits: Path, tmp_path: Path) -> None:
     assert checked.startswith("digits+stretch: 10 classes")
 
 
+@pytest.mark.parametrize(
+    ("fronts", "told"),
+    [
+        (["ten-crop"], "short side 32 bilinear, middle 32×32, ten-crop of 28×28"),
+        (["ten-crop:pad=2"], "short side 28 bilinear, middle 28×28, ten-crop-pad2 of 28×28"),
+        (["stretch", "clahe:tiles=4"], "short side 28 bilinear, middle 28×28, stretch, clahe-tiles4"),
+    ],
+)
+def test_check_tells_what_is_done_to_images(fronts: list[str], told: str) -> None:
+    chosen = [part for front in fronts for part in ("--front", front)]
+    assert f"\npreprocessing: {told}, grey 0..1, " in invoke("check", "demo:digits", *chosen)
+
+
 def test_slips_and_the_list(digits: Path) -> None:
     said = invoke("check", "demo:digits", "--front", "strech", code=2)
     assert said == "beaufort: unknown front end 'strech'; did you mean 'stretch'?\n"

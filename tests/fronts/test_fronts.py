@@ -17,8 +17,10 @@ from beaufort.fronts import (
     Equalize,
     Front,
     FrontStep,
+    MultiCrop,
     NonLocalMeans,
     Stretch,
+    TenCrop,
     estimate_noise,
     front_kinds,
     open_front,
@@ -297,12 +299,41 @@ def test_images_that_are_none_are_refused(name: str) -> None:
     assert alone(photos()[:0]).shape == (0, 64, 72, 3)
 
 
+@pytest.mark.parametrize(
+    ("kind", "given"),
+    [
+        (Clahe, {"tiles": np.int64(4), "clip": np.float32(0.5)}),
+        (NonLocalMeans, {"patch": np.uint8(3), "h": np.float64(0.4)}),
+        (TenCrop, {"pad": np.int16(4)}),
+        (MultiCrop, {"grid": np.int32(2), "side": np.int64(256)}),
+        (Stretch, {"cut": np.float32(2)}),
+    ],
+)
+def test_numbers_of_numpy_are_those_of_python(kind: type[Any], given: dict[str, Any]) -> None:
+    ours, same = kind(**given), kind(**{name: value.item() for name, value in given.items()})
+    one, other = FrontStep("kind", ours), FrontStep("kind", same)
+    assert (one.name, json.dumps(one.facts)) == (other.name, json.dumps(other.facts))
+    assert {type(value) for value in vars(ours).values()} <= {bool, float, int}
+
+
+def test_numbers_of_numpy_have_the_bounds_of_others() -> None:
+    gate: Any = np.float32(0.25)
+    assert type(FrontStep("clahe", Clahe(), above=gate).above) is float
+    wrong: Any
+    for wrong, told in ((np.float64(4), "4.0"), (np.int64(65), "65"), (np.True_, "np.True_"), (True, "True")):
+        with pytest.raises(OptionError, match=f"tiles must be an integer from 1 to 64, got {told}"):
+            Clahe(tiles=wrong)
+
+
 def test_options_that_are_true_or_false_are_nothing_else() -> None:
     wrong: Any = "no"
     with pytest.raises(OptionError, match="each must be True or False, got 'no'"):
         Stretch(each=wrong)
     with pytest.raises(OptionError, match="subtract must be True or False, got 'no'"):
         NonLocalMeans(subtract=wrong)
+    for crops in (TenCrop, MultiCrop):
+        with pytest.raises(OptionError, match="mirror must be True or False, got 'no'"):
+            crops(mirror=wrong)
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ pytest.importorskip("safetensors", reason="safetensors is not installed; the ext
 from PIL import Image  # noqa: E402
 
 from beaufort.conditions import Condition  # noqa: E402
-from beaufort.errors import OptionError  # noqa: E402
+from beaufort.errors import ImageValueError, OptionError  # noqa: E402
 from beaufort.evaluation import evaluate  # noqa: E402
 from beaufort.models import as_model  # noqa: E402
 from beaufort.stylization import STYLES, Stylize, StylizerError, style_picture  # noqa: E402
@@ -102,6 +102,16 @@ def test_the_loss_does_not_depend_on_the_size_of_features(tmp_path: Path) -> Non
         network = make(**SMALL, features=str(tmp_path / "squeezenet.pth"))
         found.append(float(network.loss(values, values).detach()))
     assert found[0] == pytest.approx(found[1], rel=0.02)
+
+
+@pytest.mark.parametrize("shape", [(3, 3, 3), (3, 16, 64), (3, 30, 32), (1, 32, 32)])
+def test_images_that_no_stylizer_learns_from_are_refused(shape: tuple[int, int, int], tmp_path: Path) -> None:
+    torch.save(_squeezenet_features().state_dict(), tmp_path / "squeezenet.pth")
+    network = make(**SMALL, features=str(tmp_path / "squeezenet.pth"))
+    told = "sides are multiples of 4 and at least 20 pixels, got " + " × ".join(map(str, shape))
+    with pytest.raises(ImageValueError, match=told):
+        network.loss(torch.rand(2, *shape), torch.zeros(2))
+    assert network.loss(torch.rand(2, 3, 20, 24), torch.zeros(2)).isfinite()
 
 
 def test_the_shift_has_five_severities_and_none(trained: Path, monkeypatch: pytest.MonkeyPatch) -> None:

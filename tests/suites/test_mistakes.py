@@ -87,6 +87,11 @@ REPLACED = {
         "- sonw",
         "7: corruptions: unknown corruption 'sonw'; did you mean 'snow'",
     ),
+    "corruption that is a shift": (
+        "- snow",
+        "- stylize",
+        "7: corruptions: unknown corruption 'stylize': it is the name of a shift; write stylize@LEVEL",
+    ),
     "corruption twice": ("- snow", "- fog", "7: corruptions: fog is in the list already"),
     "corruption in a subset": ("- snow", "- weather", "7: corruptions: fog is in the list already"),
     "corruption that is a number": ("- snow", "- 7", "7: corruptions: unknown corruption 7; known are"),

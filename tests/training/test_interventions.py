@@ -284,6 +284,14 @@ def test_pruned_weights_are_the_smallest_and_stay_away(
     assert sizes[gone].max() <= sizes[~gone].min()
 
 
+def test_a_network_without_weights_to_prune_is_refused() -> None:
+    pruning = make_intervention("pruning", {"share": 0.5}, seed=0, device="cpu")
+    with pytest.raises(
+        OptionError, match=r"a network with convolutions \(Conv2d\) or linear layers \(Linear\)"
+    ):
+        pruning.loss(nn.Flatten(), torch.zeros(2, 1, 2, 2), torch.zeros(2, dtype=torch.long))
+
+
 WRONG: tuple[tuple[str, dict[str, Any], str], ...] = (
     ("plain", {"shift": -1}, "shift must be an integer from 0 to 1024, got -1"),
     ("plain", {"flip": 1}, "flip must be true or false, got 1"),

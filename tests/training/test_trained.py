@@ -8,8 +8,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
+from beaufort.cli._app import app
 from beaufort.errors import OptionError, UnknownNameError
+from beaufort.evaluation import LazyModel, evaluate
+from beaufort.leave_out import leave_out
 from beaufort.models import load_model
 from beaufort.testing import check_model
 from beaufort.training import (
@@ -42,6 +46,32 @@ def test_by_name(folder: Path, patches: TrainingTensors) -> None:
     assert (model(pixels(patches)).argmax(1) == labels).mean() > 0.9
 
 
+@pytest.mark.parametrize("front", ["clahe:tiles=2", ["stretch", "clahe:tiles=2"]])
+def test_a_front_end_of_the_training_is_missed(
+    front: str | list[str], folder: Path, patches: TrainingTensors
+) -> None:
+    """It is told where a model is run or checked, and only where the front end is not before it."""
+    file = folder / FACTS
+    facts = json.loads(file.read_bytes())
+    facts["recipe"] |= {"intervention": "front", "intervention_options": {"front": front}}
+    digest = load_model("trained:quick-seed0", device="cpu").spec.digest
+    file.write_text(json.dumps(facts))
+    assert load_model("trained:quick-seed0", device="cpu").spec.digest == digest
+    data = (pixels(patches)[:4], patches.labels.numpy()[:4])
+    told = " and ".join([front] if isinstance(front, str) else front)
+    for given, how in ((None, "without a front end"), ("nlm", "behind another front end"), (front, "")):
+        model = LazyModel("trained:quick-seed0", {"device": "cpu", **({"front": given} if given else {})})
+        notes = evaluate(model, ["contrast"], data).notes
+        chosen = [given] if isinstance(given, str) else given or []
+        options = [part for text in chosen for part in ("--front", text)]
+        checked = CliRunner().invoke(app, ["check", "trained:quick-seed0", "--json", *options])
+        assert json.loads(checked.stdout)["notes"] == list(notes)
+        assert [how in note and f"trained on images behind {told}, and" in note for note in notes] == (
+            [True] if how else []
+        )
+        assert checked.stderr.count("note: ") == len(notes)
+
+
 def test_the_working_folder_has_its_name(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder)
     assert load_model("trained:.", device="cpu").spec.name == "quick-seed0"
@@ -65,6 +95,23 @@ def test_onnx_answers_alike_to_images_of_any_size(folder: Path, size: tuple[int,
 def test_the_onnx_file_is_sound(folder: Path) -> None:
     onnx = pytest.importorskip("onnx")
     onnx.checker.check_model(folder / NETWORK, full_check=True)
+
+
+@pytest.mark.parametrize("name", ["cifar10-tuned", "conv1-tuned"])
+def test_fine_tuning_needs_a_trained_network(name: str, patches: TrainingTensors, tmp_path: Path) -> None:
+    """Such a recipe trained from random weights without a word."""
+    told = "start must name a trained network, which this recipe changes, got none; give it with --set start="
+    with pytest.raises(OptionError, match=told):
+        train(name, patches, output=tmp_path / "python", device="cpu")
+    pruning = ["--set", "intervention=pruning", "--set", "intervention_options.share=0.5"]
+    for asked in ([name], ["conv1", *pruning], [name, "--set", "start=", *pruning]):
+        said = CliRunner().invoke(
+            app, ["train", *asked, "-o", str(tmp_path / "command"), "--data", "nowhere"]
+        )
+        assert (said.exit_code, told in said.output) == (2, True)
+    with pytest.raises(OptionError, match=told):
+        leave_out("nowhere", "camera", recipe=name, output=tmp_path / "page")
+    assert not list(tmp_path.iterdir())
 
 
 def test_misses_are_answered(folder: Path) -> None:

@@ -12,7 +12,7 @@ from beaufort.cli._options import Classes, Convention, Front, Json, Labels
 
 if TYPE_CHECKING:
     from beaufort.datasets import Problem
-    from beaufort.models import ModelSpec
+    from beaufort.models import Model
     from beaufort.testing import ModelFinding
 
 __all__ = ["check"]
@@ -58,6 +58,7 @@ def check(
     """
     from beaufort.evaluation.samples import read_samples
     from beaufort.models import load_model, parse_options
+    from beaufort.models.fronted import front_note
     from beaufort.testing import check_model, measure_accuracy
 
     given = parse_options(options or [])
@@ -76,20 +77,24 @@ def check(
         )
         if samples.labels is not None and not any(one.level == "unusable" for one in findings):
             accuracy = measure_accuracy(loaded, samples.images, samples.labels, space=space, classes=known)
+    notes = [note for note in (front_note(loaded.spec),) if note]
     if as_json:
         told: dict[str, Any] = {
             "model": loaded.spec.to_dict(),
             "findings": [one.to_dict() for one in findings],
             "problems": [problem._asdict() for problem in problems],
+            "notes": notes,
         }
         if accuracy is not None:
             more = {"value": accuracy.value, "at_chance": accuracy.at_chance, "labels": str(space)}
             told["accuracy"] = {**vars(accuracy), **more}
         typer.echo(json.dumps(told, indent=2))
     else:
-        _tell(loaded.spec, findings, judged=images is not None, unread=bool(problems))
+        _tell(loaded, findings, judged=images is not None, unread=bool(problems))
         if accuracy is not None:
             typer.echo(f"{accuracy}; {space}")
+    for note in notes:
+        typer.echo(f"note: {printable(note)}", err=True)
     for problem in problems[:20]:
         typer.echo(f"problem: {printable(problem.id)}: {printable(problem.message)}", err=True)
     if problems:
@@ -99,10 +104,14 @@ def check(
         raise typer.Exit(2 if "unusable" in levels else 1)
 
 
-def _tell(spec: ModelSpec, findings: list[ModelFinding], *, judged: bool, unread: bool) -> None:
+def _tell(model: Model, findings: list[ModelFinding], *, judged: bool, unread: bool) -> None:
+    from beaufort.models import FrontedModel
+
+    spec = model.spec
     classes = "an unknown number of" if spec.classes is None else str(spec.classes)
     typer.echo(f"{printable(spec.name)}: {classes} classes, digest {spec.digest[:19]}")
-    typer.echo(f"preprocessing: {spec.preprocessing}")
+    done = model.preparation if isinstance(model, FrontedModel) else spec.preprocessing
+    typer.echo(f"preprocessing: {done}")
     for finding in findings:
         typer.echo(f"{finding.level}: {finding.check}: {printable(finding.message)}")
         typer.echo(f"    {printable(finding.advice)}")

@@ -59,6 +59,7 @@ def train(
         typer.echo(table([("recipe", "what it is"), *rows]))
         return
     chosen = get_recipe(recipe).changed(settings or [])
+    chosen.check_start()
     folder = trained_folder() / f"{chosen.name}-seed{seed}" if output is None else output
     source = data if side is None else _squares(chosen.data if data is None else data, side, limit)
     with _bar(chosen.name) as progress:

@@ -12,7 +12,6 @@ from beaufort.arrays import open_images
 from beaufort.corruptions._corruption import SCALES, Choice, Severity, corruptions, parse_severity
 from beaufort.errors import OptionError, UnknownNameError
 from beaufort.ops import ops_of
-from beaufort.registry import unknown
 from beaufort.rng import Id
 
 __all__ = ["Chain", "Link", "is_chain"]
@@ -146,7 +145,7 @@ def is_chain(name: object) -> bool:
 def _link(text: str, chain: str) -> Link:
     name, at, severity = text.partition("@")
     if name not in corruptions:
-        raise UnknownNameError(f"{unknown('corruption', name, corruptions)} (in the chain {chain!r})")
+        raise UnknownNameError(f"{corruptions.miss(name)} (in the chain {chain!r})")
     try:
         return Link(name, parse_severity(severity) if at else None)
     except OptionError as error:

@@ -147,6 +147,6 @@ def expand_names(names: Iterable[object], *, kind: str) -> tuple[str, ...]:
     for name in names:
         members = members_of(name)
         if not members:
-            raise UnknownNameError(unknown(kind, name, {**corruptions, **SUBSETS}))
+            raise UnknownNameError(corruptions.miss(name, {**corruptions, **SUBSETS}, kind=kind))
         found += members
     return tuple(found)

@@ -1,4 +1,4 @@
-"""What a reader of results should know about the images that were shown."""
+"""What a reader of results should know about the images that were shown, and about who saw them."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 
 from beaufort.errors import BeaufortError
 from beaufort.evaluation.planning import Plan, Setup
+from beaufort.models.fronted import front_note
 from beaufort.words import counted
 
 __all__ = ["notes_on"]
@@ -18,9 +19,13 @@ _LOOKED_AT = 9
 
 
 def notes_on(plan: Plan) -> tuple[str, ...]:
-    """Which images were taken, if not all, what was left out, and what is done to small ones."""
+    """Which images were taken, if not all, what was left out, what is done to small ones, and front ends.
+
+    A model that was trained behind a front end is told of if it is not behind it here.
+    """
     notes = (note for setup in plan.setups for note in _notes(setup))
-    return tuple(dict.fromkeys([*notes, *_no_clean(plan), *_circular(plan)]))
+    fronts = (note for work in plan.works if (note := front_note(work.model.spec)))
+    return tuple(dict.fromkeys([*notes, *_no_clean(plan), *_circular(plan), *fronts]))
 
 
 def _notes(setup: Setup) -> Iterator[str]:

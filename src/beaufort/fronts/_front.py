@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from numbers import Integral, Real
 from typing import Any, ClassVar, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
 from beaufort.arrays import Bytes, checked_batch
-from beaufort.errors import OptionError
+from beaufort.errors import OptionError, check_number
 from beaufort.registry import Registry
 
-__all__ = ["Filter", "Views", "check_flag", "checked", "each_image", "front", "front_kinds", "lightness"]
+__all__ = [
+    "Filter",
+    "Views",
+    "check_flag",
+    "checked",
+    "each_image",
+    "front",
+    "front_kinds",
+    "lightness",
+    "settle_number",
+]
 
 
 @runtime_checkable
@@ -63,6 +74,18 @@ def check_flag(name: str, value: Any) -> None:
     """Refuse an option that is neither true nor false."""
     if not isinstance(value, bool):
         raise OptionError(f"{name} must be True or False, got {value!r:.60}")
+
+
+def settle_number(options: Any, name: str, low: float, high: float, *, whole: bool = False) -> None:
+    """Refuse an option that is not a number within bounds; keep one of NumPy, say, as Python's own.
+
+    So the same options have the same name and digest, whatever type their numbers came in.
+    """
+    value = getattr(options, name)
+    if isinstance(value, Real) and not isinstance(value, bool):
+        value = int(value) if isinstance(value, Integral) else float(value)
+    check_number(name, value, low, high, whole=whole)
+    object.__setattr__(options, name, value)
 
 
 def each_image(images: Any, change: Callable[[Bytes], Bytes]) -> Bytes:

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from beaufort.arrays import Bytes
-from beaufort.errors import OptionError, check_number
-from beaufort.fronts._front import Views, checked, front_kinds
+from beaufort.errors import OptionError
+from beaufort.fronts._front import Views, checked, front_kinds, settle_number
 from beaufort.fronts.noise import estimate_noise
 from beaufort.registry import unknown
 
@@ -36,13 +36,13 @@ class FrontStep:
 
     def __post_init__(self) -> None:
         for name in _GATES:
-            if (value := getattr(self, name)) is None:
+            if getattr(self, name) is None:
                 continue
             if self.makes_views:
                 raise OptionError(
                     f"{name} must not be given for {self.kind}, which shows every image in parts"
                 )
-            check_number(name, value, 0, 1)
+            settle_number(self, name, 0, 1)
         if self.above is not None and self.below is not None and self.above >= self.below:
             raise OptionError(
                 f"above must be less than below, or {self.kind} changes no image, got "

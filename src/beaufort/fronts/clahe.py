@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from beaufort.arrays import Bytes
-from beaufort.errors import check_number
-from beaufort.fronts._front import each_image, front, lightness
+from beaufort.fronts._front import each_image, front, lightness, settle_number
 
 __all__ = ["Clahe"]
 
@@ -25,8 +24,8 @@ class Clahe:
     version: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
-        check_number("clip", self.clip, 0.01, 256)
-        check_number("tiles", self.tiles, 1, 64, whole=True)
+        settle_number(self, "clip", 0.01, 256)
+        settle_number(self, "tiles", 1, 64, whole=True)
 
     def __call__(self, images: Bytes) -> Bytes:
         import cv2

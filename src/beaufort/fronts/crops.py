@@ -10,7 +10,7 @@ import numpy as np
 
 from beaufort.arrays import Bytes
 from beaufort.errors import OptionError, check_number
-from beaufort.fronts._front import front
+from beaufort.fronts._front import check_flag, front, settle_number
 
 __all__ = ["MultiCrop", "TenCrop"]
 
@@ -34,7 +34,7 @@ class TenCrop:
     version: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
-        _check(self.side, self.pad)
+        _check(self)
 
     def source_size(self, size: tuple[int, int]) -> tuple[int, int]:
         return _source_size(self.side, self.pad, size)
@@ -64,8 +64,8 @@ class MultiCrop:
     version: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
-        check_number("grid", self.grid, 1, 16, whole=True)
-        _check(self.side, self.pad)
+        settle_number(self, "grid", 1, 16, whole=True)
+        _check(self)
 
     def source_size(self, size: tuple[int, int]) -> tuple[int, int]:
         return _source_size(self.side, self.pad, size)
@@ -79,12 +79,14 @@ class MultiCrop:
         return list(_cut(images, [(top, left) for top in tops for left in lefts], size, mirror=self.mirror))
 
 
-def _check(side: int, pad: int) -> None:
-    check_number("side", side, 0, 16384, whole=True)
-    check_number("pad", pad, 0, 1024, whole=True)
-    if side and pad:
+def _check(crops: TenCrop | MultiCrop) -> None:
+    settle_number(crops, "side", 0, 16384, whole=True)
+    settle_number(crops, "pad", 0, 1024, whole=True)
+    check_flag("mirror", crops.mirror)
+    if crops.side and crops.pad:
         raise OptionError(
-            f"side or pad must be 0: crops are of a larger picture or of a border, got {side} and {pad}"
+            "side or pad must be 0: crops are of a larger picture or of a border, got "
+            f"{crops.side} and {crops.pad}"
         )
 
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from beaufort.arrays import Bytes
-from beaufort.errors import OptionError, check_number
-from beaufort.fronts._front import check_flag, each_image, front
+from beaufort.errors import OptionError
+from beaufort.fronts._front import check_flag, each_image, front, settle_number
 from beaufort.fronts.noise import estimate_noise
 
 if TYPE_CHECKING:
@@ -40,9 +40,9 @@ class NonLocalMeans:
     version: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
-        check_number("h", self.h, 0.01, 100)
-        check_number("patch", self.patch, 3, 31, whole=True)
-        check_number("distance", self.distance, 1, 50, whole=True)
+        settle_number(self, "h", 0.01, 100)
+        settle_number(self, "patch", 3, 31, whole=True)
+        settle_number(self, "distance", 1, 50, whole=True)
         check_flag("subtract", self.subtract)
         if self.patch % 2 == 0:
             raise OptionError(f"patch must be odd, got {self.patch}")

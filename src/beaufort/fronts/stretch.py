@@ -9,8 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from beaufort.arrays import Bytes
-from beaufort.errors import check_number
-from beaufort.fronts._front import check_flag, checked, front
+from beaufort.fronts._front import check_flag, checked, front, settle_number
 
 __all__ = ["Stretch"]
 
@@ -29,7 +28,7 @@ class Stretch:
 
     def __post_init__(self) -> None:
         check_flag("each", self.each)
-        check_number("cut", self.cut, 0, 49)
+        settle_number(self, "cut", 0, 49)
 
     def __call__(self, images: Bytes) -> Bytes:
         levels = np.arange(256, dtype=np.float64)

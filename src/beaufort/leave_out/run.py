@@ -87,6 +87,7 @@ def leave_out(
         raise OptionError(f"seen must be a share from 0 to below 1, got {seen!r}")
     seeds = checked_count("seeds", seeds)
     chosen_recipe = get_recipe(recipe) if isinstance(recipe, str) else recipe
+    chosen_recipe.check_start()
     dataset = open_dataset(data) if isinstance(data, str) else data
     wanted = list(_splits(dataset, column, only))
     usable, problems = readable(dataset, side)

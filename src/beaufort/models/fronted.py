@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from beaufort.arrays import Images, on_host
-from beaufort.errors import OptionError
+from beaufort.errors import BeaufortError, OptionError
 from beaufort.fronts import Front, open_front
 from beaufort.models.preprocessing import Preprocessing
 from beaufort.models.spec import Logits, Model, ModelSpec
 
-__all__ = ["FrontedModel", "with_front"]
+__all__ = ["FrontedModel", "front_note", "with_front"]
 
 
 @dataclass(frozen=True)
@@ -73,6 +73,20 @@ class FrontedModel:
         means = np.maximum(shares / len(views), np.finfo(np.float64).tiny)
         return np.asarray(np.log(means), np.float32)
 
+    @property
+    def preparation(self) -> str:
+        """In words, what happens to images: to their size, by the front end, to their values.
+
+        >>> from beaufort.models import load_model
+        >>> with_front(load_model("demo:digits"), "ten-crop:side=32").preparation
+        'short side 32 bilinear, middle 32×32, ten-crop-side32 of 28×28, grey 0..1, NCHW float32'
+        """
+        height, width = self.model.spec.input_size or (0, 0)
+        steps = [
+            f"{step.name} of {height}×{width}" if step.makes_views else step.name for step in self.front.steps
+        ]
+        return self._source().described(*steps)
+
     def _source(self) -> Preprocessing:
         """How images come to the size that the front end takes them in."""
         preprocessing, views = self.model.spec.preprocessing, self.front.views
@@ -104,3 +118,21 @@ def with_front(
     if isinstance(model, FrontedModel):
         return FrontedModel(model.model, Front((*chosen.steps, *model.front.steps)), threads or model.threads)
     return FrontedModel(model, chosen, threads)
+
+
+def front_note(spec: ModelSpec) -> str:
+    """That a model was trained behind a front end that is not before it now; empty if that is not so."""
+    if not spec.trained_behind:
+        return ""
+    shown = (spec.details or {}).get("front")
+    try:
+        if shown == open_front(spec.trained_behind).facts:
+            return ""
+    except BeaufortError:  # of a kind that is not known here, so it is not the one that is shown
+        pass
+    how = "behind another front end" if shown else "without a front end"
+    wanted = " ".join(f"--front {text}" for text in spec.trained_behind)
+    return (
+        f"{spec.name} was trained on images behind {' and '.join(spec.trained_behind)}, and is shown them "
+        f"{how}; `front` ({wanted}) shows them as in the training"
+    )

@@ -213,6 +213,13 @@ class Preprocessing:
         return cls(**values)
 
     def __str__(self) -> str:
+        return self.described()
+
+    def described(self, *between: str) -> str:
+        """In words, with what is done between sizes and values."""
+        return ", ".join([*self._framing(), *between, *self._scaling()])
+
+    def _framing(self) -> list[str]:
         parts = []
         if isinstance(self.resize, tuple):
             parts.append(f"{self.resize[0]}×{self.resize[1]} {self.interpolation}")
@@ -220,11 +227,14 @@ class Preprocessing:
             parts.append(f"short side {self.resize} {self.interpolation}")
         if self.size is not None:
             parts.append(f"middle {self.size[0]}×{self.size[1]}")
-        parts.append(f"{self.order if self.channels == 3 else 'grey'} {self.value_range}")
+        return parts
+
+    def _scaling(self) -> list[str]:
+        parts = [f"{self.order if self.channels == 3 else 'grey'} {self.value_range}"]
         for word, values in (("minus", self.mean), ("over", self.std)):
             if values:
                 parts.append(f"{word} {' '.join(f'{value:.6g}' for value in values)}")
-        return ", ".join([*parts, f"{self.layout} {self.dtype}"])
+        return [*parts, f"{self.layout} {self.dtype}"]
 
 
 def _with_channels(images: Bytes, channels: int) -> Bytes:

@@ -43,12 +43,15 @@ class ModelSpec:
     """`sha256:…` of the parameters, `declared:…` where a person vouches for a version, or `unknown`."""
     details: Mapping[str, Any] | None = field(default=None, hash=False)
     """What else the answers depend on, as JSON knows it: the architecture, the templates of a prompt."""
+    trained_behind: tuple[str, ...] = ()
+    """The front end of its training, as `open_front` takes it; no part of the digest."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name.strip():
             raise OptionError(f"the name of a model must be a non-empty string, got {self.name!r:.60}")
         for field_name in ("name", "source"):  # they are written to stores, tables and pages
             object.__setattr__(self, field_name, encodable(without_secrets(getattr(self, field_name))))
+        object.__setattr__(self, "trained_behind", tuple(map(encodable, self.trained_behind)))
         if self.class_names is not None:
             object.__setattr__(self, "class_names", tuple(map(encodable, self.class_names)))
             if self.classes is None:
@@ -100,6 +103,7 @@ class ModelSpec:
             "label_space": self.label_space,
             "preprocessing": self.preprocessing.to_dict(),
             "details": dict(self.details or {}),
+            "trained_behind": list(self.trained_behind),
         }
 
     @classmethod

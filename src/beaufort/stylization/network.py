@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from beaufort.arrays import Bytes
-from beaufort.errors import OptionError, check_number
+from beaufort.errors import ImageValueError, OptionError, check_number
 from beaufort.models import IMAGENET_MEAN, IMAGENET_STD
 from beaufort.models.torch import choose_device, load_weights
 from beaufort.stylization.pictures import STYLES, style_picture
@@ -32,6 +32,8 @@ __all__ = ["StyleNetwork", "Stylizer", "make", "open_stylizer"]
 _PAD = 16
 """Pixels of a mirrored border, which is cut off again: no frame is painted."""
 _BATCH = 16
+_STEP, _LEAST = 4, 20
+"""Of the sides of images that it learns from: they are halved twice, and its teacher has to see a pixel."""
 
 
 class StyledNorm(nn.Module):
@@ -108,10 +110,21 @@ class StyleNetwork(nn.Module):
             raise StylizerError(
                 "a stylizer needs features to learn from; give --set architecture_options.features=FILE"
             )
+        _check_shape(images)
         self._teacher.to(images.device)
         chosen = torch.randint(0, self.styles + 1, (len(images),), device=images.device)
         painted = self(images, functional.one_hot(chosen, self.styles + 1))
         return self._teacher(images, painted.float(), chosen, self.style_weight)
+
+
+def _check_shape(images: Tensor) -> None:
+    channels, height, width = images.shape[1:]
+    if channels != 3 or height % _STEP or width % _STEP or min(height, width) < _LEAST:
+        raise ImageValueError(
+            f"a stylizer must learn from images in color whose sides are multiples of {_STEP} and at least "
+            f"{_LEAST} pixels, got {channels} × {height} × {width} (channels, height, width); --side 128 "
+            "brings photos to squares in color"
+        )
 
 
 class _Teacher:

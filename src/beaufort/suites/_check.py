@@ -27,6 +27,7 @@ from beaufort.perturbations import SIDES
 from beaufort.protocols import protocols
 from beaufort.registry import listed, unknown
 from beaufort.sequences import sequences
+from beaufort.shifts import shifts
 from beaufort.suites._step import Step
 
 __all__ = [
@@ -89,8 +90,8 @@ def needed(values: Mapping[str, object], *, part: bool = False) -> set[str]:
     """The keys that a suite of one data set must have."""
     if "sequences" in values:
         return {"name", "version", "dataset", "scale"}
-    shifts = "shifts" in values
-    some = any(key in values for key in (_MADE[1:] if shifts else _MADE)) or not (part or shifts)
+    other = "shifts" in values
+    some = any(key in values for key in (_MADE[1:] if other else _MADE)) or not (part or other)
     return {"name", "version", "dataset", *(_MADE if some else ())}
 
 
@@ -202,7 +203,8 @@ def _corruptions(value: object) -> Found:
                 f"{_shown(name)} is a chain, which has its own severities; write it under 'shifts'",
             )
         elif not members:
-            yield (number,), _miss("corruption", name, (*corruptions, *SUBSETS))
+            known = (*corruptions, *SUBSETS)
+            yield (number,), corruptions.miss(name) if name in shifts else _miss("corruption", name, known)
         if twice := [member for member in members if member in seen]:
             yield (number,), f"{', '.join(twice)} is in the list already; name each corruption once"
         seen.update(members)

@@ -19,6 +19,11 @@ OPTIMIZERS = ("adam", "adamw", "sgd")
 SCHEDULES = ("constant", "cosine", "one-cycle", "steps")
 PRECISIONS = ("float32", "bfloat16")
 
+REQUIRED = "required"
+"""What `start` is in a recipe that is for trained networks alone."""
+_OF_TRAINED = frozenset({"pruning"})
+"""Interventions that are for trained networks alone."""
+
 _FOLDER = Path(__file__).parent / "recipes"
 _MAX_BYTES = 100_000
 
@@ -70,7 +75,8 @@ class Recipe:
     """On a GPU, record a step once and replay it, with the channels of a pixel side by side in memory, so
     that small networks do not wait for the processor. For SGD, and what never looks at values on the way."""
     start: str = ""
-    """A trained model whose weights it starts from; empty for random weights."""
+    """A trained model whose weights it starts from; empty for random weights. `required` in a file says that
+    whoever trains has to name one."""
 
     def __post_init__(self) -> None:
         self._check_kinds()
@@ -113,6 +119,11 @@ class Recipe:
         if not isinstance(shares, list | tuple) or not all(map(_is_share, shares)):
             raise OptionError(f"milestones must be a list of shares from 0 to 1, got {shares!r:.60}")
 
+    def check_start(self) -> None:
+        """Refuse a recipe that is for trained networks, as fine-tuning is, and names none to start from."""
+        if self.start == REQUIRED or (not self.start and self.intervention in _OF_TRAINED):
+            raise no_start()
+
     def as_dict(self) -> dict[str, Any]:
         """Plain values, as in a recipe's file."""
         plain: dict[str, Any] = json.loads(json.dumps(asdict(self)))
@@ -153,6 +164,14 @@ class Recipe:
     def renamed(self, name: str) -> Recipe:
         """The same recipe under another name."""
         return replace(self, name=name)
+
+
+def no_start() -> OptionError:
+    """The error about a recipe that needs a trained network and has none."""
+    return OptionError(
+        "start must name a trained network, which this recipe changes, got none; give it with "
+        "--set start=NAME, or as `start` of the recipe"
+    )
 
 
 def _setting(text: str) -> tuple[str, Any]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -15,7 +17,7 @@ from beaufort.models.preprocessing import Preprocessing
 from beaufort.models.torch import from_module
 from beaufort.registry import unknown
 from beaufort.training.checkpoint import TrainingFileError, read_weights
-from beaufort.training.recipe import Recipe
+from beaufort.training.recipe import REQUIRED, Recipe, no_start
 
 __all__ = [
     "FACTS",
@@ -45,6 +47,8 @@ def find_trained(name: str) -> Path:
     for folder in (Path(name), trained_folder() / name):
         if (folder / FACTS).is_file():
             return folder
+    if name == REQUIRED:
+        raise no_start()
     there = sorted(path.parent.name for path in trained_folder().glob(f"*/{FACTS}"))
     if not there:
         raise UnknownNameError(
@@ -117,7 +121,7 @@ def load(
     folder = find_trained(text)
     channels, height, width = facts["shape"]
     base = Preprocessing(size=(height, width), resize=(height, width), channels=channels)
-    return from_module(
+    network = from_module(
         module,
         name=(folder.name or folder.resolve().name) if name is None else name,
         source=f"trained:{text}",
@@ -129,3 +133,12 @@ def load(
         max_batch=max_batch,
         **changes,
     )
+    return replace(network, spec=replace(network.spec, trained_behind=_front_of(facts["recipe"])))
+
+
+def _front_of(recipe: Mapping[str, Any]) -> tuple[str, ...]:
+    """The front end that images were behind in a training; empty if there was none."""
+    options = recipe.get("intervention_options", {}) if recipe.get("intervention") == "front" else {}
+    front = options.get("front")
+    texts = [front] if isinstance(front, str) else front
+    return tuple(map(str, texts)) if isinstance(texts, list) else ()

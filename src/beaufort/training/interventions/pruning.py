@@ -31,8 +31,8 @@ def make(training: TrainingContext, *, share: float, shift: int = 0, flip: bool 
 
     def loss(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
         if id(model) not in pruned:
-            pruned.add(id(model))
             layers = dict(_weights(model))
+            pruned.add(id(model))
             masks.update({} if masks else _largest(layers, 1 - share))
             for name, weight in layers.items():
                 _hold(weight, masks[name])
@@ -52,11 +52,17 @@ def _hold(weight: Tensor, mask: Tensor) -> None:
 
 
 def _weights(model: nn.Module) -> list[tuple[str, Tensor]]:
-    return [
+    found = [
         (f"{name}.weight", layer.weight)
         for name, layer in model.named_modules()
         if isinstance(layer, nn.Conv2d | nn.Linear)
     ]
+    if not found:
+        raise OptionError(
+            "pruning must have a network with convolutions (Conv2d) or linear layers (Linear), whose weights "
+            "it removes, got one without"
+        )
+    return found
 
 
 def _largest(layers: dict[str, Tensor], share: float) -> dict[str, Tensor]:
