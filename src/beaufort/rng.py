@@ -22,11 +22,24 @@ from numpy.typing import NDArray
 
 from beaufort.arrays import Array, Bytes, Field, Images
 from beaufort.errors import OptionError
+from beaufort.words import counted
 
 if TYPE_CHECKING:
     from beaufort.ops import Ops
 
-__all__ = ["STREAMS", "HostRandom", "Id", "Key", "Keyed", "Random", "ReferenceStream", "Undrawn", "id_words"]
+__all__ = [
+    "STREAMS",
+    "HostRandom",
+    "Id",
+    "Key",
+    "Keyed",
+    "Random",
+    "ReferenceStream",
+    "Undrawn",
+    "check_ids",
+    "checked_seed",
+    "id_words",
+]
 
 Id = int | str
 """What identifies an image: a number or a name (a path in a data set, say)."""
@@ -75,6 +88,27 @@ def id_words(ids: Sequence[Id]) -> NDArray[np.uint64]:
     if isinstance(ids, tuple) and set(map(type, ids)) == {str}:
         return _text_words(ids).copy()  # torch takes no array that cannot be written to
     return np.array([*map(_id_word, ids)], _WORD)
+
+
+_NO_LISTS = (str, bytes, set, frozenset)
+"""What has a length and is no list of ids; the order of a set of texts is another one in each process."""
+
+
+def check_ids(ids: Sequence[Id] | None, count: int) -> None:
+    """Refuse ids that are not a list with one for each image; None will do."""
+    if ids is not None and (isinstance(ids, _NO_LISTS) or not hasattr(ids, "__len__") or len(ids) != count):
+        raise OptionError(
+            f"ids must be a list with one id for each of {counted(count, 'image')}, got {ids!r:.60}"
+        )
+
+
+def checked_seed(seed: int) -> int:
+    """The seed as an `int`; an error if it is no whole number."""
+    if type(seed) is int:  # the usual kind, before slower questions
+        return seed
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer):
+        raise OptionError(f"seed must be an integer, got {seed!r}")
+    return int(seed)
 
 
 @lru_cache(maxsize=16)

@@ -110,7 +110,7 @@ def test_mistakes(options: dict[str, object], error: type[BeaufortError], says: 
 def test_wrong_number_of_ids() -> None:
     with pytest.raises(OptionError, match="2 images"):
         corruptions["fog"](np.stack([PHOTO, PHOTO]), 3, ids=["a"])
-    for ids in ("a", b"a", 5, None.__class__, iter(["a"]), 1.5):
+    for ids in ("a", b"a", 5, None.__class__, iter(["a"]), 1.5, {"a"}, frozenset({"a"})):
         with pytest.raises(OptionError, match="must be a list"):
             corruptions["fog"](PHOTO, 3, ids=ids)  # type: ignore[arg-type]
 

@@ -43,7 +43,7 @@ from beaufort.corruptions._threads import in_threads
 from beaufort.errors import OptionError, RenderError, checked_count
 from beaufort.ops import Ops, cpu_ops
 from beaufort.registry import Registry
-from beaufort.rng import STREAMS, Id, Key, Keyed, Random, ReferenceStream, id_words
+from beaufort.rng import STREAMS, Id, Key, Keyed, Random, ReferenceStream, check_ids, checked_seed, id_words
 
 __all__ = [
     "SCALES",
@@ -86,9 +86,6 @@ _CHOICES = 4096
 """Choices that a corruption remembers: sizes and severities of a long run may differ from image to image."""
 
 BACKENDS = ("auto", "cpu", "torch")
-
-_TEXTS = (str, bytes)
-"""What has a length and is no list. Written as a union, it would be made anew at each call."""
 
 Draw = Callable[[Random, Images, Any], Any]
 Render = Callable[..., Images]
@@ -297,8 +294,7 @@ class Corruption:
         if scale == "auto" and side >= FAR and recipe.fitted != side:
             notice_size(side)
         level = recipe.published if severity is None else checked_severity(severity)
-        if ids is not None and (isinstance(ids, _TEXTS) or not hasattr(ids, "__len__") or len(ids) != count):
-            raise OptionError(f"ids must be a list with one id for each of {count} images, got {ids!r:.60}")
+        check_ids(ids, count)
         if type(jobs) is not int or jobs < 1:  # a call on one image should not take longer for this
             jobs = checked_count("jobs", jobs)
         if stream not in STREAMS:
@@ -535,19 +531,6 @@ def parse_severity(text: str) -> Severity:
     if str(severity) != text:
         raise OptionError(f"severity must be written as {severity}, got {text!r}")
     return severity
-
-
-def _is_whole(value: object) -> bool:
-    if type(value) is int:  # the usual kind, before slower questions
-        return True
-    return isinstance(value, int | np.integer) and not isinstance(value, bool)
-
-
-def checked_seed(seed: int) -> int:
-    """The seed as an `int`; an error if it is no whole number."""
-    if not _is_whole(seed):
-        raise OptionError(f"seed must be an integer, got {seed!r}")
-    return int(seed)
 
 
 corruptions: Registry[Corruption] = Registry("corruption")
