@@ -33,6 +33,7 @@ __all__ = [
     "Field",
     "Images",
     "checked_batch",
+    "checked_pixels",
     "is_float",
     "is_tensor",
     "on_host",
@@ -62,6 +63,7 @@ ACCEPTED = (
     "(n, 1|3|4, h, w), or a PIL image of mode L, LA, RGB or RGBA"
 )
 BATCHES = "a uint8 array (n, h, w, 1 or 3)"
+_EITHER = "a uint8 array or tensor (n, h, w, 1 or 3)"
 _BYTE = np.dtype(np.uint8)
 """As an object that compares faster with the dtype of an array than the class does."""
 
@@ -243,4 +245,15 @@ def checked_batch(images: Any, because: str) -> Bytes:
         raise ImageTypeError(f"images must be {BATCHES}, got dtype {images.dtype}; {because}")
     if images.ndim != 4 or images.shape[-1] not in (1, 3) or 0 in images.shape[1:3]:
         raise ImageValueError(f"images must be {BATCHES}, got shape {images.shape}")
+    return images
+
+
+def checked_pixels(images: Any, because: str) -> Images:
+    """The same of a tensor, too, as it lies; an array is contiguous."""
+    if not is_tensor(images):
+        return np.ascontiguousarray(checked_batch(images, because))
+    if images.dtype != sys.modules["torch"].uint8:
+        raise ImageTypeError(f"images must be {_EITHER}, got dtype {images.dtype}; {because}")
+    if images.ndim != 4 or images.shape[-1] not in (1, 3):
+        raise ImageValueError(f"images must be {_EITHER}, got shape {tuple(images.shape)}")
     return images

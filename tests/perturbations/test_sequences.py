@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from beaufort.arrays import on_host
-from beaufort.errors import OptionError
+from beaufort.errors import BeaufortError, OptionError
 from beaufort.perturbations import SIDES, perturbations
 from beaufort.testing._contracts import picture
 
@@ -158,7 +158,13 @@ def test_lengths(scale: str) -> None:
     [
         ({"scale": "mnist"}, "scale must be one of imagenet, tiny, cifar"),
         ({"scale": "imagenet"}, "sides of at least 224"),
-        ({"scale": "cifar", "difficulty": 2}, "difficulty must be an integer from 1 to 1"),
+        ({"scale": "cifar", "difficulty": 2}, "difficulty must be 1, got 2"),
+        ({"scale": "cifar", "difficulty": True}, "difficulty must be 1, got True"),
+        ({"scale": "cifar", "stream": "numpy"}, "stream must be one of keyed, reference, got 'numpy'"),
+        ({"scale": "cifar", "seed": "a"}, "seed must be an integer, got 'a'"),
+        ({"scale": "cifar", "ids": ["a"]}, "ids must be a list with one id for each of 2 images"),
+        ({"scale": "cifar", "ids": "ab"}, "ids must be a list with one id for each of 2 images"),
+        ({"scale": "cifar", "ids": {"a", "b"}}, "ids must be a list with one id for each of 2 images"),
         ({"scale": "cifar", "stream": "reference"}, "one image in an array"),
     ],
 )
@@ -166,3 +172,32 @@ def test_refused(options: dict[str, Any], says: str) -> None:
     images = np.stack([picture(32, 32)] * 2)
     with pytest.raises(OptionError, match=says):
         next(perturbations["snow"].frames(images, **options))
+
+
+@pytest.mark.parametrize(
+    "images",
+    [
+        picture(32, 32),
+        picture(32, 32)[..., 0],
+        picture(32, 32)[None] / 255,
+        np.zeros((1, 32, 32, 4), np.uint8),
+        [picture(32, 32)],
+    ],
+)
+def test_a_batch_in_bytes_is_needed(images: Any) -> None:
+    with pytest.raises(BeaufortError, match=r"images must be a uint8 array \(n, h, w, 1 or 3\), got"):
+        perturbations["rotate"].frames(images, scale="cifar")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_any_strides(name: str) -> None:
+    """A view of an array has the frames of its copy."""
+    view = np.stack([picture(32, 32)] * 2)[:, ::-1, ::-1]
+    assert np.array_equal(film(name, view, scale="cifar"), film(name, view.copy(), scale="cifar"))
+
+
+def test_tensors_are_refused_alike() -> None:
+    torch = pytest.importorskip("torch")
+    for images in (torch.zeros(1, 32, 32, 3), torch.zeros(1, 3, 32, 32, dtype=torch.uint8)):
+        with pytest.raises(BeaufortError, match="images must be a uint8 array or tensor"):
+            perturbations["rotate"].frames(images, scale="cifar")

@@ -7,12 +7,22 @@ from typing import Any
 
 import numpy as np
 
-from beaufort.arrays import Images
+from beaufort.arrays import Images, checked_pixels
 from beaufort.errors import OptionError
 from beaufort.ops import cpu_ops, torch_ops
 from beaufort.perturbations._frames import View
 from beaufort.registry import Registry
-from beaufort.rng import Id, Key, Keyed, Random, ReferenceStream, id_words
+from beaufort.rng import (
+    STREAMS,
+    Id,
+    Key,
+    Keyed,
+    Random,
+    ReferenceStream,
+    check_ids,
+    checked_seed,
+    id_words,
+)
 
 __all__ = ["FRAMES", "SIDES", "VERSION", "Perturbation", "perturbation", "perturbations"]
 
@@ -75,8 +85,9 @@ class Perturbation:
         """The frames of a batch, one after the other, `(n, side, side, c)`.
 
         Args:
-            images: a uint8 batch `(n, h, w, c)`, an array or a tensor, no smaller than a frame. Geometry sees
-                all of it, and frames show its middle: for `imagenet` give pictures of a short side of 256.
+            images: a uint8 batch `(n, h, w, 1|3)`, an array or a tensor, no smaller than a frame.
+                Geometry sees all of it, and frames show its middle: for `imagenet` give pictures of a short
+                side of 256.
             scale: `imagenet`, `tiny` or `cifar`.
             ids: one identity an image; its place in the batch if not given.
             seed: any integer.
@@ -86,13 +97,19 @@ class Perturbation:
         if scale not in self.levels:
             raise OptionError(f"scale must be one of {', '.join(self.levels)}, got {scale!r}")
         levels, side = self.levels[scale], SIDES[scale]
-        if difficulty not in range(1, len(levels) + 1):
-            raise OptionError(f"difficulty must be an integer from 1 to {len(levels)}, got {difficulty!r}")
+        if isinstance(difficulty, bool) or difficulty not in range(1, len(levels) + 1):
+            only = "1" if len(levels) == 1 else f"an integer from 1 to {len(levels)}"
+            raise OptionError(f"difficulty must be {only}, got {difficulty!r}")
+        if stream not in STREAMS:
+            raise OptionError(f"stream must be one of {', '.join(STREAMS)}, got {stream!r}")
+        images = checked_pixels(images, "frames are made before values are scaled")
         if min(images.shape[1:3]) < side:
             raise OptionError(f"images must have sides of at least {side}, got {tuple(images.shape[1:3])}")
+        check_ids(ids, len(images))
         ops = cpu_ops() if isinstance(images, np.ndarray) else torch_ops()
-        random = self._random(images, range(len(images)) if ids is None else ids, seed, difficulty, stream)
-        yield from self._render(View(images, side, ops), levels[difficulty - 1], random)
+        every = range(len(images)) if ids is None else ids
+        random = self._random(images, every, checked_seed(seed), difficulty, stream)
+        return self._render(View(images, side, ops), levels[difficulty - 1], random)
 
     def _random(self, images: Images, ids: Sequence[Id], seed: int, difficulty: int, stream: str) -> Random:
         if stream == "reference":
