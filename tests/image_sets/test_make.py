@@ -353,3 +353,29 @@ def test_real_mnist(tmp_path: Path) -> None:
 def test_real_cifar(tmp_path: Path) -> None:
     assert make_dataset("cifar10-c", SHARED / "data/cifar10_test", tmp_path, names=["contrast"], limit=100).ok
     assert np.load(tmp_path / "labels.npy")[:5].tolist() == [3, 8, 8, 0, 6]
+
+
+@pytest.mark.parametrize("name", ["cifar10-c", "cifar10-p"])
+@pytest.mark.parametrize("kind", ["", "npy:"])
+def test_no_arrays_are_made_among_those_of_the_source(cifar: Path, name: str, kind: str) -> None:
+    """The `labels.npy` of the source was taken for that of the set, which has five times as many."""
+    before = sorted(cifar.rglob("*"))
+    with pytest.raises(OptionError, match="output must lie outside of the source"):
+        make_dataset(name, f"{kind}{cifar}", cifar, limit=1)
+    assert sorted(cifar.rglob("*")) == before
+
+
+@pytest.mark.parametrize("below", [".", "made"])
+def test_no_arrays_are_made_in_a_folder_of_classes(tmp_path: Path, below: str) -> None:
+    """A folder in it would be a class."""
+    (tmp_path / "photos" / "cat").mkdir(parents=True)
+    Image.new("RGB", (32, 32)).save(tmp_path / "photos" / "cat" / "1.png")
+    with pytest.raises(OptionError, match="output must lie outside of the source"):
+        make_dataset("cifar10-c", tmp_path / "photos", tmp_path / "photos" / below, names=["contrast"])
+    assert open_dataset(tmp_path / "photos").classes == ("cat",)
+
+
+def test_digits_may_be_made_below_the_source(mnist: Path) -> None:
+    with pytest.raises(OptionError, match="output must lie outside of the source"):
+        make_dataset("mnist-c", mnist, mnist, names=["identity"])
+    assert make_dataset("mnist-c", mnist, mnist / "mnist-c", names=["identity"]).ok

@@ -26,7 +26,9 @@ def make(
     source: Annotated[
         str, typer.Argument(help="The clean data set, as --data of `beaufort run`; none for icons-open.")
     ],
-    output: Annotated[Path | None, typer.Argument(help="A folder; made if missing.")] = None,
+    output: Annotated[
+        Path | None, typer.Argument(help="A folder outside of the source; made if missing.")
+    ] = None,
     *,
     corruption: Annotated[
         str | None,

@@ -19,12 +19,14 @@ from beaufort.arrays import Bytes
 from beaufort.catalog import entries
 from beaufort.corruptions import SEVERITIES, Chain, corruptions, is_chain
 from beaufort.datasets import Dataset, kind_of, open_dataset
+from beaufort.datasets._open import parse_spec
 from beaufort.datasets.mnist import splits_in
 from beaufort.errors import AssetError, ImageFileError, OptionError
 from beaufort.files import draft, remove_leftovers
 from beaufort.image_sets._names import variants
 from beaufort.image_sets._request import Request
 from beaufort.image_sets._settings import claim_folder
+from beaufort.image_sets._walk import check_apart
 from beaufort.image_sets._write_errors import stop_reason
 from beaufort.image_sets.outcome import Failure, Outcome, Progress
 
@@ -43,6 +45,8 @@ IDENTITY = "identity"
 """The clean pictures, which MNIST-C has among its corruptions."""
 
 _CHUNK = 2048
+_SHALLOW = ("cifar", "cifar-100-coarse", "mnist", "npy")
+"""Kinds of data sets that are files of fixed names in a folder, whatever lies in folders below it."""
 _CLASSES = {"cifar10-c": 10, "cifar10-c-bar": 10, "cifar100-c": 100}
 
 
@@ -70,6 +74,7 @@ class ArrayFile:
 def make_mnist(request: Request) -> Outcome:
     """`output/<corruption>/{train,test}_{images,labels}.npy` at the published severities."""
     _check_mnist_names(request.names)
+    _check_apart(request)
     splits = {split: _load(found, request, (28, 28, 1)) for split, found in _mnist_splits(request.source)}
     if full := claim_folder(request.output, request.settings(limit=request.limit), request.names):
         return Outcome(stopped=full)
@@ -141,6 +146,13 @@ def _check_mnist_names(names: Sequence[str]) -> None:
             corruptions[link.name].params(link.severity, "mnist")
 
 
+def _check_apart(request: Request) -> None:
+    """Refuse an output in the folder of the source that would be a part of that data set from then on."""
+    reader, place, _ = parse_spec(request.source)
+    if Path(place).is_dir():
+        check_apart(Path(place), request.output, deep=reader is None or reader.kind not in _SHALLOW)
+
+
 def _mnist_splits(source: str) -> Iterator[tuple[str, Dataset]]:
     """Both of MNIST's splits where a folder has them; of other data sets, what is opened."""
     if kind_of(source) == "mnist" and "#" not in source and source not in entries:
@@ -153,6 +165,7 @@ def _mnist_splits(source: str) -> Iterator[tuple[str, Dataset]]:
 
 def load_clean(request: Request, shape: tuple[int, int, int]) -> CleanImages:
     """All pictures of the source, which must be of one shape."""
+    _check_apart(request)
     return _load(open_dataset(request.source), request, shape)
 
 

@@ -27,15 +27,21 @@ class Folder:
     failure: Failure | None = None
 
 
-def check_apart(source: Path, output: Path) -> None:
-    """Refuse an output that lies in the source: its pictures would be taken for sources."""
+def check_apart(source: Path, output: Path, *, deep: bool = True) -> None:
+    """Refuse an output that lies in the source: what is in it would be taken for sources.
+
+    Args:
+        source: a picture, or a folder.
+        output: where to write.
+        deep: whether folders below the source are part of it.
+    """
     if not source.exists():
         raise OptionError(f"source {source} does not exist; give a picture or a folder of pictures")
     try:
-        inside = source.is_dir() and output.resolve().is_relative_to(source.resolve())
+        place, target = source.resolve(), output.resolve()
     except (OSError, RuntimeError, ValueError) as error:  # a link that leads to itself, a NUL in the name
         raise OptionError(f"the output {output} cannot be written to ({error}); use another folder") from None
-    if inside:
+    if source.is_dir() and (target.is_relative_to(place) if deep else target == place):
         raise OptionError(f"output must lie outside of the source {source}, got {output}")
 
 

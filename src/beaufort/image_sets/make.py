@@ -80,7 +80,7 @@ def make_dataset(
         source: the clean pictures, as for `open_dataset`: 28×28 and grey for `mnist-c`, which is made of both
             of MNIST's splits where they are; 32×32 for `cifar10-c` and `cifar100-c`. For the others also a
             folder of pictures without classes.
-        output: a folder; made if missing.
+        output: a folder outside of the source; made if missing.
         names: the corruptions, or sequences, to make instead of all published ones; subsets of corruptions
             are accepted.
         extra: for `mnist-c`, all 31 corruptions; for sequences also the four of the validation set, and
