@@ -80,6 +80,17 @@ def test_near_names_in_another_case() -> None:
             registry[wrong]
 
 
+def test_other_names_in_another_case() -> None:
+    """`Stylize` had the near name `stripe`, as `stylize` had."""
+    registry = Registry[int]("thing")
+    registry.register("stripe", 1)
+    registry.reserve(["stylize"], "a shift", "write stylize@LEVEL")
+    told = "unknown thing 'Stylize': 'stylize' is the name of a shift; write stylize@LEVEL$"
+    with pytest.raises(UnknownNameError, match=told):
+        registry["Stylize"]
+    assert "did you mean 'stylize'" in registry.miss("Stylize", {"stripe": 1, "stylize": 2})
+
+
 def test_all_names_are_listed_alphabetically() -> None:
     registry = Registry[int]("thing")
     for name in ("water", "air", "fire"):

@@ -30,7 +30,6 @@ from beaufort.corruptions import (
 )
 from beaufort.corruptions._corruption import Choice
 from beaufort.errors import OptionError, UnknownNameError
-from beaufort.registry import unknown
 from beaufort.rng import Id
 from beaufort.shifts import ImageShift, ModelShift, Shift, shifts
 
@@ -79,7 +78,7 @@ class Condition:
             return
         if self.corruption not in shifts:
             raise UnknownNameError(
-                unknown("corruption", self.corruption, dict.fromkeys((*corruptions, *shifts)))
+                corruptions.miss(self.corruption, dict.fromkeys(sorted((*corruptions, *shifts))))
             )
         if self.severity is not None:
             raise OptionError(f"{self.corruption} has levels, not severities; write '{self}' as its level")

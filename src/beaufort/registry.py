@@ -56,11 +56,22 @@ class Registry(Mapping[str, T], Generic[T]):
             kind: what the message calls them.
         """
         kind = kind or self._kind
-        if isinstance(name, str) and name in self._reserved:
-            owner, use = self._reserved[name]
-            return f"unknown {kind} {name!r}: it is the name of {owner}{f'; {use}' if use else ''}"
         # the order of registration tells a reader nothing
-        return unknown(kind, name, dict.fromkeys(sorted(self._things)) if known is None else known)
+        known = dict.fromkeys(sorted(self._things)) if known is None else known
+        for one in self._other_names(name):
+            if one not in known:
+                owner, use = self._reserved[one]
+                what = "it" if one == name else repr(one)
+                return f"unknown {kind} {name!r}: {what} is the name of {owner}{f'; {use}' if use else ''}"
+        return unknown(kind, name, known)
+
+    def _other_names(self, name: object) -> list[str]:
+        """What a name may stand for that is reserved: itself, or itself in another case."""
+        if not isinstance(name, str):
+            return []
+        if name in self._reserved:
+            return [name]
+        return [one for one in self._reserved if one.casefold() == name.casefold()]
 
     def __getitem__(self, name: str) -> T:
         try:
@@ -89,13 +100,21 @@ def listed(names: Iterable[str]) -> str:
     return f"{', '.join(every[:_LISTED])}{others}"
 
 
-def unknown(kind: str, name: object, known: Mapping[str, object]) -> str:
-    """The message for a name that is not registered, with near names if there are any, in whatever case."""
+def near_names(name: str, known: Iterable[str]) -> list[str]:
+    """The names that are nearest to one, in whatever case; none if none is near.
+
+    >>> near_names("MNIST", ["mnist-test", "cifar10-test", "Mnist"])
+    ['Mnist', 'mnist-test']
+    """
     folded: dict[str, list[str]] = {}
     for one in known:
         folded.setdefault(one.casefold(), []).append(one)
-    near = get_close_matches(str(name).casefold(), folded, n=_NEAR, cutoff=0.6)
-    near = [one for key in near for one in folded[key]][:_NEAR]
-    if near:
+    near = get_close_matches(name.casefold(), folded, n=_NEAR, cutoff=0.6)
+    return [one for key in near for one in folded[key]][:_NEAR]
+
+
+def unknown(kind: str, name: object, known: Mapping[str, object]) -> str:
+    """The message for a name that is not registered, with near names if there are any."""
+    if near := near_names(str(name), known):
         return f"unknown {kind} {name!r}; did you mean {' or '.join(map(repr, near))}?"
     return f"unknown {kind} {name!r}; known are {listed(known)}"

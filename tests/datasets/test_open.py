@@ -27,6 +27,8 @@ def classes(root: Path) -> Path:
 def test_what_is_not_there() -> None:
     with pytest.raises(OptionError, match="did you mean 'mnist-test'"):
         open_dataset("mnist-tset")
+    with pytest.raises(OptionError, match="got 'MNIST-Test'; did you mean 'mnist-test'"):
+        open_dataset("MNIST-Test")
     with pytest.raises(OptionError, match="got 'icons-50'; did you mean 'icons-50:PATH'"):
         open_dataset("icons-50")
     with pytest.raises(OptionError, match="did you mean 'mnist:/somewhere'"):

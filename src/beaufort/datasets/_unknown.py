@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Sequence
-from difflib import get_close_matches
 from itertools import islice
 from pathlib import Path
 
 from beaufort.datasets._reader import readers
 from beaufort.images import is_picture_name
+from beaufort.registry import near_names
 from beaufort.sanitize import encodable
 
 __all__ = ["NAMES", "unknown_kind", "unknown_name"]
@@ -37,7 +37,7 @@ _SIGNS = {
 def unknown_name(spec: str, names: Sequence[str]) -> str:
     """The sentence about a text that is neither a path that exists nor a name."""
     kind = [f"{spec}:PATH"] if spec in readers else []
-    near = get_close_matches(spec, names, n=_GUESSES) + kind or _prefixed(spec)
+    near = near_names(spec, names) + kind or _prefixed(spec)
     hint = f"did you mean {' or '.join(map(repr, near))}?" if near else NAMES
     return f"data must be a path that exists, kind:path or a name, got {spec!r:.200}; {hint}"
 
@@ -45,7 +45,7 @@ def unknown_name(spec: str, names: Sequence[str]) -> str:
 def _prefixed(spec: str) -> list[str]:
     """`kind:path` for a kind that was mistyped."""
     kind, colon, rest = spec.partition(":")
-    return [f"{near}:{rest}" for near in get_close_matches(kind, readers, n=_GUESSES)] if colon else []
+    return [f"{near}:{rest}" for near in near_names(kind, readers)] if colon else []
 
 
 def unknown_kind(path: Path) -> str:
