@@ -340,6 +340,19 @@ def test_a_share_of_images_stays_clean(photos: np.ndarray) -> None:
         Corrupt("fog", 3, p=50)
 
 
+@pytest.mark.parametrize("severity", ["2.5", "1-5", np.array(3), 10**400])
+def test_a_severity_is_told_as_it_came(severity: Any) -> None:
+    """Of a text the first letter was told, and arrays of one number and large numbers broke off."""
+    with pytest.raises(OptionError, match="severity must be a number from 1 to 5, got ") as caught:
+        Corrupt("fog", severity)
+    assert str(caught.value).endswith(f"got {severity!r:.60}")
+
+
+def test_floats_is_a_switch() -> None:
+    with pytest.raises(OptionError, match="floats must be True or False, got 'no'"):
+        Corrupt("fog", floats="no")  # type: ignore[arg-type]
+
+
 def test_a_pair_of_severities_is_a_range() -> None:
     seen = {chosen(Corrupt("fog", (2, 5)), i)[1] for i in range(200)}
     assert seen == {2, 3, 4, 5}

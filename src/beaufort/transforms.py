@@ -87,6 +87,8 @@ class Corrupt:
         if not isinstance(self.p, int | float | np.integer | np.floating) or not 0 <= self.p <= 1:
             raise OptionError(f"p must be a share from 0 to 1, got {self.p!r}")
         object.__setattr__(self, "p", float(self.p))
+        if not isinstance(self.floats, bool):
+            raise OptionError(f"floats must be True or False, got {self.floats!r}")
         if self.boxes not in ("refuse", "keep"):
             raise OptionError(f"boxes must be 'refuse' or 'keep', got {self.boxes!r}")
         if not (self._names.names and self._severities):

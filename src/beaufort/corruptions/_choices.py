@@ -76,7 +76,8 @@ def chain_of(name: str, severity: Severity | None) -> Chain:
 
 def freeze_severity(severity: Any) -> Any:
     """A severity that can be hashed. A pair in a tuple is a range; of a list or range, only these count."""
-    if isinstance(severity, tuple | frozenset) or not isinstance(severity, Iterable):
+    single = isinstance(severity, str) or getattr(severity, "ndim", 1) == 0  # a text, an array of one number
+    if single or isinstance(severity, tuple | frozenset) or not isinstance(severity, Iterable):
         return severity
     chosen = tuple(severity)
     return frozenset(chosen) if len(chosen) == 2 else chosen

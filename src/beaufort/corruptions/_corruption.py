@@ -514,8 +514,9 @@ def checked_severity(severity: object) -> Severity:
     if type(severity) is int and 1 <= severity <= SEVERITIES[-1]:  # the usual kind, before slower questions
         return severity
     number = isinstance(severity, int | float | np.integer | np.floating) and not isinstance(severity, bool)
-    if not number or not 1 <= (value := float(severity)) <= SEVERITIES[-1]:  # type: ignore[arg-type]
-        raise OptionError(f"severity must be a number from 1 to 5, got {severity!r}")
+    if not number or not 1 <= severity <= SEVERITIES[-1]:  # type: ignore[operator]
+        raise OptionError(f"severity must be a number from 1 to 5, got {severity!r:.60}")
+    value = float(severity)  # type: ignore[arg-type]
     return int(value) if value.is_integer() else value
 
 
