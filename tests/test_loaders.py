@@ -235,3 +235,12 @@ def test_floats_that_are_no_shares(value: float, says: str) -> None:
     for image in (values, torch.from_numpy(values.transpose(2, 0, 1))):
         with pytest.raises(ImageValueError, match=f"must have values from 0 to 1, {says}; corrupt before"):
             Corrupt("contrast", 3, floats=True)(image)
+
+
+def test_floats_that_need_gradients() -> None:
+    """Values are rounded, and torch has nothing to warn of; where nothing changes, gradients go through."""
+    torch = pytest.importorskip("torch")
+    values = torch.full((3, 32, 32), 0.4, requires_grad=True)
+    made = Corrupt("contrast", 3, floats=True)(values)
+    made.sum().backward()
+    assert values.grad is not None
