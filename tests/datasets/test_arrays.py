@@ -168,3 +168,10 @@ def test_pictures_in_memory_are_not_copied_for_a_run(images: np.ndarray) -> None
         assert not (picture.flags.writeable and np.shares_memory(picture, images))
     dataset[0].image[:] = 0  # which is a copy
     assert np.array_equal(dataset[0].image[..., 0], IMAGES[0])
+
+
+@pytest.mark.parametrize("labels", [[0.5] * 4, [0], [-1, 0, 0, 0]])
+def test_labels_that_are_none_are_called_labels(labels: list[float]) -> None:
+    """They were called by the name of the data set, as the images are."""
+    with pytest.raises(ImageFileError, match=r"^labels of mine must be integers"):
+        from_arrays("mine", np.zeros((4, 32, 32), np.uint8), np.array(labels))

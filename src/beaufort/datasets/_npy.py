@@ -65,7 +65,7 @@ class Stored:
             )
         if count > _MOST_LABELS:
             raise ImageFileError(f"{self.where} must have at most {_MOST_LABELS:,} labels, got {count:,}")
-        return whole_numbers(self.where, self.load().reshape(-1), count)
+        return whole_numbers(f"labels of {self.where}", self.load().reshape(-1), count)
 
 
 def stored_in(path: Path) -> Stored:

@@ -169,7 +169,7 @@ def check_shape(where: object, dtype: np.dtype[Any], shape: tuple[int, ...]) -> 
 
 
 def whole_numbers(where: object, labels: NDArray[Any], count: int) -> NDArray[np.int64]:
-    """Labels as int64, one a picture; an error if they are something else."""
+    """Labels as int64, one a picture; an error, which calls them `where`, if they are something else."""
     if labels.dtype.kind not in "iu" or labels.shape != (count,):
         raise ImageFileError(
             f"{where} must be integers of shape ({count},), one per picture, got {labels.dtype} of shape "
@@ -177,8 +177,7 @@ def whole_numbers(where: object, labels: NDArray[Any], count: int) -> NDArray[np
         )
     if count and (labels.min() < 0 or labels.max() >= MOST_CLASSES):
         raise ImageFileError(
-            f"labels of {where} must be integers from 0 to {MOST_CLASSES - 1:,}, got {labels.min()} to "
-            f"{labels.max()}"
+            f"{where} must be integers from 0 to {MOST_CLASSES - 1:,}, got {labels.min()} to {labels.max()}"
         )
     return labels.astype(np.int64)
 

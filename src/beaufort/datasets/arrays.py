@@ -31,7 +31,7 @@ def from_arrays(
     """
     array = np.asarray(images)
     shape = check_shape(name, array.dtype, array.shape)
-    numbers = whole_numbers(name, np.asarray(labels), shape[0])
+    numbers = whole_numbers(f"labels of {name}", np.asarray(labels), shape[0])
     pixels = InMemory(array.reshape(shape))
     return Dataset(name, classes or numbered(numbers), RowIds(split, shape[0]), numbers, pixels)
 

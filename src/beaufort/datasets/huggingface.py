@@ -71,7 +71,7 @@ def open_huggingface(location: str, part: str) -> Dataset:
     rows = _rows(package, location, split)
     image = _feature(rows, package.Image, ("image", "img"), location)
     label = _feature(rows, package.ClassLabel, ("label", "labels"), location)
-    labels = whole_numbers(f"{location}[{label}]", np.asarray(rows[label][:]), len(rows))
+    labels = whole_numbers(f"labels of {location}[{label}]", np.asarray(rows[label][:]), len(rows))
     names = getattr(rows.features[label], "names", None)
     return Dataset(
         f"{Path(location).name}#{split}",

@@ -47,7 +47,7 @@ def open_mnist(location: str, part: str) -> Dataset:
         missing = _IMAGES if images is None else _LABELS
         raise ImageFileError(f"{location} must contain {_PREFIX[split]}-{missing}, gzipped or not")
     pixels, count = _pixels(images)
-    numbers = whole_numbers(labels, read_idx(labels), count)
+    numbers = whole_numbers(f"labels of {labels}", read_idx(labels), count)
     return Dataset(folder.name, numbered(numbers, at_least=10), RowIds(split, count), numbers, pixels)
 
 
