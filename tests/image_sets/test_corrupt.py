@@ -21,6 +21,7 @@ from beaufort.corruptions import corruptions
 from beaufort.errors import AssetError, OptionError, UnknownNameError
 from beaufort.image_sets import Outcome, corrupt_tree
 from beaufort.image_sets._pool import run_bounded
+from beaufort.images import FORMATS, encode
 from tests.image_sets.outputs import contents, opened
 
 FAST: dict[str, Any] = {"names": ["brightness", "gaussian_noise"], "severities": [1, 4]}
@@ -341,3 +342,16 @@ def test_a_folder_without_pictures_is_told(tmp_path: Path) -> None:
     report = corrupt_tree(tmp_path / "in", tmp_path / "out", **FAST)
     assert "no picture was found" in messages(report)["."]
     assert report.ignored == 1
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"no picture", encode(Image.new("RGB", (1, 1)), FORMATS["png"])],
+    ids=["no picture", "one pixel"],
+)
+def test_a_picture_that_will_not_do_is_told_once(tmp_path: Path, content: bytes) -> None:
+    """One picture alone is a task for each corruption, and failed as often."""
+    (tmp_path / "one.png").write_bytes(content)
+    outcome = corrupt_tree(tmp_path / "one.png", tmp_path / "out", names=["fog", "snow"], severities=[1, 2])
+    assert [failure.path for failure in outcome.failures] == ["one.png"]
+    assert outcome.done == 0

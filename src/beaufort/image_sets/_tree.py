@@ -107,7 +107,7 @@ class _Run:
             missing.append(
                 Failure(".", "no picture was found; files are looked at whose names end as pictures' do")
             )
-        failures = tuple(sorted([*self.failures, *missing]))
+        failures = tuple(sorted({*self.failures, *missing}))  # one picture may have several tasks
         return Outcome(self.done, self.skipped, failures, self.ignored, self.stopped)
 
     # In the caller's thread: what there is to do, and what came of it.
