@@ -79,3 +79,12 @@ def test_a_chain_has_a_severity_at_each_link_wherever_it_is_made() -> None:
             make()
     assert corrupt(digit(), corruption_name="fog+stripe").shape == (28, 28, 1)  # published ones
     assert Corrupt("fog@2+inverse", scale="relative")(photo).shape == photo.shape  # has one for all
+
+
+def test_a_severity_in_the_name() -> None:
+    """`fog@2.5` is a severity like any other: it was unknown."""
+    photo = np.tile(np.arange(0, 250, 5, dtype=np.uint8)[:, None, None], (1, 50, 3))
+    named = corrupt(photo, corruption_name="fog@2.5", image_id="a")
+    assert np.array_equal(named, corrupt(photo, 2.5, "fog", image_id="a"))
+    with pytest.raises(OptionError, match=r"severity must be None for 'fog@2.5', which has its own, got 3"):
+        corrupt(photo, 3, "fog@2.5")

@@ -355,3 +355,12 @@ def test_a_picture_that_will_not_do_is_told_once(tmp_path: Path, content: bytes)
     outcome = corrupt_tree(tmp_path / "one.png", tmp_path / "out", names=["fog", "snow"], severities=[1, 2])
     assert [failure.path for failure in outcome.failures] == ["one.png"]
     assert outcome.done == 0
+
+
+def test_a_severity_in_a_single_name(tmp_path: Path) -> None:
+    """It was an unknown corruption with the near name `fog`."""
+    Image.new("RGB", (32, 32)).save(tmp_path / "one.png")
+    with pytest.raises(OptionError, match="single corruption must be given apart, got 'fog@3'; write 'fog'"):
+        corrupt_tree(tmp_path / "one.png", tmp_path / "out", names=["fog@3"])
+    with pytest.raises(UnknownNameError, match="unknown corruption or subset 'fogg'; did you mean 'fog'"):
+        corrupt_tree(tmp_path / "one.png", tmp_path / "out", names=["fogg@3"])

@@ -30,7 +30,7 @@ def corrupt(
         image: a uint8 NumPy array `(h, w)` or `(h, w, 1|3|4)`, or a PIL image.
         severity: 1 to 5, also 2.5. None is 1, or at scale `mnist` the published severity.
         corruption_name: one of `get_corruption_names("all")` or `get_corruption_names("mnist-c-all")`, or of
-            your own; or a chain with severities of its own, as `fog@2+jpeg_compression@3`.
+            your own; or one or a chain with severities of its own, `fog@2.5`, `fog@2+jpeg_compression@3`.
         corruption_number: instead of the name, its place (0 to 18) in `get_corruption_names("all")`.
         scale: which published constants to use; see `Corruption.__call__`.
         seed: any integer.
@@ -44,9 +44,10 @@ def corrupt(
     """
     name = corruption_name if corruption_name is not None else _by_number(corruption_number)
     ids = None if image_id is None else [image_id]
-    if is_chain(name):
+    if isinstance(name, str) and ("@" in name or "+" in name):
         if severity is not None:
-            raise OptionError(f"severity must be None for a chain, which has its own, got {severity!r}")
+            whose = "a chain" if is_chain(name) else f"'{name}'"
+            raise OptionError(f"severity must be None for {whose}, which has its own, got {severity!r}")
         return Chain.parse(name)(image, ids=ids, seed=seed, scale=scale, stream=stream)
     return corruptions[name](image, severity, ids=ids, seed=seed, scale=scale, stream=stream)
 

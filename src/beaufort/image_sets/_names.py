@@ -48,15 +48,23 @@ def corruption_names(names: Iterable[str]) -> tuple[str, ...]:
     """
     found: dict[str, None] = {}
     for name in names:
-        one = (
-            (str(Chain.parse(name)),) if is_chain(name) else expand_names([name], kind="corruption or subset")
-        )
-        found |= dict.fromkeys(one)
+        found |= dict.fromkeys((str(Chain.parse(name)),) if is_chain(name) else _single(name))
     if not found:
         raise OptionError(
             "expected at least one corruption, got none; give names, or a subset such as 'common'"
         )
     return tuple(found)
+
+
+def _single(name: str) -> tuple[str, ...]:
+    plain, has_severity, _ = name.partition("@") if isinstance(name, str) else (name, "", "")
+    found = expand_names([plain], kind="corruption or subset")
+    if has_severity:
+        raise OptionError(
+            f"the severities of a single corruption must be given apart, got {name!r}; write {plain!r}, or "
+            "a chain of several with their severities"
+        )
+    return found
 
 
 def variants(names: Iterable[str], severities: Sequence[Severity], scale: str) -> tuple[Variant, ...]:
