@@ -15,6 +15,7 @@ import typer
 from typer.testing import CliRunner
 
 from beaufort.cli import app
+from beaufort.corruptions import corruptions
 from beaufort.words import counted, duration
 
 
@@ -105,3 +106,12 @@ def test_numbers_in_sentences() -> None:
         "90 minutes",
         "2.0 hours",
     ]
+
+
+def test_the_scale_auto_is_told_as_it_is() -> None:
+    """It said that the nearest published constants are taken; they are mixed since sizes have no jumps."""
+    root: Any = typer.main.get_command(app)
+    (parameter,) = [one for one in root.commands["corrupt"].params if one.name == "scale"]
+    assert "auto takes those of the short side, or goes between the two sizes around it" in parameter.help
+    sigma = [corruptions["gaussian_noise"].params(3, "auto", side=side).sigma for side in (64, 100, 224)]
+    assert sigma[0] < sigma[1] < sigma[2]

@@ -47,8 +47,9 @@ def corrupt(
     scale: Annotated[
         str,
         typer.Option(
-            help="Published constants to use: imagenet, inception, tiny, cifar, mnist; auto takes the "
-            "nearest by the short side, relative lets those in pixels grow with it."
+            help="Published constants to use: imagenet, inception, tiny, cifar, mnist; auto takes those of "
+            "the short side, or goes between the two sizes around it; relative lets those in pixels "
+            "grow with it."
         ),
     ] = "auto",
     jobs: Jobs = None,
