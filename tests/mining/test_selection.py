@@ -332,3 +332,13 @@ def test_the_command(images: Path, tmp_path: Path) -> None:
     }  # fmt: skip
     assert run(app, [*command, *more, "--rule", "3-of-2"]).exit_code == 2
     assert run(app, [*command, *more, "--labels", "nowhere.json"]).exit_code == 2
+
+
+def test_what_a_selection_lacks_is_told(tmp_path: Path) -> None:
+    """Names of Python's errors were told."""
+    path = tmp_path / "selection.csv"
+    with pytest.raises(MiningError, match=r"selection.csv \(No such file or directory\)$"):
+        read_selection(path)
+    path.write_text("file,category\na.png,cup\n", encoding="utf-8")
+    with pytest.raises(MiningError, match=r"selection.csv \(no column 'sha256'\)$"):
+        read_selection(path)

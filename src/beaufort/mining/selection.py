@@ -173,8 +173,11 @@ def read_selection(path: Path) -> tuple[SelectedImage, ...]:
             for row in rows
         )
     except (OSError, ValueError, KeyError, TypeError) as error:
+        reason = (
+            f"no column {error}" if isinstance(error, KeyError) else getattr(error, "strerror", None) or error
+        )
         raise MiningError(
-            f"a selection must be a CSV file as `beaufort mine select` writes it, got {path} ({error!r})"
+            f"a selection must be a CSV file as `beaufort mine select` writes it, got {path} ({reason})"
         ) from None
     if not found:
         raise MiningError(f"a selection must have at least one image, got none in {path}")
