@@ -15,7 +15,7 @@ pytest.importorskip("safetensors", reason="safetensors is not installed; the ext
 from PIL import Image  # noqa: E402
 
 from beaufort.conditions import Condition  # noqa: E402
-from beaufort.errors import ImageValueError, OptionError  # noqa: E402
+from beaufort.errors import BeaufortError, ImageValueError, OptionError  # noqa: E402
 from beaufort.evaluation import evaluate  # noqa: E402
 from beaufort.models import as_model  # noqa: E402
 from beaufort.stylization import STYLES, Stylize, StylizerError, style_picture  # noqa: E402
@@ -251,3 +251,17 @@ def test_a_folder_of_another_network_is_no_stylizer(trained: Path, tmp_path: Pat
         (tmp_path / "training.json").write_text(json.dumps(changed), encoding="utf-8")
         with pytest.raises(StylizerError, match=told):
             open_stylizer(tmp_path, "cpu")
+
+
+@pytest.mark.parametrize(
+    ("images", "says"),
+    [
+        (np.zeros((2, 32, 32, 3)), "images must be a uint8 array .*, got dtype float64; images are stylized"),
+        (np.zeros((2, 32, 32, 4), np.uint8), r"got shape \(2, 32, 32, 4\)"),
+        (np.zeros((3, 32, 32, 3), np.uint8), "ids must be a list with one id for each of 3 images"),
+    ],
+)
+def test_what_cannot_be_stylized(images: np.ndarray, says: str) -> None:
+    """Floats and images without an id were painted without a word, and alpha broke off."""
+    with pytest.raises(BeaufortError, match=says):
+        Stylize("3").apply(images, ids=["a", "b"], seed=0)

@@ -11,9 +11,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from beaufort.arrays import Bytes
+from beaufort.arrays import Bytes, checked_batch
 from beaufort.errors import BeaufortError, OptionError
-from beaufort.rng import Id, id_words
+from beaufort.rng import Id, check_ids, id_words
 from beaufort.shifts import register_shift
 
 __all__ = ["StyleNetworkProtocol", "Stylize", "StylizerError"]
@@ -70,6 +70,8 @@ class Stylize:
 
     def apply(self, images: Bytes, *, ids: Sequence[Id], seed: int) -> Bytes:
         """The images in their styles; grey ones are painted in color and become grey again."""
+        images = checked_batch(images, "images are stylized before values are scaled")
+        check_ids(ids, len(images))
         network = _network(_folder())
         words = id_words(ids).tolist()
         styles = [_style_of(word, seed, network.styles) for word in words]
