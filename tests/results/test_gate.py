@@ -190,6 +190,31 @@ def test_baselines_of_two_stores(fill: Fill) -> None:
     assert joined.cells["old"] == asked.cells["old"]
 
 
+def test_a_baseline_that_several_stores_have_is_found_by_its_name(fill: Fill) -> None:
+    """It was told not to be there, as it was known with its stores alone: `old (s)` and `old (t)`."""
+    suite = own_suite("old")
+    mine = open_results(fill("s", {"new": 0.9, "old": 0.5}, suite=suite))
+    yours = open_results(fill("t", {"net": 0.8, "old": 0.5}, suite=suite))
+    joined = join_results([mine, yours])
+    assert joined.models == ("new", "old (s)", "net", "old (t)")
+    assert joined.possible_baselines == (*joined.models, "old")
+    scores = score(joined, calibration=False)
+    assert scores.baseline is not None
+    assert scores.baseline.name == "old"
+    alone = {one.model: one.metrics["mce"] for one in score(mine, calibration=False).models}
+    assert next(one for one in scores.models if one.model == "new").metrics["mce"] == alone["new"]
+    other = fill("u", {"old": 0.5}, suite=suite, weights="2")
+    assert "old" not in join_results([mine, open_results(other)]).possible_baselines
+
+
+def test_the_model_itself_is_the_baseline_and_the_reference(fill: Fill) -> None:
+    """Named twice, a model of one store was known with its store alone, and not found as the baseline."""
+    old = open_results(fill("s", {"new": 0.9, "old": 0.5}, suite=own_suite("old")), models=["old"])
+    assert join_results([old, old]).models == ("old",)
+    verdict = gate(old, old)
+    assert (verdict.metric, verdict.value.value, verdict.decision) == ("mce", 1, "passed")
+
+
 def test_no_baseline_is_looked_for_among_answers_that_are_scored_anew(fill: Fill) -> None:
     store = fill("s", {"new": 0.9, "old": 0.5}, suite=own_suite("old"))
     assert open_results(store, models=["new"]).others.keys() == {"old"}
