@@ -150,6 +150,11 @@ def test_another_number_is_not_judged_in_place_of_one_without_its_baseline(fill:
     says = r"own@1 must be one of the models new, net, or published .* got 'old'; name another with baseline"
     with pytest.raises(UnknownNameError, match=says):
         gate(new, net)
+    with pytest.raises(UnknownNameError, match=says):
+        spread_of_results(new, net)
+    with pytest.raises(UnknownNameError, match=says.replace("new, net", "net, new")):
+        spread_of_results(net)
+    assert spread_of_results(net, metric="mean_accuracy").metric == "mean_accuracy"
     assert gate(new, net, metric="mean_accuracy").metric == "mean_accuracy"
     old = fill("t", {"old": 0.5}, suite=own_suite("old"))
     assert gate(new, open_results(old)).metric == "mce"
@@ -169,6 +174,20 @@ def test_the_baseline_is_that_of_a_report(fill: Fill, name: str) -> None:
     )
     assert gate(new, require=1.0, baseline=name).value == reported["new"]
     assert spread_of_results(new, net).metric == "mce"
+
+
+def test_a_plan_tells_as_a_gate_does_why_its_number_is_another(fill: Fill) -> None:
+    """It went over to the next number of the suite without a word."""
+    store = fill("s", {"new": 0.9, "net": 0.8, "old": 2.0}, suite=own_suite("old"))
+    new, net = (open_results(store, models=[model]) for model in ("new", "net"))
+    notes = gate(new, net).notes
+    assert notes[0].startswith("mCE is not shown: not enough images")
+    for spread in (spread_of_results(new, net), spread_of_results(new)):
+        assert spread.metric == "mean_accuracy"
+        assert notes[0] in spread.notes
+    assert spread_of_results(new, net, metric="mean_accuracy").notes == ()
+    with pytest.raises(OptionError, match=r"known are mean_accuracy\. mCE is not shown: .* would do\.$"):
+        gate(new, net, metric="mce")
 
 
 def test_baselines_of_two_stores(fill: Fill) -> None:
