@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -161,11 +162,13 @@ def test_the_suite_is_that_of_the_last_run_or_found(fill: Fill) -> None:
     assert open_results(fill("c", {"net": 0.7}, suite=SMALL, record=False), suite=SMALL).models == ("net",)
 
 
-def test_models_that_lack_conditions_are_told_and_left_out(fill: Fill) -> None:
+def test_models_that_lack_conditions_are_told_and_left_out(fill: Fill, tmp_path: Path) -> None:
     results = open_results(fill("s", {"net": 0.7, "half": 0.6}, skip=3))
     assert results.models == ("net",)
     assert results.incomplete == {"half": 3}
-    with pytest.raises(ResultsError, match="half lacks 3"):
+    with pytest.raises(ResultsError, match=r"^half of \S+ lacks 3 of the 16 conditions of mnist-c; the same"):
+        open_results(tmp_path / "s", models=["half"])  # net has them all
+    with pytest.raises(ResultsError, match=r"^no model of .* half lacks 3"):
         open_results(fill("t", {"half": 0.6}, skip=3), suite="mnist-c")
     with pytest.raises(ResultsError, match="holds no answers"):
         open_results(FileStore("memory://empty-results"))
