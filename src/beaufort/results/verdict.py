@@ -14,7 +14,7 @@ from beaufort.results.baseline import check_baseline
 from beaufort.results.join import join_results
 from beaufort.results.linear import Linear
 from beaufort.results.open import Results
-from beaufort.results.scores import ModelScores, Scores, left_out, score
+from beaufort.results.scores import ModelScores, Scores, score
 from beaufort.stats import Estimate
 
 __all__ = [
@@ -241,7 +241,7 @@ def notes_on_metric(scores: Scores, metric: str | None) -> tuple[str, ...]:
     """What to know about models and images, and why the metric is not the suite's first, unless asked for."""
     if metric is None and scores.headline != scores.suite.metrics[0]:
         return scores.notes
-    return (*scores.results.notes, *left_out(scores.models))
+    return scores.image_notes
 
 
 def find_metric(scores: Scores, metric: str | None) -> str:
