@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from types import ModuleType
@@ -202,6 +203,11 @@ def test_baselines_of_two_stores(fill: Fill) -> None:
     assert join_results([new, other]).possible_baselines == ("new", "net", "old (s)", "old (u)")
     with pytest.raises(UnknownNameError, match=r"must be one of the models new, net, old \(s\), old \(u\)"):
         gate(new, other)
+    told = r"old may be old \(s\) or old \(u\); name one with baseline"
+    with pytest.raises(UnknownNameError, match=f"the baseline must be one model, and {told}"):
+        gate(new, other, baseline="old")
+    notes = score(join_results([new, other]), calibration=False).notes
+    assert re.match(f"The suite's baseline is not used: {told}", notes[0])
     assert gate(new, other, baseline="old (s)").value == gate(new, same).value
     asked = open_results(net, models=["old"])  # comes before another of its name
     joined = join_results([new, asked])
