@@ -154,3 +154,8 @@ def test_a_suite_whose_baseline_is_a_model_is_planned_for_by_accuracy() -> None:
     assert spread_of_accuracies(suite, 0.4, metric="mean_accuracy").metric == "mean_accuracy"
     with pytest.raises(OptionError, match=r"unknown published baseline 'old-net'.*'none' stands for"):
         spread_of_accuracies(suite, 0.4)
+
+
+def test_a_plan_counts_its_images(fill: Fill) -> None:
+    results = open_results(fill("s", {"net": 0.7}, images=1), models=["net"])
+    assert "the accuracy of net on 1 image of digits" in spread_of_results(results, baseline="none").source

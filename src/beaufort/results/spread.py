@@ -20,6 +20,7 @@ from beaufort.results.scores import score
 from beaufort.results.statistics import columns_of, find_divisor, metric_forms
 from beaufort.results.verdict import check_own_baseline, drop_form, find_metric, notes_on_metric
 from beaufort.suites import Suite
+from beaufort.words import counted
 
 __all__ = ["ALIKE", "DIFFER", "Spread", "spread_of_accuracies", "spread_of_results"]
 
@@ -113,7 +114,7 @@ def spread_of_results(
     weights = _by_condition(scores.suite, form.weights[new])
     return Spread(
         name,
-        f"measured between {new} and {old} on {scores.images:,} images of {scores.results.dataset}",
+        f"measured between {new} and {old} on {counted(scores.images, 'image')} of {scores.results.dataset}",
         weights,
         np.zeros(len(weights)),
         ALIKE,
@@ -142,7 +143,7 @@ def _spread_of_one(
     accuracy = 1 - float(np.mean([error.value for error in one.corruptions.values()]))
     clean = None if one.clean is None else one.clean.value
     weights = scores.pairs.forms[model][name].weights[model]
-    where = f"the accuracy of {model} on {scores.images:,} images of {results.dataset}"
+    where = f"the accuracy of {model} on {counted(scores.images, 'image')} of {results.dataset}"
     spread = _assumed(results.suite, name, weights, accuracy, clean, differ, alike, where)
     return replace(spread, notes=notes_on_metric(scores, metric))
 
