@@ -187,8 +187,16 @@ def test_a_plan_tells_as_a_gate_does_why_its_number_is_another(fill: Fill) -> No
         assert spread.metric == "mean_accuracy"
         assert notes[0] in spread.notes
     assert spread_of_results(new, net, metric="mean_accuracy").notes == ()
-    with pytest.raises(OptionError, match=r"known are mean_accuracy\. mCE is not shown: .* would do\.$"):
+    with pytest.raises(OptionError, match=r"known are mean_accuracy\. mCE is not shown: .* not known\.$"):
         gate(new, net, metric="mce")
+
+
+def test_how_many_images_a_baseline_needs_is_not_told_from_no_mistakes(fill: Fill) -> None:
+    """It was said that more than ten times as many would do, also of a baseline that is always right."""
+    store = fill("s", {"new": 0.9, "old": 2.0}, suite=own_suite("old"))
+    told = gate(open_results(store, models=["new"]), require=0.5).notes[0]
+    assert "the baseline answers 0 of 300 wrongly under fog" in told
+    assert told.endswith("are needed to divide by; how many images would do is not known.")
 
 
 def test_baselines_of_two_stores(fill: Fill) -> None:
