@@ -86,8 +86,12 @@ def test_what_is_refused(imagenet: Scores, scores: Scores, make: SimpleNamespace
         to_table(scores, columns="kind")
     with pytest.raises(OptionError, match="measure must be error or accuracy or ce"):
         to_table(scores, measure="mce")
-    with pytest.raises(OptionError, match="needs a baseline"):
+    with pytest.raises(OptionError, match="needs a baseline to divide by, and these scores have none; name"):
         to_table(scores, measure="ce")
+    results = make.results_of(["net", "b"], get_suite("imagenet-c"), 4)
+    unable = r"and net cannot divide here\. mCE is not shown: not enough images"
+    with pytest.raises(OptionError, match=unable):
+        to_table(make.scored(results, baseline="net"), measure="ce")
     with pytest.raises(OptionError, match="imagenet-c and mnist-c, got the suite 'small'"):
         to_table(scores, published=True)
     with pytest.raises(UnknownNameError, match="format of a table"):

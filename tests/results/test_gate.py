@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from types import ModuleType
@@ -150,6 +151,11 @@ def test_another_number_is_not_judged_in_place_of_one_without_its_baseline(fill:
     says = r"own@1 must be one of the models new, net, or published .* got 'old'; name another with baseline"
     with pytest.raises(UnknownNameError, match=says):
         gate(new, net)
+    with pytest.raises(UnknownNameError, match=says):
+        spread_of_results(new, net)
+    with pytest.raises(UnknownNameError, match=says.replace("new, net", "net, new")):
+        spread_of_results(net)
+    assert spread_of_results(net, metric="mean_accuracy").metric == "mean_accuracy"
     assert gate(new, net, metric="mean_accuracy").metric == "mean_accuracy"
     old = fill("t", {"old": 0.5}, suite=own_suite("old"))
     assert gate(new, open_results(old)).metric == "mce"
@@ -171,6 +177,28 @@ def test_the_baseline_is_that_of_a_report(fill: Fill, name: str) -> None:
     assert spread_of_results(new, net).metric == "mce"
 
 
+def test_a_plan_tells_as_a_gate_does_why_its_number_is_another(fill: Fill) -> None:
+    """It went over to the next number of the suite without a word."""
+    store = fill("s", {"new": 0.9, "net": 0.8, "old": 2.0}, suite=own_suite("old"))
+    new, net = (open_results(store, models=[model]) for model in ("new", "net"))
+    notes = gate(new, net).notes
+    assert notes[0].startswith("mCE is not shown: not enough images")
+    for spread in (spread_of_results(new, net), spread_of_results(new)):
+        assert spread.metric == "mean_accuracy"
+        assert notes[0] in spread.notes
+    assert spread_of_results(new, net, metric="mean_accuracy").notes == ()
+    with pytest.raises(OptionError, match=r"known are mean_accuracy\. mCE is not shown: .* not known\.$"):
+        gate(new, net, metric="mce")
+
+
+def test_how_many_images_a_baseline_needs_is_not_told_from_no_mistakes(fill: Fill) -> None:
+    """It was said that more than ten times as many would do, also of a baseline that is always right."""
+    store = fill("s", {"new": 0.9, "old": 2.0}, suite=own_suite("old"))
+    told = gate(open_results(store, models=["new"]), require=0.5).notes[0]
+    assert "the baseline answers 0 of 300 wrongly under fog" in told
+    assert told.endswith("are needed to divide by; how many images would do is not known.")
+
+
 def test_baselines_of_two_stores(fill: Fill) -> None:
     suite = own_suite("old")
     new = open_results(fill("s", {"new": 0.9, "old": 0.5}, suite=suite), models=["new"])
@@ -183,11 +211,41 @@ def test_baselines_of_two_stores(fill: Fill) -> None:
     assert join_results([new, other]).possible_baselines == ("new", "net", "old (s)", "old (u)")
     with pytest.raises(UnknownNameError, match=r"must be one of the models new, net, old \(s\), old \(u\)"):
         gate(new, other)
+    told = r"old may be old \(s\) or old \(u\); name one with baseline"
+    with pytest.raises(UnknownNameError, match=f"the baseline must be one model, and {told}"):
+        gate(new, other, baseline="old")
+    notes = score(join_results([new, other]), calibration=False).notes
+    assert re.match(f"The suite's baseline is not used: {told}", notes[0])
     assert gate(new, other, baseline="old (s)").value == gate(new, same).value
     asked = open_results(net, models=["old"])  # comes before another of its name
     joined = join_results([new, asked])
     assert joined.possible_baselines == ("new", "old", "net")
     assert joined.cells["old"] == asked.cells["old"]
+
+
+def test_a_baseline_that_several_stores_have_is_found_by_its_name(fill: Fill) -> None:
+    """It was told not to be there, as it was known with its stores alone: `old (s)` and `old (t)`."""
+    suite = own_suite("old")
+    mine = open_results(fill("s", {"new": 0.9, "old": 0.5}, suite=suite))
+    yours = open_results(fill("t", {"net": 0.8, "old": 0.5}, suite=suite))
+    joined = join_results([mine, yours])
+    assert joined.models == ("new", "old (s)", "net", "old (t)")
+    assert joined.possible_baselines == (*joined.models, "old")
+    scores = score(joined, calibration=False)
+    assert scores.baseline is not None
+    assert scores.baseline.name == "old"
+    alone = {one.model: one.metrics["mce"] for one in score(mine, calibration=False).models}
+    assert next(one for one in scores.models if one.model == "new").metrics["mce"] == alone["new"]
+    other = fill("u", {"old": 0.5}, suite=suite, weights="2")
+    assert "old" not in join_results([mine, open_results(other)]).possible_baselines
+
+
+def test_the_model_itself_is_the_baseline_and_the_reference(fill: Fill) -> None:
+    """Named twice, a model of one store was known with its store alone, and not found as the baseline."""
+    old = open_results(fill("s", {"new": 0.9, "old": 0.5}, suite=own_suite("old")), models=["old"])
+    assert join_results([old, old]).models == ("old",)
+    verdict = gate(old, old)
+    assert (verdict.metric, verdict.value.value, verdict.decision) == ("mce", 1, "passed")
 
 
 def test_no_baseline_is_looked_for_among_answers_that_are_scored_anew(fill: Fill) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from types import ModuleType
 
 import numpy as np
@@ -145,3 +146,16 @@ def test_no_number_is_enough_for_some_plans() -> None:
     spread = spread_of_accuracies(get_suite("cifar10-c"), 0.5, differ=1.0, alike=1.0)
     assert plan_images(spread, drop=0.010001, max_drop=0.01).to_fail is None
     assert plan_images(spread, drop=0.02, max_drop=0.0).to_pass is None
+
+
+def test_a_suite_whose_baseline_is_a_model_is_planned_for_by_accuracy() -> None:
+    """The accuracy needs no baseline, but a model that no store can be asked for was looked up."""
+    suite = replace(get_suite("imagenet-c"), name="own", baseline="old-net")
+    assert spread_of_accuracies(suite, 0.4, metric="mean_accuracy").metric == "mean_accuracy"
+    with pytest.raises(OptionError, match=r"unknown published baseline 'old-net'.*'none' stands for"):
+        spread_of_accuracies(suite, 0.4)
+
+
+def test_a_plan_counts_its_images(fill: Fill) -> None:
+    results = open_results(fill("s", {"net": 0.7}, images=1), models=["net"])
+    assert "the accuracy of net on 1 image of digits" in spread_of_results(results, baseline="none").source

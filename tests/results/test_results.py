@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -161,11 +163,13 @@ def test_the_suite_is_that_of_the_last_run_or_found(fill: Fill) -> None:
     assert open_results(fill("c", {"net": 0.7}, suite=SMALL, record=False), suite=SMALL).models == ("net",)
 
 
-def test_models_that_lack_conditions_are_told_and_left_out(fill: Fill) -> None:
+def test_models_that_lack_conditions_are_told_and_left_out(fill: Fill, tmp_path: Path) -> None:
     results = open_results(fill("s", {"net": 0.7, "half": 0.6}, skip=3))
     assert results.models == ("net",)
     assert results.incomplete == {"half": 3}
-    with pytest.raises(ResultsError, match="half lacks 3"):
+    with pytest.raises(ResultsError, match=r"^half of \S+ lacks 3 of the 16 conditions of mnist-c; the same"):
+        open_results(tmp_path / "s", models=["half"])  # net has them all
+    with pytest.raises(ResultsError, match=r"^no model of .* half lacks 3"):
         open_results(fill("t", {"half": 0.6}, skip=3), suite="mnist-c")
     with pytest.raises(ResultsError, match="holds no answers"):
         open_results(FileStore("memory://empty-results"))
@@ -440,3 +444,20 @@ def test_one_corruption_is_a_suite_too(fill: Fill) -> None:
     assert one.clean is None
     assert list(one.metrics) == ["mean_accuracy"]
     assert list(itertools.chain(one.relative_ce, one.ce)) == []
+
+
+def test_a_model_with_fewer_images_is_told_of_where_others_lose_theirs(fill: Fill, tmp_path: Path) -> None:
+    """A baseline with a fifth of the images took the others from every number, without a word."""
+    suite = replace(SMALL, baseline="old", metrics=("mce", "mean_accuracy"))
+    whole = fill("s", {"net": 0.7, "old": 0.5}, suite=suite)
+    few = FileStore(tmp_path / "few")
+    for cell in whole.cells().values():
+        rows = whole.read(cell)
+        few.write(cell, 0, rows.slice(0, 60) if cell.model["name"] == "old" else rows, {})
+    told = "Only images that all of these models were shown count: old was shown 60, net 300."
+    net = open_results(few, suite=suite, models=["net"])
+    assert score(net, calibration=False).images == 60
+    assert told in score(net, calibration=False).notes
+    assert gate(net, require=2.0).notes == (told,)
+    assert gate(net, require=0.1, baseline="none", metric="mean_accuracy").notes == ()
+    assert not any("were shown" in note for note in score(open_results(whole), calibration=False).notes)

@@ -139,6 +139,7 @@ def _told(plan: ImagePlan, spread: Spread, suite: Suite) -> str:
     title = metrics[plan.metric].title
     sure = f"with a probability of {100 * plan.probability:g} %"
     lines = [
+        *(f"note: {printable(note)}" for note in spread.notes),
         f"{suite}, {title}, at most {_points(plan.max_drop)} worse; {printable(spread.source)}",
         f"{_count(plan.to_fail, spread)}: a gate fails a model that is {_points(plan.drop)} worse, {sure}",
     ]
@@ -177,4 +178,5 @@ def _as_dict(plan: ImagePlan, spread: Spread, suite: Suite) -> dict[str, object]
         "images_per_unit": spread.images,
         "deviation": spread.deviation(plan.drop),
         "source": spread.source,
+        "notes": list(spread.notes),
     }

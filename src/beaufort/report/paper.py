@@ -69,10 +69,10 @@ def paper_table(
     if not scores.suite.corruptions:
         raise OptionError(f"a table for a paper needs corruptions, and {scores.suite} has none")
     if measure == "ce" and not scores.ratios[scores.models[0].model]:
-        raise OptionError(
-            "measure 'ce' needs a baseline to divide by, and these scores have none; name one with "
-            "`baseline` (`--baseline`)"
-        )
+        none = "these scores have none; name one with baseline (--baseline)"
+        unable = f"{scores.baseline.name} cannot divide here" if scores.baseline else none
+        why = "".join(f". {note}" for note in scores.notes if note.startswith("mCE is not shown"))
+        raise OptionError(f"measure 'ce' needs a baseline to divide by, and {unable}{why}")
     parts = _columns(scores, columns)
     rows = {model.model: _row(scores, model, parts, measure) for model in scores.models}
     others = published_errors(scores, measure) if published else {}

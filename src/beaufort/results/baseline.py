@@ -64,6 +64,11 @@ def find_baseline(results: Results, name: str | None = None) -> tuple[ResultBase
     if wanted is None or wanted == NO_BASELINE:
         return None, ()
     published = () if suite.sequences or wanted in models else BASELINE_NAMES
+    if wanted not in (*models, *published) and (namesakes := _namesakes(results, wanted)):
+        told = f"{wanted} may be {' or '.join(namesakes)}; name one with baseline (--baseline)"
+        if name is not None:
+            raise UnknownNameError(f"the baseline must be one model, and {told}")
+        return None, (f"The suite's baseline is not used: {told}.",)
     if name is None and wanted not in (*models, *published) and not wanted.endswith(".csv"):
         return None, (f"The suite's baseline, {wanted}, is not used: its answers are not among these.",)
     if wanted in published and (other := _other_classes(results, wanted)):
@@ -98,6 +103,12 @@ def _named(suite: Suite, wanted: str, models: Collection[str]) -> ResultBaseline
         known = dict.fromkeys((*BASELINE_NAMES, *models, NO_BASELINE))
         raise UnknownNameError(unknown("baseline", wanted, known))
     return published_baseline(suite, wanted)
+
+
+def _namesakes(results: Results, name: str) -> list[str]:
+    """What models of a name are known by, if several have it, in one store or in several."""
+    rows = {**results.cells, **results.others}
+    return [known for known, row in rows.items() if next(iter(row.values())).model["name"] == name]
 
 
 def _given(suite: Suite, wanted: str) -> ResultBaseline:

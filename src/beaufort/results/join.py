@@ -28,29 +28,33 @@ def pair_parts(targets: Sequence[Sequence[Results]]) -> list[tuple[Results, ...]
 def join_results(parts: Sequence[Results]) -> Results:
     """The models of several stores side by side; a `ResultsError` says why they cannot be compared.
 
-    Models of one name get the name of their store behind it, or its place if that does not help. So do those
-    that are only there to be divided by, unless they are the same model; one of these that has the name of a
-    model that was asked for is left out.
+    Models of one name get the name of their store behind it, or its place if that does not help. If they are
+    the same model, its name alone can be divided by, and means the answers of the first store. So it is with
+    those that are only there to be divided by; one of these that has the name of a model that was asked for
+    is left out.
     """
     first = parts[0]
     for other in parts[1:]:
         _check_comparable(first, other)
-    names = [name for part in parts for name in part.models]
+    stores = _stores_by_name(parts)
     cells: dict[str, Mapping[Condition, Cell]] = {}
     sources: dict[str, ListedStore] = {}
     lacking: dict[str, int] = {}
     rescored: dict[str, Rescoring] = {}
+    others: dict[str, Mapping[Condition, Cell]] = {}
     for part in parts:
         for name in part.models:
-            known = name if names.count(name) == 1 else f"{name} ({_called(part, name, parts)})"
+            known = name if len(stores[name]) == 1 else f"{name} ({_called(part, name, parts)})"
             cells[known], sources[known] = part.cells[name], part.sources[name]
+            if known != name and name not in part.rescored and _same([one.cells for one in parts], name):
+                others.setdefault(name, part.cells[name])
+                sources.setdefault(name, part.sources[name])
             if name in part.rescored:
                 rescored[known] = part.rescored[name]
         lacking.update(part.incomplete)
-    others: dict[str, Mapping[Condition, Cell]] = {}
     for part in parts:
-        for name in part.others.keys() - set(names):
-            same = _same_everywhere(name, parts)
+        for name in part.others.keys() - stores.keys():
+            same = _same([one.others for one in parts], name)
             known = name if same else f"{name} ({_called(part, name, parts)})"
             others[known], sources[known] = part.others[name], part.sources[name]
     origins = {json.dumps(one, sort_keys=True): one for part in parts for one in part.origins}
@@ -73,10 +77,19 @@ def join_results(parts: Sequence[Results]) -> Results:
     )
 
 
-def _same_everywhere(model: str, parts: Sequence[Results]) -> bool:
-    """Whether a model that is only there to be divided by is the same in all stores that have it."""
-    rows = [list(part.others[model].values()) for part in parts if model in part.others]
-    return all(row == rows[0] for row in rows)
+def _stores_by_name(parts: Sequence[Results]) -> dict[str, set[str]]:
+    """The stores that have a model of a name, of those that were asked for."""
+    stores: dict[str, set[str]] = {}
+    for part in parts:
+        for name in part.models:
+            stores.setdefault(name, set()).add(part.sources[name].store.location)
+    return stores
+
+
+def _same(rows: Sequence[Mapping[str, Mapping[Condition, Cell]]], model: str) -> bool:
+    """Whether the models of a name are the same in all stores that have one."""
+    found = [list(row[model].values()) for row in rows if model in row]
+    return all(cells == found[0] for cells in found)
 
 
 def _called(part: Results, model: str, parts: Sequence[Results]) -> str:

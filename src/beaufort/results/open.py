@@ -274,7 +274,9 @@ class _Opener:
         others = {} if wanted.anew else {name: row for name, row in complete.items() if name not in found}
         lacking = {name: len(conditions) - len(row) for name, row in found.items() if name not in whole}
         if not whole:
-            raise ResultsError(_nothing_whole(kept, asked, lacking, len(conditions)))
+            raise ResultsError(
+                _nothing_whole(kept, asked, lacking, len(conditions), chosen=models is not None)
+            )
         first = next(iter(next(iter(whole.values())).values()))
         origins = _origins(kept, listing, whole)
         classes = tuple(map(str, run.get("classes", ()))) if run else ()
@@ -314,13 +316,21 @@ def _origins(
     return tuple(distinct.values())
 
 
-def _nothing_whole(store: FileStore, suite: Suite, lacking: Mapping[str, int], count: int) -> str:
+def _nothing_whole(
+    store: FileStore, suite: Suite, lacking: Mapping[str, int], count: int, *, chosen: bool
+) -> str:
+    """Why there are no results; if models were `chosen`, others may have all of their answers."""
     if not lacking:
         return (
             f"{store.location} has no answers to {suite.name}; `beaufort run --suite {suite.name}` makes them"
         )
     name, lacks = min(lacking.items(), key=lambda item: item[1])
+    way_out = "the same `beaufort run` again makes what is missing"
+    if chosen:
+        return (
+            f"{name} of {store.location} lacks {lacks} of the {count} conditions of {suite.name}; {way_out}"
+        )
     return (
         f"no model of {store.location} has answers to all {count} conditions of {suite.name}: {name} lacks "
-        f"{lacks}; the same `beaufort run` again makes what is missing"
+        f"{lacks}; {way_out}"
     )

@@ -107,6 +107,8 @@ class Scores:
     level: float
     notes: tuple[str, ...] = ()
     """Notes for the reader: which metrics could not be computed, for instance, and why."""
+    image_notes: tuple[str, ...] = ()
+    """Those of them that are about models of one name, and about images that do not count."""
 
     @property
     def suite(self) -> Suite:
@@ -216,6 +218,7 @@ def score(
         better=metrics[headline].better or "lower",
     )
     count = len(ids)
+    image_notes = (*results.notes, *left_out(made.values()), *answers.notes())
     return Scores(
         results,
         divided_by,
@@ -229,13 +232,13 @@ def score(
         count if units is None else units.count,
         level,
         (
-            *results.notes,
-            *left_out(made.values()),
+            *image_notes,
             *_labels(results, names, max(answers[name].unlabeled for name in names)),
             *notes,
             *_few(forms[ranking[0].name][headline], level, "images" if units is None else "clusters"),
             *_warnings(forms[names[0]]),
         ),
+        image_notes,
     )
 
 

@@ -21,9 +21,12 @@ class SharedAnswers(Mapping[str, Answers]):
         self._models = tuple(dict.fromkeys(models))
         first = results.answers(self._models[0]).ids
         shared = set(first)
+        self._shown: dict[str, int] = {}
         self._order: list[str] | None = None
-        for name in (*self._models[1:], *also):
-            if (ids := results.answers(name).ids) != first:
+        for name in (*self._models, *also):
+            answers = results.answers(name)
+            self._shown[name] = len(answers) + answers.unread + answers.unlabeled
+            if (ids := answers.ids) != first:
                 shared.intersection_update(ids)
                 self._order = [image for image in first if image in shared]
         if not shared:
@@ -34,6 +37,16 @@ class SharedAnswers(Mapping[str, Answers]):
     @property
     def models(self) -> tuple[str, ...]:
         return self._models
+
+    def notes(self) -> tuple[str, ...]:
+        """A note if some models were shown more images than others, as only what all were shown counts."""
+        fewest, most = (choose(self._shown, key=self._shown.__getitem__) for choose in (min, max))
+        if self._shown[fewest] == self._shown[most]:
+            return ()
+        return (
+            f"Only images that all of these models were shown count: {fewest} was shown "
+            f"{self._shown[fewest]:,}, {most} {self._shown[most]:,}.",
+        )
 
     def __getitem__(self, model: str) -> Answers:
         if model not in self._models:

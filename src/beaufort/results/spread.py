@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,8 +18,9 @@ from beaufort.results.join import join_results
 from beaufort.results.open import Results, ResultsError
 from beaufort.results.scores import score
 from beaufort.results.statistics import columns_of, find_divisor, metric_forms
-from beaufort.results.verdict import drop_form, find_metric
+from beaufort.results.verdict import check_own_baseline, drop_form, find_metric, notes_on_metric
 from beaufort.suites import Suite
+from beaufort.words import counted
 
 __all__ = ["ALIKE", "DIFFER", "Spread", "spread_of_accuracies", "spread_of_results"]
 
@@ -52,6 +53,8 @@ class Spread:
     """The standard deviation of what an image, or a cluster, adds, where it was measured."""
     images: float = 1.0
     """Images in a unit: 1, or the mean size of a cluster."""
+    notes: tuple[str, ...] = ()
+    """As of a gate: why the metric is not the suite's first one, for instance."""
 
     def deviation(self, drop: float) -> float:
         """The standard deviation of what an image adds if the true drop is `drop`.
@@ -97,6 +100,7 @@ def spread_of_results(
         raise ResultsError(
             f"two different models are needed to measure a spread, got {joined.models[0]} twice"
         )
+    check_own_baseline(joined, metric, baseline)
     new, old = joined.models
     scores = score(joined, baseline=baseline, models=[new, old], clusters=clusters, calibration=False)
     name = find_metric(scores, metric)
@@ -110,13 +114,14 @@ def spread_of_results(
     weights = _by_condition(scores.suite, form.weights[new])
     return Spread(
         name,
-        f"measured between {new} and {old} on {scores.images:,} images of {scores.results.dataset}",
+        f"measured between {new} and {old} on {counted(scores.images, 'image')} of {scores.results.dataset}",
         weights,
         np.zeros(len(weights)),
         ALIKE,
         form.bounds,
         float(deviation),
         scores.images / scores.clusters,
+        notes_on_metric(scores, metric),
     )
 
 
@@ -130,6 +135,7 @@ def _spread_of_one(
 ) -> Spread:
     if clusters is not None:
         raise OptionError("clusters need two models: what a cluster adds to their difference is measured")
+    check_own_baseline(results, metric, baseline)
     model = results.models[0]
     scores = score(results, baseline=baseline, models=[model], calibration=False)
     one = scores.models[0]
@@ -137,8 +143,9 @@ def _spread_of_one(
     accuracy = 1 - float(np.mean([error.value for error in one.corruptions.values()]))
     clean = None if one.clean is None else one.clean.value
     weights = scores.pairs.forms[model][name].weights[model]
-    where = f"the accuracy of {model} on {scores.images:,} images of {results.dataset}"
-    return _assumed(results.suite, name, weights, accuracy, clean, differ, alike, where)
+    where = f"the accuracy of {model} on {counted(scores.images, 'image')} of {results.dataset}"
+    spread = _assumed(results.suite, name, weights, accuracy, clean, differ, alike, where)
+    return replace(spread, notes=notes_on_metric(scores, metric))
 
 
 def spread_of_accuracies(
@@ -170,9 +177,11 @@ def spread_of_accuracies(
     columns = columns_of(suite)
     divisor = None
     wanted = suite.baseline if baseline is None else baseline
-    if wanted is not None and wanted != NO_BASELINE:
+    needed = baseline is not None or metric is None or (metric in metrics and metrics[metric].unit == "ratio")
+    if needed and wanted is not None and wanted != NO_BASELINE:
         if wanted not in BASELINE_NAMES:
-            raise OptionError(unknown("published baseline", wanted, dict.fromkeys(BASELINE_NAMES)))
+            told = unknown("published baseline", wanted, dict.fromkeys(BASELINE_NAMES))
+            raise OptionError(f"{told}; {NO_BASELINE!r} stands for no baseline")
         divisor = find_divisor(published_baseline(suite, wanted), columns, None)
     forms = metric_forms(suite, columns, "new", np.zeros((1, len(columns)), np.float32), divisor)
     name = next(iter(forms)) if metric is None else metric

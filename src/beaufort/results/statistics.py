@@ -85,10 +85,11 @@ def _unable(errors: Errors, columns: Columns) -> dict[str, str]:
     wrong = {column: int((errors[:, i] > 0).sum()) for i, column in enumerate(columns) if column is not None}
     corruption, fewest = min(wrong.items(), key=lambda item: item[1])
     if fewest < FEWEST:
-        more = f"about {-(-n * FEWEST // fewest):,}" if fewest else f"more than {n * FEWEST:,}"
+        unknown = "how many images would do is not known"  # perhaps none: a baseline may make no mistakes
+        more = f"about {-(-n * FEWEST // fewest):,} images would do" if fewest else unknown
         reason = (
             f"not enough images: the baseline answers {fewest} of {n:,} wrongly under {corruption}, and at "
-            f"least {FEWEST} are needed to divide by; {more} images would do"
+            f"least {FEWEST} are needed to divide by; {more}"
         )
         return {"mce": reason, "relative_mce": reason}
     if None not in columns:

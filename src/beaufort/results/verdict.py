@@ -14,10 +14,21 @@ from beaufort.results.baseline import check_baseline
 from beaufort.results.join import join_results
 from beaufort.results.linear import Linear
 from beaufort.results.open import Results
-from beaufort.results.scores import ModelScores, Scores, left_out, score
+from beaufort.results.scores import ModelScores, Scores, score
 from beaufort.stats import Estimate
 
-__all__ = ["RULES", "Check", "Decision", "Verdict", "drop_form", "find_metric", "gate", "worst_decision"]
+__all__ = [
+    "RULES",
+    "Check",
+    "Decision",
+    "Verdict",
+    "check_own_baseline",
+    "drop_form",
+    "find_metric",
+    "gate",
+    "notes_on_metric",
+    "worst_decision",
+]
 
 RULES = ("noninferiority", "significance")
 """`noninferiority` asks whether a drop larger than allowed is ruled out; `significance` fails only if the
@@ -156,9 +167,7 @@ def gate(
     limits = {"require": require, "min_clean": min_clean, "min_worst": min_worst}
     _check_arguments(results, reference, max_drop, rule, limits)
     joined = results if reference is None else join_results([results, reference])
-    if metric is None and baseline is None and metrics[joined.suite.metrics[0]].unit == "ratio":
-        way_out = "name another with baseline (--baseline), or a metric"
-        check_baseline(joined.suite, joined.possible_baselines, way_out)
+    check_own_baseline(joined, metric, baseline)
     new, old = joined.models if len(joined.models) == 2 else (joined.models[0],) * 2
     scores = score(
         joined, baseline=baseline, models=[new, old], clusters=clusters, level=level, calibration=False
@@ -176,7 +185,6 @@ def gate(
         checks.append(_worst(by_name[new], scores, min_worst, level))
     value = None if reference is None else by_name[old].metrics[name]
     called = None if reference is None else reference.models[0]
-    fallback = metric is None and name != scores.suite.metrics[0]
     return Verdict(
         results.models[0],
         name,
@@ -186,7 +194,7 @@ def gate(
         tuple(checks),
         scores.images,
         scores.clusters,
-        scores.notes if fallback else (*joined.notes, *left_out(scores.models)),
+        notes_on_metric(scores, metric),
         results.dataset,
     )
 
@@ -222,12 +230,26 @@ def _check_arguments(
         raise OptionError("a gate needs at least one of reference, require, min_clean and min_worst")
 
 
+def check_own_baseline(results: Results, metric: str | None, baseline: str | None) -> None:
+    """Refuse to take another metric in place of the suite's first, if only the suite's baseline is absent."""
+    if metric is None and baseline is None and metrics[results.suite.metrics[0]].unit == "ratio":
+        way_out = "name another with baseline (--baseline), or a metric"
+        check_baseline(results.suite, results.possible_baselines, way_out)
+
+
+def notes_on_metric(scores: Scores, metric: str | None) -> tuple[str, ...]:
+    """What to know about models and images, and why the metric is not the suite's first, unless asked for."""
+    if metric is None and scores.headline != scores.suite.metrics[0]:
+        return scores.notes
+    return scores.image_notes
+
+
 def find_metric(scores: Scores, metric: str | None) -> str:
     """A metric that the scores have; the first one if None."""
     name = scores.headline if metric is None else metric
     if name not in scores.models[0].metrics:
         told = unknown(f"metric of {scores.suite}", name, dict.fromkeys(scores.models[0].metrics))
-        raise OptionError(" ".join([told, *scores.notes]))
+        raise OptionError(". ".join([told, " ".join(scores.notes)] if scores.notes else [told]))
     if not metrics[name].in_percent:
         raise OptionError(f"metric must be a share or a ratio, whose limits are in percent, got {name}")
     return name
