@@ -111,6 +111,25 @@ def compare_what_is_no_number(device: str) -> None:
             assert torch.equal(one.isnan(), other.isnan())
 
 
+def check_what_torch_does(device: str) -> None:
+    """Numbers that are longer, layers without some of their tensors, and a trace, which sees no kernels."""
+    x = torch.randn(2, 6, 5, 4, generator=torch.Generator().manual_seed(1)).to(device)
+    x = x.contiguous(memory_format=torch.channels_last)
+    exact = layer(6, relu=True).to(device).double()
+    assert torch.equal(exact(x.double()), plain(exact, x.double(), None, relu=True))
+    for absent in (("running_mean", "running_var"), ("weight", "bias"), ("num_batches_tracked",)):
+        norm = layer(6, relu=True).to(device)
+        for name in absent:
+            setattr(norm, name, None)
+        for mode in (True, False):
+            with torch.no_grad():
+                assert torch.equal(norm.train(mode)(x), plain(norm, x, None, relu=True))
+    norm = layer(6, relu=True).to(device).eval()
+    with torch.no_grad():
+        traced = torch.jit.trace(norm, x, check_trace=False)  # type: ignore[no-untyped-call]
+        assert torch.equal(traced(2 * x), plain(norm, 2 * x, None, relu=True))
+
+
 @pytest.mark.parametrize("relu", [False, True])
 @pytest.mark.parametrize("add", [False, True])
 def test_on_the_processor_it_is_torchs_own_bit_for_bit(relu: bool, add: bool) -> None:
@@ -146,6 +165,7 @@ def test_kernels_in_tritons_interpreter() -> None:
 def test_kernels_on_a_gpu() -> None:
     compare_all("cuda", MANY)
     compare_what_is_no_number("cuda")
+    check_what_torch_does("cuda")
 
 
 @pytest.mark.gpu
@@ -169,3 +189,4 @@ def test_kernels_repeat_bit_for_bit() -> None:
 if __name__ == "__main__":
     compare_all("cpu", FEW)
     compare_what_is_no_number("cpu")
+    check_what_torch_does("cpu")
