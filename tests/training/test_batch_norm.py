@@ -130,6 +130,15 @@ def check_what_torch_does(device: str) -> None:
         assert torch.equal(traced(2 * x), plain(norm, 2 * x, None, relu=True))
 
 
+def check_slopes_of_slopes(device: str) -> None:
+    """Kernels do not give them, and say so: a penalty on slopes would have no part in learning."""
+    x = torch.randn(2, 3, 4, 4, device=device).contiguous(memory_format=torch.channels_last).requires_grad_()
+    y = BatchNorm(3, relu=True).to(device)(x)
+    (slope,) = torch.autograd.grad(y.square().sum(), x, create_graph=True)
+    with pytest.raises(RuntimeError, match="once_differentiable"):
+        torch.autograd.backward(y.sum() + slope.square().sum())
+
+
 @pytest.mark.parametrize("relu", [False, True])
 @pytest.mark.parametrize("add", [False, True])
 def test_on_the_processor_it_is_torchs_own_bit_for_bit(relu: bool, add: bool) -> None:
@@ -166,6 +175,7 @@ def test_kernels_on_a_gpu() -> None:
     compare_all("cuda", MANY)
     compare_what_is_no_number("cuda")
     check_what_torch_does("cuda")
+    check_slopes_of_slopes("cuda")
 
 
 @pytest.mark.gpu
@@ -190,3 +200,4 @@ if __name__ == "__main__":
     compare_all("cpu", FEW)
     compare_what_is_no_number("cpu")
     check_what_torch_does("cpu")
+    check_slopes_of_slopes("cpu")

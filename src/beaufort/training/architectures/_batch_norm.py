@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
 from beaufort.ops.device import use_kernels
@@ -97,6 +98,7 @@ class _Learning(torch.autograd.Function):
         return found
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, *slopes: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor | None, None]:
         from beaufort.training.architectures._batch_norm_kernels import normalize_back
 
