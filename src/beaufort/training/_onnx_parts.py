@@ -90,6 +90,8 @@ def _conv_layer(layer: Any, value: fx.Node) -> list[OnnxPart]:
 
 def _conv(value: fx.Node, weights: Tensor) -> list[OnnxPart]:
     """A convolution with weights that are made, such as masked ones; stride 1, no padding."""
+    if not isinstance(weights, Tensor):  # made of the image
+        raise ValueError
     return [OnnxPart("Conv", (value, Weight("weight", weights)), {"kernel_shape": tuple(weights.shape[2:])})]
 
 
@@ -160,9 +162,9 @@ def _mean(value: fx.Node, dim: Sequence[int], keepdim: bool = False) -> list[Onn
     return [OnnxPart("ReduceMean", (value,), {"axes": tuple(dim), "keepdims": int(keepdim)})]
 
 
-def _lerp(start: fx.Node, end: fx.Node, weight: float) -> list[OnnxPart]:
+def _lerp(start: fx.Node, end: fx.Node, weight: float | Tensor) -> list[OnnxPart]:
     """`start + weight * (end - start)`."""
-    share = Weight("share", torch.tensor(weight, dtype=torch.float32))
+    share = Weight("share", torch.as_tensor(weight, dtype=torch.float32))
     return [OnnxPart("Sub", (end, start)), OnnxPart("Mul", (BEFORE, share)), OnnxPart("Add", (BEFORE, start))]
 
 
