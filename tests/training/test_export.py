@@ -78,6 +78,11 @@ class Odd(nn.Module):
         return self.rest(self.conv(images))
 
 
+def hooked(layer: nn.Module) -> nn.Module:
+    layer.register_forward_hook(lambda _, values, made: 2 * made)
+    return layer
+
+
 @pytest.mark.parametrize(
     ("rest", "told"),
     [
@@ -90,6 +95,13 @@ class Odd(nn.Module):
         (nn.Conv2d(4, 4, 3, dilation=2), "padding or dilation"),
         (lambda x: functional.conv2d(x, x).mean((2, 3)), "conv2d is called in a way"),
         (nn.ReLU(), "not a row of numbers"),
+        (lambda x: functional.avg_pool2d(x, 4, 4, 0, True).mean((2, 3)), "avg_pool2d is called in a way"),
+        (nn.AvgPool2d(2, divisor_override=1), "AvgPool2d is called in a way"),
+        (nn.AvgPool2d(2, padding=1), "AvgPool2d is called in a way"),
+        (nn.MaxPool2d(2, return_indices=True), "MaxPool2d is called in a way"),
+        (nn.Flatten(2), "Flatten is called in a way"),
+        (nn.BatchNorm2d(4, bias=False), "without learned values"),
+        (hooked(nn.ReLU()), "ReLU has hooks"),
     ],
 )
 def test_what_cannot_be_written_is_said(rest: Any, told: str) -> None:
@@ -126,7 +138,7 @@ def assert_alike(network: nn.Module, classes: int) -> None:
         (lambda self, x: self.norm(x := self.conv(x), beside=x).mean((2, 3)), 4),
         (lambda self, x: self.norm(x=self.conv(input=x)).mean((-2, -1)), 4),
         (lambda self, x: torch.cat([self.classify(self.conv(x).mean((2, 3)))] * 2, 1), 10),
-        (lambda self, x: torch.lerp(*[self.classify(self.conv(x).mean((2, 3)))] * 2, 0.3), 5),
+        (lambda self, x: torch.lerp(x := self.classify(self.conv(x).mean((2, 3))), x, 0.3), 5),
     ],
 )
 def test_ways_to_call_a_layer(how: Any, classes: int) -> None:
@@ -145,3 +157,9 @@ def test_ways_to_call_a_layer(how: Any, classes: int) -> None:
 def test_what_does_not_depend_on_the_image_is_no_feature(how: Any, told: str) -> None:
     with pytest.raises(NotImplementedError, match=f"Called cannot be written: .*{told}"):
         onnx_of(Called(how).eval(), (3, 8, 8))
+
+
+def test_weights_that_are_made_of_others() -> None:
+    torch.manual_seed(0)
+    conv = nn.utils.parametrizations.weight_norm(nn.Conv2d(3, 4, 3))
+    assert_alike(nn.Sequential(conv, nn.Flatten(), nn.Linear(144, 5)), 5)
