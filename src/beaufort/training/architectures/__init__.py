@@ -8,7 +8,7 @@ from typing import Any
 
 from torch import nn
 
-from beaufort.errors import OptionError
+from beaufort.errors import BeaufortError, OptionError
 from beaufort.models.python import find_object
 from beaufort.stylization import network as stylizer
 from beaufort.training.architectures import (
@@ -59,15 +59,18 @@ def build(name: str, options: Mapping[str, Any], *, classes: int | None = None) 
         options: for whatever makes it.
         classes: of the data; given to a network that has a parameter `classes`, unless the options name it.
     """
-    make: Any = (
-        find_object(name.removeprefix("python:")) if name.startswith("python:") else architectures[name]
-    )
+    of_the_house = not name.startswith("python:")
+    make: Any = architectures[name] if of_the_house else find_object(name.removeprefix("python:"))
     given = dict(options)
     if classes is not None and "classes" in _parameters(make):
         given.setdefault("classes", classes)
     try:
         made = make(**given)
-    except TypeError as error:
+    except BeaufortError:
+        raise
+    except (IndexError, RuntimeError, TypeError, ValueError) as error:
+        if not of_the_house and not isinstance(error, TypeError):
+            raise  # a fault in code of somebody's own is found where it is
         raise OptionError(f"the options of the architecture {name!r} do not fit: {error}") from None
     if not isinstance(made, nn.Module):
         raise OptionError(f"{name} must make a torch module, got an object of type {type(made).__name__}")

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from beaufort.errors import OptionError
 from beaufort.training.architectures._batch_norm import BatchNorm
 from beaufort.training.architectures._stages import Convolutions, StagedNetwork, blocks_of
 from beaufort.training.architectures._weights import kaiming_fan_out
@@ -79,5 +80,7 @@ def make(depth: int = 26, width: int = 96, shake: bool = True, classes: int = 50
 
     The published program has no ReLU between the last block and the mean over all places; neither has this.
     """
+    if not isinstance(shake, bool):
+        raise OptionError(f"shake must be true or false, got {shake!r:.60}")
     blocks = blocks_of(depth, "Shake-Shake network", layers=2, others=2, such_as="26")
     return kaiming_fan_out(StagedNetwork(width, width, blocks, partial(ShakeBlock, shake=shake), classes))
