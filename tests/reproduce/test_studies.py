@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -21,7 +22,7 @@ from beaufort.errors import BeaufortError, OptionError, UnknownNameError
 from beaufort.reproduce import STUDIES, reproduce
 from beaufort.reproduce.answers import read_answers
 from beaufort.reproduce.study import Study, StudyOptions, carry_out
-from beaufort.reproduce.tasks import StudyOutcome, Task, run_tasks
+from beaufort.reproduce.tasks import LostProcessError, StudyOutcome, Task, run_tasks
 from tests.reproduce.rehearsal import Rehearsal
 
 FIXTURES = {
@@ -254,6 +255,19 @@ def test_what_needs_a_task_that_was_not_made_is_left(tmp_path: Path) -> None:
     tasks = [stopped, file_task("needs it", ("stopped",)), file_task("does not", ())]
     assert run_tasks([tasks], tmp_path, jobs=2) == StudyOutcome(done=1, there=0, left=2)
     assert (tmp_path / "does not").exists()
+
+
+def end_process(folder: Path, deadline: float | None) -> bool:
+    """A task whose process is ended from outside."""
+    os.kill(os.getpid(), signal.SIGKILL)
+    return True
+
+
+def test_a_process_that_is_ended_is_told_with_its_task(tmp_path: Path) -> None:
+    tasks = [file_task("first"), Task("large", "large", "tests.reproduce.test_studies:end_process")]
+    with pytest.raises(LostProcessError, match=r"ended from outside.*\(begun were: large\); the same"):
+        run_tasks([[one] for one in tasks], tmp_path, jobs=2)
+    assert (tmp_path / "first").exists()
 
 
 def test_processes_end_with_a_command_that_is_killed(tmp_path: Path) -> None:

@@ -226,3 +226,19 @@ def test_every_recipe_of_icons_learns(name: str, tmp_path: Path) -> None:
         right = made.model(images.float() / 255).argmax(1) == labels
     assert right.float().mean() > 0.6
     assert made.facts["losses"][-1] < made.facts["losses"][0] / 2
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "told"),
+    [
+        ("resnet", {"depth": 8, "width": -1}, "'resnet' do not fit: .*negative"),
+        ("resnext", {"depth": 11, "cardinality": 3, "base": 3.5}, "'resnext' do not fit: .*divisible"),
+        ("condensenet", {"layers": [1, 1]}, "'condensenet' do not fit: zip"),
+        ("multigrid-resnet", {"widths": []}, "'multigrid-resnet' do not fit: list index"),
+        ("resnet", {"depth": 9}, "^depth of a ResNet must be"),
+        ("shake-shake", {"shake": "no"}, "^shake must be true or false, got 'no'"),
+    ],
+)
+def test_options_that_do_not_fit_are_said(name: str, options: dict[str, Any], told: str) -> None:
+    with pytest.raises(OptionError, match=told):
+        build_network(name, options)

@@ -91,6 +91,54 @@ def compare_all(device: str, shapes: list[Shape]) -> None:
         compare(device, *case)
 
 
+def compare_what_is_no_number(device: str) -> None:
+    """It is not made a number by ReLU, neither in features nor in slopes nor in the statistics."""
+    for wrong, add in product((float("nan"), float("inf")), (False, True)):
+        x = torch.randn(2, 3, 4, 4, generator=torch.Generator().manual_seed(1)).to(device)
+        x[0, 0, 1, 1] = wrong
+        x = x.contiguous(memory_format=torch.channels_last)
+        ours, theirs = BatchNorm(3, relu=True).to(device), nn.BatchNorm2d(3).to(device)
+        here, there, beside = x.clone().requires_grad_(), x.clone().requires_grad_(), x if add else None
+        found, wanted = ours(here, beside), plain(theirs, there, beside, relu=True)
+        assert type(found.grad_fn).__name__ == "_LearningBackward"
+        torch.autograd.backward([found, wanted], [torch.ones_like(x)] * 2)
+        pairs = [(found, wanted), (here.grad, there.grad), (ours.running_var, theirs.running_var)]
+        with torch.no_grad():
+            pairs += [(BatchNorm(3, relu=True).to(device).eval()(x), functional.relu(x))]
+        for one, other in pairs:
+            assert one is not None
+            assert other is not None
+            assert torch.equal(one.isnan(), other.isnan())
+
+
+def check_what_torch_does(device: str) -> None:
+    """Numbers that are longer, layers without some of their tensors, and a trace, which sees no kernels."""
+    x = torch.randn(2, 6, 5, 4, generator=torch.Generator().manual_seed(1)).to(device)
+    x = x.contiguous(memory_format=torch.channels_last)
+    exact = layer(6, relu=True).to(device).double()
+    assert torch.equal(exact(x.double()), plain(exact, x.double(), None, relu=True))
+    for absent in (("running_mean", "running_var"), ("weight", "bias"), ("num_batches_tracked",)):
+        norm = layer(6, relu=True).to(device)
+        for name in absent:
+            setattr(norm, name, None)
+        for mode in (True, False):
+            with torch.no_grad():
+                assert torch.equal(norm.train(mode)(x), plain(norm, x, None, relu=True))
+    norm = layer(6, relu=True).to(device).eval()
+    with torch.no_grad():
+        traced = torch.jit.trace(norm, x, check_trace=False)  # type: ignore[no-untyped-call]
+        assert torch.equal(traced(2 * x), plain(norm, 2 * x, None, relu=True))
+
+
+def check_slopes_of_slopes(device: str) -> None:
+    """Kernels do not give them, and say so: a penalty on slopes would have no part in learning."""
+    x = torch.randn(2, 3, 4, 4, device=device).contiguous(memory_format=torch.channels_last).requires_grad_()
+    y = BatchNorm(3, relu=True).to(device)(x)
+    (slope,) = torch.autograd.grad(y.square().sum(), x, create_graph=True)
+    with pytest.raises(RuntimeError, match="once_differentiable"):
+        torch.autograd.backward(y.sum() + slope.square().sum())
+
+
 @pytest.mark.parametrize("relu", [False, True])
 @pytest.mark.parametrize("add", [False, True])
 def test_on_the_processor_it_is_torchs_own_bit_for_bit(relu: bool, add: bool) -> None:
@@ -125,6 +173,9 @@ def test_kernels_in_tritons_interpreter() -> None:
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device is there")
 def test_kernels_on_a_gpu() -> None:
     compare_all("cuda", MANY)
+    compare_what_is_no_number("cuda")
+    check_what_torch_does("cuda")
+    check_slopes_of_slopes("cuda")
 
 
 @pytest.mark.gpu
@@ -147,3 +198,6 @@ def test_kernels_repeat_bit_for_bit() -> None:
 
 if __name__ == "__main__":
     compare_all("cpu", FEW)
+    compare_what_is_no_number("cpu")
+    check_what_torch_does("cpu")
+    check_slopes_of_slopes("cpu")

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from beaufort.training.architectures import build
+from beaufort.training.architectures import BatchNorm, build
 from beaufort.training.architectures._registry import architectures
 from beaufort.training.export import onnx_of
 
@@ -78,6 +78,11 @@ class Odd(nn.Module):
         return self.rest(self.conv(images))
 
 
+def hooked(layer: nn.Module) -> nn.Module:
+    layer.register_forward_hook(lambda _, values, made: 2 * made)
+    return layer
+
+
 @pytest.mark.parametrize(
     ("rest", "told"),
     [
@@ -88,8 +93,73 @@ class Odd(nn.Module):
         (lambda x: x[:, :, 0:3].mean((2, 3)), "getitem is called in a way"),
         (nn.Softplus(), "Softplus is not among the layers"),
         (nn.Conv2d(4, 4, 3, dilation=2), "padding or dilation"),
+        (lambda x: functional.conv2d(x, x).mean((2, 3)), "conv2d is called in a way"),
+        (nn.ReLU(), "not a row of numbers"),
+        (lambda x: functional.avg_pool2d(x, 4, 4, 0, True).mean((2, 3)), "avg_pool2d is called in a way"),
+        (nn.AvgPool2d(2, divisor_override=1), "AvgPool2d is called in a way"),
+        (nn.AvgPool2d(2, padding=1), "AvgPool2d is called in a way"),
+        (nn.MaxPool2d(2, return_indices=True), "MaxPool2d is called in a way"),
+        (nn.Flatten(2), "Flatten is called in a way"),
+        (nn.BatchNorm2d(4, bias=False), "without learned values"),
+        (hooked(nn.ReLU()), "ReLU has hooks"),
     ],
 )
 def test_what_cannot_be_written_is_said(rest: Any, told: str) -> None:
     with pytest.raises(NotImplementedError, match=f"Odd cannot be written: .*{told}"):
         onnx_of(Odd(rest).eval(), (3, 8, 8))
+
+
+class Called(nn.Module):
+    """Layers that are called in ways of their own."""
+
+    def __init__(self, how: Any) -> None:
+        super().__init__()
+        self.conv, self.norm, self.classify = nn.Conv2d(3, 4, 3), BatchNorm(4, relu=True), nn.Linear(4, 5)
+        self.learned, self.how = nn.Parameter(torch.rand(1, 4)), how
+
+    def forward(self, images: Tensor) -> Any:
+        return self.how(self, images)
+
+
+def assert_alike(network: nn.Module, classes: int) -> None:
+    images = torch.rand(2, 3, 8, 8)
+    with torch.no_grad():
+        expected = network.eval()(images)
+    content = onnx_of(network, (3, 8, 8))
+    np.testing.assert_allclose(answers(content, images), expected, atol=1e-5)
+    onnx = pytest.importorskip("onnx")
+    (output,) = onnx.load_from_string(content).graph.output
+    assert output.type.tensor_type.shape.dim[1].dim_value == classes
+
+
+@pytest.mark.parametrize(
+    ("how", "classes"),
+    [
+        (lambda self, x: self.norm(x := self.conv(x), beside=x).mean((2, 3)), 4),
+        (lambda self, x: self.norm(x=self.conv(input=x)).mean((-2, -1)), 4),
+        (lambda self, x: torch.cat([self.classify(self.conv(x).mean((2, 3)))] * 2, 1), 10),
+        (lambda self, x: torch.lerp(x := self.classify(self.conv(x).mean((2, 3))), x, 0.3), 5),
+    ],
+)
+def test_ways_to_call_a_layer(how: Any, classes: int) -> None:
+    torch.manual_seed(0)
+    assert_alike(Called(how), classes)
+
+
+@pytest.mark.parametrize(
+    ("how", "told"),
+    [
+        (lambda self, x: self.classify(self.learned) + self.conv(x).mean((2, 3)), "classify is called in a"),
+        (lambda self, x: self.learned, "no single output"),
+        (lambda self, x: self.norm(self.conv(x), self.learned[:, :, None, None]), "norm is called in a way"),
+    ],
+)
+def test_what_does_not_depend_on_the_image_is_no_feature(how: Any, told: str) -> None:
+    with pytest.raises(NotImplementedError, match=f"Called cannot be written: .*{told}"):
+        onnx_of(Called(how).eval(), (3, 8, 8))
+
+
+def test_weights_that_are_made_of_others() -> None:
+    torch.manual_seed(0)
+    conv = nn.utils.parametrizations.weight_norm(nn.Conv2d(3, 4, 3))
+    assert_alike(nn.Sequential(conv, nn.Flatten(), nn.Linear(144, 5)), 5)

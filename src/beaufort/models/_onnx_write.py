@@ -106,7 +106,7 @@ def _text(number: int, text: str) -> bytes:
 
 
 def _number(number: int, value: int) -> bytes:
-    return _varint(number << 3 | _VARINT) + _varint(value)
+    return _varint(number << 3 | _VARINT) + _varint(value % 2**64)  # negative ones in two's complement
 
 
 def _varint(value: int) -> bytes:

@@ -8,13 +8,20 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
 from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
-__all__ = ["StudyOutcome", "Task", "run_tasks"]
+from beaufort.errors import BeaufortError
+
+__all__ = ["LostProcessError", "StudyOutcome", "Task", "run_tasks"]
+
+
+class LostProcessError(BeaufortError, RuntimeError):
+    """A process that was ended while it had tasks to do."""
 
 
 @dataclass(frozen=True)
@@ -150,25 +157,45 @@ def _run_in_processes(
     *,
     jobs: int,
 ) -> None:
-    waiting, there = list(missing), set[str]()
     running: dict[Future[tuple[bool | str, float]], Task] = {}
     with _processes(jobs) as pool:
-        while True:
-            if deadline is not None and time.monotonic() >= deadline:
-                waiting.clear()
-            ready = [one for one in waiting if one.needs <= there][: jobs - len(running)]
-            for one in ready:
-                waiting.remove(one)
-                running[pool.submit(_timed, one.task, folder, deadline)] = one.task
-            if not running:  # nothing is left, or only what needs a task that was not made
-                return
-            finished, _ = wait(running, timeout=1.0, return_when=FIRST_COMPLETED)
-            for future in finished:
-                task = running.pop(future)
-                made, seconds = future.result()
-                if made:
-                    there.add(task.file)
-                    say(_line(task, made, seconds))
+        try:
+            _share(missing, running, pool, folder, deadline, say, jobs)
+        except BrokenProcessPool:
+            begun = ", ".join(task.name for task in running.values())
+            raise LostProcessError(
+                f"a process was ended from outside, as happens where memory is short (begun were: {begun}); "
+                "the same command goes on, and fewer jobs need less memory"
+            ) from None
+
+
+def _share(
+    missing: Sequence[_Missing],
+    running: dict[Future[tuple[bool | str, float]], Task],
+    pool: ProcessPoolExecutor,
+    folder: Path,
+    deadline: float | None,
+    say: Callable[[str], None],
+    jobs: int,
+) -> None:
+    """Let processes make what is missing; `running` has what they are at."""
+    waiting, there = list(missing), set[str]()
+    while True:
+        if deadline is not None and time.monotonic() >= deadline:
+            waiting.clear()
+        ready = [one for one in waiting if one.needs <= there][: jobs - len(running)]
+        for one in ready:
+            waiting.remove(one)
+            running[pool.submit(_timed, one.task, folder, deadline)] = one.task
+        if not running:  # nothing is left, or only what needs a task that was not made
+            return
+        finished, _ = wait(running, timeout=1.0, return_when=FIRST_COMPLETED)
+        for future in finished:
+            made, seconds = future.result()
+            task = running.pop(future)
+            if made:
+                there.add(task.file)
+                say(_line(task, made, seconds))
 
 
 def _line(task: Task, made: bool | str, seconds: float) -> str:

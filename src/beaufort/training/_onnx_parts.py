@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from inspect import signature
 from typing import Any, NamedTuple
 
 import torch
@@ -42,10 +43,13 @@ class OnnxPart:
 
 def layer_parts(layer: nn.Module, *values: Any) -> list[OnnxPart]:
     """The operations of a layer; `NotImplementedError` if there is no plain counterpart."""
+    name = type(layer).__name__
+    if layer._forward_hooks or layer._forward_pre_hooks:
+        raise NotImplementedError(f"{name} has hooks, which cannot be written")
     for kind, write in _LAYERS.items():
         if isinstance(layer, kind):
-            return write(layer, *values)
-    raise NotImplementedError(f"{type(layer).__name__} is not among the layers that can be written")
+            return _written(name, write, layer, *values)
+    raise NotImplementedError(f"{name} is not among the layers that can be written")
 
 
 def call_parts(target: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[OnnxPart]:
@@ -53,13 +57,14 @@ def call_parts(target: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) ->
     write = _CALLS.get(target)
     if write is None:
         raise NotImplementedError(f"{_name(target)} is not among the functions that can be written")
+    return _written(_name(target), write, *args, **kwargs)
+
+
+def _written(name: str, write: Callable[..., list[OnnxPart]], *args: Any, **kwargs: Any) -> list[OnnxPart]:
     try:
         return write(*args, **kwargs)
-    except (
-        TypeError,
-        ValueError,
-    ) as error:  # its writer does not know these options
-        raise NotImplementedError(f"{_name(target)} is called in a way that cannot be written") from error
+    except (TypeError, ValueError) as error:  # its writer does not know these options
+        raise NotImplementedError(f"{name} is called in a way that cannot be written") from error
 
 
 def _name(target: Any) -> str:
@@ -67,13 +72,10 @@ def _name(target: Any) -> str:
     return getattr(target, "__name__", str(target))
 
 
-def _simple(operation: str, **attributes: Any) -> Callable[[Any, fx.Node], list[OnnxPart]]:
-    """A layer without weights."""
-    return lambda _, value: [OnnxPart(operation, (value,), attributes)]
-
-
-def _learned(layer: nn.Module) -> tuple[Weight, ...]:
-    return tuple(Weight(name, one) for name, one in layer.named_parameters())
+def _learned(layer: Any) -> tuple[Weight, ...]:
+    """Weight and bias as the layer uses them, which may be made of others, as in weight normalization."""
+    both = (Weight("weight", layer.weight), Weight("bias", layer.bias))
+    return tuple(one for one in both if one.values is not None)
 
 
 def _conv_layer(layer: Any, value: fx.Node) -> list[OnnxPart]:
@@ -90,11 +92,13 @@ def _conv_layer(layer: Any, value: fx.Node) -> list[OnnxPart]:
 
 def _conv(value: fx.Node, weights: Tensor) -> list[OnnxPart]:
     """A convolution with weights that are made, such as masked ones; stride 1, no padding."""
+    if not isinstance(weights, Tensor):  # made of the image
+        raise ValueError
     return [OnnxPart("Conv", (value, Weight("weight", weights)), {"kernel_shape": tuple(weights.shape[2:])})]
 
 
 def _batch_norm(layer: Any, value: fx.Node) -> list[OnnxPart]:
-    if layer.running_mean is None or not layer.affine:
+    if layer.running_mean is None or layer.weight is None or layer.bias is None:
         raise NotImplementedError("batch normalization without learned values cannot be written")
     moments = (Weight("running_mean", layer.running_mean), Weight("running_var", layer.running_var))
     return [
@@ -116,30 +120,53 @@ def _linear(layer: Any, value: fx.Node) -> list[OnnxPart]:
     return [OnnxPart("Gemm", (value, *_learned(layer)), {"transB": 1})]
 
 
-def _pool(operation: str) -> Callable[..., list[OnnxPart]]:
-    def write(
-        value: fx.Node,
-        kernel_size: Any,
-        stride: Any = None,
-        padding: Any = 0,
-        dilation: Any = 1,
-        ceil_mode: bool = False,
-        return_indices: bool = False,
-    ) -> list[OnnxPart]:
-        kernel, step = _two(kernel_size), _two(stride or kernel_size)
-        if _two(padding) != (0, 0) or _two(dilation) != (1, 1) or ceil_mode or return_indices:
-            raise ValueError
-        return [OnnxPart(operation, (value,), {"kernel_shape": kernel, "strides": step})]
-
-    return write
+def _average_pool(
+    value: fx.Node,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
+) -> list[OnnxPart]:
+    if divisor_override is not None:
+        raise ValueError
+    return _pool("AveragePool", value, kernel_size, stride, padding, ceil_mode)
 
 
-def _pool_layer(operation: str) -> Callable[[Any, fx.Node], list[OnnxPart]]:
-    def write(layer: Any, value: fx.Node) -> list[OnnxPart]:
-        given = (layer.kernel_size, layer.stride, layer.padding, getattr(layer, "dilation", 1))
-        return _pool(operation)(value, *given, layer.ceil_mode)
+def _max_pool(
+    value: fx.Node,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    dilation: Any = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> list[OnnxPart]:
+    if _two(dilation) != (1, 1) or return_indices:
+        raise ValueError
+    return _pool("MaxPool", value, kernel_size, stride, padding, ceil_mode)
 
-    return write
+
+def _pool(
+    operation: str, value: fx.Node, kernel_size: Any, stride: Any, padding: Any, ceil_mode: bool
+) -> list[OnnxPart]:
+    if _two(padding) != (0, 0) or ceil_mode:
+        raise ValueError
+    shape = {"kernel_shape": _two(kernel_size), "strides": _two(stride or kernel_size)}
+    return [OnnxPart(operation, (value,), shape)]
+
+
+def _pool_layer(write: Callable[..., list[OnnxPart]]) -> Callable[[Any, fx.Node], list[OnnxPart]]:
+    """A layer has what its function has for options, each under its name."""
+    _, *options = signature(write).parameters
+    return lambda layer, value: write(value, **{name: getattr(layer, name) for name in options})
+
+
+def _flatten(layer: Any, value: fx.Node) -> list[OnnxPart]:
+    if (layer.start_dim, layer.end_dim) != (1, -1):
+        raise ValueError
+    return [OnnxPart("Flatten", (value,))]
 
 
 def _two(value: Any) -> tuple[int, int]:
@@ -160,9 +187,9 @@ def _mean(value: fx.Node, dim: Sequence[int], keepdim: bool = False) -> list[Onn
     return [OnnxPart("ReduceMean", (value,), {"axes": tuple(dim), "keepdims": int(keepdim)})]
 
 
-def _lerp(start: fx.Node, end: fx.Node, weight: float) -> list[OnnxPart]:
+def _lerp(start: fx.Node, end: fx.Node, weight: float | Tensor) -> list[OnnxPart]:
     """`start + weight * (end - start)`."""
-    share = Weight("share", torch.tensor(weight, dtype=torch.float32))
+    share = Weight("share", torch.as_tensor(weight, dtype=torch.float32))
     return [OnnxPart("Sub", (end, start)), OnnxPart("Mul", (BEFORE, share)), OnnxPart("Add", (BEFORE, start))]
 
 
@@ -193,20 +220,20 @@ def _slice(value: fx.Node, places: Sequence[slice]) -> list[OnnxPart]:
 _LAYERS: Mapping[type[nn.Module], Callable[..., list[OnnxPart]]] = {
     BatchNorm: _batch_norm_and_more,
     Normalize: _normalize,
-    nn.AvgPool2d: _pool_layer("AveragePool"),
+    nn.AvgPool2d: _pool_layer(_average_pool),
     nn.BatchNorm2d: _batch_norm,
     nn.Conv2d: _conv_layer,
-    nn.Flatten: _simple("Flatten"),
+    nn.Flatten: _flatten,
     nn.Linear: _linear,
-    nn.MaxPool2d: _pool_layer("MaxPool"),
-    nn.ReLU: _simple("Relu"),
+    nn.MaxPool2d: _pool_layer(_max_pool),
+    nn.ReLU: lambda _, value: [OnnxPart("Relu", (value,))],
 }
 _CALLS: Mapping[Any, Callable[..., list[OnnxPart]]] = {
     "mean": _mean,
-    functional.avg_pool2d: _pool("AveragePool"),
+    functional.avg_pool2d: _average_pool,
     functional.conv2d: _conv,
     functional.interpolate: _interpolate,
-    functional.max_pool2d: _pool("MaxPool"),
+    functional.max_pool2d: _max_pool,
     functional.relu: lambda value, **_: [OnnxPart("Relu", (value,))],
     operator.add: _add,
     operator.getitem: _slice,

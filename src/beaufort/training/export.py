@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch import Tensor, fx, nn
 
@@ -55,7 +57,7 @@ def onnx_of(model: nn.Module, shape: tuple[int, int, int], names: Sequence[str] 
     graph.eliminate_dead_code()  # such as exits that do not answer
     try:
         return _Writer(model).write(graph, shape, names)
-    except NotImplementedError as error:
+    except Exception as error:  # whatever it is: a training is not lost for its ONNX file
         raise NotImplementedError(f"{type(model).__name__} cannot be written: {error}") from error
 
 
@@ -76,10 +78,10 @@ class _Writer:
             self._one(node)
         last = self.nodes.pop()
         self.nodes.append(Node(last.operation, last.inputs, "logits", last.attributes))
-        classes = next(one.shape[0] for one in reversed(self.weights.values()))
+        classes = _logits_of(self.model, shape)
         metadata = {RESIZE: json.dumps(shape[1:])} | ({"names": json.dumps(list(names))} if names else {})
         return onnx_bytes(
-            "network", self.nodes, self.weights, image=shape, classes=int(classes), metadata=metadata
+            "network", self.nodes, self.weights, image=shape, classes=classes, metadata=metadata
         )
 
     def _one(self, node: fx.Node) -> None:
@@ -100,16 +102,15 @@ class _Writer:
             self._add(node, call_parts(node.target, args, kwargs))
 
     def _check_end(self, value: Any) -> None:
-        if not self.nodes or not isinstance(value, fx.Node) or self.names[value] != self.nodes[-1].output:
+        if not self.nodes or not isinstance(value, fx.Node) or self.names.get(value) != self.nodes[-1].output:
             raise NotImplementedError("it has no single output")
 
     def _layer(self, node: fx.Node, layer: nn.Module) -> None:
-        value, *beside = node.args
-        assert isinstance(value, fx.Node)
+        values = signature(layer.forward).bind(*node.args, **node.kwargs).args
         if isinstance(layer, nn.Dropout | nn.Identity):
-            self.names[node] = self.names[value]
+            self.names[node] = self._input(values[0], node)
         else:
-            self._add(node, layer_parts(layer, value, *beside))
+            self._add(node, layer_parts(layer, *values))
 
     def _is_constant(self, node: fx.Node) -> bool:
         made = node.op == "call_function" and bool(node.all_input_nodes)
@@ -125,7 +126,7 @@ class _Writer:
     def _input(self, value: Any, node: fx.Node) -> str:
         if value is BEFORE:
             return self.nodes[-1].output
-        if isinstance(value, fx.Node):
+        if isinstance(value, fx.Node) and value in self.names:
             return self.names[value]
         if not isinstance(value, Weight):
             raise NotImplementedError(f"{node.name} is called in a way that cannot be written")
@@ -134,6 +135,16 @@ class _Writer:
         name = f"{node.name}.{value.name}"
         self.weights[name] = _values(value.values)
         return name
+
+
+def _logits_of(model: nn.Module, shape: tuple[int, int, int]) -> int:
+    """How many numbers it gives for an image."""
+    device = next((one.device for one in model.parameters()), None)
+    with torch.no_grad():
+        found = model(torch.zeros(1, *shape, device=device))
+    if found.dim() != 2:
+        raise NotImplementedError("its output is not a row of numbers for each image")
+    return int(found.shape[1])
 
 
 def _found(model: nn.Module, target: str) -> Tensor:

@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
 from beaufort.ops.device import use_kernels
@@ -26,7 +27,7 @@ class BatchNorm(nn.BatchNorm2d):
 
     def forward(self, x: Tensor, beside: Tensor | None = None) -> Tensor:
         """Features of the same shape."""
-        if _fits(x, beside) and self.momentum is not None:
+        if _fits(x, beside) and self._is_usual():
             if self.training:
                 found: Tensor = _Learning.apply(x, self.weight, self.bias, beside, self)
                 return found
@@ -36,17 +37,27 @@ class BatchNorm(nn.BatchNorm2d):
         y = y if beside is None else y + beside
         return functional.relu(y) if self.relu else y
 
+    def _is_usual(self) -> bool:
+        """Whether it has all that it is made with; torch can do without some of it."""
+        statistics = (self.running_mean, self.running_var, self.num_batches_tracked)
+        needed = (self.momentum, self.weight, self.bias, *(statistics if self.track_running_stats else ()))
+        return all(one is not None for one in needed)
+
     def extra_repr(self) -> str:
         """As torch tells it, and whether ReLU follows."""
         return f"{super().extra_repr()}, relu={self.relu}"
 
 
+_DTYPES = frozenset({torch.float16, torch.bfloat16, torch.float32})
+"""What float32, in which the kernels count, is exact enough for."""
+
+
 def _fits(x: Tensor, beside: Tensor | None) -> bool:
-    """Whether the kernels can do it; a compiler is given torch's operations, to do with them what it can."""
-    if torch.compiler.is_compiling():
+    """Whether the kernels can do it; what follows torch's operations, as a compiler does, is given them."""
+    if torch.compiler.is_compiling() or torch.jit.is_tracing():  # type: ignore[attr-defined]
         return False
     alike = beside is None or (beside.dtype == x.dtype and beside.shape == x.shape and _channels_last(beside))
-    return use_kernels(x) and alike and _channels_last(x) and x.is_floating_point() and x.numel() > x.shape[1]
+    return use_kernels(x) and alike and _channels_last(x) and x.dtype in _DTYPES and x.numel() > x.shape[1]
 
 
 def _channels_last(x: Tensor) -> bool:
@@ -87,6 +98,7 @@ class _Learning(torch.autograd.Function):
         return found
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, *slopes: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor | None, None]:
         from beaufort.training.architectures._batch_norm_kernels import normalize_back
 

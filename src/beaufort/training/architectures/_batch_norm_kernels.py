@@ -43,6 +43,12 @@ def _deviation(variance, epsilon):
 
 
 @triton.jit
+def _relu(value):
+    """As torch has it: what is not a number stays so, where a maximum would make it 0."""
+    return tl.where(value <= 0, 0.0, value)
+
+
+@triton.jit
 def _sum_moments(
     x, parts, rows, chunk, units, UNIT: tl.constexpr, BR: tl.constexpr, BC: tl.constexpr, PARTS: tl.constexpr
 ):
@@ -99,7 +105,7 @@ def _finish_moments(
     squares = _add_up(parts + PARTS * channels, channels, column, inside, PARTS, BP, BC)
     shift = total / rows
     mean = tl.load(x + column, mask=inside, other=0.0).to(tl.float32) + shift
-    variance = tl.maximum(squares / rows - shift * shift, 0.0)
+    variance = _relu(squares / rows - shift * shift)
     tl.store(moments + column, mean, mask=inside)
     tl.store(moments + channels + column, variance, mask=inside)
     if TRACK:
@@ -143,7 +149,7 @@ def _apply(
     if ADD:
         value += tl.load(beside + start + offset, mask=there, other=0.0).to(tl.float32)
     if RELU:
-        value = tl.maximum(value, 0.0)
+        value = _relu(value)
     tl.store(out + start + offset, value.to(out.dtype.element_ty), mask=there)
 
 
@@ -185,11 +191,11 @@ def _sum_slopes(
         step = tl.load(slope + place + offset, mask=there, other=0.0).to(tl.float32)
         if RELU:
             if ADD:
-                active = tl.load(out + place + offset, mask=there, other=0.0).to(tl.float32) > 0
-                step = tl.where(active, step, 0.0)
+                after = tl.load(out + place + offset, mask=there, other=0.0).to(tl.float32)
+                step = tl.where(after <= 0, 0.0, step)
                 tl.store(beside + place + offset, step.to(beside.dtype.element_ty), mask=there)
             else:
-                step = tl.where(value * scale[None, :] + shift[None, :] > 0, step, 0.0)
+                step = tl.where(value * scale[None, :] + shift[None, :] <= 0, 0.0, step)
         total += step
         products += step * tl.where(there, value, 0.0)
         place += BR * channels
@@ -243,7 +249,7 @@ def _apply_back(
     value = tl.load(x + start + offset, mask=there, other=0.0).to(tl.float32) - center[None, :]
     step = tl.load(slope + start + offset, mask=there, other=0.0).to(tl.float32)
     if RELU:
-        step = tl.where(value * scale[None, :] + shift[None, :] > 0, step, 0.0)
+        step = tl.where(value * scale[None, :] + shift[None, :] <= 0, 0.0, step)
     step = (step - mean[None, :] - value * along[None, :]) * scale[None, :]
     tl.store(out + start + offset, step.to(out.dtype.element_ty), mask=there)
 
