@@ -156,6 +156,7 @@ def to_levels(image: Any) -> Any:
     >>> to_levels(np.array([0, 0.5, 1]))
     array([  0, 128, 255], dtype=uint8)
     """
+    image = image.detach() if is_tensor(image) else image
     some = image.numel() if is_tensor(image) else image.size
     low, high = (float(image.min()), float(image.max())) if some else (0.0, 1.0)
     if not 0 <= low <= high <= 1:  # also if there is a NaN
