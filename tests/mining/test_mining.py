@@ -271,8 +271,15 @@ def test_the_commands(cutouts: Path, tmp_path: Path) -> None:
     assert "0 made" in run(app, command).output
     assert run(app, ["mine", "generate", plan, out, "--generator", "magic"]).exit_code == 2
     assert run(app, [*asked, "--nuisances", "texture"]).exit_code == 2
-    large = run(app, ["mine", "plan", plan, "--categories", "imagenet-d", "--sample", "7"])
-    assert "7 images planned" in large.output, large.output
+    large = ["--categories", "imagenet-d", "--sample", "7"]
+    before = Path(plan).read_bytes()
+    refused = run(app, ["mine", "plan", plan, *large])
+    assert refused.exit_code == 2
+    assert "which is there and is another" in " ".join(refused.output.split())
+    assert Path(plan).read_bytes() == before
+    for _ in range(2):  # the same plan again is no other
+        told = run(app, ["mine", "plan", str(tmp_path / "large.csv"), *large])
+        assert "7 images planned" in told.output, told.output
     shutil.rmtree(out)
 
 

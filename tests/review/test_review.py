@@ -427,7 +427,14 @@ def test_the_command(tmp_path: Path) -> None:
     assert made.output.startswith("admin  http://127.0.0.1:8765/r/")
     token = run(app, ["review", "invite", file, "ann", "--address", "https://review.example/"]).output
     assert token.startswith("ann  https://review.example/r/")
+    again = run(app, ["review", "invite", file, "bob", "ann"])
+    assert (again.exit_code, again.stdout) == (2, "")  # nobody is let in if one cannot be
+    assert "got 'ann' again; renew (--renew)" in " ".join(again.output.split())
     people = People(open_review(Path(file)), "")
+    assert [row["name"] for row in people.review.connection.execute("SELECT name FROM reviewers")] == [
+        "admin",
+        "ann",
+    ]
     answer_all(people, "ann")
     said = run(app, ["review", "status", file]).output
     assert said.startswith("4 accepted, 0 rejected, 0 tied, 0 open\n")

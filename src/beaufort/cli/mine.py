@@ -60,6 +60,8 @@ def plan(
 ) -> None:
     """Cross categories with nuisances, and write a row for each image: prompt, seed and label.
 
+    A file that is there and is another is left alone: it may have been edited.
+
     `beaufort mine plan plan.csv --categories chairs.txt --each 2`
     """
     from beaufort.labels import label_maps
@@ -75,7 +77,7 @@ def plan(
         sample=sample,
         seed=seed,
     )
-    write_plan(items, output)
+    write_plan(items, output, replace=False)
     kinds = Counter(item.kind for item in items)
     typer.echo(table([("kind", "images"), *((kind, f"{count:,}") for kind, count in kinds.items())]))
     typer.echo(f"{counted(len(items), 'image')} planned in {printable(output)}")

@@ -67,12 +67,11 @@ def invite(
 
     `beaufort review invite chairs.review ann --renew` gives Ann another link, and ends the one she had.
     """
-    from beaufort.review import invite as invite_one
-    from beaufort.review import open_review
+    from beaufort.review import invite_all, open_review
 
-    review = open_review(file)
-    for name in names:
-        typer.echo(f"{printable(name)}  {_link(address, invite_one(review, name, admin=admin, renew=renew))}")
+    tokens = invite_all(open_review(file), names, admin=admin, renew=renew)
+    for name, token in zip(names, tokens, strict=True):
+        typer.echo(f"{printable(name)}  {_link(address, token)}")
 
 
 @app.command()

@@ -101,9 +101,15 @@ def make_plan(
     )
 
 
-def write_plan(items: Sequence[PlanItem], path: Path) -> None:
-    """Write a plan as a CSV file."""
-    write_output(path, csv_text(_COLUMNS, map(astuple, items)).encode())
+def write_plan(items: Sequence[PlanItem], path: Path, *, replace: bool = True) -> None:
+    """Write a plan as a CSV file; with `replace=False` not over anything else that is there."""
+    content = csv_text(_COLUMNS, map(astuple, items)).encode()
+    if not replace and path.is_file() and path.read_bytes() != content:
+        raise MiningError(
+            f"a plan must have a file of its own, got {path}, which is there and is another; choose another "
+            "name, or delete it"
+        )
+    write_output(path, content)
 
 
 def read_plan(path: Path) -> tuple[PlanItem, ...]:

@@ -7,7 +7,7 @@ agree. FastAPI and uvicorn, which only `serve` needs, come with the extra `revie
 
 from __future__ import annotations
 
-from beaufort.review.access import invite
+from beaufort.review.access import invite, invite_all
 from beaufort.review.creation import create_review
 from beaufort.review.database import Review, ReviewError, open_review
 from beaufort.review.progress import ImageDecision, ReviewStanding, decisions, standing
@@ -25,6 +25,7 @@ __all__ = [
     "create_review",
     "decisions",
     "invite",
+    "invite_all",
     "open_review",
     "serve",
     "standing",

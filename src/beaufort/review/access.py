@@ -8,13 +8,13 @@ import sqlite3
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
 from beaufort.review.database import Review, ReviewError
 
-__all__ = ["RateLimit", "Reviewer", "find_reviewer", "form_token", "invite", "is_form_token"]
+__all__ = ["RateLimit", "Reviewer", "find_reviewer", "form_token", "invite", "invite_all", "is_form_token"]
 
 _MAX_CALLERS = 10_000
 
@@ -39,23 +39,35 @@ def invite(review: Review, name: str, *, admin: bool = False, renew: bool = Fals
         admin: whether they see the admin page and settle ties, in place of voting.
         renew: give somebody who was invited before a new token; the old one ends.
     """
+    (token,) = invite_all(review, [name], admin=admin, renew=renew)
+    return token
+
+
+def invite_all(
+    review: Review, names: Sequence[str], *, admin: bool = False, renew: bool = False
+) -> list[str]:
+    """A token for each of several people, or none if one of them cannot have one; else as `invite`."""
+    with review.transaction() as connection:
+        return [_token(connection, name, admin, renew) for name in names]
+
+
+def _token(connection: sqlite3.Connection, name: str, admin: bool, renew: bool) -> str:
     if not name.strip():
         raise ReviewError("a reviewer must have a name, got an empty one")
     token = secrets.token_urlsafe(32)
-    with review.transaction() as connection:
-        if renew:
-            done = connection.execute("UPDATE reviewers SET token = ? WHERE name = ?", (_hash(token), name))
-            if not done.rowcount:
-                raise ReviewError(f"only a reviewer can get a new token, got {name!r}, who was not invited")
-            return token
-        try:
-            connection.execute(
-                "INSERT INTO reviewers (name, token, admin) VALUES (?, ?, ?)", (name, _hash(token), admin)
-            )
-        except sqlite3.IntegrityError:
-            raise ReviewError(
-                f"a reviewer must be invited once, got {name!r} again; renew gives a new token"
-            ) from None
+    if renew:
+        done = connection.execute("UPDATE reviewers SET token = ? WHERE name = ?", (_hash(token), name))
+        if not done.rowcount:
+            raise ReviewError(f"only a reviewer can get a new token, got {name!r}, who was not invited")
+        return token
+    try:
+        connection.execute(
+            "INSERT INTO reviewers (name, token, admin) VALUES (?, ?, ?)", (name, _hash(token), admin)
+        )
+    except sqlite3.IntegrityError:
+        raise ReviewError(
+            f"a reviewer must be invited once, got {name!r} again; renew (--renew) gives a new token"
+        ) from None
     return token
 
 
