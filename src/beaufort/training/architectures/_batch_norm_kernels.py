@@ -43,6 +43,15 @@ def _deviation(variance, epsilon):
 
 
 @triton.jit
+def _channel(mean, variance, weight, bias, column, inside, epsilon):
+    """The mean of each channel, one over its deviation, this times its weight, and its bias."""
+    center = tl.load(mean + column, mask=inside, other=0.0)
+    deviation = _deviation(tl.load(variance + column, mask=inside, other=1.0), epsilon)
+    scale = deviation * tl.load(weight + column, mask=inside, other=0.0)
+    return center, deviation, scale, tl.load(bias + column, mask=inside, other=0.0)
+
+
+@triton.jit
 def _relu(value):
     """As torch has it: what is not a number stays so, where a maximum would make it 0."""
     return tl.where(value <= 0, 0.0, value)
@@ -140,10 +149,7 @@ def _apply(
     first = tl.program_id(0) * BR
     offset, column, inside, there = _tile(first, rows, channels, BR, BC)
     start = first.to(tl.int64) * channels
-    scale = _deviation(tl.load(variance + column, mask=inside, other=1.0), epsilon)
-    scale *= tl.load(weight + column, mask=inside, other=0.0)
-    shift = tl.load(bias + column, mask=inside, other=0.0)
-    center = tl.load(mean + column, mask=inside, other=0.0)
+    center, _, scale, shift = _channel(mean, variance, weight, bias, column, inside, epsilon)
     value = tl.load(x + start + offset, mask=there, other=0.0).to(tl.float32)
     value = (value - center[None, :]) * scale[None, :] + shift[None, :]
     if ADD:
@@ -178,10 +184,8 @@ def _sum_slopes(
     channels = units * UNIT
     first = tl.program_id(0) * chunk
     offset, column, inside, _ = _tile(first, rows, channels, BR, BC)
-    center = tl.load(moments + column, mask=inside, other=0.0)
-    scale = _deviation(tl.load(moments + channels + column, mask=inside, other=1.0), epsilon)
-    scale *= tl.load(weight + column, mask=inside, other=0.0)
-    shift = tl.load(bias + column, mask=inside, other=0.0)
+    variance = moments + channels
+    center, _, scale, shift = _channel(moments, variance, weight, bias, column, inside, epsilon)
     place = first.to(tl.int64) * channels
     total = tl.zeros((BR, BC), tl.float32)
     products = tl.zeros((BR, BC), tl.float32)
@@ -240,10 +244,8 @@ def _apply_back(
     first = tl.program_id(0) * BR
     offset, column, inside, there = _tile(first, rows, channels, BR, BC)
     start = first.to(tl.int64) * channels
-    center = tl.load(moments + column, mask=inside, other=0.0)
-    deviation = _deviation(tl.load(moments + channels + column, mask=inside, other=1.0), epsilon)
-    scale = deviation * tl.load(weight + column, mask=inside, other=0.0)
-    shift = tl.load(bias + column, mask=inside, other=0.0)
+    variance = moments + channels
+    center, deviation, scale, shift = _channel(moments, variance, weight, bias, column, inside, epsilon)
     mean = tl.load(learned + column, mask=inside, other=0.0) / rows
     along = tl.load(learned + channels + column, mask=inside, other=0.0) / rows * deviation
     value = tl.load(x + start + offset, mask=there, other=0.0).to(tl.float32) - center[None, :]
