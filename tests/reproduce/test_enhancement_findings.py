@@ -50,6 +50,7 @@ from beaufort.reproduce.enhancements.statistics import (
     normalizer_of,
     shares_of,
 )
+from beaufort.reproduce.enhancements.tables import findings_csv
 from beaufort.stats import Estimate, resample
 
 WHOLE = EnhancementSettings()
@@ -73,10 +74,10 @@ def network(effect: Effect, *, seed: int = 0, images: int = 400, luck: float = 0
     return StudyAnswers(NAMES, right.astype(np.uint8), np.ones(images, np.uint8), {"seed": seed})
 
 
-def trained(effects: Mapping[str, Effect], *, seeds: int = 3, images: int = 400) -> StudyArms:
-    """Arms on CIFAR-10, and the two that others are compared with."""
+def trained(effects: Mapping[str, Effect], *, seeds: int = 3, images: int = 400, **other: int) -> StudyArms:
+    """Arms on CIFAR-10, and the two that others are compared with; some with other numbers of seeds."""
     made = {
-        arm: [network(effect, seed=seed, images=images) for seed in range(seeds)]
+        arm: [network(effect, seed=seed, images=images) for seed in range(other.get(arm, seeds))]
         for arm, effect in {BASE: {}, CONTROL: {}, **effects}.items()
     }
     base = normalizer_of(made[BASE][0])
@@ -173,7 +174,8 @@ def test_one_training_decides_nothing(about: Callable[[StudyArms], StudyFinding]
 
 def test_trainings_are_counted() -> None:
     assert trainings_text(5, 5) == "of 5 trainings each"
-    assert trainings_text(1, 5) == "of 1 to 5 trainings each"
+    assert trainings_text(3, 5) == "of 3 to 5 trainings each"
+    assert trainings_text(1, 5) == "of 1 to 5 trainings each, where one decides nothing"
     assert trainings_text(1) == "of one training each, which decides nothing"
 
 
@@ -312,6 +314,30 @@ def test_the_interval_off_the_line_is_that_of_resampling() -> None:
         drawn.append(mce["resnet20-quarter"] - slope * clean["resnet20-quarter"] - offset)
     low, high = np.quantile(drawn, [0.025, 0.975])
     assert off.high - off.low == pytest.approx(high - low, rel=0.25)
+
+
+@pytest.mark.parametrize(
+    ("counts", "used", "told"),
+    [
+        ({"resnet110": 2}, (2, 2), "of 2 trainings each"),
+        ({"resnet20-half": 2}, (5, 2), "of 2 to 5 trainings each"),
+        ({"resnet20-half": 1}, (5, 1), "of 1 to 5 trainings each, where one decides nothing"),
+        ({"resnet56": 1}, (1, 1), "of one training each, which decides nothing"),
+    ],
+)
+def test_a_distance_is_of_the_seeds_that_the_line_has_too(
+    counts: Mapping[str, int], used: tuple[int, int], told: str
+) -> None:
+    quarter, half = everywhere(0.3, clean=0.15), everywhere(0.1, clean=0.05)
+    effects = {**RESNETS, "resnet20-quarter": quarter, "resnet20-half": half}
+    found = about_small(trained(effects, seeds=5, **counts))
+    assert f"off the line of resnet20, resnet56, resnet110 ({told}): resnet20-quarter +" in found.measured
+    numbers = {
+        (row["arm"], row["metric"]): int(row["seeds"])
+        for row in csv.DictReader(findings_csv(found.rows).splitlines())
+    }
+    assert (numbers["resnet20-quarter", "off the line"], numbers["resnet20-half", "off the line"]) == used
+    assert numbers["resnet20-quarter", "mCE"] == 5
 
 
 @pytest.mark.parametrize("there", [{}, {"resnet56": {}}])

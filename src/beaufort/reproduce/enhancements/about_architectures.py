@@ -16,7 +16,9 @@ import numpy as np
 from beaufort.reproduce.enhancements.arms import BASE, training_arms
 from beaufort.reproduce.enhancements.findings import (
     CIFAR,
+    OFF_THE_LINE,
     SMALL_PICTURES,
+    ArmRow,
     StudyArms,
     StudyFinding,
     cifar_rows,
@@ -107,22 +109,27 @@ def _about_line(
     small = {name: off for name in there if (off := _off_the_line(arms, name)) is not None}
     if small:
         line = [name for name in _RESNETS if name in arms.cifar]
-        seeds = [arms.cifar[name].seeds for name in (*line, *small)]
-        told += (
-            f"; on {CIFAR}, off the line of {', '.join(line)} ({trainings_text(*seeds)}): {_listed(small)}"
-        )
+        used = trainings_text(*(_line_seeds(arms, name) for name in small))
+        told += f"; on {CIFAR}, off the line of {', '.join(line)} ({used}): {_listed(small)}"
     elif rows and there:
         told += f"; on {CIFAR} there is no line, which takes two ResNets of different clean errors"
-    rows = [
-        replace(row, numbers={**row.numbers, "off the line": small[row.arm]}) if row.arm in small else row
-        for row in rows
-    ]
+    rows = [_with_line(arms, row, small[row.arm]) if row.arm in small else row for row in rows]
     caveat = f"intervals of the testbed are over networks of the line{f'; {SMALL_PICTURES}' if rows else ''}"
     return StudyFinding(design, statement, verdict, told, printed, caveat, rows)
 
 
+def _with_line(arms: StudyArms, row: ArmRow, off: Estimate) -> ArmRow:
+    numbers = {**row.numbers, OFF_THE_LINE: off}
+    return replace(row, numbers=numbers, line_seeds=_line_seeds(arms, row.arm))
+
+
 def _listed(found: dict[str, Estimate]) -> str:
     return ", ".join(f"{name} {signed(off)}" for name, off in found.items())
+
+
+def _line_seeds(arms: StudyArms, name: str) -> int:
+    """The seeds that a network and all ResNets of the line have."""
+    return min(arms.cifar[one].seeds for one in (*_RESNETS, name) if one in arms.cifar)
 
 
 def _off_the_line(arms: StudyArms, name: str) -> Estimate | None:
@@ -132,7 +139,7 @@ def _off_the_line(arms: StudyArms, name: str) -> Estimate | None:
     errors and mCEs vary, and so the line, by its derivatives: far from the ResNets its slope matters most.
     """
     line, one = [arms.cifar[known] for known in _RESNETS if known in arms.cifar], arms.cifar[name]
-    seeds = min(known.seeds for known in (*line, one))
+    seeds = _line_seeds(arms, name)
     x, y = (np.array([known.mean(metric, seeds) for known in line]) for metric in ("clean error", "mCE"))
     if len(line) < 2 or x.max() - x.min() < _LEAST_SPREAD:
         return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from beaufort.reproduce.enhancements.about_style import StyleRow
-from beaufort.reproduce.enhancements.findings import ArmRow, StudyFinding
+from beaufort.reproduce.enhancements.findings import OFF_THE_LINE, ArmRow, StudyFinding
 from beaufort.reproduce.enhancements.statistics import ShareRows
 from beaufort.stats import Estimate
 from beaufort.testbed._axes import Axes, point_range
@@ -14,7 +14,7 @@ from beaufort.testbed._drawing import Drawing, diverging
 __all__ = ["draw_finding", "draw_gains", "draw_styles", "shown_metrics"]
 
 _COLORS = ("#1a5fa8", "#c2622d", "#666666")
-_SECOND = {"ten-crop": "relative mCE", "small": "off the line", "aggregation": "off the line"}
+_SECOND = {"ten-crop": "relative mCE", "small": OFF_THE_LINE, "aggregation": OFF_THE_LINE}
 """What a claim is about beside mCE, where it is not noise CE."""
 _STEP = 26
 
@@ -59,7 +59,7 @@ def _changes(row: ArmRow, metrics: Sequence[str]) -> list[tuple[int, Estimate]]:
     """What there is of the numbers, with their places; the distance from a line is a difference by itself."""
     found = {
         **row.differences,
-        **{name: row.numbers[name] for name in ("off the line",) if name in row.numbers},
+        **{name: row.numbers[name] for name in (OFF_THE_LINE,) if name in row.numbers},
     }
     return [(place, found[name]) for place, name in enumerate(metrics) if name in found]
 

@@ -28,6 +28,7 @@ from beaufort.words import counted
 
 __all__ = [
     "CIFAR",
+    "OFF_THE_LINE",
     "SMALL_PICTURES",
     "ArmRow",
     "StudyArms",
@@ -53,6 +54,8 @@ _PHOTOS: Mapping[PhotoPass, str] = {
     "styles": "stylized photos",
 }
 """How the page calls what is shown in each pass."""
+OFF_THE_LINE = "off the line"
+"""A number: mCE less what a line gives for the clean error."""
 SMALL_PICTURES = "32-pixel results do not predict those on large pictures"
 
 
@@ -71,9 +74,15 @@ class ArmRow:
     lower: int
     """Corruptions whose CE is lower than the control's."""
     seeds: int
-    """That both have, of which all numbers are."""
+    """That both have, of which all numbers are but the distance from a line."""
     flips: Sequence[Flips] = ()
     """Of each condition; empty for the control."""
+    line_seeds: int = 0
+    """That it and all networks of a line have, of which the distance from the line is; 0 without one."""
+
+    def seeds_of(self, metric: str) -> int:
+        """How many seeds a number is of."""
+        return self.line_seeds if metric == OFF_THE_LINE else self.seeds
 
     @property
     def better(self) -> int:
@@ -252,7 +261,9 @@ def trainings_text(*seeds: int) -> str:
     least, most = min(seeds), max(seeds)
     if most == 1:
         return "of one training each, which decides nothing"
-    return f"of {most} trainings each" if least == most else f"of {least} to {most} trainings each"
+    if least == most:
+        return f"of {most} trainings each"
+    return f"of {least} to {most} trainings each" + ", where one decides nothing" * (least == 1)
 
 
 def both(*verdicts: str) -> str:
