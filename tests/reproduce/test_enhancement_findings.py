@@ -172,6 +172,55 @@ def test_one_training_decides_nothing(about: Callable[[StudyArms], StudyFinding]
     assert about(trained({arm: everywhere(-0.1)}, seeds=3)).verdict == "confirmed"
 
 
+@pytest.mark.parametrize(
+    ("about", "effects", "counts", "verdict"),
+    [
+        (
+            about_stability,  # one cell has been trained once, another one decides
+            {**dict.fromkeys(GRID, everywhere(0.05)), GRID[4]: everywhere(-0.1)},
+            {GRID[0]: 1},
+            "refuted",
+        ),
+        (
+            about_stability,  # the only gain is that of a single training
+            {**dict.fromkeys(GRID, everywhere(0.05)), GRID[4]: everywhere(-0.1)},
+            {GRID[4]: 1},
+            "undecided",
+        ),
+        (about_stability, dict.fromkeys(GRID, everywhere(0.05)), {GRID[4]: 1}, "undecided"),
+        (about_multiscale, {"multigrid": everywhere(0.1), "msdnet": {}}, {"msdnet": 1}, "refuted"),
+        (about_multiscale, {"multigrid": everywhere(-0.1), "msdnet": {}}, {"msdnet": 1}, "undecided"),
+        (
+            about_multiscale,  # refuted by a single MSDNet alone
+            {"multigrid": everywhere(-0.1), "msdnet": everywhere(-0.2)},
+            {"msdnet": 1},
+            "undecided",
+        ),
+    ],
+)
+def test_a_single_training_leaves_open_what_it_is_part_of_alone(
+    about: Callable[[StudyArms], StudyFinding],
+    effects: Mapping[str, Effect],
+    counts: Mapping[str, int],
+    verdict: str,
+) -> None:
+    found = about(trained(effects, **counts))
+    assert found.verdict == verdict
+    assert "of 1 to 3 trainings each, where one decides nothing" in found.measured
+
+
+@pytest.mark.parametrize(
+    ("cells", "told"),
+    [
+        (GRID, "are below 0 for 1 of 9 settings, and leave room for a gain of a point or more for 1 ("),
+        (GRID[:1], "are below 0 for 1 of 1 setting out of 9, and leave room"),
+    ],
+)
+def test_settings_are_counted(cells: Sequence[str], told: str) -> None:
+    effects = {**dict.fromkeys(cells, everywhere(0.05)), GRID[0]: everywhere(-0.1)}
+    assert told in about_stability(trained(effects)).measured
+
+
 def test_trainings_are_counted() -> None:
     assert trainings_text(5, 5) == "of 5 trainings each"
     assert trainings_text(3, 5) == "of 3 to 5 trainings each"
