@@ -221,6 +221,21 @@ def test_settings_are_counted(cells: Sequence[str], told: str) -> None:
     assert told in about_stability(trained(effects)).measured
 
 
+def test_settings_are_chosen_by_what_they_change() -> None:
+    base = normalizer_of(network({}))
+    luck = (everywhere(-0.05), everywhere(0.05))  # of the start that all arms have
+    once, twice = (
+        [network({"": lucky[""] + change}, seed=seed) for seed, lucky in enumerate(luck[:seeds])]
+        for change, seeds in ((0.0, 1), (-0.02, 2))
+    )
+    control = [network(lucky, seed=seed) for seed, lucky in enumerate(luck)]
+    made = {CONTROL: control, GRID[0]: once, GRID[1]: twice}
+    cifar = {arm: shares_of(some, base, WHOLE) for arm, some in made.items()}
+    assert cifar[GRID[0]].mean("extra CE") < cifar[GRID[1]].mean("extra CE")
+    found = about_stability(StudyArms({}, cifar, WHOLE, {}))
+    assert f"the best on the extra corruptions is {GRID[1]}, " in found.measured
+
+
 def test_trainings_are_counted() -> None:
     assert trainings_text(5, 5) == "of 5 trainings each"
     assert trainings_text(3, 5) == "of 3 to 5 trainings each"

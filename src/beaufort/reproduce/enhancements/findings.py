@@ -286,8 +286,11 @@ def signed(interval: Estimate) -> str:
 
 
 def chosen_on_extra(rows: Sequence[ArmRow]) -> ArmRow:
-    """The arm with the lowest CE under the extra corruptions: the only numbers that may choose one."""
-    return min(rows, key=lambda row: row.numbers["extra CE"].value)
+    """The arm that lowers CE most under the extra corruptions, whose numbers alone may choose one.
+
+    By the difference from the control, because arms may have different seeds.
+    """
+    return min(rows, key=lambda row: row.differences["extra CE"].value)
 
 
 def not_run(
