@@ -496,6 +496,28 @@ def test_arms_of_other_test_images_are_refused(tmp_path: Path) -> None:
         load_arms(tmp_path, WHOLE)
 
 
+@pytest.mark.parametrize(
+    ("arm", "inside"),
+    [
+        ("resnet56", "its rows, arms that start from it, distances from the line of ResNets"),
+        ("resnet110", "its rows, distances from the line of ResNets"),
+        ("shake26-no-shake", "its rows and all differences to it"),
+        ("shake26-shake", "its rows"),
+    ],
+)
+def test_a_training_that_failed_is_told_with_the_numbers_it_is_part_of(
+    tmp_path: Path, arm: str, inside: str
+) -> None:
+    for name in (BASE, arm):
+        one = network({})
+        one.facts.update(
+            recipe={"name": name}, losses=[2.31, 2.3012 if name == arm else 0.5], constant_loss=2.301
+        )
+        write_answers(tmp_path / "cifar" / f"{name}-seed0.npz", one)
+    (failed,) = load_arms(tmp_path, WHOLE).trainings.failed
+    assert (failed.name, failed.inside) == (arm, inside)
+
+
 def test_a_network_without_errors_divides_nothing() -> None:
     with pytest.raises(OptionError, match="must make some under every corruption, got none of 400 images"):
         normalizer_of(network({"fog": -1.0}))

@@ -187,10 +187,13 @@ def _asked(answers: StudyAnswers) -> str:
 
 def _trainings(trained: Mapping[str, Sequence[StudyAnswers]]) -> TrainingsLooked:
     """What the losses of all arms say that were trained, and which numbers each is part of."""
+    line = "distances from the line of ResNets"
     named = {
-        BASE: "its rows, all differences to it, arms that start from it or test it; of seed 0, every mCE",
-        CONTROL: "its rows and all differences to it",
-        "resnet56": "its rows, and arms that start from it",
+        BASE: "its rows, all differences to it, arms that start from it or test it, "
+        f"{line}; of seed 0, every mCE",
+        "resnet56": f"its rows, arms that start from it, {line}",
+        "resnet110": f"its rows, {line}",
+        **dict.fromkeys((CONTROL, "msdnet", "shake26-no-shake"), "its rows and all differences to it"),
     }
     return look_at_trainings(
         (arm, named.get(arm, "its rows"), ending_facts(one))
