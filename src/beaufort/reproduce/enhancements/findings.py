@@ -134,6 +134,8 @@ class StudyArms:
     styles: Mapping[str, StudyAnswers] = field(default_factory=dict)
     """Of stylized photos by network."""
     trainings: TrainingsLooked = field(default_factory=TrainingsLooked)
+    left_out: Sequence[str] = ()
+    """Answers on CIFAR-10 that are not used, because those of an earlier seed are missing."""
 
 
 def load_arms(folder: Path, settings: EnhancementSettings) -> StudyArms:
@@ -157,15 +159,20 @@ def load_arms(folder: Path, settings: EnhancementSettings) -> StudyArms:
             f"photos/styles must have answers about the {counts[0]} photos of photos/fronts, got "
             f"{counts[1]}; delete the folder that is out of date to make it anew"
         )
-    trained = {name: _without_gap(found) for name, found in answers_by_seed(folder / "cifar").items()}
-    trained = {name: found for name, found in trained.items() if found}
+    every = answers_by_seed(folder / "cifar")
+    trained = {name: kept for name, found in every.items() if (kept := _without_gap(found))}
+    left_out = [
+        f"{name}, seed {one.facts['seed']}"
+        for name, found in every.items()
+        for one in found[len(trained.get(name, ())) :]
+    ]
     cifar: dict[str, Shares] = {}
     if BASE in trained:
         base: Normalizer = normalizer_of(trained[BASE][0])
         _check_same_test(trained)
         cifar = {name: shares_of(answers, base, settings) for name, answers in trained.items()}
         images[CIFAR] = trained[BASE][0].right.shape[1]
-    return StudyArms(photos, cifar, settings, images, styles, _trainings(trained))
+    return StudyArms(photos, cifar, settings, images, styles, _trainings(trained), left_out)
 
 
 def _check_same_test(trained: Mapping[str, Sequence[StudyAnswers]]) -> None:
