@@ -15,7 +15,7 @@ from beaufort.reproduce import reproduce
 from beaufort.reproduce.answers import StudyAnswers, write_answers
 from beaufort.reproduce.enhancements.about_architectures import about_small
 from beaufort.reproduce.enhancements.about_photos import about_clahe, about_ten_crops
-from beaufort.reproduce.enhancements.about_style import about_style, photo_gap
+from beaufort.reproduce.enhancements.about_style import about_style, photo_gap, styles_in_testbed
 from beaufort.reproduce.enhancements.about_trainings import (
     about_augmentation,
     about_multiscale,
@@ -24,7 +24,7 @@ from beaufort.reproduce.enhancements.about_trainings import (
     about_transfer,
 )
 from beaufort.reproduce.enhancements.arms import BASE, CONTROL, training_arms
-from beaufort.reproduce.enhancements.figures import draw_finding
+from beaufort.reproduce.enhancements.figures import draw_finding, draw_styles
 from beaufort.reproduce.enhancements.findings import (
     SMALL_PICTURES,
     StudyArms,
@@ -556,6 +556,28 @@ def test_the_paper_s_network_alone_decides_about_style(tmp_path: Path) -> None:
     found = about_style(load_arms(tmp_path, WHOLE))
     assert f"of photos stylized here, {NETWORKS[1]} has CE" in found.measured
     assert found.verdict == "refuted"
+
+
+def test_figures_mark_arms_that_were_trained_once() -> None:
+    found = about_multiscale(trained({"multigrid": {}, "msdnet": {}}, msdnet=1))
+    labels = [look["text"] for kind, look in draw_finding(found).shapes if kind == "text"]
+    assert "CIFAR-10: multigrid" in labels
+    assert "CIFAR-10: msdnet (1 seed)" in labels
+    assert "CIFAR-10: multigrid against msdnet (1 seed)" in labels
+
+
+def test_names_of_networks_stay_in_the_figure_of_styles() -> None:
+    drawing = draw_styles(styles_in_testbed())
+    names = {
+        look["text"]: look
+        for kind, look in drawing.shapes
+        if kind == "text" and look["text"] in ("resnet50", "vgg19", "densenet161", "squeezenet1_1")
+    }
+    assert len(names) == 4
+    for name, look in names.items():
+        wide = 6 * len(name)  # of the widest letters that a page is likely to have
+        left = look["at"][0] - wide * (look["anchor"] == "end")
+        assert 62 <= left <= left + wide <= 62 + 520
 
 
 def test_differences_are_told_from_zero() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from beaufort.reproduce.enhancements.about_style import StyleRow
-from beaufort.reproduce.enhancements.findings import OFF_THE_LINE, ArmRow, StudyFinding
+from beaufort.reproduce.enhancements.findings import CIFAR, OFF_THE_LINE, ArmRow, StudyFinding
 from beaufort.reproduce.enhancements.statistics import ShareRows
 from beaufort.stats import Estimate
 from beaufort.testbed._axes import Axes, point_range
@@ -39,7 +39,10 @@ def draw_finding(finding: StudyFinding) -> Drawing:
     for place, row in enumerate(rows):
         again = f" against {row.control}" if (row.group, row.arm) in seen else ""
         seen.add((row.group, row.arm))
-        label = f"{row.group}: {row.arm}{again}"
+        once = (
+            " (1 seed)" if row.group == CIFAR and row.seeds == 1 else ""
+        )  # its interval is over images alone
+        label = f"{row.group}: {row.arm}{again}{once}"
         _draw_row(drawing, axes, row, label, metrics, 40 + _STEP * (place + 0.5))
     zero = float(axes.x(0))
     drawing.lines([[(zero, 40), (zero, 40 + height)]], "#555", dash=(4, 3))
@@ -117,6 +120,8 @@ def draw_styles(rows: Sequence[StyleRow]) -> Drawing:
         if one.network in ("resnet50", "vgg19", "densenet161", "squeezenet1_1"):
             at = axes.points([one.worst_ce], [one.style])[0]
             drawing.dots([at], "#c2622d", radius=3.2)
-            drawing.text((at[0] + 6, at[1] + 4), one.network, size=9)
+            outside = at[0] + 6 + 6 * len(one.network) > axes.left + axes.width
+            place, anchor = (at[0] - 6, "end") if outside else (at[0] + 6, "start")
+            drawing.text((place, at[1] + 4), one.network, size=9, anchor=anchor)
     drawing.text((62, 488), f"{len(rows)} standard networks of the testbed; divided by its AlexNet", size=9)
     return drawing
