@@ -69,6 +69,7 @@ def about_aggregation(arms: StudyArms) -> StudyFinding:
     """Confirmed if the paper's networks are all surely below the line, refuted if all are above."""
     mce = {one.name: one.mce for one in architectures().networks}
     falls = all(mce[one] > mce[two] for names in _BY_SIZE for one, two in pairwise(names))
+    ends = ", ".join(f"{names[0]} to {names[-1]}" for names in _BY_SIZE)
     return _about_line(
         arms,
         "aggregation",
@@ -77,7 +78,7 @@ def about_aggregation(arms: StudyArms) -> StudyFinding:
         _AGGREGATING,
         ["densenet40", "densenet40-24", "resnext29"],
         above=False,
-        more=f"; mCE {'falls' if falls else 'does not always fall'} with size within families",
+        more=f"; mCE {'falls' if falls else 'does not always fall'} with size from {ends}",
     )
 
 
