@@ -15,7 +15,7 @@ from beaufort.reproduce import reproduce
 from beaufort.reproduce.answers import StudyAnswers, write_answers
 from beaufort.reproduce.enhancements.about_architectures import about_small
 from beaufort.reproduce.enhancements.about_photos import about_clahe, about_ten_crops
-from beaufort.reproduce.enhancements.about_style import about_style, photo_gap
+from beaufort.reproduce.enhancements.about_style import about_style, photo_gap, styles_in_testbed
 from beaufort.reproduce.enhancements.about_trainings import (
     about_augmentation,
     about_multiscale,
@@ -24,7 +24,7 @@ from beaufort.reproduce.enhancements.about_trainings import (
     about_transfer,
 )
 from beaufort.reproduce.enhancements.arms import BASE, CONTROL, training_arms
-from beaufort.reproduce.enhancements.figures import draw_finding
+from beaufort.reproduce.enhancements.figures import draw_finding, draw_styles
 from beaufort.reproduce.enhancements.findings import (
     SMALL_PICTURES,
     StudyArms,
@@ -50,6 +50,7 @@ from beaufort.reproduce.enhancements.statistics import (
     normalizer_of,
     shares_of,
 )
+from beaufort.reproduce.enhancements.tables import findings_csv
 from beaufort.stats import Estimate, resample
 
 WHOLE = EnhancementSettings()
@@ -73,10 +74,10 @@ def network(effect: Effect, *, seed: int = 0, images: int = 400, luck: float = 0
     return StudyAnswers(NAMES, right.astype(np.uint8), np.ones(images, np.uint8), {"seed": seed})
 
 
-def trained(effects: Mapping[str, Effect], *, seeds: int = 3, images: int = 400) -> StudyArms:
-    """Arms on CIFAR-10, and the two that others are compared with."""
+def trained(effects: Mapping[str, Effect], *, seeds: int = 3, images: int = 400, **other: int) -> StudyArms:
+    """Arms on CIFAR-10, and the two that others are compared with; some with other numbers of seeds."""
     made = {
-        arm: [network(effect, seed=seed, images=images) for seed in range(seeds)]
+        arm: [network(effect, seed=seed, images=images) for seed in range(other.get(arm, seeds))]
         for arm, effect in {BASE: {}, CONTROL: {}, **effects}.items()
     }
     base = normalizer_of(made[BASE][0])
@@ -171,9 +172,74 @@ def test_one_training_decides_nothing(about: Callable[[StudyArms], StudyFinding]
     assert about(trained({arm: everywhere(-0.1)}, seeds=3)).verdict == "confirmed"
 
 
+@pytest.mark.parametrize(
+    ("about", "effects", "counts", "verdict"),
+    [
+        (
+            about_stability,  # one cell has been trained once, another one decides
+            {**dict.fromkeys(GRID, everywhere(0.05)), GRID[4]: everywhere(-0.1)},
+            {GRID[0]: 1},
+            "refuted",
+        ),
+        (
+            about_stability,  # the only gain is that of a single training
+            {**dict.fromkeys(GRID, everywhere(0.05)), GRID[4]: everywhere(-0.1)},
+            {GRID[4]: 1},
+            "undecided",
+        ),
+        (about_stability, dict.fromkeys(GRID, everywhere(0.05)), {GRID[4]: 1}, "undecided"),
+        (about_multiscale, {"multigrid": everywhere(0.1), "msdnet": {}}, {"msdnet": 1}, "refuted"),
+        (about_multiscale, {"multigrid": everywhere(-0.1), "msdnet": {}}, {"msdnet": 1}, "undecided"),
+        (
+            about_multiscale,  # refuted by a single MSDNet alone
+            {"multigrid": everywhere(-0.1), "msdnet": everywhere(-0.2)},
+            {"msdnet": 1},
+            "undecided",
+        ),
+    ],
+)
+def test_a_single_training_leaves_open_what_it_is_part_of_alone(
+    about: Callable[[StudyArms], StudyFinding],
+    effects: Mapping[str, Effect],
+    counts: Mapping[str, int],
+    verdict: str,
+) -> None:
+    found = about(trained(effects, **counts))
+    assert found.verdict == verdict
+    assert "of 1 to 3 trainings each, where one decides nothing" in found.measured
+
+
+@pytest.mark.parametrize(
+    ("cells", "told"),
+    [
+        (GRID, "are below 0 for 1 of 9 settings, and leave room for a gain of a point or more for 1 ("),
+        (GRID[:1], "are below 0 for 1 of 1 setting out of 9, and leave room"),
+    ],
+)
+def test_settings_are_counted(cells: Sequence[str], told: str) -> None:
+    effects = {**dict.fromkeys(cells, everywhere(0.05)), GRID[0]: everywhere(-0.1)}
+    assert told in about_stability(trained(effects)).measured
+
+
+def test_settings_are_chosen_by_what_they_change() -> None:
+    base = normalizer_of(network({}))
+    luck = (everywhere(-0.05), everywhere(0.05))  # of the start that all arms have
+    once, twice = (
+        [network({"": lucky[""] + change}, seed=seed) for seed, lucky in enumerate(luck[:seeds])]
+        for change, seeds in ((0.0, 1), (-0.02, 2))
+    )
+    control = [network(lucky, seed=seed) for seed, lucky in enumerate(luck)]
+    made = {CONTROL: control, GRID[0]: once, GRID[1]: twice}
+    cifar = {arm: shares_of(some, base, WHOLE) for arm, some in made.items()}
+    assert cifar[GRID[0]].mean("extra CE") < cifar[GRID[1]].mean("extra CE")
+    found = about_stability(StudyArms({}, cifar, WHOLE, {}))
+    assert f"the best on the extra corruptions is {GRID[1]}, " in found.measured
+
+
 def test_trainings_are_counted() -> None:
     assert trainings_text(5, 5) == "of 5 trainings each"
-    assert trainings_text(1, 5) == "of 1 to 5 trainings each"
+    assert trainings_text(3, 5) == "of 3 to 5 trainings each"
+    assert trainings_text(1, 5) == "of 1 to 5 trainings each, where one decides nothing"
     assert trainings_text(1) == "of one training each, which decides nothing"
 
 
@@ -314,6 +380,30 @@ def test_the_interval_off_the_line_is_that_of_resampling() -> None:
     assert off.high - off.low == pytest.approx(high - low, rel=0.25)
 
 
+@pytest.mark.parametrize(
+    ("counts", "used", "told"),
+    [
+        ({"resnet110": 2}, (2, 2), "of 2 trainings each"),
+        ({"resnet20-half": 2}, (5, 2), "of 2 to 5 trainings each"),
+        ({"resnet20-half": 1}, (5, 1), "of 1 to 5 trainings each, where one decides nothing"),
+        ({"resnet56": 1}, (1, 1), "of one training each, which decides nothing"),
+    ],
+)
+def test_a_distance_is_of_the_seeds_that_the_line_has_too(
+    counts: Mapping[str, int], used: tuple[int, int], told: str
+) -> None:
+    quarter, half = everywhere(0.3, clean=0.15), everywhere(0.1, clean=0.05)
+    effects = {**RESNETS, "resnet20-quarter": quarter, "resnet20-half": half}
+    found = about_small(trained(effects, seeds=5, **counts))
+    assert f"off the line of resnet20, resnet56, resnet110 ({told}): resnet20-quarter +" in found.measured
+    numbers = {
+        (row["arm"], row["metric"]): int(row["seeds"])
+        for row in csv.DictReader(findings_csv(found.rows).splitlines())
+    }
+    assert (numbers["resnet20-quarter", "off the line"], numbers["resnet20-half", "off the line"]) == used
+    assert numbers["resnet20-quarter", "mCE"] == 5
+
+
 @pytest.mark.parametrize("there", [{}, {"resnet56": {}}])
 def test_a_line_takes_two_resnets(there: Mapping[str, Effect]) -> None:
     found = about_small(trained({**there, "resnet20-quarter": everywhere(0.2)}))
@@ -406,6 +496,28 @@ def test_arms_of_other_test_images_are_refused(tmp_path: Path) -> None:
         load_arms(tmp_path, WHOLE)
 
 
+@pytest.mark.parametrize(
+    ("arm", "inside"),
+    [
+        ("resnet56", "its rows, arms that start from it, distances from the line of ResNets"),
+        ("resnet110", "its rows, distances from the line of ResNets"),
+        ("shake26-no-shake", "its rows and all differences to it"),
+        ("shake26-shake", "its rows"),
+    ],
+)
+def test_a_training_that_failed_is_told_with_the_numbers_it_is_part_of(
+    tmp_path: Path, arm: str, inside: str
+) -> None:
+    for name in (BASE, arm):
+        one = network({})
+        one.facts.update(
+            recipe={"name": name}, losses=[2.31, 2.3012 if name == arm else 0.5], constant_loss=2.301
+        )
+        write_answers(tmp_path / "cifar" / f"{name}-seed0.npz", one)
+    (failed,) = load_arms(tmp_path, WHOLE).trainings.failed
+    assert (failed.name, failed.inside) == (arm, inside)
+
+
 def test_a_network_without_errors_divides_nothing() -> None:
     with pytest.raises(OptionError, match="must make some under every corruption, got none of 400 images"):
         normalizer_of(network({"fog": -1.0}))
@@ -444,6 +556,28 @@ def test_the_paper_s_network_alone_decides_about_style(tmp_path: Path) -> None:
     found = about_style(load_arms(tmp_path, WHOLE))
     assert f"of photos stylized here, {NETWORKS[1]} has CE" in found.measured
     assert found.verdict == "refuted"
+
+
+def test_figures_mark_arms_that_were_trained_once() -> None:
+    found = about_multiscale(trained({"multigrid": {}, "msdnet": {}}, msdnet=1))
+    labels = [look["text"] for kind, look in draw_finding(found).shapes if kind == "text"]
+    assert "CIFAR-10: multigrid" in labels
+    assert "CIFAR-10: msdnet (1 seed)" in labels
+    assert "CIFAR-10: multigrid against msdnet (1 seed)" in labels
+
+
+def test_names_of_networks_stay_in_the_figure_of_styles() -> None:
+    drawing = draw_styles(styles_in_testbed())
+    names = {
+        look["text"]: look
+        for kind, look in drawing.shapes
+        if kind == "text" and look["text"] in ("resnet50", "vgg19", "densenet161", "squeezenet1_1")
+    }
+    assert len(names) == 4
+    for name, look in names.items():
+        wide = 6 * len(name)  # of the widest letters that a page is likely to have
+        left = look["at"][0] - wide * (look["anchor"] == "end")
+        assert 62 <= left <= left + wide <= 62 + 520
 
 
 def test_differences_are_told_from_zero() -> None:

@@ -44,6 +44,7 @@ from beaufort.reproduce.enhancements.statistics import (
     shares_of,
 )
 from beaufort.reproduce.enhancements.study import plan
+from beaufort.reproduce.enhancements.writing import study_files
 from beaufort.stats import mcnemar
 from beaufort.suites import get_suite
 from beaufort.testing._contracts import picture
@@ -338,7 +339,13 @@ def test_seeds_after_a_gap_are_left_out(enhancements: Rehearsal, tmp_path: Path)
         facts = {**found.facts, "seed": seed}
         path = tmp_path / "cifar" / f"{BASE}-seed{seed}.npz"
         write_answers(path, StudyAnswers(found.conditions, found.predicted, found.labels, facts))
-    assert load_arms(tmp_path, SMALL).cifar[BASE].seeds == 2
+    arms = load_arms(tmp_path, SMALL)
+    assert arms.cifar[BASE].seeds == 2
+    assert arms.left_out == [f"{BASE}, seed 3"]
+    shutil.copy(enhancements.folder / "study.json", tmp_path)
+    told = dict(study_files(tmp_path, SMALL))["README.md"].decode()
+    assert f"- left out until earlier seeds are there: {BASE}, seed 3\n" in told
+    assert "left out" not in (enhancements.folder / "README.md").read_text().partition("\n## ")[0]
 
 
 def test_networks_that_others_start_from_are_made_again_if_they_are_gone(
@@ -391,7 +398,7 @@ def test_the_testbed_answers_what_it_can() -> None:
     assert "hardest for 2 of 77 networks" in by_design["style"].measured
     assert by_design["style"].verdict == "refuted"
     assert "densenet161 −3.7 [−4.6, −2.7]" in by_design["aggregation"].measured
-    assert "mCE falls with size" in by_design["aggregation"].measured
+    assert "mCE falls with size from resnet18 to resnet152, densenet" in by_design["aggregation"].measured
     assert by_design["aggregation"].verdict == by_design["small"].verdict == "undecided"
     assert {
         one.verdict for design, one in by_design.items() if design not in ("style", "small", "aggregation")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -189,6 +190,16 @@ def test_adain_moves_features_to_the_statistics_of_a_style(adain: Path) -> None:
         styled = styled * wanted[:, 1, :, None, None] + wanted[:, 0, :, None, None]
     again = moments(styled)
     torch.testing.assert_close(again[0], wanted[:, 0], rtol=1e-3, atol=1e-4)
+
+
+def test_adain_takes_the_pictures_that_folders_of_images_may_have(adain: Path, tmp_path: Path) -> None:
+    shutil.copytree(adain, tmp_path / "adain")
+    styles = tmp_path / "adain" / "styles"
+    for name in ("a.tif", "b.GIF"):
+        Image.fromarray(style_picture(2, 64)).save(styles / name)
+    (styles / "notes.txt").write_text("by me")
+    (styles / "._0.png").write_bytes(b"what some systems leave beside a file")
+    assert open_adain(tmp_path / "adain", "cpu").styles == 4
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (3, 50), (8, 8), (9, 17)])

@@ -377,3 +377,38 @@ def test_the_data_decide_the_number_of_classes(tmp_path: Path) -> None:
     assert made.classify.out_features == 3
     model, _ = load_trained(tmp_path)
     assert model.classify.out_features == 3
+
+
+@pytest.mark.parametrize(("width", "safe"), [(4, False), (16, True)])
+def test_narrow_networks_learn_without_onednn(
+    patches: TrainingTensors,
+    quick: Recipe,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    width: int,
+    safe: bool,
+) -> None:
+    """It writes outside of its memory in the shortcuts of narrow ResNets, on some processors."""
+    from beaufort.training import architectures
+
+    seen: set[Any] = set()
+    known = architectures.build
+
+    def look(one: torch.nn.Module, _: Any) -> None:
+        if one.training:
+            seen.add(torch.backends.mkldnn.enabled)
+
+    def build(*args: Any, **options: Any) -> torch.nn.Module:
+        made = known(*args, **options)
+        made.register_forward_pre_hook(look)
+        return made
+
+    monkeypatch.setattr(architectures, "build", build)
+    options = {"depth": 8, "width": width}
+    recipe = replace(quick, architecture="resnet", architecture_options=options, epochs=1)
+    recipe = replace(recipe, intervention_options={"shift": 2})
+    monkeypatch.setattr(torch.backends.mkldnn, "enabled", True)
+    colored = replace(patches, images=patches.images[:64].expand(-1, 3, -1, -1), labels=patches.labels[:64])
+    train(recipe, colored, output=tmp_path / "a", device="cpu")
+    assert seen == {safe}
+    assert torch.backends.mkldnn.enabled

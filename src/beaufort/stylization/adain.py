@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from beaufort.arrays import Bytes
 from beaufort.errors import ImageFileError
-from beaufort.images import center_box, flatten, read_image, resize_window, short_side_size
+from beaufort.images import center_box, flatten, is_picture_name, read_image, resize_window, short_side_size
 from beaufort.models.torch import choose_device, read_tensors
 from beaufort.stylization.shift import StylizerError
 
@@ -30,7 +30,6 @@ _BATCH = 8
 _STYLE_SIDE = 256
 _LEAST = 16
 """Pixels a side that the networks need: after three halvings, two are left to be mirrored at the border."""
-_PICTURES = frozenset({".png", ".jpg", ".jpeg", ".webp", ".bmp"})
 
 
 def encoder() -> nn.Sequential:
@@ -121,7 +120,7 @@ def open_adain(folder: Path, device: str = "auto") -> AdaIN:
             raise StylizerError(f"AdaIN needs {file.name} in {folder}, and it is not there")
         _fill(nets[name], file)
         nets[name].to(where).eval()
-    pictures = sorted(path for path in (folder / "styles").glob("*") if path.suffix.lower() in _PICTURES)
+    pictures = sorted(path for path in (folder / "styles").glob("*") if is_picture_name(path.name))
     if not pictures:
         raise StylizerError(f"AdaIN needs pictures (PNG, JPEG) in {folder / 'styles'}, and there are none")
     with torch.no_grad():

@@ -11,6 +11,7 @@ import math
 import os
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -100,6 +101,29 @@ def train(
         return _Run(recipe, source, folder, seed, where, progress, save_every_s, deadline).run()
 
 
+@contextmanager
+def _safe_convolutions(model: nn.Module, device: str) -> Iterator[None]:
+    """On a processor, do without oneDNN for networks that it writes outside of its memory for.
+
+    With fewer channels than fit into a register, which lie last as behind `augment`, the gradient of a
+    convolution of 1 × 1 with a stride is wrong or breaks the process off.
+    """
+    from torch import backends, nn
+
+    known: Any = backends.mkldnn
+    before = known.enabled
+    unsafe = device == "cpu" and any(
+        max(one.kernel_size) == 1 < max(one.stride) and one.in_channels < 16
+        for one in model.modules()
+        if isinstance(one, nn.Conv2d)
+    )
+    known.enabled = before and not unsafe
+    try:
+        yield
+    finally:
+        known.enabled = before
+
+
 class _Run:
     """One training: the network, the optimizer and how far they are."""
 
@@ -158,7 +182,8 @@ class _Run:
             return Training(self.model.eval(), self.folder, facts, True)
         _check_folder(self.folder)
         self._resume()
-        with self.torch.backends.cudnn.flags(enabled=True, benchmark=False, deterministic=True):
+        flags = self.torch.backends.cudnn.flags(enabled=True, benchmark=False, deterministic=True)
+        with flags, _safe_convolutions(self.model, self.device):
             finished = self._learn()
         if not finished:
             self._save()

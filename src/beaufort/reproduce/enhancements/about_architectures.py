@@ -16,7 +16,9 @@ import numpy as np
 from beaufort.reproduce.enhancements.arms import BASE, training_arms
 from beaufort.reproduce.enhancements.findings import (
     CIFAR,
+    OFF_THE_LINE,
     SMALL_PICTURES,
+    ArmRow,
     StudyArms,
     StudyFinding,
     cifar_rows,
@@ -67,6 +69,7 @@ def about_aggregation(arms: StudyArms) -> StudyFinding:
     """Confirmed if the paper's networks are all surely below the line, refuted if all are above."""
     mce = {one.name: one.mce for one in architectures().networks}
     falls = all(mce[one] > mce[two] for names in _BY_SIZE for one, two in pairwise(names))
+    ends = ", ".join(f"{names[0]} to {names[-1]}" for names in _BY_SIZE)
     return _about_line(
         arms,
         "aggregation",
@@ -75,7 +78,7 @@ def about_aggregation(arms: StudyArms) -> StudyFinding:
         _AGGREGATING,
         ["densenet40", "densenet40-24", "resnext29"],
         above=False,
-        more=f"; mCE {'falls' if falls else 'does not always fall'} with size within families",
+        more=f"; mCE {'falls' if falls else 'does not always fall'} with size from {ends}",
     )
 
 
@@ -107,22 +110,27 @@ def _about_line(
     small = {name: off for name in there if (off := _off_the_line(arms, name)) is not None}
     if small:
         line = [name for name in _RESNETS if name in arms.cifar]
-        seeds = [arms.cifar[name].seeds for name in (*line, *small)]
-        told += (
-            f"; on {CIFAR}, off the line of {', '.join(line)} ({trainings_text(*seeds)}): {_listed(small)}"
-        )
+        used = trainings_text(*(_line_seeds(arms, name) for name in small))
+        told += f"; on {CIFAR}, off the line of {', '.join(line)} ({used}): {_listed(small)}"
     elif rows and there:
         told += f"; on {CIFAR} there is no line, which takes two ResNets of different clean errors"
-    rows = [
-        replace(row, numbers={**row.numbers, "off the line": small[row.arm]}) if row.arm in small else row
-        for row in rows
-    ]
+    rows = [_with_line(arms, row, small[row.arm]) if row.arm in small else row for row in rows]
     caveat = f"intervals of the testbed are over networks of the line{f'; {SMALL_PICTURES}' if rows else ''}"
     return StudyFinding(design, statement, verdict, told, printed, caveat, rows)
 
 
+def _with_line(arms: StudyArms, row: ArmRow, off: Estimate) -> ArmRow:
+    numbers = {**row.numbers, OFF_THE_LINE: off}
+    return replace(row, numbers=numbers, line_seeds=_line_seeds(arms, row.arm))
+
+
 def _listed(found: dict[str, Estimate]) -> str:
     return ", ".join(f"{name} {signed(off)}" for name, off in found.items())
+
+
+def _line_seeds(arms: StudyArms, name: str) -> int:
+    """The seeds that a network and all ResNets of the line have."""
+    return min(arms.cifar[one].seeds for one in (*_RESNETS, name) if one in arms.cifar)
 
 
 def _off_the_line(arms: StudyArms, name: str) -> Estimate | None:
@@ -132,7 +140,7 @@ def _off_the_line(arms: StudyArms, name: str) -> Estimate | None:
     errors and mCEs vary, and so the line, by its derivatives: far from the ResNets its slope matters most.
     """
     line, one = [arms.cifar[known] for known in _RESNETS if known in arms.cifar], arms.cifar[name]
-    seeds = min(known.seeds for known in (*line, one))
+    seeds = _line_seeds(arms, name)
     x, y = (np.array([known.mean(metric, seeds) for known in line]) for metric in ("clean error", "mCE"))
     if len(line) < 2 or x.max() - x.min() < _LEAST_SPREAD:
         return None

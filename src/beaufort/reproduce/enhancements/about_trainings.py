@@ -50,19 +50,20 @@ def about_stability(arms: StudyArms) -> StudyFinding:
     best, seeds = chosen_on_extra(cells), [row.seeds for row in cells]
     planned = sum(_in_the_grid(arm.name) for arm in training_arms(arms.settings)["stability"])
     helped, unsure = (
-        [row.arm for row in cells if any(test(row.differences[name]) for name in ("mCE", "noise CE"))]
+        [row for row in cells if any(test(row.differences[name]) for name in ("mCE", "noise CE"))]
         for test in (lambda change: change.high < 0, lambda change: change.low <= -_MATTERS)
     )
-    verdict = "refuted" if helped else "undecided" if unsure or len(cells) < planned else "confirmed"
-    settings = f"{len(cells)} settings{f' out of {planned}' if len(cells) < planned else ''}"
+    verdict = decided("undecided" if unsure or len(cells) < planned else "confirmed", min(seeds))
+    if any(row.seeds > 1 for row in helped):
+        verdict = "refuted"
+    settings = counted(len(cells), "setting") + f" out of {planned}" * (len(cells) < planned)
     told = (
-        f"of {settings}, {len(helped)} lower mCE or noise CE by their intervals, and those of {len(unsure)} "
-        f"leave room for a gain of a point or more ({CIFAR}, {trainings_text(*seeds)}; "
+        f"intervals of mCE or noise CE are below 0 for {len(helped)} of {settings}, and leave room for a "
+        f"gain of a point or more for {len(unsure)} ({CIFAR}, {trainings_text(*seeds)}; "
         f"{2 * len(cells)} intervals, not corrected for each other); the best on the extra corruptions is "
         f"{best.arm}, ΔmCE {signed(best.differences['mCE'])}, of noise "
         f"{signed(best.differences['noise CE'])}"
     )
-    verdict = decided(verdict, min(seeds))
     return StudyFinding("stability", statement, verdict, told, printed, SMALL_PICTURES, rows)
 
 
@@ -82,11 +83,10 @@ def about_multiscale(arms: StudyArms) -> StudyFinding:
     against = {row.control: row for row in rows if row.arm == "multigrid"}
     if set(against) != {BASE, "msdnet"}:
         return not_run("multiscale", statement, printed, rows)
+    parts = [*((row, "noise CE") for row in against.values()), (against[BASE], "mCE")]
+    verdict = both(*(decided(verdict_of(row.differences[n], above=False), row.seeds) for row, n in parts))
     mce, seeds = against[BASE].differences["mCE"], [row.seeds for row in against.values()]
-    changes = {name: row.differences["noise CE"] for name, row in against.items()}
-    verdict = both(*(verdict_of(one, above=False) for one in (*changes.values(), mce)))
-    verdict = decided(verdict, min(seeds))
-    noise = ", ".join(f"to {name} {signed(one)}" for name, one in changes.items())
+    noise = ", ".join(f"to {name} {signed(row.differences['noise CE'])}" for name, row in against.items())
     told = f"Δ noise CE {noise}; ΔmCE to {BASE} {signed(mce)} ({CIFAR}, {trainings_text(*seeds)})"
     return StudyFinding("multiscale", statement, verdict, told, printed, SMALL_PICTURES, rows)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from beaufort.reproduce.enhancements.about_style import StyleRow
-from beaufort.reproduce.enhancements.findings import ArmRow, StudyFinding
+from beaufort.reproduce.enhancements.findings import CIFAR, OFF_THE_LINE, ArmRow, StudyFinding
 from beaufort.reproduce.enhancements.statistics import ShareRows
 from beaufort.stats import Estimate
 from beaufort.testbed._axes import Axes, point_range
@@ -14,7 +14,7 @@ from beaufort.testbed._drawing import Drawing, diverging
 __all__ = ["draw_finding", "draw_gains", "draw_styles", "shown_metrics"]
 
 _COLORS = ("#1a5fa8", "#c2622d", "#666666")
-_SECOND = {"ten-crop": "relative mCE", "small": "off the line", "aggregation": "off the line"}
+_SECOND = {"ten-crop": "relative mCE", "small": OFF_THE_LINE, "aggregation": OFF_THE_LINE}
 """What a claim is about beside mCE, where it is not noise CE."""
 _STEP = 26
 
@@ -39,7 +39,10 @@ def draw_finding(finding: StudyFinding) -> Drawing:
     for place, row in enumerate(rows):
         again = f" against {row.control}" if (row.group, row.arm) in seen else ""
         seen.add((row.group, row.arm))
-        label = f"{row.group}: {row.arm}{again}"
+        once = (
+            " (1 seed)" if row.group == CIFAR and row.seeds == 1 else ""
+        )  # its interval is over images alone
+        label = f"{row.group}: {row.arm}{again}{once}"
         _draw_row(drawing, axes, row, label, metrics, 40 + _STEP * (place + 0.5))
     zero = float(axes.x(0))
     drawing.lines([[(zero, 40), (zero, 40 + height)]], "#555", dash=(4, 3))
@@ -59,7 +62,7 @@ def _changes(row: ArmRow, metrics: Sequence[str]) -> list[tuple[int, Estimate]]:
     """What there is of the numbers, with their places; the distance from a line is a difference by itself."""
     found = {
         **row.differences,
-        **{name: row.numbers[name] for name in ("off the line",) if name in row.numbers},
+        **{name: row.numbers[name] for name in (OFF_THE_LINE,) if name in row.numbers},
     }
     return [(place, found[name]) for place, name in enumerate(metrics) if name in found]
 
@@ -117,6 +120,8 @@ def draw_styles(rows: Sequence[StyleRow]) -> Drawing:
         if one.network in ("resnet50", "vgg19", "densenet161", "squeezenet1_1"):
             at = axes.points([one.worst_ce], [one.style])[0]
             drawing.dots([at], "#c2622d", radius=3.2)
-            drawing.text((at[0] + 6, at[1] + 4), one.network, size=9)
+            outside = at[0] + 6 + 6 * len(one.network) > axes.left + axes.width
+            place, anchor = (at[0] - 6, "end") if outside else (at[0] + 6, "start")
+            drawing.text((place, at[1] + 4), one.network, size=9, anchor=anchor)
     drawing.text((62, 488), f"{len(rows)} standard networks of the testbed; divided by its AlexNet", size=9)
     return drawing

@@ -28,6 +28,7 @@ from beaufort.words import counted
 
 __all__ = [
     "CIFAR",
+    "OFF_THE_LINE",
     "SMALL_PICTURES",
     "ArmRow",
     "StudyArms",
@@ -53,6 +54,8 @@ _PHOTOS: Mapping[PhotoPass, str] = {
     "styles": "stylized photos",
 }
 """How the page calls what is shown in each pass."""
+OFF_THE_LINE = "off the line"
+"""A number: mCE less what a line gives for the clean error."""
 SMALL_PICTURES = "32-pixel results do not predict those on large pictures"
 
 
@@ -71,9 +74,15 @@ class ArmRow:
     lower: int
     """Corruptions whose CE is lower than the control's."""
     seeds: int
-    """That both have, of which all numbers are."""
+    """That both have, of which all numbers are but the distance from a line."""
     flips: Sequence[Flips] = ()
     """Of each condition; empty for the control."""
+    line_seeds: int = 0
+    """That it and all networks of a line have, of which the distance from the line is; 0 without one."""
+
+    def seeds_of(self, metric: str) -> int:
+        """How many seeds a number is of."""
+        return self.line_seeds if metric == OFF_THE_LINE else self.seeds
 
     @property
     def better(self) -> int:
@@ -125,6 +134,8 @@ class StudyArms:
     styles: Mapping[str, StudyAnswers] = field(default_factory=dict)
     """Of stylized photos by network."""
     trainings: TrainingsLooked = field(default_factory=TrainingsLooked)
+    left_out: Sequence[str] = ()
+    """Answers on CIFAR-10 that are not used, because those of an earlier seed are missing."""
 
 
 def load_arms(folder: Path, settings: EnhancementSettings) -> StudyArms:
@@ -148,15 +159,20 @@ def load_arms(folder: Path, settings: EnhancementSettings) -> StudyArms:
             f"photos/styles must have answers about the {counts[0]} photos of photos/fronts, got "
             f"{counts[1]}; delete the folder that is out of date to make it anew"
         )
-    trained = {name: _without_gap(found) for name, found in answers_by_seed(folder / "cifar").items()}
-    trained = {name: found for name, found in trained.items() if found}
+    every = answers_by_seed(folder / "cifar")
+    trained = {name: kept for name, found in every.items() if (kept := _without_gap(found))}
+    left_out = [
+        f"{name}, seed {one.facts['seed']}"
+        for name, found in every.items()
+        for one in found[len(trained.get(name, ())) :]
+    ]
     cifar: dict[str, Shares] = {}
     if BASE in trained:
         base: Normalizer = normalizer_of(trained[BASE][0])
         _check_same_test(trained)
         cifar = {name: shares_of(answers, base, settings) for name, answers in trained.items()}
         images[CIFAR] = trained[BASE][0].right.shape[1]
-    return StudyArms(photos, cifar, settings, images, styles, _trainings(trained))
+    return StudyArms(photos, cifar, settings, images, styles, _trainings(trained), left_out)
 
 
 def _check_same_test(trained: Mapping[str, Sequence[StudyAnswers]]) -> None:
@@ -178,10 +194,13 @@ def _asked(answers: StudyAnswers) -> str:
 
 def _trainings(trained: Mapping[str, Sequence[StudyAnswers]]) -> TrainingsLooked:
     """What the losses of all arms say that were trained, and which numbers each is part of."""
+    line = "distances from the line of ResNets"
     named = {
-        BASE: "its rows, all differences to it, arms that start from it or test it; of seed 0, every mCE",
-        CONTROL: "its rows and all differences to it",
-        "resnet56": "its rows, and arms that start from it",
+        BASE: "its rows, all differences to it, arms that start from it or test it, "
+        f"{line}; of seed 0, every mCE",
+        "resnet56": f"its rows, arms that start from it, {line}",
+        "resnet110": f"its rows, {line}",
+        **dict.fromkeys((CONTROL, "msdnet", "shake26-no-shake"), "its rows and all differences to it"),
     }
     return look_at_trainings(
         (arm, named.get(arm, "its rows"), ending_facts(one))
@@ -252,7 +271,9 @@ def trainings_text(*seeds: int) -> str:
     least, most = min(seeds), max(seeds)
     if most == 1:
         return "of one training each, which decides nothing"
-    return f"of {most} trainings each" if least == most else f"of {least} to {most} trainings each"
+    if least == most:
+        return f"of {most} trainings each"
+    return f"of {least} to {most} trainings each" + ", where one decides nothing" * (least == 1)
 
 
 def both(*verdicts: str) -> str:
@@ -275,8 +296,11 @@ def signed(interval: Estimate) -> str:
 
 
 def chosen_on_extra(rows: Sequence[ArmRow]) -> ArmRow:
-    """The arm with the lowest CE under the extra corruptions: the only numbers that may choose one."""
-    return min(rows, key=lambda row: row.numbers["extra CE"].value)
+    """The arm that lowers CE most under the extra corruptions, whose numbers alone may choose one.
+
+    By the difference from the control, because arms may have different seeds.
+    """
+    return min(rows, key=lambda row: row.differences["extra CE"].value)
 
 
 def not_run(

@@ -38,7 +38,8 @@ def findings_csv(rows: Sequence[ArmRow]) -> str:
             )
             numbers = [f"{x:.3f}" for x in (number.value, number.low, number.high)]
             lower = row.lower if change is not None else ""
-            lines.append([row.group, row.arm, row.control, row.seeds, metric, *numbers, *ends, lower])
+            about = [row.group, row.arm, row.control, row.seeds_of(metric), metric]
+            lines.append([*about, *numbers, *ends, lower])
     return csv_text(head, lines)
 
 

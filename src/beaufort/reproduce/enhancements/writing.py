@@ -91,6 +91,7 @@ def _facts(folder: Path, arms: StudyArms) -> dict[str, str]:
         "images": ", ".join(f"{count:,} of {name}" for name, count in arms.images.items()) or "none yet",
         "networks on photos": ", ".join(arms.photos) or "none yet",
         "trained arms": str(len(arms.cifar)),
+        **({"left out until earlier seeds are there": "; ".join(arms.left_out)} if arms.left_out else {}),
         "no sign of learning": arms.trainings.text,
         **{key: value or "none yet" for key, value in run_facts(folder).items()},
         "this page": "beaufort reproduce imagenet-c-enhancements --only page"
