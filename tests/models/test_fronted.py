@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from beaufort.errors import ImageTypeError, OptionError, UnknownNameError
+from beaufort.errors import ImageTypeError, ImageValueError, OptionError, UnknownNameError
 from beaufort.evaluation import LazyModel, evaluate
 from beaufort.fronts import open_front
 from beaufort.models import FrontedModel, Model, as_model, load_model, with_front
@@ -113,6 +113,34 @@ def test_views_are_of_the_picture_that_the_model_would_see() -> None:
         )
     bordered = with_front(stretching, "ten-crop:pad=2")
     np.testing.assert_array_equal(bordered(images), bordered(stretching.spec.preprocessing.fit(images)))
+
+
+@pytest.mark.parametrize("resize", [12, 16, (12, 12), (16, 20)])
+def test_a_border_is_of_the_input_of_the_model(resize: Any) -> None:
+    """A model that resizes to 16 and takes the middle was shown crops of pictures of 12, which show more."""
+    images, plain = oblong(20, 34), net(resize=resize)
+    seen = plain.spec.preprocessing.fit(images)
+    for front in ("multi-crop:grid=1,mirror=no,pad=2", "multi-crop:grid=1,mirror=no,side=12"):
+        np.testing.assert_allclose(
+            softmax(with_front(plain, front)(images)), softmax(plain(images)), rtol=1e-5
+        )
+    bordered = with_front(plain, "ten-crop:pad=2")
+    np.testing.assert_array_equal(bordered(images), bordered(seen))
+    alone = with_front(net(resize=None), "ten-crop:pad=2")
+    np.testing.assert_array_equal(alone(seen), bordered(images))
+    with pytest.raises(ImageValueError, match="as the model does not resize, got 20×34"):
+        alone(images)
+
+
+@pytest.mark.parametrize("resize", [16, (16, 16)])
+def test_a_digest_says_that_views_are_of_the_input(resize: Any) -> None:
+    """Other answers than of crops of a picture that was resized to the input, so another digest."""
+    for front, views in (
+        ("ten-crop:pad=2", "of the input"),
+        ("ten-crop", None if resize == 16 else "stretched"),
+    ):
+        assert (with_front(net(resize=resize), front).spec.details or {}).get("views") == views
+    assert "views" not in (with_front(net(resize=None), "ten-crop:pad=2").spec.details or {})
 
 
 def test_a_digest_says_that_views_are_stretched() -> None:

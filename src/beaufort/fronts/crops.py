@@ -27,7 +27,7 @@ class TenCrop:
     """Short side in pixels of the picture that is cropped; 8/7 of the input if 0. Pictures of another size
     are resized as the model resizes them: stretched, or their middle is taken."""
     pad: int = 0
-    """Pixels that a picture of the input's size gets at each border instead, mirrored."""
+    """Pixels that the model's own input gets at each border instead, mirrored."""
     mirror: bool = True
     """False leaves five crops."""
 

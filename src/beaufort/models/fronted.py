@@ -23,8 +23,8 @@ class FrontedModel:
     Filters act on images of the model's size and channels, still 8-bit: they are resized and cropped first.
     Views are cut from a larger picture. Images are brought to it as they are to the model's input: stretched
     where the model stretches them (or the picture is not square), else by their short side, and the middle is
-    cut out. The model's probabilities for the views are averaged; the logits are then logarithms of the mean
-    probabilities.
+    cut out. A picture that is as large as the input is the model's own. The model's probabilities for the
+    views are averaged; the logits are then logarithms of the mean probabilities.
     """
 
     model: Model
@@ -44,14 +44,14 @@ class FrontedModel:
     def spec(self) -> ModelSpec:
         """That of the model, with the front end in its name and its details."""
         own = self.model.spec
-        stretched = self.front.views is not None and own.preprocessing.stretches
+        views = self._kind_of_views()
         return replace(
             own,
             name=f"{own.name}+{self.front.name}",
             details={
                 **(own.details or {}),
                 "front": self.front.facts,
-                **({"views": "stretched"} if stretched else {}),  # nothing otherwise: other digests stay
+                **({"views": views} if views else {}),  # nothing otherwise: other digests stay
             },
         )
 
@@ -96,8 +96,20 @@ class FrontedModel:
                     f"{self.front.name} needs a model with an input size; {self.model.spec.name} has none, "
                     "load it with input_size=224, say"
                 )
-            preprocessing = preprocessing.at_size(views.source_size(preprocessing.size))
+            size = views.source_size(preprocessing.size)
+            if size != preprocessing.size:
+                preprocessing = preprocessing.at_size(size)
         return preprocessing
+
+    def _kind_of_views(self) -> str:
+        """What digests say of the picture that is cut; empty if its short side is resized to its size."""
+        preprocessing = self.model.spec.preprocessing
+        if self.front.views is None:
+            return ""
+        at_once = preprocessing.at_size(preprocessing.size).resize
+        if self._source() == preprocessing and preprocessing.resize not in (None, at_once):
+            return "of the input"
+        return "stretched" if preprocessing.stretches else ""
 
 
 def with_front(
