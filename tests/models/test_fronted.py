@@ -233,8 +233,12 @@ def test_crops_that_a_model_has_no_room_for_are_refused_at_once(front: str, told
 
 
 def test_floats_and_models_without_a_size_are_refused() -> None:
-    with pytest.raises(ImageTypeError, match="got dtype float32"):
+    told = "got dtype float32; a front end comes before values are scaled: give them as 0 to 255"
+    with pytest.raises(ImageTypeError, match=told):
         with_front(net(), "clahe")(pictures(12).astype(np.float32))
+    wrong: Any = ["photo.jpg"]
+    with pytest.raises(ImageTypeError, match=r"images must be a uint8 array \(n, h, w, 1 or 3\), got list"):
+        with_front(net(), "clahe")(wrong)
     free = as_model(lambda images: images.mean(axis=(1, 2), dtype=np.float32), name="free")
     with pytest.raises(OptionError, match="ten-crop needs a model with an input size; free has none"):
         with_front(free, "ten-crop")(pictures(12))
@@ -242,6 +246,17 @@ def test_floats_and_models_without_a_size_are_refused() -> None:
     with pytest.raises(OptionError, match="with views must be part of a model, got ten-crop"):
         open_front("ten-crop")(pictures(12))
     assert with_front(net(), "ten-crop")(pictures(12)[:0]).shape == (0, CLASSES)
+
+
+def test_tensors_are_answered_as_arrays_are() -> None:
+    torch = pytest.importorskip("torch", reason="torch is not installed; the extra torch has it")
+    images = pictures(20)
+    for front in ("clahe:tiles=2", "ten-crop"):
+        model = with_front(net(), front)
+        np.testing.assert_array_equal(model(torch.from_numpy(images)), model(images))
+        for wrong in ((torch.from_numpy(images) / 255).requires_grad_(), torch.from_numpy(images).bfloat16()):
+            with pytest.raises(ImageTypeError, match=r"got dtype torch.* a front end comes before values"):
+                model(wrong)
 
 
 def test_stores_keep_models_with_and_without_a_front_end_apart(tmp_path: Path) -> None:

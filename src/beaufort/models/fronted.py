@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from beaufort.arrays import Images, on_host
+from beaufort.arrays import Images, checked_pixels, on_host
 from beaufort.errors import BeaufortError, OptionError
 from beaufort.fronts import Front, open_front
+from beaufort.fronts._front import BEFORE_SCALING
 from beaufort.models.preprocessing import Preprocessing
 from beaufort.models.spec import Logits, Model, ModelSpec
 
@@ -62,7 +63,7 @@ class FrontedModel:
 
     def __call__(self, images: Images) -> Logits:
         """Float32 logits `(n, classes)` of uint8 images `(n, h, w, 1 or 3)`, an array or a torch tensor."""
-        pictures = self._source().fit(on_host(images))
+        pictures = self._source().fit(on_host(checked_pixels(images, BEFORE_SCALING)))
         size = self.model.spec.input_size or pictures.shape[1:3]
         views = self.front.show(pictures, size, self.threads)
         if self.front.views is None or len(pictures) == 0:
