@@ -245,7 +245,19 @@ def test_floats_and_models_without_a_size_are_refused() -> None:
     assert with_front(free, "stretch")(pictures(20)).shape == (5, 3)
     with pytest.raises(OptionError, match="with views must be part of a model, got ten-crop"):
         open_front("ten-crop")(pictures(12))
-    assert with_front(net(), "ten-crop")(pictures(12)[:0]).shape == (0, CLASSES)
+    for resize in (12, None):
+        assert with_front(net(resize=resize), "ten-crop")(pictures(12)[:0]).shape == (0, CLASSES)
+
+
+def test_a_front_end_is_before_a_model() -> None:
+    for wrong, kind in (("demo:digits", "str"), (linear, "function"), (None, "NoneType")):
+        thing: Any = wrong
+        told = f"a front end must be before a Model, got {kind}; load_model makes one of a text, as_model"
+        with pytest.raises(OptionError, match=told):
+            with_front(thing, "clahe")
+    for model in (net(), with_front(net(), "stretch")):
+        with pytest.raises(OptionError, match="threads must be a positive integer, got 0"):
+            with_front(model, "clahe", threads=0)
 
 
 def test_tensors_are_answered_as_arrays_are() -> None:

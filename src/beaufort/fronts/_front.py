@@ -87,7 +87,7 @@ def settle_number(options: Any, name: str, low: float, high: float, *, whole: bo
     """
     value = getattr(options, name)
     if isinstance(value, Real) and not isinstance(value, bool):
-        value = int(value) if isinstance(value, Integral) else float(value)
+        value = int(value) if isinstance(value, Integral) else float(value) + 0.0  # -0.0 is 0
     check_number(name, value, low, high, whole=whole)
     object.__setattr__(options, name, value)
 

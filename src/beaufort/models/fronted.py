@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from beaufort.arrays import Images, checked_pixels, on_host
-from beaufort.errors import BeaufortError, OptionError
+from beaufort.errors import BeaufortError, OptionError, checked_count
 from beaufort.fronts import Front, open_front
 from beaufort.fronts._front import BEFORE_SCALING
 from beaufort.models.preprocessing import Preprocessing
@@ -39,6 +39,13 @@ class FrontedModel:
                 f"a FrontedModel must have a model without a front end, got {self.model.spec.name}; use "
                 "with_front, which joins the two"
             )
+        if not isinstance(self.model, Model):
+            raise OptionError(
+                f"a front end must be before a Model, got {type(self.model).__name__}; load_model makes one "
+                "of a text, as_model of a function or a torch module"
+            )
+        if self.threads is not None:
+            checked_count("threads", self.threads)
         self._source()  # crops that the model has no room for are refused before any image is shown
 
     @property
@@ -129,7 +136,8 @@ def with_front(
     """
     chosen = open_front(front)
     if isinstance(model, FrontedModel):
-        return FrontedModel(model.model, Front((*chosen.steps, *model.front.steps)), threads or model.threads)
+        both = Front((*chosen.steps, *model.front.steps))
+        return FrontedModel(model.model, both, model.threads if threads is None else threads)
     return FrontedModel(model, chosen, threads)
 
 
