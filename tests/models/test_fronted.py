@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 from beaufort.errors import ImageTypeError, ImageValueError, OptionError, UnknownNameError
 from beaufort.evaluation import LazyModel, evaluate
 from beaufort.fronts import open_front
-from beaufort.models import FrontedModel, Model, as_model, load_model, with_front
+from beaufort.models import FrontedModel, Model, Network, as_model, load_model, with_front
 from beaufort.testing import check_model
 from beaufort.testing._contracts import picture
 
@@ -194,6 +195,21 @@ def test_a_front_end_of_a_model_that_has_one_comes_before_it() -> None:
 @pytest.mark.parametrize("text", ["clahe:tiles=2", "nlm:above=0.01", "stretch", "ten-crop", "ten-crop:pad=2"])
 def test_the_contract_of_models_holds(text: str) -> None:
     assert check_model(with_front(net(), text)) == []
+
+
+@pytest.mark.parametrize("options", [{}, {"resize": None}])
+def test_probabilities_are_found_behind_views(options: dict[str, Any]) -> None:
+    """Their means are of a softmax of probabilities; of logits, the mean answers are probabilities."""
+    wrong = net(**options)
+    assert isinstance(wrong, Network)
+    wrong = replace(wrong, forward=lambda batch: softmax(linear(batch)))
+    for front, level, images in (
+        ("clahe:tiles=2", "warning", pictures(12)),
+        ("ten-crop:side=16", "problem", pictures(16)),
+    ):
+        (found,) = check_model(with_front(wrong, front), images=images)
+        assert (found.check, found.level) == ("logits", level)
+    assert check_model(with_front(net(**options), "ten-crop:side=16"), images=pictures(16)) == []
 
 
 def test_a_wrong_range_is_found_behind_a_front_end() -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from beaufort.arrays import Images, checked_pixels, on_host
+from beaufort.arrays import Bytes, Images, checked_pixels, on_host
 from beaufort.errors import BeaufortError, OptionError, checked_count
 from beaufort.fronts import Front, open_front
 from beaufort.fronts._front import BEFORE_SCALING
@@ -70,16 +70,19 @@ class FrontedModel:
 
     def __call__(self, images: Images) -> Logits:
         """Float32 logits `(n, classes)` of uint8 images `(n, h, w, 1 or 3)`, an array or a torch tensor."""
-        pictures = self._source().fit(on_host(checked_pixels(images, BEFORE_SCALING)))
-        size = self.model.spec.input_size or pictures.shape[1:3]
-        views = self.front.show(pictures, size, self.threads)
-        if self.front.views is None or len(pictures) == 0:
+        views = self.shown(images)
+        if self.front.views is None or len(views[0]) == 0:
             return self.model(views[0])
         from scipy.special import softmax
 
         shares = sum(softmax(np.asarray(self.model(view), np.float64), axis=1) for view in views)
         means = np.maximum(shares / len(views), np.finfo(np.float64).tiny)
         return np.asarray(np.log(means), np.float32)
+
+    def shown(self, images: Images) -> list[Bytes]:
+        """What the model is shown of images: as they are behind filters, or the views in turn."""
+        pictures = self._source().fit(on_host(checked_pixels(images, BEFORE_SCALING)))
+        return self.front.show(pictures, self.model.spec.input_size or pictures.shape[1:3], self.threads)
 
     @property
     def preparation(self) -> str:
