@@ -50,7 +50,7 @@ class TenCrop:
 @front("multi-crop")
 @dataclass(frozen=True, kw_only=True)
 class MultiCrop:
-    """Crops on a grid that covers the picture evenly; a grid of 1 is the middle alone."""
+    """Crops on an even grid from border to border of the picture; a grid of 1 is the middle."""
 
     grid: int = 3
     """Crops along each side."""
