@@ -327,6 +327,18 @@ def test_images_that_are_none_are_refused(name: str) -> None:
     assert alone(photos()[:0]).shape == (0, 64, 72, 3)
 
 
+@pytest.mark.parametrize("kind", [TenCrop, MultiCrop])
+def test_views_by_themselves_refuse_what_they_cannot_cut(kind: type[Any]) -> None:
+    """Crops of pictures that are too small had other sizes."""
+    with pytest.raises(ImageTypeError, match="got dtype float64; a front end comes before values are scaled"):
+        kind()(photos() / 255, (32, 32))
+    for pad, least in ((0, "64×80"), (3, "58×74")):
+        told = f"images must have at least {least} pixels, for views of 64×80, got 64×72; enlarge them"
+        with pytest.raises(ImageValueError, match=told):
+            kind(pad=pad)(photos(), (64, 80))
+    assert {view.shape for view in kind(pad=4)(photos(), (72, 80))} == {(2, 72, 80, 3)}
+
+
 @pytest.mark.parametrize(
     ("kind", "given"),
     [

@@ -9,8 +9,8 @@ from typing import ClassVar
 import numpy as np
 
 from beaufort.arrays import Bytes
-from beaufort.errors import OptionError, check_number
-from beaufort.fronts._front import check_flag, front, settle_number
+from beaufort.errors import ImageValueError, OptionError, check_number
+from beaufort.fronts._front import check_flag, checked, front, settle_number
 
 __all__ = ["MultiCrop", "TenCrop"]
 
@@ -40,7 +40,7 @@ class TenCrop:
         return _source_size(self.side, self.pad, size)
 
     def __call__(self, images: Bytes, size: tuple[int, int]) -> list[Bytes]:
-        images = _padded(images, self.pad)
+        images = _picture(images, self.pad, size)
         bottom, right = images.shape[1] - size[0], images.shape[2] - size[1]
         middle = (round(bottom / 2), round(right / 2))
         places = [(0, 0), (0, right), (bottom, 0), (bottom, right), middle]
@@ -71,7 +71,7 @@ class MultiCrop:
         return _source_size(self.side, self.pad, size)
 
     def __call__(self, images: Bytes, size: tuple[int, int]) -> list[Bytes]:
-        images = _padded(images, self.pad)
+        images = _picture(images, self.pad, size)
         tops, lefts = (
             [round(room * share) for share in _shares(self.grid)]
             for room in (images.shape[1] - size[0], images.shape[2] - size[1])
@@ -101,11 +101,17 @@ def _source_size(side: int, pad: int, size: tuple[int, int]) -> tuple[int, int]:
     return height, width
 
 
-def _padded(images: Bytes, pad: int) -> Bytes:
+def _picture(images: Bytes, pad: int, size: tuple[int, int]) -> Bytes:
+    """What views of a size are cut from: the images, with their border."""
+    height, width = checked(images).shape[1:3]
+    if height + 2 * pad < size[0] or width + 2 * pad < size[1]:
+        raise ImageValueError(
+            f"images must have at least {size[0] - 2 * pad}×{size[1] - 2 * pad} pixels, for views of "
+            f"{size[0]}×{size[1]}, got {height}×{width}; enlarge them, or use with_front, which does"
+        )
     if not pad:
         return images
-    most = min(images.shape[1:3]) - 1
-    check_number("pad", pad, 0, most, whole=True)
+    check_number("pad", pad, 0, min(height, width) - 1, whole=True)
     return np.pad(images, ((0, 0), (pad, pad), (pad, pad), (0, 0)), mode="reflect")
 
 
