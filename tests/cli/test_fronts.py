@@ -64,6 +64,17 @@ def test_slips_and_the_list(digits: Path) -> None:
     assert "mirror=yes" in listed
 
 
+def test_a_front_end_that_is_given_twice_is_not_left_out(digits: Path) -> None:
+    twice = ("--front", "stretch", "--set", "front=clahe")
+    told = "beaufort: front must be given once, got --front and --set front=…; leave one out\n"
+    data = ("--data", str(digits))
+    assert invoke("check", "demo:digits", *twice, code=2) == told
+    assert invoke("run", "--model", "demo:digits", *data, "--corruption", "fog", *twice, code=2) == told
+    assert invoke("place", "--model", "demo:digits", *data, "--grid", "paper", *twice, code=2) == told
+    again = invoke("check", "demo:digits", "--set", "front=stretch", "--set", "front=clahe", code=2)
+    assert again == "beaufort: a model option must be given once, got 'front' again\n"
+
+
 @pytest.mark.parametrize("option", [("--front", "clahe"), ("--set", "range=0..255"), ("--limit", "4")])
 def test_place_takes_options_of_a_run_only_for_a_run(option: tuple[str, str], tmp_path: Path) -> None:
     for source in (("--store", str(tmp_path)), ("--scores", str(tmp_path / "scores.csv"))):

@@ -228,6 +228,28 @@ def test_gates_let_noisy_or_quiet_pictures_through() -> None:
         np.testing.assert_array_equal(made[1 - changed], images[1 - changed])
 
 
+def test_noise_at_a_gate_is_neither_above_nor_below_it() -> None:
+    images = noisy(photos(2))
+    levels = estimate_noise(images).tolist()
+    low, high = sorted(levels)
+    for gates, through in (
+        (f"above={low!r}", [high]),
+        (f"below={high!r}", [low]),
+        (f"above={low!r},below={high!r}", []),
+        (f"above={low / 2!r},below={high!r}", [low]),
+        (f"above={low / 2!r},below={high * 2!r}", [low, high]),
+        ("above=0", [low, high]),
+    ):
+        changed = (open_front(f"clahe:{gates}")(images) != images).any(axis=(1, 2, 3))
+        assert changed.tolist() == [level in through for level in levels], gates
+
+
+@pytest.mark.parametrize("threads", [0, -1, 2.5, True, "two"])
+def test_threads_that_are_none_are_refused(threads: Any) -> None:
+    with pytest.raises(OptionError, match="threads must be a positive integer, got"):
+        open_front("stretch")(photos(), threads=threads)
+
+
 def test_names_and_facts_follow_the_options() -> None:
     assert open_front("clahe:clip=2.0, tiles=8").name == "clahe"
     assert open_front(["nlm:h=.4,above=0.03", "stretch"]).name == "nlm-h0.4-above0.03+stretch"
@@ -237,6 +259,9 @@ def test_names_and_facts_follow_the_options() -> None:
     assert [one.name for one in near] == ["nlm-above0.03", "nlm-above0.0300000001"]
     whole = Front((FrontStep("clahe", Clahe(clip=4), above=0),))
     assert json.dumps(whole.facts) == json.dumps(open_front("clahe:clip=4,above=0").facts)
+    for minus, zero in (("stretch:cut=-0", "stretch"), ("nlm:above=-0.0", "nlm:above=0")):
+        assert open_front(minus).name == open_front(zero).name
+        assert json.dumps(open_front(minus).facts) == json.dumps(open_front(zero).facts)
     front = open_front("clahe")
     assert isinstance(front, Front)
     assert open_front(front) is front
@@ -260,6 +285,9 @@ WRONG: tuple[tuple[Any, type[Exception], str], ...] = (
         OptionError,
         "above must be less than below, or nlm changes no image, got 0.5 and 0.1",
     ),
+    ("nlm:below=0", OptionError, "below must be more than 0, or nlm changes no image, got 0"),
+    ({"clahe"}, OptionError, "several front ends must be a list, which has an order, got {'clahe'}"),
+    ({"clahe": {"clip": 2}}, OptionError, "several front ends must be a list, which has an order"),
     ("nlm:above=0.0300000001,below=0.03", OptionError, "no image, got 0.0300000001 and 0.03"),
     ("clahe+nlm", OptionError, r"a text must name one front end, got 'clahe\+nlm'; give several one by one"),
     (b"clahe", OptionError, "a front end must be a text such as clahe:clip=2,tiles=8, got b'clahe'"),
@@ -297,6 +325,18 @@ def test_images_that_are_none_are_refused(name: str) -> None:
     with pytest.raises(ImageValueError, match=r"got shape \(64, 72, 3\)"):
         alone(photos()[0])
     assert alone(photos()[:0]).shape == (0, 64, 72, 3)
+
+
+@pytest.mark.parametrize("kind", [TenCrop, MultiCrop])
+def test_views_by_themselves_refuse_what_they_cannot_cut(kind: type[Any]) -> None:
+    """Crops of pictures that are too small had other sizes."""
+    with pytest.raises(ImageTypeError, match="got dtype float64; a front end comes before values are scaled"):
+        kind()(photos() / 255, (32, 32))
+    for pad, least in ((0, "64×80"), (3, "58×74")):
+        told = f"images must have at least {least} pixels, for views of 64×80, got 64×72; enlarge them"
+        with pytest.raises(ImageValueError, match=told):
+            kind(pad=pad)(photos(), (64, 80))
+    assert {view.shape for view in kind(pad=4)(photos(), (72, 80))} == {(2, 72, 80, 3)}
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +10,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from beaufort.errors import ImageTypeError, OptionError, UnknownNameError
+from beaufort.errors import ImageTypeError, ImageValueError, OptionError, UnknownNameError
 from beaufort.evaluation import LazyModel, evaluate
 from beaufort.fronts import open_front
-from beaufort.models import FrontedModel, Model, as_model, load_model, with_front
+from beaufort.models import FrontedModel, Model, Network, as_model, load_model, with_front
 from beaufort.testing import check_model
 from beaufort.testing._contracts import picture
 
@@ -115,6 +116,34 @@ def test_views_are_of_the_picture_that_the_model_would_see() -> None:
     np.testing.assert_array_equal(bordered(images), bordered(stretching.spec.preprocessing.fit(images)))
 
 
+@pytest.mark.parametrize("resize", [12, 16, (12, 12), (16, 20)])
+def test_a_border_is_of_the_input_of_the_model(resize: Any) -> None:
+    """A model that resizes to 16 and takes the middle was shown crops of pictures of 12, which show more."""
+    images, plain = oblong(20, 34), net(resize=resize)
+    seen = plain.spec.preprocessing.fit(images)
+    for front in ("multi-crop:grid=1,mirror=no,pad=2", "multi-crop:grid=1,mirror=no,side=12"):
+        np.testing.assert_allclose(
+            softmax(with_front(plain, front)(images)), softmax(plain(images)), rtol=1e-5
+        )
+    bordered = with_front(plain, "ten-crop:pad=2")
+    np.testing.assert_array_equal(bordered(images), bordered(seen))
+    alone = with_front(net(resize=None), "ten-crop:pad=2")
+    np.testing.assert_array_equal(alone(seen), bordered(images))
+    with pytest.raises(ImageValueError, match="as the model does not resize, got 20×34"):
+        alone(images)
+
+
+@pytest.mark.parametrize("resize", [16, (16, 16)])
+def test_a_digest_says_that_views_are_of_the_input(resize: Any) -> None:
+    """Other answers than of crops of a picture that was resized to the input, so another digest."""
+    for front, views in (
+        ("ten-crop:pad=2", "of the input"),
+        ("ten-crop", None if resize == 16 else "stretched"),
+    ):
+        assert (with_front(net(resize=resize), front).spec.details or {}).get("views") == views
+    assert "views" not in (with_front(net(resize=None), "ten-crop:pad=2").spec.details or {})
+
+
 def test_a_digest_says_that_views_are_stretched() -> None:
     stretching, cutting = net(resize=(12, 12)), net(resize=12)
     assert with_front(stretching, "ten-crop").spec.details == {
@@ -168,6 +197,21 @@ def test_the_contract_of_models_holds(text: str) -> None:
     assert check_model(with_front(net(), text)) == []
 
 
+@pytest.mark.parametrize("options", [{}, {"resize": None}])
+def test_probabilities_are_found_behind_views(options: dict[str, Any]) -> None:
+    """Their means are of a softmax of probabilities; of logits, the mean answers are probabilities."""
+    wrong = net(**options)
+    assert isinstance(wrong, Network)
+    wrong = replace(wrong, forward=lambda batch: softmax(linear(batch)))
+    for front, level, images in (
+        ("clahe:tiles=2", "warning", pictures(12)),
+        ("ten-crop:side=16", "problem", pictures(16)),
+    ):
+        (found,) = check_model(with_front(wrong, front), images=images)
+        assert (found.check, found.level) == ("logits", level)
+    assert check_model(with_front(net(**options), "ten-crop:side=16"), images=pictures(16)) == []
+
+
 def test_a_wrong_range_is_found_behind_a_front_end() -> None:
     rng = np.random.default_rng(4)
     labels = rng.integers(0, 3, 200)
@@ -205,15 +249,42 @@ def test_crops_that_a_model_has_no_room_for_are_refused_at_once(front: str, told
 
 
 def test_floats_and_models_without_a_size_are_refused() -> None:
-    with pytest.raises(ImageTypeError, match="got dtype float32"):
+    told = "got dtype float32; a front end comes before values are scaled: give them as 0 to 255"
+    with pytest.raises(ImageTypeError, match=told):
         with_front(net(), "clahe")(pictures(12).astype(np.float32))
+    wrong: Any = ["photo.jpg"]
+    with pytest.raises(ImageTypeError, match=r"images must be a uint8 array \(n, h, w, 1 or 3\), got list"):
+        with_front(net(), "clahe")(wrong)
     free = as_model(lambda images: images.mean(axis=(1, 2), dtype=np.float32), name="free")
     with pytest.raises(OptionError, match="ten-crop needs a model with an input size; free has none"):
         with_front(free, "ten-crop")(pictures(12))
     assert with_front(free, "stretch")(pictures(20)).shape == (5, 3)
     with pytest.raises(OptionError, match="with views must be part of a model, got ten-crop"):
         open_front("ten-crop")(pictures(12))
-    assert with_front(net(), "ten-crop")(pictures(12)[:0]).shape == (0, CLASSES)
+    for resize in (12, None):
+        assert with_front(net(resize=resize), "ten-crop")(pictures(12)[:0]).shape == (0, CLASSES)
+
+
+def test_a_front_end_is_before_a_model() -> None:
+    for wrong, kind in (("demo:digits", "str"), (linear, "function"), (None, "NoneType")):
+        thing: Any = wrong
+        told = f"a front end must be before a Model, got {kind}; load_model makes one of a text, as_model"
+        with pytest.raises(OptionError, match=told):
+            with_front(thing, "clahe")
+    for model in (net(), with_front(net(), "stretch")):
+        with pytest.raises(OptionError, match="threads must be a positive integer, got 0"):
+            with_front(model, "clahe", threads=0)
+
+
+def test_tensors_are_answered_as_arrays_are() -> None:
+    torch = pytest.importorskip("torch", reason="torch is not installed; the extra torch has it")
+    images = pictures(20)
+    for front in ("clahe:tiles=2", "ten-crop"):
+        model = with_front(net(), front)
+        np.testing.assert_array_equal(model(torch.from_numpy(images)), model(images))
+        for wrong in ((torch.from_numpy(images) / 255).requires_grad_(), torch.from_numpy(images).bfloat16()):
+            with pytest.raises(ImageTypeError, match=r"got dtype torch.* a front end comes before values"):
+                model(wrong)
 
 
 def test_stores_keep_models_with_and_without_a_front_end_apart(tmp_path: Path) -> None:

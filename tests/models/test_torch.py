@@ -15,7 +15,7 @@ import pytest
 from numpy.typing import NDArray
 
 from beaufort import evaluate
-from beaufort.errors import BeaufortError, OptionError
+from beaufort.errors import BeaufortError, ImageTypeError, ImageValueError, OptionError
 from beaufort.models import ModelError, ModelFileError, Network, as_model, load_model, with_front
 from beaufort.models.network import counted_spec
 from tests.models.models_nets import tiny_net
@@ -64,6 +64,23 @@ def test_a_module_that_takes_images_of_one_size_which_nobody_said() -> None:
     assert counted_spec(model, np.zeros((28, 28, 1), np.uint8)).classes == 10
     with pytest.raises(RuntimeError, match="shapes cannot be multiplied"):
         as_model(flat, channels=1, input_size=32, device="cpu")
+
+
+def test_only_tensors_of_bytes_are_answered(photos: NDArray[np.uint8]) -> None:
+    """Floats from 0 to 1 were cut to 0 and answered as black images."""
+    model = as_model(tiny_net(seed=8), input_size=32, device="cpu")
+    shown = torch.from_numpy(model.spec.preprocessing.fit(photos))
+    np.testing.assert_array_equal(model(shown), model(shown.numpy()))
+    for wrong, told in (
+        (shown / 255, r"got dtype torch\.float32; a model scales the values itself"),
+        ((shown / 255).requires_grad_(), r"got dtype torch\.float32"),
+        ((shown / 255).bfloat16(), r"got dtype torch\.bfloat16"),
+        (shown.tolist(), "got list"),
+    ):
+        with pytest.raises(ImageTypeError, match=rf"images must be a uint8 array.* {told}"):
+            model(wrong)
+    with pytest.raises(ImageValueError, match=r"got shape \(\d+, 3, 32, 32\)"):
+        model(shown.permute(0, 3, 1, 2))
 
 
 def test_state_dict(tmp_path: Path, photos: NDArray[np.uint8], arch: str) -> None:

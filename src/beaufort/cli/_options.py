@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -33,6 +33,7 @@ __all__ = [
     "complete_corruptions",
     "complete_suites",
     "data_by_name",
+    "model_options",
     "seed_models",
     "severities_for",
     "severity_list",
@@ -197,6 +198,19 @@ def complete_corruptions(incomplete: str) -> list[str]:
 
     before, comma, last = incomplete.rpartition(",")
     return [f"{before}{comma}{name}" for name in (*corruptions, *SUBSETS) if name.startswith(last)]
+
+
+def model_options(texts: list[str] | None, **said: Any) -> dict[str, Any]:
+    """What there is to know about a model: from `--set`, and from options of their own that are not None."""
+    from beaufort.models import parse_options
+
+    found = parse_options(texts or [])
+    for name, value in said.items():
+        if value is not None and name in found:
+            raise OptionError(f"{name} must be given once, got --{name} and --set {name}=…; leave one out")
+        if value is not None:
+            found[name] = value
+    return found
 
 
 def column(text: str | None) -> dict[str, str] | None:

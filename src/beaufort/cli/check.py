@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from beaufort.cli._console import counted, printable
-from beaufort.cli._options import Classes, Convention, Front, Json, Labels
+from beaufort.cli._options import Classes, Convention, Front, Json, Labels, model_options
 
 if TYPE_CHECKING:
     from beaufort.datasets import Problem
@@ -57,13 +57,11 @@ def check(
     model cannot be used at all.
     """
     from beaufort.evaluation.samples import read_samples
-    from beaufort.models import load_model, parse_options
+    from beaufort.models import load_model
     from beaufort.models.fronted import front_note
     from beaufort.testing import check_model, measure_accuracy
 
-    given = parse_options(options or [])
-    said = (("device", device), ("threads", threads), ("classes", classes), ("front", front))
-    given.update({key: value for key, value in said if value is not None})
+    given = model_options(options, device=device, threads=threads, classes=classes, front=front)
     loaded = load_model(model, **given)
     accuracy = space = None
     problems: tuple[Problem, ...] = ()

@@ -10,7 +10,7 @@ import typer
 
 from beaufort.cli._console import printable
 from beaufort.cli._evaluation import answers_bar, unread
-from beaufort.cli._options import Front, Json, data_by_name
+from beaufort.cli._options import Front, Json, data_by_name, model_options
 from beaufort.cli._testbed_options import Clean
 from beaufort.errors import OptionError
 
@@ -131,15 +131,13 @@ def _run(
 ) -> tuple[str, bool]:
     """Run a model and print what there is to say about it; its name, and whether it saw all of the data."""
     from beaufort.evaluation import LazyModel, evaluate
-    from beaufort.models import parse_options
 
     if model is None:
         raise OptionError("data must come with a model to run; add --model")
     asked = suite or _SUITES.get(grid)
     if asked is None:
         raise OptionError(f"suite must be given for the grid {grid}, which does not tell what to run")
-    given = parse_options(options or [])
-    lazy = LazyModel(model, given if front is None else {**given, "front": front})
+    lazy = LazyModel(model, model_options(options, front=front))
     with answers_bar() as progress:
         found = evaluate([lazy], asked, data_by_name(data), store, limit=limit, progress=progress)
     for note in found.notes:

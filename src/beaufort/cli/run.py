@@ -20,6 +20,7 @@ from beaufort.cli._options import (
     complete_corruptions,
     complete_suites,
     data_by_name,
+    model_options,
     severities_for,
 )
 from beaufort.errors import OptionError
@@ -163,11 +164,8 @@ def run(
     numbers have intervals narrower than ± 1 point: often a small part of the images.
     """
     from beaufort.evaluation import LazyModel, evaluate, plan
-    from beaufort.models import parse_options
 
-    given = parse_options(options or [])
-    said = (("device", device), ("classes", classes), ("front", front))
-    given.update({key: value for key, value in said if value is not None})
+    given = model_options(options, device=device, classes=classes, front=front)
     given_data = data_by_name(data)
     asked: dict[str, Any] = {
         "models": [LazyModel(text, given) for text in model],

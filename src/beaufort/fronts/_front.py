@@ -13,6 +13,7 @@ from beaufort.errors import OptionError, check_number
 from beaufort.registry import Registry
 
 __all__ = [
+    "BEFORE_SCALING",
     "Filter",
     "Views",
     "check_flag",
@@ -52,6 +53,9 @@ class Views(Protocol):
 front_kinds: Registry[type[Any]] = Registry("front end")
 """Every kind by its name: dataclasses that are a `Filter` or `Views`."""
 
+BEFORE_SCALING = "a front end comes before values are scaled: give them as 0 to 255"
+"""Why floats are refused, and what to do."""
+
 Kind = TypeVar("Kind", bound=type[Any])
 
 
@@ -67,7 +71,7 @@ def front(name: str) -> Callable[[Kind], Kind]:
 
 def checked(images: Any) -> Bytes:
     """The images, if a front end takes them."""
-    return checked_batch(images, "a front end comes before values are scaled")
+    return checked_batch(images, BEFORE_SCALING)
 
 
 def check_flag(name: str, value: Any) -> None:
@@ -83,7 +87,7 @@ def settle_number(options: Any, name: str, low: float, high: float, *, whole: bo
     """
     value = getattr(options, name)
     if isinstance(value, Real) and not isinstance(value, bool):
-        value = int(value) if isinstance(value, Integral) else float(value)
+        value = int(value) if isinstance(value, Integral) else float(value) + 0.0  # -0.0 is 0
     check_number(name, value, low, high, whole=whole)
     object.__setattr__(options, name, value)
 

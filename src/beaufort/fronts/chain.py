@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, fields
 from typing import Any
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from beaufort.arrays import Bytes
-from beaufort.errors import OptionError
+from beaufort.errors import OptionError, checked_count
 from beaufort.fronts._front import Views, checked, front_kinds, settle_number
 from beaufort.fronts.noise import estimate_noise
 from beaufort.registry import unknown
@@ -43,6 +43,8 @@ class FrontStep:
                     f"{name} must not be given for {self.kind}, which shows every image in parts"
                 )
             settle_number(self, name, 0, 1)
+        if self.below == 0:
+            raise OptionError(f"below must be more than 0, or {self.kind} changes no image, got 0")
         if self.above is not None and self.below is not None and self.above >= self.below:
             raise OptionError(
                 f"above must be less than below, or {self.kind} changes no image, got "
@@ -137,7 +139,8 @@ class Front:
     def show(self, images: Bytes, size: Sequence[int], threads: int | None = None) -> list[Bytes]:
         """The views of the images, each of a size; one where nothing cuts them."""
         images = checked(images)
-        workers = min(len(images), threads or os.cpu_count() or 1)
+        most = (os.cpu_count() or 1) if threads is None else checked_count("threads", threads)
+        workers = min(len(images), most)
         if workers < 2:
             return self._show(images, (size[0], size[1]))
         with ThreadPoolExecutor(workers) as pool:
@@ -148,8 +151,6 @@ class Front:
 
     def _show(self, images: Bytes, size: tuple[int, int]) -> list[Bytes]:
         seen = [images]
-        if len(images) == 0:
-            return seen
         for step in self.steps:
             seen = step.does(seen[0], size) if step.makes_views else [step.filtered(view) for view in seen]
         return seen
@@ -166,6 +167,8 @@ def open_front(front: str | Front | Iterable[str]) -> Front:
         return front
     if isinstance(front, bytes) or not isinstance(front, Iterable):
         raise OptionError(f"a front end must be a text such as clahe:clip=2,tiles=8, got {front!r:.60}")
+    if isinstance(front, set | frozenset | Mapping):
+        raise OptionError(f"several front ends must be a list, which has an order, got {front!r:.60}")
     texts = [front] if isinstance(front, str) else list(front)
     return Front(tuple(map(_step, texts)))
 

@@ -9,8 +9,8 @@ from typing import ClassVar
 import numpy as np
 
 from beaufort.arrays import Bytes
-from beaufort.errors import OptionError, check_number
-from beaufort.fronts._front import check_flag, front, settle_number
+from beaufort.errors import ImageValueError, OptionError, check_number
+from beaufort.fronts._front import check_flag, checked, front, settle_number
 
 __all__ = ["MultiCrop", "TenCrop"]
 
@@ -27,7 +27,7 @@ class TenCrop:
     """Short side in pixels of the picture that is cropped; 8/7 of the input if 0. Pictures of another size
     are resized as the model resizes them: stretched, or their middle is taken."""
     pad: int = 0
-    """Pixels that a picture of the input's size gets at each border instead, mirrored."""
+    """Pixels that the model's own input gets at each border instead, mirrored."""
     mirror: bool = True
     """False leaves five crops."""
 
@@ -40,7 +40,7 @@ class TenCrop:
         return _source_size(self.side, self.pad, size)
 
     def __call__(self, images: Bytes, size: tuple[int, int]) -> list[Bytes]:
-        images = _padded(images, self.pad)
+        images = _picture(images, self.pad, size)
         bottom, right = images.shape[1] - size[0], images.shape[2] - size[1]
         middle = (round(bottom / 2), round(right / 2))
         places = [(0, 0), (0, right), (bottom, 0), (bottom, right), middle]
@@ -50,7 +50,7 @@ class TenCrop:
 @front("multi-crop")
 @dataclass(frozen=True, kw_only=True)
 class MultiCrop:
-    """Crops on a grid that covers the picture evenly; a grid of 1 is the middle alone."""
+    """Crops on an even grid from border to border of the picture; a grid of 1 is the middle."""
 
     grid: int = 3
     """Crops along each side."""
@@ -71,7 +71,7 @@ class MultiCrop:
         return _source_size(self.side, self.pad, size)
 
     def __call__(self, images: Bytes, size: tuple[int, int]) -> list[Bytes]:
-        images = _padded(images, self.pad)
+        images = _picture(images, self.pad, size)
         tops, lefts = (
             [round(room * share) for share in _shares(self.grid)]
             for room in (images.shape[1] - size[0], images.shape[2] - size[1])
@@ -101,11 +101,17 @@ def _source_size(side: int, pad: int, size: tuple[int, int]) -> tuple[int, int]:
     return height, width
 
 
-def _padded(images: Bytes, pad: int) -> Bytes:
+def _picture(images: Bytes, pad: int, size: tuple[int, int]) -> Bytes:
+    """What views of a size are cut from: the images, with their border."""
+    height, width = checked(images).shape[1:3]
+    if height + 2 * pad < size[0] or width + 2 * pad < size[1]:
+        raise ImageValueError(
+            f"images must have at least {size[0] - 2 * pad}×{size[1] - 2 * pad} pixels, for views of "
+            f"{size[0]}×{size[1]}, got {height}×{width}; enlarge them, or use with_front, which does"
+        )
     if not pad:
         return images
-    most = min(images.shape[1:3]) - 1
-    check_number("pad", pad, 0, most, whole=True)
+    check_number("pad", pad, 0, min(height, width) - 1, whole=True)
     return np.pad(images, ((0, 0), (pad, pad), (pad, pad), (0, 0)), mode="reflect")
 
 

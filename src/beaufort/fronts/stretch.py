@@ -17,7 +17,7 @@ __all__ = ["Stretch"]
 @front("stretch")
 @dataclass(frozen=True, kw_only=True)
 class Stretch:
-    """Values spread over 0…255 by a straight line."""
+    """Values spread over 0…255 by a straight line; where all are equal, they stay."""
 
     each: bool = False
     """Whether every channel has a line of its own; that nearly undoes lost contrast, and changes colors."""

@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from beaufort.arrays import Images, on_host
-from beaufort.errors import BeaufortError, OptionError
+from beaufort.arrays import Bytes, Images, checked_pixels, on_host
+from beaufort.errors import BeaufortError, OptionError, checked_count
 from beaufort.fronts import Front, open_front
+from beaufort.fronts._front import BEFORE_SCALING
 from beaufort.models.preprocessing import Preprocessing
 from beaufort.models.spec import Logits, Model, ModelSpec
 
@@ -23,8 +24,8 @@ class FrontedModel:
     Filters act on images of the model's size and channels, still 8-bit: they are resized and cropped first.
     Views are cut from a larger picture. Images are brought to it as they are to the model's input: stretched
     where the model stretches them (or the picture is not square), else by their short side, and the middle is
-    cut out. The model's probabilities for the views are averaged; the logits are then logarithms of the mean
-    probabilities.
+    cut out. A picture that is as large as the input is the model's own. The model's probabilities for the
+    views are averaged; the logits are then logarithms of the mean probabilities.
     """
 
     model: Model
@@ -38,20 +39,27 @@ class FrontedModel:
                 f"a FrontedModel must have a model without a front end, got {self.model.spec.name}; use "
                 "with_front, which joins the two"
             )
+        if not isinstance(self.model, Model):
+            raise OptionError(
+                f"a front end must be before a Model, got {type(self.model).__name__}; load_model makes one "
+                "of a text, as_model of a function or a torch module"
+            )
+        if self.threads is not None:
+            checked_count("threads", self.threads)
         self._source()  # crops that the model has no room for are refused before any image is shown
 
     @property
     def spec(self) -> ModelSpec:
         """That of the model, with the front end in its name and its details."""
         own = self.model.spec
-        stretched = self.front.views is not None and own.preprocessing.stretches
+        views = self._kind_of_views()
         return replace(
             own,
             name=f"{own.name}+{self.front.name}",
             details={
                 **(own.details or {}),
                 "front": self.front.facts,
-                **({"views": "stretched"} if stretched else {}),  # nothing otherwise: other digests stay
+                **({"views": views} if views else {}),  # nothing otherwise: other digests stay
             },
         )
 
@@ -62,16 +70,19 @@ class FrontedModel:
 
     def __call__(self, images: Images) -> Logits:
         """Float32 logits `(n, classes)` of uint8 images `(n, h, w, 1 or 3)`, an array or a torch tensor."""
-        pictures = self._source().fit(on_host(images))
-        size = self.model.spec.input_size or pictures.shape[1:3]
-        views = self.front.show(pictures, size, self.threads)
-        if self.front.views is None or len(pictures) == 0:
+        views = self.shown(images)
+        if self.front.views is None or len(views[0]) == 0:
             return self.model(views[0])
         from scipy.special import softmax
 
         shares = sum(softmax(np.asarray(self.model(view), np.float64), axis=1) for view in views)
         means = np.maximum(shares / len(views), np.finfo(np.float64).tiny)
         return np.asarray(np.log(means), np.float32)
+
+    def shown(self, images: Images) -> list[Bytes]:
+        """What the model is shown of images: as they are behind filters, or the views in turn."""
+        pictures = self._source().fit(on_host(checked_pixels(images, BEFORE_SCALING)))
+        return self.front.show(pictures, self.model.spec.input_size or pictures.shape[1:3], self.threads)
 
     @property
     def preparation(self) -> str:
@@ -96,8 +107,20 @@ class FrontedModel:
                     f"{self.front.name} needs a model with an input size; {self.model.spec.name} has none, "
                     "load it with input_size=224, say"
                 )
-            preprocessing = preprocessing.at_size(views.source_size(preprocessing.size))
+            size = views.source_size(preprocessing.size)
+            if size != preprocessing.size:
+                preprocessing = preprocessing.at_size(size)
         return preprocessing
+
+    def _kind_of_views(self) -> str:
+        """What digests say of the picture that is cut; empty if its short side is resized to its size."""
+        preprocessing = self.model.spec.preprocessing
+        if self.front.views is None:
+            return ""
+        at_once = preprocessing.at_size(preprocessing.size).resize
+        if self._source() == preprocessing and preprocessing.resize not in (None, at_once):
+            return "of the input"
+        return "stretched" if preprocessing.stretches else ""
 
 
 def with_front(
@@ -116,7 +139,8 @@ def with_front(
     """
     chosen = open_front(front)
     if isinstance(model, FrontedModel):
-        return FrontedModel(model.model, Front((*chosen.steps, *model.front.steps)), threads or model.threads)
+        both = Front((*chosen.steps, *model.front.steps))
+        return FrontedModel(model.model, both, model.threads if threads is None else threads)
     return FrontedModel(model, chosen, threads)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from beaufort.arrays import Bytes, Images, is_tensor, on_host
+from beaufort.arrays import Bytes, Images, checked_pixels, is_tensor, on_host
 from beaufort.models._errors import ModelError
 from beaufort.models.options import whole_number
 from beaufort.models.preprocessing import Preprocessing
@@ -47,6 +47,7 @@ class Network:
 
     def __call__(self, images: Images) -> Logits:
         """Float32 logits `(n, classes)` of uint8 images `(n, h, w, 1 or 3)`, an array or a torch tensor."""
+        images = checked_pixels(images, "a model scales the values itself")
         if is_tensor(images) and self.takes(images):
             answer: Logits = self.answer(images).cpu().numpy()
             return answer

@@ -131,14 +131,17 @@ def parse_options(texts: Iterable[str]) -> dict[str, Any]:
     >>> parse_options(["input_size=32", "mean=0.5,0.5,0.5", "pretrained=no", "resize=none"])
     {'input_size': 32, 'mean': (0.5, 0.5, 0.5), 'pretrained': False, 'resize': None}
     """
-    found = {}
+    found: dict[str, Any] = {}
     for text in texts:
         name, equals, value = text.partition("=")
         if not equals or not name.strip():
             raise OptionError(
                 f"a model option must have the form name=value, such as range=0..255, got {text!r}"
             )
-        found[name.strip().replace("-", "_")] = _value(name.strip().replace("-", "_"), value.strip())
+        key = name.strip().replace("-", "_")
+        if key in found:
+            raise OptionError(f"a model option must be given once, got {key!r} again")
+        found[key] = _value(key, value.strip())
     return found
 
 

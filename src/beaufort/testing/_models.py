@@ -275,13 +275,17 @@ def looks_at_the_image(trial: _Trial) -> list[ModelFinding]:
 
 
 def gives_logits(trial: _Trial) -> list[ModelFinding]:
-    """The answers are logits, not probabilities."""
-    sums = trial.logits.sum(axis=1)
-    if trial.logits.shape[1] < 2 or trial.logits.min() < 0 or np.abs(sums - 1).max() > 1e-3:
+    """The answers are logits, not probabilities; of a model that sees views, its answers to one of them."""
+    model, logits = trial.model, trial.logits
+    level, harm = "warning", "accuracy is the same, calibration is not"
+    if isinstance(model, FrontedModel) and model.front.views is not None:
+        logits = model.model(model.shown(trial.images)[0])
+        level, harm = "problem", "means over views are of a softmax of probabilities"
+    if logits.shape[1] < 2 or logits.min() < 0 or np.abs(logits.sum(axis=1) - 1).max() > 1e-3:
         return []
     told = "every row is positive and sums to 1: these are probabilities"
-    advice = "leave the softmax out, or return their logarithms; accuracy is the same, calibration is not"
-    return [ModelFinding("logits", "warning", told, advice)]
+    advice = f"leave the softmax out, or return their logarithms; {harm}"
+    return [ModelFinding("logits", level, told, advice)]
 
 
 def takes_grey(trial: _Trial) -> list[ModelFinding]:
