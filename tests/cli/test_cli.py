@@ -300,15 +300,19 @@ def test_importing_the_command_line_is_light() -> None:
     assert done.stdout == "[]\n"
 
 
+@pytest.mark.parametrize(
+    ("line", "kind"), [("return 1 / 0", "ZeroDivisionError"), ("raise EOFError('cut')", "RuntimeError")]
+)
 def test_an_error_of_code_of_the_users_is_exit_code_2_with_its_place(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str, kind: str
 ) -> None:
-    (tmp_path / "failing_nets.py").write_text("def make():\n    return 1 / 0\n")
+    (tmp_path / "failing_nets.py").write_text(f"def make():\n    {line}\n")
     np.savez(tmp_path / "few.npz", images=np.zeros((2, 32, 32, 3), np.uint8), labels=np.arange(2))
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.delitem(sys.modules, "failing_nets", raising=False)
     asked = ("--data", "few.npz", "--corruption", "fog", "--store", "s")
     code, _, told = run("run", "--model", "python:failing_nets:make", *asked)
     assert code == 2
     assert 'failing_nets.py", line 2, in make' in told
-    assert "beaufort: the command broke off (ZeroDivisionError)" in told
+    assert f"beaufort: the command broke off ({kind})" in told

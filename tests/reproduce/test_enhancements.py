@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 
-from beaufort.errors import OptionError
+from beaufort.errors import BeaufortError, OptionError
 from beaufort.evaluation import LazyModel, evaluate
 from beaufort.metrics import get_baseline
 from beaufort.models._errors import ModelFileError
@@ -388,6 +388,25 @@ def test_right_and_wrong_are_kept_as_bits(tmp_path: Path) -> None:
         assert (found.conditions, found.facts) == (one.conditions, one.facts)
     sizes = [(tmp_path / name).stat().st_size for name in ("bits", "classes")]
     assert sizes[0] < sizes[1]
+
+
+def test_answers_that_are_cut_or_damaged_are_named(tmp_path: Path) -> None:
+    right = (np.random.default_rng(0).random((3, 500)) < 0.7).astype(np.uint8)
+    write_answers(tmp_path / "a", StudyAnswers(("clean", "b", "c"), right, np.ones(500, np.uint8), {}))
+    whole = (tmp_path / "a").read_bytes()
+    broken = [whole[:size] for size in range(0, len(whole), 7)]
+    for place in range(80, 160, 9):  # of what is compressed
+        broken.append(bytes([*whole[:place], whole[place] ^ 64, *whole[place + 1 :]]))
+    path = tmp_path / "broken-seed0.npz"
+    for content in (*broken, b"[]", (1).to_bytes(4, "little"), b""):
+        path.write_bytes(content)
+        told = r"broken-seed0.npz cannot be read as answers \(.+\); delete it to make it anew"
+        with pytest.raises(BeaufortError, match=told):
+            read_answers(path)
+    with pytest.raises(BeaufortError, match="cannot be read as answers"):
+        answers_by_seed(tmp_path)
+    path.rename(tmp_path / "broken-seedling.npz")
+    assert answers_by_seed(tmp_path) == {}
 
 
 def test_the_testbed_answers_what_it_can() -> None:

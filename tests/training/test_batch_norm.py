@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import warnings
 from itertools import product
 
 import pytest
@@ -125,7 +126,8 @@ def check_what_torch_does(device: str) -> None:
             with torch.no_grad():
                 assert torch.equal(norm.train(mode)(x), plain(norm, x, None, relu=True))
     norm = layer(6, relu=True).to(device).eval()
-    with torch.no_grad():
+    with torch.no_grad(), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", category=DeprecationWarning, message=".*torch.jit.trace")
         traced = torch.jit.trace(norm, x, check_trace=False)  # type: ignore[no-untyped-call]
         assert torch.equal(traced(2 * x), plain(norm, 2 * x, None, relu=True))
 

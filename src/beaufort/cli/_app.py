@@ -79,6 +79,8 @@ class _Group(TyperGroup):
             notes = "".join(f" [{note}]" for note in getattr(error, "__notes__", ()))
             _tell(f"{error}{notes}")
             raise typer.Exit(2) from None
+        except EOFError as error:  # typer takes it for the end of what is typed, and leaves with 1
+            raise RuntimeError("the end of a file was met too early") from error
         except KeyboardInterrupt:
             typer.echo(
                 "\nbeaufort: interrupted; what is complete stays, and the same command makes the rest",

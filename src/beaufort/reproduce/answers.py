@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterable
+import zipfile
+import zlib
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,7 +18,20 @@ from numpy.typing import NDArray
 from beaufort.errors import ImageFileError
 from beaufort.files import write_bytes
 
-__all__ = ["StudyAnswers", "answers_by_seed", "machine_facts", "read_answers", "write_answers"]
+__all__ = [
+    "StudyAnswers",
+    "answers_by_seed",
+    "machine_facts",
+    "open_arrays",
+    "read_answers",
+    "write_answers",
+]
+
+_DAMAGE = (
+    *(OSError, EOFError, zipfile.BadZipFile, zlib.error),
+    *(AttributeError, KeyError, TypeError, ValueError),
+)
+"""What reading a file raises that is cut, damaged or of another kind."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,20 +73,26 @@ def write_answers(path: Path, answers: StudyAnswers) -> None:
     write_bytes(path, buffer.getvalue())
 
 
+@contextmanager
+def open_arrays(path: Path, what: str) -> Iterator[Any]:
+    """The arrays of a file that a study made, by name; a file that cannot be read is told as such."""
+    try:
+        with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as file:
+            yield file
+    except _DAMAGE as error:
+        told = str(error) or type(error).__name__
+        raise ImageFileError(f"{path} cannot be read as {what} ({told}); delete it to make it anew") from None
+
+
 def read_answers(path: Path) -> StudyAnswers:
     """Answers from their file."""
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            about = json.loads(bytes(file["about"]))
-            conditions = tuple(about.pop("conditions"))
-            if "bits" not in file:
-                return StudyAnswers(conditions, file["predicted"], file["labels"], about)
-            right = np.unpackbits(file["bits"], axis=1, count=len(conditions))
-            return StudyAnswers(conditions, right.T, np.ones(len(right), np.uint8), about)
-    except (OSError, ValueError, KeyError) as error:
-        raise ImageFileError(
-            f"{path} cannot be read as answers ({error}); delete it to make it anew"
-        ) from None
+    with open_arrays(path, "answers") as file:
+        about = json.loads(bytes(file["about"]))
+        conditions = tuple(about.pop("conditions"))
+        if "bits" not in file:
+            return StudyAnswers(conditions, file["predicted"], file["labels"], about)
+        right = np.unpackbits(file["bits"], axis=1, count=len(conditions))
+        return StudyAnswers(conditions, right.T, np.ones(len(right), np.uint8), about)
 
 
 def answers_by_seed(folder: Path) -> dict[str, list[StudyAnswers]]:
@@ -78,7 +100,8 @@ def answers_by_seed(folder: Path) -> dict[str, list[StudyAnswers]]:
     found: dict[str, dict[int, StudyAnswers]] = {}
     for path in sorted(folder.glob("*-seed*.npz")):
         name, _, seed = path.stem.rpartition("-seed")
-        found.setdefault(name, {})[int(seed)] = read_answers(path)
+        if seed.isdecimal():
+            found.setdefault(name, {})[int(seed)] = read_answers(path)
     return {name: [by[seed] for seed in sorted(by)] for name, by in found.items()}
 
 

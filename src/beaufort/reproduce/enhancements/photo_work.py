@@ -23,7 +23,7 @@ from beaufort.fronts import estimate_noise, open_front
 from beaufort.fronts._tensors import show_tensors
 from beaufort.labels import LabelSpace
 from beaufort.models.torch import choose_device
-from beaufort.reproduce.answers import StudyAnswers, write_answers
+from beaufort.reproduce.answers import StudyAnswers, open_arrays, write_answers
 from beaufort.reproduce.enhancements.graph import GraphNetwork, open_graph
 from beaufort.reproduce.enhancements.photo_files import condition_file, lines_file
 from beaufort.reproduce.enhancements.photos import (
@@ -106,7 +106,7 @@ def _networks(folder: Path, settings: EnhancementSettings, device: str, which: P
 
 def _renormalized(folder: Path, network: str, graph: GraphNetwork) -> tuple[GraphNetwork, GraphNetwork]:
     halves: tuple[Lines, Lines] = {}, {}
-    with np.load(folder / lines_file(network), allow_pickle=False) as file:
+    with open_arrays(folder / lines_file(network), "statistics of a network") as file:
         for key in file.files:
             half, _, name = key.partition("/")
             factor, offset = torch.from_numpy(file[key])

@@ -22,6 +22,7 @@ from beaufort.catalog import fetch
 from beaufort.errors import AssetError
 from beaufort.files import write_bytes
 from beaufort.models.torch import choose_device
+from beaufort.reproduce.answers import open_arrays
 from beaufort.reproduce.mnist_c.answers import test_digits
 from beaufort.reproduce.mnist_c.settings import CLEAN, Settings
 from beaufort.training import TrainingData
@@ -105,7 +106,7 @@ def _accuracy(model: nn.Module, images: Tensor, labels: Tensor) -> float:
 
 def read_pessimal(path: Path) -> tuple[NDArray[np.float32], dict[str, Any]]:
     """The matrix and what it does."""
-    with np.load(path, allow_pickle=False) as file:
+    with open_arrays(path, "a matrix of noise") as file:
         return file["matrix"], json.loads(bytes(file["about"]))
 
 
