@@ -39,9 +39,8 @@ def draw_finding(finding: StudyFinding) -> Drawing:
     for place, row in enumerate(rows):
         again = f" against {row.control}" if (row.group, row.arm) in seen else ""
         seen.add((row.group, row.arm))
-        once = (
-            " (1 seed)" if row.group == CIFAR and row.seeds == 1 else ""
-        )  # its interval is over images alone
+        # the interval of one training is over images alone
+        once = " (1 seed)" if row.group == CIFAR and row.seeds == 1 else ""
         label = f"{row.group}: {row.arm}{again}{once}"
         _draw_row(drawing, axes, row, label, metrics, 40 + _STEP * (place + 0.5))
     zero = float(axes.x(0))
@@ -50,7 +49,8 @@ def draw_finding(finding: StudyFinding) -> Drawing:
     drawing.lines([[*corners, corners[0]]], "#222", width=0.8)
     for value, x in axes._ticks(axes.x_range, axes.x):
         drawing.text((x, height + 56), f"{value:g}".replace("-", "−"), size=10, anchor="middle", color="#666")
-    drawing.text((510, height + 76), "change against the control (points); left is better", anchor="middle")
+    what = "change against the control" + ", distance from the line" * (OFF_THE_LINE in metrics)
+    drawing.text((510, height + 76), f"{what} (points); left is better", anchor="middle")
     for place, (name, color) in enumerate(zip(metrics, _COLORS, strict=True)):
         at = (300 + 130 * place, height + 104)
         drawing.dots([at], color, radius=3.2)
