@@ -85,7 +85,8 @@ def test_stopped_anywhere_it_makes_the_same_bits(
     assert steps == 10
     assert weights(tmp_path / "whole") == weights(tmp_path / "parts")
     assert not (tmp_path / "parts" / STATE).exists()
-    assert whole.facts["steps"] == part.facts["steps"]
+    for key in ("steps", "losses", "constant_loss"):
+        assert whole.facts[key] == part.facts[key]
 
 
 def test_killed_between_checkpoints_it_goes_on_from_the_last(
@@ -104,6 +105,27 @@ def test_killed_between_checkpoints_it_goes_on_from_the_last(
     train(quick, patches, output=tmp_path / "a", device="cpu")
     train(quick, patches, output=tmp_path / "b", device="cpu")
     assert weights(tmp_path / "a") == weights(tmp_path / "b")
+
+
+@pytest.mark.parametrize(("rate", "steps"), [(0.01, 20), (1e5, 10)], ids=["learned", "diverged"])
+def test_killed_at_the_end_of_an_epoch_its_loss_is_kept(
+    patches: TrainingTensors, quick: Recipe, tmp_path: Path, rate: float, steps: int
+) -> None:
+    """It was forgotten with the checkpoint of an epoch's last step, and training went on without numbers."""
+    recipe = replace(quick, epochs=2, rate=rate, schedule="constant", optimizer="sgd", momentum=0)
+
+    class Killed(Exception):  # noqa: N818
+        pass
+
+    def kill(at: Any) -> None:
+        if at.step == steps:
+            raise Killed
+
+    with pytest.raises(Killed):
+        train(recipe, patches, output=tmp_path / "a", device="cpu", progress=kill, save_every_s=0)
+    made = [train(recipe, patches, output=tmp_path / name, device="cpu").facts for name in ("a", "b")]
+    assert made[0]["losses"] == made[1]["losses"]
+    assert made[0]["steps"] == made[1]["steps"] == steps
 
 
 def test_blocks_change_nothing(patches: TrainingTensors, quick: Recipe, tmp_path: Path) -> None:

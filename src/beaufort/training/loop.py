@@ -50,7 +50,7 @@ class TrainingProgress(NamedTuple):
     steps: int
     epoch: int
     loss: float | None
-    """Mean of the last epoch; None in the first."""
+    """Mean of the last epoch that is over; None before the end of the first."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,7 +186,7 @@ class _Run:
         """Batches from where the training is, blocks read and prepared as they are reached."""
         batch = self.recipe.batch
         blocks = max(batch, self.recipe.block // batch * batch)
-        while self.step < self.steps:
+        while self.step < self.steps and self._is_sound():
             epoch, done = divmod(self.step, self.per_epoch)
             self._on_progress(epoch / self.recipe.epochs)
             order = _order(self.seed, epoch, len(self.source))[: self.per_epoch * batch]
@@ -198,9 +198,10 @@ class _Run:
                 for at in range(max(0, done * batch - start), len(block.places), batch):
                     yield images[at : at + batch], block.labels[at : at + batch]
                 self._tell(epoch)
-            self.losses.append(float(self.total) / self.per_epoch)
-            if not math.isfinite(self.losses[-1]):
-                return  # nothing comes of weights that are no numbers
+
+    def _is_sound(self) -> bool:
+        """Whether all epochs had a loss: nothing comes of weights that are no numbers."""
+        return all(map(math.isfinite, self.losses))
 
     def _on_progress(self, share: float) -> None:
         """Tell a network that changes while it learns, as one that is pruned, how far the training is."""
@@ -216,6 +217,8 @@ class _Run:
         self.total += self.advance(images, labels)
         self.labels.index_add_(0, labels, self.labels.new_ones(len(labels)))
         self.step += 1
+        if self.step % self.per_epoch == 0:  # before a checkpoint, which may be the last thing that is done
+            self.losses.append(float(self.total) / self.per_epoch)
 
     def _first_step(self, images: Tensor, labels: Tensor) -> None:
         """A step that says what does not fit together: torch's own errors do not name what was asked for."""
