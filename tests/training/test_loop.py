@@ -22,6 +22,7 @@ from beaufort.training import (
     load_trained,
     train,
 )
+from beaufort.training.data import TrainingBlock
 from beaufort.training.optimize import make_optimizer
 from beaufort.training.trained import FACTS, NETWORK, STATE, WEIGHTS
 
@@ -285,6 +286,50 @@ def test_data_beyond_the_memory_are_told_apart(
     facts = trained.read_facts(tmp_path / "a")
     (tmp_path / "a" / FACTS).write_text(json.dumps({**facts, "data": {**facts["data"], "digest": ""}}))
     assert train(recipe, source(), output=tmp_path / "a", device="cpu").finished  # as older versions wrote it
+
+
+def test_tensors_that_cannot_be_learned_from_are_told(patches: TrainingTensors) -> None:
+    """Floats were taken for bytes, and no images for a training without an end."""
+    images, labels, classes = patches.images, patches.labels, patches.classes
+    for some, answers, told in (
+        (images.float() / 255, labels, r"images of mine must be a tensor \(n, c, h, w\) of torch.uint8, got"),
+        (images[:, 0], labels, r"must be a tensor \(n, c, h, w\) of torch.uint8, got torch.uint8 \(320, 28"),
+        (images.numpy(), labels, "the images of mine must be a tensor"),
+        (images, labels.int(), r"labels of mine must be a tensor \(n,\) of torch.int64, got torch.int32"),
+        (images, labels.tolist(), r"the labels of mine must be a tensor \(n,\) of torch.int64, got list"),
+        (images, labels[:5], "mine must have a label for each image, got 5 for 320"),
+        (images, labels - 1, "must be from 0 to 9, as it has 10 classes, got -1 to 8"),
+        (images, labels + 1, "must be from 0 to 9, as it has 10 classes, got 1 to 10"),
+    ):
+        with pytest.raises(OptionError, match=told):
+            TrainingTensors("mine", classes, some, answers)
+
+
+def test_data_of_your_own_are_checked(patches: TrainingTensors, quick: Recipe, tmp_path: Path) -> None:
+    class Own(TrainingTensors):
+        def read(self, places: Any, device: str) -> TrainingBlock:
+            block = super().read(places, device)
+            return block._replace(labels=block.labels + (10 if 5 in places else 0))
+
+    own = Own("own", patches.classes, patches.images, patches.labels)
+    with pytest.raises(OptionError, match="labels of own must be from 0 to 9, as it has 10 classes, got 10"):
+        train(quick, own, output=tmp_path, device="cpu")
+    with pytest.raises(OptionError, match="patches must have images to train on, got none"):
+        train(quick, patches.first(0), output=tmp_path, device="cpu")
+
+
+def test_a_seed_is_an_integer(patches: TrainingTensors, quick: Recipe, tmp_path: Path) -> None:
+    """That of NumPy broke a training off at its end, when it was written down."""
+    for seed in (1.5, "a", True, None):
+        with pytest.raises(OptionError, match="seed must be an integer"):
+            train(quick, patches, output=tmp_path, seed=seed, device="cpu")  # type: ignore[arg-type]
+    few = patches.first(32)
+    made = [
+        train(quick, few, output=tmp_path / name, seed=seed, device="cpu").facts["seed"]  # type: ignore[arg-type]
+        for name, seed in (("a", np.int64(3)), ("b", 3))
+    ]
+    assert made == [3, 3]
+    assert weights(tmp_path / "a") == weights(tmp_path / "b")
 
 
 def test_what_cannot_be_is_said(patches: TrainingTensors, quick: Recipe, tmp_path: Path) -> None:

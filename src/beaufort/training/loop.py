@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from beaufort.errors import BeaufortError, OptionError
 from beaufort.models._lazy import require
 from beaufort.models.torch import choose_device
+from beaufort.rng import checked_seed
 from beaufort.training.checkpoint import (
     TrainingFileError,
     read_state,
@@ -29,7 +30,7 @@ from beaufort.training.checkpoint import (
     write_state,
     write_weights,
 )
-from beaufort.training.data import TrainingData, open_training_data
+from beaufort.training.data import TrainingData, check_block, open_training_data
 from beaufort.training.optimize import make_optimizer, rate_at, set_rate
 from beaufort.training.recipe import Recipe, get_recipe
 from beaufort.training.replay import ReplayedStep
@@ -89,9 +90,11 @@ def train(
         save_every_s: seconds between checkpoints.
         deadline: a time of `time.monotonic()` at which to save and stop.
     """
-    recipe = get_recipe(recipe) if isinstance(recipe, str) else recipe
+    recipe, seed = get_recipe(recipe) if isinstance(recipe, str) else recipe, checked_seed(seed)
     named = recipe.data if data is None else data
     source = open_training_data(named, limit=limit) if isinstance(named, str) else named
+    if len(source) == 0:
+        raise OptionError(f"{source.name} must have images to train on, got none")
     torch = require("torch", "training", what="trainings")
     where = str(torch.empty(0, device=choose_device(device)).device)
     folder = Path(output)
@@ -194,6 +197,7 @@ class _Run:
                 self.total, self.labels = self.total.new_zeros(()), self.torch.zeros_like(self.labels)
             for start in range(done * batch // blocks * blocks, len(order), blocks):
                 block = self.source.read(order[start : start + blocks], self.device)
+                check_block(self.source.name, block.images, block.labels, len(self.source.classes))
                 images = self.intervention.prepare(block, epoch)
                 for at in range(max(0, done * batch - start), len(block.places), batch):
                     yield images[at : at + batch], block.labels[at : at + batch]
