@@ -124,6 +124,19 @@ def test_misses_are_answered(folder: Path) -> None:
     (folder / FACTS).write_text("{}")
     with pytest.raises(TrainingFileError, match="must have recipe"):
         load_trained(folder)
+    (folder / FACTS).write_text("[" * 100_000)
+    with pytest.raises(TrainingFileError, match="cannot be read as JSON"):
+        load_trained(folder)
+    for key, value, told in (
+        ("recipe", 5, "recipe in .*training.json must be settings with values, got 5"),
+        ("classes", 5, "classes in .* must be a list of names, got 5"),
+        ("shape", [28], r"shape in .* must be channels, height and width, got \[28\]"),
+        ("shape", ["a", 2, 3], "must be channels, height and width"),
+        ("shape", None, "must be channels, height and width, got None"),
+    ):
+        (folder / FACTS).write_text(json.dumps({**facts, key: value}))
+        with pytest.raises(TrainingFileError, match=told):
+            load_model(f"trained:{folder}", device="cpu")
 
 
 def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
