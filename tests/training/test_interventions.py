@@ -296,6 +296,22 @@ def test_pruned_weights_are_the_smallest_and_stay_away(
     assert sizes[gone].max() <= sizes[~gone].min()
 
 
+def test_a_pruned_network_can_be_pruned_again(
+    patches: TrainingTensors, quick: Recipe, tmp_path: Path
+) -> None:
+    """Its zeros are all alike; none of them was removed then, and they came back."""
+    start = train(quick, patches, output=tmp_path / "start", device="cpu").folder
+    for share in (0.9, 0.6, 0.95):
+        options = {"share": share}
+        recipe = replace(quick, start=str(start), intervention="pruning", intervention_options=options)
+        made = train(recipe, patches, output=tmp_path / str(share), device="cpu")
+        start = made.folder
+        values = [value for name, value in made.model.state_dict().items() if name.endswith("weight")]
+        gone = float(torch.cat([(value == 0).flatten() for value in values]).float().mean())
+        assert gone >= share - 0.001
+        assert gone == pytest.approx(share, abs=0.001) or share == 0.6  # some others are zeros still
+
+
 def test_a_network_without_weights_to_prune_is_refused() -> None:
     pruning = make_intervention("pruning", {"share": 0.5}, seed=0, device="cpu")
     with pytest.raises(
