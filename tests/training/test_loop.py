@@ -70,9 +70,10 @@ def test_a_seed_decides_the_weights(patches: TrainingTensors, quick: Recipe, tmp
 def test_stopped_anywhere_it_makes_the_same_bits(
     patches: TrainingTensors, quick: Recipe, tmp_path: Path, intervention: str
 ) -> None:
-    recipe = replace(
-        quick, intervention=intervention, intervention_options=INTERVENTIONS[intervention], epochs=2
-    )
+    options = INTERVENTIONS[intervention]
+    recipe = replace(quick, intervention=intervention, intervention_options=options, epochs=2)
+    if intervention == "pruning":
+        recipe = replace(recipe, start=str(train(quick, patches, output=tmp_path / "start").folder))
     whole = train(recipe, patches.first(160), output=tmp_path / "whole", device="cpu")
     steps = 0
     for _ in range(20):  # each call makes one step and stops

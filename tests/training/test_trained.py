@@ -21,6 +21,7 @@ from beaufort.training import (
     TrainingFileError,
     TrainingTensors,
     find_trained,
+    get_recipe,
     load_trained,
     train,
 )
@@ -109,6 +110,9 @@ def test_fine_tuning_needs_a_trained_network(name: str, patches: TrainingTensors
             app, ["train", *asked, "-o", str(tmp_path / "command"), "--data", "nowhere"]
         )
         assert (said.exit_code, told in said.output) == (2, True)
+    pruned = replace(get_recipe("conv1"), intervention="pruning", intervention_options={"share": 0.5})
+    with pytest.raises(OptionError, match=told):
+        train(pruned, patches, output=tmp_path / "python", device="cpu")
     with pytest.raises(OptionError, match=told):
         leave_out("nowhere", "camera", recipe=name, output=tmp_path / "page")
     assert not list(tmp_path.iterdir())

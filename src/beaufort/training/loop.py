@@ -91,6 +91,7 @@ def train(
         deadline: a time of `time.monotonic()` at which to save and stop.
     """
     recipe, seed = get_recipe(recipe) if isinstance(recipe, str) else recipe, checked_seed(seed)
+    recipe.check_start()
     named = recipe.data if data is None else data
     source = open_training_data(named, limit=limit) if isinstance(named, str) else named
     if len(source) == 0:
