@@ -225,6 +225,22 @@ def test_moves_are_as_large_as_they_say(name: str) -> None:
     assert torch.equal(move(dot, torch.zeros(20)).round(), dot)
 
 
+@pytest.mark.parametrize("name", ["rotate", "shear_x", "shear_y"])
+def test_turns_are_the_same_in_images_that_are_not_square(name: str) -> None:
+    """They were larger or smaller there, and turned images were sheared."""
+    made = []
+    for height, width in ((41, 41), (41, 81), (81, 41)):
+        dots = torch.zeros(1, 1, height, width)
+        for y, x in ((-8, 0), (0, 8), (5, -5)):
+            dots[:, :, height // 2 + y, width // 2 + x] = 1
+        torch.manual_seed(0)
+        moved = getattr(_operations, name)(dots, torch.ones(1))
+        top, left = height // 2 - 20, width // 2 - 20
+        made.append(moved[:, :, top : top + 41, left : left + 41])
+    for one in made[1:]:
+        torch.testing.assert_close(one, made[0], rtol=0, atol=1e-4)
+
+
 def _center(image: Tensor) -> tuple[float, float]:
     if image.sum() < 0.5:
         return 0.0, 30.0  # moved out
