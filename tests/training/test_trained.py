@@ -118,6 +118,15 @@ def test_fine_tuning_needs_a_trained_network(name: str, patches: TrainingTensors
     assert not list(tmp_path.iterdir())
 
 
+def test_a_training_that_is_not_finished_is_told(
+    folder: Path, patches: TrainingTensors, quick: Recipe
+) -> None:
+    """It was an unknown name."""
+    train(quick, patches, output=folder.parent / "half-seed0", device="cpu", deadline=0.0)
+    with pytest.raises(UnknownNameError, match=r"'half-seed0' is not a trained model yet: .* not finished"):
+        load_model("trained:half-seed0", device="cpu")
+
+
 def test_misses_are_answered(folder: Path) -> None:
     with pytest.raises(UnknownNameError, match="did you mean 'quick-seed0'"):
         find_trained("quick-seed1")

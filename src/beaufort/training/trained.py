@@ -47,6 +47,11 @@ def find_trained(name: str) -> Path:
     for folder in (Path(name), trained_folder() / name):
         if (folder / FACTS).is_file():
             return folder
+        if (folder / STATE).is_file():
+            raise UnknownNameError(
+                f"{name!r} is not a trained model yet: {folder} has a training that is not finished, and the "
+                "command that began it goes on with it"
+            )
     if name == REQUIRED:
         raise no_start()
     there = sorted(path.parent.name for path in trained_folder().glob(f"*/{FACTS}"))
