@@ -151,6 +151,18 @@ def test_augmentation_moves_and_mirrors() -> None:
     assert 15 < sum(same) < 49
 
 
+@pytest.mark.parametrize("name", ["plain", "noise", "stability", "augmix", "prime"])
+def test_channels_are_not_side_by_side_on_the_processor(name: str) -> None:
+    """Where some convolutions of torch break the memory of the process with them."""
+    seen: list[bool] = []
+
+    model = net()
+    model.register_forward_pre_hook(lambda _, given: seen.append(given[0].is_contiguous()))
+    loss_of(make(name, shift=2, flip=True), model)
+    assert seen
+    assert all(seen)
+
+
 def test_a_front_end_comes_before_everything() -> None:
     block = TrainingBlock(photos(), torch.zeros(6, dtype=torch.long), list(range(6)))
     made = make("front", front="clahe:tiles=4").prepare(block, 0)
@@ -211,6 +223,22 @@ def test_moves_are_as_large_as_they_say(name: str) -> None:
     limit = wanted.get(name, 61 / 3)
     assert far == pytest.approx(limit, abs=0.7) or (name == "translate_y" and far < limit)
     assert torch.equal(move(dot, torch.zeros(20)).round(), dot)
+
+
+@pytest.mark.parametrize("name", ["rotate", "shear_x", "shear_y"])
+def test_turns_are_the_same_in_images_that_are_not_square(name: str) -> None:
+    """They were larger or smaller there, and turned images were sheared."""
+    made = []
+    for height, width in ((41, 41), (41, 81), (81, 41)):
+        dots = torch.zeros(1, 1, height, width)
+        for y, x in ((-8, 0), (0, 8), (5, -5)):
+            dots[:, :, height // 2 + y, width // 2 + x] = 1
+        torch.manual_seed(0)
+        moved = getattr(_operations, name)(dots, torch.ones(1))
+        top, left = height // 2 - 20, width // 2 - 20
+        made.append(moved[:, :, top : top + 41, left : left + 41])
+    for one in made[1:]:
+        torch.testing.assert_close(one, made[0], rtol=0, atol=1e-4)
 
 
 def _center(image: Tensor) -> tuple[float, float]:
@@ -282,6 +310,22 @@ def test_pruned_weights_are_the_smallest_and_stay_away(
     sizes = torch.cat([before[name].abs().flatten() for name in names])
     assert float(gone.float().mean()) == pytest.approx(0.8, abs=0.001)
     assert sizes[gone].max() <= sizes[~gone].min()
+
+
+def test_a_pruned_network_can_be_pruned_again(
+    patches: TrainingTensors, quick: Recipe, tmp_path: Path
+) -> None:
+    """Its zeros are all alike; none of them was removed then, and they came back."""
+    start = train(quick, patches, output=tmp_path / "start", device="cpu").folder
+    for share in (0.9, 0.6, 0.95):
+        options = {"share": share}
+        recipe = replace(quick, start=str(start), intervention="pruning", intervention_options=options)
+        made = train(recipe, patches, output=tmp_path / str(share), device="cpu")
+        start = made.folder
+        values = [value for name, value in made.model.state_dict().items() if name.endswith("weight")]
+        gone = float(torch.cat([(value == 0).flatten() for value in values]).float().mean())
+        assert gone >= share - 0.001
+        assert gone == pytest.approx(share, abs=0.001) or share == 0.6  # some others are zeros still
 
 
 def test_a_network_without_weights_to_prune_is_refused() -> None:

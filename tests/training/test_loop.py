@@ -22,6 +22,7 @@ from beaufort.training import (
     load_trained,
     train,
 )
+from beaufort.training.data import TrainingBlock
 from beaufort.training.optimize import make_optimizer
 from beaufort.training.trained import FACTS, NETWORK, STATE, WEIGHTS
 
@@ -69,9 +70,10 @@ def test_a_seed_decides_the_weights(patches: TrainingTensors, quick: Recipe, tmp
 def test_stopped_anywhere_it_makes_the_same_bits(
     patches: TrainingTensors, quick: Recipe, tmp_path: Path, intervention: str
 ) -> None:
-    recipe = replace(
-        quick, intervention=intervention, intervention_options=INTERVENTIONS[intervention], epochs=2
-    )
+    options = INTERVENTIONS[intervention]
+    recipe = replace(quick, intervention=intervention, intervention_options=options, epochs=2)
+    if intervention == "pruning":
+        recipe = replace(recipe, start=str(train(quick, patches, output=tmp_path / "start").folder))
     whole = train(recipe, patches.first(160), output=tmp_path / "whole", device="cpu")
     steps = 0
     for _ in range(20):  # each call makes one step and stops
@@ -85,7 +87,8 @@ def test_stopped_anywhere_it_makes_the_same_bits(
     assert steps == 10
     assert weights(tmp_path / "whole") == weights(tmp_path / "parts")
     assert not (tmp_path / "parts" / STATE).exists()
-    assert whole.facts["steps"] == part.facts["steps"]
+    for key in ("steps", "losses", "constant_loss"):
+        assert whole.facts[key] == part.facts[key]
 
 
 def test_killed_between_checkpoints_it_goes_on_from_the_last(
@@ -104,6 +107,27 @@ def test_killed_between_checkpoints_it_goes_on_from_the_last(
     train(quick, patches, output=tmp_path / "a", device="cpu")
     train(quick, patches, output=tmp_path / "b", device="cpu")
     assert weights(tmp_path / "a") == weights(tmp_path / "b")
+
+
+@pytest.mark.parametrize(("rate", "steps"), [(0.01, 20), (1e5, 10)], ids=["learned", "diverged"])
+def test_killed_at_the_end_of_an_epoch_its_loss_is_kept(
+    patches: TrainingTensors, quick: Recipe, tmp_path: Path, rate: float, steps: int
+) -> None:
+    """It was forgotten with the checkpoint of an epoch's last step, and training went on without numbers."""
+    recipe = replace(quick, epochs=2, rate=rate, schedule="constant", optimizer="sgd", momentum=0)
+
+    class Killed(Exception):  # noqa: N818
+        pass
+
+    def kill(at: Any) -> None:
+        if at.step == steps:
+            raise Killed
+
+    with pytest.raises(Killed):
+        train(recipe, patches, output=tmp_path / "a", device="cpu", progress=kill, save_every_s=0)
+    made = [train(recipe, patches, output=tmp_path / name, device="cpu").facts for name in ("a", "b")]
+    assert made[0]["losses"] == made[1]["losses"]
+    assert made[0]["steps"] == made[1]["steps"] == steps
 
 
 def test_blocks_change_nothing(patches: TrainingTensors, quick: Recipe, tmp_path: Path) -> None:
@@ -263,6 +287,50 @@ def test_data_beyond_the_memory_are_told_apart(
     facts = trained.read_facts(tmp_path / "a")
     (tmp_path / "a" / FACTS).write_text(json.dumps({**facts, "data": {**facts["data"], "digest": ""}}))
     assert train(recipe, source(), output=tmp_path / "a", device="cpu").finished  # as older versions wrote it
+
+
+def test_tensors_that_cannot_be_learned_from_are_told(patches: TrainingTensors) -> None:
+    """Floats were taken for bytes, and no images for a training without an end."""
+    images, labels, classes = patches.images, patches.labels, patches.classes
+    for some, answers, told in (
+        (images.float() / 255, labels, r"images of mine must be a tensor \(n, c, h, w\) of torch.uint8, got"),
+        (images[:, 0], labels, r"must be a tensor \(n, c, h, w\) of torch.uint8, got torch.uint8 \(320, 28"),
+        (images.numpy(), labels, "the images of mine must be a tensor"),
+        (images, labels.int(), r"labels of mine must be a tensor \(n,\) of torch.int64, got torch.int32"),
+        (images, labels.tolist(), r"the labels of mine must be a tensor \(n,\) of torch.int64, got list"),
+        (images, labels[:5], "mine must have a label for each image, got 5 for 320"),
+        (images, labels - 1, "must be from 0 to 9, as it has 10 classes, got -1 to 8"),
+        (images, labels + 1, "must be from 0 to 9, as it has 10 classes, got 1 to 10"),
+    ):
+        with pytest.raises(OptionError, match=told):
+            TrainingTensors("mine", classes, some, answers)
+
+
+def test_data_of_your_own_are_checked(patches: TrainingTensors, quick: Recipe, tmp_path: Path) -> None:
+    class Own(TrainingTensors):
+        def read(self, places: Any, device: str) -> TrainingBlock:
+            block = super().read(places, device)
+            return block._replace(labels=block.labels + (10 if 5 in places else 0))
+
+    own = Own("own", patches.classes, patches.images, patches.labels)
+    with pytest.raises(OptionError, match="labels of own must be from 0 to 9, as it has 10 classes, got 10"):
+        train(quick, own, output=tmp_path, device="cpu")
+    with pytest.raises(OptionError, match="patches must have images to train on, got none"):
+        train(quick, patches.first(0), output=tmp_path, device="cpu")
+
+
+def test_a_seed_is_an_integer(patches: TrainingTensors, quick: Recipe, tmp_path: Path) -> None:
+    """That of NumPy broke a training off at its end, when it was written down."""
+    for seed in (1.5, "a", True, None):
+        with pytest.raises(OptionError, match="seed must be an integer"):
+            train(quick, patches, output=tmp_path, seed=seed, device="cpu")  # type: ignore[arg-type]
+    few = patches.first(32)
+    made = [
+        train(quick, few, output=tmp_path / name, seed=seed, device="cpu").facts["seed"]  # type: ignore[arg-type]
+        for name, seed in (("a", np.int64(3)), ("b", 3))
+    ]
+    assert made == [3, 3]
+    assert weights(tmp_path / "a") == weights(tmp_path / "b")
 
 
 def test_what_cannot_be_is_said(patches: TrainingTensors, quick: Recipe, tmp_path: Path) -> None:

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import math
+from datetime import date
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 from beaufort.errors import OptionError, UnknownNameError
@@ -76,6 +80,23 @@ def test_what_a_setting_must_be(setting: str, told: str, tmp_path: Path) -> None
             get_recipe(str(tmp_path / "mine.yaml"))
 
 
+@pytest.mark.parametrize("name", ["architecture_options", "intervention_options"])
+def test_options_are_what_a_file_can_hold(name: str, tmp_path: Path) -> None:
+    """Others broke a training off when it was written down, at its end; a pair meant something else there."""
+    pair: Any = {name: {"severity": (1, 5)}}
+    recipe = Recipe(name="a", architecture="conv1", **pair)
+    assert getattr(recipe, name) == {"severity": [1, 5]} == recipe.as_dict()[name]
+    for value in (math.nan, math.inf, date(2020, 1, 1), np.array([1, 2]), b"", object()):
+        wrong: Any = {name: {"x": value}}
+        with pytest.raises(OptionError, match=f"{name} must be values that JSON has"):
+            Recipe(name="a", architecture="conv1", **wrong)
+    with pytest.raises(OptionError, match="must be values that JSON has"):
+        get_recipe("conv1").changed([f"{name}.x=Infinity"])
+    (tmp_path / "mine.yaml").write_text(f"architecture: conv1\n{name}: {{x: 2020-01-01}}\n")
+    with pytest.raises(OptionError, match="must be values that JSON has"):
+        get_recipe(str(tmp_path / "mine.yaml"))
+
+
 def test_files(tmp_path: Path) -> None:
     path = tmp_path / "mine.yaml"
     path.write_text("architecture: conv1\nepochs: 2\n")
@@ -83,6 +104,7 @@ def test_files(tmp_path: Path) -> None:
     for text, told in (
         ("- a\n", "lines of 'key: value'"),
         ("a: [", "is not YAML"),
+        ("[" * 9000, "is not YAML"),
         ("!!python/object:os.system {}", "is not YAML"),
         ("epochs: 2", "needs a name and an architecture"),
         ("architecture: python:os:system", "must be one that Beaufort has"),

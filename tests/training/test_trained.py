@@ -21,6 +21,7 @@ from beaufort.training import (
     TrainingFileError,
     TrainingTensors,
     find_trained,
+    get_recipe,
     load_trained,
     train,
 )
@@ -109,9 +110,21 @@ def test_fine_tuning_needs_a_trained_network(name: str, patches: TrainingTensors
             app, ["train", *asked, "-o", str(tmp_path / "command"), "--data", "nowhere"]
         )
         assert (said.exit_code, told in said.output) == (2, True)
+    pruned = replace(get_recipe("conv1"), intervention="pruning", intervention_options={"share": 0.5})
+    with pytest.raises(OptionError, match=told):
+        train(pruned, patches, output=tmp_path / "python", device="cpu")
     with pytest.raises(OptionError, match=told):
         leave_out("nowhere", "camera", recipe=name, output=tmp_path / "page")
     assert not list(tmp_path.iterdir())
+
+
+def test_a_training_that_is_not_finished_is_told(
+    folder: Path, patches: TrainingTensors, quick: Recipe
+) -> None:
+    """It was an unknown name."""
+    train(quick, patches, output=folder.parent / "half-seed0", device="cpu", deadline=0.0)
+    with pytest.raises(UnknownNameError, match=r"'half-seed0' is not a trained model yet: .* not finished"):
+        load_model("trained:half-seed0", device="cpu")
 
 
 def test_misses_are_answered(folder: Path) -> None:
@@ -124,6 +137,19 @@ def test_misses_are_answered(folder: Path) -> None:
     (folder / FACTS).write_text("{}")
     with pytest.raises(TrainingFileError, match="must have recipe"):
         load_trained(folder)
+    (folder / FACTS).write_text("[" * 100_000)
+    with pytest.raises(TrainingFileError, match="cannot be read as JSON"):
+        load_trained(folder)
+    for key, value, told in (
+        ("recipe", 5, "recipe in .*training.json must be settings with values, got 5"),
+        ("classes", 5, "classes in .* must be a list of names, got 5"),
+        ("shape", [28], r"shape in .* must be channels, height and width, got \[28\]"),
+        ("shape", ["a", 2, 3], "must be channels, height and width"),
+        ("shape", None, "must be channels, height and width, got None"),
+    ):
+        (folder / FACTS).write_text(json.dumps({**facts, key: value}))
+        with pytest.raises(TrainingFileError, match=told):
+            load_model(f"trained:{folder}", device="cpu")
 
 
 def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

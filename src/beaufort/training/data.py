@@ -20,7 +20,14 @@ from beaufort.words import counted
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["DecodedData", "TrainingBlock", "TrainingData", "TrainingTensors", "open_training_data"]
+__all__ = [
+    "DecodedData",
+    "TrainingBlock",
+    "TrainingData",
+    "TrainingTensors",
+    "check_block",
+    "open_training_data",
+]
 
 _MEMORY = 2 << 30
 """Bytes of images up to which a data set is held in memory."""
@@ -76,7 +83,11 @@ class TrainingTensors:
     images: Any
     """uint8 tensor `(n, c, h, w)`."""
     labels: Any
+    """int64 tensor `(n,)`, numbers of classes."""
     digest: str = ""
+
+    def __post_init__(self) -> None:
+        check_block(self.name, self.images, self.labels, len(self.classes))
 
     def __len__(self) -> int:
         return len(self.images)
@@ -141,6 +152,32 @@ class DecodedData:
         labels = torch.from_numpy(self.dataset.labels[places])
         return TrainingBlock(
             torch.from_numpy(np.stack(images)).to(device), labels.to(device), places.tolist()
+        )
+
+
+def check_block(name: str, images: Any, labels: Any, classes: int) -> None:
+    """Refuse what cannot be learned from: floats, of which 1 would be taken for 1/255, or labels of no class.
+
+    Args:
+        name: of the data.
+        images: must be a uint8 tensor `(n, c, h, w)`.
+        labels: must be an int64 tensor `(n,)`.
+        classes: how many there are.
+    """
+    torch = require("torch", "training", what="trainings")
+    for what, found, kind, shape, dimensions in (
+        ("images", images, torch.uint8, "(n, c, h, w)", 4),
+        ("labels", labels, torch.int64, "(n,)", 1),
+    ):
+        if not torch.is_tensor(found) or found.dtype != kind or found.ndim != dimensions:
+            got = f"{getattr(found, 'dtype', type(found).__name__)} {tuple(getattr(found, 'shape', ()))}"
+            raise OptionError(f"the {what} of {name} must be a tensor {shape} of {kind}, got {got}")
+    if len(images) != len(labels):
+        raise OptionError(f"{name} must have a label for each image, got {len(labels)} for {len(images)}")
+    if len(labels) and not 0 <= int(labels.min()) <= int(labels.max()) < classes:
+        raise OptionError(
+            f"the labels of {name} must be from 0 to {classes - 1}, as it has "
+            f"{counted(classes, 'class', 'classes')}, got {int(labels.min())} to {int(labels.max())}"
         )
 
 

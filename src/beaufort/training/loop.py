@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from beaufort.errors import BeaufortError, OptionError
 from beaufort.models._lazy import require
 from beaufort.models.torch import choose_device
+from beaufort.rng import checked_seed
 from beaufort.training.checkpoint import (
     TrainingFileError,
     read_state,
@@ -30,7 +31,7 @@ from beaufort.training.checkpoint import (
     write_state,
     write_weights,
 )
-from beaufort.training.data import TrainingData, open_training_data
+from beaufort.training.data import TrainingData, check_block, open_training_data
 from beaufort.training.optimize import make_optimizer, rate_at, set_rate
 from beaufort.training.recipe import Recipe, get_recipe
 from beaufort.training.replay import ReplayedStep
@@ -51,7 +52,7 @@ class TrainingProgress(NamedTuple):
     steps: int
     epoch: int
     loss: float | None
-    """Mean of the last epoch; None in the first."""
+    """Mean of the last epoch that is over; None before the end of the first."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,9 +91,12 @@ def train(
         save_every_s: seconds between checkpoints.
         deadline: a time of `time.monotonic()` at which to save and stop.
     """
-    recipe = get_recipe(recipe) if isinstance(recipe, str) else recipe
+    recipe, seed = get_recipe(recipe) if isinstance(recipe, str) else recipe, checked_seed(seed)
+    recipe.check_start()
     named = recipe.data if data is None else data
     source = open_training_data(named, limit=limit) if isinstance(named, str) else named
+    if len(source) == 0:
+        raise OptionError(f"{source.name} must have images to train on, got none")
     torch = require("torch", "training", what="trainings")
     where = str(torch.empty(0, device=choose_device(device)).device)
     folder = Path(output)
@@ -211,7 +215,7 @@ class _Run:
         """Batches from where the training is, blocks read and prepared as they are reached."""
         batch = self.recipe.batch
         blocks = max(batch, self.recipe.block // batch * batch)
-        while self.step < self.steps:
+        while self.step < self.steps and self._is_sound():
             epoch, done = divmod(self.step, self.per_epoch)
             self._on_progress(epoch / self.recipe.epochs)
             order = _order(self.seed, epoch, len(self.source))[: self.per_epoch * batch]
@@ -219,13 +223,15 @@ class _Run:
                 self.total, self.labels = self.total.new_zeros(()), self.torch.zeros_like(self.labels)
             for start in range(done * batch // blocks * blocks, len(order), blocks):
                 block = self.source.read(order[start : start + blocks], self.device)
+                check_block(self.source.name, block.images, block.labels, len(self.source.classes))
                 images = self.intervention.prepare(block, epoch)
                 for at in range(max(0, done * batch - start), len(block.places), batch):
                     yield images[at : at + batch], block.labels[at : at + batch]
                 self._tell(epoch)
-            self.losses.append(float(self.total) / self.per_epoch)
-            if not math.isfinite(self.losses[-1]):
-                return  # nothing comes of weights that are no numbers
+
+    def _is_sound(self) -> bool:
+        """Whether all epochs had a loss: nothing comes of weights that are no numbers."""
+        return all(map(math.isfinite, self.losses))
 
     def _on_progress(self, share: float) -> None:
         """Tell a network that changes while it learns, as one that is pruned, how far the training is."""
@@ -241,6 +247,8 @@ class _Run:
         self.total += self.advance(images, labels)
         self.labels.index_add_(0, labels, self.labels.new_ones(len(labels)))
         self.step += 1
+        if self.step % self.per_epoch == 0:  # before a checkpoint, which may be the last thing that is done
+            self.losses.append(float(self.total) / self.per_epoch)
 
     def _first_step(self, images: Tensor, labels: Tensor) -> None:
         """A step that says what does not fit together: torch's own errors do not name what was asked for."""

@@ -105,7 +105,7 @@ class Recipe:
                 raise OptionError(f"{name} must be a number from 0 to below 1,000,000, got {value!r}")
 
     def _check_kinds(self) -> None:
-        """Refuse what is no text, no options or no list where there must be one."""
+        """Refuse what is no text, no options or no list where there must be one; options are as in a file."""
         for name in ("name", "architecture", "about", "data", "intervention", "start"):
             if not isinstance(getattr(self, name), str):
                 raise OptionError(f"{name} must be text, got {getattr(self, name)!r:.60}")
@@ -115,6 +115,7 @@ class Recipe:
             value = getattr(self, name)
             if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
                 raise OptionError(f"{name} must be names with values, as NAME=value, got {value!r:.60}")
+            object.__setattr__(self, name, _as_in_a_file(name, value))
         shares = self.milestones
         if not isinstance(shares, list | tuple) or not all(map(_is_share, shares)):
             raise OptionError(f"milestones must be a list of shares from 0 to 1, got {shares!r:.60}")
@@ -181,6 +182,17 @@ def _setting(text: str) -> tuple[str, Any]:
     return key.strip(), _plain(value.strip())
 
 
+def _as_in_a_file(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Options as they are read back, so that a training does what is written about it: tuples are lists."""
+    try:
+        plain: dict[str, Any] = json.loads(json.dumps(dict(options), allow_nan=False))
+    except (RecursionError, TypeError, ValueError):
+        raise OptionError(
+            f"{name} must be values that JSON has, which NaN and dates are not, got {dict(options)!r:.60}"
+        ) from None
+    return plain
+
+
 def _is_share(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
 
@@ -189,7 +201,7 @@ def _plain(text: str) -> Any:
     """A number, a list, true or false where the text is one in JSON; else the text."""
     try:
         return json.loads(text)
-    except ValueError:
+    except (RecursionError, ValueError):
         return text
 
 
@@ -228,7 +240,7 @@ def read_recipe(path: Path) -> Recipe:
         raise OptionError(f"{path} must have at most {_MAX_BYTES} bytes, got {len(content)}")
     try:
         values = yaml.safe_load(content)
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except (RecursionError, yaml.YAMLError, UnicodeDecodeError) as error:
         raise OptionError(f"{path} is not YAML: {' '.join(str(error).split())}") from None
     if not isinstance(values, dict):
         raise OptionError(f"{path} must be lines of 'key: value', as 'epochs: 3'")

@@ -47,6 +47,11 @@ def find_trained(name: str) -> Path:
     for folder in (Path(name), trained_folder() / name):
         if (folder / FACTS).is_file():
             return folder
+        if (folder / STATE).is_file():
+            raise UnknownNameError(
+                f"{name!r} is not a trained model yet: {folder} has a training that is not finished, and the "
+                "command that began it goes on with it"
+            )
     if name == REQUIRED:
         raise no_start()
     there = sorted(path.parent.name for path in trained_folder().glob(f"*/{FACTS}"))
@@ -63,12 +68,20 @@ def read_facts(folder: Path) -> dict[str, Any]:
     path = folder / FACTS
     try:
         facts = json.loads(path.read_bytes())
-    except (OSError, ValueError) as error:
+    except (OSError, RecursionError, ValueError) as error:
         raise TrainingFileError(f"{path} cannot be read as JSON ({error})") from None
     if not isinstance(facts, dict) or not {"recipe", "seed", "classes", "shape"} <= facts.keys():
         raise TrainingFileError(
             f"{path} must have recipe, seed, classes and shape; it was not made by a training"
         )
+    shape = facts["shape"]
+    for key, kind, fits in (
+        ("recipe", "settings with values", isinstance(facts["recipe"], dict)),
+        ("classes", "a list of names", isinstance(facts["classes"], list)),
+        ("shape", "channels, height and width", isinstance(shape, list) and [*map(type, shape)] == [int] * 3),
+    ):
+        if not fits:
+            raise TrainingFileError(f"{key} in {path} must be {kind}, got {facts[key]!r:.60}")
     return facts
 
 

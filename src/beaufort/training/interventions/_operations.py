@@ -1,6 +1,7 @@
 """Simple operations on batches of images in 0..1, as Pillow has them; each image has a level of its own.
 
-A level of 1 is the strongest: 30 degrees, a third of a side, a shear of 0.3, one bit of four.
+A level of 1 is the strongest: 30 degrees, a third of a side, a shear of 0.3, one bit of four. Turns and
+shears leave the middle where it is; Pillow shears from a corner.
 """
 
 from __future__ import annotations
@@ -94,7 +95,10 @@ def _signed(level: Tensor) -> Tensor:
 
 
 def _moved(images: Tensor, *entries: Tensor) -> Tensor:
-    """An affine map of each image, in units of half a side; what comes in is black."""
+    """An affine map of each image, its shifts in units of half a side; what comes in is black."""
     maps = torch.stack(entries, 1).view(-1, 2, 3)
+    height, width = images.shape[2:]
+    maps[:, 0, 1] *= height / width  # torch counts each axis in its own half sides
+    maps[:, 1, 0] *= width / height
     grid = functional.affine_grid(maps, list(images.shape), align_corners=False)
     return functional.grid_sample(images, grid, mode="bilinear", padding_mode="zeros", align_corners=False)

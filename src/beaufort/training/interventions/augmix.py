@@ -1,8 +1,9 @@
 """AugMix: images mixed with chains of simple operations, and answers that are to agree about them.
 
 Hendrycks, Mu, Cubuk, Zoph, Gilmer & Lakshminarayanan (2020), "AugMix: a simple data processing method to
-improve robustness and uncertainty", arXiv:1912.02781. None of the operations is one of the corruptions of the
-benchmark. Constants are those of the paper for CIFAR.
+improve robustness and uncertainty", arXiv:1912.02781. None of the operations is one of the corruptions of
+ImageNet-C and CIFAR-10-C; MNIST-C has turns, shears and shifts, too. Constants are those of the paper for
+CIFAR.
 """
 
 from __future__ import annotations

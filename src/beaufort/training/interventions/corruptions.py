@@ -36,8 +36,8 @@ def make(
         names: corruptions, lists such as `mnist-c` or `noise`, or chains such as `fog@2+snow@3`; one of them
             is chosen for each image.
         but: those of `names` that are left out; a chain is left out by its whole name.
-        severity: one, or a list of which one is chosen for each image; None is the published one at the scale
-            of digits.
+        severity: one, or a list of which one is chosen for each image. None is 1, and the published one at
+            the scale of digits; a chain has severities of its own.
         weights: how often each name is chosen, as for `Corrupt`; not with `but`.
         clean: the share of images that stay as they are.
         scale: whose constants.

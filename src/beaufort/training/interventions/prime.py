@@ -40,7 +40,7 @@ def make(
         width: how many chains are mixed.
         depth: the most changes of a chain.
         filter: the largest standard deviation of the taps of a random 3×3 filter, which is added to none.
-        warp: the largest displacement of a random warp, root mean square, in pixels.
+        warp: the largest displacement of a random warp along an axis, root mean square, in pixels.
         color: the largest standard deviation of the coefficients of a random map of values.
         shift: as for plain training, before anything else.
         flip: as for plain training.

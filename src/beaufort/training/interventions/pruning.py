@@ -66,8 +66,16 @@ def _weights(model: nn.Module) -> list[tuple[str, Tensor]]:
 
 
 def _largest(layers: dict[str, Tensor], share: float) -> dict[str, Tensor]:
-    """1 for the given share of all weights, those that are largest, and 0 for the others."""
+    """1 for the given share of all weights, those that are largest, and 0 for the others.
+
+    Of weights that are alike, as those that an earlier pruning removed, the first are removed.
+    """
     sizes = torch.cat([weight.detach().abs().flatten() for weight in layers.values()])
     kept = max(1, round(share * len(sizes)))
-    limit = sizes.kthvalue(len(sizes) - kept + 1).values
-    return {name: (weight.detach().abs() >= limit).float() for name, weight in layers.items()}
+    mask = torch.ones_like(sizes, dtype=torch.float32)
+    mask[sizes.argsort(stable=True)[: len(sizes) - kept]] = 0
+    parts = mask.split([weight.numel() for weight in layers.values()])
+    return {
+        name: torch.zeros_like(weight).copy_(part.view_as(weight))  # laid out in memory as the weights
+        for (name, weight), part in zip(layers.items(), parts, strict=True)
+    }
