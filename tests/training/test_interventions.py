@@ -151,18 +151,6 @@ def test_augmentation_moves_and_mirrors() -> None:
     assert 15 < sum(same) < 49
 
 
-@pytest.mark.parametrize("name", ["plain", "noise", "stability", "augmix", "prime"])
-def test_channels_are_not_side_by_side_on_the_processor(name: str) -> None:
-    """Where some convolutions of torch break the memory of the process with them."""
-    seen: list[bool] = []
-
-    model = net()
-    model.register_forward_pre_hook(lambda _, given: seen.append(given[0].is_contiguous()))
-    loss_of(make(name, shift=2, flip=True), model)
-    assert seen
-    assert all(seen)
-
-
 def test_a_front_end_comes_before_everything() -> None:
     block = TrainingBlock(photos(), torch.zeros(6, dtype=torch.long), list(range(6)))
     made = make("front", front="clahe:tiles=4").prepare(block, 0)
