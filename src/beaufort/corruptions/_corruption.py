@@ -443,7 +443,7 @@ class Corruption:
     def _run_reference(self, color: Bytes, recipe: Recipe, params: Any, random: ReferenceStream) -> Bytes:
         out = np.empty_like(color)
         for i in range(len(color)):
-            out[i : i + 1] = recipe.run(color[i : i + 1], params, lambda: random, cpu_ops())
+            out[i : i + 1] = recipe.run(color[i : i + 1], params, random.repeated(), cpu_ops())
         return out
 
     def _run_keyed(
