@@ -229,7 +229,8 @@ class Corruption:
     @property
     def relative_to(self) -> str:
         """The published scale whose constants grow with the image at scale `relative`."""
-        return next((scale for scale in ("imagenet", "cifar") if scale in self.recipes), "mnist")
+        order = ("imagenet", "cifar", "inception", "tiny")
+        return next((scale for scale in order if scale in self.recipes), "mnist")
 
     def at(
         self,
