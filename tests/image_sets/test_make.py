@@ -338,8 +338,9 @@ def test_what_cannot_be_made_is_told(mnist: Path, cifar: Path, tmp_path: Path) -
     with pytest.raises(OptionError, match="known kind, got a file"):
         make_dataset("imagenet-c", tmp_path / "file", out)
     np.save(cifar / "labels.npy", np.array([6, 9, 9, 4, 1, 10]))
-    with pytest.raises(ImageFileError, match="from 0 to 9, got 10"):
-        make_dataset("cifar10-c", cifar, out)
+    for name in ("cifar10-c", "cifar10-p"):
+        with pytest.raises(ImageFileError, match=f"labels for {name} must be from 0 to 9, got 10"):
+            make_dataset(name, cifar, out)
     assert not out.exists()
 
 
