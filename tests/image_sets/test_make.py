@@ -305,6 +305,17 @@ def test_two_pictures_of_one_name_are_told(tmp_path: Path) -> None:
     ]
 
 
+def test_the_first_pictures_are_those_of_the_data_set(tmp_path: Path) -> None:
+    """As of a run, whatever classes they are of."""
+    source, out = tmp_path / "source", tmp_path / "out"
+    source.mkdir()
+    np.save(source / "images.npy", RNG.integers(0, 256, (12, 64, 64, 3), np.uint8))
+    np.save(source / "labels.npy", np.array([2, 1, 0] * 4))
+    assert make_dataset("tiny-imagenet-c", source, out, names=["contrast"], limit=2).done == 10
+    found = sorted(path.relative_to(out / "contrast/1").as_posix() for path in out.rglob("1/*/*.JPEG"))
+    assert found == ["1/1.JPEG", "2/0.JPEG"]
+
+
 def test_tiny_imagenet_c_is_64_by_64(tmp_path: Path) -> None:
     picture(tmp_path / "val/n01/a.JPEG", (64, 64))
     picture(tmp_path / "val/n01/b.JPEG", (80, 40))

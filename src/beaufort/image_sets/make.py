@@ -161,7 +161,8 @@ def _pictures(request: Request, steps: Sequence[Step]) -> PictureSource:
         check_apart(folder, request.output)
         if kind_of(request.source) in (None, "folder"):
             return TreePictureSource(folder, request.output, lambda path: framed(_read(path), steps))
-    return DatasetPictureSource(open_dataset(request.source), lambda image: framed(image, steps))
+    some = open_dataset(request.source, limit=request.limit)
+    return DatasetPictureSource(some, lambda image: framed(image, steps))
 
 
 def _read(path: Path) -> Image.Image:
