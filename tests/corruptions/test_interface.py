@@ -100,6 +100,8 @@ def test_one_as_a_batch() -> None:
         ({"severity": 1, "corruption_name": "fgo"}, UnknownNameError, "fog"),
         ({"severity": 1}, OptionError, "give a name"),
         ({"severity": 1, "corruption_number": 19}, OptionError, "18"),
+        ({"severity": 1, "corruption_number": 3.0}, OptionError, "corruption_number must be an integer"),
+        ({"severity": 1, "corruption_number": np.array([3, 4])}, OptionError, "corruption_number must be an"),
         ({"corruption_name": "fog", "scale": "imagnet"}, OptionError, "imagenet"),
         ({"corruption_name": "zigzag", "scale": "cifar"}, OptionError, "relative"),
         ({"corruption_name": "fog", "stream": "numpy"}, OptionError, "reference"),
