@@ -190,5 +190,10 @@ def test_reference_is_numpys_legacy_stream() -> None:
     table = np.arange(50, dtype=np.uint8)
     levels = np.minimum(state.poisson(image / 255 * 60), 49)
     assert np.array_equal(random.poisson_levels(image, 60, table), levels)
-    with pytest.raises(OptionError, match="seed"):
-        ReferenceStream(-1)
+
+
+@pytest.mark.parametrize("seed", [-1, 1 << 32, None, True, [1, 2], 1.0, "1"])
+def test_seeds_that_the_reference_stream_refuses(seed: object) -> None:
+    """NumPy takes None for any seed at all, True for 1 and lists for seeds."""
+    with pytest.raises(OptionError, match="seed must be an integer"):
+        ReferenceStream(seed)  # type: ignore[arg-type]

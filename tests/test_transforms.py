@@ -348,6 +348,23 @@ def test_a_severity_is_told_as_it_came(severity: Any) -> None:
     assert str(caught.value).endswith(f"got {severity!r:.60}")
 
 
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"name": {"fog", "snow"}}, "name must be a name or a list of names, got {"),
+        ({"name": {"fog": 2, "snow": 1}}, "name must be a name or a list of names, got {'fog': 2"),
+        ({"name": ["fog", "snow"], "weights": {4, 1}}, "weights must be a list with a number for each"),
+        ({"name": ["fog", "snow"], "weights": {1: 4, 2: 1}}, "weights must be a list with a number for each"),
+        ({"name": "fog", "severity": [[1, 2], [3, 4]]}, r"severity must be a number .* got \[1, 2\]"),
+        ({"name": "fog", "severity": {1: 2}}, r"severity must be a number .* got \{1: 2\}"),
+    ],
+)
+def test_what_is_no_list_is_refused(options: dict[str, Any], says: str) -> None:
+    """The order of texts in a set, and so the choice for each image, is another one in each process."""
+    with pytest.raises(OptionError, match=says):
+        Corrupt(**options)
+
+
 def test_floats_is_a_switch() -> None:
     with pytest.raises(OptionError, match="floats must be True or False, got 'no'"):
         Corrupt("fog", floats="no")  # type: ignore[arg-type]

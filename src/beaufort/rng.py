@@ -271,12 +271,21 @@ class ReferenceStream:
     """NumPy's legacy stream, frozen across its versions; one image at a time."""
 
     def __init__(self, seed: int) -> None:
-        try:
-            self._state = np.random.RandomState(seed)
-        except (ValueError, TypeError):
+        if not 0 <= checked_seed(seed) < 1 << 32:
             raise OptionError(
                 f"seed must be an integer from 0 to 2**32 - 1 for the reference stream, got {seed!r}"
-            ) from None
+            )
+        self._state = np.random.RandomState(int(seed))
+
+    def repeated(self) -> Callable[[], ReferenceStream]:
+        """What gives this stream as it stands now, each time, so that pictures that are mixed draw alike."""
+        start = self._state.get_state(legacy=False)
+
+        def again() -> ReferenceStream:
+            self._state.set_state(start)
+            return self
+
+        return again
 
     @property
     def host(self) -> ReferenceStream:

@@ -76,10 +76,12 @@ class Corrupt:
     as `elastic_transform` does, with `keep` it is none."""
 
     def __post_init__(self) -> None:
+        if isinstance(self.name, set | frozenset | Mapping):  # texts in a set have an order by process
+            raise OptionError(f"name must be a name or a list of names, got {self.name!r:.60}")
         if isinstance(self.name, Iterable) and not isinstance(self.name, str):
             object.__setattr__(self, "name", tuple(self.name))
         if self.weights is not None:
-            if not isinstance(self.weights, Iterable):
+            if not isinstance(self.weights, Iterable) or isinstance(self.weights, set | frozenset | Mapping):
                 raise OptionError(f"weights must be a list with a number for each name, got {self.weights!r}")
             object.__setattr__(self, "weights", tuple(self.weights))
         object.__setattr__(self, "severity", freeze_severity(self.severity))

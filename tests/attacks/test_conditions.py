@@ -63,6 +63,7 @@ def test_texts_read_back(text: str) -> None:
         ("toys/pgd-linf@1e3", "got '1e3'"),
         ("toys/pgd-linf@1,steps=1.5", "options of pgd-linf must be steps=20 and step=0.1"),
         ("toys/pgd-linf@1,steps=2,steps=3", "each once, got 'steps=2,steps=3'"),
+        ("toys/pgd-linf@1,step=0.0", "step must be a share of epsilon above 0, got 'step=0.0'"),
         ("toys/pgd-linf@1,steps=0", "steps must be a whole number from 1"),
         ("toys/autoattack-linf@1,steps=2", "options of autoattack-linf must be none"),
         ("toys/foolbox@8/255", "written as foolbox@LinfPGD:8/255"),

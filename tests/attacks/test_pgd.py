@@ -250,3 +250,23 @@ def test_exported_programs_can_be_attacked(tmp_path: Any) -> None:
 def test_settings_that_are_wrong(options: dict[str, Any], message: str) -> None:
     with pytest.raises(OptionError, match=message):
         PGD(name="x", **options)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"epsilon": -0.1}, "epsilon must be a number from 0, for values in 0..1, got -0.1"),
+        ({"epsilon": float("nan")}, "epsilon must be a number from 0"),
+        ({"epsilon": "8/255"}, "epsilon must be a number from 0"),
+        ({"ids": IDS[:1]}, "ids must be a list with one id for each of 24 images"),
+        ({"ids": None}, "ids must be a list with one id for each of 24 images"),
+        ({"ids": set(IDS)}, "ids must be a list"),
+        ({"labels": LABELS[:2]}, r"labels must be integers of shape \(24,\), .* got int64 of shape \(2,\)"),
+        ({"labels": LABELS / 2}, "labels must be integers .* got float64"),
+        ({"seed": 1.5}, "seed must be an integer, got 1.5"),
+    ],
+)
+def test_what_no_images_are_made_of(options: dict[str, Any], message: str, victim: Network) -> None:
+    given = {"epsilon": 0.1, "ids": IDS, "labels": LABELS, **options}
+    with pytest.raises(OptionError, match=message):
+        attack_images(quick("linf"), victim, IMAGES, **given)

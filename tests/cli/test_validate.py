@@ -10,7 +10,8 @@ import pytest
 from typer.testing import CliRunner
 
 from beaufort.cli import app
-from beaufort.suites import SHIFT_SUITE_NAMES, SUITE_NAMES, get_suite
+from beaufort.cli.ls import _suite_cells
+from beaufort.suites import SHIFT_SUITE_NAMES, SUITE_NAMES, Suite, get_suite
 
 RUNNER = CliRunner()
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
@@ -108,6 +109,19 @@ def test_ls_suites() -> None:
         "mean_accuracy, relative_mce",
     ]
     assert [line[0] for line in lines[1:]] == [*SUITE_NAMES, *SHIFT_SUITE_NAMES]
+
+
+def test_ls_suites_names_what_there_is_of() -> None:
+    suite = Suite(
+        name="some",
+        version=1,
+        dataset="photos",
+        scale="imagenet",
+        corruptions=("fog",),
+        severities=(1, 3),
+        shifts=("fog@2+snow@3", "stylize@3", "pgd-linf@2/255", "foolbox@LinfPGD:4/255"),
+    )
+    assert _suite_cells(suite)[2] == "1 × 2 + 1 chain + 1 other shift + 2 attacks"
 
 
 def test_ls_suites_json() -> None:

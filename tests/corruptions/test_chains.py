@@ -41,6 +41,23 @@ def test_each_link_has_random_numbers_of_its_own() -> None:
     assert 1.3 < twice.std() / once.std() < 1.5  # √2 where they are independent, 2 where they are the same
 
 
+def test_links_draw_from_the_reference_stream() -> None:
+    flat = np.full((64, 64, 3), 128, np.uint8)
+    chain = Chain.parse("gaussian_noise@1+gaussian_noise@1")
+    twice = chain(flat, seed=5, stream="reference")
+    np.testing.assert_array_equal(twice, chain(flat, seed=5, stream="reference"))
+    once = corruptions["gaussian_noise"](flat, 1, seed=5, stream="reference").astype(int) - 128
+    assert 1.3 < (twice.astype(int) - 128).std() / once.std() < 1.5
+
+
+def test_a_seed_that_is_none_spoils_no_later_call() -> None:
+    chain = Chain.parse("gaussian_noise@1+fog@2")
+    for seed in (1978.0, [1978], None):
+        with pytest.raises(OptionError, match="seed must be an integer"):
+            chain(PHOTOS, seed=seed)  # type: ignore[arg-type]
+    assert chain(PHOTOS, seed=1978).shape == PHOTOS.shape
+
+
 def test_alone_as_in_a_batch() -> None:
     chain = Chain.parse("fog@2+shot_noise@1.5+jpeg_compression@3")
     for ids in (None, ["a", "b", "c"]):

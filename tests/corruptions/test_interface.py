@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import pytest
 from PIL import Image
@@ -15,6 +17,10 @@ from beaufort.ops import Ops
 from beaufort.testing._contracts import digit, picture
 
 PHOTO = picture(64, 64)
+
+
+class _Nothing(NamedTuple):
+    """No constants."""
 
 
 def test_subsets() -> None:
@@ -94,6 +100,8 @@ def test_one_as_a_batch() -> None:
         ({"severity": 1, "corruption_name": "fgo"}, UnknownNameError, "fog"),
         ({"severity": 1}, OptionError, "give a name"),
         ({"severity": 1, "corruption_number": 19}, OptionError, "18"),
+        ({"severity": 1, "corruption_number": 3.0}, OptionError, "corruption_number must be an integer"),
+        ({"severity": 1, "corruption_number": np.array([3, 4])}, OptionError, "corruption_number must be an"),
         ({"corruption_name": "fog", "scale": "imagnet"}, OptionError, "imagenet"),
         ({"corruption_name": "zigzag", "scale": "cifar"}, OptionError, "relative"),
         ({"corruption_name": "fog", "stream": "numpy"}, OptionError, "reference"),
@@ -137,6 +145,18 @@ def test_severity_when_none_is_given() -> None:
 
 def test_auto_is_relative_where_there_are_no_constants() -> None:
     assert np.array_equal(corrupt(PHOTO, 3, "translate"), corrupt(PHOTO, 3, "translate", scale="relative"))
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_constants_of_any_one_scale_serve_every_size(scale: str) -> None:
+    made = Corruption("darker", "digital", 1, "Darkens.")
+    made.at(scale, levels=[_Nothing()])(lambda images, params, ops: images // 2)
+    assert made.relative_to == scale
+    for side in (16, 28, 32, 64, 100, 224, 299, 320):
+        for channels in (1, 3):
+            image = np.full((side, side, channels), 100, np.uint8)
+            for asked in ("auto", "relative", scale):
+                assert (made(image, 3, scale=asked) == 50).all()
 
 
 def test_relative_at_its_own_size_is_the_published_scale() -> None:

@@ -144,3 +144,16 @@ def test_backends_agree(name: str) -> None:
         off = np.abs(here - there)
         assert off.max() <= 1
         assert (off > 0).mean() < 1e-3
+
+
+def test_mixed_pictures_draw_the_same_numbers_from_the_reference_stream() -> None:
+    """As they do from the keyed one; and the next picture goes on where one picture stopped."""
+    snow, photo = corruptions["snow"], picture(120, 120)
+
+    def made(severity: float, *photos: Any) -> Any:
+        return snow(np.stack(photos), severity, scale="imagenet", seed=7, stream="reference")
+
+    between = made(2.5, photo, photo)
+    mixed = cpu_ops().mix([made(2, photo), made(3, photo)], [0.5, 0.5])
+    np.testing.assert_array_equal(between[:1], mixed)
+    assert (between[0] != between[1]).any()

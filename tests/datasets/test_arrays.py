@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 from beaufort.datasets import Problem, _rows, from_arrays, open_dataset
 from beaufort.datasets._dataset import read_several
 from beaufort.datasets._rows import RowIds
-from beaufort.errors import ImageFileError
+from beaufort.errors import ImageFileError, OptionError
 from beaufort.suites import Pictures
 
 IMAGES = np.arange(4 * 18 * 17, dtype=np.uint32).astype(np.uint8).reshape(4, 18, 17)
@@ -175,3 +176,16 @@ def test_labels_that_are_none_are_called_labels(labels: list[float]) -> None:
     """They were called by the name of the data set, as the images are."""
     with pytest.raises(ImageFileError, match=r"^labels of mine must be integers"):
         from_arrays("mine", np.zeros((4, 32, 32), np.uint8), np.array(labels))
+
+
+@pytest.mark.parametrize("classes", [["a", "b", "c"], np.array(["a", "b", "c"]), iter("abc")])
+def test_names_of_classes_in_any_list(classes: Any) -> None:
+    found = from_arrays("mine", IMAGES, LABELS, classes=classes)
+    assert found.classes == ("a", "b", "c")
+    assert found.digest() == from_arrays("mine", IMAGES, LABELS, classes=("a", "b", "c")).digest()
+
+
+@pytest.mark.parametrize("classes", ["abc", {"a", "b", "c"}, (1, 2, 3), np.arange(3), 5, None])
+def test_classes_that_are_no_list_of_names(classes: Any) -> None:
+    with pytest.raises(OptionError, match="classes of mine must be a list of names in the order of labels"):
+        from_arrays("mine", IMAGES, LABELS, classes=classes)

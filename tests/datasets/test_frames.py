@@ -137,6 +137,15 @@ def test_what_is_missing(tmp_path: Path) -> None:
         list(FrameSets({"a/b.png": ()}).within("a/b.png", 1))
 
 
+def test_numbers_are_names_in_sets_of_ones_own(tmp_path: Path) -> None:
+    """In the sorted order of the names, 10 comes before 2."""
+    sets: dict[str, list[str]] = {f"clip/{number}.png": [] for number in range(12)}
+    labels: dict[str, list[Any]] = {frame: [place, str(place)] for place, frame in enumerate(sets)}
+    found = open_dataset(f"frame-sets:{make_clips(tmp_path / 'clips', sets, labels, lambda _: 0)}")
+    named = {name: found.classes[label] for name, label in zip(found.ids, found.labels, strict=True)}
+    assert named == {f"clip/{number}.png": str(number) for number in range(12)}
+
+
 def test_label_numbers_beyond_the_classes(tmp_path: Path) -> None:
     root = make_clips(tmp_path / "vid", {"a/1.png": []}, {"a/1.png": [30]}, lambda _: 0)
     with pytest.raises(ImageFileError, match=r"must be one of 30 classes, got 30 for 'a/1\.png'"):

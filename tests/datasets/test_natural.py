@@ -162,6 +162,12 @@ def test_objectnet_without_frame_and_other_classes(tmp_path: Path) -> None:
     found = evaluate([MODEL], get_suite("objectnet").part("objectnet"), data, tmp_path / "kept")
     assert found.results[0].accuracy == 1
     assert found.results[0].labels.startswith("113 classes, from 125 of 1,000 outputs; only these compete")
+    paint(root / "images" / "beside.png", 0)
+    for name in ("banana", "air_freshener"):
+        (root / "images" / name / "notes.txt").touch()
+    data = open_dataset(f"objectnet:{root}")
+    assert [problem.id for problem in data.problems] == ["beside.png"]
+    assert [problem.id for problem in data.left_out] == ["banana/notes.txt"]
     shutil.rmtree(root / "images" / "banana")
     with pytest.raises(ImageFileError, match=r"got none for 1 \(first: 'banana'\)"):
         open_dataset(f"objectnet:{root}")
@@ -192,6 +198,14 @@ def test_imagenet_d_as_published(tmp_path: Path) -> None:
     assert list(open_dataset(f"imagenet-d:{root}#texture").ids) == ["texture/banana/c.png"]
     with pytest.raises(OptionError, match="must be one of background, material, texture, got 'color'"):
         open_dataset(f"imagenet-d:{root}#color")
+    paint(root / "texture" / "beside.png", 0)
+    (root / "texture" / "banana" / "notes.txt").touch()
+    again = open_dataset(f"imagenet-d:{root}")
+    assert (list(again.ids), data.problems, data.left_out) == (list(data.ids), (), ())
+    assert [problem.id for problem in again.problems] == ["texture/beside.png"]
+    assert [problem.id for problem in again.left_out] == ["texture/banana/notes.txt"]
+    with pytest.raises(ImageFileError, match=r"notes\.txt"):
+        open_dataset(f"imagenet-d:{root}", strict=True)
     paint(root / "texture" / "unicorn" / "c.png", 1)
     with pytest.raises(ImageFileError, match="its 113 categories, got 'unicorn' in texture"):
         open_dataset(f"imagenet-d:{root}")

@@ -76,6 +76,23 @@ def test_digits_are_painted_for_mnist(tmp_path: Path) -> None:
     assert "canny_edges" in page.ids
 
 
+@pytest.mark.parametrize(
+    ("subset", "says", "marked"),
+    [
+        ("fog", "1 corruption of a painted picture; constants of the scale imagenet, seed 0.", False),
+        ("lines", "constants of the scale relative, seed 0.", False),
+        ("cifar10-c-bar", "constants of the scales imagenet and relative, seed 0.", False),
+        ("quantize", "constants of the scale mnist, seed 0.", True),
+        ("inverse", "constants of the scale mnist, seed 0.", False),
+    ],
+)
+def test_what_the_page_says_of_all_rows(subset: str, says: str, marked: bool, tmp_path: Path) -> None:
+    make_gallery(tmp_path, subset=subset)
+    text = (tmp_path / "gallery.html").read_text(encoding="utf-8")
+    assert says in text
+    assert ("The severity that was published is marked." in text) == marked
+
+
 def test_same_seed_same_bytes_and_another_picture(tmp_path: Path) -> None:
     paint_scene(300).save(tmp_path / "<b>.png")
     for name, seed in {"a": 0, "b": 0, "c": 1}.items():

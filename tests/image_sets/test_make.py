@@ -305,6 +305,17 @@ def test_two_pictures_of_one_name_are_told(tmp_path: Path) -> None:
     ]
 
 
+def test_the_first_pictures_are_those_of_the_data_set(tmp_path: Path) -> None:
+    """As of a run, whatever classes they are of."""
+    source, out = tmp_path / "source", tmp_path / "out"
+    source.mkdir()
+    np.save(source / "images.npy", RNG.integers(0, 256, (12, 64, 64, 3), np.uint8))
+    np.save(source / "labels.npy", np.array([2, 1, 0] * 4))
+    assert make_dataset("tiny-imagenet-c", source, out, names=["contrast"], limit=2).done == 10
+    found = sorted(path.relative_to(out / "contrast/1").as_posix() for path in out.rglob("1/*/*.JPEG"))
+    assert found == ["1/1.JPEG", "2/0.JPEG"]
+
+
 def test_tiny_imagenet_c_is_64_by_64(tmp_path: Path) -> None:
     picture(tmp_path / "val/n01/a.JPEG", (64, 64))
     picture(tmp_path / "val/n01/b.JPEG", (80, 40))
@@ -338,8 +349,9 @@ def test_what_cannot_be_made_is_told(mnist: Path, cifar: Path, tmp_path: Path) -
     with pytest.raises(OptionError, match="known kind, got a file"):
         make_dataset("imagenet-c", tmp_path / "file", out)
     np.save(cifar / "labels.npy", np.array([6, 9, 9, 4, 1, 10]))
-    with pytest.raises(ImageFileError, match="from 0 to 9, got 10"):
-        make_dataset("cifar10-c", cifar, out)
+    for name in ("cifar10-c", "cifar10-p"):
+        with pytest.raises(ImageFileError, match=f"labels for {name} must be from 0 to 9, got 10"):
+            make_dataset(name, cifar, out)
     assert not out.exists()
 
 

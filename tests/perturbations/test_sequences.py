@@ -165,7 +165,9 @@ def test_lengths(scale: str) -> None:
         ({"scale": "cifar", "ids": ["a"]}, "ids must be a list with one id for each of 2 images"),
         ({"scale": "cifar", "ids": "ab"}, "ids must be a list with one id for each of 2 images"),
         ({"scale": "cifar", "ids": {"a", "b"}}, "ids must be a list with one id for each of 2 images"),
-        ({"scale": "cifar", "stream": "reference"}, "one image in an array"),
+        ({"scale": "cifar", "stream": "reference"}, "one image in an array, got 2 in an array"),
+        ({"scale": ["cifar"]}, "scale must be one of"),
+        ({"scale": "cifar", "difficulty": 1.0}, "difficulty must be 1, got 1.0"),
     ],
 )
 def test_refused(options: dict[str, Any], says: str) -> None:

@@ -105,6 +105,8 @@ def test_videos_that_are_none(root: Path, tmp_path: Path) -> None:
     found = shown(tmp_path)
     assert [problem.id for problem in found.problems] == ["n01440764/a.mp4"]
     assert "31 frames, got 0" in found.problems[0].message
+    (tmp_path / "P" / "rotate" / ".hidden").mkdir()
+    assert ".hidden" not in open_dataset(f"imagenet-p:{tmp_path / 'P'}#rotate").classes
     shutil.rmtree(tmp_path / "P" / "rotate")
     with pytest.raises(OptionError, match="rotate does not exist"):
         shown(tmp_path)

@@ -12,9 +12,10 @@ from beaufort.arrays import Images
 from beaufort.attacks._errors import AttackError
 from beaufort.attacks.balls import BALLS
 from beaufort.attacks.victim import Victim, check_attackable
+from beaufort.errors import OptionError
 from beaufort.labels import LabelSpace
 from beaufort.models import Model
-from beaufort.rng import Id, id_words
+from beaufort.rng import Id, check_ids, checked_seed, id_words
 
 __all__ = ["Attack", "attack_images"]
 
@@ -98,7 +99,9 @@ def attack_images(
     """
     victim = Victim(check_attackable(model), LabelSpace() if space is None else space)
     clean = victim.network.pixels(images)
-    truth, words = victim.truth(labels), id_words(ids)
+    _check_epsilon(epsilon)
+    check_ids(() if ids is None else ids, len(clean))
+    truth, words, seed = victim.truth(_checked(labels, len(clean))), id_words(ids), checked_seed(seed)
     radius = attack.radius(epsilon, min(clean.shape[2:]))
     found = clean.clone()
     if radius == 0 or not len(clean):
@@ -115,6 +118,23 @@ def attack_images(
                 f"{tuple(made.shape)} from {attack.name}"
             )
         found[part] = _confined(attack, made.float(), clean[part], radius)
+    return found
+
+
+def _check_epsilon(epsilon: object) -> None:
+    number = isinstance(epsilon, int | float | np.integer | np.floating) and not isinstance(epsilon, bool)
+    if not number or not 0 <= epsilon < np.inf:  # type: ignore[operator]
+        raise OptionError(f"epsilon must be a number from 0, for values in 0..1, got {epsilon!r:.60}")
+
+
+def _checked(labels: Any, count: int) -> NDArray[np.int64]:
+    """Labels of so many images, as an array."""
+    found = np.asarray(labels)
+    if found.dtype.kind not in "iu" or found.ndim not in (1, 2) or len(found) != count:
+        raise OptionError(
+            f"labels must be integers of shape ({count},), or ({count}, k) for sets of them, got "
+            f"{found.dtype} of shape {found.shape}"
+        )
     return found
 
 

@@ -106,6 +106,8 @@ def _changed(attack: Attack, options: Sequence[str]) -> Attack:
     if not isinstance(attack, PGD) or len(given) < len(options) or "." in given.get("steps", ""):
         accepted = "steps=20 and step=0.1, each once" if isinstance(attack, PGD) else "none"
         raise OptionError(f"options of {attack.name} must be {accepted}, got {','.join(options)!r}")
+    if float(given.get("step", 1)) == 0:
+        raise OptionError(f"step must be a share of epsilon above 0, got {','.join(options)!r}")
     steps = int(given.get("steps", attack.steps))
     step = float(given["step"]) if "step" in given else 0.0 if "steps" in given else attack.step
     return replace(attack, steps=steps, step=step)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from dataclasses import fields
 from typing import TYPE_CHECKING, Annotated
 
@@ -68,16 +69,19 @@ def _suite_cells(suite: Suite) -> tuple[str, ...]:
     if suite.parts:
         return suite.name, str(suite.version), counted(len(suite.parts), "data set"), "", "none", "accuracy"
     levels = suite.severities if suite.severities == "published" else str(len(suite.severities))
-    chains = sum(map(is_chain, suite.shifts))
-    sizes = {
-        f"{len(suite.corruptions)} × {levels}": len(suite.corruptions),
-        f"{chains} chains": chains,
-        f"{len(suite.shifts) - chains} attacks": len(suite.shifts) - chains,
-        f"{len(suite.sequences)} sequences": len(suite.sequences),
-    }
-    size = " + ".join(text for text, count in sizes.items() if count)
+    kinds = Counter(_kind_of_shift(shift) for shift in suite.shifts) + Counter(sequence=len(suite.sequences))
+    plain = [f"{len(suite.corruptions)} × {levels}"] if suite.corruptions else []
+    size = " + ".join([*plain, *(counted(count, kind) for kind, count in kinds.items())])
     headline = ", ".join(suite.metrics)
     return suite.name, str(suite.version), size, suite.scale, suite.baseline or "none", headline
+
+
+def _kind_of_shift(shift: str) -> str:
+    from beaufort.attacks import attacks
+
+    kind = shift.partition("@")[0]
+    attack = kind in attacks or kind == "foolbox"
+    return "chain" if is_chain(shift) else "attack" if attack else "other shift"
 
 
 @app.command("datasets")

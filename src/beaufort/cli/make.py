@@ -76,7 +76,8 @@ def make(
     from beaufort.image_sets import make_dataset, make_icons_open
 
     if dataset == "icons-open":
-        if output is not None or corruption is not None or limit is not None or extra:
+        options = (output, corruption, limit, jobs, extra or None, seed or None)
+        if any(given is not None for given in options):
             raise OptionError("icons-open must be made with its output folder alone: make icons-open DIR")
         with progress_bar("make icons-open") as progress:
             made = make_icons_open(source, progress=progress)

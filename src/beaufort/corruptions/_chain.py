@@ -12,7 +12,7 @@ from beaufort.arrays import open_images
 from beaufort.corruptions._corruption import SCALES, Choice, Severity, corruptions, parse_severity
 from beaufort.errors import OptionError, UnknownNameError
 from beaufort.ops import ops_of
-from beaufort.rng import Id
+from beaufort.rng import Id, checked_seed
 
 __all__ = ["Chain", "Link", "is_chain"]
 
@@ -114,6 +114,7 @@ class Chain:
             jobs: as for a `Corruption`.
             backend: as for a `Corruption`.
         """
+        seed = checked_seed(seed)
         if len(self.links) > 1:
             color = open_images(images).color
             height, width, channels = color.shape[1:]
@@ -124,7 +125,7 @@ class Chain:
                 images,
                 severity,
                 ids=ids,
-                seed=_seed_of(seed, place),
+                seed=_seed_of(seed, place, 4 if stream == "reference" else 8),
                 scale=scale,
                 stream=stream,
                 jobs=jobs,
@@ -153,9 +154,9 @@ def _link(text: str, chain: str) -> Link:
 
 
 @lru_cache(maxsize=1024)
-def _seed_of(seed: int, place: int) -> int:
-    """The seed of the link at a place; the first one has the chain's."""
+def _seed_of(seed: int, place: int, size: int) -> int:
+    """The seed of the link at a place, of some bytes; the first one has the chain's."""
     if place == 0:
         return seed
     digest = hashlib.blake2b(f"beaufort|link|{seed}|{place}".encode(), digest_size=8).digest()
-    return int.from_bytes(digest, "little")
+    return int.from_bytes(digest[:size], "little")

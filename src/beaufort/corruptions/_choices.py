@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import bisect
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate
 from typing import Any, NamedTuple
 
@@ -77,10 +77,11 @@ def chain_of(name: str, severity: Severity | None) -> Chain:
 def freeze_severity(severity: Any) -> Any:
     """A severity that can be hashed. A pair in a tuple is a range; of a list or range, only these count."""
     single = isinstance(severity, str) or getattr(severity, "ndim", 1) == 0  # a text, an array of one number
-    if single or isinstance(severity, tuple | frozenset) or not isinstance(severity, Iterable):
+    single = single or isinstance(severity, Mapping) or not isinstance(severity, Iterable)
+    if single or isinstance(severity, tuple | frozenset):
         return severity
     chosen = tuple(severity)
-    return frozenset(chosen) if len(chosen) == 2 else chosen
+    return frozenset(map(checked_severity, chosen)) if len(chosen) == 2 else chosen
 
 
 def expand_severities(severity: Any) -> tuple[Severity | None, ...]:

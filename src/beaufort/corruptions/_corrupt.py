@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from beaufort.corruptions._chain import Chain, is_chain
 from beaufort.corruptions._corruption import Severity, corruptions
 from beaufort.corruptions._names import SUBSETS
@@ -54,7 +56,8 @@ def corrupt(
 
 def _by_number(number: int) -> str:
     names = SUBSETS["all"]
-    if isinstance(number, bool) or number not in range(len(names)):
+    whole = isinstance(number, int | np.integer) and not isinstance(number, bool)
+    if not whole or number not in range(len(names)):
         raise OptionError(
             f"corruption_number must be an integer from 0 ({names[0]}) to {len(names) - 1} ({names[-1]}), "
             f"got {number!r}; or give a name as corruption_name"

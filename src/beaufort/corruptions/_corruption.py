@@ -229,7 +229,8 @@ class Corruption:
     @property
     def relative_to(self) -> str:
         """The published scale whose constants grow with the image at scale `relative`."""
-        return next((scale for scale in ("imagenet", "cifar") if scale in self.recipes), "mnist")
+        order = ("imagenet", "cifar", "inception", "tiny")
+        return next((scale for scale in order if scale in self.recipes), "mnist")
 
     def at(
         self,
@@ -443,7 +444,7 @@ class Corruption:
     def _run_reference(self, color: Bytes, recipe: Recipe, params: Any, random: ReferenceStream) -> Bytes:
         out = np.empty_like(color)
         for i in range(len(color)):
-            out[i : i + 1] = recipe.run(color[i : i + 1], params, lambda: random, cpu_ops())
+            out[i : i + 1] = recipe.run(color[i : i + 1], params, random.repeated(), cpu_ops())
         return out
 
     def _run_keyed(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ from beaufort.datasets._dataset import Dataset, numbered
 from beaufort.datasets._npy import Stored, in_npz, pixels_in, stored_in
 from beaufort.datasets._reader import reader
 from beaufort.datasets._rows import InMemory, RowIds, check_shape, whole_numbers
-from beaufort.errors import ImageFileError
+from beaufort.errors import ImageFileError, OptionError
 
 __all__ = ["from_arrays", "open_npy", "open_npz"]
 
@@ -22,7 +23,7 @@ def from_arrays(
     labels: ArrayLike,
     *,
     split: str = "test",
-    classes: tuple[str, ...] = (),
+    classes: Iterable[str] = (),
 ) -> Dataset:
     """A data set of arrays in memory.
 
@@ -33,7 +34,19 @@ def from_arrays(
     shape = check_shape(name, array.dtype, array.shape)
     numbers = whole_numbers(f"labels of {name}", np.asarray(labels), shape[0])
     pixels = InMemory(array.reshape(shape))
-    return Dataset(name, classes or numbered(numbers), RowIds(split, shape[0]), numbers, pixels)
+    named = _class_names(name, classes) or numbered(numbers)
+    return Dataset(name, named, RowIds(split, shape[0]), numbers, pixels)
+
+
+def _class_names(name: str, classes: Iterable[str]) -> tuple[str, ...]:
+    """Names as a tuple; an error for what has no order, or is no text."""
+    some = isinstance(classes, Iterable) and not isinstance(classes, str | bytes | set | frozenset)
+    found = tuple(classes) if some else ()
+    if not some or not all(isinstance(one, str) for one in found):
+        raise OptionError(
+            f"classes of {name} must be a list of names in the order of labels, got {classes!r:.60}"
+        )
+    return tuple(map(str, found))
 
 
 @reader(

@@ -124,9 +124,10 @@ def _arrays(location: str, sequence: str, frames: int | None, clean: Dataset | N
 def _videos(location: str, sequence: str, frames: int | None) -> Dataset:
     root = Path(location) / sequence
     if not root.is_dir():
-        there = sorted(sub.name for sub in Path(location).iterdir() if sub.is_dir())
-        raise OptionError(f"{root} does not exist; {location} has {', '.join(there) or 'no folders'}")
-    folders = sorted((sub for sub in root.iterdir() if sub.is_dir()), key=lambda sub: os.fsencode(sub.name))
+        others = sorted(sub.name for sub in Path(location).iterdir() if sub.is_dir())
+        raise OptionError(f"{root} does not exist; {location} has {', '.join(others) or 'no folders'}")
+    there = (sub for sub in root.iterdir() if sub.is_dir() and not sub.name.startswith("."))
+    folders = sorted(there, key=lambda sub: os.fsencode(sub.name))
     found = [
         (os.fsencode(name), name, label) for label, folder in enumerate(folders) for name in _names(folder)
     ]

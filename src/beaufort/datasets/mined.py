@@ -13,11 +13,12 @@ from pathlib import Path
 
 import numpy as np
 
-from beaufort.datasets._dataset import Dataset
+from beaufort.datasets._dataset import Dataset, Problem
 from beaufort.datasets._files import Files
 from beaufort.datasets._reader import check_inside, reader
 from beaufort.datasets.folder import open_class_folders
 from beaufort.errors import ImageFileError, OptionError
+from beaufort.sanitize import encodable
 
 __all__ = ["KIND_FOLDERS", "MANIFEST", "SET_FILE", "open_kinds", "open_mined"]
 
@@ -62,6 +63,8 @@ def open_kinds(root: Path, kinds: Sequence[str], classes: Sequence[str] | None =
     place = {name: label for label, name in enumerate(wanted)}
     names: list[str] = []
     labels: list[int] = []
+    problems: list[Problem] = []
+    left_out: list[Problem] = []
     for kind, some in found.items():
         if other := [name for name in some.classes if name not in place]:
             raise ImageFileError(
@@ -70,7 +73,18 @@ def open_kinds(root: Path, kinds: Sequence[str], classes: Sequence[str] | None =
         assert isinstance(some.pixels, Files)
         names += [f"{kind}/{name}" for name in some.pixels.names]
         labels += [place[some.classes[label]] for label in some.labels]
-    return Dataset(root.name, wanted, names, np.array(labels, np.int64), Files(root, names), by_name=True)
+        problems += [Problem(f"{kind}/{one.id}", one.message) for one in some.problems]
+        left_out += [Problem(f"{kind}/{one.id}", one.message) for one in some.left_out]
+    return Dataset(
+        root.name,
+        wanted,
+        list(map(encodable, names)),
+        np.array(labels, np.int64),
+        Files(root, names),
+        tuple(problems),
+        tuple(left_out),
+        by_name=True,
+    )
 
 
 def _with_classes(data: Dataset, classes: Sequence[str]) -> Dataset:

@@ -6,14 +6,14 @@ it is opened: a partial download gives an error, not another number.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
 from beaufort.arrays import Bytes
-from beaufort.datasets._dataset import Dataset, Pixels
+from beaufort.datasets._dataset import Dataset, Pixels, Problem
 from beaufort.datasets._digest import Content
 from beaufort.datasets._files import Files
 from beaufort.datasets._reader import reader
@@ -134,8 +134,15 @@ def _relabeled(every: Dataset, place: dict[str, int], classes: tuple[str, ...]) 
         ids=[every.ids[i] for i in kept],
         labels=np.array([place[every.classes[every.labels[i]]] for i in kept], np.int64),
         pixels=Files(every.pixels.root, [every.pixels.names[i] for i in kept]),
-        problems=(),
+        problems=tuple(one for one in every.problems if _is_of(one, place)),
+        left_out=tuple(one for one in every.left_out if _is_of(one, place)),
     )
+
+
+def _is_of(problem: Problem, classes: Mapping[str, int]) -> bool:
+    """Whether something lies in the folder of one of some classes, or beside all folders."""
+    folder, inside, _ = problem.id.partition("/")
+    return not inside or folder in classes
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,13 @@ class ExhibitRow:
     constants: Mapping[int, str]
     published: int | None
     """The severity that was published, where it was one."""
+    scale: str
+    """`relative` where the corruption has no constants for the size of the picture."""
+
+    @property
+    def marked(self) -> int | None:
+        """The severity that is shown to be the published one; none where there is one strength only."""
+        return self.published if len(self.pictures) > 1 else None
 
     @property
     def summary(self) -> str:
@@ -43,9 +50,14 @@ class Exhibit:
     rows: tuple[ExhibitRow, ...]
     origin: str
     """The picture's file name, or `painted`."""
-    scale: str
     seed: int
     subset: str
+
+    @property
+    def scales(self) -> str:
+        """Whose constants are used: `scale imagenet`, `scales imagenet and relative`."""
+        names = sorted({row.scale for row in self.rows})
+        return f"scale{'s' * (len(names) > 1)} {' and '.join(names)}"
 
     @property
     def pixelated(self) -> bool:

@@ -10,6 +10,7 @@ from PIL import Image
 from beaufort.image_sets._exhibit import Exhibit, ExhibitRow
 from beaufort.images import FORMATS, encode
 from beaufort.pages import render
+from beaufort.words import counted
 
 __all__ = ["page"]
 
@@ -32,11 +33,9 @@ def page(exhibit: Exhibit) -> str:
 
 def _about(exhibit: Exhibit) -> str:
     picture = "a painted picture" if exhibit.origin == "painted" else exhibit.origin
-    many = f"{len(exhibit.rows)} corruption{'s' * (len(exhibit.rows) != 1)}"
-    marked = (
-        " The severity that was published is marked." if any(row.published for row in exhibit.rows) else ""
-    )
-    return f"{many} of {picture}; constants of the scale {exhibit.scale}, seed {exhibit.seed}.{marked}"
+    many = counted(len(exhibit.rows), "corruption")
+    marked = " The severity that was published is marked." if any(row.marked for row in exhibit.rows) else ""
+    return f"{many} of {picture}; constants of the {exhibit.scales}, seed {exhibit.seed}.{marked}"
 
 
 def _row(row: ExhibitRow, exhibit: Exhibit) -> dict[str, Any]:
@@ -45,7 +44,7 @@ def _row(row: ExhibitRow, exhibit: Exhibit) -> dict[str, Any]:
     figures = [_figure(exhibit.clean, "clean", f"the clean picture, before {name}")]
     for severity, picture in row.pictures.items():
         told = f"severity {severity}" if several else "one strength"
-        marked = several and severity == row.published
+        marked = severity == row.marked
         figures.append(_figure(picture, told, f"{name}, {told}", marked=marked))
     return {
         "name": row.name,

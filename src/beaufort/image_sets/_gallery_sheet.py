@@ -6,6 +6,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from beaufort.corruptions import SEVERITIES
 from beaufort.image_sets._exhibit import Exhibit, ExhibitRow
+from beaufort.words import counted
 
 __all__ = ["sheet"]
 
@@ -30,8 +31,8 @@ def sheet(exhibit: Exhibit) -> Image.Image:
 
 def _head(draw: ImageDraw.ImageDraw, exhibit: Exhibit) -> None:
     draw.text((_MARGIN, _MARGIN - 4), "Beaufort", font=ImageFont.load_default(28), fill=_INK)
-    told = f"{len(exhibit.rows)} corruptions, scale {exhibit.scale}, seed {exhibit.seed}"
-    if any(row.published for row in exhibit.rows):
+    told = f"{counted(len(exhibit.rows), 'corruption')}, {exhibit.scales}, seed {exhibit.seed}"
+    if any(row.marked for row in exhibit.rows):
         told += "; framed: the severity that was published"
     draw.text((_MARGIN, _MARGIN + 32), told, font=ImageFont.load_default(14), fill=_FAINT)
     for column, label in enumerate(("clean", *(f"severity {s}" for s in SEVERITIES))):
@@ -52,7 +53,7 @@ def _row(canvas: Image.Image, top: int, row: ExhibitRow, exhibit: Exhibit) -> No
     for severity, picture in row.pictures.items():
         left = _left(severity)
         canvas.paste(_tile(picture, exhibit), (left, top))
-        if severity == row.published and len(row.pictures) > 1:
+        if severity == row.marked:
             draw.rectangle((left - 2, top - 2, left + _TILE + 1, top + _TILE + 1), outline=_ACCENT, width=2)
 
 

@@ -35,7 +35,7 @@ __all__ = [
     "ArrayFile",
     "CleanImages",
     "labels_file",
-    "load_clean",
+    "load_cifar",
     "make_cifar",
     "make_mnist",
     "write_arrays",
@@ -47,7 +47,7 @@ IDENTITY = "identity"
 _CHUNK = 2048
 _SHALLOW = ("cifar", "cifar-100-coarse", "mnist", "npy")
 """Kinds of data sets that are files of fixed names in a folder, whatever lies in folders below it."""
-_CLASSES = {"cifar10-c": 10, "cifar10-c-bar": 10, "cifar100-c": 100}
+_CLASSES = {"cifar10-c": 10, "cifar10-c-bar": 10, "cifar10-p": 10, "cifar100-c": 100}
 
 
 @dataclass(frozen=True)
@@ -98,12 +98,7 @@ def make_cifar(request: Request) -> Outcome:
             f"of one, got the chain {chains[0]!r}; `beaufort corrupt` writes chains as pictures"
         )
     variants(request.names, SEVERITIES, "cifar")
-    test = load_clean(request, (32, 32, 3))
-    if test.labels.max() >= (count := _CLASSES[request.dataset]):
-        raise ImageFileError(
-            f"labels for {request.dataset} must be from 0 to {count - 1}, got {test.labels.max()} in "
-            f"{request.source}; `beaufort ls suites` lists what is published for other classes"
-        )
+    test = load_cifar(request)
     if full := claim_folder(request.output, request.settings(limit=request.limit), request.names):
         return Outcome(stopped=full)
     shape = (len(SEVERITIES) * len(test.images), *test.images.shape[1:])
@@ -163,10 +158,16 @@ def _mnist_splits(source: str) -> Iterator[tuple[str, Dataset]]:
         yield "train" if found.ids[0].startswith("train/") else "test", found
 
 
-def load_clean(request: Request, shape: tuple[int, int, int]) -> CleanImages:
-    """All pictures of the source, which must be of one shape."""
+def load_cifar(request: Request) -> CleanImages:
+    """All pictures of the source, which must be of CIFAR's shape and have its labels."""
     _check_apart(request)
-    return _load(open_dataset(request.source), request, shape)
+    test = _load(open_dataset(request.source), request, (32, 32, 3))
+    if test.labels.max() >= (count := _CLASSES[request.dataset]):
+        raise ImageFileError(
+            f"labels for {request.dataset} must be from 0 to {count - 1}, got {test.labels.max()} in "
+            f"{request.source}; `beaufort ls suites` lists what is published for other classes"
+        )
+    return test
 
 
 def _load(dataset: Dataset, request: Request, shape: tuple[int, int, int]) -> CleanImages:

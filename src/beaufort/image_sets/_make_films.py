@@ -12,7 +12,7 @@ from PIL import Image
 
 from beaufort.arrays import Bytes
 from beaufort.errors import OptionError
-from beaufort.image_sets._make_arrays import ArrayFile, CleanImages, labels_file, load_clean, write_arrays
+from beaufort.image_sets._make_arrays import ArrayFile, CleanImages, labels_file, load_cifar, write_arrays
 from beaufort.image_sets._names import Variant
 from beaufort.image_sets._pictures import PictureSource
 from beaufort.image_sets._request import Request
@@ -44,7 +44,7 @@ def sequence_names(names: Iterable[str]) -> tuple[str, ...]:
 
 def make_cifar_p(request: Request) -> Outcome:
     """`output/<sequence>.npy`, `(n, frames, 32, 32, 3)` in the order of the pictures; `output/labels.npy`."""
-    test = load_clean(request, (32, 32, 3))
+    test = load_cifar(request)
     if full := claim_folder(request.output, _settings(request, limit=request.limit), ()):
         return Outcome(stopped=full)
     arrays = [labels_file(request.output / "labels.npy", test.labels.astype(np.uint8))]

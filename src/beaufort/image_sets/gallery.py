@@ -62,9 +62,7 @@ def make_gallery(
             failures.append(Failure(name, str(error)))
         if progress:
             progress(number, len(names))
-    exhibit = Exhibit(
-        clean, tuple(rows), "painted" if image is None else Path(image).name, scale, seed, subset
-    )
+    exhibit = Exhibit(clean, tuple(rows), "painted" if image is None else Path(image).name, seed, subset)
     done = _write(Path(output), exhibit) if rows else 0
     return Outcome(done, failures=tuple(failures))
 
@@ -103,6 +101,7 @@ def _row(corruption: Corruption, clean: Image.Image, scale: str, seed: int) -> E
         {s: corruption(clean, s, ids=["gallery"], seed=seed, scale=scale) for s in severities},
         {s: _constants(corruption.params(s, scale, min(clean.size))) for s in severities},
         recipe.published if scale == "mnist" else None,
+        scale,
     )
 
 

@@ -21,7 +21,7 @@ from PIL import Image
 
 from beaufort.corruptions import SEVERITIES, checked_seed, get_corruption_names
 from beaufort.datasets import kind_of, open_dataset
-from beaufort.errors import checked_count
+from beaufort.errors import OptionError, checked_count
 from beaufort.image_sets._make_arrays import IDENTITY, make_cifar, make_mnist
 from beaufort.image_sets._make_films import make_cifar_p, make_videos, sequence_names
 from beaufort.image_sets._names import corruption_names, variants, worker_count
@@ -93,6 +93,10 @@ def make_dataset(
     dataset = DATASETS[name]
     if limit is not None:
         limit = checked_count("limit", limit)
+    if extra and names is not None:
+        raise OptionError(
+            "extra stands for all names, so it must be given without them; leave one of both out"
+        )
     published = dataset.extra if extra else dataset.corruptions
     request = Request(
         dataset=name,
@@ -161,7 +165,8 @@ def _pictures(request: Request, steps: Sequence[Step]) -> PictureSource:
         check_apart(folder, request.output)
         if kind_of(request.source) in (None, "folder"):
             return TreePictureSource(folder, request.output, lambda path: framed(_read(path), steps))
-    return DatasetPictureSource(open_dataset(request.source), lambda image: framed(image, steps))
+    some = open_dataset(request.source, limit=request.limit)
+    return DatasetPictureSource(some, lambda image: framed(image, steps))
 
 
 def _read(path: Path) -> Image.Image:

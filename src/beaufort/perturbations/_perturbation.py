@@ -94,10 +94,11 @@ class Perturbation:
             difficulty: 1, or of noise also 2 and 3. (Of others a difficulty is a stride of the metric.)
             stream: `keyed`, or `reference` for the draws of the published programs, one image at a time.
         """
-        if scale not in self.levels:
+        if not isinstance(scale, str) or scale not in self.levels:
             raise OptionError(f"scale must be one of {', '.join(self.levels)}, got {scale!r}")
         levels, side = self.levels[scale], SIDES[scale]
-        if isinstance(difficulty, bool) or difficulty not in range(1, len(levels) + 1):
+        whole = isinstance(difficulty, int | np.integer) and not isinstance(difficulty, bool)
+        if not whole or difficulty not in range(1, len(levels) + 1):
             only = "1" if len(levels) == 1 else f"an integer from 1 to {len(levels)}"
             raise OptionError(f"difficulty must be {only}, got {difficulty!r}")
         if stream not in STREAMS:
@@ -114,7 +115,8 @@ class Perturbation:
     def _random(self, images: Images, ids: Sequence[Id], seed: int, difficulty: int, stream: str) -> Random:
         if stream == "reference":
             if len(images) != 1 or not isinstance(images, np.ndarray):
-                raise OptionError(f"the reference stream needs one image in an array, got {len(images)}")
+                given = f"{len(images)} in {'an array' if isinstance(images, np.ndarray) else 'a tensor'}"
+                raise OptionError(f"the reference stream needs one image in an array, got {given}")
             return ReferenceStream(seed)
         key, words = Key.of(seed, f"{self.name}-sequence", VERSION, difficulty), id_words(ids)
         if isinstance(images, np.ndarray):
