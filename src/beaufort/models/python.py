@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import Any, Unpack
 
 from beaufort.errors import OptionError, UnknownNameError
-from beaufort.models._digest import declared
+from beaufort.models._digest import declared, digest_of_layers
 from beaufort.models._errors import ModelError
 from beaufort.models.network import Network
 from beaufort.models.options import Changes, changed, class_list
@@ -65,8 +65,9 @@ def as_model(
         source: where it comes from.
         classes: how many, a list of names, or a text file of them.
         label_space: what the classes are, `imagenet-1k` say.
-        version: a word that you change whenever a callable's answers may. Without it the digest is
-            `unknown`, and results are never taken from an earlier run.
+        version: a word that you change whenever the answers may. Without it the digest of a callable is
+            `unknown`, and results are never taken from an earlier run; that of a torch module goes by its
+            weights and by what it prints of its layers.
         max_batch: the most images to run at once.
         device: for torch modules.
         threads: for torch modules.
@@ -107,6 +108,10 @@ def as_model(
             threads=threads,
             channels_last=channels_last,
             tf32=tf32,
+            details={
+                "layers": digest_of_layers(thing),
+                **({} if version is None else {"version": declared(version)}),
+            },
             shared=True,
             **changes,
         )
