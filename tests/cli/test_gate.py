@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Callable
 from pathlib import Path
+from shutil import copytree
 from xml.etree import ElementTree
 
 import pytest
@@ -72,6 +73,14 @@ def test_a_model_against_itself(store: str) -> None:
     text = invoke("gate", "good", "--reference", "good", "--store", store, "--max-drop", "0")
     assert "no drop, as it is the same model" in text
     assert "at most 0 points worse" in text
+
+
+def test_a_model_against_itself_in_another_store(store: str, tmp_path: Path) -> None:
+    copytree(store, tmp_path / "copy")
+    text = invoke("gate", "good", "--reference", f"{tmp_path}/copy::good", "--store", store)
+    assert "no drop, as it is the same model" in text
+    text = invoke("gate", "good", "--reference", f"{tmp_path}/copy::twin", "--store", store, code=3)
+    assert "undecided" in text
 
 
 def test_one_image(fill: Fill) -> None:
