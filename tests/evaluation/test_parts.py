@@ -222,6 +222,15 @@ def test_the_command_line_on_three_data_sets() -> None:
     assert "none of the limits is about the images of drawings" in told
     assert "== drawings" not in told
 
+    told = invoke("power", "one", "--store", "kept", "--drop", "20")
+    assert [line for line in told.splitlines() if line.startswith("==")] == [f"== {name}" for name in DATA]
+    plans = json.loads(invoke("power", "one", "--store", "kept", "--drop", "20", "--json"))["parts"]
+    assert [plan["suite"] for plan in plans] == [f"{name}@1" for name in DATA]
+    measured = json.loads(
+        invoke("power", "one", "--reference", "two", "--store", "kept", "--drop", "20", "--json")
+    )
+    assert all("measured between one and two" in plan["source"] for plan in measured["parts"])
+
 
 @pytest.mark.usefixtures("folder")
 def test_images_that_are_a_shift_by_themselves_are_not_called_clean() -> None:
