@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Callable
 from pathlib import Path
+from shutil import copytree
 from xml.etree import ElementTree
 
 import pytest
@@ -72,6 +73,14 @@ def test_a_model_against_itself(store: str) -> None:
     text = invoke("gate", "good", "--reference", "good", "--store", store, "--max-drop", "0")
     assert "no drop, as it is the same model" in text
     assert "at most 0 points worse" in text
+
+
+def test_a_model_against_itself_in_another_store(store: str, tmp_path: Path) -> None:
+    copytree(store, tmp_path / "copy")
+    text = invoke("gate", "good", "--reference", f"{tmp_path}/copy::good", "--store", store)
+    assert "no drop, as it is the same model" in text
+    text = invoke("gate", "good", "--reference", f"{tmp_path}/copy::twin", "--store", store, code=3)
+    assert "undecided" in text
 
 
 def test_one_image(fill: Fill) -> None:
@@ -281,3 +290,19 @@ def test_names_of_groups_are_only_text(fill: Fill, tmp_path: Path) -> None:
     invoke("report", store, "-o", str(page), "--group-by", f"{path}:x")
     assert "<script>1" not in page.read_text(encoding="utf-8")
     assert "&lt;script&gt;1" in page.read_text(encoding="utf-8")
+
+
+def test_power_of_several_data_sets() -> None:
+    """A gate judges each data set, whose images are no versions of those of another."""
+    stated = ("--accuracy", "40", "--drop", "3", "--json")
+    parts = json.loads(invoke("power", "--suite", "imagenet-a", "--clean", "90", *stated))["parts"]
+    assert [one["suite"] for one in parts] == ["imagenet-val-imagenet-a@1", "imagenet-a@1"]
+    assert parts[0]["to_fail"] < parts[1]["to_fail"]  # models with an accuracy of 90 % differ less
+    assert "the stated accuracies" in parts[0]["source"]
+    assert "the stated accuracy," in parts[1]["source"]
+    text = invoke("power", "--suite", "imagenet-a", "--accuracy", "40", "--drop", "3")
+    assert text.count("about 4,400 images: a gate fails") == 2
+    refused = invoke(
+        "power", "--suite", "imagenet-a", "--accuracy", "40", "--drop", "3", "--seed", "1", code=2
+    )
+    assert "--seed" in refused

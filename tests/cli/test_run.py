@@ -115,6 +115,7 @@ def test_merge_and_gc() -> None:
     [
         ([*RUN[:3], "--suite", "imagnet-c", "--data", "toys"], "imagenet-c"),
         ([*RUN, "--batch-size", "many"], "must be auto or a positive integer"),
+        ([*RUN, "--batch-size", "0", "--dry-run"], "must be auto or a positive integer"),
         (["run", "--model", "nosuch.onnx", "--suite", "mine.yaml", "--data", "toys"], "nosuch.onnx"),
         (["query", "select 1", "--store", "kpet"], "kpet is not a store"),
         (["store", "ls", "kpet"], "kpet is not a store"),

@@ -23,7 +23,7 @@ from beaufort.datasets import Dataset, from_arrays, open_dataset
 from beaufort.errors import BeaufortError, OptionError, UnknownNameError
 from beaufort.evaluation import Progress, cost, evaluate, plan
 from beaufort.evaluation.planning import Plan
-from beaufort.models import Model, as_model
+from beaufort.models import Model, as_model, with_front
 from beaufort.store import FileStore, StoreError
 from beaufort.suites import Suite
 from beaufort.testing._contracts import picture
@@ -462,6 +462,22 @@ def test_masked_classes_and_probabilities(tmp_path: Path) -> None:
     by_name = {(result.model, result.condition): result.correct for result in found.results}
     assert by_name["softmax", "toys"] == by_name["toy", "toys"]
     assert {top for row in store_rows(tmp_path, "masked") for top in row["top"][:3]} <= {0, 1, 2}
+
+
+def test_probabilities_of_views_are_told(tmp_path: Path) -> None:
+    def softmax(images: np.ndarray) -> np.ndarray:
+        e = np.exp(toy()(images))
+        return np.asarray(e / e.sum(axis=1, keepdims=True))
+
+    shares = as_model(softmax, classes=CLASSES, version="s", input_size=32)
+    logits = as_model(
+        lambda shown: 2 * toy()(shown), name="logits", classes=CLASSES, version="l", input_size=32
+    )
+    for front in ("ten-crop:side=36", "stretch"):
+        found = evaluate([with_front(shares, front), with_front(logits, front)], SUITE, dataset(), tmp_path)
+        (note,) = found.notes
+        assert note.startswith("the answers of softmax+")
+        assert ("accuracies right" in note) == (front == "stretch")
 
 
 def store_rows(folder: Path, name: str) -> list[dict[str, list[int]]]:

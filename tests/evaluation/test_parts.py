@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import yaml
 from PIL import Image
 
 from beaufort import corrupt, evaluate
@@ -194,6 +195,14 @@ def test_the_command_line_on_three_data_sets() -> None:
     assert "tab:beaufort-animals-headline" in labels
     assert len(set(labels)) == len(labels)
 
+    _, front, rest = invoke("report", "kept", "--format", "card").split("---\n", 2)
+    index = yaml.safe_load(front)["model-index"]
+    assert {one["name"]: [result["dataset"]["type"] for result in one["results"]] for one in index} == {
+        "one": list(DATA),
+        "two": list(DATA),
+    }
+    assert [line for line in rest.splitlines() if line.startswith("## ")] == ["## Robustness"]
+
     told = invoke("compare", "one", "two", "--store", "kept")
     assert [line for line in told.splitlines() if line.startswith("==")] == [
         f"== {name}; what holds together does so on this data set" for name in DATA
@@ -222,6 +231,15 @@ def test_the_command_line_on_three_data_sets() -> None:
     assert "none of the limits is about the images of drawings" in told
     assert "== drawings" not in told
 
+    told = invoke("power", "one", "--store", "kept", "--drop", "20")
+    assert [line for line in told.splitlines() if line.startswith("==")] == [f"== {name}" for name in DATA]
+    plans = json.loads(invoke("power", "one", "--store", "kept", "--drop", "20", "--json"))["parts"]
+    assert [plan["suite"] for plan in plans] == [f"{name}@1" for name in DATA]
+    measured = json.loads(
+        invoke("power", "one", "--reference", "two", "--store", "kept", "--drop", "20", "--json")
+    )
+    assert all("measured between one and two" in plan["source"] for plan in measured["parts"])
+
 
 @pytest.mark.usefixtures("folder")
 def test_images_that_are_a_shift_by_themselves_are_not_called_clean() -> None:
@@ -239,6 +257,7 @@ def test_images_that_are_a_shift_by_themselves_are_not_called_clean() -> None:
     for format in ("md", "latex", "card"):
         text = invoke("report", "one", "--format", format)
         assert "Not enough images to say much" in text
+        assert "Clean accuracy (%)" not in text
     ids = open_results("one").answers("one").ids
     rows = [f"{name},{'ab'[place % 2]}" for place, name in enumerate(ids)]
     Path("halves.csv").write_text("\n".join(["id,half", *rows]) + "\n")

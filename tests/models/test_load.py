@@ -20,6 +20,9 @@ MODULE = """
 import numpy as np
 def means():
     return lambda images: images.astype(np.float32).mean(axis=(1, 2))
+def finished():
+    from beaufort.models import as_model
+    return as_model(means(), name="three", classes=3, version="1")
 def text():
     return "not a model"
 number = 3
@@ -82,6 +85,14 @@ def test_unknown_options_are_named() -> None:
 
 
 @pytest.mark.usefixtures("house")
+def test_a_finished_model_of_a_factory_takes_no_options() -> None:
+    assert load_model("python:house_nets:finished").spec.name == "three"
+    for given in ({"name": "other"}, {"label_space": "mnist"}, {"max_batch": 1}):
+        with pytest.raises(OptionError, match=f"spec of its own, got {next(iter(given))}"):
+            load_model("python:house_nets:finished", **given)
+
+
+@pytest.mark.usefixtures("house")
 def test_registered_names(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(models, "_things", dict(models))
     models.register("house-net", "python:house_nets:means")
@@ -94,8 +105,9 @@ def test_registered_names(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_model_is_itself() -> None:
     model = as_model(lambda x: x.mean(axis=(1, 2)))
     assert as_model(model) is model
-    with pytest.raises(OptionError, match="spec of its own"):
-        as_model(model, range="0..1")
+    for given in ({"range": "0..1"}, {"name": "other"}, {"label_space": "mnist"}, {"max_batch": 1}):
+        with pytest.raises(OptionError, match=f"spec of its own, got {next(iter(given))}"):
+            as_model(model, **given)
     with pytest.raises(ModelError, match="got int"):
         as_model(3)
 

@@ -93,6 +93,35 @@ def test_module_digest_changes_with_one_weight() -> None:
     assert as_model(tiny_net().bfloat16().float(), input_size=32, classes=5).spec.digest != digest
 
 
+def test_module_digest_changes_with_layers_that_have_no_weights() -> None:
+    torch = pytest.importorskip("torch")
+    digest = as_model(tiny_net(), input_size=32).spec.digest
+    for place, layer in ((0, torch.nn.Conv2d(3, 6, 3, stride=1)), (2, torch.nn.GELU())):
+        net = tiny_net()
+        layer.load_state_dict(net[place].state_dict())
+        net[place] = layer
+        assert as_model(net, input_size=32).spec.digest != digest
+
+
+def test_module_digest_has_no_address_in_it() -> None:
+    torch = pytest.importorskip("torch")
+
+    class Told(torch.nn.Identity):  # type: ignore[misc, name-defined]
+        def extra_repr(self) -> str:
+            return repr(object())
+
+    digests = {as_model(torch.nn.Sequential(tiny_net(), Told()), input_size=32).spec.digest for _ in "ab"}
+    assert len(digests) == 1
+
+
+def test_module_digest_changes_with_the_version() -> None:
+    digest = as_model(tiny_net(), input_size=32).spec.digest
+    versions = {as_model(tiny_net(), input_size=32, version=word).spec.digest for word in "12"}
+    assert len(versions | {digest}) == 3
+    with pytest.raises(OptionError, match="version must not be empty"):
+        as_model(tiny_net(), input_size=32, version="")
+
+
 def test_callables_need_a_version() -> None:
     def net(images: np.ndarray) -> np.ndarray:
         return np.asarray(images.mean(axis=(1, 2)))

@@ -305,6 +305,9 @@ def test_the_whole_way(films: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     paired = json.loads(invoke("compare", "net3", "net4", "--store", "kept", "--json"))
     assert {one["metric"] for one in paired["differences"]} >= {"flip_probability", "top5_distance"}
     assert "rotate" in paired["sequences"]["net4"]["top5_distance"]
+    card = Path("report.card").read_text()
+    assert "each as it is and in 2 sequences of 31 frames: " in card
+    assert "name: Top-5 distance (0 to 15)\n" in card
     assert "10 sequences" in invoke("ls", "suites")
     said = invoke("gate", "kept::net3", "--metric", "top5_distance", "--require", "50", code=2)
     assert "share or a ratio" in said

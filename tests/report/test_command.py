@@ -49,6 +49,13 @@ def test_texts_go_to_standard_output(store: Path, tmp_path: Path) -> None:
     assert r"\toprule" in target.read_text(encoding="utf-8")
 
 
+def test_a_title_is_of_a_page(store: Path, tmp_path: Path) -> None:
+    for words in (["--format", "md"], ["-o", tmp_path / "table.tex"], ["--table", "group"]):
+        code, said = run(store, *words, "--resamples", 200, "--title", "Mine")
+        assert code == 2
+        assert "--title must be given for a page" in said
+
+
 def test_a_stored_baseline_need_not_be_shown(store: Path) -> None:
     code, said = run(store, "--format", "md", "--model", "good", "--baseline", "bad", "--resamples", 200)
     assert code == 0

@@ -9,6 +9,7 @@ import math
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -193,6 +194,15 @@ def test_card_is_a_model_index(scores: Scores) -> None:
         "n": 60,
     }
     assert "## Robustness" in rest
+
+
+def test_card_has_percent_only_of_shares(scores: Scores) -> None:
+    model = scores.models[0]
+    moved = replace(model, metrics={**model.metrics, "top5_distance": Estimate(1.5, 1.25, 2.0, 60)})
+    front = to_card(replace(scores, models=(moved,))).split("---\n", 2)[1]
+    _, number, _ = yaml.safe_load(front)["model-index"][0]["results"][0]["metrics"]
+    assert (number["value"], number["args"]["low"], number["args"]["high"]) == (1.5, 1.25, 2.0)
+    assert "%" not in number["name"]
 
 
 @pytest.mark.parametrize("kind", FORMATS)

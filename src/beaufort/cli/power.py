@@ -66,7 +66,8 @@ def power(
 
     Two numbers: so many images let `beaufort gate` fail a model whose true drop is --drop, and so many let it
     pass a model that is as good as the old one. From two models of a store, the spread of their paired
-    differences is measured; from one, or from stated accuracies, it is assumed as said.
+    differences is measured; from one, or from stated accuracies, it is assumed as said. A suite of several
+    data sets has a plan for each, as a gate judges each.
     """
     from beaufort.results import plan_images, spread_of_accuracies
     from beaufort.suites import get_suite
@@ -75,24 +76,33 @@ def power(
     if not max_drop < drop:
         raise OptionError(f"drop must be above max_drop, got {drop:g} and {max_drop:g} points")
     if accuracy is not None:
-        if result is not None or reference is not None or store is not None or cluster_by is not None:
-            raise OptionError("--accuracy must not be given together with a store: it replaces one")
+        if any(given is not None for given in (result, reference, store, seed, cluster_by)):
+            raise OptionError(
+                "--accuracy must not be given together with a store, its models, --seed or --cluster-by: it "
+                "replaces them"
+            )
         if suite is None:
             raise OptionError("--accuracy needs --suite: the conditions that a drop is a mean over")
-        asked = get_suite(suite)
-        spread = spread_of_accuracies(
-            asked,
-            accuracy / 100,
-            clean=as_share(clean),
-            metric=metric,
-            baseline=baseline,
-            differ=as_share(differ),
-            alike=alike,
-        )
+        whole = get_suite(suite)
+        spreads = [
+            (
+                one,
+                spread_of_accuracies(
+                    one,
+                    accuracy / 100,
+                    clean=as_share(clean),
+                    metric=metric,
+                    baseline=baseline,
+                    differ=as_share(differ),
+                    alike=alike,
+                ),
+            )
+            for one in whole.parts or (whole,)
+        ]
     else:
         if clean is not None:
             raise OptionError("--clean needs --accuracy; a store knows its clean accuracy")
-        asked, spread = _measured(
+        spreads = _measured(
             result,
             reference,
             store or "results",
@@ -104,11 +114,8 @@ def power(
             differ=as_share(differ),
             alike=alike,
         )
-    plan = plan_images(spread, drop=drop / 100, max_drop=max_drop / 100, probability=probability / 100)
-    if as_json:
-        typer.echo(json.dumps(_as_dict(plan, spread, asked), indent=2))
-    else:
-        typer.echo(_told(plan, spread, asked))
+    asked = {"drop": drop / 100, "max_drop": max_drop / 100, "probability": probability / 100}
+    _show([(plan_images(spread, **asked), spread, one) for one, spread in spreads], as_json)
 
 
 def _check_percent(**values: float | None) -> None:
@@ -125,12 +132,28 @@ def _measured(
     suite: str | None,
     seed: int | None,
     **options: object,
-) -> tuple[Suite, Spread]:
-    from beaufort.results import open_target, spread_of_results
+) -> list[tuple[Suite, Spread]]:
+    """The spread on each data set of the suite."""
+    from beaufort.results import open_target_parts, pair_parts, spread_of_results
 
-    new = open_target(store if result is None else result, store, suite=suite, seed=seed)
-    old = None if reference is None else open_target(reference, store, suite=suite, seed=seed)
-    return new.suite, spread_of_results(new, old, **options)  # type: ignore[arg-type]
+    targets = [open_target_parts(store if result is None else result, store, suite=suite, seed=seed)]
+    if reference is not None:
+        targets.append(open_target_parts(reference, store, suite=suite, seed=seed))
+    return [
+        (models[0].suite, spread_of_results(*models, **options))  # type: ignore[arg-type]
+        for models in pair_parts(targets)
+    ]
+
+
+def _show(plans: list[tuple[ImagePlan, Spread, Suite]], as_json: bool) -> None:
+    if as_json:
+        found = [_as_dict(*one) for one in plans]
+        typer.echo(json.dumps(found[0] if len(found) == 1 else {"parts": found}, indent=2))
+        return
+    for plan, spread, suite in plans:
+        if len(plans) > 1:
+            typer.echo(f"== {printable(suite.name)}")
+        typer.echo(_told(plan, spread, suite))
 
 
 def _told(plan: ImagePlan, spread: Spread, suite: Suite) -> str:

@@ -161,6 +161,8 @@ def report(
             "--data, --pictures and --table must be used with a suite of one data set and its corruptions, "
             f"got {printable(scores.results.part_of or scores.suite)}"
         )
+    if title is not None and kind not in (("html", "md", "json") if several else ("html",)):
+        raise OptionError(f"--title must be given for a page, got it for the format {kind}, which has none")
     options: dict[str, Any] = {
         "columns": table,
         "measure": measure,

@@ -184,6 +184,7 @@ def run(
         "strict": strict,
     }
     ray = _ray_options(engine, address, workers, cpus_per_worker, gpus_per_worker)
+    size = _batch_size(batch_size)
     if dry_run:
         _show_plan(plan(**asked, shuffled=precision is not None), as_json)
         return
@@ -193,7 +194,7 @@ def run(
             jobs=jobs,
             processes=processes,
             ray=ray,
-            batch_size=_batch_size(batch_size),
+            batch_size=size,
             precision=precision,
             progress=progress,
         )

@@ -26,6 +26,7 @@ from beaufort.evaluation.blocks import HELD, Batch, Block, divisor_of_block, pow
 from beaufort.evaluation.planning import Setup
 from beaufort.labels import LabelSpace
 from beaufort.models import Model
+from beaufort.models.fronted import FrontedModel
 from beaufort.models.network import Network
 from beaufort.sequences import Frame
 from beaufort.shifts import ModelShift
@@ -123,6 +124,11 @@ def ask(
                     None if kept is None else kept(),
                 )
         logits = found.float().cpu().numpy()  # sets of labels are scored by the host
+    elif isinstance(model, FrontedModel):
+        each = [np.asarray(one, np.float32) for one in model.answers(on_host(images))]
+        own = np.logical_and.reduce([look_like_shares(one) for one in each])  # means over views hide it
+        scored, logits_kept = _scored(model.joined(each), truth, space, keep_logits=keep_logits)
+        return lambda: (_with_shares(scored, own), logits_kept)
     else:
         logits = np.asarray(model(on_host(images)), np.float32)
     answer = _scored(logits, truth, space, keep_logits=keep_logits)

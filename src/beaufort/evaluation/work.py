@@ -30,6 +30,7 @@ from beaufort.evaluation.lazy_models import LazyModel
 from beaufort.evaluation.planning import Range, Setup
 from beaufort.labels import NO_LABEL, LabelSpace
 from beaufort.models import Model
+from beaufort.models.fronted import FrontedModel
 from beaufort.store import (
     AnswerScores,
     Piece,
@@ -251,13 +252,17 @@ class _Working:
 
     def doubts(self, model: int, scores: AnswerScores) -> Iterator[Note]:
         """Say once of a model that it seems to give probabilities."""
-        name = self.models[model].spec.name
+        one = self.models[model]
+        name = one.spec.name
         if name not in self.told and len(scores.shares) and scores.shares.all() and scores.top.shape[1] > 1:
             self.told.add(name)
+            right = "leaves accuracies right"
+            if isinstance(one, FrontedModel) and one.front.views is not None:
+                right = "may change accuracies, as means over views are others"
             yield Note(
                 f"the answers of {name} look like probabilities: none is below 0, and each row sums to 1. "
-                "They are taken for logits, which makes p, nll, brier and entropy wrong and leaves "
-                "accuracies right; give what comes before the softmax, or the logarithms"
+                f"They are taken for logits, which makes p, nll, brier and entropy wrong and {right}; give "
+                "what comes before the softmax, or the logarithms"
             )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable, Mapping
 from importlib import import_module
 from pathlib import Path
@@ -10,8 +11,9 @@ from typing import Any
 
 from beaufort.errors import OptionError
 from beaufort.models.spec import UNKNOWN
+from beaufort.sanitize import encodable
 
-__all__ = ["declared", "digest_of_files", "digest_of_tensors"]
+__all__ = ["declared", "digest_of_files", "digest_of_layers", "digest_of_tensors"]
 
 
 def digest_of_files(files: Iterable[Path]) -> str:
@@ -36,6 +38,12 @@ def digest_of_tensors(tensors: Mapping[str, Any]) -> str:
         if tensor.numel():
             whole.update(memoryview(tensor.reshape(-1).view(torch.uint8).numpy()))
     return f"sha256:{whole.hexdigest()}"
+
+
+def digest_of_layers(module: Any) -> str:
+    """The sha256 of what a torch module prints: its layers and their settings, which no weight tells."""
+    printed = re.sub(r"\bat 0x[0-9a-fA-F]+", "", repr(module))  # another address in every process
+    return f"sha256:{hashlib.sha256(encodable(printed).encode()).hexdigest()}"
 
 
 def declared(version: str | None) -> str:

@@ -70,13 +70,20 @@ class FrontedModel:
 
     def __call__(self, images: Images) -> Logits:
         """Float32 logits `(n, classes)` of uint8 images `(n, h, w, 1 or 3)`, an array or a torch tensor."""
-        views = self.shown(images)
-        if self.front.views is None or len(views[0]) == 0:
-            return self.model(views[0])
+        return self.joined(self.answers(images))
+
+    def answers(self, images: Images) -> list[Logits]:
+        """The model's own answers: one to images behind filters, or one to each view."""
+        return [self.model(view) for view in self.shown(images)]
+
+    def joined(self, answers: list[Logits]) -> Logits:
+        """What is answered, of the model's own answers."""
+        if self.front.views is None or len(answers[0]) == 0:
+            return answers[0]
         from scipy.special import softmax
 
-        shares = sum(softmax(np.asarray(self.model(view), np.float64), axis=1) for view in views)
-        means = np.maximum(shares / len(views), np.finfo(np.float64).tiny)
+        shares = sum(softmax(np.asarray(answer, np.float64), axis=1) for answer in answers)
+        means = np.maximum(shares / len(answers), np.finfo(np.float64).tiny)
         return np.asarray(np.log(means), np.float32)
 
     def shown(self, images: Images) -> list[Bytes]:

@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import Any, Unpack
 
 from beaufort.errors import OptionError, UnknownNameError
-from beaufort.models._digest import declared
+from beaufort.models._digest import declared, digest_of_layers
 from beaufort.models._errors import ModelError
 from beaufort.models.network import Network
 from beaufort.models.options import Changes, changed, class_list
@@ -31,8 +31,10 @@ def load(text: str, **options: Any) -> Model:
         raise ModelError(
             f"python:{text} must be a function that returns a model, got {type(factory).__name__}"
         )
-    options.setdefault("name", text.rpartition(":")[2])
-    return as_model(factory(), source=f"python:{text}", **options)
+    made = factory()
+    if not _is_finished(made):
+        options = {"name": text.rpartition(":")[2], "source": f"python:{text}", **options}
+    return as_model(made, **options)
 
 
 def as_model(
@@ -63,8 +65,9 @@ def as_model(
         source: where it comes from.
         classes: how many, a list of names, or a text file of them.
         label_space: what the classes are, `imagenet-1k` say.
-        version: a word that you change whenever a callable's answers may. Without it the digest is
-            `unknown`, and results are never taken from an earlier run.
+        version: a word that you change whenever the answers may. Without it the digest of a callable is
+            `unknown`, and results are never taken from an earlier run; that of a torch module goes by its
+            weights and by what it prints of its layers.
         max_batch: the most images to run at once.
         device: for torch modules.
         threads: for torch modules.
@@ -72,13 +75,23 @@ def as_model(
         tf32: for torch modules.
         **changes: what is known about the preprocessing.
     """
-    if isinstance(thing, Model) and not isinstance(thing, type):
-        if changes or version or classes is not None:
+    if _is_finished(thing):
+        said = {
+            "name": name,
+            "source": source,
+            "classes": classes,
+            "label_space": label_space,
+            "version": version,
+            "max_batch": max_batch,
+            **changes,
+        }
+        if given := [option for option, value in said.items() if value is not None or option in changes]:
             raise OptionError(
-                "options must not be given for a Model, which has a spec of its own; give them where it is "
-                "made, as as_model(function, classes=…)"
+                f"options must not be given for a Model, which has a spec of its own, got {given[0]}; give "
+                "them where it is made, as as_model(function, classes=…)"
             )
-        return thing
+        model: Model = thing
+        return model
     called = str(getattr(thing, "__name__", type(thing).__name__)) if name is None else name
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(thing, torch.nn.Module):
@@ -95,6 +108,10 @@ def as_model(
             threads=threads,
             channels_last=channels_last,
             tf32=tf32,
+            details={
+                "layers": digest_of_layers(thing),
+                **({} if version is None else {"version": declared(version)}),
+            },
             shared=True,
             **changes,
         )
@@ -139,6 +156,11 @@ def find_object(text: str) -> Any:
             raise UnknownNameError(f"in {module_name}, {unknown('name', name, public)}")
         found = getattr(found, name)
     return found
+
+
+def _is_finished(thing: Any) -> bool:
+    """Whether an object is a `Model` itself."""
+    return isinstance(thing, Model) and not isinstance(thing, type)
 
 
 def _preprocessing(changes: Changes) -> Preprocessing:

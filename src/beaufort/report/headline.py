@@ -58,21 +58,27 @@ def headline(scores: Scores, model: ModelScores) -> Headline:
 def about(scores: Scores) -> str:
     """What was shown to the models, in words."""
     suite = scores.suite
-    ways = counted(len(suite.families), "kind of damage", "kinds of damage")
     each = Counter(condition.corruption for condition in suite.conditions() if not condition.clean)
-    levels = _strengths(min(each.values(), default=0), max(each.values(), default=0))
+    fewest, most = min(each.values(), default=0), max(each.values(), default=0)
+    if suite.sequences:  # frames of noise are all as strong
+        ways = f"in {counted(len(suite.families), 'sequence')} of {_range(fewest, most)} frames"
+    else:
+        kinds = counted(len(suite.families), "kind of damage", "kinds of damage")
+        ways = f"under {kinds} at {_strengths(fewest, most)}"
     count = len(suite.conditions())
-    clean = "each as it is and under" if suite.clean else "each under"
+    clean = "each as it is and" if suite.clean else "each"
     return (
-        f"{counted(scores.images, 'image')} of {scores.results.dataset}, {clean} {ways} at {levels}: "
+        f"{counted(scores.images, 'image')} of {scores.results.dataset}, {clean} {ways}: "
         f"{counted(count, 'version')}, {counted(count * scores.images, 'answer')} a model."
     )
 
 
 def _strengths(fewest: int, most: int) -> str:
-    if fewest < most:
-        return f"{fewest} to {most} strengths"
-    return "one strength" if most == 1 else f"{most} strengths"
+    return "one strength" if most == 1 else f"{_range(fewest, most)} strengths"
+
+
+def _range(fewest: int, most: int) -> str:
+    return f"{fewest} to {most}" if fewest < most else str(most)
 
 
 def _mce(scores: Scores, model: ModelScores) -> tuple[str, str]:

@@ -11,6 +11,7 @@ from beaufort.errors import UnknownNameError
 from beaufort.pages import render
 from beaufort.registry import unknown
 from beaufort.report._text import counted, words
+from beaufort.report.card import card_section, front_matter
 from beaufort.report.latex import escape_latex, latex_table
 from beaufort.report.markdown import escape_markdown, markdown_table
 from beaufort.report.optional_tables import optional_tables
@@ -46,7 +47,8 @@ def to_text_of_several(
         return _page(scores, rows, named)
     if format == "json":
         return _json(scores, rows, named)
-    texts = [to_text(one, format) for one in scores if one.suite.families or format == "csv"]
+    own_text = card_section if format == "card" else lambda one: to_text(one, format)
+    texts = [own_text(one) for one in scores if one.suite.families or format == "csv"]
     if format == "csv":
         return "".join(text if i == 0 else text.partition("\n")[2] for i, text in enumerate(texts))
     table = shift_table(rows, scores)
@@ -61,13 +63,16 @@ def to_text_of_several(
         told = [f"% {escape_latex(note)}\n" for note in notes]
         more = [latex_table(one, one.caption, name) for name, one in plain.items()]
         return "\n\n".join(["".join(told) + latex_table(table, table.caption, "shifts"), *more, *own])
-    first = [f"# {escape_markdown(named)}", *map(escape_markdown, [table.caption, *notes])]
+    card = format == "card"  # the results of all data sets stand before it, and it is a section of a page
+    head = "## Robustness" if card else f"# {escape_markdown(named)}"
+    first = [head, *map(escape_markdown, [table.caption, *notes])]
     more = [text for one in plain.values() for text in (escape_markdown(one.caption), markdown_table(one))]
-    head = "\n\n".join([*first, markdown_table(table), *more]) + "\n"
+    top = "\n\n".join([*first, markdown_table(table), *more]) + "\n"
     sections = [
-        f"## {escape_markdown(suite.title)}\n\n{text}" for suite, text in zip(heads, texts, strict=True)
+        f"{'###' if card else '##'} {escape_markdown(suite.title)}\n\n{text}"
+        for suite, text in zip(heads, texts, strict=True)
     ]
-    return "\n".join([head, *sections])
+    return "\n".join([*([front_matter(scores)] if card else []), top, *sections])
 
 
 def _title(scores: Sequence[Scores]) -> str:

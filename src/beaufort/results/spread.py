@@ -140,8 +140,11 @@ def _spread_of_one(
     scores = score(results, baseline=baseline, models=[model], calibration=False)
     one = scores.models[0]
     name = find_metric(scores, metric)
-    accuracy = 1 - float(np.mean([error.value for error in one.corruptions.values()]))
     clean = None if one.clean is None else one.clean.value
+    shares = [1 - error.value for error in one.corruptions.values()]
+    if clean is not None and not shares:  # nothing is done to the images
+        shares = [clean]
+    accuracy = float(np.mean(shares))
     weights = scores.pairs.forms[model][name].weights[model]
     where = f"the accuracy of {model} on {counted(scores.images, 'image')} of {results.dataset}"
     spread = _assumed(results.suite, name, weights, accuracy, clean, differ, alike, where)
@@ -161,8 +164,8 @@ def spread_of_accuracies(
     """The spread between two models that are about as good as stated.
 
     Args:
-        suite: the conditions.
-        accuracy: the mean over corrupted conditions, a share.
+        suite: the conditions, on one data set.
+        accuracy: the mean over corrupted conditions, a share; of a part with a counterpart, over all.
         clean: on clean images, if they count in the metric; `accuracy` if None.
         metric: the suite's first one that can be had if None.
         baseline: what mCE divides by, if it is published; the suite's own if None.
@@ -171,6 +174,7 @@ def spread_of_accuracies(
         alike: the correlation of their difference between two versions of one photo; `ALIKE` if None.
     """
     _check_kind(suite)
+    clean = None if suite.counterpart else clean  # its clean images are those of another data set
     for name, value in (("accuracy", accuracy), ("clean", clean)):
         if value is not None and not 0 < value < 1:
             raise OptionError(f"{name} must lie between 0 and 1, got {value!r}")
@@ -220,6 +224,11 @@ def _assumed(
 
 
 def _check_kind(suite: Suite) -> None:
+    if suite.parts:
+        raise OptionError(
+            f"a suite of one data set is needed to plan with, got {suite}, whose parts are "
+            f"{', '.join(part.name for part in suite.parts)}; a gate judges each, so plan for each"
+        )
     if suite.sequences:
         raise OptionError(
             f"a suite of corruptions or shifts is needed to plan with, got the sequences of {suite}"
