@@ -144,6 +144,16 @@ def test_a_perfect_model_has_no_rho(paper: Grid) -> None:
     assert "above" not in _standing_text(one)
 
 
+def test_models_that_the_line_leaves_out_do_not_scatter_around_it(tmp_path: Path) -> None:
+    lines = ["a,60,50", "b,70,60.1", "c,80,70", "d,90,80.2", "failed,75,0", "untrained,0,10"]
+    (tmp_path / "own.csv").write_text("\n".join(["model,clean,shifted", *lines]))
+    grid = load_grid(tmp_path / "own.csv")
+    (one,) = place(grid, [Score("clean", 72), Score("shifted", 62)], x="clean").standings
+    fitted = effective_robustness(grid, "shifted", x="clean", select=["a|b|c|d"]).models
+    assert one.scatter == pytest.approx(np.sqrt(np.mean([each.rho**2 for each in fitted if each.rho])))
+    assert one.scatter < 2
+
+
 def test_nothing_to_place(paper: Grid) -> None:
     with pytest.raises(OptionError, match="scores must have a shift of the grid paper"):
         place(paper, [Score("val", 76.0)])
