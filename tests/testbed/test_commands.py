@@ -207,6 +207,7 @@ def test_a_grid_without_natural_shifts(small: Path) -> None:
         (("correlate", "--grid", "timm"), "needs synthetic and natural shifts"),
         (("rho", "--n", "val=many"), "n must be SETTING=IMAGES"),
         (("rho", "--n", "vall=10"), "did you mean"),
+        (("fit", "--resamples", "1"), "Invalid value for '--resamples'"),
         (("plot", "-o", "x.gif"), "output must end in .html, .svg or .png"),
         (("plot", "-o", "x.html", "--scale", "probit"), "scale of a page must be logit or linear"),
     ],
