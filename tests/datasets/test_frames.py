@@ -92,6 +92,16 @@ def test_any_label_of_a_frame_is_right(tmp_path: Path) -> None:
     assert found.results[0].images == 2
 
 
+def test_numbers_of_ones_own_are_names(tmp_path: Path) -> None:
+    frames = [f"clip/{number:04d}.png" for number in range(11)]
+    labels = {frame: [number] for number, frame in enumerate(frames)}  # sorted as texts, 10 is the third
+    root = make_clips(tmp_path / "clips", {frame: [] for frame in frames}, labels, lambda one: int(one[5:9]))
+    dataset = open_dataset(f"frame-sets:{root}")
+    assert [dataset.classes[label] for label in dataset.labels] == list(map(str, range(11)))
+    suite = Suite(name="frames", version=1, dataset="clips")
+    assert evaluate([looker(12)], suite, dataset, tmp_path / "kept").results[0].accuracy == 1
+
+
 def test_a_class_that_imagenet_lacks_is_wrong_and_counts(tmp_path: Path) -> None:
     cow = label_maps["ytbb-robust"].classes.index("cow")
     person = label_maps["ytbb-robust"].grouping["person"][0]

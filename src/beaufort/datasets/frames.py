@@ -89,6 +89,8 @@ def _open(location: str, part: str, kind: str) -> Dataset:
     frames = tuple(sorted(sets.neighbours)) if part else sets.frames
     file = _beside(root, "labels.json")
     named = _labels(file, frames, sets, by_anchor=kind == "ytbb-robust")
+    if kind not in label_maps:  # a number is a name, too, and no place in the sorted names
+        named = {frame: tuple(dict.fromkeys(map(str, labels))) for frame, labels in named.items()}
     if lost := [name for name in frames if not (root / name).is_file()]:
         raise ImageFileError(
             f"{location} must have every frame of its sets, got none for {len(lost):,} of {len(frames):,} "
@@ -127,7 +129,7 @@ def _labels(
 def _classes(kind: str, labels: Any) -> tuple[str, ...]:
     if kind in label_maps:
         return label_maps[kind].classes
-    return tuple(sorted({str(label) for some in labels for label in some}))
+    return tuple(sorted({label for some in labels for label in some}))
 
 
 def _numbers(file: Path, frame: str, labels: tuple[Any, ...], classes: tuple[str, ...]) -> tuple[int, ...]:
