@@ -230,6 +230,8 @@ def test_place(tmp_path: Path) -> None:
     assert "above the trend (p = " in text
     assert "nearest: " in text
     assert "one of --scores, --store and --data must be given" in invoke("place", code=2)
+    unused = invoke("place", "--scores", str(scores), "--model", "my-net", code=2)
+    assert "--model must come with --store or --data: scores are of one model" in unused
 
 
 def test_place_in_a_file_of_ones_own(small: Path) -> None:

@@ -59,6 +59,17 @@ def test_a_model_on_the_line_is_not_told_apart(paper: Grid) -> None:
     assert below.percentile == 0
 
 
+def test_above_all_is_said_of_all(tmp_path: Path) -> None:
+    lines = [f"m{row},{70 + row / 1000},{60 + row % 2}" for row in range(250)]
+    (tmp_path / "own.csv").write_text("\n".join(["model,clean,shifted", *lines, "best,70.1,80"]))
+    grid = load_grid(tmp_path / "own.csv")
+    told = {}
+    for shifted in (50, 60.5, 79, 81):
+        (one,) = place(grid, [Score("clean", 70.1), Score("shifted", shifted)], x="clean").standings
+        told[shifted] = _standing_text(one).split("of the 251 models")[0].split("above ")[-1].strip()
+    assert told == {50: "0 %", 60.5: "50 %", 79: "99.6 %", 81: "100 %"}
+
+
 def test_few_images_make_wide_intervals(paper: Grid) -> None:
     def width(images: int | None) -> float:
         (one,) = place(paper, [Score("val", 75.0), Score("imagenetv2", 63.0, images)]).standings
