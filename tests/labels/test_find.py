@@ -206,7 +206,7 @@ def test_classes_of_a_space_that_mean_the_same() -> None:
 
 
 def test_an_output_by_name_and_number_is_one() -> None:
-    found = find_space(folders("fish"), IMAGENET, labels={"fish": ["tench", 0, np.int64(1), 0]})
+    found = find_space(folders("fish"), IMAGENET, labels={"fish": ["tench", 0, 1, 0]})
     assert found.outputs == ((0, 1),)
 
 
