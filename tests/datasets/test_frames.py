@@ -92,6 +92,16 @@ def test_any_label_of_a_frame_is_right(tmp_path: Path) -> None:
     assert found.results[0].images == 2
 
 
+def test_numbers_of_ones_own_are_names(tmp_path: Path) -> None:
+    frames = [f"clip/{number:04d}.png" for number in range(11)]
+    labels = {frame: [number] for number, frame in enumerate(frames)}  # sorted as texts, 10 is the third
+    root = make_clips(tmp_path / "clips", {frame: [] for frame in frames}, labels, lambda one: int(one[5:9]))
+    dataset = open_dataset(f"frame-sets:{root}")
+    assert [dataset.classes[label] for label in dataset.labels] == list(map(str, range(11)))
+    suite = Suite(name="frames", version=1, dataset="clips")
+    assert evaluate([looker(12)], suite, dataset, tmp_path / "kept").results[0].accuracy == 1
+
+
 def test_a_class_that_imagenet_lacks_is_wrong_and_counts(tmp_path: Path) -> None:
     cow = label_maps["ytbb-robust"].classes.index("cow")
     person = label_maps["ytbb-robust"].grouping["person"][0]
@@ -135,15 +145,6 @@ def test_what_is_missing(tmp_path: Path) -> None:
         open_dataset(f"frame-sets:{root}#x")
     with pytest.raises(ImageFileError, match=r"must have its number, got 'a/b\.png'"):
         list(FrameSets({"a/b.png": ()}).within("a/b.png", 1))
-
-
-def test_numbers_are_names_in_sets_of_ones_own(tmp_path: Path) -> None:
-    """In the sorted order of the names, 10 comes before 2."""
-    sets: dict[str, list[str]] = {f"clip/{number}.png": [] for number in range(12)}
-    labels: dict[str, list[Any]] = {frame: [place, str(place)] for place, frame in enumerate(sets)}
-    found = open_dataset(f"frame-sets:{make_clips(tmp_path / 'clips', sets, labels, lambda _: 0)}")
-    named = {name: found.classes[label] for name, label in zip(found.ids, found.labels, strict=True)}
-    assert named == {f"clip/{number}.png": str(number) for number in range(12)}
 
 
 def test_label_numbers_beyond_the_classes(tmp_path: Path) -> None:

@@ -196,3 +196,39 @@ def test_restricted_needs_classes() -> None:
     assert find_space(plain, Outputs("net", 2), convention="restricted").identity
     with pytest.raises(LabelError, match="must be of 1000 outputs, those of net, got 5"):
         find_space(plain, IMAGENET, labels=LabelSpace(5, ((1,), (2,))))
+
+
+def test_classes_of_a_space_that_mean_the_same() -> None:
+    with pytest.raises(
+        LabelError, match=r"must be distinct, got 'tench' and 'n01440764', which mean the same"
+    ):
+        find_space(folders("tench"), IMAGENET, labels={"tench": [0], "n01440764": [5]})
+
+
+def test_an_output_by_name_and_number_is_one() -> None:
+    found = find_space(folders("fish"), IMAGENET, labels={"fish": ["tench", 0, 1, 0]})
+    assert found.outputs == ((0, 1),)
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        {"cat": 281},
+        {"cat": "tabby"},
+        {"cat": [True]},
+        {"cat": [281.5]},
+        {"cat": {"tabby": 1}},
+        {7: [1]},
+        [[281]],
+    ],
+)
+def test_what_are_no_lists_of_outputs(labels: object) -> None:
+    with pytest.raises(
+        LabelError, match="labels must be 'identity', or a JSON file with a list of outputs for"
+    ):
+        find_space(folders("cat"), IMAGENET, labels=labels)  # type: ignore[arg-type]
+
+
+def test_a_space_must_have_every_class() -> None:
+    with pytest.raises(LabelError, match="must have every class of pets, got 1 for labels up to 1"):
+        find_space(folders("cat", "dog"), IMAGENET, labels=LabelSpace(1000, ((281,),), "all"))

@@ -322,6 +322,30 @@ def test_a_run_that_fails_is_noted_with_what_it_made(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "study.json").read_text())["runs"] == [run]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{",
+        "[]",
+        "null",
+        '{"runs": []}',
+        '{"rehearse": 0, "runs": []}',
+        '{"rehearse": false, "runs": [{}]}',
+    ],
+)
+def test_a_record_that_is_damaged_is_told(text: str, tmp_path: Path) -> None:
+    (tmp_path / "study.json").write_text(text)
+    with pytest.raises(OptionError, match=r"study\.json must be the record of a study's runs, got something"):
+        reproduce("icons-50", tmp_path, only=["page"])
+
+
+def test_a_page_of_nothing_leaves_nothing_behind(tmp_path: Path) -> None:
+    with pytest.raises(OptionError, match="has no answers yet"):
+        reproduce("icons-50", tmp_path / "new", only=["page"])
+    assert not (tmp_path / "new").exists()
+
+
 def test_the_command_counts_what_it_did(monkeypatch: pytest.MonkeyPatch) -> None:
     for outcome, told in (
         (StudyOutcome(1, 0, 0), "1 piece of work done, 0 there before"),

@@ -78,14 +78,18 @@ def test_rho() -> None:
     assert "9 chosen lack one of the two accuracies" in text
 
 
-def test_tau(tmp_path: Path) -> None:
+def test_tau(small: Path, tmp_path: Path) -> None:
     one = told("testbed", "tau", "--y", "ytbb-robust-pm10", "--select", "resnet50-lp")
     assert (round(one["tau"], 1), one["n"]) == (-0.7, 13)
     assert {"model", "base", "tau", "low", "high", "provenance"} <= set(one["models"][0])
     pairs = tmp_path / "pairs.csv"
     pairs.write_text("model,base_model\nresnet50,alexnet\n")
     assert told("testbed", "tau", "--pairs", str(pairs))["tau"] > 15
-    assert "made from" in invoke("testbed", "tau", "--select", "v1")
+    assert "95 % intervals" in invoke("testbed", "tau", "--select", "v1")
+    pairs.write_text("model,base_model\nabove,m4\n")
+    own = ("testbed", "tau", "--grid", str(small), "--y", "shifted", "--pairs", str(pairs))
+    assert "+5.00 on shifted, no intervals: --n tells how many images it has" in invoke(*own)
+    assert "on shifted, 95 % intervals" in invoke(*own, "--n", "shifted=1000")
 
 
 def test_correlate() -> None:
@@ -207,6 +211,7 @@ def test_a_grid_without_natural_shifts(small: Path) -> None:
         (("correlate", "--grid", "timm"), "needs synthetic and natural shifts"),
         (("rho", "--n", "val=many"), "n must be SETTING=IMAGES"),
         (("rho", "--n", "vall=10"), "did you mean"),
+        (("fit", "--resamples", "1"), "Invalid value for '--resamples'"),
         (("plot", "-o", "x.gif"), "output must end in .html, .svg or .png"),
         (("plot", "-o", "x.html", "--scale", "probit"), "scale of a page must be logit or linear"),
     ],
@@ -229,6 +234,8 @@ def test_place(tmp_path: Path) -> None:
     assert "above the trend (p = " in text
     assert "nearest: " in text
     assert "one of --scores, --store and --data must be given" in invoke("place", code=2)
+    unused = invoke("place", "--scores", str(scores), "--model", "my-net", code=2)
+    assert "--model must come with --store or --data: scores are of one model" in unused
 
 
 def test_place_in_a_file_of_ones_own(small: Path) -> None:

@@ -59,6 +59,17 @@ def test_a_model_on_the_line_is_not_told_apart(paper: Grid) -> None:
     assert below.percentile == 0
 
 
+def test_above_all_is_said_of_all(tmp_path: Path) -> None:
+    lines = [f"m{row},{70 + row / 1000},{60 + row % 2}" for row in range(250)]
+    (tmp_path / "own.csv").write_text("\n".join(["model,clean,shifted", *lines, "best,70.1,80"]))
+    grid = load_grid(tmp_path / "own.csv")
+    told = {}
+    for shifted in (50, 60.5, 79, 81):
+        (one,) = place(grid, [Score("clean", 70.1), Score("shifted", shifted)], x="clean").standings
+        told[shifted] = _standing_text(one).split("of the 251 models")[0].split("above ")[-1].strip()
+    assert told == {50: "0 %", 60.5: "50 %", 79: "99.6 %", 81: "100 %"}
+
+
 def test_few_images_make_wide_intervals(paper: Grid) -> None:
     def width(images: int | None) -> float:
         (one,) = place(paper, [Score("val", 75.0), Score("imagenetv2", 63.0, images)]).standings
@@ -142,6 +153,16 @@ def test_a_perfect_model_has_no_rho(paper: Grid) -> None:
     assert (one.robustness.rho, one.p, one.verdict) == (None, None, "unknown")
     assert one.percentile is None
     assert "above" not in _standing_text(one)
+
+
+def test_models_that_the_line_leaves_out_do_not_scatter_around_it(tmp_path: Path) -> None:
+    lines = ["a,60,50", "b,70,60.1", "c,80,70", "d,90,80.2", "failed,75,0", "untrained,0,10"]
+    (tmp_path / "own.csv").write_text("\n".join(["model,clean,shifted", *lines]))
+    grid = load_grid(tmp_path / "own.csv")
+    (one,) = place(grid, [Score("clean", 72), Score("shifted", 62)], x="clean").standings
+    fitted = effective_robustness(grid, "shifted", x="clean", select=["a|b|c|d"]).models
+    assert one.scatter == pytest.approx(np.sqrt(np.mean([each.rho**2 for each in fitted if each.rho])))
+    assert one.scatter < 2
 
 
 def test_nothing_to_place(paper: Grid) -> None:

@@ -72,7 +72,7 @@ KneeAt = Annotated[
     str, typer.Option("--knee", help="auto: where a model has filtered the images; none; or a percentage.")
 ]
 Level = Annotated[float, typer.Option(help="Of the intervals.")]
-Resamples = Annotated[int, typer.Option(min=1, help="Of the bootstrap.")]
+Resamples = Annotated[int, typer.Option(min=100, help="Of the bootstrap.")]
 DrawSeed = Annotated[
     int, typer.Option("--seed", help="Of the bootstrap; the paper's if not given.", min=0, max=2**32 - 1)
 ]

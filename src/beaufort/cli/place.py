@@ -80,6 +80,8 @@ def place(
 
     if (scores is not None) + (data is not None or store is not None) != 1:
         raise OptionError("one of --scores, --store and --data must be given")
+    if scores is not None and model is not None:
+        raise OptionError("--model must come with --store or --data: scores are of one model")
     for_runs = {"--suite": suite, "--set": options, "--front": front, "--limit": limit}
     if data is None and (unused := [name for name, value in for_runs.items() if value is not None]):
         raise OptionError(f"{unused[0]} must come with --data, which runs a model: nothing is run without")
@@ -176,14 +178,21 @@ def _standing_text(one: Standing) -> str:
     scatter = f"the models fitted on scatter by {one.scatter:.2f} points"
     if one.percentile is not None:
         similar = f"{one.similar} models with {low:.2f} to {high:.2f} % there"
-        scatter = f"above {one.percentile:.0f} % of the {similar}; {scatter}"
+        scatter = f"above {_percent(one.percentile)} % of the {similar}; {scatter}"
     lines = [
         f"{one.y}: {own.shifted:.2f} % at {own.clean:.2f} % on {one.x}{beyond}",
         f"  {rho}",
         f"  {scatter}",
     ]
-    names = (f"{n.model} ({n.clean:.2f}, {n.shifted:.2f}, rho {n.rho:+.2f})" for n in one.neighbors)
+    names = (f"{n.model} ({n.clean:.2f}, {n.shifted:.2f}, rho {n.rho:+z.2f})" for n in one.neighbors)
     return "\n".join(map(printable, [*lines, f"  nearest: {'; '.join(names)}"]))
+
+
+def _percent(value: float) -> str:
+    """A whole percentage; 0 and 100 only if it is none or all."""
+    if value in (0, 100) or 0.5 < value < 99.5:
+        return f"{value:.0f}"
+    return f"{min(max(value, 0.1), 99.9):.1f}"
 
 
 def _as_dict(found: Placement) -> dict[str, Any]:

@@ -248,7 +248,9 @@ def tau(
     rows = [(_points(one, "tau"), printable(one["model"]), printable(one["base"])) for one in ordered]
     typer.echo(table([("tau [interval]", "model", "made from"), *rows]))
     about = f"{_points(told, 'tau')} on {printable(told['y'])}"
-    typer.echo(f"\nmean of {told['n']}: {about}, {100 * level:g} % intervals")
+    known = any(one["low"] is not None for one in told["models"])
+    ends = f"{100 * level:g} % intervals" if known else "no intervals: --n tells how many images it has"
+    typer.echo(f"\nmean of {told['n']}: {about}, {ends}")
     _tell_missing(told["missing"], "a base model, or an accuracy")
 
 
@@ -298,7 +300,8 @@ def correlate(
     typer.echo(table([("Pearson (n)", *columns), *lines]))
     asked = [*(() if synthetic else synthetic_shifts(loaded)), *(() if natural else natural_shifts(loaded))]
     if absent := [name for name in asked if name not in rows and name not in columns]:
-        typer.echo(f"\nleft out, because too few models have them: {printable(', '.join(absent))}")
+        why = "too few models have them, or those do not differ"
+        typer.echo(f"\nleft out, because {why}: {printable(', '.join(absent))}")
 
 
 @app.command()

@@ -89,7 +89,7 @@ def _open(location: str, part: str, kind: str) -> Dataset:
     frames = tuple(sorted(sets.neighbours)) if part else sets.frames
     file = _beside(root, "labels.json")
     named = _labels(file, frames, sets, by_anchor=kind == "ytbb-robust")
-    if kind not in label_maps:  # numbers are names there, too
+    if kind not in label_maps:  # a number is a name, too, and no place in the sorted names
         named = {frame: tuple(dict.fromkeys(map(str, labels))) for frame, labels in named.items()}
     if lost := [name for name in frames if not (root / name).is_file()]:
         raise ImageFileError(

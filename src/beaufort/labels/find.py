@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from numbers import Integral
 from pathlib import Path
 
 from beaufort.labels._errors import LabelError
@@ -25,6 +26,7 @@ IDENTITY = "identity"
 Grouping = Mapping[str, Sequence[int | str]]
 """Outputs by class, each a number or a name."""
 
+_FORM = f"{IDENTITY!r}, or a JSON file with a list of outputs for each class"
 _NAME = "pass --classes FILE with a name for each output"
 _GROUP = "pass --labels FILE.json with the outputs of each class"
 _INSIST = f"pass --labels {IDENTITY} to insist that labels are numbers of outputs"
@@ -73,12 +75,20 @@ def _space(
                 f"the label space must be of {outputs.count} outputs, those of {outputs.model}, got "
                 f"{labels.count}"
             )
+        if labels.outputs is not None and int(data.used.max(initial=0)) >= len(labels.outputs):
+            raise LabelError(
+                f"the label space must have every class of {data.name}, got {len(labels.outputs)} for labels "
+                f"up to {int(data.used.max())}"
+            )
         return labels
     if labels == IDENTITY:
         return LabelSpace(outputs.count)
     if labels is not None:
-        grouping = labels if isinstance(labels, Mapping) else read_grouping(labels)
-        return _grouped(data, outputs, grouping)
+        if isinstance(labels, str | Path):
+            return _grouped(data, outputs, read_grouping(labels))
+        if not _is_grouping(labels):
+            raise LabelError(f"labels must be {_FORM}, or such lists by class, got {labels!r:.80}")
+        return _grouped(data, outputs, labels)
     if outputs.count is None:
         return LabelSpace()
     return _by_names(data, outputs) if data.by_name else _by_numbers(data, outputs)
@@ -195,6 +205,13 @@ def _grouped(data: DataLabels, outputs: Outputs, grouping: Grouping) -> LabelSpa
             f"{lost[0]!r})",
             *("use numbers or names of outputs", _NAME),
         )
+    meant: dict[str, str] = {}
+    for name in grouping:
+        if (other := meant.setdefault(same_name(name), name)) != name:
+            raise LabelError(
+                f"classes of the label space must be distinct, got {other!r} and {name!r}, which mean the "
+                "same"
+            )
     rows = {
         same_name(name): tuple(places[same_name(one)] if isinstance(one, str) else one for one in some)
         for name, some in grouping.items()
@@ -214,17 +231,24 @@ def _grouped(data: DataLabels, outputs: Outputs, grouping: Grouping) -> LabelSpa
 
 def read_grouping(path: str | Path) -> Grouping:
     """Outputs by class from a JSON file: `{"dog": ["n02085620", 152], "cat": [281, 282]}`."""
-    form = f"{IDENTITY!r}, or a JSON file with a list of outputs for each class"
     try:
         found = json.loads(Path(path).read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
-        raise LabelError(f"labels must be {form}, got {str(path)!r:.80} ({error})") from None
-    good = isinstance(found, dict) and all(
-        isinstance(some, list) and all(type(one) in (int, str) for one in some) for some in found.values()
+        raise LabelError(f"labels must be {_FORM}, got {str(path)!r:.80} ({error})") from None
+    if not _is_grouping(found) or not found:
+        raise LabelError(f"labels must be {_FORM}, got {path} with other contents")
+    return {name: tuple(some) for name, some in found.items()}
+
+
+def _is_grouping(found: object) -> bool:
+    """Whether it has a list of numbers and names for each class."""
+    return isinstance(found, Mapping) and all(
+        isinstance(name, str)
+        and isinstance(some, Collection)
+        and not isinstance(some, str | bytes | Mapping)
+        and all(isinstance(one, str | Integral) and not isinstance(one, bool) for one in some)
+        for name, some in found.items()
     )
-    if not good or not found:
-        raise LabelError(f"labels must be {form}, got {path} with other contents")
-    return {str(name): tuple(some) for name, some in found.items()}
 
 
 # Names

@@ -50,7 +50,7 @@ class LabelSpace:
         check_convention(self.convention)
         if self.outputs is None:
             return
-        outputs = tuple(tuple(int(output) for output in some) for some in self.outputs)
+        outputs = tuple(tuple(dict.fromkeys(int(output) for output in some)) for some in self.outputs)
         every = [output for some in outputs for output in some]
         if self.count is None or not every or not 0 <= min(every) <= max(every) < self.count:
             raise LabelError(

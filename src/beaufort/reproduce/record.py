@@ -17,8 +17,7 @@ RECORD = "study.json"
 
 def check_folder(folder: Path, *, rehearse: bool) -> None:
     """A rehearsal and the real thing must not meet in one folder."""
-    path = folder / RECORD
-    if path.is_file() and (known := json.loads(path.read_bytes()).get("rehearse")) != rehearse:
+    if (folder / RECORD).is_file() and (known := _read(folder)["rehearse"]) != rehearse:
         kind = "a rehearsal" if known else "a real run"
         raise OptionError(f"{folder} holds {kind}; choose another output for this one")
 
@@ -32,17 +31,36 @@ def begin_record(folder: Path, *, rehearse: bool) -> None:
 
 def note_run(folder: Path, run: dict[str, Any]) -> None:
     """Add a run to the record: the command, its seconds and how many tasks it did."""
-    path = folder / RECORD
-    facts = json.loads(path.read_bytes())
+    facts = _read(folder)
     facts["runs"].append(run)
-    write_bytes(path, (json.dumps(facts, indent=2) + "\n").encode())
+    write_bytes(folder / RECORD, (json.dumps(facts, indent=2) + "\n").encode())
 
 
 def run_facts(folder: Path) -> dict[str, str]:
     """How long runs took that were not killed, and their commands, as a page tells it."""
-    runs = json.loads((folder / RECORD).read_bytes())["runs"]
+    runs = _read(folder)["runs"] if (folder / RECORD).is_file() else []
     return {
         "time": f"{sum(run['seconds'] for run in runs) / 60:.1f} minutes for "
         f"{counted(sum(run['tasks'] for run in runs), 'task')}; runs that were killed are not counted",
         "commands": "; ".join(dict.fromkeys(run["command"] for run in runs)),
     }
+
+
+def _read(folder: Path) -> dict[str, Any]:
+    """What the record says; one that cannot be read is told as such."""
+    path = folder / RECORD
+    try:
+        facts = json.loads(path.read_bytes())
+        good = type(facts["rehearse"]) is bool and all(map(_is_run, facts["runs"]))
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
+        good = False
+    if not good:
+        raise OptionError(
+            f"{path} must be the record of a study's runs, got something else; write "
+            '{"rehearse": false, "runs": []} to it to go on with these answers, whose runs are not told then'
+        )
+    return dict(facts)
+
+
+def _is_run(run: Any) -> bool:
+    return type(run["command"]) is str and all(type(run[key]) in (int, float) for key in ("seconds", "tasks"))

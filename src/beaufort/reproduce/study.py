@@ -71,7 +71,8 @@ def carry_out(study: Study, folder: Path, options: StudyOptions) -> StudyOutcome
     _check_names(study, options)
     check_folder(folder, rehearse=options.rehearse)  # a wrong folder is told before what its work lacks
     phases = study.plan(options) if options.parts or not options.only else []
-    begin_record(folder, rehearse=options.rehearse)
+    if phases or folder.is_dir():  # a page of nothing leaves nothing behind
+        begin_record(folder, rehearse=options.rehearse)
     deadline = None if options.stop_after_s is None else start + options.stop_after_s
 
     def note(made: int) -> None:

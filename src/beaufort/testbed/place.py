@@ -217,6 +217,7 @@ def _standing(
     rows = np.flatnonzero(~(np.isnan(x) | np.isnan(y)))
     rho = y[rows] - trend.predict(x[rows])
     rows, rho = rows[~np.isnan(rho)], rho[~np.isnan(rho)]
+    left_out = np.array([grid.models[row] in trend.excluded for row in rows])
     near = _similar(x[rows], clean.accuracy)
     nearest = _nearest(trend.scale, x[rows], y[rows], clean.accuracy, shifted.accuracy)
     return Standing(
@@ -238,7 +239,7 @@ def _standing(
             )
             for i in nearest
         ),
-        float(np.sqrt(np.mean(rho[grid.fitted[rows]] ** 2))),
+        float(np.sqrt(np.mean(rho[grid.fitted[rows] & ~left_out] ** 2))),
     )
 
 
