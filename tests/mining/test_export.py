@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from PIL import Image
+from PIL import Image, PngImagePlugin
 from typer.testing import CliRunner
 
 from beaufort.cli import app
@@ -19,6 +20,7 @@ from beaufort.labels import label_maps
 from beaufort.mining import (
     MinedSelection,
     MiningError,
+    PlanItem,
     ask_models,
     export_set,
     make_plan,
@@ -29,6 +31,7 @@ from beaufort.mining import (
     write_selection_report,
 )
 from beaufort.review import Review, ReviewRules, create_review, invite, open_review
+from beaufort.words import csv_text
 from tests.mining.world import WIDE_LABELS, bold, judge, middle
 
 
@@ -260,6 +263,29 @@ def test_a_selection_cannot_reach_out_of_its_folder(chosen: Path, images: Path, 
     kept = next(line for line in text[1:] if ",1,2," in line)
     chosen.write_text("\n".join([text[0], kept.replace(kept.split(",")[0], "../secret.png")]))
     with pytest.raises(MiningError, match=r"must lie in the folder of the images, got '\.\./secret\.png'"):
+        export_set(tmp_path / "set", images, chosen)
+
+
+def test_an_image_cannot_name_a_place_outside_of_the_set(tmp_path: Path) -> None:
+    item = PlanItem("../../../outside", "texture", "dotted", "a cup", 1)
+    about = PngImagePlugin.PngInfo()
+    about.add_itxt("beaufort", json.dumps({"item": asdict(item), "generator": {}}))
+    path = tmp_path / "images" / "texture" / "cup" / f"{item.id}.png"
+    path.parent.mkdir(parents=True)
+    Image.new("RGB", (8, 8)).save(path, pnginfo=about)
+    digest = sha256(path.read_bytes()).hexdigest()
+    row = [f"texture/cup/{path.name}", digest, item.category, 1, 1, '{"a": "b"}']
+    header = ("file", "sha256", "category", "kept", "failures", "surrogates")
+    (tmp_path / "selection.csv").write_text(csv_text(header, [row]))
+    with pytest.raises(MiningError, match="category must be a name that a folder can have"):
+        export_set(tmp_path / "a" / "b" / "set", tmp_path / "images", tmp_path / "selection.csv")
+    assert not (tmp_path / "a").exists()
+
+
+def test_an_image_goes_by_what_it_says_itself(chosen: Path, images: Path, tmp_path: Path) -> None:
+    text = chosen.read_text()
+    chosen.write_text(text.replace(",kite,", ",bowl,"))
+    with pytest.raises(MiningError, match=r"must be the one that it says it is, .*/kite/.* as 'bowl'"):
         export_set(tmp_path / "set", images, chosen)
 
 

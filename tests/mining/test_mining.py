@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import csv
+import io
 import shutil
 from collections.abc import Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 import pytest
-from PIL import Image
+from PIL import Image, PngImagePlugin
 from typer.testing import CliRunner
 
 from beaufort.cli import app
@@ -196,9 +198,17 @@ def test_a_plan_that_was_edited_afterwards_is_refused(cutouts: Path, tmp_path: P
 def test_an_image_that_was_damaged_is_said(cutouts: Path, tmp_path: Path) -> None:
     plan = make_plan(["cup"])
     generate(plan, CompositeGenerator(cutouts, size=32), tmp_path / "out")
-    (tmp_path / "out" / plan[0].file).write_bytes(b"\x89PNG no more")
-    with pytest.raises(MiningError, match="must be whole and say how it was made"):
-        generate(plan, CompositeGenerator(cutouts, size=32), tmp_path / "out")
+    path = tmp_path / "out" / plan[0].file
+    deep, huge = PngImagePlugin.PngInfo(), bytearray(path.read_bytes())
+    deep.add_itxt("beaufort", "[" * 100_000)
+    buffer = io.BytesIO()
+    Image.new("RGB", (8, 8)).save(buffer, "PNG", pnginfo=deep)
+    huge[16:24] = (60_000).to_bytes(4) * 2  # the size in the header, and its checksum
+    huge[29:33] = crc32(huge[12:29]).to_bytes(4)
+    for content in (b"\x89PNG no more", buffer.getvalue(), bytes(huge)):
+        path.write_bytes(content)
+        with pytest.raises(MiningError, match="must be whole and say how it was made"):
+            generate(plan, CompositeGenerator(cutouts, size=32), tmp_path / "out")
 
 
 def test_what_composite_needs(cutouts: Path, tmp_path: Path) -> None:

@@ -130,7 +130,13 @@ def _rows(
             if decision.decision != "accepted":
                 continue
         content = _content(images, chosen)
-        yield _Row(read_image_facts(images / chosen.file), chosen, decision, content)
+        made = read_image_facts(images / chosen.file)
+        if (made.item.file, made.item.category) != (chosen.file, chosen.category):
+            raise MiningError(
+                f"a selected image must be the one that it says it is, {made.item.file}, got {chosen.file} "
+                f"as {chosen.category!r}; select anew"
+            )
+        yield _Row(made, chosen, decision, content)
 
 
 def _content(images: Path, chosen: SelectedImage) -> bytes:
