@@ -18,11 +18,13 @@ from beaufort.datasets import kind_of, open_dataset
 from beaufort.errors import ImageFileError, OptionError
 from beaufort.labels import label_maps
 from beaufort.mining import (
+    CompositeGenerator,
     MinedSelection,
     MiningError,
     PlanItem,
     ask_models,
     export_set,
+    generate,
     make_plan,
     open_generated,
     open_set,
@@ -32,7 +34,7 @@ from beaufort.mining import (
 )
 from beaufort.review import Review, ReviewRules, create_review, invite, open_review
 from beaufort.words import csv_text
-from tests.mining.world import WIDE_LABELS, bold, judge, middle
+from tests.mining.world import WIDE_LABELS, bold, judge, make_cutouts, middle
 
 
 @pytest.fixture
@@ -248,6 +250,23 @@ def test_a_review_of_something_else(
         export_set(tmp_path / "set", images, chosen, review=review)
     with pytest.raises(MiningError, match="review must be of the images in"):
         export_set(tmp_path / "set", tmp_path, chosen, review=review)
+
+
+def test_a_review_of_images_that_were_made_anew(
+    selection: MinedSelection, chosen: Path, images: Path, tmp_path: Path
+) -> None:
+    """Another generator gives the same rows of the plan the same names."""
+    review = reviewed(selection, images, tmp_path, reject="cup")
+    for one in selection.images:
+        one.path.unlink()
+    plan = [one.item for one in selection.images]
+    generate(plan, CompositeGenerator(make_cutouts(tmp_path / "cutouts"), size=32, fill=0.6), images)
+    data, made = open_generated(images)
+    again = select(ask_models([bold(), middle()], data, tmp_path / "store"), made, ["bold", "middle"])
+    write_selection_report(again, tmp_path / "selection")
+    with pytest.raises(MiningError, match="as it was selected, got a review of another image under"):
+        export_set(tmp_path / "set", images, chosen, review=review)
+    assert not (tmp_path / "set").exists()
 
 
 @pytest.mark.parametrize("text", ["", "file,category\na,b\n", "nothing at all"])

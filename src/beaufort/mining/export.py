@@ -127,6 +127,11 @@ def _rows(
                     f"an image must be reviewed for its own category {chosen.category!r}, got "
                     f"{decision.category!r} for {chosen.file}"
                 )
+            if decision.sha256 != chosen.sha256:
+                raise MiningError(
+                    f"an image must be reviewed as it was selected, got a review of another image under "
+                    f"{chosen.file}; make a new review of the list that the selection wrote"
+                )
             if decision.decision != "accepted":
                 continue
         content = _content(images, chosen)
