@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from dataclasses import asdict
 from hashlib import sha256
@@ -274,6 +275,37 @@ def test_selections_that_are_none(tmp_path: Path, text: str) -> None:
     (tmp_path / "selection.csv").write_text(text)
     with pytest.raises(MiningError, match="a selection must"):
         export_set(tmp_path / "set", tmp_path, tmp_path / "selection.csv")
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "message"),
+    [
+        ("surrogates", "[]", "surrogates must be JSON with a category for each"),
+        ("surrogates", "{}", "surrogates must be JSON with a category for each"),
+        ("surrogates", '{"bold": 3}', "surrogates must be JSON with a category for each"),
+        ("surrogates", "[" * 100_000, "recursion"),
+        ("surrogates", '{"shy": "cup"}', "answer of the same surrogates to each image"),
+        ("kept", "7", "kept must be 0 or 1, got '7'"),
+        ("file", "a\0b", "file must be the name of one"),
+        ("prompt", "a" * 200_000, "field larger than field limit"),
+    ],
+)
+def test_selections_that_are_damaged(
+    chosen: Path, images: Path, tmp_path: Path, column: str, value: str, message: str
+) -> None:
+    with chosen.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    rows[-1][column] = value
+    chosen.write_text(csv_text(list(rows[-1]), [list(row.values()) for row in rows]))
+    with pytest.raises(MiningError, match=message):
+        export_set(tmp_path / "set", images, chosen)
+
+
+def test_a_selection_has_each_image_once(chosen: Path, images: Path, tmp_path: Path) -> None:
+    lines = chosen.read_text().splitlines(keepends=True)
+    chosen.write_text("".join([*lines, lines[-1]]))
+    with pytest.raises(MiningError, match=r"must have each image once, got .*png again in"):
+        export_set(tmp_path / "set", images, chosen)
 
 
 def test_a_selection_cannot_reach_out_of_its_folder(chosen: Path, images: Path, tmp_path: Path) -> None:
