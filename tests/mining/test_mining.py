@@ -17,6 +17,7 @@ from PIL import Image, PngImagePlugin
 from typer.testing import CliRunner
 
 from beaufort.cli import app
+from beaufort.errors import OptionError
 from beaufort.mining import (
     BUILT_IN,
     CompositeGenerator,
@@ -26,6 +27,7 @@ from beaufort.mining import (
     generate,
     make_plan,
     read_generated,
+    read_names,
     read_plan,
     write_plan,
 )
@@ -118,6 +120,12 @@ def test_bad_plans(tmp_path: Path) -> None:
     (tmp_path / "plan.csv").write_text("category,kind\n")
     with pytest.raises(MiningError, match="got no nuisance"):
         read_plan(tmp_path / "plan.csv")
+    (tmp_path / "plan.csv").write_text(f"category,kind,nuisance,prompt,seed\n{'a' * 200_000}\n")
+    with pytest.raises(MiningError, match=r"must be a CSV file in UTF-8, got .*field larger"):
+        read_plan(tmp_path / "plan.csv")
+    (tmp_path / "names.csv").write_text(f"name\n{'a' * 200_000}\n")
+    with pytest.raises(OptionError, match=r"must be a text file in UTF-8, got .*field larger"):
+        read_names(tmp_path / "names.csv")
 
 
 def test_composites_show_the_object_on_what_was_asked(cutouts: Path, tmp_path: Path) -> None:
@@ -256,6 +264,8 @@ def test_images_made_elsewhere(tmp_path: Path) -> None:
         Image.new("RGB", (20, 20), (number, 0, 0)).save(tmp_path / "made" / f"{number}.png")
     with pytest.raises(MiningError, match=r"file in the folder of the list, got '\.\./plan\.csv'"):
         generate(plan, write_list("0.png", "../plan.csv"), tmp_path / "out")
+    with pytest.raises(MiningError, match="file in the folder of the list, got"):
+        generate(plan, write_list("0.png", "1\0.png"), tmp_path / "out")
     with pytest.raises(MiningError, match="got none for cup with striped"):
         generate(plan, write_list("0.png", ""), tmp_path / "out")
     assert generate(plan, write_list("0.png", "1.png"), tmp_path / "out") == 2

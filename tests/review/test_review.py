@@ -359,6 +359,9 @@ def test_an_image_that_changed_or_vanished_is_said(people: People, tmp_path: Pat
         ("file,category\n000.png,\n", "line 2: an image must have a category"),
         ("file,category,role\n000.png,chair,control\n", "line 2: role must be empty or one of control-valid"),
         ("file,category\n000.png,chair\n000.png,chair\n", "line 3: a file must be listed once, got 000.png"),
+        ("file,category\n0\0.png,chair\n", "line 2: a file must lie in the folder of the list"),
+        ('file,category\n"000.png,chair\n', "must be a CSV file in UTF-8, got"),
+        (f"file,category\n000.png,{'a' * 200_000}\n", "must be a CSV file in UTF-8, got"),
         ("file,category,role\n000.png,chair,control-valid\n", "there must be an image to judge"),
     ],
 )

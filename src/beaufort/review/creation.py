@@ -72,23 +72,23 @@ def create_review(
 
 def _read(images: Path) -> Iterator[_Entry]:
     try:
-        text = images.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
+        lines = csv.DictReader(io.StringIO(images.read_text(encoding="utf-8-sig")), strict=True)
+        rows = [(lines.line_num, row) for row in lines]
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise ReviewError(f"the list of images must be a CSV file in UTF-8, got {images}: {error}") from None
-    rows = csv.DictReader(io.StringIO(text), strict=True)
-    if absent := {"file", "category"} - set(rows.fieldnames or ()):
+    if absent := {"file", "category"} - set(lines.fieldnames or ()):
         raise ReviewError(
             f"the list of images must have the columns file and category, got none of the name "
             f"{' or '.join(sorted(absent))} in {images}"
         )
     seen: set[str] = set()
-    for row in rows:
+    for line, row in rows:
         try:
             entry = _entry(images.parent, row)
         except BeaufortError as error:
-            raise ReviewError(f"{images}, line {rows.line_num}: {error}") from None
+            raise ReviewError(f"{images}, line {line}: {error}") from None
         if entry.file in seen:
-            raise ReviewError(f"{images}, line {rows.line_num}: a file must be listed once, got {entry.file}")
+            raise ReviewError(f"{images}, line {line}: a file must be listed once, got {entry.file}")
         seen.add(entry.file)
         yield entry
 
@@ -105,8 +105,7 @@ def _entry(folder: Path, row: dict[str, str | None]) -> _Entry:
 
 def read_listed(folder: Path, file: str) -> bytes:
     """The bytes of a file that lies in the folder of the list, and nowhere else."""
-    path = (folder / file).resolve()
-    if not file or not path.is_relative_to(folder.resolve()):
+    if not file or "\0" in file or not (path := (folder / file).resolve()).is_relative_to(folder.resolve()):
         raise ReviewError(f"a file must lie in the folder of the list, got {file!r}")
     try:
         return path.read_bytes()
