@@ -387,6 +387,41 @@ def test_what_is_no_review(tmp_path: Path, people: People) -> None:
         open_review(tmp_path / "empty")
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        "DELETE FROM about WHERE name = 'folder'",
+        "UPDATE about SET value = '{' WHERE name = 'rules'",
+        "UPDATE about SET value = '3' WHERE name = 'rules'",
+        """UPDATE about SET value = '{"votes": 0}' WHERE name = 'rules'""",
+    ],
+)
+def test_a_review_that_says_nothing_of_itself(people: People, change: str) -> None:
+    people.review.connection.execute(change)
+    with pytest.raises(ReviewError, match="must say what a review says of itself"):
+        open_review(people.review.path)
+
+
+def test_a_damaged_review_is_told_when_it_is_opened(people: People) -> None:
+    path = people.review.path
+    people.review.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    people.review.close()
+    content = path.read_bytes()
+    for page in range(1, len(content) // 4096):
+        path.write_bytes(content[: page * 4096] + b"\xff" * 4096 + content[(page + 1) * 4096 :])
+        with pytest.raises(ReviewError, match="restore it from a copy"):
+            open_review(path)
+    path.write_bytes(content)
+    open_review(path).close()
+
+
+def test_a_review_cannot_be_made_where_nothing_can_be_written(tmp_path: Path) -> None:
+    images = make_images(tmp_path, 2, roles=[])
+    (tmp_path / "link").symlink_to(tmp_path / "absent" / "new.review")
+    with pytest.raises(ReviewError, match="must be made where files can be written"):
+        create_review(tmp_path / "link", images)
+
+
 def test_a_name_is_invited_once_and_a_new_token_ends_the_old_one(people: People) -> None:
     from beaufort.review.access import find_reviewer
 

@@ -6,6 +6,7 @@ import contextlib
 import csv
 import io
 import random
+import sqlite3
 from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import sha256
@@ -58,7 +59,7 @@ def create_review(
     if not any(entry.role == "" for entry in entries):
         raise ReviewError(f"there must be an image to judge, got none without a role in {images}")
     path.parent.mkdir(parents=True, exist_ok=True)
-    with contextlib.closing(connect(path)) as connection:
+    with contextlib.closing(_new_file(path)) as connection:
         connection.executescript("BEGIN IMMEDIATE;" + SCHEMA)
         facts = about(images.parent.resolve(), title, rules or ReviewRules())
         connection.executemany("INSERT INTO about VALUES (?, ?)", facts.items())
@@ -68,6 +69,13 @@ def create_review(
         )
         connection.execute("COMMIT")
     return invite(open_review(path), "admin", admin=True)
+
+
+def _new_file(path: Path) -> sqlite3.Connection:
+    try:
+        return connect(path)
+    except sqlite3.OperationalError as error:
+        raise ReviewError(f"a review must be made where files can be written, got {path}: {error}") from None
 
 
 def _read(images: Path) -> Iterator[_Entry]:
