@@ -14,6 +14,7 @@ from beaufort.pages import bundle
 from beaufort.pages.assets import asset
 from beaufort.review import ReviewRules, create_review, decisions, open_review, standing
 from beaufort.review.access import RateLimit
+from beaufort.review.server import _own_names
 from tests.review.people import People, Visitor, make_images
 
 pytest.importorskip("fastapi", reason="FastAPI is not installed; the extra review has it")
@@ -187,6 +188,13 @@ def test_only_names_of_ours_are_answered(people: People) -> None:
     """A page whose name leads to this machine must not talk to the server here."""
     with TestClient(make_app(people.review), base_url="http://evil.example") as client:
         assert client.get(f"/r/{people.tokens['ann']}").status_code == 400
+
+
+def test_a_server_is_reached_by_its_address_of_ipv6(people: People) -> None:
+    app = make_app(people.review, names=_own_names("::1"))
+    with TestClient(app, base_url="http://127.0.0.1") as client:
+        for host, status in (("[::1]:8765", 403), ("[::1]", 403), ("[::2]:8765", 400)):
+            assert client.get("/", headers={"Host": host}).status_code == status, host
 
 
 @pytest.mark.parametrize(
