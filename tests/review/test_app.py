@@ -145,6 +145,14 @@ def test_a_reviewer_is_no_admin(visitor: Visitor, people: People) -> None:
     assert visitor.client.post("/admin/settle", data=fields).status_code == 403
 
 
+def test_an_admin_does_not_vote(visitor: Visitor, people: People) -> None:
+    visitor.enter(people.tokens["admin"])
+    fields = visitor.form(visitor.client.get("/instructions").text)
+    for path in ("/undo", "/vote"):  # the answer to either would be a card
+        assert visitor.client.post(path, data=fields).status_code == 403
+    assert people.review.connection.execute("SELECT COUNT(*) FROM showings").fetchone()[0] == 0
+
+
 def test_only_our_own_forms_count(visitor: Visitor, people: People) -> None:
     """A page elsewhere can make a browser send a form, with the cookie; it cannot know what ours carry."""
     page = visitor.begin(people.tokens["ann"])
