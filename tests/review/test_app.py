@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from beaufort.pages import bundle
 from beaufort.pages.assets import asset
-from beaufort.review import ReviewRules, create_review, decisions, open_review, standing
+from beaufort.review import ReviewRules, ballots, create_review, decisions, open_review, standing
 from beaufort.review.access import RateLimit
 from beaufort.review.server import _own_names
 from tests.review.people import People, Visitor, make_images
@@ -95,6 +95,16 @@ def test_comments_and_names_are_text(visitor: Visitor, people: People) -> None:
     text = visitor.client.get("/admin").text
     assert "&lt;script&gt;alert(1)" in text
     assert "<script>alert(1)" not in text
+
+
+def test_a_comment_of_many_lines_is_as_long_as_the_page_counts_it(visitor: Visitor, people: People) -> None:
+    """Browsers count the end of a line as one character, and send two of them."""
+    comment = "\r\n".join(["line"] * 200)
+    page = visitor.begin(people.tokens["ann"])
+    assert visitor.vote(page.text, comment=comment).status_code == 200
+    (kept,) = people.review.connection.execute("SELECT comment FROM votes").fetchone()
+    assert kept == comment.replace("\r\n", "\n")
+    assert len(kept) <= ballots.MAX_COMMENT < len(comment)
 
 
 def test_one_vote_is_one_vote(tmp_path: Path) -> None:

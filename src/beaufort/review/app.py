@@ -241,7 +241,7 @@ def make_app(
                 found.reviewer.id,
                 fields.get("showing", ""),
                 None if skipped else answers,
-                comment=fields.get("comment", "").strip(),
+                comment=fields.get("comment", "").replace("\r\n", "\n").strip(),  # forms send both
             ),
         )
 
