@@ -434,6 +434,20 @@ def test_a_name_is_invited_once_and_a_new_token_ends_the_old_one(people: People)
     assert found.name == "ann"
     with pytest.raises(ReviewError, match="who was not invited"):
         invite(people.review, "zoe", renew=True)
+    with pytest.raises(ReviewError, match="got renew together with admin"):  # ann would stay what she is
+        invite(people.review, "ann", renew=True, admin=True)
+
+
+def test_names_that_are_no_unicode(tmp_path: Path) -> None:
+    """So Python gives the words of a command that are in another encoding."""
+    path = tmp_path / "new.review"
+    create_review(path, make_images(tmp_path, 2, roles=[]), title="St\udcfchle")
+    review = open_review(path)
+    invite(review, "J\udcfcrgen")
+    invite(review, "J\udcfcrgen", renew=True)
+    assert review.title == r"St\xfchle"
+    assert [one.name for one in standing(review).reviewers] == [r"J\xfcrgen"]
+    review.close()
 
 
 def test_one_server(people: People) -> None:

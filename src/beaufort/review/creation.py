@@ -16,6 +16,7 @@ from beaufort.errors import BeaufortError
 from beaufort.review.access import invite
 from beaufort.review.database import SCHEMA, ReviewError, about, connect, open_review
 from beaufort.review.rules import ReviewRules
+from beaufort.sanitize import encodable
 
 __all__ = ["ROLES", "create_review"]
 
@@ -61,7 +62,7 @@ def create_review(
     path.parent.mkdir(parents=True, exist_ok=True)
     with contextlib.closing(_new_file(path)) as connection:
         connection.executescript("BEGIN IMMEDIATE;" + SCHEMA)
-        facts = about(images.parent.resolve(), title, rules or ReviewRules())
+        facts = about(images.parent.resolve(), encodable(title), rules or ReviewRules())
         connection.executemany("INSERT INTO about VALUES (?, ?)", facts.items())
         connection.executemany(
             "INSERT INTO images (file, sha256, type, category, role) VALUES (?, ?, ?, ?, ?)",
