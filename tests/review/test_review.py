@@ -517,6 +517,14 @@ def test_comments_are_harmless_in_a_table(people: People) -> None:
     assert found == "'=HYPERLINK(1) two lines\\x1b[31m | =HYPERLINK(1) two lines\\x1b[31m"
 
 
+def test_categories_are_harmless_on_a_terminal(people: People, tmp_path: Path) -> None:
+    people.review.connection.execute("UPDATE images SET category = 'chair\x1b[31m'")
+    text = invoke("review", "decisions", str(people.review.path))
+    assert "chair\\x1b[31m" in text
+    invoke("review", "decisions", str(people.review.path), "--output", str(tmp_path / "decisions.csv"))
+    assert "chair\x1b[31m" in (tmp_path / "decisions.csv").read_text()  # a name stays as it is
+
+
 def test_the_status_has_categories_pairs_and_comments(tmp_path: Path) -> None:
     images = make_images(tmp_path / "images", 12, roles=[])
     lines = images.read_text().splitlines()
