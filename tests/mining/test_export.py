@@ -130,6 +130,7 @@ def test_the_datasheet_counts_who_voted_and_says_how_many_surrogates_fail(
     export_set(tmp_path / "set", images, tmp_path / "loose" / "selection.csv", review=review)
     sheet = (tmp_path / "set" / "DATASHEET.md").read_text()
     assert "1 reviewer (people), up to 1 vote asked" in sheet
+    assert "Agreement on the first vote of each image" in sheet
     assert "On each image of the set at least 1 of the 2 failed." in sheet
     review.close()
 

@@ -109,7 +109,7 @@ def test_a_comment_of_many_lines_is_as_long_as_the_page_counts_it(visitor: Visit
 
 def test_one_vote_is_one_vote(tmp_path: Path) -> None:
     path = tmp_path / "quick.review"
-    admin = create_review(path, make_images(tmp_path / "images"), rules=ReviewRules(votes=1))
+    admin = create_review(path, make_images(tmp_path / "images"), rules=ReviewRules(votes=1, min_right=0.995))
     review = open_review(path)
     with TestClient(make_app(review), base_url="http://127.0.0.1") as client:
         Visitor(client).enter(admin)
@@ -117,6 +117,7 @@ def test_one_vote_is_one_vote(tmp_path: Path) -> None:
     review.close()
     assert "on the first vote of each image" in text
     assert "One vote decides.</p>" in text
+    assert "less than\n99.5 % right is dropped" in text
 
 
 def test_the_admin_settles_a_tie(visitor: Visitor, people: People) -> None:
