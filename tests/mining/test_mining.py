@@ -115,6 +115,8 @@ def test_bad_plans(tmp_path: Path) -> None:
         make_plan(CATEGORIES, sample=99)
     with pytest.raises(MiningError, match=r"must have \{category\} and \{nuisance\} in it, got 'a cup'"):
         make_plan(CATEGORIES, templates={"texture": "a cup"})
+    with pytest.raises(MiningError, match="for one of background, texture, material, got one for 'textur'"):
+        make_plan(CATEGORIES, templates={"textur": "{category} {nuisance}"})
     with pytest.raises(MiningError, match="planned once, got cup with sky"):
         make_plan(["cup", "cup"])
     (tmp_path / "plan.csv").write_text("category,kind\n")
@@ -291,6 +293,19 @@ def test_the_commands(cutouts: Path, tmp_path: Path) -> None:
     assert "0 made" in run(app, command).output
     assert run(app, ["mine", "generate", plan, out, "--generator", "magic"]).exit_code == 2
     assert run(app, [*asked, "--nuisances", "texture"]).exit_code == 2
+    for more, message in (
+        (["--size", "0"], "Invalid value for '--size'"),
+        (["--surfaces", str(tmp_path / "absent")], "surfaces must be a folder"),
+        (["--photos", str(cutouts)], "--photos must go with a generator that takes it"),
+        (["--guidance", "2"], "--guidance must go with a generator that takes it"),
+    ):
+        refused = run(app, [*command[:6], *more])
+        assert refused.exit_code == 2
+        assert message in " ".join(refused.output.split()), refused.output
+    words = str(tmp_path / "words.csv")
+    twice = run(app, [*asked, "--nuisances", f"texture={words}", "--nuisances", f"texture={words}"])
+    assert twice.exit_code == 2
+    assert "once for each kind, got texture again" in " ".join(twice.output.split())
     large = ["--categories", "imagenet-d", "--sample", "7"]
     before = Path(plan).read_bytes()
     refused = run(app, ["mine", "plan", plan, *large])

@@ -83,6 +83,15 @@ def plan(
     typer.echo(f"{counted(len(items), 'image')} planned in {printable(output)}")
 
 
+_OPTIONS = {
+    "composite": ("surfaces", "size"),
+    "folder": (),
+    "conditional": ("guidance",),
+    "diffusers": ("photos", "size", "scheduler", "guidance"),
+}
+"""Options without a default that each generator takes."""
+
+
 @app.command()
 def generate(
     plan: Annotated[Path, typer.Argument(help="A plan, as `beaufort mine plan` writes it.")],
@@ -109,7 +118,9 @@ def generate(
     ] = None,
     size: Annotated[
         int | None,
-        typer.Option(help="Height and width in pixels; of composite 224, with photos 512, if not given."),
+        typer.Option(
+            min=8, help="Height and width in pixels; of composite 224, with photos 512, if not given."
+        ),
     ] = None,
     steps: Annotated[int, typer.Option(help="Of diffusers and conditional: steps of the sampler.")] = 30,
     scheduler: Annotated[str | None, typer.Option(help="Of diffusers: name of a scheduler.")] = None,
@@ -134,6 +145,11 @@ def generate(
 
     items = read_plan(plan)
     kind, _, source = generator.partition(":")
+    given = {"photos": photos, "surfaces": surfaces, "size": size}
+    given |= {"scheduler": scheduler, "guidance": guidance}
+    for name, value in given.items():
+        if value is not None and name not in _OPTIONS.get(kind, given):
+            raise OptionError(f"--{name} must go with a generator that takes it, got it with {generator!r}")
     made: Generator
     if kind == "composite" and source:
         made = CompositeGenerator(Path(source), surfaces=surfaces, size=size or 224)
@@ -429,5 +445,7 @@ def _pairs(option: str, texts: list[str] | None) -> dict[str, str]:
         kind, equals, value = text.partition("=")
         if not equals or not kind or not value:
             raise OptionError(f"{option} must be KIND=VALUE, got {text!r}")
+        if kind in found:
+            raise OptionError(f"{option} must be given once for each kind, got {kind} again: {value!r}")
         found[kind] = value
     return found

@@ -81,6 +81,8 @@ def make_plan(
     if each < 1:
         raise MiningError(f"each must be at least 1, got {each}")
     sentences = {**TEMPLATES, **(templates or {})}
+    if other := [kind for kind in sentences if kind not in KINDS]:
+        raise MiningError(f"a template must be for one of {', '.join(KINDS)}, got one for {other[0]!r}")
     pairs = [
         (category, kind, nuisance)
         for kind, names in (nuisances or BUILT_IN).items()
