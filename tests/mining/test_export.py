@@ -9,6 +9,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from PIL import Image, PngImagePlugin
@@ -33,6 +34,7 @@ from beaufort.mining import (
     write_review_list,
     write_selection_report,
 )
+from beaufort.models import as_model
 from beaufort.review import Review, ReviewRules, create_review, invite, open_review
 from beaufort.words import csv_text
 from tests.mining.world import WIDE_LABELS, bold, judge, make_cutouts, middle
@@ -185,6 +187,24 @@ def test_both_layouts_hold_the_same_images(
         export_set(tmp_path / "c", images, chosen, layout="zip")
     with pytest.raises(MiningError, match="must be a new or an empty folder"):
         export_set(tmp_path / "a", images, chosen)
+
+
+def test_a_category_may_be_called_as_a_kind_is(tmp_path: Path) -> None:
+    cutouts = make_cutouts(tmp_path / "cutouts")
+    (cutouts / "leaf").rename(cutouts / "texture")
+    made = tmp_path / "made"
+    generate(make_plan(["cup", "texture"]), CompositeGenerator(cutouts, size=32), made)
+    data, all_made = open_generated(made)
+    blind = as_model(
+        lambda x: np.eye(2, dtype=np.float32)[np.zeros(len(x), np.int64)], name="blind", classes=data.classes
+    )
+    chosen = select(ask_models([blind], data, tmp_path / "store"), all_made, ["blind"])
+    write_selection_report(chosen, tmp_path / "selection")
+    for layout in ("imagenet-d", "image-folder"):
+        count = export_set(tmp_path / layout, made, tmp_path / "selection" / "selection.csv", layout=layout)
+        opened = open_dataset(tmp_path / layout)
+        assert opened.classes == ("cup", "texture")
+        assert opened.labels.tolist() == [1] * count
 
 
 def test_a_set_of_imagenet_d_s_categories_is_read_as_one(tmp_path: Path) -> None:
