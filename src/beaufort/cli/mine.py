@@ -231,6 +231,8 @@ def select(
     kept = int(selection.kept.sum())
     if kept:  # first, as it may be impossible: the list and the page are always of one selection
         write_review_list(selection, images / "kept.csv", controls=controls, seed=seed)
+    else:  # that of an earlier selection would pass for this one's
+        (images / "kept.csv").unlink(missing_ok=True)
     write_selection_report(selection, output, seed=seed)
     rows = [("model", "", "unfiltered", "kept")]
     rows += [
