@@ -119,8 +119,8 @@ def open_review(path: Path) -> Review:
             version = connection.execute("SELECT value FROM about WHERE name = 'version'").fetchone()
             if version is None or version["value"] != str(_VERSION):
                 raise ReviewError(f"the review must be of version {_VERSION}, got another one in {path}")
-            if (found := connection.execute("PRAGMA quick_check(1)").fetchone()[0]) != "ok":
-                raise ReviewError(f"{path} must be a whole review, got a damaged one ({found}); {_RESTORE}")
+            if (told := " ".join(connection.execute("PRAGMA quick_check(1)").fetchone()[0].split())) != "ok":
+                raise ReviewError(f"{path} must be a whole review, got a damaged one ({told}); {_RESTORE}")
             connection.executescript(_INDEXES)
         return Review(path)
     except sqlite3.DatabaseError as error:
