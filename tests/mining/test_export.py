@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from PIL import Image, PngImagePlugin
@@ -187,6 +188,21 @@ def test_both_layouts_hold_the_same_images(
         export_set(tmp_path / "c", images, chosen, layout="zip")
     with pytest.raises(MiningError, match="must be a new or an empty folder"):
         export_set(tmp_path / "a", images, chosen)
+
+
+def test_metadata_that_are_others(chosen: Path, images: Path, tmp_path: Path) -> None:
+    export_set(tmp_path / "set", images, chosen)
+    path = tmp_path / "set" / "metadata.parquet"
+    table = pq.read_table(path)
+    without = table.drop_columns(["surrogates"])
+    empty = without.append_column("surrogates", pa.nulls(len(table)))
+    for other in (without, empty):
+        pq.write_table(other, path)
+        with pytest.raises(MiningError, match="must be as `beaufort mine export` wrote it, got another"):
+            open_set(str(tmp_path / "set"))
+    path.write_bytes(b"PAR1")
+    with pytest.raises(MiningError, match="must be as `beaufort mine export` wrote it, got another"):
+        open_set(str(tmp_path / "set"))
 
 
 def test_a_category_may_be_called_as_a_kind_is(tmp_path: Path) -> None:
