@@ -145,7 +145,7 @@ def generate(
 
     items = read_plan(plan)
     kind, _, source = generator.partition(":")
-    given = {"photos": photos, "surfaces": surfaces, "size": size}
+    given: dict[str, Any] = {"photos": photos, "surfaces": surfaces, "size": size}
     given |= {"scheduler": scheduler, "guidance": guidance}
     for name, value in given.items():
         if value is not None and name not in _OPTIONS.get(kind, given):
