@@ -185,14 +185,17 @@ def read_selection(path: Path) -> tuple[SelectedImage, ...]:
 
 
 def _selected(row: Mapping[str, str]) -> SelectedImage:
-    said = json.loads(row["surrogates"])
+    file, digest, category, kept, answers = (
+        row[name] for name in ("file", "sha256", "category", "kept", "surrogates")
+    )
+    said = json.loads(answers)
     if not isinstance(said, dict) or not said or not all(isinstance(one, str) for one in said.values()):
-        raise ValueError(f"surrogates must be JSON with a category for each, got {row['surrogates']:.60}")
-    if row["kept"] not in ("0", "1"):
-        raise ValueError(f"kept must be 0 or 1, got {row['kept']!r}")
-    if "\0" in row["file"]:
-        raise ValueError(f"file must be the name of one, got {row['file']!r}")
-    return SelectedImage(row["file"], row["sha256"], row["category"], row["kept"] == "1", said)
+        raise ValueError(f"surrogates must be JSON with a category for each, got {answers:.60}")
+    if kept not in ("0", "1"):
+        raise ValueError(f"kept must be 0 or 1, got {kept!r}")
+    if "\0" in file:
+        raise ValueError(f"file must be the name of one, got {file!r}")
+    return SelectedImage(file, digest, category, kept == "1", said)
 
 
 def write_review_list(selection: MinedSelection, path: Path, *, controls: int = 0, seed: int = 0) -> int:
