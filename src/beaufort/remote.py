@@ -61,7 +61,10 @@ def check_no_secrets(location: str) -> None:
     """Raise an error if a URL has a password or a signature in it: URLs are shown, kept and passed on."""
     if not is_url(location):
         return
-    parts = urlsplit(location)
+    try:
+        parts = urlsplit(location)
+    except ValueError as error:  # a bracket that is not closed
+        raise RemoteError(f"{location} must be a URL, got none ({error})") from None
     if parts.password is not None or parts.query or (parts.scheme in _S3 and "@" in parts.netloc):
         raise RemoteError(
             f"a URL must not contain credentials or a query, got {location} with some; give credentials by "

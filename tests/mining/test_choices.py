@@ -213,6 +213,25 @@ def test_killed_and_asked_again(stub: Stub, asked: Any, tmp_path: Path) -> None:
         read_choices(path)
 
 
+def test_answers_that_are_damaged(stub: Stub, asked: Any, tmp_path: Path) -> None:
+    data, questions = asked
+    path = tmp_path / "answers.jsonl"
+    ask_questions(load_chat_model(f"{stub.address}#tiny-vlm"), questions, data, path)
+    lines = path.read_text().splitlines()
+    row = json.loads(lines[1])
+    for more, message in (
+        (lines[1], "a question is there twice"),
+        (json.dumps({**row, "answer": None}), "an answer has texts"),
+        (json.dumps({**row, "truth": 5}), "an answer has texts"),
+        (json.dumps({**row, "truth_first": "no"}), "an answer has texts"),
+        ("[" * 100_000, "recursion"),
+        (json.dumps({**row, "image": "elsewhere.png"}), r"about the images of images, got 'elsewhere\.png'"),
+    ):
+        path.write_text("\n".join([*lines, more]) + "\n")
+        with pytest.raises(MiningError, match=message):
+            read_choices(path, data)
+
+
 def test_services_that_do_not_answer(stub: Stub) -> None:
     picture = Image.new("RGB", (32, 32))
     model = HttpChatModel(stub.address, "tiny", retries=1, sleep=lambda _: None)
@@ -233,6 +252,9 @@ def test_the_command(stub: Stub, images: Path, tmp_path: Path) -> None:
         more = ["--favorites", "python:tests.mining.world:middle", "--store", str(tmp_path / "store")]
         return CliRunner().invoke(app, [*command, *more])
 
+    for option in ("--scoring", "--orders"):
+        assert ask("--model", f"{stub.address}#tiny", option, "other").exit_code == 2
+        assert not stub.asked  # it is told first
     told = ask("--model", f"{stub.address}#tiny", "--orders", "both")
     assert told.exit_code == 0, told.output
     assert "60 images, 120 questions" in told.output

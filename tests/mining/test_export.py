@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import csv
 import json
+from dataclasses import asdict
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from PIL import Image
+from PIL import Image, PngImagePlugin
 from typer.testing import CliRunner
 
 from beaufort.cli import app
@@ -17,10 +21,13 @@ from beaufort.datasets import kind_of, open_dataset
 from beaufort.errors import ImageFileError, OptionError
 from beaufort.labels import label_maps
 from beaufort.mining import (
+    CompositeGenerator,
     MinedSelection,
     MiningError,
+    PlanItem,
     ask_models,
     export_set,
+    generate,
     make_plan,
     open_generated,
     open_set,
@@ -28,8 +35,10 @@ from beaufort.mining import (
     write_review_list,
     write_selection_report,
 )
+from beaufort.models import as_model
 from beaufort.review import Review, ReviewRules, create_review, invite, open_review
-from tests.mining.world import WIDE_LABELS, bold, judge, middle
+from beaufort.words import csv_text
+from tests.mining.world import WIDE_LABELS, bold, judge, make_cutouts, middle
 
 
 @pytest.fixture
@@ -124,6 +133,7 @@ def test_the_datasheet_counts_who_voted_and_says_how_many_surrogates_fail(
     export_set(tmp_path / "set", images, tmp_path / "loose" / "selection.csv", review=review)
     sheet = (tmp_path / "set" / "DATASHEET.md").read_text()
     assert "1 reviewer (people), up to 1 vote asked" in sheet
+    assert "Agreement on the first vote of each image" in sheet
     assert "On each image of the set at least 1 of the 2 failed." in sheet
     review.close()
 
@@ -178,6 +188,39 @@ def test_both_layouts_hold_the_same_images(
         export_set(tmp_path / "c", images, chosen, layout="zip")
     with pytest.raises(MiningError, match="must be a new or an empty folder"):
         export_set(tmp_path / "a", images, chosen)
+
+
+def test_metadata_that_are_others(chosen: Path, images: Path, tmp_path: Path) -> None:
+    export_set(tmp_path / "set", images, chosen)
+    path = tmp_path / "set" / "metadata.parquet"
+    table = pq.read_table(path)
+    without = table.drop_columns(["surrogates"])
+    empty = without.append_column("surrogates", pa.nulls(len(table)))
+    for other in (without, empty):
+        pq.write_table(other, path)
+        with pytest.raises(MiningError, match="must be as `beaufort mine export` wrote it, got another"):
+            open_set(str(tmp_path / "set"))
+    path.write_bytes(b"PAR1")
+    with pytest.raises(MiningError, match="must be as `beaufort mine export` wrote it, got another"):
+        open_set(str(tmp_path / "set"))
+
+
+def test_a_category_may_be_called_as_a_kind_is(tmp_path: Path) -> None:
+    cutouts = make_cutouts(tmp_path / "cutouts")
+    (cutouts / "leaf").rename(cutouts / "texture")
+    made = tmp_path / "made"
+    generate(make_plan(["cup", "texture"]), CompositeGenerator(cutouts, size=32), made)
+    data, all_made = open_generated(made)
+    blind = as_model(
+        lambda x: np.eye(2, dtype=np.float32)[np.zeros(len(x), np.int64)], name="blind", classes=data.classes
+    )
+    chosen = select(ask_models([blind], data, tmp_path / "store"), all_made, ["blind"])
+    write_selection_report(chosen, tmp_path / "selection")
+    for layout in ("imagenet-d", "image-folder"):
+        count = export_set(tmp_path / layout, made, tmp_path / "selection" / "selection.csv", layout=layout)
+        opened = open_dataset(tmp_path / layout)
+        assert opened.classes == ("cup", "texture")
+        assert opened.labels.tolist() == [1] * count
 
 
 def test_a_set_of_imagenet_d_s_categories_is_read_as_one(tmp_path: Path) -> None:
@@ -247,11 +290,59 @@ def test_a_review_of_something_else(
         export_set(tmp_path / "set", tmp_path, chosen, review=review)
 
 
+def test_a_review_of_images_that_were_made_anew(
+    selection: MinedSelection, chosen: Path, images: Path, tmp_path: Path
+) -> None:
+    """Another generator gives the same rows of the plan the same names."""
+    review = reviewed(selection, images, tmp_path, reject="cup")
+    for one in selection.images:
+        one.path.unlink()
+    plan = [one.item for one in selection.images]
+    generate(plan, CompositeGenerator(make_cutouts(tmp_path / "cutouts"), size=32, fill=0.6), images)
+    data, made = open_generated(images)
+    again = select(ask_models([bold(), middle()], data, tmp_path / "store"), made, ["bold", "middle"])
+    write_selection_report(again, tmp_path / "selection")
+    with pytest.raises(MiningError, match="as it was selected, got a review of another image under"):
+        export_set(tmp_path / "set", images, chosen, review=review)
+    assert not (tmp_path / "set").exists()
+
+
 @pytest.mark.parametrize("text", ["", "file,category\na,b\n", "nothing at all"])
 def test_selections_that_are_none(tmp_path: Path, text: str) -> None:
     (tmp_path / "selection.csv").write_text(text)
     with pytest.raises(MiningError, match="a selection must"):
         export_set(tmp_path / "set", tmp_path, tmp_path / "selection.csv")
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "message"),
+    [
+        ("surrogates", "[]", "surrogates must be JSON with a category for each"),
+        ("surrogates", "{}", "surrogates must be JSON with a category for each"),
+        ("surrogates", '{"bold": 3}', "surrogates must be JSON with a category for each"),
+        ("surrogates", "[" * 100_000, "recursion"),
+        ("surrogates", '{"shy": "cup"}', "answer of the same surrogates to each image"),
+        ("kept", "7", "kept must be 0 or 1, got '7'"),
+        ("file", "a\0b", "file must be the name of one"),
+        ("prompt", "a" * 200_000, "field larger than field limit"),
+    ],
+)
+def test_selections_that_are_damaged(
+    chosen: Path, images: Path, tmp_path: Path, column: str, value: str, message: str
+) -> None:
+    with chosen.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    rows[-1][column] = value
+    chosen.write_text(csv_text(list(rows[-1]), [list(row.values()) for row in rows]))
+    with pytest.raises(MiningError, match=message):
+        export_set(tmp_path / "set", images, chosen)
+
+
+def test_a_selection_has_each_image_once(chosen: Path, images: Path, tmp_path: Path) -> None:
+    lines = chosen.read_text().splitlines(keepends=True)
+    chosen.write_text("".join([*lines, lines[-1]]))
+    with pytest.raises(MiningError, match=r"must have each image once, got .*png again in"):
+        export_set(tmp_path / "set", images, chosen)
 
 
 def test_a_selection_cannot_reach_out_of_its_folder(chosen: Path, images: Path, tmp_path: Path) -> None:
@@ -260,6 +351,29 @@ def test_a_selection_cannot_reach_out_of_its_folder(chosen: Path, images: Path, 
     kept = next(line for line in text[1:] if ",1,2," in line)
     chosen.write_text("\n".join([text[0], kept.replace(kept.split(",")[0], "../secret.png")]))
     with pytest.raises(MiningError, match=r"must lie in the folder of the images, got '\.\./secret\.png'"):
+        export_set(tmp_path / "set", images, chosen)
+
+
+def test_an_image_cannot_name_a_place_outside_of_the_set(tmp_path: Path) -> None:
+    item = PlanItem("../../../outside", "texture", "dotted", "a cup", 1)
+    about = PngImagePlugin.PngInfo()
+    about.add_itxt("beaufort", json.dumps({"item": asdict(item), "generator": {}}))
+    path = tmp_path / "images" / "texture" / "cup" / f"{item.id}.png"
+    path.parent.mkdir(parents=True)
+    Image.new("RGB", (8, 8)).save(path, pnginfo=about)
+    digest = sha256(path.read_bytes()).hexdigest()
+    row = [f"texture/cup/{path.name}", digest, item.category, 1, 1, '{"a": "b"}']
+    header = ("file", "sha256", "category", "kept", "failures", "surrogates")
+    (tmp_path / "selection.csv").write_text(csv_text(header, [row]))
+    with pytest.raises(MiningError, match="category must be a name that a folder can have"):
+        export_set(tmp_path / "a" / "b" / "set", tmp_path / "images", tmp_path / "selection.csv")
+    assert not (tmp_path / "a").exists()
+
+
+def test_an_image_goes_by_what_it_says_itself(chosen: Path, images: Path, tmp_path: Path) -> None:
+    text = chosen.read_text()
+    chosen.write_text(text.replace(",kite,", ",bowl,"))
+    with pytest.raises(MiningError, match=r"must be the one that it says it is, .*/kite/.* as 'bowl'"):
         export_set(tmp_path / "set", images, chosen)
 
 

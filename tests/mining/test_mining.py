@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import csv
+import io
 import shutil
 from collections.abc import Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 import pytest
-from PIL import Image
+from PIL import Image, PngImagePlugin
 from typer.testing import CliRunner
 
 from beaufort.cli import app
+from beaufort.errors import OptionError
 from beaufort.mining import (
     BUILT_IN,
     CompositeGenerator,
@@ -24,6 +27,7 @@ from beaufort.mining import (
     generate,
     make_plan,
     read_generated,
+    read_names,
     read_plan,
     write_plan,
 )
@@ -111,11 +115,19 @@ def test_bad_plans(tmp_path: Path) -> None:
         make_plan(CATEGORIES, sample=99)
     with pytest.raises(MiningError, match=r"must have \{category\} and \{nuisance\} in it, got 'a cup'"):
         make_plan(CATEGORIES, templates={"texture": "a cup"})
+    with pytest.raises(MiningError, match="for one of background, texture, material, got one for 'textur'"):
+        make_plan(CATEGORIES, templates={"textur": "{category} {nuisance}"})
     with pytest.raises(MiningError, match="planned once, got cup with sky"):
         make_plan(["cup", "cup"])
     (tmp_path / "plan.csv").write_text("category,kind\n")
     with pytest.raises(MiningError, match="got no nuisance"):
         read_plan(tmp_path / "plan.csv")
+    (tmp_path / "plan.csv").write_text(f"category,kind,nuisance,prompt,seed\n{'a' * 200_000}\n")
+    with pytest.raises(MiningError, match=r"must be a CSV file in UTF-8, got .*field larger"):
+        read_plan(tmp_path / "plan.csv")
+    (tmp_path / "names.csv").write_text(f"name\n{'a' * 200_000}\n")
+    with pytest.raises(OptionError, match=r"must be a text file in UTF-8, got .*field larger"):
+        read_names(tmp_path / "names.csv")
 
 
 def test_composites_show_the_object_on_what_was_asked(cutouts: Path, tmp_path: Path) -> None:
@@ -196,9 +208,17 @@ def test_a_plan_that_was_edited_afterwards_is_refused(cutouts: Path, tmp_path: P
 def test_an_image_that_was_damaged_is_said(cutouts: Path, tmp_path: Path) -> None:
     plan = make_plan(["cup"])
     generate(plan, CompositeGenerator(cutouts, size=32), tmp_path / "out")
-    (tmp_path / "out" / plan[0].file).write_bytes(b"\x89PNG no more")
-    with pytest.raises(MiningError, match="must be whole and say how it was made"):
-        generate(plan, CompositeGenerator(cutouts, size=32), tmp_path / "out")
+    path = tmp_path / "out" / plan[0].file
+    deep, huge = PngImagePlugin.PngInfo(), bytearray(path.read_bytes())
+    deep.add_itxt("beaufort", "[" * 100_000)
+    buffer = io.BytesIO()
+    Image.new("RGB", (8, 8)).save(buffer, "PNG", pnginfo=deep)
+    huge[16:24] = (60_000).to_bytes(4) * 2  # the size in the header, and its checksum
+    huge[29:33] = crc32(huge[12:29]).to_bytes(4)
+    for content in (b"\x89PNG no more", buffer.getvalue(), bytes(huge)):
+        path.write_bytes(content)
+        with pytest.raises(MiningError, match="must be whole and say how it was made"):
+            generate(plan, CompositeGenerator(cutouts, size=32), tmp_path / "out")
 
 
 def test_what_composite_needs(cutouts: Path, tmp_path: Path) -> None:
@@ -246,6 +266,8 @@ def test_images_made_elsewhere(tmp_path: Path) -> None:
         Image.new("RGB", (20, 20), (number, 0, 0)).save(tmp_path / "made" / f"{number}.png")
     with pytest.raises(MiningError, match=r"file in the folder of the list, got '\.\./plan\.csv'"):
         generate(plan, write_list("0.png", "../plan.csv"), tmp_path / "out")
+    with pytest.raises(MiningError, match="file in the folder of the list, got"):
+        generate(plan, write_list("0.png", "1\0.png"), tmp_path / "out")
     with pytest.raises(MiningError, match="got none for cup with striped"):
         generate(plan, write_list("0.png", ""), tmp_path / "out")
     assert generate(plan, write_list("0.png", "1.png"), tmp_path / "out") == 2
@@ -271,6 +293,19 @@ def test_the_commands(cutouts: Path, tmp_path: Path) -> None:
     assert "0 made" in run(app, command).output
     assert run(app, ["mine", "generate", plan, out, "--generator", "magic"]).exit_code == 2
     assert run(app, [*asked, "--nuisances", "texture"]).exit_code == 2
+    for more, message in (
+        (["--size", "0"], "Invalid value for '--size'"),
+        (["--surfaces", str(tmp_path / "absent")], "surfaces must be a folder"),
+        (["--photos", str(cutouts)], "--photos must go with a generator that takes it"),
+        (["--guidance", "2"], "--guidance must go with a generator that takes it"),
+    ):
+        refused = run(app, [*command[:6], *more])
+        assert refused.exit_code == 2
+        assert message in " ".join(refused.output.split()), refused.output
+    words = str(tmp_path / "words.csv")
+    twice = run(app, [*asked, "--nuisances", f"texture={words}", "--nuisances", f"texture={words}"])
+    assert twice.exit_code == 2
+    assert "once for each kind, got texture again" in " ".join(twice.output.split())
     large = ["--categories", "imagenet-d", "--sample", "7"]
     before = Path(plan).read_bytes()
     refused = run(app, ["mine", "plan", plan, *large])

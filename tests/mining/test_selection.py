@@ -334,6 +334,15 @@ def test_the_command(images: Path, tmp_path: Path) -> None:
     assert run(app, [*command, *more, "--labels", "nowhere.json"]).exit_code == 2
 
 
+def test_a_list_of_an_earlier_selection_does_not_stay(images: Path, tmp_path: Path) -> None:
+    (images / "kept.csv").write_text("file,category,role\n")
+    surrogates = ",".join(f"python:tests.mining.world:{name}" for name in ("cups", "kites", "leaves"))
+    more = ["--store", str(tmp_path / "store"), "--output", str(tmp_path / "out")]
+    told = CliRunner().invoke(app, ["mine", "select", str(images), "--surrogates", surrogates, *more])
+    assert "0 of 60 images kept" in told.output, told.output
+    assert not (images / "kept.csv").exists()
+
+
 def test_what_a_selection_lacks_is_told(tmp_path: Path) -> None:
     """Names of Python's errors were told."""
     path = tmp_path / "selection.csv"

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from beaufort.pages import bundle
 from beaufort.pages.assets import asset
-from beaufort.review import ReviewRules, create_review, decisions, open_review, standing
+from beaufort.review import ReviewRules, ballots, create_review, decisions, open_review, standing
 from beaufort.review.access import RateLimit
+from beaufort.review.server import _own_names
 from tests.review.people import People, Visitor, make_images
 
 pytest.importorskip("fastapi", reason="FastAPI is not installed; the extra review has it")
@@ -96,9 +97,19 @@ def test_comments_and_names_are_text(visitor: Visitor, people: People) -> None:
     assert "<script>alert(1)" not in text
 
 
+def test_a_comment_of_many_lines_is_as_long_as_the_page_counts_it(visitor: Visitor, people: People) -> None:
+    """Browsers count the end of a line as one character, and send two of them."""
+    comment = "\r\n".join(["line"] * 200)
+    page = visitor.begin(people.tokens["ann"])
+    assert visitor.vote(page.text, comment=comment).status_code == 200
+    (kept,) = people.review.connection.execute("SELECT comment FROM votes").fetchone()
+    assert kept == comment.replace("\r\n", "\n")
+    assert len(kept) <= ballots.MAX_COMMENT < len(comment)
+
+
 def test_one_vote_is_one_vote(tmp_path: Path) -> None:
     path = tmp_path / "quick.review"
-    admin = create_review(path, make_images(tmp_path / "images"), rules=ReviewRules(votes=1))
+    admin = create_review(path, make_images(tmp_path / "images"), rules=ReviewRules(votes=1, min_right=0.995))
     review = open_review(path)
     with TestClient(make_app(review), base_url="http://127.0.0.1") as client:
         Visitor(client).enter(admin)
@@ -106,6 +117,7 @@ def test_one_vote_is_one_vote(tmp_path: Path) -> None:
     review.close()
     assert "on the first vote of each image" in text
     assert "One vote decides.</p>" in text
+    assert "less than\n99.5 % right is dropped" in text
 
 
 def test_the_admin_settles_a_tie(visitor: Visitor, people: People) -> None:
@@ -142,6 +154,14 @@ def test_a_reviewer_is_no_admin(visitor: Visitor, people: People) -> None:
         assert visitor.client.get(path).status_code == 403
     fields = {**visitor.form(page.text), "image": "1", "decision": "accept"}
     assert visitor.client.post("/admin/settle", data=fields).status_code == 403
+
+
+def test_an_admin_does_not_vote(visitor: Visitor, people: People) -> None:
+    visitor.enter(people.tokens["admin"])
+    fields = visitor.form(visitor.client.get("/instructions").text)
+    for path in ("/undo", "/vote"):  # the answer to either would be a card
+        assert visitor.client.post(path, data=fields).status_code == 403
+    assert people.review.connection.execute("SELECT COUNT(*) FROM showings").fetchone()[0] == 0
 
 
 def test_only_our_own_forms_count(visitor: Visitor, people: People) -> None:
@@ -187,6 +207,13 @@ def test_only_names_of_ours_are_answered(people: People) -> None:
     """A page whose name leads to this machine must not talk to the server here."""
     with TestClient(make_app(people.review), base_url="http://evil.example") as client:
         assert client.get(f"/r/{people.tokens['ann']}").status_code == 400
+
+
+def test_a_server_is_reached_by_its_address_of_ipv6(people: People) -> None:
+    app = make_app(people.review, names=_own_names("::1"))
+    with TestClient(app, base_url="http://127.0.0.1") as client:
+        for host, status in (("[::1]:8765", 403), ("[::1]", 403), ("[::2]:8765", 400)):
+            assert client.get("/", headers={"Host": host}).status_code == status, host
 
 
 @pytest.mark.parametrize(

@@ -359,6 +359,9 @@ def test_an_image_that_changed_or_vanished_is_said(people: People, tmp_path: Pat
         ("file,category\n000.png,\n", "line 2: an image must have a category"),
         ("file,category,role\n000.png,chair,control\n", "line 2: role must be empty or one of control-valid"),
         ("file,category\n000.png,chair\n000.png,chair\n", "line 3: a file must be listed once, got 000.png"),
+        ("file,category\n0\0.png,chair\n", "line 2: a file must lie in the folder of the list"),
+        ('file,category\n"000.png,chair\n', "must be a CSV file in UTF-8, got"),
+        (f"file,category\n000.png,{'a' * 200_000}\n", "must be a CSV file in UTF-8, got"),
         ("file,category,role\n000.png,chair,control-valid\n", "there must be an image to judge"),
     ],
 )
@@ -384,6 +387,41 @@ def test_what_is_no_review(tmp_path: Path, people: People) -> None:
         open_review(tmp_path / "empty")
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        "DELETE FROM about WHERE name = 'folder'",
+        "UPDATE about SET value = '{' WHERE name = 'rules'",
+        "UPDATE about SET value = '3' WHERE name = 'rules'",
+        """UPDATE about SET value = '{"votes": 0}' WHERE name = 'rules'""",
+    ],
+)
+def test_a_review_that_says_nothing_of_itself(people: People, change: str) -> None:
+    people.review.connection.execute(change)
+    with pytest.raises(ReviewError, match="must say what a review says of itself"):
+        open_review(people.review.path)
+
+
+def test_a_damaged_review_is_told_when_it_is_opened(people: People) -> None:
+    path = people.review.path
+    people.review.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    people.review.close()
+    content = path.read_bytes()
+    for page in range(1, len(content) // 4096):
+        path.write_bytes(content[: page * 4096] + b"\xff" * 4096 + content[(page + 1) * 4096 :])
+        with pytest.raises(ReviewError, match="restore it from a copy"):
+            open_review(path)
+    path.write_bytes(content)
+    open_review(path).close()
+
+
+def test_a_review_cannot_be_made_where_nothing_can_be_written(tmp_path: Path) -> None:
+    images = make_images(tmp_path, 2, roles=[])
+    (tmp_path / "link").symlink_to(tmp_path / "absent" / "new.review")
+    with pytest.raises(ReviewError, match="must be made where files can be written"):
+        create_review(tmp_path / "link", images)
+
+
 def test_a_name_is_invited_once_and_a_new_token_ends_the_old_one(people: People) -> None:
     from beaufort.review.access import find_reviewer
 
@@ -396,6 +434,20 @@ def test_a_name_is_invited_once_and_a_new_token_ends_the_old_one(people: People)
     assert found.name == "ann"
     with pytest.raises(ReviewError, match="who was not invited"):
         invite(people.review, "zoe", renew=True)
+    with pytest.raises(ReviewError, match="got renew together with admin"):  # ann would stay what she is
+        invite(people.review, "ann", renew=True, admin=True)
+
+
+def test_names_that_are_no_unicode(tmp_path: Path) -> None:
+    """So Python gives the words of a command that are in another encoding."""
+    path = tmp_path / "new.review"
+    create_review(path, make_images(tmp_path, 2, roles=[]), title="St\udcfchle")
+    review = open_review(path)
+    invite(review, "J\udcfcrgen")
+    invite(review, "J\udcfcrgen", renew=True)
+    assert review.title == r"St\xfchle"
+    assert [one.name for one in standing(review).reviewers] == [r"J\xfcrgen"]
+    review.close()
 
 
 def test_one_server(people: People) -> None:
@@ -463,6 +515,14 @@ def test_comments_are_harmless_in_a_table(people: People) -> None:
     assert "\x1b" not in text
     (found,) = {row["comments"] for row in csv.DictReader(io.StringIO(text)) if row["comments"]}
     assert found == "'=HYPERLINK(1) two lines\\x1b[31m | =HYPERLINK(1) two lines\\x1b[31m"
+
+
+def test_categories_are_harmless_on_a_terminal(people: People, tmp_path: Path) -> None:
+    people.review.connection.execute("UPDATE images SET category = 'chair\x1b[31m'")
+    text = invoke("review", "decisions", str(people.review.path))
+    assert "chair\\x1b[31m" in text
+    invoke("review", "decisions", str(people.review.path), "--output", str(tmp_path / "decisions.csv"))
+    assert "chair\x1b[31m" in (tmp_path / "decisions.csv").read_text()  # a name stays as it is
 
 
 def test_the_status_has_categories_pairs_and_comments(tmp_path: Path) -> None:

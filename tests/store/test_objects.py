@@ -296,6 +296,12 @@ def test_a_url_with_credentials_is_refused(url: str) -> None:
     assert KEY not in str(caught.value)
 
 
+def test_a_url_that_is_none_is_refused() -> None:
+    with pytest.raises(StoreError, match="must be a URL, got none") as caught:
+        FileStore(f"s3://{KEY}:{SECRET}@[results/x")
+    assert SECRET not in str(caught.value)
+
+
 def test_without_credentials_it_is_told_at_once(
     s3: str, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:

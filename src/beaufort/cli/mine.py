@@ -83,6 +83,15 @@ def plan(
     typer.echo(f"{counted(len(items), 'image')} planned in {printable(output)}")
 
 
+_OPTIONS = {
+    "composite": ("surfaces", "size"),
+    "folder": (),
+    "conditional": ("guidance",),
+    "diffusers": ("photos", "size", "scheduler", "guidance"),
+}
+"""Options without a default that each generator takes."""
+
+
 @app.command()
 def generate(
     plan: Annotated[Path, typer.Argument(help="A plan, as `beaufort mine plan` writes it.")],
@@ -109,7 +118,9 @@ def generate(
     ] = None,
     size: Annotated[
         int | None,
-        typer.Option(help="Height and width in pixels; of composite 224, with photos 512, if not given."),
+        typer.Option(
+            min=8, help="Height and width in pixels; of composite 224, with photos 512, if not given."
+        ),
     ] = None,
     steps: Annotated[int, typer.Option(help="Of diffusers and conditional: steps of the sampler.")] = 30,
     scheduler: Annotated[str | None, typer.Option(help="Of diffusers: name of a scheduler.")] = None,
@@ -134,6 +145,11 @@ def generate(
 
     items = read_plan(plan)
     kind, _, source = generator.partition(":")
+    given: dict[str, Any] = {"photos": photos, "surfaces": surfaces, "size": size}
+    given |= {"scheduler": scheduler, "guidance": guidance}
+    for name, value in given.items():
+        if value is not None and name not in _OPTIONS.get(kind, given):
+            raise OptionError(f"--{name} must go with a generator that takes it, got it with {generator!r}")
     made: Generator
     if kind == "composite" and source:
         made = CompositeGenerator(Path(source), surfaces=surfaces, size=size or 224)
@@ -215,6 +231,8 @@ def select(
     kept = int(selection.kept.sum())
     if kept:  # first, as it may be impossible: the list and the page are always of one selection
         write_review_list(selection, images / "kept.csv", controls=controls, seed=seed)
+    else:  # that of an earlier selection would pass for this one's
+        (images / "kept.csv").unlink(missing_ok=True)
     write_selection_report(selection, output, seed=seed)
     rows = [("model", "", "unfiltered", "kept")]
     rows += [
@@ -382,7 +400,13 @@ def ask(
         open_set,
         score_choices,
     )
+    from beaufort.mining.answer_scoring import SCORINGS
+    from beaufort.mining.questions import ORDERS
 
+    if scoring not in SCORINGS:  # before questions are asked, which may take hours
+        raise OptionError(f"scoring must be one of {', '.join(SCORINGS)}, got {scoring!r}")
+    if orders not in ORDERS:
+        raise OptionError(f"orders must be {', '.join(ORDERS[:-1])} or {ORDERS[-1]}, got {orders!r}")
     mined = open_set(location)
     options = {"token": token} if model.startswith("http") else {"device": device, "dtype": dtype}
     asked = load_chat_model(model, **options)
@@ -429,5 +453,7 @@ def _pairs(option: str, texts: list[str] | None) -> dict[str, str]:
         kind, equals, value = text.partition("=")
         if not equals or not kind or not value:
             raise OptionError(f"{option} must be KIND=VALUE, got {text!r}")
+        if kind in found:
+            raise OptionError(f"{option} must be given once for each kind, got {kind} again: {value!r}")
         found[kind] = value
     return found

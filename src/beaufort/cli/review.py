@@ -177,7 +177,7 @@ def decisions(
         ],
     )
     if output is None:
-        typer.echo(text, nl=False)
+        typer.echo(printable(text, keep="\n"), nl=False)
     else:
         write_output(output, text.encode())
 

@@ -40,8 +40,8 @@ def open_mined(location: str, part: str) -> Dataset:
     root = Path(location)
     if not root.is_dir():
         raise ImageFileError(f"a mined set must be a folder, got {location}")
-    classes = _complete(root) if _detect(root) else None
-    present = [kind for kind in KIND_FOLDERS if (root / kind).is_dir()]
+    classes, by_kind = _complete(root) if _detect(root) else (None, True)
+    present = [kind for kind in KIND_FOLDERS if by_kind and (root / kind).is_dir()]
     if part and part not in present:
         raise ImageFileError(
             f"a mined set must have the folder {part!r} that is asked for, got none in {root}"
@@ -96,11 +96,11 @@ def _with_classes(data: Dataset, classes: Sequence[str]) -> Dataset:
     return replace(data, classes=tuple(classes), labels=labels)
 
 
-def _complete(root: Path) -> tuple[str, ...]:
-    """The categories of an exported set; an error unless every image of its list is there."""
+def _complete(root: Path) -> tuple[tuple[str, ...], bool]:
+    """The categories of an exported set, and whether folders of kinds hold them; all of its list is there."""
     try:
         about = json.loads((root / SET_FILE).read_text(encoding="utf-8"))
-        categories = tuple(map(str, about["categories"]))
+        categories, by_kind = tuple(map(str, about["categories"])), about["layout"] != "image-folder"
         lines = (root / MANIFEST).read_text(encoding="utf-8").splitlines()
         listed = [line.split("  ", 1)[1] for line in lines]
     except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
@@ -113,4 +113,4 @@ def _complete(root: Path) -> tuple[str, ...]:
             f"{root} must have all {len(listed)} files of its {MANIFEST}, got none for {len(lost)} (first: "
             f"{lost[0]!r}); copy or export the set again"
         )
-    return categories
+    return categories, by_kind

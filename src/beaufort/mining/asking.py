@@ -108,6 +108,8 @@ def read_choices(path: Path, data: Dataset | None = None) -> tuple[str, tuple[Ch
         raise MiningError(
             f"answers must be about the images of {data.name}, got those to other images in {path}"
         )
+    if data is not None and (other := {one.question.image for one in answers} - set(data.ids)):
+        raise MiningError(f"answers must be about the images of {data.name}, got {min(other)!r} in {path}")
     return name, answers
 
 
@@ -207,15 +209,19 @@ def _lines(path: Path) -> tuple[Any, tuple[ChoiceAnswer, ...]]:
     """What a file says about itself, and its answers."""
     try:
         first, *rows = (json.loads(line) for line in path.read_bytes().splitlines())
-        answers = tuple(
-            ChoiceAnswer(
-                TwoWayQuestion(row["image"], row["truth"], row["distractor"], bool(row["truth_first"])),
-                str(row["answer"]),
-            )
-            for row in rows
-        )
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        answers = tuple(map(_answer, rows))
+        if len({one.question.key for one in answers}) < len(answers):
+            raise ValueError("a question is there twice")
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise MiningError(
             f"answers must be JSON lines as `beaufort mine ask` writes them, got {path} ({error!r})"
         ) from None
     return first, answers
+
+
+def _answer(row: Mapping[str, Any]) -> ChoiceAnswer:
+    texts = [row[name] for name in ("image", "truth", "distractor", "answer")]
+    if not all(isinstance(text, str) for text in texts) or not isinstance(row["truth_first"], bool):
+        raise TypeError("an answer has texts, and true or false for the order")
+    image, truth, distractor, answer = texts
+    return ChoiceAnswer(TwoWayQuestion(image, truth, distractor, row["truth_first"]), answer)

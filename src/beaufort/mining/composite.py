@@ -40,6 +40,8 @@ class CompositeGenerator:
     ) -> None:
         if not cutouts.is_dir():
             raise MiningError(f"cutouts must be a folder, got {cutouts}")
+        if surfaces is not None and not surfaces.is_dir():
+            raise MiningError(f"surfaces must be a folder, got {surfaces}")
         if size < 8:
             raise MiningError(f"size must be at least 8, got {size}")
         if not 0 < fill <= 1:

@@ -144,7 +144,8 @@ def _review(facts: SetFacts) -> Iterator[str]:
         f"{rules.min_checks} checks were dropped: {dropped}."
     )
     yield ""
-    yield f"Agreement on the first {rules.first_votes} votes of each image, with 95 % intervals over images:"
+    first = "vote" if rules.first_votes == 1 else f"{rules.first_votes} votes"
+    yield f"Agreement on the first {first} of each image, with 95 % intervals over images:"
     yield ""
     yield "| question | images | Krippendorff's alpha | Fleiss' kappa |"
     yield "|---|---:|---:|---:|"

@@ -127,10 +127,21 @@ def _rows(
                     f"an image must be reviewed for its own category {chosen.category!r}, got "
                     f"{decision.category!r} for {chosen.file}"
                 )
+            if decision.sha256 != chosen.sha256:
+                raise MiningError(
+                    f"an image must be reviewed as it was selected, got a review of another image under "
+                    f"{chosen.file}; make a new review of the list that the selection wrote"
+                )
             if decision.decision != "accepted":
                 continue
         content = _content(images, chosen)
-        yield _Row(read_image_facts(images / chosen.file), chosen, decision, content)
+        made = read_image_facts(images / chosen.file)
+        if (made.item.file, made.item.category) != (chosen.file, chosen.category):
+            raise MiningError(
+                f"a selected image must be the one that it says it is, {made.item.file}, got {chosen.file} "
+                f"as {chosen.category!r}; select anew"
+            )
+        yield _Row(made, chosen, decision, content)
 
 
 def _content(images: Path, chosen: SelectedImage) -> bytes:

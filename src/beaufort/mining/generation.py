@@ -12,6 +12,7 @@ from typing import Any
 from PIL import Image, PngImagePlugin
 
 from beaufort.files import remove_leftovers, write_bytes
+from beaufort.images import read_image
 from beaufort.mining.generators import Generator
 from beaufort.mining.plan import MiningError, PlanItem, checked, write_plan
 
@@ -107,12 +108,12 @@ def _encoded(image: Image.Image, item: PlanItem, generator: Generator) -> bytes:
 def read_image_facts(path: Path) -> GeneratedImage:
     """How an image was made, as it says itself; an error if it is damaged or lies under another name."""
     try:
+        read_image(path)  # refuses what is damaged, or too large
         with Image.open(path, formats=["PNG"]) as opened:
-            opened.load()
             about = json.loads(opened.info[_KEY])
-        item = PlanItem(**about["item"])
-        generator = about["generator"]
-    except (OSError, KeyError, TypeError, ValueError, SyntaxError) as error:
+        (item,) = checked([PlanItem(**about["item"])])  # its names become folders
+        generator = dict(about["generator"])
+    except (OSError, KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise MiningError(
             f"an image must be whole and say how it was made, got {path} ({error!r}); delete it to have it "
             "made again"

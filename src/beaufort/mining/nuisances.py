@@ -33,15 +33,9 @@ def read_names(path: Path) -> tuple[str, ...]:
     """Names from a text file with one on each line, or from the column `name` of a CSV file."""
     try:
         text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
+        names = _column(text, path) if path.suffix.lower() == ".csv" else text.splitlines()
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise OptionError(f"a list of names must be a text file in UTF-8, got {path}: {error}") from None
-    if path.suffix.lower() == ".csv":
-        rows = csv.DictReader(io.StringIO(text))
-        if "name" not in (rows.fieldnames or ()):
-            raise OptionError(f"a list of names must have the column name, got {rows.fieldnames} in {path}")
-        names = [row["name"] or "" for row in rows]
-    else:
-        names = text.splitlines()
     found = [name.strip() for name in names if name.strip()]
     if not found:
         raise OptionError(f"a list of names must have at least one, got none in {path}")
@@ -49,3 +43,10 @@ def read_names(path: Path) -> tuple[str, ...]:
         twice = next(name for name in found if found.count(name) > 1)
         raise OptionError(f"a name must be listed once, got {twice!r} again in {path}")
     return tuple(found)
+
+
+def _column(text: str, path: Path) -> list[str]:
+    rows = csv.DictReader(io.StringIO(text))
+    if "name" not in (rows.fieldnames or ()):
+        raise OptionError(f"a list of names must have the column name, got {rows.fieldnames} in {path}")
+    return [row["name"] or "" for row in rows]

@@ -81,6 +81,8 @@ def make_plan(
     if each < 1:
         raise MiningError(f"each must be at least 1, got {each}")
     sentences = {**TEMPLATES, **(templates or {})}
+    if other := [kind for kind in sentences if kind not in KINDS]:
+        raise MiningError(f"a template must be for one of {', '.join(KINDS)}, got one for {other[0]!r}")
     pairs = [
         (category, kind, nuisance)
         for kind, names in (nuisances or BUILT_IN).items()
@@ -120,20 +122,20 @@ def read_plan(path: Path) -> tuple[PlanItem, ...]:
 def read_rows(path: Path) -> list[tuple[PlanItem, dict[str, str]]]:
     """The items of a CSV file, each with all columns of its row."""
     try:
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
+        lines = csv.DictReader(io.StringIO(path.read_text(encoding="utf-8-sig")))
+        rows = [(lines.line_num, row) for row in lines]
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise MiningError(f"a plan must be a CSV file in UTF-8, got {path}: {error}") from None
-    rows = csv.DictReader(io.StringIO(text))
-    if absent := [name for name in _COLUMNS if name not in (rows.fieldnames or ())]:
+    if absent := [name for name in _COLUMNS if name not in (lines.fieldnames or ())]:
         raise MiningError(f"a plan must have the columns {', '.join(_COLUMNS)}, got no {absent[0]} in {path}")
     found = []
-    for row in rows:
+    for line, row in rows:
         values = {name: row[name] or "" for name in _COLUMNS}
         try:
             seed = int(values["seed"])
         except ValueError:
             raise MiningError(
-                f"{path}, line {rows.line_num}: seed must be a whole number, got {values['seed']!r}"
+                f"{path}, line {line}: seed must be a whole number, got {values['seed']!r}"
             ) from None
         item = PlanItem(values["category"], values["kind"], values["nuisance"], values["prompt"], seed)
         found.append((item, {key: value or "" for key, value in row.items() if isinstance(key, str)}))

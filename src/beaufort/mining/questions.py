@@ -10,7 +10,10 @@ from beaufort.mining.names import display_name
 from beaufort.mining.plan import MiningError
 from beaufort.mining.verdicts import OTHER, Verdicts
 
-__all__ = ["TwoWayQuestion", "make_questions"]
+__all__ = ["ORDERS", "TwoWayQuestion", "make_questions"]
+
+ORDERS = ("by-image", "both", "truth-first")
+"""In which order the two names stand."""
 
 
 @dataclass(frozen=True)
@@ -53,8 +56,8 @@ def make_questions(
             `truth-first`, as ImageNet-D was published, which favors models that prefer the first.
         seed: of the coin.
     """
-    if orders not in ("by-image", "both", "truth-first"):
-        raise MiningError(f"orders must be by-image, both or truth-first, got {orders!r}")
+    if orders not in ORDERS:
+        raise MiningError(f"orders must be {', '.join(ORDERS[:-1])} or {ORDERS[-1]}, got {orders!r}")
     row = verdicts.runners_up[verdicts.row(favorites)]
     if (row == OTHER).any():
         lost = verdicts.ids[int((row == OTHER).argmax())]

@@ -7,7 +7,8 @@ import io
 import json
 import random
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -162,17 +163,8 @@ def read_selection(path: Path) -> tuple[SelectedImage, ...]:
     """The rows that `beaufort mine select` wrote."""
     try:
         rows = list(csv.DictReader(io.StringIO(path.read_text(encoding="utf-8-sig"))))
-        found = tuple(
-            SelectedImage(
-                row["file"],
-                row["sha256"],
-                row["category"],
-                bool(int(row["kept"])),
-                json.loads(row["surrogates"]),
-            )
-            for row in rows
-        )
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        found = tuple(map(_selected, rows))
+    except (OSError, ValueError, KeyError, TypeError, RecursionError, csv.Error) as error:
         reason = (
             f"no column {error}" if isinstance(error, KeyError) else getattr(error, "strerror", None) or error
         )
@@ -181,7 +173,29 @@ def read_selection(path: Path) -> tuple[SelectedImage, ...]:
         ) from None
     if not found:
         raise MiningError(f"a selection must have at least one image, got none in {path}")
+    if len({one.file for one in found}) < len(found):
+        twice = next(file for file, count in Counter(one.file for one in found).items() if count > 1)
+        raise MiningError(f"a selection must have each image once, got {twice} again in {path}")
+    if other := next((one for one in found if one.said.keys() != found[0].said.keys()), None):
+        raise MiningError(
+            f"a selection must have an answer of the same surrogates to each image, got those of others to "
+            f"{other.file} in {path}"
+        )
     return found
+
+
+def _selected(row: Mapping[str, str]) -> SelectedImage:
+    file, digest, category, kept, answers = (
+        row[name] for name in ("file", "sha256", "category", "kept", "surrogates")
+    )
+    said = json.loads(answers)
+    if not isinstance(said, dict) or not said or not all(isinstance(one, str) for one in said.values()):
+        raise ValueError(f"surrogates must be JSON with a category for each, got {answers:.60}")
+    if kept not in ("0", "1"):
+        raise ValueError(f"kept must be 0 or 1, got {kept!r}")
+    if "\0" in file:
+        raise ValueError(f"file must be the name of one, got {file!r}")
+    return SelectedImage(file, digest, category, kept == "1", said)
 
 
 def write_review_list(selection: MinedSelection, path: Path, *, controls: int = 0, seed: int = 0) -> int:

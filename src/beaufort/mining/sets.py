@@ -64,15 +64,14 @@ def _metadata(path: Path) -> Mapping[str, tuple[SetImage, tuple[str, ...]]]:
 
     try:
         table = pq.read_table(path, columns=["file", "kind", "nuisance", "surrogates"], use_threads=False)
-        rows = table.to_pylist()
-    except (OSError, pa.ArrowException, KeyError) as error:
+        return {
+            str(row["file"]): (
+                SetImage(str(row["kind"]), str(row["nuisance"])),
+                tuple(str(name) for name, _ in row["surrogates"]),
+            )
+            for row in table.to_pylist()
+        }
+    except (OSError, pa.ArrowException, KeyError, TypeError, ValueError) as error:
         raise MiningError(
-            f"{path} must be as `beaufort mine export` wrote it, got another ({error})"
+            f"{path} must be as `beaufort mine export` wrote it, got another ({error!r})"
         ) from None
-    return {
-        str(row["file"]): (
-            SetImage(str(row["kind"]), str(row["nuisance"])),
-            tuple(str(name) for name, _ in row["surrogates"]),
-        )
-        for row in rows
-    }

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 
 from beaufort.review.database import Review, ReviewError
+from beaufort.sanitize import encodable
 
 __all__ = ["RateLimit", "Reviewer", "find_reviewer", "form_token", "invite", "invite_all", "is_form_token"]
 
@@ -47,8 +48,10 @@ def invite_all(
     review: Review, names: Sequence[str], *, admin: bool = False, renew: bool = False
 ) -> list[str]:
     """A token for each of several people, or none if one of them cannot have one; else as `invite`."""
+    if admin and renew:
+        raise ReviewError("a new token must be for what somebody is already, got renew together with admin")
     with review.transaction() as connection:
-        return [_token(connection, name, admin, renew) for name in names]
+        return [_token(connection, encodable(name), admin, renew) for name in names]
 
 
 def _token(connection: sqlite3.Connection, name: str, admin: bool, renew: bool) -> str:

@@ -141,6 +141,12 @@ def make_app(
             raise RefusedError(403, "This page is for administrators.")
         return found
 
+    def voter(request: Request) -> _Caller:
+        found = caller(request)
+        if found.reviewer.admin:
+            raise RefusedError(403, "Administrators settle ties, and do not vote.")
+        return found
+
     async def form(request: Request, who: Callable[[Request], _Caller]) -> tuple[_Caller, Mapping[str, str]]:
         """The fields of a form that one of our pages sent."""
         found = await run_in_threadpool(who, request)
@@ -220,7 +226,7 @@ def make_app(
 
     @app.post("/vote")
     async def vote(request: Request) -> Response:
-        found, fields = await form(request, caller)
+        found, fields = await form(request, voter)
         answers = {
             question.name: fields[question.name] == "yes"
             for question in QUESTIONS
@@ -235,13 +241,13 @@ def make_app(
                 found.reviewer.id,
                 fields.get("showing", ""),
                 None if skipped else answers,
-                comment=fields.get("comment", "").strip(),
+                comment=fields.get("comment", "").replace("\r\n", "\n").strip(),  # forms send both
             ),
         )
 
     @app.post("/undo")
     async def undo(request: Request) -> Response:
-        found, _ = await form(request, caller)
+        found, _ = await form(request, voter)
         return await after(request, found, lambda: ballots.undo(review, found.reviewer.id))
 
     @app.get("/admin")

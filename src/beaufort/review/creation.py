@@ -6,6 +6,7 @@ import contextlib
 import csv
 import io
 import random
+import sqlite3
 from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import sha256
@@ -15,6 +16,7 @@ from beaufort.errors import BeaufortError
 from beaufort.review.access import invite
 from beaufort.review.database import SCHEMA, ReviewError, about, connect, open_review
 from beaufort.review.rules import ReviewRules
+from beaufort.sanitize import encodable
 
 __all__ = ["ROLES", "create_review"]
 
@@ -58,9 +60,9 @@ def create_review(
     if not any(entry.role == "" for entry in entries):
         raise ReviewError(f"there must be an image to judge, got none without a role in {images}")
     path.parent.mkdir(parents=True, exist_ok=True)
-    with contextlib.closing(connect(path)) as connection:
+    with contextlib.closing(_new_file(path)) as connection:
         connection.executescript("BEGIN IMMEDIATE;" + SCHEMA)
-        facts = about(images.parent.resolve(), title, rules or ReviewRules())
+        facts = about(images.parent.resolve(), encodable(title), rules or ReviewRules())
         connection.executemany("INSERT INTO about VALUES (?, ?)", facts.items())
         connection.executemany(
             "INSERT INTO images (file, sha256, type, category, role) VALUES (?, ?, ?, ?, ?)",
@@ -70,25 +72,32 @@ def create_review(
     return invite(open_review(path), "admin", admin=True)
 
 
+def _new_file(path: Path) -> sqlite3.Connection:
+    try:
+        return connect(path)
+    except sqlite3.OperationalError as error:
+        raise ReviewError(f"a review must be made where files can be written, got {path}: {error}") from None
+
+
 def _read(images: Path) -> Iterator[_Entry]:
     try:
-        text = images.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
+        lines = csv.DictReader(io.StringIO(images.read_text(encoding="utf-8-sig")), strict=True)
+        rows = [(lines.line_num, row) for row in lines]
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise ReviewError(f"the list of images must be a CSV file in UTF-8, got {images}: {error}") from None
-    rows = csv.DictReader(io.StringIO(text), strict=True)
-    if absent := {"file", "category"} - set(rows.fieldnames or ()):
+    if absent := {"file", "category"} - set(lines.fieldnames or ()):
         raise ReviewError(
             f"the list of images must have the columns file and category, got none of the name "
             f"{' or '.join(sorted(absent))} in {images}"
         )
     seen: set[str] = set()
-    for row in rows:
+    for line, row in rows:
         try:
             entry = _entry(images.parent, row)
         except BeaufortError as error:
-            raise ReviewError(f"{images}, line {rows.line_num}: {error}") from None
+            raise ReviewError(f"{images}, line {line}: {error}") from None
         if entry.file in seen:
-            raise ReviewError(f"{images}, line {rows.line_num}: a file must be listed once, got {entry.file}")
+            raise ReviewError(f"{images}, line {line}: a file must be listed once, got {entry.file}")
         seen.add(entry.file)
         yield entry
 
@@ -105,8 +114,7 @@ def _entry(folder: Path, row: dict[str, str | None]) -> _Entry:
 
 def read_listed(folder: Path, file: str) -> bytes:
     """The bytes of a file that lies in the folder of the list, and nowhere else."""
-    path = (folder / file).resolve()
-    if not file or not path.is_relative_to(folder.resolve()):
+    if not file or "\0" in file or not (path := (folder / file).resolve()).is_relative_to(folder.resolve()):
         raise ReviewError(f"a file must lie in the folder of the list, got {file!r}")
     try:
         return path.read_bytes()

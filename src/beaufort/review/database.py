@@ -9,12 +9,13 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
-from beaufort.errors import BeaufortError
+from beaufort.errors import BeaufortError, OptionError
 from beaufort.review.rules import ReviewRules
 
 __all__ = ["Review", "ReviewError", "open_review"]
 
 _VERSION = 1
+_RESTORE = "restore it from a copy"
 _WAIT_S = 30.0
 
 SCHEMA = """
@@ -114,18 +115,23 @@ def open_review(path: Path) -> Review:
     if not path.is_file():
         raise ReviewError(f"a review must be a file, got {path}; `beaufort review create` makes one")
     try:
-        connection = connect(path)
-        with contextlib.closing(connection):
+        with contextlib.closing(connect(path)) as connection:
             version = connection.execute("SELECT value FROM about WHERE name = 'version'").fetchone()
-            if version is not None and version["value"] == str(_VERSION):
-                connection.executescript(_INDEXES)
+            if version is None or version["value"] != str(_VERSION):
+                raise ReviewError(f"the review must be of version {_VERSION}, got another one in {path}")
+            if (told := " ".join(connection.execute("PRAGMA quick_check(1)").fetchone()[0].split())) != "ok":
+                raise ReviewError(f"{path} must be a whole review, got a damaged one ({told}); {_RESTORE}")
+            connection.executescript(_INDEXES)
+        return Review(path)
     except sqlite3.DatabaseError as error:
         raise ReviewError(
-            f"{path} must be a complete review, got a file without one ({error}); create it again elsewhere"
+            f"{path} must be a complete review in a folder that can be written to, got another ({error}); "
+            f"{_RESTORE}, or create it again elsewhere if it never was one"
         ) from None
-    if version is None or version["value"] != str(_VERSION):
-        raise ReviewError(f"the review must be of version {_VERSION}, got another one in {path}")
-    return Review(path)
+    except (KeyError, TypeError, json.JSONDecodeError, OptionError) as error:
+        raise ReviewError(
+            f"{path} must say what a review says of itself, got another ({error!r}); {_RESTORE}"
+        ) from None
 
 
 def connect(path: Path) -> sqlite3.Connection:

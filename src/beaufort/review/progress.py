@@ -44,6 +44,8 @@ class ImageDecision:
 
     id: int
     file: str
+    sha256: str
+    """Of the bytes that people saw."""
     category: str
     yes: int
     no: int
@@ -135,6 +137,7 @@ def decisions(review: Review) -> tuple[ImageDecision, ...]:
         ImageDecision(
             row["id"],
             row["file"],
+            row["sha256"],
             row["category"],
             row["yes"],
             row["no"],

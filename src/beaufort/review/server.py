@@ -84,8 +84,16 @@ def only_server(path: Path) -> Iterator[None]:
 
 
 def _own_names(host: str) -> tuple[str, ...]:
-    """The names that requests may ask for: a page elsewhere cannot reach a server here under its own name."""
+    """The names that requests may ask for: a page elsewhere cannot reach a server here under its own name.
+
+    >>> _own_names("192.168.0.7"), _own_names("::1")
+    (('192.168.0.7', '127.0.0.1', 'localhost'), ('[::1]', '127.0.0.1', 'localhost'))
+    """
+    own = host
     with contextlib.suppress(ValueError):
-        if ip_address(host).is_unspecified:
-            return ("127.0.0.1", "localhost")
-    return (host, "127.0.0.1", "localhost") if host != "127.0.0.1" else ("127.0.0.1", "localhost")
+        address = ip_address(host)
+        if address.version == 6:  # as an address of the web has it
+            own = "[::1]" if address.is_unspecified else f"[{address}]"
+        elif address.is_unspecified:
+            own = "127.0.0.1"
+    return tuple(dict.fromkeys((own, "127.0.0.1", "localhost")))
