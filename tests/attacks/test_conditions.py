@@ -112,7 +112,7 @@ def test_a_run_that_was_cut_short_goes_on(
 
 def test_worker_processes_know_the_attacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(Path(__file__).parent))
-    model = LazyModel("python:attack_nets:net", {"name": "net"})
+    model = LazyModel("python:attack_nets:net", {})
     found = evaluate([model], conditions(STRONG), dataset(8), tmp_path, processes=1)
     assert [result.accuracy for result in found.results] == [1, 0]
 
