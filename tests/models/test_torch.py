@@ -325,3 +325,10 @@ def test_a_module_that_has_learned_since_is_not_evaluated_as_before(
         net[4].bias += 1
     with pytest.raises(ModelError, match="its module has changed"):
         evaluate(again, ["brightness"], data, tmp_path / "new", labels="identity")
+
+
+@pytest.mark.parametrize("content", [b"", b"PK\x03\x04 and no more"])
+def test_a_file_of_weights_that_is_cut_is_told_with_its_reason(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "cut.pth").write_bytes(content)
+    with pytest.raises(ModelFileError, match=r"cut\.pth cannot be read as a file of torch \(.+\)"):
+        load_model(f"torch:{tmp_path / 'cut.pth'}", arch="python:tests.models.models_nets:tiny_net")

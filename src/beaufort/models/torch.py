@@ -321,7 +321,8 @@ def _read_pickle(file: Path) -> Any:
             "with torch.save(model.state_dict(), file), or the whole model with torch.export.save"
         ) from None
     except Exception as error:  # bytes of anyone's may raise anything
-        raise ModelFileError(f"{file} cannot be read as a file of torch ({error!s:.200})") from None
+        told = str(error) or type(error).__name__  # an empty file has no more to say than its kind
+        raise ModelFileError(f"{file} cannot be read as a file of torch ({told:.200})") from None
 
 
 def _build(arch: str) -> Any:
