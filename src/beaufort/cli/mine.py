@@ -400,13 +400,11 @@ def ask(
         open_set,
         score_choices,
     )
-    from beaufort.mining.answer_scoring import SCORINGS
-    from beaufort.mining.questions import ORDERS
+    from beaufort.mining.answer_scoring import check_scoring
+    from beaufort.mining.questions import check_orders
 
-    if scoring not in SCORINGS:  # before questions are asked, which may take hours
-        raise OptionError(f"scoring must be one of {', '.join(SCORINGS)}, got {scoring!r}")
-    if orders not in ORDERS:
-        raise OptionError(f"orders must be {', '.join(ORDERS[:-1])} or {ORDERS[-1]}, got {orders!r}")
+    check_scoring(scoring)  # before questions are asked, which may take hours
+    check_orders(orders)
     mined = open_set(location)
     options = {"token": token} if model.startswith("http") else {"device": device, "dtype": dtype}
     asked = load_chat_model(model, **options)

@@ -9,7 +9,7 @@ from typing import Literal
 from beaufort.mining.names import display_name, synonyms
 from beaufort.mining.plan import MiningError
 
-__all__ = ["SCORINGS", "ChoiceOutcome", "score_answer"]
+__all__ = ["SCORINGS", "ChoiceOutcome", "check_scoring", "score_answer"]
 
 ChoiceOutcome = Literal["right", "wrong", "both", "neither"]
 
@@ -34,8 +34,7 @@ def score_answer(answer: str, truth: str, distractor: str, *, scoring: str = "wh
     >>> [score_answer("A pencil!", "pen", "bucket", scoring=scoring) for scoring in SCORINGS]
     ['neither', 'right']
     """
-    if scoring not in SCORINGS:
-        raise MiningError(f"scoring must be one of {', '.join(SCORINGS)}, got {scoring!r}")
+    check_scoring(scoring)
     said = answer.lower()
     if scoring == "as-published":
         return _as_published(said, truth, distractor)
@@ -80,3 +79,9 @@ def _as_published(said: str, truth: str, distractor: str) -> ChoiceOutcome:
             return "neither" if found is None else "right" if found == names[0] else "wrong"
     right, wrong = (any(name in said for name in _names(one)) for one in (truth, distractor))
     return _outcome(right, wrong)
+
+
+def check_scoring(scoring: str) -> None:
+    """Refuse what is no way to score answers."""
+    if scoring not in SCORINGS:
+        raise MiningError(f"scoring must be one of {', '.join(SCORINGS)}, got {scoring!r}")

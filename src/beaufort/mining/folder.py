@@ -47,7 +47,11 @@ class FolderGenerator:
         return [read_image(self._path(self._files[item.id])).convert("RGB") for item in items]
 
     def _path(self, file: str) -> Path:
-        path = (self._folder / file.partition("\0")[0]).resolve()
-        if "\0" in file or not path.is_relative_to(self._folder.resolve()) or not path.is_file():
+        folder = self._folder.resolve()
+        if (
+            "\0" in file
+            or not (path := (folder / file).resolve()).is_relative_to(folder)
+            or not path.is_file()
+        ):
             raise MiningError(f"file must be a file in the folder of the list, got {file!r}")
         return path

@@ -10,9 +10,9 @@ from beaufort.mining.names import display_name
 from beaufort.mining.plan import MiningError
 from beaufort.mining.verdicts import OTHER, Verdicts
 
-__all__ = ["ORDERS", "TwoWayQuestion", "make_questions"]
+__all__ = ["TwoWayQuestion", "check_orders", "make_questions"]
 
-ORDERS = ("by-image", "both", "truth-first")
+_ORDERS = ("by-image", "both", "truth-first")
 """In which order the two names stand."""
 
 
@@ -56,8 +56,7 @@ def make_questions(
             `truth-first`, as ImageNet-D was published, which favors models that prefer the first.
         seed: of the coin.
     """
-    if orders not in ORDERS:
-        raise MiningError(f"orders must be {', '.join(ORDERS[:-1])} or {ORDERS[-1]}, got {orders!r}")
+    check_orders(orders)
     row = verdicts.runners_up[verdicts.row(favorites)]
     if (row == OTHER).any():
         lost = verdicts.ids[int((row == OTHER).argmax())]
@@ -79,3 +78,9 @@ def _orders(image: str, orders: str, seed: int) -> Sequence[bool]:
     if orders == "truth-first":
         return (True,)
     return (sha256(f"{seed} {image}".encode()).digest()[0] % 2 == 0,)
+
+
+def check_orders(orders: str) -> None:
+    """Refuse what is no order of the two names."""
+    if orders not in _ORDERS:
+        raise MiningError(f"orders must be {', '.join(_ORDERS[:-1])} or {_ORDERS[-1]}, got {orders!r}")
