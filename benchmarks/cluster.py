@@ -263,7 +263,7 @@ def memory(scale: float) -> None:
 
 
 def pretend(cells: int, images: int = 50_000) -> None:
-    from beaufort.datasets import from_arrays
+    from beaufort.data import from_arrays
     from beaufort.evaluation import RayOptions, evaluate
     from beaufort.evaluation import run as evaluation
     from beaufort.models import as_model

@@ -19,10 +19,10 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from beaufort.conditions import Condition
 from beaufort.evaluation.blocks import BLOCK, UnitPart
 from beaufort.evaluation.dispatch import Dispatch, Ticket
 from beaufort.evaluation.work import Unit
+from beaufort.suites.conditions import Condition
 
 A_UNIT = 8
 """Conditions of a unit, as in `beaufort.evaluation.schedule`."""

@@ -63,10 +63,10 @@ def photos(count: int, side: int = 224) -> np.ndarray:
 
 def overhead(options: argparse.Namespace) -> None:
     """Wall time of a run over that of a bare loop of the same model on arrays that are corrupted already."""
-    from beaufort.conditions import Condition
-    from beaufort.datasets import from_arrays
+    from beaufort.data import from_arrays
     from beaufort.evaluation import evaluate
     from beaufort.models import load_model
+    from beaufort.suites.conditions import Condition
 
     model = load_model(options.model)
     images = photos(options.images)
@@ -112,10 +112,10 @@ def memory(options: argparse.Namespace) -> None:
             ]
             subprocess.run(command, check=True)
         return
-    from beaufort.conditions import Condition
-    from beaufort.datasets import open_dataset
+    from beaufort.data import open_dataset
     from beaufort.evaluation import evaluate
     from beaufort.models import as_model
+    from beaufort.suites.conditions import Condition
 
     model = as_model(
         lambda images: images.mean(axis=(1, 2)).astype(np.float32), name="mean", classes=3, version="1"

@@ -21,7 +21,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from beaufort.conditions import Condition
 from beaufort.results import (
     RULES,
     Check,
@@ -34,6 +33,7 @@ from beaufort.results import (
 )
 from beaufort.store import Cell
 from beaufort.suites import Suite
+from beaufort.suites.conditions import Condition
 
 SUITE = Suite(
     name="simulated",

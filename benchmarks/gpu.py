@@ -26,11 +26,11 @@ import torch
 from PIL import Image
 
 from beaufort import evaluate, get_corruption_names
-from beaufort.conditions import Condition
 from beaufort.corruptions import corruptions
-from beaufort.datasets import Dataset, from_arrays, open_dataset
+from beaufort.data import Dataset, from_arrays, open_dataset
 from beaufort.models import as_model
 from beaufort.suites import get_suite
+from beaufort.suites.conditions import Condition
 from beaufort.testing._contracts import digit, picture
 
 BANDWIDTH = 4.8e12

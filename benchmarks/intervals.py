@@ -21,8 +21,8 @@ import time
 import numpy as np
 from numpy.typing import NDArray
 
+from beaufort.metrics.stats import bootstrap_means, looks, mean_interval, mean_p_value
 from beaufort.results import open_results
-from beaufort.stats import bootstrap_means, looks, mean_interval, mean_p_value
 
 
 def speed(images: int, conditions: int, resamples: int) -> None:

@@ -149,7 +149,7 @@ def in_a_process(route: str, corruption: str, folder: Path) -> dict[str, float]:
 
 def measure(route: str, corruption: str, folder: Path) -> dict[str, float]:
     """Images a second by the clock, and milliseconds of CPU time an image, workers included."""
-    from beaufort.models._lazy import prepare_torchvision
+    from beaufort._core.optional import prepare_torchvision
 
     prepare_torchvision()
     makers: dict[str, Callable[[Path, str], Callable[[int | None], int]]] = dict(
@@ -171,7 +171,7 @@ def cpu_seconds() -> float:
 
 def evaluation(folder: Path, corruption: str) -> Callable[[int | None], int]:
     """A run as `beaufort run` does it, with a model that normalizes its batches and answers at once."""
-    from beaufort.datasets import open_dataset
+    from beaufort.data import open_dataset
     from beaufort.evaluation import evaluate
     from beaufort.models import Preprocessing, as_model
     from beaufort.suites import Suite
@@ -211,9 +211,9 @@ class OwnPhotos:
     """Photos as a run reads them, for a `DataLoader`."""
 
     def __init__(self, folder: Path, corruption: str) -> None:
-        from beaufort.datasets import open_dataset
+        from beaufort.corruptions.transforms import Corrupt
+        from beaufort.data import open_dataset
         from beaufort.suites import Pictures
-        from beaufort.transforms import Corrupt
 
         data = open_dataset(str(folder))
         self.pictures = Pictures(data, STEPS, grey=False)
@@ -296,7 +296,7 @@ def timm_loader(folder: Path, corruption: str) -> Callable[[int | None], int]:
 
 def corrupting(corruption: str) -> list[Any]:
     """Neither loader has corruptions; both get ours."""
-    from beaufort.transforms import Corrupt
+    from beaufort.corruptions.transforms import Corrupt
 
     return [] if corruption == "none" else [Corrupt(corruption)]
 

@@ -22,7 +22,7 @@ import httpx
 import numpy as np
 from PIL import Image
 
-from beaufort.review import ReviewRules, create_review, invite, open_review
+from beaufort.mining.review import ReviewRules, create_review, invite, open_review
 
 
 def make_list(folder: Path, count: int) -> Path:

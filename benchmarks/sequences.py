@@ -28,7 +28,7 @@ import cv2
 import numpy as np
 
 from beaufort.corruptions import corruptions
-from beaufort.perturbations import perturbations
+from beaufort.corruptions.sequences import perturbations
 from beaufort.testing._contracts import picture
 
 SIDE, WHOLE = 224, 256

@@ -91,8 +91,8 @@ FILES = {
 
 @cache
 def _missing(corruption: str) -> str:
-    from beaufort.catalog import fetch
-    from beaufort.errors import AssetError
+    from beaufort._core.catalog import fetch
+    from beaufort._core.errors import AssetError
 
     try:
         for name in FILES.get(corruption, []):

@@ -22,14 +22,14 @@ import yaml
 from docs_hooks import make_page
 from notebooks import cells_of
 
+from beaufort._core.errors import AssetError
+from beaufort._core.optional import require
 from beaufort.cli import app
 from beaufort.corruptions import SCALES, corruptions
-from beaufort.datasets import open_dataset, readers
-from beaufort.errors import AssetError
+from beaufort.data import open_dataset, readers
 from beaufort.metrics import metrics
-from beaufort.models._lazy import require
-from beaufort.shifts import shifts
 from beaufort.suites import own_suites
+from beaufort.suites.shifts import shifts
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [

@@ -193,7 +193,8 @@ WITHOUT_JINJA = """
 import sys
 sys.modules["jinja2"] = sys.modules["markupsafe"] = None
 import numpy as np
-import beaufort, beaufort.evaluation, beaufort.image_sets, beaufort.report, beaufort.results, beaufort.testbed
+import beaufort, beaufort.evaluation, beaufort.data.writers, beaufort.report, beaufort.results
+import beaufort.testbed
 print(beaufort.corrupt(np.zeros((64, 64, 3), np.uint8), 1, "contrast").shape)
 """
 

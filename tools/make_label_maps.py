@@ -11,7 +11,7 @@ import argparse
 import json
 from pathlib import Path
 
-from beaufort.labels import class_ids
+from beaufort.data.labels import class_ids
 
 TARGET = Path(__file__).parents[1] / "src" / "beaufort" / "labels" / "data" / "maps"
 

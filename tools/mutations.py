@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from golden_data import GOLDEN, Count, Entry, from_pack, measure, read_gate
 
-from beaufort.errors import BeaufortError
+from beaufort._core.errors import BeaufortError
 
 __all__ = [
     "MUTATIONS",

@@ -17,12 +17,12 @@ from PIL import Image
 from typer.testing import CliRunner
 
 import beaufort
+from beaufort._core.errors import OptionError
+from beaufort._core.text import printable
 from beaufort.cli import app
-from beaufort.cli._console import printable
 from beaufort.cli._options import severity_list
 from beaufort.corruptions import corruptions
-from beaufort.errors import OptionError
-from tests.image_sets.outputs import contents
+from tests.data.writers.outputs import contents
 
 RUNNER = CliRunner()
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
@@ -173,7 +173,7 @@ def test_an_interruption_ends_with_130(source: Path, tmp_path: Path, monkeypatch
     def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("beaufort.image_sets.corrupt_tree", interrupt)
+    monkeypatch.setattr("beaufort.data.writers.corrupt_tree", interrupt)
     code, _, errors = run("corrupt", source, tmp_path / "out")
     assert code == 130
     assert "interrupted" in errors
@@ -240,7 +240,7 @@ def many(tmp_path: Path) -> Path:
 
 HELD = """
 from itertools import count
-from beaufort.image_sets import _tree
+from beaufort.data.writers import _tree
 
 run_bounded = _tree.run_bounded
 

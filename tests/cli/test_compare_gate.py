@@ -123,8 +123,8 @@ def _worse(content: bytes) -> bytes:
 
 @pytest.fixture
 def _digits() -> None:
-    from beaufort.datasets import open_dataset
-    from beaufort.errors import AssetError
+    from beaufort._core.errors import AssetError
+    from beaufort.data import open_dataset
 
     try:
         open_dataset("mnist-test")

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from beaufort.catalog import Asset, Entry, Tell, assets, entries
+from beaufort._core.catalog import Asset, Entry, Tell, assets, entries
 from beaufort.cli import app
 
 RUNNER = CliRunner()

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from beaufort import demo
-from beaufort.catalog import fetch
+from beaufort._core.catalog import fetch
+from beaufort._core.errors import AssetError, OptionError
 from beaufort.cli._app import app
-from beaufort.datasets import open_dataset
-from beaufort.demo import DEMOS, run_demo
-from beaufort.errors import AssetError, OptionError
+from beaufort.data import open_dataset
 from beaufort.evaluation import evaluate
 from beaufort.metrics import published_table
+from beaufort.studies import demo
+from beaufort.studies.demo import DEMOS, run_demo
 
 
 def invoke(*arguments: str) -> str:

@@ -14,9 +14,9 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from beaufort._core.text import counted, duration
 from beaufort.cli import app
 from beaufort.corruptions import corruptions
-from beaufort.words import counted, duration
 
 
 def commands(command: Any = None, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:

@@ -99,7 +99,7 @@ def test_a_full_disk_behind_stdout(tmp_path: Path, words: list[str]) -> None:
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 def test_a_device_is_not_replaced_by_a_file(tmp_path: Path) -> None:
     """A report written to /dev/full is an error, and /dev/full stays what it is."""
-    from beaufort.files import write_bytes
+    from beaufort._core.files import write_bytes
 
     with pytest.raises(OSError, match="No space left"):
         write_bytes(Path("/dev/full"), b"x")

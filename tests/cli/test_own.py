@@ -13,10 +13,10 @@ import pytest
 from PIL import Image
 
 from beaufort import corrupt, evaluate
+from beaufort._core import new_plugin as _new
 from beaufort.corruptions import corruptions
-from beaufort.datasets import from_arrays
+from beaufort.data import from_arrays
 from beaufort.models import as_model
-from beaufort.plugins import _new
 from beaufort.results import open_results, score
 from beaufort.store import FileStore
 from beaufort.suites import get_suite
@@ -27,7 +27,7 @@ CHAIN = "fog@2+jpeg_compression@3"
 MODEL = """
 import numpy as np
 from beaufort.models import as_model
-from beaufort.plugins import _new
+from beaufort._core import new_plugin as _new
 
 def toy():
     return as_model(

@@ -15,10 +15,10 @@ from typer.testing import CliRunner
 
 from beaufort import evaluate
 from beaufort.cli import _console, app
-from beaufort.conditions import Condition
 from beaufort.evaluation.provenance import provenance
 from beaufort.results import open_results
 from beaufort.store import FileStore
+from beaufort.suites.conditions import Condition
 from beaufort.testing._contracts import picture
 
 MODEL = """
@@ -305,8 +305,8 @@ def offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def frost() -> None:
     """The textures of frost; a test that needs them is skipped where they cannot be had."""
-    from beaufort.catalog import pull
-    from beaufort.errors import AssetError
+    from beaufort._core.catalog import pull
+    from beaufort._core.errors import AssetError
 
     try:
         pull("frost")

@@ -14,8 +14,8 @@ from PIL import Image
 
 import beaufort.compat.imagecorruptions as compat
 from beaufort import corrupt as own
+from beaufort._core.errors import AssetError, BeaufortError
 from beaufort.compat.imagecorruptions import corrupt, corruption_dict, corruption_tuple, get_corruption_names
-from beaufort.errors import AssetError, BeaufortError
 
 COMMON = [
     "gaussian_noise", "shot_noise", "impulse_noise", "defocus_blur", "glass_blur", "motion_blur", "zoom_blur",

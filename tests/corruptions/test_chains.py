@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from beaufort import corrupt
-from beaufort.conditions import Condition
+from beaufort._core.errors import OptionError
 from beaufort.corruptions import Chain, corruptions
-from beaufort.errors import OptionError
-from beaufort.image_sets._names import variants
+from beaufort.corruptions.transforms import Corrupt
+from beaufort.data.writers._names import variants
+from beaufort.suites.conditions import Condition
 from beaufort.testing._contracts import digit, picture
-from beaufort.transforms import Corrupt
 
 PHOTOS = np.stack([picture(40, 48, variant=i) for i in range(3)])
 

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 from beaufort import get_corruption_names
+from beaufort._core.errors import OptionError
 from beaufort.corruptions import SEVERITIES, Corruption, corruptions
 from beaufort.corruptions import corruption as register
-from beaufort.errors import OptionError
 from beaufort.testing import CORRUPTION_CONTRACTS, ContractError, check_corruption
 from beaufort.testing._contracts import picture
 

@@ -9,11 +9,11 @@ import pytest
 from PIL import Image
 
 from beaufort import corrupt, get_corruption_names
-from beaufort.arrays import Bytes
+from beaufort._core.arrays import Bytes
+from beaufort._core.errors import BeaufortError, OptionError, UnknownNameError
 from beaufort.corruptions import SCALES, SUBSETS, Corruption, corruptions, expand_names, members_of
 from beaufort.corruptions._corruption import _pieces
-from beaufort.errors import BeaufortError, OptionError, UnknownNameError
-from beaufort.ops import Ops
+from beaufort.corruptions._kernels import Ops
 from beaufort.testing._contracts import digit, picture
 
 PHOTO = picture(64, 64)

@@ -11,13 +11,13 @@ import pytest
 from doc_tables import digits
 from size_steps import resized
 
-from beaufort.catalog import pull
-from beaufort.conditions import Condition
+from beaufort._core.catalog import pull
+from beaufort._core.errors import AssetError
 from beaufort.corruptions import SCALES, SEVERITIES, Corruption, corruptions
+from beaufort.corruptions._kernels import cpu_ops
 from beaufort.corruptions._sizes import between_severities
-from beaufort.errors import AssetError
-from beaufort.ops import cpu_ops
-from beaufort.rng import Key, Keyed
+from beaufort.corruptions.rng import Key, Keyed
+from beaufort.suites.conditions import Condition
 from beaufort.testing._contracts import picture
 
 STEPS = np.arange(1, 5.01, 0.25)

@@ -15,9 +15,9 @@ from PIL import Image
 from size_steps import Damage, damage, resized, steps
 
 from beaufort import get_corruption_names
-from beaufort.conditions import Condition
+from beaufort._core.errors import SizeWarning
 from beaufort.corruptions import SCALES, SEVERITIES, corruptions
-from beaufort.errors import SizeWarning
+from beaufort.suites.conditions import Condition
 from beaufort.testing._contracts import picture
 
 PHOTO_SCALES = {scale: side for scale, side in SCALES.items() if scale != "mnist"}

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from doc_tables import TABLES, placed
 
-from beaufort.catalog import fetch
-from beaufort.errors import AssetError
+from beaufort._core.catalog import fetch
+from beaufort._core.errors import AssetError
 
 
 @pytest.mark.parametrize("table", TABLES)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from beaufort.datasets import Dataset, from_arrays
+from beaufort.data import Dataset, from_arrays
 from beaufort.models import Model, as_model
 from beaufort.testing._contracts import picture
 

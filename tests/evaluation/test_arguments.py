@@ -12,13 +12,13 @@ import pytest
 from PIL import Image
 
 from beaufort import evaluate
-from beaufort.conditions import Condition
-from beaufort.datasets import from_arrays
-from beaufort.errors import BeaufortError, OptionError
+from beaufort._core.errors import BeaufortError, OptionError
+from beaufort.corruptions.rng import Id
+from beaufort.data import from_arrays
 from beaufort.models import as_model
-from beaufort.rng import Id
-from beaufort.shifts import register_shift
 from beaufort.suites import get_suite, suite_of_corruptions
+from beaufort.suites.conditions import Condition
+from beaufort.suites.shifts import register_shift
 from beaufort.testing._contracts import picture
 
 IMAGES = np.stack([picture(32, 32, variant=i) for i in range(8)])

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from beaufort._core.errors import OptionError
 from beaufort.corruptions import corruptions
-from beaufort.datasets import Dataset, open_dataset
-from beaufort.errors import OptionError
+from beaufort.data import Dataset, open_dataset
 from beaufort.evaluation import DeviceError, Evaluation, evaluate, schedule, work
 from beaufort.evaluation.backends import Device, Film, Threads, choose_backend
 from beaufort.evaluation.blocks import Batch, Block, Group, UnitPart

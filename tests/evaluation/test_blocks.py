@@ -12,15 +12,15 @@ from threading import RLock
 import numpy as np
 import pytest
 
-from beaufort.arrays import Bytes
-from beaufort.conditions import Condition
-from beaufort.datasets import Dataset
-from beaufort.datasets._digest import Content
+from beaufort._core.arrays import Bytes
+from beaufort.data import Dataset
+from beaufort.data._digest import Content
 from beaufort.evaluation import Setup, backends, blocks, evaluate, schedule, work
 from beaufort.evaluation.backends import Device, Threads
 from beaufort.evaluation.blocks import BLOCK, HELD, divisor_of_block
 from beaufort.models import Model, as_model
 from beaufort.store import FileStore
+from beaufort.suites.conditions import Condition
 from beaufort.testing._contracts import picture
 
 SIDE = 64

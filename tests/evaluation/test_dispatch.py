@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator
 from hypothesis import given
 from hypothesis import strategies as st
 
-from beaufort.conditions import Condition
 from beaufort.evaluation.blocks import UnitPart
 from beaufort.evaluation.dispatch import AHEAD, TRIES, Dispatch, Ticket
 from beaufort.evaluation.work import Failed, Unit
+from beaufort.suites.conditions import Condition
 
 BLOCK = 1000
 

@@ -11,12 +11,12 @@ import pytest
 from typer.testing import CliRunner
 
 from beaufort.cli import app
-from beaufort.conditions import Condition
-from beaufort.datasets import Dataset, from_arrays
+from beaufort.data import Dataset, from_arrays
 from beaufort.evaluation import LazyModel, cost, evaluate, plan
 from beaufort.models import ModelSpec, Preprocessing, adapters
 from beaufort.models.load import Adapter
-from beaufort.shifts import shifts
+from beaufort.suites.conditions import Condition
+from beaufort.suites.shifts import shifts
 from beaufort.testing._contracts import picture
 
 IMAGES = np.stack([picture(32, 32, variant=i) for i in range(10)])

@@ -18,14 +18,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from beaufort.conditions import Condition
-from beaufort.datasets import Dataset, from_arrays, open_dataset
-from beaufort.errors import BeaufortError, OptionError, UnknownNameError
+from beaufort._core.errors import BeaufortError, OptionError, UnknownNameError
+from beaufort.data import Dataset, from_arrays, open_dataset
 from beaufort.evaluation import Progress, cost, evaluate, plan
 from beaufort.evaluation.planning import Plan
 from beaufort.models import Model, as_model, with_front
 from beaufort.store import FileStore, StoreError
 from beaufort.suites import Suite
+from beaufort.suites.conditions import Condition
 from beaufort.testing._contracts import picture
 
 CLASSES = 7

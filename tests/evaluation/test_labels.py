@@ -13,9 +13,9 @@ from PIL import Image
 from typer.testing import CliRunner
 
 from beaufort.cli._app import app
-from beaufort.datasets import Dataset, from_arrays, open_dataset
+from beaufort.data import Dataset, from_arrays, open_dataset
+from beaufort.data.labels import LabelError, Truths, class_ids, class_names
 from beaufort.evaluation import evaluate, plan
-from beaufort.labels import LabelError, Truths, class_ids, class_names
 from beaufort.models import Model, as_model
 from beaufort.report import to_text
 from beaufort.results import ResultsError, join_results, open_results, score

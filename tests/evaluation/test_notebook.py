@@ -11,8 +11,8 @@ from fsspec import filesystem
 
 import beaufort
 from beaufort import evaluate
-from beaufort.datasets import Dataset, from_arrays
-from beaufort.errors import MissingExtraError, OptionError
+from beaufort._core.errors import MissingExtraError, OptionError
+from beaufort.data import Dataset, from_arrays
 from beaufort.models import Model, as_model
 from beaufort.results import open_results, score
 from beaufort.suites import Suite

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from beaufort.datasets import Dataset, from_arrays
-from beaufort.errors import OptionError
+from beaufort._core.errors import OptionError
+from beaufort.data import Dataset, from_arrays
 from beaufort.evaluation import evaluate
 from beaufort.models import Model, as_model
 from beaufort.results import open_results, score

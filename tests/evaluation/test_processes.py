@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from beaufort.datasets import Dataset, from_arrays, open_dataset
-from beaufort.errors import ImageFileError, OptionError, UnknownNameError
+from beaufort._core.errors import ImageFileError, OptionError, UnknownNameError
+from beaufort.data import Dataset, from_arrays, open_dataset
 from beaufort.evaluation import LazyModel, Progress, WorkerError, evaluate, plan, schedule
 from beaufort.evaluation.engines import Processes
 from beaufort.evaluation.work import Job

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from beaufort.datasets import from_arrays
+from beaufort.data import from_arrays
 from beaufort.evaluation import evaluate
 from beaufort.evaluation._commit import checked_out
 from beaufort.evaluation.provenance import provenance

@@ -17,8 +17,8 @@ import pytest
 from typer.testing import CliRunner
 
 import beaufort
+from beaufort._core.errors import OptionError
 from beaufort.cli._app import app
-from beaufort.errors import OptionError
 from beaufort.evaluation import RayOptions, dispatch, evaluate, ray_engine, schedule
 from beaufort.store import FileStore, Kind
 from tests.evaluation import cluster_models

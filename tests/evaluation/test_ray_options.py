@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from beaufort._core.errors import MissingExtraError, OptionError
 from beaufort.cli._app import app
 from beaufort.cli._evaluation import _at
-from beaufort.errors import MissingExtraError, OptionError
 from beaufort.evaluation import NodeSpeed, Progress, RayOptions, evaluate, plan, ray_worker, schedule
 from beaufort.evaluation.blocks import UnitPart
 from beaufort.evaluation.dispatch import Ticket

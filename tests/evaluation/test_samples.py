@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from PIL import ExifTags, Image
 
-from beaufort.datasets import open_dataset
-from beaufort.errors import BeaufortError
+from beaufort._core.errors import BeaufortError
+from beaufort.data import open_dataset
 from beaufort.evaluation.samples import read_samples
 from beaufort.models import ModelSpec, Network, Preprocessing, as_model
 

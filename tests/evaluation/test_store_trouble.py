@@ -15,7 +15,7 @@ import pytest
 from typer.testing import CliRunner
 
 from beaufort.cli._app import app
-from beaufort.datasets import Dataset, from_arrays
+from beaufort.data import Dataset, from_arrays
 from beaufort.evaluation import Progress, evaluate
 from beaufort.models import Model, as_model
 from beaufort.store import FileStore, StoreError, query

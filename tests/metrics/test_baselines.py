@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from beaufort.errors import OptionError, UnknownNameError
+from beaufort._core.errors import OptionError, UnknownNameError
 from beaufort.metrics import (
     BASELINE_NAMES,
     Baseline,

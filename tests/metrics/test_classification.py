@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from beaufort.errors import OptionError
+from beaufort._core.errors import OptionError
 from beaufort.metrics import (
     MetricError,
     MissingResultsError,

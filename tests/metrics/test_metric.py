@@ -9,7 +9,7 @@ import sys
 import pytest
 
 import beaufort.metrics as package
-from beaufort.errors import UnknownNameError
+from beaufort._core.errors import UnknownNameError
 from beaufort.metrics import metrics
 from beaufort.suites import METRICS
 

@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from beaufort.errors import UnknownNameError
+from beaufort._core.errors import UnknownNameError
 from beaufort.metrics import (
     TABLE_NAMES,
     corruption_error,

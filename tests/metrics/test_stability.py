@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from beaufort.errors import OptionError
+from beaufort._core.errors import OptionError
 from beaufort.metrics import MetricError, MissingResultsError
 from beaufort.metrics.stability import flip_probability, flips, mean_flip_rate, top5_distance, top5_distances
 

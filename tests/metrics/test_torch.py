@@ -18,9 +18,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from beaufort import metrics
-from beaufort.errors import OptionError, UnknownNameError
+from beaufort._core.errors import OptionError, UnknownNameError
+from beaufort._core.optional import prepare_torchvision
 from beaufort.metrics import MetricError, MissingResultsError, get_baseline
-from beaufort.models._lazy import prepare_torchvision
 
 torch = pytest.importorskip("torch")
 classes = pytest.importorskip("beaufort.metrics.torch")

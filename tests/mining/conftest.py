@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from beaufort.models._lazy import prepare_torchvision
+from beaufort._core.optional import prepare_torchvision
 from tests.mining.world import make_images
 
 prepare_torchvision()  # before anything imports it: its compiled part may not fit the torch that is here

@@ -15,7 +15,7 @@ from PIL import Image
 from typer.testing import CliRunner
 
 from beaufort.cli import app
-from beaufort.datasets import Dataset
+from beaufort.data import Dataset
 from beaufort.mining import (
     ChoiceAnswer,
     HttpChatModel,

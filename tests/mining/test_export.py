@@ -16,10 +16,11 @@ import pytest
 from PIL import Image, PngImagePlugin
 from typer.testing import CliRunner
 
+from beaufort._core.errors import ImageFileError, OptionError
+from beaufort._core.text import csv_text
 from beaufort.cli import app
-from beaufort.datasets import kind_of, open_dataset
-from beaufort.errors import ImageFileError, OptionError
-from beaufort.labels import label_maps
+from beaufort.data import kind_of, open_dataset
+from beaufort.data.labels import label_maps
 from beaufort.mining import (
     CompositeGenerator,
     MinedSelection,
@@ -35,9 +36,8 @@ from beaufort.mining import (
     write_review_list,
     write_selection_report,
 )
+from beaufort.mining.review import Review, ReviewRules, create_review, invite, open_review
 from beaufort.models import as_model
-from beaufort.review import Review, ReviewRules, create_review, invite, open_review
-from beaufort.words import csv_text
 from tests.mining.world import WIDE_LABELS, bold, judge, make_cutouts, middle
 
 

@@ -9,9 +9,9 @@ import pytest
 from typer.testing import CliRunner
 
 from beaufort.cli import app
-from beaufort.datasets import open_dataset
-from beaufort.review import open_review
-from beaufort.review.server import only_server
+from beaufort.data import open_dataset
+from beaufort.mining.review import open_review
+from beaufort.mining.review.server import only_server
 from tests.mining.world import CATEGORIES, judge, make_cutouts
 
 WORLD = "python:tests.mining.world"

@@ -16,8 +16,8 @@ import pytest
 from PIL import Image, PngImagePlugin
 from typer.testing import CliRunner
 
+from beaufort._core.errors import OptionError
 from beaufort.cli import app
-from beaufort.errors import OptionError
 from beaufort.mining import (
     BUILT_IN,
     CompositeGenerator,

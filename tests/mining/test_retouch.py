@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from beaufort.images import read_image
+from beaufort.data.images import read_image
 from beaufort.mining import MiningError, RetouchGenerator, generate, make_plan, read_generated
 from tests.mining.world import make_cutouts
 

@@ -14,7 +14,7 @@ from PIL import Image
 from typer.testing import CliRunner
 
 from beaufort.cli import app
-from beaufort.labels import LabelError
+from beaufort.data.labels import LabelError
 from beaufort.mining import (
     MinedSelection,
     MiningError,

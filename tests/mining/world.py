@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from beaufort.mining import CompositeGenerator, generate, make_plan
+from beaufort.mining.review import Review, invite
+from beaufort.mining.review.ballots import cast
+from beaufort.mining.review.cards import next_card
 from beaufort.models import Model, as_model
-from beaufort.review import Review, invite
-from beaufort.review.ballots import cast
-from beaufort.review.cards import next_card
 
 CATEGORIES = ("cup", "kite", "leaf")
 COLORS = {"cup": (230, 30, 30), "kite": (30, 30, 230), "leaf": (30, 200, 30)}

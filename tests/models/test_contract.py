@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from beaufort.errors import OptionError
+from beaufort._core.errors import OptionError
 from beaufort.models import IMAGENET_MEAN, IMAGENET_STD, ModelSpec, Preprocessing, as_model
 from beaufort.testing import ModelFinding, check_model
 

@@ -13,9 +13,9 @@ import pytest
 from PIL import Image
 
 import beaufort.models
-from beaufort.catalog import assets, fetch
-from beaufort.errors import AssetError, UnknownNameError
-from beaufort.labels import class_names
+from beaufort._core.catalog import assets, fetch
+from beaufort._core.errors import AssetError, UnknownNameError
+from beaufort.data.labels import class_names
 from beaufort.models import _efficientnet_lite0 as lite0
 from beaufort.models import load_model
 from beaufort.testing import check_model
@@ -44,7 +44,7 @@ def test_digits_keeps_the_contract_of_models() -> None:
 
 
 def test_digits_recognizes_the_test_digits(shared: Path) -> None:
-    from beaufort.datasets import open_dataset
+    from beaufort.data import open_dataset
 
     test = open_dataset(shared / "data" / "mnist")
     answers = load_model("demo:digits")(np.stack([test[i].image for i in range(len(test))])).argmax(1)

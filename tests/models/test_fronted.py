@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from beaufort.errors import ImageTypeError, ImageValueError, OptionError, UnknownNameError
+from beaufort._core.errors import ImageTypeError, ImageValueError, OptionError, UnknownNameError
 from beaufort.evaluation import LazyModel, evaluate
-from beaufort.fronts import open_front
 from beaufort.models import FrontedModel, Model, Network, as_model, load_model, with_front
+from beaufort.models.filters import open_front
 from beaufort.testing import check_model
 from beaufort.testing._contracts import picture
 

@@ -18,7 +18,7 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image
 
-from beaufort.errors import OptionError
+from beaufort._core.errors import OptionError
 from beaufort.models import ModelError, load_model
 from beaufort.models import http as adapter
 from beaufort.models._http_client import Client, NoAnswerError

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from beaufort.errors import BeaufortError, MissingExtraError, OptionError, UnknownNameError
+from beaufort._core import optional as lazy
+from beaufort._core.errors import BeaufortError, MissingExtraError, OptionError, UnknownNameError
 from beaufort.models import Model, ModelError, adapters, as_model, load_model, model_names, models
-from beaufort.models import _lazy as lazy
 
 MODULE = """
 import numpy as np

@@ -12,8 +12,8 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image
 
-from beaufort.datasets import open_dataset
-from beaufort.errors import BeaufortError, MissingExtraError, OptionError
+from beaufort._core.errors import BeaufortError, MissingExtraError, OptionError
+from beaufort.data import open_dataset
 from beaufort.models import ModelError, ModelFileError, load_model
 from beaufort.suites import get_suite, prepare
 from tests.models.models_nets import onnx_linear

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from PIL import Image
 
-from beaufort.errors import ImageTypeError, ImageValueError, OptionError
+from beaufort._core.errors import ImageTypeError, ImageValueError, OptionError
 from beaufort.models import IMAGENET_MEAN, IMAGENET_STD, Preprocessing, parse_options, prepare_torchvision
 from beaufort.models.options import changed
 

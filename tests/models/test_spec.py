@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from beaufort.errors import OptionError
+from beaufort._core.errors import OptionError
 from beaufort.models import UNKNOWN, ModelSpec, Preprocessing, as_model, load_model
 from tests.models.models_nets import onnx_linear, tiny_net
 

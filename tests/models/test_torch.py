@@ -15,7 +15,7 @@ import pytest
 from numpy.typing import NDArray
 
 from beaufort import evaluate
-from beaufort.errors import BeaufortError, ImageTypeError, ImageValueError, OptionError
+from beaufort._core.errors import BeaufortError, ImageTypeError, ImageValueError, OptionError
 from beaufort.models import ModelError, ModelFileError, Network, as_model, load_model, with_front
 from beaufort.models.network import counted_spec
 from tests.models.models_nets import tiny_net

@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from beaufort.conditions import Condition
-from beaufort.datasets import Dataset, from_arrays
+from beaufort.data import Dataset, from_arrays
 from beaufort.metrics import BASELINE_NAMES, get_baseline
 from beaufort.results import Answers, Results, Scores, open_results, score
-from beaufort.results.open import ResultSetting
+from beaufort.results._match import ResultSetting
 from beaufort.store import Cell, FileStore, predictions
 from beaufort.suites import Suite, get_suite
+from beaufort.suites.conditions import Condition
 
 NAMES = ("good", "middling", "bad")
 CLASSES = ("polar_bear", 'cat "Tom"', "</script><b>dog", "fish & chips")

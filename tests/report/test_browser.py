@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from beaufort.datasets import Dataset
+from beaufort.data import Dataset
 from beaufort.models import as_model
 from beaufort.report import examples_of_data, examples_of_pictures, write_report
 from beaufort.report.differences import pair_differences

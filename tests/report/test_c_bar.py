@@ -7,9 +7,9 @@ from types import SimpleNamespace
 
 import pytest
 
+from beaufort.metrics.stats import Estimate
 from beaufort.report import to_markdown
 from beaufort.report.optional_tables import optional_tables
-from beaufort.stats import Estimate
 from beaufort.suites import Suite
 
 COMMON, BAR = ("fog", "snow"), ("sparkles", "perlin_noise", "plasma_noise")

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from beaufort._core.errors import OptionError, UnknownNameError
 from beaufort.cli import app
-from beaufort.datasets import Dataset
-from beaufort.errors import OptionError, UnknownNameError
+from beaufort.data import Dataset
 from beaufort.report import FORMATS, to_table, to_text, write_report, write_table
 from beaufort.report.write import find_format
 from beaufort.results import Scores

@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from beaufort.conditions import Condition
-from beaufort.datasets import Dataset
-from beaufort.errors import OptionError
+from beaufort._core.errors import OptionError
+from beaufort.data import Dataset
 from beaufort.models import as_model
 from beaufort.report import Examples, examples_of_data, examples_of_pictures
 from beaufort.report._thumbnails import data_uri
 from beaufort.results import Scores, open_results
+from beaufort.suites.conditions import Condition
 
 
 def pixels(examples: Examples, place: int) -> np.ndarray:

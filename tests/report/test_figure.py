@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from beaufort.errors import OptionError, UnknownNameError
+from beaufort._core.errors import OptionError, UnknownNameError
 from beaufort.report import figure
 from beaufort.results import Scores
 

@@ -16,11 +16,11 @@ from types import SimpleNamespace
 import pytest
 import yaml
 
-from beaufort.errors import UnknownNameError
+from beaufort._core.errors import UnknownNameError
+from beaufort.metrics.stats import Estimate
 from beaufort.report import FORMATS, to_card, to_csv, to_json, to_latex, to_markdown, to_text
 from beaufort.report.latex import escape_latex
 from beaufort.results import Scores
-from beaufort.stats import Estimate
 from beaufort.suites import get_suite
 
 EVIL = "<script>alert(1)</script>"

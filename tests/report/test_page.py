@@ -12,7 +12,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from beaufort.errors import OptionError
+from beaufort._core.errors import OptionError
 from beaufort.report import examples_of_data, examples_of_pictures, figure, to_html, write_report
 from beaufort.report.breaking_severities import breaking_points
 from beaufort.report.classes import find_worst_classes

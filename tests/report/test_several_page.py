@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from beaufort import evaluate
-from beaufort.datasets import from_arrays
+from beaufort.data import from_arrays
 from beaufort.models import as_model
 from beaufort.report import to_text_of_several
 from beaufort.suites import parse_suite

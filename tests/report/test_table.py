@@ -10,9 +10,9 @@ from types import SimpleNamespace
 import pytest
 from typer.testing import CliRunner
 
+from beaufort._core.errors import OptionError, UnknownNameError
 from beaufort.cli import app
-from beaufort.datasets import Dataset
-from beaufort.errors import OptionError, UnknownNameError
+from beaufort.data import Dataset
 from beaufort.metrics import published_table
 from beaufort.report import figure, to_table
 from beaufort.results import Scores

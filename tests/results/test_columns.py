@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from beaufort.errors import BeaufortError, OptionError
+from beaufort._core.errors import BeaufortError, OptionError
 from beaufort.results import compare, open_results, read_column, score
 from beaufort.store import FileStore
 

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from beaufort.errors import OptionError, UnknownNameError
+from beaufort._core.errors import OptionError, UnknownNameError
+from beaufort.metrics.stats import Estimate
 from beaufort.results import Check, Decision, gate, join_results, open_results, score, spread_of_results
-from beaufort.stats import Estimate
 from beaufort.store import FileStore
 from beaufort.suites import Suite
 

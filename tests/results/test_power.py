@@ -9,7 +9,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from beaufort.errors import BeaufortError, OptionError
+from beaufort._core.errors import BeaufortError, OptionError
 from beaufort.results import (
     Spread,
     gate,
@@ -18,7 +18,7 @@ from beaufort.results import (
     spread_of_accuracies,
     spread_of_results,
 )
-from beaufort.results.power import ALIKE, DIFFER
+from beaufort.results.spread import ALIKE, DIFFER
 from beaufort.store import FileStore
 from beaufort.suites import get_suite
 

@@ -10,8 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from beaufort.errors import OptionError, UnknownNameError
+from beaufort._core.errors import OptionError, UnknownNameError
 from beaufort.metrics import get_baseline, published_table
+from beaufort.metrics.stats import clopper_pearson
 from beaufort.report import to_text
 from beaufort.results import (
     ResultsError,
@@ -24,7 +25,6 @@ from beaufort.results import (
 )
 from beaufort.results.baseline import published_baseline
 from beaufort.results.statistics import columns_of, find_divisor, metric_forms
-from beaufort.stats import clopper_pearson
 from beaufort.store import Cell, FileStore, unanswered
 from beaufort.suites import Suite, get_suite
 

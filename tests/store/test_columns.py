@@ -43,7 +43,7 @@ SCRIPT = """
 import sys
 import numpy as np
 from beaufort.cli import app
-from beaufort.datasets import from_arrays
+from beaufort.data import from_arrays
 from beaufort.evaluation import evaluate
 from beaufort.models import as_model
 from beaufort.suites import Suite

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from beaufort.errors import BeaufortError
+from beaufort._core.errors import BeaufortError
 from beaufort.results import open_results
 from beaufort.store import Cell, FaultyFileError, FileStore, Kind, StoreError, query
 from beaufort.store._format import DamagedError, decode, encode

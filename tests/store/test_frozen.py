@@ -17,12 +17,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from beaufort.conditions import Condition
 from beaufort.corruptions import corruptions
-from beaufort.datasets import Dataset, from_arrays
+from beaufort.data import Dataset, from_arrays
 from beaufort.evaluation import evaluate, plan
 from beaufort.models import Model, as_model, load_model
 from beaufort.store import Cell, FileStore
+from beaufort.suites.conditions import Condition
 from beaufort.testing._contracts import digit, picture
 
 FROZEN = Path(__file__).parent / "frozen"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from beaufort import files
+from beaufort._core import files
 from beaufort.store import FileStore, Kind, StoreError, query
 from tests.torture.crowd import crowd
 from tests.torture.stores import answers, cell

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from beaufort import remote
+from beaufort._core import remote
 from beaufort.store import FaultyFileError, FileStore, Kind, StoreError, _s3_listing, query
 from beaufort.testing import STORE_CONTRACTS
 from tests.commands import invoke

@@ -148,7 +148,7 @@ import sys
 sys.modules["duckdb"] = None
 sys.path.insert(0, sys.argv[2])
 import beaufort
-from beaufort.errors import MissingExtraError
+from beaufort._core.errors import MissingExtraError
 from typer.testing import CliRunner
 
 from beaufort.cli._app import app

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from beaufort.errors import BeaufortError
+from beaufort._core.errors import BeaufortError
 from beaufort.suites import SuiteError, parse_suite, read_suite
 
 GOOD = """\

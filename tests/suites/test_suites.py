@@ -17,9 +17,8 @@ import yaml
 from PIL import Image
 
 from beaufort import get_corruption_names
-from beaufort.conditions import Condition
+from beaufort._core.errors import OptionError, UnknownNameError
 from beaufort.corruptions import corruptions
-from beaufort.errors import OptionError, UnknownNameError
 from beaufort.suites import (
     SHIFT_SUITE_NAMES,
     SUITE_NAMES,
@@ -31,6 +30,7 @@ from beaufort.suites import (
     prepare,
     read_suite,
 )
+from beaufort.suites.conditions import Condition
 
 # A suite that changes gets a new version, and its line here.
 DIGESTS = {

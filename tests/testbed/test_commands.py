@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from beaufort.labels import class_names
+from beaufort.data.labels import class_names
 from beaufort.store import FileStore
 from tests.commands import invoke
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from beaufort.errors import OptionError
+from beaufort._core.errors import OptionError
 from beaufort.testbed import Grid, load_grid
 from beaufort.testbed._axes import Axes, percent_range
 from beaufort.testbed._drawing import Drawing

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.special import expit, logit
 from scipy.stats import linregress, norm
 
-from beaufort.errors import OptionError, UnknownNameError
+from beaufort._core.errors import OptionError, UnknownNameError
 from beaufort.testbed import Grid, Knee, Line, band, coefficient_intervals, fit_line, fit_shift
 from beaufort.testbed.scales import SCALES, get_scale
 

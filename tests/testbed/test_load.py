@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from beaufort import evaluate
-from beaufort.errors import OptionError, UnknownNameError
+from beaufort._core.errors import OptionError, UnknownNameError
 from beaufort.models import Model, as_model
 from beaufort.store import FileStore
 from beaufort.suites import parse_suite

@@ -8,12 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from beaufort._core.errors import OptionError, UnknownNameError
 from beaufort.cli.place import _standing_text
-from beaufort.errors import OptionError, UnknownNameError
 from beaufort.store import FileStore
 from beaufort.testbed import Grid, effective_robustness, fit_shift, load_grid
-from beaufort.testbed.place import place, read_scores, scores_of_store
-from beaufort.testbed.scores import Score
+from beaufort.testbed.place import place
+from beaufort.testbed.scores import Score, read_scores
+from beaufort.testbed.stored_scores import scores_of_store
 
 
 def as_scores(grid: Grid, model: str, settings: list[str]) -> list[Score]:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.stats import beta
 
-from beaufort.errors import OptionError
+from beaufort._core.errors import OptionError
 from beaufort.testbed import (
     Grid,
     Pair,

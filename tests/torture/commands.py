@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from beaufort.files import is_leftover
+from beaufort._core.files import is_leftover
 from beaufort.store import FileStore
 from tests.torture.stores import answers, cell, rows_in_python, rows_in_sql
 

@@ -34,11 +34,11 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from beaufort.datasets import iterate, open_dataset
-from beaufort.errors import BeaufortError
+from beaufort._core.errors import BeaufortError
+from beaufort.data import iterate, open_dataset
+from beaufort.data.images import read_idx, read_image
+from beaufort.data.writers import corrupt_tree
 from beaufort.evaluation.samples import read_samples
-from beaufort.image_sets import corrupt_tree
-from beaufort.images import read_idx, read_image
 from beaufort.models import as_model, load_model
 from beaufort.suites import read_suite
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from beaufort.files import is_leftover
+from beaufort._core.files import is_leftover
 from beaufort.store import FileStore
 from tests.torture.commands import digits, rows_at, suite
 from tests.torture.mortal import MORE

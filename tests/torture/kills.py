@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from beaufort import files
+from beaufort._core import files
 from beaufort.store import FileStore
 
 __all__ = ["Killed", "Kills", "kill_at", "kill_everywhere"]

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from beaufort.errors import BeaufortError
+from beaufort._core.errors import BeaufortError
 from beaufort.models import adapters, load_model
 from beaufort.models.options import Changes
 from tests.torture.service import Outcome

@@ -17,7 +17,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from beaufort.remote import Remote
+from beaufort._core.remote import Remote
 from tests.store.s3_server import BUCKET, environment, s3_server
 from tests.torture.mortals import ROOT, family, kill
 from tests.torture.tunnel import Tunnel

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from beaufort.errors import BeaufortError
+from beaufort._core.errors import BeaufortError
 from beaufort.models import load_model
 
 __all__ = ["BEHAVIORS", "OPTIONS", "Outcome", "Service", "ask", "ask_with"]

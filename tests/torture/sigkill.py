@@ -15,7 +15,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from beaufort.files import is_leftover
+from beaufort._core.files import is_leftover
 from beaufort.store import FileStore
 from tests.torture.commands import COMMANDS, Command, Seen
 from tests.torture.mortals import Mortals, kill

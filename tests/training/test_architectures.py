@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import torch
 
-from beaufort.errors import OptionError
-from beaufort.reproduce.icons_50.settings import _TINY
+from beaufort._core.errors import OptionError
+from beaufort.studies.icons_50.settings import _TINY
 from beaufort.training import TrainingTensors, get_recipe, recipe_names, train
 from beaufort.training.architectures import build as build_network
 from beaufort.training.architectures import network_size

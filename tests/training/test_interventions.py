@@ -13,8 +13,8 @@ from PIL import Image, ImageOps
 from torch import Tensor, nn
 from torch.nn import functional
 
-from beaufort.errors import OptionError, UnknownNameError
-from beaufort.fronts import open_front
+from beaufort._core.errors import OptionError, UnknownNameError
+from beaufort.models.filters import open_front
 from beaufort.testing._contracts import picture
 from beaufort.training import Recipe, TrainingTensors, train
 from beaufort.training.data import TrainingBlock

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 
-from beaufort.errors import BeaufortError, ImageFileError, OptionError
+from beaufort._core.errors import BeaufortError, ImageFileError, OptionError
 from beaufort.training import (
     Recipe,
     TrainingData,
@@ -225,7 +225,7 @@ def test_it_starts_from_a_trained_model(patches: TrainingTensors, quick: Recipe,
 
 
 def test_any_source_will_do(quick: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from beaufort.datasets import open_dataset
+    from beaufort.data import open_dataset
     from beaufort.training import DecodedData, open_training_data
 
     rng = np.random.default_rng(1)

@@ -143,7 +143,7 @@ def published(shared: Path, **options: Any) -> torch.nn.Module:
 
 def test_abs_with_its_published_weights(shared: Path) -> None:
     """Our layers and our inference give the authors' classifier: it recognizes and synthesizes digits."""
-    from beaufort.datasets import open_dataset
+    from beaufort.data import open_dataset
 
     test = open_dataset(f"mnist:{shared / 'data' / 'mnist'}#test")
     images = torch.from_numpy(np.stack([test[i].image[:, :, 0] for i in range(30)]))[:, None].float() / 255
@@ -157,7 +157,7 @@ def test_abs_with_its_published_weights(shared: Path) -> None:
 
 def test_abs_gets_better_with_its_own_inference(shared: Path) -> None:
     """More samples and more steps can only raise the bound of the right class, but for chance."""
-    from beaufort.datasets import open_dataset
+    from beaufort.data import open_dataset
 
     test = open_dataset(f"mnist:{shared / 'data' / 'mnist'}#test")
     images = torch.from_numpy(np.stack([test[i].image[:, :, 0] for i in range(8)]))[:, None].float() / 255

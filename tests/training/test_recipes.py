@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from beaufort.errors import OptionError, UnknownNameError
+from beaufort._core.errors import OptionError, UnknownNameError
 from beaufort.training import Recipe, get_recipe, recipe_names
 from beaufort.training.architectures import build
 from beaufort.training.interventions import make_intervention

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from beaufort._core.errors import OptionError, UnknownNameError
 from beaufort.cli._app import app
-from beaufort.errors import OptionError, UnknownNameError
 from beaufort.evaluation import LazyModel, evaluate
-from beaufort.leave_out import leave_out
 from beaufort.models import load_model
+from beaufort.studies.leave_out import leave_out
 from beaufort.testing import check_model
 from beaufort.training import (
     Recipe,

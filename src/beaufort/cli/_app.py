@@ -13,37 +13,30 @@ import typer
 from typer.core import TyperGroup
 
 from beaufort import __version__
+from beaufort._core.errors import BeaufortError
+from beaufort._core.plugins import load_plugins, offered
+from beaufort._core.text import printable, without_secrets
 from beaufort.cli import (
     check,
     compare,
     corrupt,
     data,
-    demo,
     frames,
     gallery,
     gate,
-    leave_out,
     ls,
     make,
-    mine,
     new,
-    place,
     power,
     report,
-    reproduce,
-    review,
     run,
     store,
-    testbed,
-    train,
     validate,
 )
 from beaufort.cli._help import name_types
-from beaufort.errors import BeaufortError
-from beaufort.plugins import load_plugins
-from beaufort.sanitize import printable, without_secrets
 
-__all__ = ["app", "main"]
+_COMMANDS = "beaufort.commands"
+"""Entry-point group of commands; the applications use it as other packages do."""
 
 
 class _Group(TyperGroup):
@@ -68,6 +61,15 @@ class _Group(TyperGroup):
             )
             sys.exit(2)
 
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(dict.fromkeys([*super().list_commands(ctx), *offered(_COMMANDS)]))
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """A command of the core, or one that an entry point offers."""
+        if cmd_name not in self.commands and cmd_name in offered(_COMMANDS):
+            self.commands[cmd_name] = _load_command(cmd_name)
+        return super().get_command(ctx, cmd_name)
+
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         return super().parse_args(ctx, _imports_first(args))
 
@@ -87,6 +89,19 @@ class _Group(TyperGroup):
                 err=True,
             )
             raise typer.Exit(130) from None
+
+
+def _load_command(name: str) -> Any:
+    """The command of an entry point: a function, or a `typer.Typer` with commands of its own."""
+    found = offered(_COMMANDS)[name].load()
+    if not isinstance(found, typer.Typer):
+        alone = typer.Typer(rich_markup_mode="markdown")
+        alone.command(name)(found)
+        found = alone
+    command = typer.main.get_command(found)
+    command.name = name
+    name_types(command)
+    return command
 
 
 def _imports_first(args: list[str]) -> list[str]:
@@ -161,7 +176,6 @@ def beaufort(
     """
 
 
-app.command()(demo.demo)
 app.command()(corrupt.corrupt)
 app.command()(make.make)
 app.command()(gallery.gallery)
@@ -173,18 +187,11 @@ app.command()(power.power)
 app.command()(validate.validate)
 app.command()(check.check)
 app.command()(report.report)
-app.command()(place.place)
-app.command()(train.train)
-app.command()(leave_out.leave_out)
-app.command()(reproduce.reproduce)
 app.command()(store.query)
 app.add_typer(ls.app, name="ls")
 app.add_typer(new.app, name="new")
 app.add_typer(data.app, name="data")
 app.add_typer(store.app, name="store")
-app.add_typer(testbed.app, name="testbed")
-app.add_typer(mine.app, name="mine")
-app.add_typer(review.app, name="review")
 
 
 def main() -> None:
@@ -202,7 +209,7 @@ def _set_warnings() -> None:
 
     from PIL import Image
 
-    from beaufort.errors import SizeWarning
+    from beaufort._core.errors import SizeWarning
 
     show = warnings.showwarning
 

@@ -11,13 +11,10 @@ from typing import TYPE_CHECKING, Protocol
 
 import typer
 
-from beaufort.sanitize import printable
-from beaufort.words import byte_size, counted, duration
+from beaufort._core.text import counted, duration, printable
 
 if TYPE_CHECKING:
-    from beaufort.image_sets import Outcome
-
-__all__ = ["Show", "byte_size", "counted", "duration", "finish", "printable", "progress_bar", "table"]
+    from beaufort.data.writers import Outcome
 
 clock = time.monotonic
 """In seconds; tests put another one in its place."""

@@ -9,15 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from beaufort.cli._console import counted, printable, progress_bar, table
-from beaufort.plugins import named_modules
-from beaufort.sanitize import without_secrets
+from beaufort._core.plugins import named_modules
+from beaufort._core.text import counted, printable, without_secrets
+from beaufort.cli._console import progress_bar, table
 
 if TYPE_CHECKING:
     from beaufort.evaluation import Evaluation, Progress, Stop
     from beaufort.results import ModelScores, Scores
-
-__all__ = ["answers_bar", "movement_of", "show_evaluation", "tell_labels", "unread"]
 
 _SHOWN = 20
 """Problems told in full; `--json` lists all."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from typing import Any
 
-__all__ = ["name_types"]
-
 _NAMES = {
     "bool": "",
     "float": "NUMBER",

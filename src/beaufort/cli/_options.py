@@ -9,35 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
-from beaufort.errors import OptionError
-from beaufort.words import comma_list
-
-__all__ = [
-    "Baseline",
-    "Classes",
-    "ClusterBy",
-    "Convention",
-    "Front",
-    "GroupBy",
-    "Jobs",
-    "Json",
-    "Labels",
-    "ResultSeed",
-    "Seed",
-    "Seeds",
-    "Store",
-    "SuiteOfStore",
-    "Truths",
-    "as_share",
-    "column",
-    "complete_corruptions",
-    "complete_suites",
-    "data_by_name",
-    "model_options",
-    "seed_models",
-    "severities_for",
-    "severity_list",
-]
+from beaufort._core.errors import OptionError
+from beaufort._core.text import comma_list
 
 Seed = Annotated[int, typer.Option(help="Any whole number; the same seed gives the same bytes.")]
 Jobs = Annotated[int | None, typer.Option(help="Threads; all processors if not given. It changes no result.")]

@@ -6,26 +6,7 @@ from typing import Annotated
 
 import typer
 
-from beaufort.errors import OptionError
-
-__all__ = [
-    "Clean",
-    "DrawSeed",
-    "FitOn",
-    "GridName",
-    "Images",
-    "KneeAt",
-    "Level",
-    "Models",
-    "Resamples",
-    "ScaleName",
-    "Select",
-    "Shift",
-    "ShiftOrV2",
-    "chosen",
-    "images_of",
-    "knee_of",
-]
+from beaufort._core.errors import OptionError
 
 GridName = Annotated[
     str,

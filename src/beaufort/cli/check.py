@@ -7,15 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from beaufort.cli._console import counted, printable
+from beaufort._core.text import counted, printable
 from beaufort.cli._options import Classes, Convention, Front, Json, Labels, model_options
 
 if TYPE_CHECKING:
-    from beaufort.datasets import Problem
+    from beaufort.data import Problem
     from beaufort.models import Model
     from beaufort.testing import ModelFinding
-
-__all__ = ["check"]
 
 
 def check(

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from beaufort.cli._console import counted, printable, table
+from beaufort._core.text import counted, printable
+from beaufort.cli._console import table
 from beaufort.cli._evaluation import movement_of
 from beaufort.cli._options import (
     Baseline,
@@ -24,10 +25,8 @@ from beaufort.cli._options import (
 )
 
 if TYPE_CHECKING:
+    from beaufort.metrics.stats import Estimate
     from beaufort.results import Comparison, SeedSpread
-    from beaufort.stats import Estimate
-
-__all__ = ["compare"]
 
 
 def compare(

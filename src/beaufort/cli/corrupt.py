@@ -8,11 +8,9 @@ from typing import Annotated
 
 import typer
 
+from beaufort._core.text import comma_list
 from beaufort.cli._console import finish, progress_bar
 from beaufort.cli._options import Jobs, Json, Seed, complete_corruptions, severities_for
-from beaufort.words import comma_list
-
-__all__ = ["corrupt"]
 
 
 class OutputFormat(StrEnum):
@@ -75,7 +73,7 @@ def corrupt(
     kept where the format can, otherwise the picture is laid on white. Animations, pictures of more than 100
     megapixels or under 16 pixels, and damaged files are told at the end, with exit code 1; the rest is done.
     """
-    from beaufort.image_sets import corrupt_tree
+    from beaufort.data.writers import corrupt_tree
 
     names = comma_list(corruption)
     with progress_bar("corrupt") as progress:

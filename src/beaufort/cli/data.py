@@ -8,14 +8,13 @@ from typing import Annotated
 
 import typer
 
-from beaufort.catalog import Entry, State, assets, cache_folder, entries, is_offline, pull, state
-from beaufort.cli._console import byte_size, counted, printable, progress_bar, table
+from beaufort._core.catalog import Entry, State, assets, cache_folder, entries, is_offline, pull, state
+from beaufort._core.errors import AssetError
+from beaufort._core.files import write_output
+from beaufort._core.registry import Registry
+from beaufort._core.text import byte_size, counted, printable
+from beaufort.cli._console import progress_bar, table
 from beaufort.cli._options import Json
-from beaufort.errors import AssetError
-from beaufort.files import write_output
-from beaufort.registry import Registry
-
-__all__ = ["app"]
 
 app = typer.Typer(help="Files of the catalog.", no_args_is_help=True, rich_markup_mode="markdown")
 
@@ -132,7 +131,7 @@ def _copied(entry: Entry, to: Path) -> Path:
 
 def _catalog() -> Registry[Entry]:
     """All entries; those of data sets and models are registered by their packages."""
-    import beaufort.datasets
+    import beaufort.data
     import beaufort.models  # noqa: F401
 
     return entries

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from beaufort.cli._console import counted, printable, table
+from beaufort._core.text import counted, printable
+from beaufort.cli._console import table
 from beaufort.cli._evaluation import answers_bar
 from beaufort.cli._options import Json
 
 if TYPE_CHECKING:
-    from beaufort.demo import Demo
-
-__all__ = ["demo"]
+    from beaufort.studies.demo import Demo
 
 
 def demo(
@@ -34,7 +33,7 @@ def demo(
 
     `beaufort demo --imagenet` takes 20 photos through the 75 conditions of ImageNet-C.
     """
-    from beaufort.demo import run_demo
+    from beaufort.studies.demo import run_demo
 
     with answers_bar() as progress:
         made = run_demo(

@@ -8,12 +8,10 @@ from typing import Annotated
 
 import typer
 
-from beaufort.cli._console import printable, table
+from beaufort._core.errors import OptionError
+from beaufort._core.text import comma_list, printable
+from beaufort.cli._console import table
 from beaufort.cli._options import Json, SuiteOfStore
-from beaufort.errors import OptionError
-from beaufort.words import comma_list
-
-__all__ = ["frames"]
 
 
 def frames(
@@ -34,7 +32,7 @@ def frames(
 
     The worst frame of a set decides. Answers are those of a run on all frames, and any k can be asked for.
     """
-    from beaufort.datasets.frames import read_frame_sets
+    from beaufort.data.frames import read_frame_sets
     from beaufort.results import open_parts, pm_scores
 
     wrong = [one for one in comma_list(k) if not one.isdecimal()]

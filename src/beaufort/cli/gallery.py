@@ -10,8 +10,6 @@ import typer
 from beaufort.cli._console import finish, progress_bar
 from beaufort.cli._options import Json, Seed
 
-__all__ = ["gallery"]
-
 
 def gallery(
     image: Annotated[
@@ -32,7 +30,7 @@ def gallery(
 
     `beaufort gallery cat.jpg --output gallery/ --subset weather`
     """
-    from beaufort.image_sets import make_gallery
+    from beaufort.report.gallery import make_gallery
 
     with progress_bar("gallery") as progress:
         report = make_gallery(output, image, subset=subset, seed=seed, progress=progress)

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from beaufort.cli._console import printable
+from beaufort._core.errors import BeaufortError, OptionError
+from beaufort._core.text import printable
 from beaufort.cli._options import (
     Baseline,
     ClusterBy,
@@ -22,13 +23,10 @@ from beaufort.cli._options import (
     as_share,
     column,
 )
-from beaufort.errors import BeaufortError, OptionError
 
 if TYPE_CHECKING:
     from beaufort.results import Results, Verdict
     from beaufort.suites import Suite
-
-__all__ = ["gate"]
 
 _SUMMARY = "GITHUB_STEP_SUMMARY"
 
@@ -171,7 +169,7 @@ def _summary_file() -> Path:
 
 
 def _write(verdicts: list[Verdict], junit: Path | None, summary: Path | None) -> None:
-    from beaufort.files import write_output
+    from beaufort._core.files import write_output
     from beaufort.report.verdict import verdict_junit, verdict_markdown
 
     try:

@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from beaufort.cli._console import printable, progress_bar, table
+from beaufort._core.errors import OptionError
+from beaufort._core.text import printable
+from beaufort.cli._console import progress_bar, table
 from beaufort.cli._options import Json
-from beaufort.errors import OptionError
 
 if TYPE_CHECKING:
-    from beaufort.stats import Estimate
-
-__all__ = ["leave_out"]
+    from beaufort.metrics.stats import Estimate
 
 
 def leave_out(
@@ -58,8 +57,8 @@ def leave_out(
 
     Killed, the same command goes on where it was.
     """
-    from beaufort.leave_out import leave_out as run
-    from beaufort.leave_out import remarks
+    from beaufort.studies.leave_out import leave_out as run
+    from beaufort.studies.leave_out import remarks
     from beaufort.training import get_recipe
 
     chosen = get_recipe(recipe).changed(settings or [])

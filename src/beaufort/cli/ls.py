@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from beaufort.cli._console import counted, table
+from beaufort._core.text import counted
+from beaufort.cli._console import table
 from beaufort.cli._options import Json
 from beaufort.corruptions import SCALES, SUBSETS, Corruption, corruptions, get_corruption_names, is_chain
 
 if TYPE_CHECKING:
     from beaufort.suites import Suite
-
-__all__ = ["app"]
 
 app = typer.Typer(help="List what there is.", no_args_is_help=True, rich_markup_mode="markdown")
 
@@ -77,7 +76,7 @@ def _suite_cells(suite: Suite) -> tuple[str, ...]:
 
 
 def _kind_of_shift(shift: str) -> str:
-    from beaufort.attacks import attacks
+    from beaufort.suites.attacks import attacks
 
     kind = shift.partition("@")[0]
     attack = kind in attacks or kind == "foolbox"
@@ -90,8 +89,8 @@ def list_datasets(as_json: Json = False) -> None:
 
     `beaufort ls datasets --json`
     """
-    from beaufort.catalog import entries
-    from beaufort.datasets import readers
+    from beaufort._core.catalog import entries
+    from beaufort.data import readers
 
     named = [(entry.name, entry.about) for entry in entries.values() if entry.opens_as]
     kinds = [(f"{one.kind}:PATH", one.looks_like) for one in readers.values()]
@@ -140,7 +139,7 @@ def list_fronts(as_json: Json = False) -> None:
 
     `beaufort ls fronts --json`
     """
-    from beaufort.fronts import front_kinds
+    from beaufort.models.filters import front_kinds
 
     options = {
         name: {one.name: one.default for one in fields(kind)} | dict.fromkeys(_gates(kind))

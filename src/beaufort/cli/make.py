@@ -7,12 +7,10 @@ from typing import Annotated
 
 import typer
 
+from beaufort._core.errors import OptionError
+from beaufort._core.text import comma_list
 from beaufort.cli._console import finish, progress_bar
 from beaufort.cli._options import Jobs, Json, Seed
-from beaufort.errors import OptionError
-from beaufort.words import comma_list
-
-__all__ = ["make"]
 
 
 def make(
@@ -73,7 +71,7 @@ def make(
     from npm packages. Writes `class/style_version_subtype.png`, a manifest and a datasheet. Needs
     `pip install 'beaufort[icons]'`.
     """
-    from beaufort.image_sets import make_dataset, make_icons_open
+    from beaufort.data.writers import make_dataset, make_icons_open
 
     if dataset == "icons-open":
         options = (output, corruption, limit, jobs, extra or None, seed or None)

@@ -9,17 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from beaufort.cli._console import counted, printable, progress_bar, table
+from beaufort._core.errors import OptionError
+from beaufort._core.text import comma_list, counted, printable
+from beaufort.cli._console import progress_bar, table
 from beaufort.cli._evaluation import answers_bar
 from beaufort.cli._options import Convention, Seed, Store
-from beaufort.errors import OptionError
-from beaufort.words import comma_list
 
 if TYPE_CHECKING:
-    from beaufort.labels import Grouping
+    from beaufort.data.labels import Grouping
     from beaufort.mining import ChoiceAnswer, Generator
-
-__all__ = ["app"]
 
 app = typer.Typer(
     no_args_is_help=True, help="Hard test images: categories in unusual places, textures and materials."
@@ -64,7 +62,7 @@ def plan(
 
     `beaufort mine plan plan.csv --categories chairs.txt --each 2`
     """
-    from beaufort.labels import label_maps
+    from beaufort.data.labels import label_maps
     from beaufort.mining import make_plan, read_names, write_plan
 
     names = label_maps["imagenet-d"].classes if categories == "imagenet-d" else read_names(Path(categories))
@@ -279,7 +277,7 @@ def export(
     `beaufort mine export chairs/ --images images/ --selection selection/selection.csv --review chairs.review`
     """
     from beaufort.mining import export_set
-    from beaufort.review import open_review
+    from beaufort.mining.review import open_review
 
     count = export_set(
         output,
@@ -437,7 +435,7 @@ def ask(
 
 def _grouping(labels: str | None) -> Grouping | None:
     """The outputs of each category: a label map of ours, or a file."""
-    from beaufort.labels import label_maps, read_grouping
+    from beaufort.data.labels import label_maps, read_grouping
 
     if labels is None:
         return None

@@ -7,8 +7,6 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["app"]
-
 app = typer.Typer(
     help="Write a package of your own to begin with.", no_args_is_help=True, rich_markup_mode="markdown"
 )
@@ -33,10 +31,10 @@ def new_corruption(
 
     `beaufort new corruption street_dust`
     """
-    import beaufort.conditions  # noqa: F401  registers shifts
+    import beaufort.suites.conditions  # noqa: F401  registers shifts
+    from beaufort._core.new_plugin import new_corruption as write
     from beaufort.corruptions import SUBSETS, corruptions
-    from beaufort.plugins import new_corruption as write
-    from beaufort.shifts import shifts
+    from beaufort.suites.shifts import shifts
 
     written = write(name, folder, taken=[*corruptions, *SUBSETS, *shifts])
     for path in written:

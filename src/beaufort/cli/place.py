@@ -8,16 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from beaufort.cli._console import printable
+from beaufort._core.errors import OptionError
+from beaufort._core.text import printable
 from beaufort.cli._evaluation import answers_bar, unread
 from beaufort.cli._options import Front, Json, data_by_name, model_options
 from beaufort.cli._testbed_options import Clean
-from beaufort.errors import OptionError
 
 if TYPE_CHECKING:
     from beaufort.testbed.place import Placement, Standing
-
-__all__ = ["place"]
 
 
 def place(
@@ -76,7 +74,8 @@ def place(
     """
     from beaufort.testbed import load_grid
     from beaufort.testbed.place import place as place_scores
-    from beaufort.testbed.place import read_scores, scores_of_store
+    from beaufort.testbed.scores import read_scores
+    from beaufort.testbed.stored_scores import scores_of_store
 
     if (scores is not None) + (data is not None or store is not None) != 1:
         raise OptionError("one of --scores, --store and --data must be given")

@@ -7,15 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from beaufort.cli._console import printable
+from beaufort._core.errors import OptionError
+from beaufort._core.text import printable
 from beaufort.cli._options import ClusterBy, Json, ResultSeed, as_share, column
-from beaufort.errors import OptionError
 
 if TYPE_CHECKING:
     from beaufort.results import ImagePlan, Spread
     from beaufort.suites import Suite
-
-__all__ = ["power"]
 
 
 def power(

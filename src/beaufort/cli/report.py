@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from beaufort.cli._console import byte_size, counted, printable, progress_bar
+from beaufort._core.errors import OptionError
+from beaufort._core.text import byte_size, counted, printable
+from beaufort.cli._console import progress_bar
 from beaufort.cli._options import (
     Baseline,
     ClusterBy,
@@ -21,13 +23,10 @@ from beaufort.cli._options import (
     column,
     seed_models,
 )
-from beaufort.errors import OptionError
 
 if TYPE_CHECKING:
     from beaufort.report import Examples
     from beaufort.results import Results, Scores
-
-__all__ = ["report"]
 
 
 def report(

@@ -8,12 +8,9 @@ from typing import Annotated
 
 import typer
 
-from beaufort.cli._console import counted, printable
+from beaufort._core.errors import OptionError
+from beaufort._core.text import comma_list, counted, printable
 from beaufort.cli._options import Json
-from beaufort.errors import OptionError
-from beaufort.words import comma_list
-
-__all__ = ["reproduce"]
 
 
 def reproduce(
@@ -70,7 +67,7 @@ def reproduce(
 
     What the folder has is not made again: killed, or with one more seed, only what is missing is done.
     """
-    from beaufort.reproduce import reproduce as run
+    from beaufort.studies import reproduce as run
 
     outcome = run(
         study,

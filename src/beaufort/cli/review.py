@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from beaufort.cli._console import printable, table
+from beaufort._core.text import printable
+from beaufort.cli._console import table
 from beaufort.cli._options import Json, Seed
 
 if TYPE_CHECKING:
-    from beaufort.stats import Estimate
-
-__all__ = ["app"]
+    from beaufort.metrics.stats import Estimate
 
 app = typer.Typer(
     no_args_is_help=True, help="People say whether images show what they are meant to show, in a browser."
@@ -45,7 +44,7 @@ def create(
 
     `beaufort review create chairs.review images/list.csv`
     """
-    from beaufort.review import ReviewRules, create_review
+    from beaufort.mining.review import ReviewRules, create_review
 
     rules = ReviewRules(votes=votes, check_every=check_every, min_checks=min_checks, min_right=min_right)
     token = create_review(file, images, rules=rules, title=title, seed=seed)
@@ -67,7 +66,7 @@ def invite(
 
     `beaufort review invite chairs.review ann --renew` gives Ann another link, and ends the one she had.
     """
-    from beaufort.review import invite_all, open_review
+    from beaufort.mining.review import invite_all, open_review
 
     tokens = invite_all(open_review(file), names, admin=admin, renew=renew)
     for name, token in zip(names, tokens, strict=True):
@@ -93,7 +92,7 @@ def serve(
 
     `beaufort review serve chairs.review`
     """
-    from beaufort.review import serve as serve_review
+    from beaufort.mining.review import serve as serve_review
 
     def started() -> None:
         typer.echo(
@@ -110,7 +109,7 @@ def status(file: File, *, as_json: Json = False) -> None:
 
     `beaufort review status chairs.review`
     """
-    from beaufort.review import open_review, standing
+    from beaufort.mining.review import open_review, standing
 
     found = standing(open_review(file))
     if as_json:
@@ -155,11 +154,10 @@ def decisions(
 
     Comments are on one line, separated by `|`, and are no formulas for a spreadsheet.
     """
-    from beaufort.files import write_output
-    from beaufort.review import decisions as all_decisions
-    from beaufort.review import open_review
-    from beaufort.sanitize import spreadsheet_cell
-    from beaufort.words import csv_text
+    from beaufort._core.files import write_output
+    from beaufort._core.text import csv_text, spreadsheet_cell
+    from beaufort.mining.review import decisions as all_decisions
+    from beaufort.mining.review import open_review
 
     text = csv_text(
         ["file", "category", "yes", "no", "decision", "settled", "comments"],

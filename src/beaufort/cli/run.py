@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from beaufort.cli._console import counted, duration, printable
+from beaufort._core.errors import OptionError
+from beaufort._core.text import comma_list, counted, duration, printable
 from beaufort.cli._evaluation import answers_bar, show_evaluation, tell_labels
 from beaufort.cli._options import (
     Classes,
@@ -23,14 +24,10 @@ from beaufort.cli._options import (
     model_options,
     severities_for,
 )
-from beaufort.errors import OptionError
-from beaufort.words import comma_list
 
 if TYPE_CHECKING:
     from beaufort.evaluation import Plan, RayOptions
     from beaufort.suites import Suite
-
-__all__ = ["run"]
 
 
 def run(

@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from beaufort.cli._console import counted, printable, table
+from beaufort._core.text import counted, printable
+from beaufort.cli._console import table
 from beaufort.cli._options import Json
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from beaufort.store import Finding
-
-__all__ = ["app", "query"]
 
 app = typer.Typer(help="Look after a store.", no_args_is_help=True, rich_markup_mode="markdown")
 
@@ -134,8 +133,8 @@ def export(
 
     `beaufort store export results summary.csv`
     """
-    from beaufort.errors import OptionError
-    from beaufort.files import write_output
+    from beaufort._core.errors import OptionError
+    from beaufort._core.files import write_output
     from beaufort.store import FileStore, to_bytes
     from beaufort.store import query as ask
 

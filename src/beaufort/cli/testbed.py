@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from beaufort.cli._console import byte_size, counted, printable, table
+from beaufort._core.errors import OptionError, UnknownNameError
+from beaufort._core.text import byte_size, counted, printable
+from beaufort.cli._console import table
 from beaufort.cli._options import Json
 from beaufort.cli._testbed_options import (
     Clean,
@@ -28,12 +30,9 @@ from beaufort.cli._testbed_options import (
     images_of,
     knee_of,
 )
-from beaufort.errors import OptionError, UnknownNameError
 
 if TYPE_CHECKING:
     from beaufort.testbed import Grid
-
-__all__ = ["app"]
 
 app = typer.Typer(
     no_args_is_help=True, help="Effective and relative robustness in a grid of models and test sets."
@@ -329,7 +328,7 @@ def plot(
     from beaufort.testbed import load_grid
     from beaufort.testbed.figures import write_figure
     from beaufort.testbed.page import write_page
-    from beaufort.testbed.place import read_scores
+    from beaufort.testbed.scores import read_scores
 
     loaded = load_grid(grid, fit_on=fit_on)
     own = None if scores is None else read_scores(scores)

@@ -10,14 +10,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from beaufort.cli._console import printable, progress_bar, table
+from beaufort._core.text import counted, printable
+from beaufort.cli._console import progress_bar, table
 from beaufort.cli._options import Json, Seed
-from beaufort.words import counted
 
 if TYPE_CHECKING:
     from beaufort.training import TrainingData, TrainingProgress
-
-__all__ = ["train"]
 
 
 def train(
@@ -82,8 +80,8 @@ def train(
 
 def _squares(data: str, side: int, limit: int | None) -> TrainingData:
     """Images of any sizes as squares."""
-    from beaufort.datasets import open_dataset
-    from beaufort.datasets.sizes import resized
+    from beaufort.data import open_dataset
+    from beaufort.data.sizes import resized
     from beaufort.training import open_training_data
 
     return open_training_data(resized(open_dataset(data, limit=limit), side))

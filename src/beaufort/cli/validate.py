@@ -8,10 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from beaufort.cli._console import printable
+from beaufort._core.text import printable
 from beaufort.cli._options import Json
-
-__all__ = ["validate"]
 
 _SHOWN = 20
 """Mistakes of a file that are told; `--json` lists all."""

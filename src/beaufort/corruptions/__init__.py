@@ -54,26 +54,28 @@ from beaufort.corruptions._chain import Chain, Link, is_chain
 from beaufort.corruptions._corrupt import corrupt
 from beaufort.corruptions._corruption import (
     SCALE_NAMES,
-    SCALES,
     SEVERITIES,
-    Area,
     Corruption,
-    DiskRadius,
-    Enlargement,
-    PerPixel,
-    Pixels,
     Severity,
-    ShareKept,
-    ShareOfSide,
-    Softness,
-    WholePixels,
-    checked_seed,
     checked_severity,
     corruption,
     corruptions,
     parse_severity,
 )
 from beaufort.corruptions._names import SUBSETS, expand_names, get_corruption_names, members_of
+from beaufort.corruptions._sizes import (
+    SCALES,
+    Area,
+    DiskRadius,
+    Enlargement,
+    PerPixel,
+    Pixels,
+    ShareKept,
+    ShareOfSide,
+    Softness,
+    WholePixels,
+)
+from beaufort.corruptions.rng import checked_seed
 
 __all__ = [
     "SCALES",

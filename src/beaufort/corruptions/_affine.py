@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from beaufort.arrays import Array, Images
-from beaufort.ops import Ops
-from beaufort.rng import Random
-
-__all__ = ["about_center", "signs"]
+from beaufort._core.arrays import Array, Images
+from beaufort.corruptions._kernels import Ops
+from beaufort.corruptions.rng import Random
 
 
 def signs(random: Random, count: int) -> Array:

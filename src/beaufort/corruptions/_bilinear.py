@@ -6,9 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from beaufort.ops import Ops
-
-__all__ = ["sample"]
+from beaufort.corruptions._kernels import Ops
 
 
 def sample(values: Any, rows: Any, columns: Any, ops: Ops) -> Any:

@@ -8,13 +8,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from beaufort.arrays import open_images
-from beaufort.corruptions._corruption import SCALES, Choice, Severity, corruptions, parse_severity
-from beaufort.errors import OptionError, UnknownNameError
-from beaufort.ops import ops_of
-from beaufort.rng import Id, checked_seed
-
-__all__ = ["Chain", "Link", "is_chain"]
+from beaufort._core.arrays import open_images
+from beaufort._core.errors import OptionError, UnknownNameError
+from beaufort.corruptions._corruption import Choice, Severity, corruptions, parse_severity
+from beaufort.corruptions._kernels import ops_of
+from beaufort.corruptions._sizes import SCALES
+from beaufort.corruptions.rng import Id, checked_seed
 
 ONE_PUBLISHED = "mnist"
 """The scale at which every corruption was published at one severity."""

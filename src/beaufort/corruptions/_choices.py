@@ -10,12 +10,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from beaufort._core.errors import OptionError
 from beaufort.corruptions._chain import Chain, Link
 from beaufort.corruptions._corruption import Severity, checked_severity
 from beaufort.corruptions._names import expand_names
-from beaufort.errors import OptionError
-
-__all__ = ["Names", "Severities", "chain_of", "expand_severities", "freeze_severity", "pick", "weigh_names"]
 
 Severities = Severity | Sequence[Severity] | frozenset[Severity] | None
 

@@ -6,13 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from beaufort._core.errors import OptionError
 from beaufort.corruptions._chain import Chain, is_chain
 from beaufort.corruptions._corruption import Severity, corruptions
 from beaufort.corruptions._names import SUBSETS
-from beaufort.errors import OptionError
-from beaufort.rng import Id
-
-__all__ = ["corrupt"]
+from beaufort.corruptions.rng import Id
 
 
 def corrupt(

@@ -17,19 +17,14 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from beaufort.arrays import Bytes, Images, on_host, open_images
+from beaufort._core.arrays import Bytes, Images, on_host, open_images
+from beaufort._core.errors import OptionError, RenderError
+from beaufort._core.registry import Registry
+from beaufort._core.validation import validate_count
+from beaufort.corruptions._kernels import Ops, cpu_ops
 from beaufort.corruptions._notice import FAR, notice_size
 from beaufort.corruptions._sizes import (
     SCALES,
-    Area,
-    DiskRadius,
-    Enlargement,
-    PerPixel,
-    Pixels,
-    ShareKept,
-    ShareOfSide,
-    Softness,
-    WholePixels,
     between,
     between_severities,
     grown,
@@ -40,32 +35,17 @@ from beaufort.corruptions._sizes import (
 )
 from beaufort.corruptions._tensors import run_tensors
 from beaufort.corruptions._threads import in_threads
-from beaufort.errors import OptionError, RenderError, checked_count
-from beaufort.ops import Ops, cpu_ops
-from beaufort.registry import Registry
-from beaufort.rng import STREAMS, Id, Key, Keyed, Random, ReferenceStream, check_ids, checked_seed, id_words
-
-__all__ = [
-    "SCALES",
-    "SCALE_NAMES",
-    "SEVERITIES",
-    "Area",
-    "Corruption",
-    "DiskRadius",
-    "Enlargement",
-    "PerPixel",
-    "Pixels",
-    "Severity",
-    "ShareKept",
-    "ShareOfSide",
-    "Softness",
-    "WholePixels",
-    "checked_seed",
-    "checked_severity",
-    "corruption",
-    "corruptions",
-    "parse_severity",
-]
+from beaufort.corruptions.rng import (
+    STREAMS,
+    Id,
+    Key,
+    Keyed,
+    Random,
+    ReferenceStream,
+    check_ids,
+    checked_seed,
+    id_words,
+)
 
 SCALE_NAMES = ("auto", "relative", *SCALES)
 SEVERITIES = (1, 2, 3, 4, 5)
@@ -297,7 +277,7 @@ class Corruption:
         level = recipe.published if severity is None else checked_severity(severity)
         check_ids(ids, count)
         if type(jobs) is not int or jobs < 1:  # a call on one image should not take longer for this
-            jobs = checked_count("jobs", jobs)
+            jobs = validate_count("jobs", jobs)
         if stream not in STREAMS:
             raise OptionError(f"stream must be one of {', '.join(STREAMS)}, got {stream!r}")
         if backend not in BACKENDS:

@@ -7,11 +7,9 @@ from typing import Protocol
 
 import numpy as np
 
-from beaufort.arrays import Field, Images
-from beaufort.ops import ops_of
-from beaufort.rng import Random
-
-__all__ = ["Grained", "coarse_shape", "draw_normals", "enlarge", "sample"]
+from beaufort._core.arrays import Field, Images
+from beaufort.corruptions._kernels import ops_of
+from beaufort.corruptions.rng import Random
 
 
 class Grained(Protocol):

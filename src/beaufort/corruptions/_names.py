@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from beaufort._core.errors import UnknownNameError
+from beaufort._core.registry import unknown
 from beaufort.corruptions._corruption import corruptions
-from beaufort.errors import UnknownNameError
-from beaufort.registry import unknown
-
-__all__ = ["SUBSETS", "expand_names", "get_corruption_names", "members_of"]
 
 _NOISE = ("gaussian_noise", "shot_noise", "impulse_noise")
 _BLUR = ("defocus_blur", "glass_blur", "motion_blur", "zoom_blur")

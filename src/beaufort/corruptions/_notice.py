@@ -5,10 +5,8 @@ from __future__ import annotations
 import warnings
 from itertools import count
 
+from beaufort._core.errors import SizeWarning
 from beaufort.corruptions._sizes import SCALES
-from beaufort.errors import SizeWarning
-
-__all__ = ["FAR", "notice_size"]
 
 FAR = 3 * SCALES["inception"]
 """From this short side on, constants for 299 pixels show so little that a notice is due."""

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from beaufort.arrays import Array
-from beaufort.rng import HostRandom
-
-__all__ = ["draw_permutations"]
+from beaufort._core.arrays import Array
+from beaufort.corruptions.rng import HostRandom
 
 
 def draw_permutations(random: HostRandom, size: int) -> Array:

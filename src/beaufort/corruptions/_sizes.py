@@ -16,29 +16,6 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Annotated, Any, NamedTuple, get_origin, get_type_hints
 
-__all__ = [
-    "SCALES",
-    "Area",
-    "DiskRadius",
-    "Enlargement",
-    "PerPixel",
-    "Pixels",
-    "Rendering",
-    "ShareKept",
-    "ShareOfSide",
-    "Softness",
-    "WholePixels",
-    "between",
-    "between_severities",
-    "ends",
-    "grown",
-    "nearness",
-    "parts",
-    "settled",
-    "snapped",
-    "weight_of",
-]
-
 SCALES = {"mnist": 28, "cifar": 32, "tiny": 64, "imagenet": 224, "inception": 299}
 """The published scales and the side, in pixels, that their constants were chosen for."""
 

@@ -7,11 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from beaufort.arrays import Field, Images
-from beaufort.ops import Ops
-from beaufort.rng import Random
-
-__all__ = ["colored", "phases"]
+from beaufort._core.arrays import Field, Images
+from beaufort.corruptions._kernels import Ops
+from beaufort.corruptions.rng import Random
 
 
 def phases(random: Random, images: Images) -> Field:

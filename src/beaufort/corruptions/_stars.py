@@ -6,11 +6,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from beaufort.arrays import Array, Images
-from beaufort.ops import Ops
-from beaufort.rng import HostRandom
-
-__all__ = ["Star", "draw_stars", "glow"]
+from beaufort._core.arrays import Array, Images
+from beaufort.corruptions._kernels import Ops
+from beaufort.corruptions.rng import HostRandom
 
 _MOST = 199
 """Rays of a star."""

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from beaufort.arrays import Array, Images
-from beaufort.ops import Ops
-
-__all__ = ["draw_strokes"]
+from beaufort._core.arrays import Array, Images
+from beaufort.corruptions._kernels import Ops
 
 
 def draw_strokes(

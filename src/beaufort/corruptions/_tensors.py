@@ -9,16 +9,14 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from beaufort.arrays import Images
-from beaufort.ops import cpu_ops, torch_ops
-from beaufort.rng import Key, Keyed
+from beaufort._core.arrays import Images
+from beaufort.corruptions._kernels import cpu_ops, torch_ops
+from beaufort.corruptions.rng import Key, Keyed
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from beaufort.corruptions._corruption import Recipe
-
-__all__ = ["run_tensors"]
 
 _GPU_PIECE, _CPU_PIECE = 1 << 31, 1 << 26
 """Bytes in use at a time, temporary arrays included, on a GPU and on the processor."""
@@ -85,7 +83,7 @@ class _Ids:
     @cached_property
     def there(self) -> Tensor:
         """On the device, an int64 tensor of the same bits."""
-        from beaufort.ops.device import upload
+        from beaufort._core.device import upload
 
         if self._words is None:
             return cast("Tensor", torch_ops().content_ids(self._color))

@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterable
 from threading import Thread
 from typing import TypeVar
 
-__all__ = ["in_threads"]
-
 T = TypeVar("T")
 
 

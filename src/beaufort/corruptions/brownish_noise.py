@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from beaufort.arrays import Field, Images
+from beaufort._core.arrays import Field, Images
 from beaufort.corruptions._corruption import corruption
+from beaufort.corruptions._kernels import Ops
 from beaufort.corruptions._spectrum import colored, phases
-from beaufort.ops import Ops
-from beaufort.rng import Random
+from beaufort.corruptions.rng import Random
 
 
 class Params(NamedTuple):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from beaufort.arrays import Images
+from beaufort._core.arrays import Images
 from beaufort.corruptions._corruption import corruption
-from beaufort.ops import Ops
+from beaufort.corruptions._kernels import Ops
 
 
 class Params(NamedTuple):

@@ -6,10 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from beaufort.arrays import Array, Field, Images
-from beaufort.corruptions._corruption import Area, Pixels, corruption
-from beaufort.ops import Ops
-from beaufort.rng import Random
+from beaufort._core.arrays import Array, Field, Images
+from beaufort.corruptions._corruption import corruption
+from beaufort.corruptions._kernels import Ops
+from beaufort.corruptions._sizes import Area, Pixels
+from beaufort.corruptions.rng import Random
 
 
 class Params(NamedTuple):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from beaufort.arrays import Field, Images
+from beaufort._core.arrays import Field, Images
 from beaufort.corruptions._corruption import corruption
-from beaufort.ops import Ops
-from beaufort.rng import Random, Undrawn
+from beaufort.corruptions._kernels import Ops
+from beaufort.corruptions.rng import Random, Undrawn
 
 
 class Params(NamedTuple):

@@ -8,12 +8,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from beaufort.arrays import Images
-from beaufort.catalog import fetch
-from beaufort.corruptions._corruption import Pixels, corruption
-from beaufort.ops import Ops
-from beaufort.ops.frost import read_texture, resize
-from beaufort.rng import Random
+from beaufort._core.arrays import Images
+from beaufort._core.catalog import fetch
+from beaufort.corruptions._corruption import corruption
+from beaufort.corruptions._kernels import Ops
+from beaufort.corruptions._kernels.frost import read_texture, resize
+from beaufort.corruptions._sizes import Pixels
+from beaufort.corruptions.rng import Random
 
 TEXTURES = ("frost1.png", "frost2.png", "frost3.png", "frost4.jpg", "frost5.jpg")
 """The textures that are drawn from. A sixth is published and never used; 2 and 3 are the same."""

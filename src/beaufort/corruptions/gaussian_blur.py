@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from beaufort.arrays import Images
-from beaufort.corruptions._corruption import Pixels, corruption
-from beaufort.ops import Ops
+from beaufort._core.arrays import Images
+from beaufort.corruptions._corruption import corruption
+from beaufort.corruptions._kernels import Ops
+from beaufort.corruptions._sizes import Pixels
 
 
 class Params(NamedTuple):

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from beaufort.arrays import Field, Images
-from beaufort.corruptions._corruption import Pixels, corruption
+from beaufort._core.arrays import Field, Images
+from beaufort.corruptions._corruption import corruption
 from beaufort.corruptions._grain import coarse_shape, enlarge
-from beaufort.ops import Ops
-from beaufort.rng import Random
+from beaufort.corruptions._kernels import Ops
+from beaufort.corruptions._sizes import Pixels
+from beaufort.corruptions.rng import Random
 
 
 class Params(NamedTuple):

@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from beaufort.arrays import Array, Images
+from beaufort._core.arrays import Array, Images
 from beaufort.corruptions._corruption import corruption
-from beaufort.ops import Ops
-from beaufort.rng import Random
+from beaufort.corruptions._kernels import Ops
+from beaufort.corruptions.rng import Random
 
 
 class Params(NamedTuple):

@@ -8,11 +8,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from beaufort.arrays import Array, Images
-from beaufort.catalog import fetch
-from beaufort.corruptions._corruption import Pixels, corruption
-from beaufort.ops import Ops
-from beaufort.rng import Random
+from beaufort._core.arrays import Array, Images
+from beaufort._core.catalog import fetch
+from beaufort.corruptions._corruption import corruption
+from beaufort.corruptions._kernels import Ops
+from beaufort.corruptions._sizes import Pixels
+from beaufort.corruptions.rng import Random
 
 _SIDE = 14
 

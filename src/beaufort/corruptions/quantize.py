@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from beaufort.arrays import Images
+from beaufort._core.arrays import Images
 from beaufort.corruptions._corruption import corruption
-from beaufort.ops import Ops
+from beaufort.corruptions._kernels import Ops
 
 
 class Params(NamedTuple):

@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from beaufort.arrays import Array, Images
+from beaufort._core.arrays import Array, Images
 from beaufort.corruptions._corruption import corruption
+from beaufort.corruptions._kernels import Ops
 from beaufort.corruptions._permutations import draw_permutations
-from beaufort.ops import Ops
-from beaufort.rng import Random
+from beaufort.corruptions.rng import Random
 
 
 class Params(NamedTuple):

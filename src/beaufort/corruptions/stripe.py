@@ -6,9 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from beaufort.arrays import Images
-from beaufort.corruptions._corruption import ShareOfSide, corruption
-from beaufort.ops import Ops
+from beaufort._core.arrays import Images
+from beaufort.corruptions._corruption import corruption
+from beaufort.corruptions._kernels import Ops
+from beaufort.corruptions._sizes import ShareOfSide
 
 
 class Params(NamedTuple):

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from beaufort.arrays import Array, Images
+from beaufort._core.arrays import Array, Images
 from beaufort.corruptions._affine import signs
-from beaufort.corruptions._corruption import WholePixels, corruption
-from beaufort.ops import Ops
-from beaufort.rng import Random
+from beaufort.corruptions._corruption import corruption
+from beaufort.corruptions._kernels import Ops
+from beaufort.corruptions._sizes import WholePixels
+from beaufort.corruptions.rng import Random
 
 
 class Params(NamedTuple):

@@ -10,8 +10,6 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-__all__ = ["checked_out"]
-
 _MOST_BYTES = 1 << 24
 """Of `packed-refs`, the largest of the files, which has some 70 bytes for a branch or tag."""
 _COMMIT = re.compile(r"[0-9a-f]{40,64}")

@@ -7,8 +7,6 @@ from uuid import uuid4
 
 from beaufort.store import FileStore
 
-__all__ = ["memory_store"]
-
 
 def memory_store() -> FileStore:
     """An empty store in memory, freed with the last reference to it."""

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from beaufort.pages import render_table
+from beaufort._core.pages import render_table
+from beaufort.metrics.stats import clopper_pearson
 from beaufort.results.tidy import data_frame
-from beaufort.stats import clopper_pearson
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from beaufort.evaluation.run import Evaluation, Result
-
-__all__ = ["evaluation_frame", "evaluation_html"]
 
 
 def evaluation_frame(evaluation: Evaluation) -> pd.DataFrame:

@@ -6,12 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from beaufort.conditions import Condition
 from beaufort.evaluation.planning import Work
 from beaufort.results import ListedStore, Results, ResultSetting, Scored, order_of
 from beaufort.store import Cell, Store
-
-__all__ = ["common_outputs", "plan_results", "stored_in"]
+from beaufort.suites.conditions import Condition
 
 
 def plan_results(works: Sequence[Work], count: int, origins: tuple[Mapping[str, Any], ...] = ()) -> Results:

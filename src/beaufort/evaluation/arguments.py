@@ -8,26 +8,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias, TypeGuard
 
-from beaufort.conditions import Condition
+from beaufort._core.errors import OptionError
+from beaufort._core.validation import validate_count
 from beaufort.corruptions import checked_seed, members_of
-from beaufort.datasets import Dataset, open_dataset
-from beaufort.errors import OptionError, checked_count
+from beaufort.data import Dataset, open_dataset
 from beaufort.evaluation.lazy_models import LazyModel
 from beaufort.evaluation.objects import dataset_of_items, dataset_of_pair
 from beaufort.models import Model, as_model
 from beaufort.suites import SUITE_NAMES, Suite, get_suite, own_suites, suite_of_corruptions
-
-__all__ = [
-    "Conditions",
-    "Data",
-    "DataSource",
-    "Models",
-    "find_count",
-    "find_dataset",
-    "find_models",
-    "find_seed",
-    "find_suite",
-]
+from beaufort.suites.conditions import Condition
 
 
 class Items(Protocol):
@@ -84,7 +73,7 @@ def find_seed(seed: int) -> int:
 
 def find_count(name: str, value: int | None) -> int | None:
     """A number of things as an `int`, None if nothing is said; an error if it is no whole number from 1."""
-    return None if value is None else checked_count(name, value)
+    return None if value is None else validate_count(name, value)
 
 
 def find_models(models: Models) -> list[LazyModel]:

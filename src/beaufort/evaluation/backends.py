@@ -18,35 +18,23 @@ from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from beaufort.arrays import Bytes, Images, on_host
-from beaufort.conditions import Condition
+from beaufort._core.arrays import Bytes, Images, on_host
+from beaufort._core.errors import BeaufortError
 from beaufort.corruptions import Chain
-from beaufort.errors import BeaufortError
+from beaufort.data.labels import LabelSpace
 from beaufort.evaluation.blocks import HELD, Batch, Block, divisor_of_block, power_of_two
 from beaufort.evaluation.planning import Setup
-from beaufort.labels import LabelSpace
 from beaufort.models import Model
 from beaufort.models.fronted import FrontedModel
 from beaufort.models.network import Network
-from beaufort.sequences import Frame
-from beaufort.shifts import ModelShift
 from beaufort.store import AnswerScores, look_like_shares, score_logits, score_tensor, unpack
+from beaufort.suites.conditions import Condition
+from beaufort.suites.frames import Frame
+from beaufort.suites.shifts import ModelShift
 
 if TYPE_CHECKING:
     import torch
     from torch import Tensor
-
-__all__ = [
-    "Backend",
-    "BatchAnswer",
-    "Device",
-    "DeviceError",
-    "Film",
-    "Threads",
-    "ask",
-    "ask_changed",
-    "choose_backend",
-]
 
 _IN_FLIGHT = 1 << 28
 """Maximum bytes of corrupted images that wait for a model; a single batch may be larger."""
@@ -110,8 +98,8 @@ def ask(
     waits; all else is done at once. Logits are kept as the model gave them, those of every output.
     """
     if isinstance(model, Network) and model.takes(images):
+        from beaufort._core.device import upload
         from beaufort.models._tensors import fetched
-        from beaufort.ops.device import upload
 
         with _told(f"{model.spec.name} on {len(images)} images", only_memory=True):
             found = model.answer(images)
@@ -284,7 +272,7 @@ class Device:
             if _takes_tensors(first.condition):
                 yield from _applied(self._setup, film, clean.tensor(first))
                 return
-            from beaufort.ops.device import upload
+            from beaufort._core.device import upload
 
             for made in _applied(self._setup, film, clean.array(first)):
                 yield upload(made, self._device)

@@ -21,27 +21,13 @@ from weakref import proxy
 
 import numpy as np
 
-from beaufort.arrays import Bytes
-from beaufort.conditions import Condition
-from beaufort.datasets import Problem
-from beaufort.datasets.decoders import Decoders
-from beaufort.errors import ImageFileError
+from beaufort._core.arrays import Bytes
+from beaufort._core.errors import ImageFileError
+from beaufort.data import Problem
+from beaufort.data.decoders import Decoders
 from beaufort.evaluation.planning import Range, Setup
-from beaufort.sequences import Frame
-
-__all__ = [
-    "BLOCK",
-    "HELD",
-    "Batch",
-    "Block",
-    "Group",
-    "Groups",
-    "UnitPart",
-    "are_neighbors",
-    "divisor_of_block",
-    "in_films",
-    "power_of_two",
-]
+from beaufort.suites.conditions import Condition
+from beaufort.suites.frames import Frame
 
 BLOCK = 1000
 """Images in a block; a block becomes one file of the store for each cell."""

@@ -10,9 +10,7 @@ from beaufort.evaluation.backends import Threads
 from beaufort.evaluation.lazy_models import LazyModel
 from beaufort.evaluation.planning import Plan, Setup
 from beaufort.models import Model
-from beaufort.shifts import Demanding
-
-__all__ = ["cost"]
+from beaufort.suites.shifts import Demanding
 
 
 def cost(planned: Plan) -> float:

@@ -22,8 +22,6 @@ from beaufort.evaluation.blocks import UnitPart
 from beaufort.evaluation.planning import Range
 from beaufort.evaluation.work import Failed, Unit
 
-__all__ = ["AHEAD", "HOPELESS", "TRIES", "Dispatch", "Ticket"]
-
 TRIES = 3
 """How often a part may end the worker that does it, on its own, before it is given up."""
 

@@ -16,11 +16,9 @@ from multiprocessing.process import BaseProcess
 from types import TracebackType
 from typing import Any, Protocol, Self
 
-from beaufort.errors import BeaufortError, OptionError
+from beaufort._core.errors import BeaufortError, OptionError
+from beaufort._core.plugins import load_plugins
 from beaufort.evaluation.work import Job, Message, Unit, work
-from beaufort.plugins import load_plugins
-
-__all__ = ["Engine", "Local", "NodeSpeed", "Processes", "WorkerError", "portable"]
 
 _THREADS = (
     "OMP_NUM_THREADS",

@@ -8,20 +8,18 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 
-from beaufort.conditions import Condition
-from beaufort.datasets import Dataset
-from beaufort.datasets.films import StoredFilms, stored_films
-from beaufort.datasets.stored import StoredSet, check_same_images, corrupted_part, stored_set
-from beaufort.datasets.subset import of_classes
-from beaufort.errors import OptionError
+from beaufort._core.errors import OptionError
+from beaufort.data import Dataset
+from beaufort.data.films import StoredFilms, stored_films
+from beaufort.data.labels import Truths, label_maps
+from beaufort.data.protocols import protocols
+from beaufort.data.stored import StoredSet, check_same_images, corrupted_part, stored_set
+from beaufort.data.subset import of_classes
 from beaufort.evaluation.arguments import Data, DataSource, find_dataset
 from beaufort.evaluation.planning import Setup
-from beaufort.labels import Truths, label_maps
-from beaufort.protocols import protocols
-from beaufort.sequences import kind_of_frames, sequences
 from beaufort.suites import Step, Suite
-
-__all__ = ["Choice", "find_groups"]
+from beaufort.suites.conditions import Condition
+from beaufort.suites.frames import kind_of_frames, sequences
 
 Group = tuple[Setup, Sequence[Condition]]
 
@@ -76,7 +74,7 @@ def _one(data: Data, suite: Suite | None) -> DataSource:
 
 def _by_part(suite: Suite, data: Data) -> dict[str, DataSource]:
     """The data of each part; a data set of the catalog need not be named."""
-    from beaufort.catalog import entries
+    from beaufort._core.catalog import entries
 
     names = [part.name for part in suite.parts]
     if not isinstance(data, Mapping) and len(names) == 1:

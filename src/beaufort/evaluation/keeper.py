@@ -15,8 +15,6 @@ from beaufort.evaluation.planning import Facts, Work
 from beaufort.store import Cell, Listing, Piece, Store, StoreError, answered, correct, truth_of, with_truth
 from beaufort.store.columns import numbers_of
 
-__all__ = ["Counts", "Keeper", "count_answers"]
-
 _THREADS = 2
 _WAITING = 64
 """Maximum pieces waiting to be written; when there are more, the run waits for the store."""

@@ -7,12 +7,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from beaufort.arrays import Bytes
-from beaufort.errors import OptionError
+from beaufort._core.arrays import Bytes
+from beaufort._core.errors import OptionError
 from beaufort.models import Model, ModelSpec, adapter_of, load_model
 from beaufort.models.network import check_unchanged, counted_spec
-
-__all__ = ["LazyModel"]
 
 
 class LazyModel:

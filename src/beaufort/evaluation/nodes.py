@@ -7,13 +7,11 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from beaufort.datasets import Problem
-from beaufort.errors import OptionError
+from beaufort._core.errors import OptionError
+from beaufort.data import Problem
 from beaufort.evaluation.parcel import Contents, Parcel, unpack
 from beaufort.evaluation.work import Job
 from beaufort.store import Store
-
-__all__ = ["NodeNeeds", "check_nodes", "look_around"]
 
 Node = dict[str, Any]
 """As Ray describes it."""

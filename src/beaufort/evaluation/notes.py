@@ -7,12 +7,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from beaufort.errors import BeaufortError
+from beaufort._core.errors import BeaufortError
+from beaufort._core.text import counted
 from beaufort.evaluation.planning import Plan, Setup
 from beaufort.models.fronted import front_note
-from beaufort.words import counted
-
-__all__ = ["notes_on"]
 
 _LOOKED_AT = 9
 """Pictures whose size is looked at."""

@@ -12,15 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from beaufort.arrays import Bytes
-from beaufort.datasets import Dataset, from_arrays
-from beaufort.datasets._dataset import numbered
-from beaufort.datasets._digest import Content
-from beaufort.datasets._rows import RowIds, check_shape, whole_numbers
-from beaufort.errors import BeaufortError, ImageFileError, OptionError
-from beaufort.images import flatten, plain_mode
-
-__all__ = ["dataset_of_items", "dataset_of_pair"]
+from beaufort._core.arrays import Bytes
+from beaufort._core.errors import BeaufortError, ImageFileError, OptionError
+from beaufort.data import Dataset, from_arrays
+from beaufort.data._dataset import numbered
+from beaufort.data._digest import Content
+from beaufort.data._rows import RowIds, check_shape, whole_numbers
+from beaufort.data.images import flatten, plain_mode
 
 _FORMS = "uint8, or floats from 0 to 1 (a normalization belongs to the model, not to the data)"
 

@@ -9,12 +9,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from beaufort.errors import OptionError
+from beaufort._core.errors import OptionError
+from beaufort._core.plugins import load_plugins, named_modules
 from beaufort.evaluation.work import Job
-from beaufort.plugins import load_plugins, named_modules
 from beaufort.store import Store
-
-__all__ = ["Contents", "Parcel", "pack", "unpack"]
 
 
 class Contents(NamedTuple):

@@ -15,20 +15,18 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from beaufort.arrays import Bytes
-from beaufort.conditions import Condition
+from beaufort._core.arrays import Bytes
+from beaufort._core.errors import ImageFileError, OptionError
 from beaufort.corruptions import SCALES
-from beaufort.datasets import Dataset, Problem, Sample
-from beaufort.datasets.decoders import worth_decoders
-from beaufort.errors import ImageFileError, OptionError
+from beaufort.data import Dataset, Problem, Sample
+from beaufort.data.decoders import worth_decoders
+from beaufort.data.labels import DataLabels, Grouping, LabelSpace, Outputs, Truths, find_space
 from beaufort.evaluation.lazy_models import LazyModel
-from beaufort.labels import DataLabels, Grouping, LabelSpace, Outputs, Truths, find_space
 from beaufort.models import ModelSpec
-from beaufort.shifts import Demanding
 from beaufort.store import Cell, Listing, Store, StoreError
 from beaufort.suites import Pictures, Step, Suite
-
-__all__ = ["Labels", "Plan", "Setup", "Work", "make_plan", "no_picture", "space_of"]
+from beaufort.suites.conditions import Condition
+from beaufort.suites.shifts import Demanding
 
 Range = tuple[int, int]
 Labels = str | Path | Grouping | LabelSpace | None

@@ -11,14 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from beaufort.errors import OptionError
+from beaufort._core.errors import OptionError
 from beaufort.evaluation._results import plan_results, stored_in
 from beaufort.evaluation.planning import Plan
+from beaufort.metrics.stats import looks
 from beaufort.results import score
-from beaufort.stats import looks
 from beaufort.store import Store
-
-__all__ = ["FINEST", "Stop", "run_until"]
 
 FINEST = 0.05
 """Points; less would take millions of images, and is a share where points were meant."""

@@ -13,16 +13,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
-from beaufort.catalog import entries, pull
-from beaufort.conditions import Condition
+from beaufort._core.catalog import entries, pull
+from beaufort._core.errors import AssetError, BeaufortError, MissingExtraError
+from beaufort._core.text import byte_size
 from beaufort.corruptions import corruptions
-from beaufort.errors import AssetError, BeaufortError, MissingExtraError
 from beaufort.evaluation.planning import Plan
 from beaufort.models import ModelFileError
 from beaufort.store import FileStore, Store, StoreError
-from beaufort.words import byte_size
-
-__all__ = ["Needs", "NotReadyError"]
+from beaufort.suites.conditions import Condition
 
 _ROW_BYTES = 40
 """What an answer takes in a store at least: measured are 40 to 58 bytes."""

@@ -10,10 +10,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from beaufort._core.text import command_without_secrets
 from beaufort.evaluation._commit import checked_out
-from beaufort.sanitize import command_without_secrets
-
-__all__ = ["provenance"]
 
 _PACKAGES = ("beaufort", "numpy", "numba", "opencv-python-headless", "pillow", "onnxruntime", "torch", "timm")
 

@@ -18,7 +18,8 @@ from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Any, Self
 
-from beaufort.errors import MissingExtraError, OptionError, checked_count
+from beaufort._core.errors import MissingExtraError, OptionError
+from beaufort._core.validation import validate_count
 from beaufort.evaluation.dispatch import Dispatch
 from beaufort.evaluation.engines import NodeSpeed, WorkerError
 from beaufort.evaluation.nodes import check_nodes
@@ -27,8 +28,6 @@ from beaufort.evaluation.planning import Work
 from beaufort.evaluation.ray_worker import REPORTS, Begun, Gathered, Report, Worker
 from beaufort.evaluation.work import Answered, Job, Message, Unit, Written
 from beaufort.store import Piece, Store
-
-__all__ = ["Ray", "RayOptions", "import_ray"]
 
 _REPORT_S = 0.1
 """How long a worker collects what it has to tell, if workers are few."""
@@ -61,7 +60,7 @@ class RayOptions:
 
     def __post_init__(self) -> None:
         if self.workers is not None:
-            checked_count("workers", self.workers)
+            validate_count("workers", self.workers)
         for name, value, least in (("cpus", self.cpus, "above 0"), ("gpus", self.gpus, "from 0")):
             if not (value > 0 if least == "above 0" else value >= 0):
                 raise OptionError(f"{name} must be a number {least}, got {value!r}")

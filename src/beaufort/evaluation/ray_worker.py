@@ -23,8 +23,6 @@ from beaufort.evaluation.parcel import Parcel, unpack
 from beaufort.evaluation.work import Answered, Made, Message, Note, Unit, Written, work
 from beaufort.store import Cell, Piece, StoreError
 
-__all__ = ["MESSAGES", "REPORTS", "Begun", "Gathered", "Report", "Worker"]
-
 MESSAGES = 256
 """Messages that a worker holds for who listens, at most, and those of a report; then it waits."""
 REPORTS = 4

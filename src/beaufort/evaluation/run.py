@@ -17,9 +17,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from beaufort.datasets import Problem
-from beaufort.datasets._decoder_processes import start_source
-from beaufort.errors import BeaufortError, OptionError
+from beaufort._core.errors import BeaufortError, OptionError
+from beaufort.data import Problem
+from beaufort.data._decoder_processes import start_source
+from beaufort.data.labels import Truths, read_truths
 from beaufort.evaluation._memory import memory_store
 from beaufort.evaluation._notebook import evaluation_frame, evaluation_html
 from beaufort.evaluation._results import common_outputs, plan_results, stored_in
@@ -45,7 +46,6 @@ from beaufort.evaluation.provenance import provenance
 from beaufort.evaluation.ray_engine import Ray, RayOptions, import_ray
 from beaufort.evaluation.schedule import Progress, Run, inside
 from beaufort.evaluation.work import Failed, Job
-from beaufort.labels import Truths, read_truths
 from beaufort.results import Results, Scores, score
 from beaufort.results.baseline import check_baseline
 from beaufort.store import FileStore, Store
@@ -53,8 +53,6 @@ from beaufort.suites import Suite
 
 if TYPE_CHECKING:
     import pandas as pd
-
-__all__ = ["Evaluation", "Result", "evaluate", "plan"]
 
 
 @dataclass(frozen=True)

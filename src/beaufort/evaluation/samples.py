@@ -8,19 +8,18 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from beaufort.arrays import Bytes
-from beaufort.datasets import Problem, kind_of, open_dataset
-from beaufort.datasets._decode import decode_file
-from beaufort.datasets._npy import in_npz, pixels_in
-from beaufort.errors import ImageFileError, checked_count
+from beaufort._core.arrays import Bytes
+from beaufort._core.errors import ImageFileError
+from beaufort._core.validation import validate_count
+from beaufort.data import Problem, kind_of, open_dataset
+from beaufort.data._decode import decode_file
+from beaufort.data._npy import in_npz, pixels_in
+from beaufort.data.images import is_picture_name
+from beaufort.data.labels import LabelSpace
 from beaufort.evaluation.planning import Labels, Setup, no_picture, space_of
-from beaufort.images import is_picture_name
-from beaufort.labels import LabelSpace
 from beaufort.models import Model, ModelSpec
 from beaufort.models.network import counted_spec
 from beaufort.suites import Suite, get_suite
-
-__all__ = ["Samples", "read_samples"]
 
 
 @dataclass(frozen=True)
@@ -55,7 +54,7 @@ def read_samples(
         labels: as for `evaluate`.
         convention: as for `evaluate`.
     """
-    limit = checked_count("limit", limit)
+    limit = validate_count("limit", limit)
     asked = get_suite(suite) if isinstance(suite, str) else suite
     spec = model.spec
     unlabeled = _unlabeled(Path(data), limit)

@@ -9,16 +9,14 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any
 
-from beaufort.conditions import Condition
-from beaufort.datasets import Problem
+from beaufort.data import Problem
 from beaufort.evaluation.blocks import BLOCK, UnitPart, in_films
 from beaufort.evaluation.engines import Engine, NodeSpeed
 from beaufort.evaluation.keeper import Keeper
 from beaufort.evaluation.lazy_models import LazyModel
 from beaufort.evaluation.planning import Facts, Plan, Range, Work
 from beaufort.evaluation.work import Answered, Failed, Made, Message, Note, Unit, Written
-
-__all__ = ["Progress", "Run", "inside"]
+from beaufort.suites.conditions import Condition
 
 _UNITS_A_PROCESS = 4
 """At least so many, if conditions allow: who is done early takes more of them."""

@@ -19,16 +19,15 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from PIL import Image
 
-from beaufort.arrays import Images
-from beaufort.conditions import Condition
-from beaufort.datasets import Problem
-from beaufort.datasets.decoders import Decoders
+from beaufort._core.arrays import Images
+from beaufort.data import Problem
+from beaufort.data.decoders import Decoders
+from beaufort.data.labels import NO_LABEL, LabelSpace
 from beaufort.evaluation.backends import Backend, BatchAnswer, Film, ask, ask_changed, choose_backend
 from beaufort.evaluation.blocks import Batch, Block, UnitPart, are_neighbors, in_films
 from beaufort.evaluation.keeper import Counts
 from beaufort.evaluation.lazy_models import LazyModel
 from beaufort.evaluation.planning import Range, Setup
-from beaufort.labels import NO_LABEL, LabelSpace
 from beaufort.models import Model
 from beaufort.models.fronted import FrontedModel
 from beaufort.store import (
@@ -41,8 +40,7 @@ from beaufort.store import (
     table_of,
     unanswered,
 )
-
-__all__ = ["Answered", "Failed", "Job", "Made", "Message", "Note", "Unit", "Written", "work"]
+from beaufort.suites.conditions import Condition
 
 
 @dataclass(frozen=True)

@@ -7,20 +7,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from beaufort.errors import OptionError
+from beaufort._core.errors import OptionError
 from beaufort.metrics._errors import MetricError, MissingResultsError
-
-__all__ = [
-    "Floats",
-    "Value",
-    "as_value",
-    "floats",
-    "images",
-    "probabilities",
-    "shares",
-    "whole",
-    "whole_numbers",
-]
 
 Floats: TypeAlias = NDArray[np.float64]
 

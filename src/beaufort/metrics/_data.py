@@ -6,8 +6,6 @@ import csv
 from importlib.resources import files
 from typing import NamedTuple
 
-__all__ = ["Sheet", "read_sheet"]
-
 
 class Sheet(NamedTuple):
     """A file of figures."""

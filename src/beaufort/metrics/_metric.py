@@ -6,9 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 
-from beaufort.registry import Registry
-
-__all__ = ["Better", "Metric", "Unit", "metric", "metrics"]
+from beaufort._core.registry import Registry
 
 Better = Literal["lower", "higher"]
 

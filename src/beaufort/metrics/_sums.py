@@ -6,16 +6,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Self, TypeAlias
 
-from beaufort.errors import MissingExtraError
+from beaufort._core.errors import MissingExtraError
 from beaufort.metrics._errors import MetricError, MissingResultsError
 
 try:  # here, so that whatever needs torch takes it from here and the error says what to install
-    import torch
+    import torch as torch  # noqa: PLC0414
     from torch import distributed
 except ImportError as error:
     raise MissingExtraError("beaufort.metrics.torch needs torch: pip install 'beaufort[torch]'") from error
-
-__all__ = ["SumMetric", "Sums", "checked", "hits", "mean", "of_labels", "torch"]
 
 Sums: TypeAlias = Mapping[str, torch.Tensor]
 

@@ -12,14 +12,12 @@ from functools import cache
 from types import MappingProxyType
 from typing import Literal, TypeAlias
 
-from beaufort.errors import OptionError, UnknownNameError
+from beaufort._core.errors import OptionError, UnknownNameError
+from beaufort._core.registry import unknown
 from beaufort.metrics._checks import shares
 from beaufort.metrics._data import read_sheet
 from beaufort.metrics._errors import MetricError, MissingResultsError
 from beaufort.metrics.corruption import Errors
-from beaufort.registry import unknown
-
-__all__ = ["BASELINE_NAMES", "Baseline", "Severities", "get_baseline"]
 
 BASELINE_NAMES = ("alexnet", "alexnet-paper", "conv1")
 """The baselines that are files of the package, `data/<name>.csv`."""
@@ -145,7 +143,7 @@ def get_baseline(name: str) -> Baseline:
     0.435
     >>> get_baseline("alex")
     Traceback (most recent call last):
-    beaufort.errors.UnknownNameError: unknown baseline 'alex'; did you mean 'alexnet'?
+    beaufort.UnknownNameError: unknown baseline 'alex'; did you mean 'alexnet'?
     """
     if name not in BASELINE_NAMES:
         raise UnknownNameError(unknown("baseline", name, dict.fromkeys(BASELINE_NAMES)))

@@ -11,14 +11,6 @@ from beaufort.metrics._checks import Floats, Value, as_value, floats, images, sh
 from beaufort.metrics._errors import MetricError, MissingResultsError
 from beaufort.metrics._metric import metric
 
-__all__ = [
-    "CalibrationBins",
-    "calibration_bins",
-    "confidence_bin",
-    "ece_from_bins",
-    "expected_calibration_error",
-]
-
 
 class CalibrationBins(NamedTuple):
     """Sums over the images of each bin, so that those of parts add up."""

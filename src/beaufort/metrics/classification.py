@@ -11,8 +11,6 @@ from beaufort.metrics._checks import images, whole, whole_numbers
 from beaufort.metrics._errors import MetricError
 from beaufort.metrics._metric import metric
 
-__all__ = ["ClassAccuracy", "accuracy", "error", "per_class_accuracy", "worst_classes"]
-
 
 class ClassAccuracy(NamedTuple):
     """How a class fares."""

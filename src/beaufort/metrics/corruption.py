@@ -17,16 +17,6 @@ from beaufort.metrics._checks import Floats, Value, as_value, shares
 from beaufort.metrics._errors import MetricError, MissingResultsError
 from beaufort.metrics._metric import metric
 
-__all__ = [
-    "Errors",
-    "corruption_error",
-    "mean_accuracy",
-    "mean_corruption_error",
-    "mean_error",
-    "relative_corruption_error",
-    "relative_mean_corruption_error",
-]
-
 Errors: TypeAlias = Mapping[str, ArrayLike]
 """By corruption, the share of wrong answers at each severity (last axis), or a number: their average."""
 

@@ -11,8 +11,6 @@ from beaufort.metrics._checks import Floats, images, probabilities, whole_number
 from beaufort.metrics._errors import MetricError
 from beaufort.metrics._metric import metric
 
-__all__ = ["brier_score", "entropy", "negative_log_likelihood"]
-
 
 @metric("brier", title="Brier score", better="lower", unit="score")
 def brier_score(p: ArrayLike, labels: ArrayLike) -> float:

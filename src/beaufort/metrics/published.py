@@ -8,11 +8,9 @@ from decimal import Decimal
 from functools import cache
 from types import MappingProxyType
 
-from beaufort.errors import UnknownNameError
+from beaufort._core.errors import UnknownNameError
+from beaufort._core.registry import unknown
 from beaufort.metrics._data import read_sheet
-from beaufort.registry import unknown
-
-__all__ = ["TABLE_NAMES", "PublishedTable", "published_table"]
 
 TABLE_NAMES = (
     "imagenet-c-table1",

@@ -12,12 +12,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from beaufort.errors import OptionError
+from beaufort._core.errors import OptionError
 from beaufort.metrics._checks import Floats
 from beaufort.metrics._errors import MetricError, MissingResultsError
 from beaufort.metrics._metric import metric
-
-__all__ = ["Against", "flip_probability", "flips", "mean_flip_rate", "top5_distance", "top5_distances"]
 
 Against = Literal["previous", "first"]
 """What a frame is compared with: one before it, or, where frames are noise anew, the first of all."""
@@ -28,7 +26,7 @@ _TOP = 5
 def flips(answers: ArrayLike, *, against: Against = "previous", stride: int = 1) -> Floats:
     """For each sequence the share of frames whose answer is another than that of an earlier frame.
 
-    Its mean is `flip_probability`; `beaufort.stats.mean_interval` has the interval over base images.
+    Its mean is `flip_probability`; `beaufort.metrics.stats.mean_interval` has the interval over base images.
 
     >>> flips([[3, 3, 5, 5], [3, 5, 3, 3]]).round(2).tolist()
     [0.33, 0.67]

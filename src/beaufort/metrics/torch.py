@@ -10,24 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from beaufort.errors import OptionError, UnknownNameError
+from beaufort._core.errors import OptionError, UnknownNameError
+from beaufort._core.registry import unknown
 from beaufort.metrics._checks import whole
 from beaufort.metrics._errors import MetricError, MissingResultsError
 from beaufort.metrics._sums import SumMetric, Sums, checked, hits, mean, of_labels, torch
 from beaufort.metrics.baselines import Baseline, Severities, get_baseline
 from beaufort.metrics.calibration import ece_from_bins
 from beaufort.metrics.corruption import mean_corruption_error, relative_mean_corruption_error
-from beaufort.registry import unknown
-
-__all__ = [
-    "Accuracy",
-    "BrierScore",
-    "CalibrationError",
-    "Entropy",
-    "MeanCorruptionError",
-    "NegativeLogLikelihood",
-    "SumMetric",
-]
 
 _SHOWN = 8
 """How many missing conditions a message names."""

@@ -8,10 +8,8 @@ from pathlib import Path
 
 from PIL import Image
 
-from beaufort.images import is_picture_name, read_image
+from beaufort.data.images import is_picture_name, read_image
 from beaufort.mining.plan import MiningError
-
-__all__ = ["category_pictures", "pictures_digest", "pictures_in", "read_cutout"]
 
 
 def pictures_in(folder: Path) -> list[Path]:

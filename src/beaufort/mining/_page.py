@@ -10,23 +10,11 @@ from pathlib import Path
 
 from PIL import Image
 
-from beaufort.arrays import Bytes
-from beaufort.files import write_output
-from beaufort.images import FORMATS, encode, read_image
-from beaufort.pages import render
-from beaufort.stats import Estimate
-
-__all__ = [
-    "PageCell",
-    "PageChart",
-    "PageFact",
-    "PageImage",
-    "PageSection",
-    "picture",
-    "pixels_address",
-    "share_cell",
-    "write_page",
-]
+from beaufort._core.arrays import Bytes
+from beaufort._core.files import write_output
+from beaufort._core.pages import render
+from beaufort.data.images import FORMATS, encode, read_image
+from beaufort.metrics.stats import Estimate
 
 _THUMBNAIL = 160
 _QUALITY = 85

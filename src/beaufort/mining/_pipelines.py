@@ -6,10 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from beaufort._core.optional import installed, require
 from beaufort.mining.plan import MiningError, PlanItem
-from beaufort.models._lazy import installed, require
-
-__all__ = ["PipelineOptions", "check_prompts", "cpu_generators", "load_pipeline", "pipeline_facts"]
 
 _DTYPES = ("float32", "float16", "bfloat16")
 

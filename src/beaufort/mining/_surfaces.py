@@ -8,8 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-__all__ = ["SURFACES"]
-
 Pixels = NDArray[np.float32]
 """Height × width × 3, from 0 to 1."""
 

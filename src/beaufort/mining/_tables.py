@@ -6,11 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from beaufort.files import write_output
-from beaufort.stats import Estimate
-from beaufort.words import csv_text
-
-__all__ = ["MARK", "estimate_columns", "estimate_values", "marked_name", "role", "write_table"]
+from beaufort._core.files import write_output
+from beaufort._core.text import csv_text
+from beaufort.metrics.stats import Estimate
 
 MARK = "surrogate"
 """What a model that chose the images is called beside its name."""

@@ -9,8 +9,6 @@ from typing import Literal
 from beaufort.mining.names import display_name, synonyms
 from beaufort.mining.plan import MiningError
 
-__all__ = ["SCORINGS", "ChoiceOutcome", "check_scoring", "score_answer"]
-
 ChoiceOutcome = Literal["right", "wrong", "both", "neither"]
 
 SCORINGS = ("whole-words", "as-published")

@@ -12,14 +12,12 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from beaufort.datasets import Dataset
+from beaufort.data import Dataset
+from beaufort.metrics.stats import Estimate, clopper_pearson, mean_interval
 from beaufort.mining.answer_scoring import ChoiceOutcome, score_answer
 from beaufort.mining.chat import ChatModel
 from beaufort.mining.plan import MiningError
 from beaufort.mining.questions import TwoWayQuestion
-from beaufort.stats import Estimate, clopper_pearson, mean_interval
-
-__all__ = ["ChoiceAnswer", "ChoiceScores", "ask_questions", "read_choices", "score_choices"]
 
 
 @dataclass(frozen=True)

@@ -11,12 +11,10 @@ from typing import Any, Protocol
 
 from PIL import Image
 
+from beaufort._core.optional import require
+from beaufort._core.text import without_secrets
 from beaufort.mining.plan import MiningError
-from beaufort.models._lazy import require
 from beaufort.models.http import Service, checked_address
-from beaufort.sanitize import without_secrets
-
-__all__ = ["ChatModel", "HttpChatModel", "TransformersChatModel", "load_chat_model"]
 
 _MOST = 1 << 22
 """Bytes that an answer may have."""

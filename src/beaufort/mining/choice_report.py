@@ -9,8 +9,6 @@ from beaufort.mining._page import PageCell, PageSection, share_cell
 from beaufort.mining._tables import estimate_columns, estimate_values, write_table
 from beaufort.mining.asking import ChoiceScores
 
-__all__ = ["choices_section", "write_choices"]
-
 _COLUMNS = {
     "accuracy": "accuracy",
     "coverage": "coverage",

@@ -11,12 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from beaufort.images import read_image
+from beaufort.data.images import read_image
 from beaufort.mining._cutouts import category_pictures, pictures_digest, pictures_in, read_cutout
 from beaufort.mining._surfaces import SURFACES
 from beaufort.mining.plan import MiningError, PlanItem
-
-__all__ = ["CompositeGenerator"]
 
 _PLAIN = 0.5
 """Gray behind an object whose texture or material is what is unusual."""

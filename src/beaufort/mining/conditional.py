@@ -13,10 +13,8 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
+from beaufort._core.optional import installed, require
 from beaufort.mining.plan import MiningError, PlanItem
-from beaufort.models._lazy import installed, require
-
-__all__ = ["CONDITIONS", "ConditionPair", "ConditionalGenerator"]
 
 CONDITIONS = "conditions.json"
 WEIGHTS = "unet"

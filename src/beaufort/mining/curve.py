@@ -11,10 +11,8 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
+from beaufort.metrics.stats import Estimate, clopper_pearson
 from beaufort.mining.plan import MiningError
-from beaufort.stats import Estimate, clopper_pearson
-
-__all__ = ["SUBSETS", "HardnessPoint", "hardness_curve", "orders_are_drawn"]
 
 SUBSETS = 1000
 """Largest number of sets of surrogates of one size: all are tried for up to twelve models."""

@@ -8,11 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from beaufort._core.text import counted
 from beaufort.mining.plan import PlanItem
-from beaufort.review import ReviewRules, ReviewStanding
-from beaufort.words import counted
-
-__all__ = ["SetFacts", "datasheet"]
+from beaufort.mining.review import ReviewRules, ReviewStanding
 
 _FEW = 5
 """Prompts shown for each kind; the metadata has all."""

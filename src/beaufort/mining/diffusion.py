@@ -17,8 +17,6 @@ from beaufort.mining._pipelines import (
 )
 from beaufort.mining.plan import PlanItem
 
-__all__ = ["DiffusionGenerator"]
-
 
 class DiffusionGenerator:
     """A pipeline from a local folder or by its name on the hub; weights are safetensors, never pickles.

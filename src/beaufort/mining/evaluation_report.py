@@ -10,6 +10,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from beaufort._core.text import counted
+from beaufort.metrics.stats import Estimate, clopper_pearson, mean_interval
 from beaufort.mining._page import (
     PageCell,
     PageImage,
@@ -25,10 +27,6 @@ from beaufort.mining.nuisance_report import nuisance_section, write_nuisances
 from beaufort.mining.sets import MinedSet
 from beaufort.mining.transfer import nuisance_failures
 from beaufort.mining.verdicts import Verdicts
-from beaufort.stats import Estimate, clopper_pearson, mean_interval
-from beaufort.words import counted
-
-__all__ = ["SetScore", "confusions", "score_set", "write_evaluation_report"]
 
 _CONFUSIONS = 15
 _SHOWN = 48

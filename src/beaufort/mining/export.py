@@ -10,16 +10,14 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from beaufort.datasets.mined import MANIFEST, SET_FILE
-from beaufort.files import remove_leftover, write_bytes
-from beaufort.labels import Grouping
+from beaufort._core.files import remove_leftover, write_bytes
+from beaufort.data.labels import Grouping
+from beaufort.data.mined import MANIFEST, SET_FILE
 from beaufort.mining.datasheet import SetFacts, datasheet
 from beaufort.mining.generation import GeneratedImage, read_image_facts
 from beaufort.mining.plan import MiningError
+from beaufort.mining.review import ImageDecision, Review, decisions, standing
 from beaufort.mining.selection import SelectedImage, read_selection
-from beaufort.review import ImageDecision, Review, decisions, standing
-
-__all__ = ["LAYOUTS", "METADATA", "export_set"]
 
 LAYOUTS = ("imagenet-d", "image-folder")
 """`kind/category/id.png`, or `category/id.png`."""

@@ -9,10 +9,8 @@ from typing import Any
 
 from PIL import Image
 
-from beaufort.images import read_image
+from beaufort.data.images import read_image
 from beaufort.mining.plan import MiningError, PlanItem, checked, read_rows
-
-__all__ = ["FolderGenerator"]
 
 
 class FolderGenerator:

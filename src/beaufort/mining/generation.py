@@ -11,12 +11,10 @@ from typing import Any
 
 from PIL import Image, PngImagePlugin
 
-from beaufort.files import remove_leftovers, write_bytes
-from beaufort.images import read_image
+from beaufort._core.files import remove_leftovers, write_bytes
+from beaufort.data.images import read_image
 from beaufort.mining.generators import Generator
 from beaufort.mining.plan import MiningError, PlanItem, checked, write_plan
-
-__all__ = ["PLAN", "GeneratedImage", "generate", "read_generated", "read_image_facts"]
 
 PLAN = "plan.csv"
 """The plan of a folder, in it, so that later steps know what must be there."""

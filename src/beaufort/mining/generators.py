@@ -9,8 +9,6 @@ from PIL import Image
 
 from beaufort.mining.plan import PlanItem
 
-__all__ = ["Generator"]
-
 
 class Generator(Protocol):
     """Makes images of items; each depends on its item and on `facts`, and on nothing else."""

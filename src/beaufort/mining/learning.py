@@ -14,17 +14,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from beaufort.files import write_bytes
+from beaufort._core.files import write_bytes
+from beaufort._core.optional import require
 from beaufort.mining.conditional import CONDITIONS, SCHEDULE, WEIGHTS, ConditionPair
 from beaufort.mining.plan import MiningError
-from beaufort.models._lazy import require
 from beaufort.training.optimize import set_rate
 from beaufort.training.replay import ReplayedStep
 
 if TYPE_CHECKING:
     from torch import Tensor
-
-__all__ = ["UNetRecipe", "train_conditional"]
 
 
 @dataclass(frozen=True)

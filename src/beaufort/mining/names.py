@@ -5,8 +5,6 @@ from __future__ import annotations
 from functools import cache
 from importlib.resources import files
 
-__all__ = ["display_name", "synonyms"]
-
 
 def display_name(category: str) -> str:
     """A category as a prompt or a question names it.

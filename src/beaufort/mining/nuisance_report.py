@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from beaufort.metrics.stats import Estimate
 from beaufort.mining._page import PageCell, PageSection, share_cell
 from beaufort.mining._tables import estimate_columns, estimate_values, marked_name, role, write_table
 from beaufort.mining.transfer import NuisanceFailures
-from beaufort.stats import Estimate
-
-__all__ = ["nuisance_section", "write_nuisances"]
 
 
 def write_nuisances(path: Path, found: Sequence[NuisanceFailures], surrogates: Sequence[str]) -> None:

@@ -6,9 +6,7 @@ import csv
 import io
 from pathlib import Path
 
-from beaufort.errors import OptionError
-
-__all__ = ["BUILT_IN", "KINDS", "clean_name", "read_names"]
+from beaufort._core.errors import OptionError
 
 KINDS = ("background", "texture", "material")
 

@@ -12,12 +12,10 @@ from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 
-from beaufort.errors import BeaufortError
-from beaufort.files import write_output
+from beaufort._core.errors import BeaufortError
+from beaufort._core.files import write_output
+from beaufort._core.text import csv_text
 from beaufort.mining.nuisances import BUILT_IN, KINDS, clean_name
-from beaufort.words import csv_text
-
-__all__ = ["TEMPLATES", "MiningError", "PlanItem", "make_plan", "read_plan", "write_plan"]
 
 TEMPLATES = {
     "background": "A photo of a {category}, {nuisance} in the background",

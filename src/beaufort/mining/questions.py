@@ -10,8 +10,6 @@ from beaufort.mining.names import display_name
 from beaufort.mining.plan import MiningError
 from beaufort.mining.verdicts import OTHER, Verdicts
 
-__all__ = ["TwoWayQuestion", "check_orders", "make_questions"]
-
 _ORDERS = ("by-image", "both", "truth-first")
 """In which order the two names stand."""
 

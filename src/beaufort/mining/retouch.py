@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from PIL import Image, ImageOps
 
-from beaufort.images import read_image
+from beaufort.data.images import read_image
 from beaufort.mining._cutouts import category_pictures, pictures_digest, read_cutout
 from beaufort.mining._pipelines import (
     PipelineOptions,
@@ -20,8 +20,6 @@ from beaufort.mining._pipelines import (
     pipeline_facts,
 )
 from beaufort.mining.plan import MiningError, PlanItem
-
-__all__ = ["RETOUCHES", "RetouchGenerator"]
 
 RETOUCHES = {"image-to-image": "Img2Img", "inpainting": "Inpaint"}
 """What can be done to a photo, and how classes of diffusers that do it are called."""

@@ -17,23 +17,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from beaufort.datasets import Dataset, open_dataset
-from beaufort.files import write_output
+from beaufort._core.files import write_output
+from beaufort._core.text import csv_text
+from beaufort.data import Dataset, open_dataset
 from beaufort.mining.generation import PLAN, GeneratedImage, read_generated
 from beaufort.mining.plan import MiningError, read_plan
 from beaufort.mining.verdicts import Verdicts
-from beaufort.words import csv_text
-
-__all__ = [
-    "MinedSelection",
-    "SelectedImage",
-    "open_generated",
-    "parse_rule",
-    "read_selection",
-    "select",
-    "write_review_list",
-    "write_selection",
-]
 
 _COLUMNS = ("file", "sha256", "category", "kept", "failures", "surrogates")
 

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from beaufort._core.text import counted
 from beaufort.mining._page import PageCell, PageChart, PageImage, PageSection, picture, share_cell, write_page
 from beaufort.mining._tables import MARK, estimate_columns, estimate_values, marked_name, role, write_table
 from beaufort.mining.curve import SUBSETS, HardnessPoint, hardness_curve, orders_are_drawn
 from beaufort.mining.nuisance_report import nuisance_section, write_nuisances
 from beaufort.mining.selection import MinedSelection, write_selection
 from beaufort.mining.transfer import hardness, nuisance_failures, transfer_matrix
-from beaufort.words import counted
-
-__all__ = ["write_selection_report"]
 
 _SHOWN = 48
 

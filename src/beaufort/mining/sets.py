@@ -6,14 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from beaufort.datasets import Dataset, open_dataset
-from beaufort.datasets._open import parse_spec
-from beaufort.datasets.mined import KIND_FOLDERS
-from beaufort.labels import Grouping, read_grouping
+from beaufort.data import Dataset, open_dataset
+from beaufort.data._open import parse_spec
+from beaufort.data.labels import Grouping, read_grouping
+from beaufort.data.mined import KIND_FOLDERS
 from beaufort.mining.export import CATEGORIES, METADATA
 from beaufort.mining.plan import MiningError
-
-__all__ = ["MinedSet", "SetImage", "open_set"]
 
 
 @dataclass(frozen=True)

@@ -8,18 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from beaufort.metrics.stats import Estimate, clopper_pearson
 from beaufort.mining.selection import MinedSelection
 from beaufort.mining.verdicts import Verdicts
-from beaufort.stats import Estimate, clopper_pearson
-
-__all__ = [
-    "ModelHardness",
-    "NuisanceFailures",
-    "TransferCell",
-    "hardness",
-    "nuisance_failures",
-    "transfer_matrix",
-]
 
 
 @dataclass(frozen=True)

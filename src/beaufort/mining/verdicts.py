@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from beaufort.datasets import Dataset
-from beaufort.labels import Grouping, LabelError
+from beaufort.data import Dataset
+from beaufort.data.labels import Grouping, LabelError
 from beaufort.mining.names import display_name
 from beaufort.mining.plan import MiningError
 
@@ -20,8 +20,6 @@ if TYPE_CHECKING:  # evaluation needs pyarrow, which making images does not
     from beaufort.evaluation import Evaluation, LazyModel, Progress
     from beaufort.store import Store
     from beaufort.suites import Suite
-
-__all__ = ["Verdicts", "ask_models", "mined_suite"]
 
 OTHER = -1
 """The category of an answer that belongs to none."""

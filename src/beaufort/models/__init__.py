@@ -11,9 +11,9 @@ Importing this imports no framework; an adapter imports its library when it load
 
 from __future__ import annotations
 
+from beaufort._core.optional import prepare_torchvision
 from beaufort.models import _efficientnet_lite0  # noqa: F401  registers its entry of the catalog
 from beaufort.models._errors import ModelError, ModelFileError
-from beaufort.models._lazy import prepare_torchvision
 from beaufort.models.fronted import FrontedModel, with_front
 from beaufort.models.load import Adapter, adapter_of, adapters, load_model, model_names, models
 from beaufort.models.network import Network

@@ -9,11 +9,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from beaufort.errors import OptionError
+from beaufort._core.errors import OptionError
+from beaufort._core.text import encodable
 from beaufort.models.spec import UNKNOWN
-from beaufort.sanitize import encodable
-
-__all__ = ["declared", "digest_of_files", "digest_of_layers", "digest_of_tensors"]
 
 
 def digest_of_files(files: Iterable[Path]) -> str:

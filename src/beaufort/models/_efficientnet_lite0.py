@@ -17,10 +17,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from beaufort.catalog import Asset, Entry, Wheel, assets, entries
+from beaufort._core.catalog import Asset, Entry, Wheel, assets, entries
 from beaufort.models._onnx_write import Node, onnx_bytes
-
-__all__ = ["ASSET", "onnx_from_state_dict", "read_state_dict"]
 
 ASSET = "models/efficientnet-lite0.onnx"
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from beaufort.errors import BeaufortError
-
-__all__ = ["ModelError", "ModelFileError"]
+from beaufort._core.errors import BeaufortError
 
 
 class ModelError(BeaufortError, RuntimeError):

@@ -17,11 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from beaufort._core.optional import require
 from beaufort.models._errors import ModelError, ModelFileError
-from beaufort.models._lazy import require
 from beaufort.models.preprocessing import Preprocessing
-
-__all__ = ["Exported", "open_exported"]
 
 _SLACK = 1 << 24
 _LONGEST_EXPRESSION = 10_000

@@ -18,8 +18,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import httpx
 
-__all__ = ["Client", "NoAnswerError", "Reply"]
-
 
 class NoAnswerError(Exception):
     """The service sent no answer, or only a part of one; the request may be tried again."""

@@ -12,8 +12,6 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 
 from beaufort.models._errors import ModelFileError
 
-__all__ = ["onnx_files"]
-
 # message → field number → message inside; the numbers are those of onnx.proto
 _INSIDE: dict[str, dict[int, str]] = {
     "model": {7: "graph", 20: "training", 25: "function"},

@@ -7,8 +7,6 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["RESIZE", "names_in", "resize_in"]
-
 RESIZE = "beaufort.resize"
 """The entry of a file that a training wrote: height and width that images are resized to, in JSON."""
 

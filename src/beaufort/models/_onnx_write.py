@@ -14,8 +14,6 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Node", "onnx_bytes"]
-
 Attribute: TypeAlias = int | float | str | Sequence[int]
 
 _IR_VERSION, _OPSET = 8, 17

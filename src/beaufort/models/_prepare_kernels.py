@@ -7,8 +7,6 @@ from typing import Any
 import triton
 import triton.language as tl
 
-__all__ = ["look_up"]
-
 _BLOCK = 4096
 
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from beaufort.ops._numba import exact_kernel
-
-__all__ = ["look_up_first", "look_up_last"]
+from beaufort._core.compiled import exact_kernel
 
 
 @exact_kernel

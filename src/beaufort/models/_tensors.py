@@ -10,10 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from beaufort.models._lazy import installed, require
+from beaufort._core.optional import installed, require
 from beaufort.models.preprocessing import LUMA, Preprocessing
-
-__all__ = ["as_pixels", "fetched", "prepared", "prepared_pixels"]
 
 
 def prepared(images: Any, preprocessing: Preprocessing, *, channels_last: bool = False) -> Any:

@@ -7,14 +7,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Unpack
 
-from beaufort.catalog import fetch
-from beaufort.labels import class_names
+from beaufort._core.catalog import fetch
+from beaufort._core.registry import Registry
+from beaufort.data.labels import class_names
 from beaufort.models import _efficientnet_lite0, onnx
 from beaufort.models.network import Network
 from beaufort.models.options import Changes
-from beaufort.registry import Registry
-
-__all__ = ["demos", "load"]
 
 
 @dataclass(frozen=True)

@@ -7,14 +7,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from beaufort.arrays import Bytes, Images, checked_pixels, on_host
-from beaufort.errors import BeaufortError, OptionError, checked_count
-from beaufort.fronts import Front, open_front
-from beaufort.fronts._front import BEFORE_SCALING
+from beaufort._core.arrays import Bytes, Images, checked_pixels, on_host
+from beaufort._core.errors import BeaufortError, OptionError
+from beaufort._core.validation import validate_count
+from beaufort.models.filters import Front, open_front
+from beaufort.models.filters._front import BEFORE_SCALING
 from beaufort.models.preprocessing import Preprocessing
 from beaufort.models.spec import Logits, Model, ModelSpec
-
-__all__ = ["FrontedModel", "front_note", "with_front"]
 
 
 @dataclass(frozen=True)
@@ -45,7 +44,7 @@ class FrontedModel:
                 "of a text, as_model of a function or a torch module"
             )
         if self.threads is not None:
-            checked_count("threads", self.threads)
+            validate_count("threads", self.threads)
         self._source()  # crops that the model has no room for are refused before any image is shown
 
     @property

@@ -24,7 +24,8 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from beaufort.errors import OptionError
+from beaufort._core.errors import OptionError
+from beaufort._core.text import printable, without_secrets
 from beaufort.models._digest import declared
 from beaufort.models._errors import ModelError
 from beaufort.models._http_client import Client, NoAnswerError, Reply
@@ -32,9 +33,6 @@ from beaufort.models.network import Network
 from beaufort.models.options import Changes, changed, class_list, whole_number
 from beaufort.models.python import AS_THEY_ARE
 from beaufort.models.spec import ModelSpec
-from beaufort.sanitize import printable, without_secrets
-
-__all__ = ["Service", "checked_address", "load"]
 
 _FIRST_WAIT_S, _LONGEST_WAIT_S = 0.5, 60.0
 _LONGEST_TIMEOUT_S = 3600.0

@@ -7,21 +7,18 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from functools import cache
 from importlib import import_module
-from importlib.metadata import entry_points
 from typing import Any
 
-from beaufort.errors import BeaufortError, OptionError, UnknownNameError
-from beaufort.fronts import Front, open_front
+from beaufort._core.errors import BeaufortError, OptionError, UnknownNameError
+from beaufort._core.optional import installed
+from beaufort._core.plugins import offered
+from beaufort._core.registry import Registry, unknown
 from beaufort.models._errors import ModelFileError
-from beaufort.models._lazy import installed
+from beaufort.models.filters import Front, open_front
 from beaufort.models.fronted import with_front
 from beaufort.models.options import check_names
 from beaufort.models.spec import Model
-from beaufort.registry import Registry, unknown
-
-__all__ = ["Adapter", "adapter_of", "adapters", "load_model", "model_names", "models"]
 
 
 @dataclass(frozen=True)
@@ -67,7 +64,7 @@ class Adapter:
         return tuple(one.name for one in parameters if one.kind is one.KEYWORD_ONLY and one.name != "source")
 
 
-adapters: Registry[Adapter] = Registry("kind of model")
+adapters: Registry[Adapter] = Registry("kind of model", group="beaufort.model_kinds")
 """Every adapter by the word that its texts begin with."""
 
 models: Registry[str] = Registry("model")
@@ -147,14 +144,6 @@ for _adapter in (
         "demo:digits",
         "for a first try: digits, which Beaufort brings along, and efficientnet-lite0, which is fetched",
     ),
-    Adapter(
-        "trained",
-        "beaufort.training.trained:load",
-        ("torch", "safetensors"),
-        "training",
-        "trained:conv1-seed0",
-        "a model that `beaufort train` made, by folder or name",
-    ),
 ):
     adapters.register(_adapter.kind, _adapter)
 
@@ -192,12 +181,7 @@ def model_names() -> dict[str, str]:
 
     A package offers models by entry points of the group `beaufort.models`, `name = "module:factory"`.
     """
-    return {**_offered(), **models}
-
-
-@cache
-def _offered() -> dict[str, str]:
-    return {entry.name: f"python:{entry.value}" for entry in entry_points(group="beaufort.models")}
+    return {**{name: f"python:{one.value}" for name, one in offered("beaufort.models").items()}, **models}
 
 
 def _imported(text: str) -> Any:

@@ -9,13 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from beaufort.arrays import Bytes, Images, checked_pixels, is_tensor, on_host
+from beaufort._core.arrays import Bytes, Images, checked_pixels, is_tensor, on_host
 from beaufort.models._errors import ModelError
 from beaufort.models.options import whole_number
 from beaufort.models.preprocessing import Preprocessing
 from beaufort.models.spec import Logits, Model, ModelSpec
-
-__all__ = ["Network", "check_unchanged", "counted_spec"]
 
 
 @dataclass(frozen=True)

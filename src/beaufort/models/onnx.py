@@ -9,18 +9,16 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from beaufort.errors import MissingExtraError, OptionError
+from beaufort._core.errors import MissingExtraError, OptionError
+from beaufort._core.optional import installed
 from beaufort.models._digest import digest_of_files
 from beaufort.models._errors import ModelError, ModelFileError
-from beaufort.models._lazy import installed
 from beaufort.models._onnx_files import onnx_files
 from beaufort.models._onnx_names import names_in, resize_in
 from beaufort.models.network import Network
 from beaufort.models.options import Changes, changed, class_list, whole_number
 from beaufort.models.preprocessing import Preprocessing
 from beaufort.models.spec import ModelSpec
-
-__all__ = ["load"]
 
 _TYPES = {"tensor(float)": "float32", "tensor(float16)": "float16", "tensor(uint8)": "uint8"}
 

@@ -6,16 +6,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Unpack
 
-from beaufort.errors import OptionError, UnknownNameError
+from beaufort._core.errors import OptionError, UnknownNameError
+from beaufort._core.optional import require
+from beaufort._core.registry import unknown
 from beaufort.models._errors import ModelError, ModelFileError
-from beaufort.models._lazy import require
 from beaufort.models.network import Network
 from beaufort.models.options import Changes, class_list, text_lines
 from beaufort.models.preprocessing import Preprocessing
 from beaufort.models.torch import choose_device, from_module, use_threads
-from beaufort.registry import unknown
-
-__all__ = ["load"]
 
 PLAIN = ("a photo of a {}.",)
 

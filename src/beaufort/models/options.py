@@ -11,12 +11,10 @@ from typing import Any, TypedDict, cast
 
 import numpy as np
 
-from beaufort.errors import OptionError
-from beaufort.labels import class_lists, class_names
+from beaufort._core.errors import OptionError
+from beaufort._core.registry import unknown
+from beaufort.data.labels import class_lists, class_names
 from beaufort.models.preprocessing import Preprocessing
-from beaufort.registry import unknown
-
-__all__ = ["Changes", "changed", "class_list", "parse_options", "text_lines", "whole_number"]
 
 
 class Changes(TypedDict, total=False):

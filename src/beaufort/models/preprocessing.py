@@ -15,11 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from beaufort.arrays import Bytes, checked_batch
-from beaufort.errors import ImageValueError, OptionError
-from beaufort.registry import unknown
-
-__all__ = ["IMAGENET_MEAN", "IMAGENET_STD", "LUMA", "Preprocessing"]
+from beaufort._core.arrays import Bytes, checked_batch
+from beaufort._core.errors import ImageValueError, OptionError
+from beaufort._core.registry import unknown
 
 IMAGENET_MEAN = (0.485, 0.456, 0.406)
 IMAGENET_STD = (0.229, 0.224, 0.225)
@@ -154,7 +152,7 @@ class Preprocessing:
 
     def _middle(self, image: Bytes) -> Bytes:
         """The middle of one image, resized; a half pixel goes to the even side, as in torchvision."""
-        from beaufort.images import Box, resize_window, window
+        from beaufort.data.images import Box, resize_window, window
 
         assert self.size is not None
         assert self.resize is not None
@@ -248,7 +246,7 @@ def _with_channels(images: Bytes, channels: int) -> Bytes:
 
 def _target(height: int, width: int, resize: int | tuple[int, int]) -> tuple[int, int]:
     """Height and width after a resize; the long side is rounded down, as in torchvision."""
-    from beaufort.images import short_side_size
+    from beaufort.data.images import short_side_size
 
     if isinstance(resize, tuple):
         return resize
@@ -264,7 +262,7 @@ def _by_pillow(image: Bytes, size: tuple[int, int], interpolation: str) -> Bytes
     """
     from PIL import Image
 
-    from beaufort.images import down_first
+    from beaufort.data.images import down_first
 
     drawn = Image.fromarray(np.ascontiguousarray(image[..., 0] if image.shape[-1] == 1 else image))
     half_way = (drawn.width, size[1]) if down_first(image.shape[:2], size) else (size[0], drawn.height)

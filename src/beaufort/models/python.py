@@ -6,17 +6,15 @@ import sys
 from importlib import import_module
 from typing import Any, Unpack
 
-from beaufort.errors import OptionError, UnknownNameError
+from beaufort._core.errors import OptionError, UnknownNameError
+from beaufort._core.plugins import look_here_too
+from beaufort._core.registry import unknown
 from beaufort.models._digest import declared, digest_of_layers
 from beaufort.models._errors import ModelError
 from beaufort.models.network import Network
 from beaufort.models.options import Changes, changed, class_list
 from beaufort.models.preprocessing import Preprocessing
 from beaufort.models.spec import Model, ModelSpec
-from beaufort.plugins import look_here_too
-from beaufort.registry import unknown
-
-__all__ = ["as_model", "find_object", "load"]
 
 AS_THEY_ARE = Preprocessing(value_range="0..255", layout="NHWC", dtype="uint8")
 """Default for a plain function, which gets the uint8 images unchanged."""

@@ -11,12 +11,10 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from beaufort.arrays import Bytes
-from beaufort.errors import OptionError
+from beaufort._core.arrays import Bytes
+from beaufort._core.errors import OptionError
+from beaufort._core.text import encodable, without_secrets
 from beaufort.models.preprocessing import Preprocessing
-from beaufort.sanitize import encodable, without_secrets
-
-__all__ = ["UNKNOWN", "Logits", "Model", "ModelSpec"]
 
 Logits: TypeAlias = NDArray[np.float32]
 """`(n, classes)`; any numbers of which the largest stands for the predicted class."""

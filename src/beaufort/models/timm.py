@@ -6,16 +6,14 @@ import math
 from pathlib import Path
 from typing import Any, Unpack
 
-from beaufort.errors import UnknownNameError
+from beaufort._core.errors import UnknownNameError
+from beaufort._core.optional import require
+from beaufort._core.registry import unknown
 from beaufort.models._errors import ModelError
-from beaufort.models._lazy import require
 from beaufort.models.network import Network
 from beaufort.models.options import Changes, class_list
 from beaufort.models.preprocessing import Preprocessing
 from beaufort.models.torch import from_module, load_weights
-from beaufort.registry import unknown
-
-__all__ = ["load"]
 
 
 def load(

@@ -10,17 +10,15 @@ from typing import Any, Unpack
 
 from numpy.typing import NDArray
 
-from beaufort.errors import OptionError
+from beaufort._core.errors import OptionError
+from beaufort._core.optional import require
 from beaufort.models._digest import digest_of_files, digest_of_tensors
 from beaufort.models._errors import ModelError, ModelFileError
 from beaufort.models._exported import open_exported
-from beaufort.models._lazy import require
 from beaufort.models.network import Network
 from beaufort.models.options import Changes, changed, class_list, whole_number
 from beaufort.models.preprocessing import Preprocessing
 from beaufort.models.spec import Logits, ModelSpec
-
-__all__ = ["choose_device", "from_module", "load", "load_weights", "read_tensors", "use_threads"]
 
 _WRAPPERS = ("state_dict", "model_state_dict", "model", "net", "state_dict_ema")
 """Names under which training programs keep the state dict in a checkpoint."""

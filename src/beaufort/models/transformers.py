@@ -5,14 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Unpack
 
+from beaufort._core.optional import require
 from beaufort.models._errors import ModelError
-from beaufort.models._lazy import require
 from beaufort.models.network import Network
 from beaufort.models.options import Changes
 from beaufort.models.preprocessing import Preprocessing
 from beaufort.models.torch import from_module
-
-__all__ = ["load"]
 
 _ELSEWHERE = ("transformers_version", "_name_or_path", "dtype", "torch_dtype", "id2label", "label2id")
 """What a configuration says that changes no answer."""

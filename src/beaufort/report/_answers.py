@@ -5,8 +5,6 @@ from __future__ import annotations
 from beaufort.results import Scores
 from beaufort.results.shared import SharedAnswers
 
-__all__ = ["scored_answers"]
-
 
 def scored_answers(scores: Scores) -> SharedAnswers:
     """Models, in the order of the ranking, with their answers to the images that all of them have."""

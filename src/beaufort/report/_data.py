@@ -10,6 +10,7 @@ from typing import Any
 
 from beaufort.corruptions import corruptions
 from beaufort.metrics import metrics
+from beaufort.metrics.stats import Estimate
 from beaufort.report._text import class_name, words
 from beaufort.report.breaking_severities import breaking_points
 from beaufort.report.classes import WorstClasses
@@ -19,9 +20,6 @@ from beaufort.report.examples import Answer, Examples
 from beaufort.report.headline import headline
 from beaufort.results import ModelScores, Scores
 from beaufort.results.calibration import BINS, Calibration
-from beaufort.stats import Estimate
-
-__all__ = ["page_data"]
 
 
 def page_data(scores: Scores, worst: WorstClasses, examples: Examples | None) -> dict[str, Any]:

@@ -2,21 +2,9 @@
 
 from __future__ import annotations
 
+from beaufort._core.text import counted
+from beaufort.metrics.stats import Estimate
 from beaufort.results import Scores
-from beaufort.stats import Estimate
-from beaufort.words import counted
-
-__all__ = [
-    "class_name",
-    "counted",
-    "default_title",
-    "ordinal",
-    "percent",
-    "shown",
-    "spoken",
-    "units",
-    "words",
-]
 
 _ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
 

@@ -7,10 +7,8 @@ from base64 import b64encode
 import numpy as np
 from PIL import Image
 
-from beaufort.arrays import Bytes
-from beaufort.images import FORMATS, encode
-
-__all__ = ["SMALL", "Album", "data_uri"]
+from beaufort._core.arrays import Bytes
+from beaufort.data.images import FORMATS, encode
 
 SMALL = 64
 """Pictures up to this side stay as they are, without loss; the page enlarges their pixels."""

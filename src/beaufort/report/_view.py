@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+from beaufort._core.text import counted
 from beaufort.metrics import metrics
-from beaufort.report._text import counted, shown, units, words
+from beaufort.metrics.stats import Estimate
+from beaufort.report._text import shown, units, words
 from beaufort.report.curves import baseline_errors, has_curves
 from beaufort.report.differences import MOST_COMPARED
 from beaufort.report.headline import Headline
 from beaufort.report.optional_tables import optional_tables
 from beaufort.report.tables import Table, error_of
 from beaufort.results import ModelScores, Scores
-from beaufort.stats import Estimate
-
-__all__ = ["figures", "gauge", "navigation", "part_tables", "ranking"]
 
 _DEEP = 0.62
 """Shares from here on have a color that asks for the other ink; `tables.js` has the same."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 from beaufort.corruptions import Severity
 from beaufort.results import ModelScores
 
-__all__ = ["breaking_points"]
-
 
 def breaking_points(model: ModelScores) -> dict[str, Severity | None] | None:
     """For each corruption the first severity at which accuracy is surely under half of the clean one.

@@ -9,13 +9,11 @@ import yaml
 
 from beaufort import __version__
 from beaufort.metrics import metrics
+from beaufort.metrics.stats import Estimate
 from beaufort.report.headline import about, headline
 from beaufort.report.markdown import escape_markdown, markdown_table
 from beaufort.report.tables import baseline_words, corruption_table, headline_table
 from beaufort.results import ModelScores, Scores
-from beaufort.stats import Estimate
-
-__all__ = ["card_section", "front_matter", "to_card"]
 
 
 def to_card(scores: Scores) -> str:

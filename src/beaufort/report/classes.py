@@ -7,13 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from beaufort._core.text import counted
 from beaufort.metrics import worst_classes
+from beaufort.metrics.stats import Estimate, clopper_pearson, mean_interval
 from beaufort.report._answers import scored_answers
-from beaufort.report._text import counted
 from beaufort.results import Answers, Scores
-from beaufort.stats import Estimate, clopper_pearson, mean_interval
-
-__all__ = ["FEWEST", "WorstClass", "WorstClasses", "find_worst_classes"]
 
 FEWEST = 5
 """Images that a class must have to be named; with fewer, its accuracy says next to nothing."""

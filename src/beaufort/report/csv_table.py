@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
+from beaufort._core.text import csv_text, spreadsheet_cell
 from beaufort.results import Scores
 from beaufort.results.tidy import COLUMNS, tidy_rows
-from beaufort.sanitize import spreadsheet_cell
-from beaufort.words import csv_text
-
-__all__ = ["to_csv"]
 
 
 def to_csv(scores: Scores) -> str:

@@ -7,11 +7,9 @@ from numpy.typing import NDArray
 
 from beaufort.corruptions import Severity
 from beaufort.metrics import get_baseline
+from beaufort.metrics.stats import Estimate, mean_interval
 from beaufort.report._answers import scored_answers
 from beaufort.results import Answers, Scores
-from beaufort.stats import Estimate, mean_interval
-
-__all__ = ["baseline_errors", "has_curves", "mean_curves"]
 
 
 def has_curves(scores: Scores) -> bool:

@@ -5,10 +5,8 @@ from __future__ import annotations
 from itertools import combinations
 from typing import NamedTuple
 
+from beaufort.metrics.stats import Estimate
 from beaufort.results import Scores
-from beaufort.stats import Estimate
-
-__all__ = ["MOST_COMPARED", "PairDifferences", "pair_differences"]
 
 MOST_COMPARED = 12
 """Models up to which every pair is compared: each difference takes about a millisecond."""

@@ -9,17 +9,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from beaufort.arrays import Bytes
-from beaufort.conditions import Condition
+from beaufort._core.arrays import Bytes
+from beaufort._core.errors import OptionError
 from beaufort.corruptions import Severity
-from beaufort.datasets import Dataset, open_dataset
-from beaufort.errors import OptionError
+from beaufort.data import Dataset, open_dataset
 from beaufort.evaluation import Setup
 from beaufort.report._answers import scored_answers
 from beaufort.report._thumbnails import Album
 from beaufort.results import Answers, Scores
-
-__all__ = ["Answer", "Examples", "Strip", "Work", "WrongAnswer", "examples_of_data", "show_strip"]
+from beaufort.suites.conditions import Condition
 
 STRIPS = 3
 """Pictures that are shown under every condition."""

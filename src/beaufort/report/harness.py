@@ -10,14 +10,12 @@ from datetime import datetime
 from typing import Any
 
 from beaufort import __version__
-from beaufort.conditions import Condition
 from beaufort.metrics import metrics
+from beaufort.metrics.stats import Estimate
 from beaufort.report.provenance import last_time
 from beaufort.results import ModelScores, Scores
-from beaufort.sequences import kind_of_frames
-from beaufort.stats import Estimate
-
-__all__ = ["as_results", "to_json"]
+from beaufort.suites.conditions import Condition
+from beaufort.suites.frames import kind_of_frames
 
 _FILTER = "none"
 """What lm-evaluation-harness calls an answer that nothing was done to."""

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
+from beaufort._core.text import counted
 from beaufort.metrics import metrics
-from beaufort.report._text import counted, ordinal, percent, shown, spoken, words
+from beaufort.metrics.stats import Estimate
+from beaufort.report._text import ordinal, percent, shown, spoken, words
 from beaufort.results import ModelScores, Scores
-from beaufort.stats import Estimate
-
-__all__ = ["Headline", "Tile", "about", "headline"]
 
 
 @dataclass(frozen=True)

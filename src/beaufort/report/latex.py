@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import re
 
+from beaufort.metrics.stats import Estimate
 from beaufort.report.optional_tables import optional_tables
 from beaufort.report.tables import Table, baseline_words, corruption_table, headline_table
 from beaufort.results import Scores
-from beaufort.stats import Estimate
-
-__all__ = ["escape_latex", "latex_table", "to_latex"]
 
 _ESCAPES = {
     "\\": r"\textbackslash{}",

@@ -5,14 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from beaufort.report._text import counted
+from beaufort._core.text import counted
+from beaufort.metrics.stats import Estimate
 from beaufort.report.headline import headline
 from beaufort.report.optional_tables import optional_tables
 from beaufort.report.tables import Table, baseline_words, corruption_table, headline_table
 from beaufort.results import Scores
-from beaufort.stats import Estimate
-
-__all__ = ["escape_markdown", "markdown_table", "to_markdown"]
 
 _SPECIAL = re.compile(r"([\\`*_\[\]<>|~#&$!])")
 _ARROWS = {"lower": " ↓", "higher": " ↑", "": ""}

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+from beaufort._core.text import counted
 from beaufort.corruptions import SUBSETS, corruptions
 from beaufort.metrics import metrics
-from beaufort.report._text import counted, units, words
+from beaufort.report._text import units, words
 from beaufort.report.tables import WIDE, Table, TableCell, mean_form, metric_cell
 from beaufort.results import GroupScores, Scores, Seeds
-
-__all__ = ["optional_tables"]
 
 _WORST = "worst group"
 

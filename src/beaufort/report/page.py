@@ -6,7 +6,7 @@ errors and how it all was made. The figures are drawn by `data/*.js` from one bl
 
 from __future__ import annotations
 
-from beaufort.pages import render
+from beaufort._core.pages import render
 from beaufort.report import _view
 from beaufort.report._data import page_data
 from beaufort.report._text import default_title
@@ -17,17 +17,15 @@ from beaufort.report.provenance import provenance_facts
 from beaufort.report.tables import baseline_words
 from beaufort.results import Scores
 
-__all__ = ["SCRIPTS", "STYLES", "to_html"]
-
 STYLES = ("report/report.css",)
 SCRIPTS = (
-    "pages/base.js",
+    "_core/pages/base.js",
     "report/tables.js",
     "report/charts.js",
     "report/compare.js",
     "report/calibration.js",
     "report/pictures.js",
-    "pages/theme.js",
+    "_core/pages/theme.js",
     "report/page.js",
 )
 

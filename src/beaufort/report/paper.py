@@ -6,15 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
+from beaufort._core.errors import OptionError
+from beaufort._core.text import counted
 from beaufort.corruptions import corruptions
-from beaufort.errors import OptionError
-from beaufort.report._text import counted, units, words
+from beaufort.metrics.stats import Estimate
+from beaufort.report._text import units, words
 from beaufort.report.published import published_errors, published_source
 from beaufort.report.tables import error_of, mean_form
 from beaufort.results import ModelScores, Scores
-from beaufort.stats import Estimate
-
-__all__ = ["COLUMNS", "MEASURES", "PaperCell", "PaperTable", "paper_table"]
 
 COLUMNS = ("group", "corruption")
 """What a column is: a group of corruptions (noise, blur, …), or a single one."""

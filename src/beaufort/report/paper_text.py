@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from beaufort.errors import UnknownNameError
-from beaufort.registry import unknown
+from beaufort._core.errors import UnknownNameError
+from beaufort._core.registry import unknown
+from beaufort._core.text import csv_text, spreadsheet_cell
+from beaufort.metrics.stats import Estimate
 from beaufort.report.latex import escape_latex
 from beaufort.report.markdown import escape_markdown
 from beaufort.report.paper import PaperCell, PaperTable, paper_table
 from beaufort.results import Scores
-from beaufort.sanitize import spreadsheet_cell
-from beaufort.stats import Estimate
-from beaufort.words import csv_text
-
-__all__ = ["TABLE_FORMATS", "to_table"]
 
 
 def to_table(

@@ -9,21 +9,20 @@ from typing import NamedTuple
 import numpy as np
 from PIL import Image
 
-from beaufort.arrays import Bytes
+from beaufort._core.arrays import Bytes
+from beaufort._core.errors import OptionError
+from beaufort._core.text import counted
 from beaufort.corruptions import SCALES
-from beaufort.datasets import Dataset, open_dataset
-from beaufort.errors import OptionError
-from beaufort.image_sets._scene import paint_digit, paint_scene
-from beaufort.images import flatten, is_picture_name, read_image
-from beaufort.labels import LabelSpace, class_names
+from beaufort.data import Dataset, open_dataset
+from beaufort.data.images import flatten, is_picture_name, read_image
+from beaufort.data.labels import LabelSpace, class_names
 from beaufort.models import Model, load_model
-from beaufort.report._text import counted, spoken
+from beaufort.report._text import spoken
 from beaufort.report._thumbnails import Album
 from beaufort.report.examples import STRIP_BYTES, STRIPS, Answer, Examples, Strip, Work, show_strip
+from beaufort.report.gallery.scene import paint_digit, paint_scene
 from beaufort.results import Scores
 from beaufort.suites import Step, Suite, prepare
-
-__all__ = ["SCENE", "examples_of_pictures"]
 
 SCENE = "scene"
 """Stands for a picture that is painted, a landscape or a digit."""

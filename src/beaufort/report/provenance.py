@@ -9,11 +9,8 @@ from pathlib import PurePosixPath, PureWindowsPath
 from typing import Any, NamedTuple
 
 from beaufort import __version__
-from beaufort.report._text import counted
+from beaufort._core.text import command_without_secrets, counted, without_secrets
 from beaufort.results import Scores
-from beaufort.sanitize import command_without_secrets, without_secrets
-
-__all__ = ["Fact", "last_time", "provenance_facts", "without_folders"]
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _SHOWN = 6

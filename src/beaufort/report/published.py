@@ -6,12 +6,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from beaufort.errors import OptionError
+from beaufort._core.errors import OptionError
 from beaufort.metrics import get_baseline, published_table
 from beaufort.results import ResultBaseline, Scores
 from beaufort.suites import get_suite
-
-__all__ = ["published_errors", "published_source"]
 
 _ACCURACIES = {"mnist-c": "mnist-c-figure3"}
 """By suite, the printed table of accuracies under each corruption."""

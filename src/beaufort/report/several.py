@@ -7,10 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
-from beaufort.errors import UnknownNameError
-from beaufort.pages import render
-from beaufort.registry import unknown
-from beaufort.report._text import counted, words
+from beaufort._core.errors import UnknownNameError
+from beaufort._core.pages import render
+from beaufort._core.registry import unknown
+from beaufort._core.text import counted
+from beaufort.metrics.stats import Estimate
+from beaufort.report._text import words
 from beaufort.report.card import card_section, front_matter
 from beaufort.report.latex import escape_latex, latex_table
 from beaufort.report.markdown import escape_markdown, markdown_table
@@ -19,9 +21,6 @@ from beaufort.report.page import SCRIPTS, STYLES, to_html
 from beaufort.report.tables import Table, TableCell, baseline_words, corruption_table, headline_table
 from beaufort.report.write import FORMATS, to_text
 from beaufort.results import Scores, ShiftScore, shift_scores
-from beaufort.stats import Estimate
-
-__all__ = ["shift_table", "to_text_of_several"]
 
 
 def to_text_of_several(

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from beaufort.errors import OptionError, UnknownNameError
-from beaufort.files import write_output
-from beaufort.pages import render, render_fragment
-from beaufort.registry import unknown
+from beaufort._core.errors import OptionError, UnknownNameError
+from beaufort._core.files import write_output
+from beaufort._core.pages import render, render_fragment
+from beaufort._core.registry import unknown
 from beaufort.report import _view
 from beaufort.report._data import page_data
 from beaufort.report._text import default_title
@@ -17,8 +17,6 @@ from beaufort.report.classes import WorstClasses
 from beaufort.report.curves import has_curves
 from beaufort.report.page import SCRIPTS, STYLES
 from beaufort.results import Scores
-
-__all__ = ["FIGURES", "Figure", "figure"]
 
 FIGURES = {"bars": 640, "calibration": 760, "comparison": 760, "curves": 760, "heatmap": 860}
 """What can be shown, and how many pixels high."""

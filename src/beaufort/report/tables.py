@@ -7,22 +7,11 @@ from dataclasses import dataclass
 from functools import reduce
 from operator import add
 
+from beaufort._core.text import counted
 from beaufort.metrics import metrics
-from beaufort.report._text import counted, units, words
+from beaufort.metrics.stats import Estimate
+from beaufort.report._text import units, words
 from beaufort.results import Linear, Scores
-from beaufort.stats import Estimate
-
-__all__ = [
-    "WIDE",
-    "Table",
-    "TableCell",
-    "baseline_words",
-    "corruption_table",
-    "error_of",
-    "headline_table",
-    "mean_form",
-    "metric_cell",
-]
 
 WIDE = 6
 """Models up to which the table of corruptions has one column each; beyond, models are its rows."""

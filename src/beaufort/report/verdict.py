@@ -6,12 +6,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 from xml.etree import ElementTree
 
+from beaufort._core.text import counted
 from beaufort.metrics import metrics
-from beaufort.report._text import counted
 from beaufort.report.markdown import escape_markdown
 from beaufort.results import Check, Decision, Verdict
-
-__all__ = ["verdict_dict", "verdict_junit", "verdict_lines", "verdict_markdown"]
 
 
 def verdict_lines(verdict: Verdict) -> Iterator[str]:

@@ -6,9 +6,9 @@ from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-from beaufort.errors import OptionError, UnknownNameError
-from beaufort.files import write_output
-from beaufort.registry import unknown
+from beaufort._core.errors import OptionError, UnknownNameError
+from beaufort._core.files import write_output
+from beaufort._core.registry import unknown
 from beaufort.report.card import to_card
 from beaufort.report.csv_table import to_csv
 from beaufort.report.examples import Examples
@@ -18,17 +18,6 @@ from beaufort.report.markdown import to_markdown
 from beaufort.report.page import to_html
 from beaufort.report.paper_text import TABLE_FORMATS, to_table
 from beaufort.results import Scores
-
-__all__ = [
-    "FORMATS",
-    "MOST_BYTES",
-    "check_output",
-    "find_format",
-    "to_text",
-    "write_report",
-    "write_table",
-    "write_text",
-]
 
 FORMATS: Mapping[str, Callable[[Scores], str]] = {
     "html": to_html,

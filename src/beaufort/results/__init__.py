@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from beaufort.results._match import Scored, order_of
+from beaufort.results._match import ResultsError, ResultSetting, Scored, order_of
 from beaufort.results.answers import Answers
 from beaufort.results.baseline import ResultBaseline, find_baseline
 from beaufort.results.calibration import Calibration
@@ -12,14 +12,7 @@ from beaufort.results.frames import PmScore, pm_scores
 from beaufort.results.groups import GroupScores
 from beaufort.results.join import join_results, pair_parts
 from beaufort.results.linear import Linear
-from beaufort.results.open import (
-    ListedStore,
-    Results,
-    ResultsError,
-    ResultSetting,
-    open_parts,
-    open_results,
-)
+from beaufort.results.open import ListedStore, Results, open_parts, open_results
 from beaufort.results.pairs import Difference, Pairs
 from beaufort.results.power import ImagePlan, plan_images
 from beaufort.results.scores import ModelScores, Scores, score

@@ -7,28 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from beaufort.conditions import Condition
+from beaufort._core.errors import BeaufortError
 from beaufort.corruptions import SCALES, corruptions
-from beaufort.errors import BeaufortError
 from beaufort.metrics import metrics
-from beaufort.shifts import shifts
 from beaufort.store import Cell, FileStore
 from beaufort.suites import SHIFT_SUITE_NAMES, SUITE_NAMES, Suite, SuiteError, get_suite
-
-__all__ = [
-    "ResultSetting",
-    "ResultsError",
-    "Scored",
-    "cells_by_model",
-    "check_registered",
-    "conditions_by_key",
-    "find_setting",
-    "find_suite",
-    "order_of",
-    "prepared_as",
-    "scored_as",
-    "suite_of",
-]
+from beaufort.suites.conditions import Condition
+from beaufort.suites.shifts import shifts
 
 
 class ResultsError(BeaufortError, LookupError):

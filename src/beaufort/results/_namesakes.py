@@ -7,8 +7,6 @@ from datetime import UTC, datetime
 
 from beaufort.store import Cell, FileStore, Listing, flat_origins
 
-__all__ = ["Namesakes"]
-
 _BEFORE_DIGEST = "#"
 
 

@@ -11,12 +11,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from beaufort.conditions import Condition
 from beaufort.results.rescore import Rescoring
 from beaufort.store import Cell, Listing, Store, StoreError, correct, labeled, truth_of
 from beaufort.store.columns import column_of, numbers_of
-
-__all__ = ["Answers", "read_answers"]
+from beaufort.suites.conditions import Condition
 
 _COLUMNS = ("id", "label", "top", "p", "nll", "brier", "entropy")
 

@@ -8,14 +8,13 @@ from pathlib import Path
 
 import numpy as np
 
-from beaufort.errors import UnknownNameError
+from beaufort._core.errors import UnknownNameError
+from beaufort._core.registry import listed, unknown
 from beaufort.metrics import BASELINE_NAMES, get_baseline
-from beaufort.registry import listed, unknown
+from beaufort.results._match import ResultsError
 from beaufort.results.columns import MOVEMENTS, read_movement
-from beaufort.results.open import Results, ResultsError
+from beaufort.results.open import Results
 from beaufort.suites import Suite
-
-__all__ = ["NO_BASELINE", "ResultBaseline", "check_baseline", "find_baseline"]
 
 NO_BASELINE = "none"
 """The name that stands for no baseline at all."""

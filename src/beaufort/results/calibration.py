@@ -10,12 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from beaufort.metrics.calibration import confidence_bin
+from beaufort.metrics.stats import Estimate, mean_interval, resample
 from beaufort.results.answers import Answers
 from beaufort.results.clusters import Clusters
 from beaufort.results.linear import Linear
-from beaufort.stats import Estimate, mean_interval, resample
-
-__all__ = ["BINS", "SCORES", "Calibration", "calibrate", "calibration_rows", "score_forms"]
 
 BINS = 15
 

@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from beaufort.results._match import ResultsError
 
-__all__ = ["Clusters", "values_of"]
-
 
 @dataclass(frozen=True, eq=False)
 class Clusters:

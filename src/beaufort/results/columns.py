@@ -7,10 +7,8 @@ import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from beaufort.errors import OptionError
-from beaufort.registry import unknown
-
-__all__ = ["MOVEMENTS", "read_column", "read_movement"]
+from beaufort._core.errors import OptionError
+from beaufort._core.registry import unknown
 
 _ID, _SEQUENCE = "id", "sequence"
 

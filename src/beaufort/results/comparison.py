@@ -9,8 +9,8 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from beaufort.conditions import Condition
-from beaufort.errors import OptionError
+from beaufort._core.errors import OptionError
+from beaufort.metrics.stats import Estimate, holm, mcnemar
 from beaufort.results.calibration import SCORES, calibrate, calibration_rows, score_forms
 from beaufort.results.clusters import Clusters
 from beaufort.results.linear import Linear
@@ -18,9 +18,7 @@ from beaufort.results.open import Results
 from beaufort.results.pairs import Difference
 from beaufort.results.scores import Scores, score
 from beaufort.results.shared import SharedAnswers
-from beaufort.stats import Estimate, holm, mcnemar
-
-__all__ = ["CalibrationDifference", "Comparison", "ConditionTest", "compare"]
+from beaufort.suites.conditions import Condition
 
 
 @dataclass(frozen=True)

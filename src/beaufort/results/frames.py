@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from beaufort.datasets.frames import FrameSets
-from beaufort.results.open import Results, ResultsError
-from beaufort.stats import Estimate, clopper_pearson
-
-__all__ = ["PmScore", "pm_scores"]
+from beaufort.data.frames import FrameSets
+from beaufort.metrics.stats import Estimate, clopper_pearson
+from beaufort.results._match import ResultsError
+from beaufort.results.open import Results
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from beaufort.metrics.stats import Estimate
 from beaufort.results.answers import Answers
 from beaufort.results.clusters import Clusters, values_of
 from beaufort.results.linear import Linear
-from beaufort.stats import Estimate
-
-__all__ = ["GroupScores", "group_scores"]
 
 
 @dataclass(frozen=True)

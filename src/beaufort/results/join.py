@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
-from beaufort.conditions import Condition
-from beaufort.results.open import ListedStore, Results, ResultsError
+from beaufort.results._match import ResultsError
+from beaufort.results.open import ListedStore, Results
 from beaufort.results.rescore import Rescoring
 from beaufort.store import Cell
-
-__all__ = ["join_results", "pair_parts"]
+from beaufort.suites.conditions import Condition
 
 
 def pair_parts(targets: Sequence[Sequence[Results]]) -> list[tuple[Results, ...]]:

@@ -16,9 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from beaufort.stats import Estimate, images_to_decide, mean_interval, mean_p_value
-
-__all__ = ["Linear"]
+from beaufort.metrics.stats import Estimate, images_to_decide, mean_interval, mean_p_value
 
 Floats = NDArray[np.float64]
 

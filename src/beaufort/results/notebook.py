@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from beaufort._core.pages import render_table
 from beaufort.metrics import metrics
-from beaufort.pages import render_table
 
 if TYPE_CHECKING:
     from beaufort.results.scores import ModelScores, Scores
-
-__all__ = ["scores_html"]
 
 _ARROWS = {"lower": " ↓", "higher": " ↑"}
 

@@ -9,9 +9,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from beaufort.conditions import Condition
-from beaufort.labels import Grouping, LabelSpace, Truths
-from beaufort.registry import unknown
+from beaufort._core.registry import unknown
+from beaufort.data.labels import Grouping, LabelSpace, Truths
 from beaufort.results._match import (
     ResultsError,
     ResultSetting,
@@ -28,17 +27,7 @@ from beaufort.results.answers import Answers, read_answers
 from beaufort.results.rescore import Rescoring, Wanted, stored_space
 from beaufort.store import Cell, FileStore, Listing, Store, flat_origins
 from beaufort.suites import Suite
-
-__all__ = [
-    "ListedStore",
-    "ResultSetting",
-    "Results",
-    "ResultsError",
-    "only_part",
-    "open_parts",
-    "open_results",
-]
-
+from beaufort.suites.conditions import Condition
 
 _ROOM = 2 << 30
 """Maximum bytes of answers kept in memory."""

@@ -10,10 +10,8 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
+from beaufort.metrics.stats import Estimate
 from beaufort.results.linear import Linear
-from beaufort.stats import Estimate
-
-__all__ = ["Difference", "Pairs"]
 
 
 @dataclass(frozen=True)

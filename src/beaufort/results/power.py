@@ -7,18 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import NormalDist
 
-from beaufort.errors import OptionError
-from beaufort.results.spread import ALIKE, DIFFER, Spread, spread_of_accuracies, spread_of_results
-
-__all__ = [
-    "ALIKE",
-    "DIFFER",
-    "ImagePlan",
-    "Spread",
-    "plan_images",
-    "spread_of_accuracies",
-    "spread_of_results",
-]
+from beaufort._core.errors import OptionError
+from beaufort.results.spread import Spread
 
 _MOST = 10**9
 """Largest number of images that is worth recommending."""

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from beaufort.conditions import Condition
-from beaufort.labels import (
+from beaufort.data.labels import (
     DataLabels,
     Grouping,
     LabelError,
@@ -25,8 +24,7 @@ from beaufort.labels import (
 from beaufort.results._match import ResultsError, Scored, scored_as
 from beaufort.store import Cell, Listing, Store, predictions, unanswered
 from beaufort.store.columns import column_of, numbers_of
-
-__all__ = ["Rescoring", "Wanted", "stored_space"]
+from beaufort.suites.conditions import Condition
 
 
 def stored_space(cells: Mapping[Condition, Cell]) -> LabelSpace:

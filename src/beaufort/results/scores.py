@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from beaufort.conditions import Condition
+from beaufort._core.text import counted
 from beaufort.metrics import metrics
+from beaufort.metrics.stats import Estimate, Ranked, clopper_pearson, rank
 from beaufort.results.answers import Answers
 from beaufort.results.baseline import ResultBaseline, find_baseline
 from beaufort.results.calibration import Calibration, calibrate
@@ -32,14 +33,11 @@ from beaufort.results.statistics import (
     find_divisor,
     metric_forms,
 )
-from beaufort.stats import Estimate, Ranked, clopper_pearson, rank
 from beaufort.suites import Suite
-from beaufort.words import counted
+from beaufort.suites.conditions import Condition
 
 if TYPE_CHECKING:
     import pandas as pd
-
-__all__ = ["ModelScores", "Scores", "left_out", "score"]
 
 _RESAMPLES = 1000
 """Of the calibration error, the only number that is not a mean over images."""

@@ -9,12 +9,10 @@ from operator import add
 
 import numpy as np
 
-from beaufort.errors import OptionError
-from beaufort.registry import unknown
+from beaufort._core.errors import OptionError
+from beaufort._core.registry import unknown
+from beaufort.metrics.stats import Estimate
 from beaufort.results.linear import Linear
-from beaufort.stats import Estimate
-
-__all__ = ["SeedSpread", "Seeds", "spread_over_seeds"]
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
+from beaufort.results._match import ResultsError
 from beaufort.results.answers import Answers
-from beaufort.results.open import Results, ResultsError
-
-__all__ = ["SharedAnswers"]
+from beaufort.results.open import Results
 
 
 class SharedAnswers(Mapping[str, Answers]):

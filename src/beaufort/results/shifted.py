@@ -7,14 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from beaufort.metrics.stats import Estimate, newcombe
 from beaufort.results.clusters import Clusters
 from beaufort.results.linear import Linear
 from beaufort.results.scores import ModelScores, Scores
 from beaufort.results.shared import SharedAnswers
 from beaufort.results.statistics import columns_of
-from beaufort.stats import Estimate, newcombe
-
-__all__ = ["ShiftScore", "shift_scores"]
 
 
 @dataclass(frozen=True)

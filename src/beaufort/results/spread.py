@@ -10,19 +10,18 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from beaufort.errors import OptionError
+from beaufort._core.errors import OptionError
+from beaufort._core.registry import unknown
+from beaufort._core.text import counted
 from beaufort.metrics import BASELINE_NAMES, metrics
-from beaufort.registry import unknown
+from beaufort.results._match import ResultsError
 from beaufort.results.baseline import NO_BASELINE, published_baseline
 from beaufort.results.join import join_results
-from beaufort.results.open import Results, ResultsError
+from beaufort.results.open import Results
 from beaufort.results.scores import score
 from beaufort.results.statistics import columns_of, find_divisor, metric_forms
 from beaufort.results.verdict import check_own_baseline, drop_form, find_metric, notes_on_metric
 from beaufort.suites import Suite
-from beaufort.words import counted
-
-__all__ = ["ALIKE", "DIFFER", "Spread", "spread_of_accuracies", "spread_of_results"]
 
 DIFFER = 0.45
 """On how many answers two models differ (one is right, the other wrong), over the number for two models that

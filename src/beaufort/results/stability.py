@@ -12,19 +12,8 @@ from beaufort.metrics.stability import Against
 from beaufort.results.answers import Answers
 from beaufort.results.linear import Linear
 from beaufort.results.statistics import FEWEST, Divisor, Errors, ratio_form
-from beaufort.sequences import kind_of_frames, sequences
 from beaufort.suites import Suite
-
-__all__ = [
-    "FARTHEST",
-    "KINDS",
-    "RATES",
-    "Movement",
-    "divisors",
-    "movement",
-    "movement_forms",
-    "sequence_forms",
-]
+from beaufort.suites.frames import kind_of_frames, sequences
 
 FARTHEST = 15
 """The largest top-5 distance: the five best classes of one frame are none of another's."""

@@ -17,21 +17,10 @@ from beaufort.metrics import (
     metrics,
     relative_mean_corruption_error,
 )
+from beaufort.metrics.stats import mean_interval
 from beaufort.results.baseline import ResultBaseline
 from beaufort.results.linear import Linear
-from beaufort.stats import mean_interval
 from beaufort.suites import Suite
-
-__all__ = [
-    "Columns",
-    "Divisor",
-    "Errors",
-    "Means",
-    "columns_of",
-    "corruption_forms",
-    "find_divisor",
-    "metric_forms",
-]
 
 Means = NDArray[np.float64]
 """Mean errors `(1 + corruptions,)`: the clean images first, then each corruption."""

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from beaufort.results.open import Results, ResultsError, only_part, open_parts
+from beaufort.results._match import ResultsError
+from beaufort.results.open import Results, only_part, open_parts
 from beaufort.store import FileStore
-
-__all__ = ["open_target", "open_target_parts"]
 
 _BETWEEN = "::"
 

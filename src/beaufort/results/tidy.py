@@ -5,19 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from beaufort.conditions import Condition
+from beaufort._core.errors import MissingExtraError
 from beaufort.corruptions import Severity, parse_severity
-from beaufort.errors import MissingExtraError
-from beaufort.sequences import kind_of_frames
-from beaufort.stats import Estimate
+from beaufort.metrics.stats import Estimate
+from beaufort.suites.conditions import Condition
+from beaufort.suites.frames import kind_of_frames
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from beaufort.results.scores import ModelScores, Scores
     from beaufort.results.seeds import Seeds
-
-__all__ = ["COLUMNS", "data_frame", "tidy_rows"]
 
 COLUMNS = (
     *("model", "condition", "corruption", "severity", "metric", "value", "low", "high", "n", "group"),

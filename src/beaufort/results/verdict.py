@@ -7,28 +7,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from beaufort.errors import OptionError
+from beaufort._core.errors import OptionError
+from beaufort._core.registry import unknown
 from beaufort.metrics import metrics
-from beaufort.registry import unknown
+from beaufort.metrics.stats import Estimate
 from beaufort.results.baseline import check_baseline
 from beaufort.results.join import join_results
 from beaufort.results.linear import Linear
 from beaufort.results.open import Results
 from beaufort.results.scores import ModelScores, Scores, score
-from beaufort.stats import Estimate
-
-__all__ = [
-    "RULES",
-    "Check",
-    "Decision",
-    "Verdict",
-    "check_own_baseline",
-    "drop_form",
-    "find_metric",
-    "gate",
-    "notes_on_metric",
-    "worst_decision",
-]
 
 RULES = ("noninferiority", "significance")
 """`noninferiority` asks whether a drop larger than allowed is ruled out; `significance` fails only if the

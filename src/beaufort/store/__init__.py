@@ -2,6 +2,15 @@
 
 from __future__ import annotations
 
+from beaufort.models.scoring import (
+    AnswerScores,
+    correct,
+    join_scores,
+    look_like_shares,
+    score_logits,
+    score_tensor,
+    unpack,
+)
 from beaufort.store._gather import flat_origins
 from beaufort.store._housekeeping import Merged
 from beaufort.store.cells import Cell
@@ -22,15 +31,6 @@ from beaufort.store.prediction_tables import (
     with_truth,
 )
 from beaufort.store.protocol import Store
-from beaufort.store.scores import (
-    AnswerScores,
-    correct,
-    join_scores,
-    look_like_shares,
-    score_logits,
-    score_tensor,
-    unpack,
-)
 from beaufort.store.sql import connect, query
 
 __all__ = [

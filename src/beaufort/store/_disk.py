@@ -8,12 +8,10 @@ from typing import Protocol, TypeVar
 
 from fsspec.implementations.local import LocalFileSystem
 
-from beaufort.remote import RemoteError, is_url
+from beaufort._core.remote import RemoteError, is_url
 from beaufort.store._local import LocalDisk
 from beaufort.store._remote import RemoteDisk
 from beaufort.store.findings import StoreError
-
-__all__ = ["Disk", "for_each", "open_disk"]
 
 A = TypeVar("A")
 B = TypeVar("B")

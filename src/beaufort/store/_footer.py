@@ -25,8 +25,6 @@ from beaufort.store.findings import FaultyFileError, Finding, Kind, StoreError
 from beaufort.store.pieces import Piece
 from beaufort.store.prediction_tables import Summary, summarize
 
-__all__ = ["SUMS", "Footer", "encode_piece", "read_content", "read_footer", "read_table"]
-
 _ENOUGH = 16_384
 """Bytes from the end of a file that nearly always hold its footer."""
 

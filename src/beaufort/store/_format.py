@@ -30,18 +30,6 @@ import pyarrow.parquet as pq
 from beaufort.store._lists import from_stored, to_stored
 from beaufort.store.prediction_tables import summarize
 
-__all__ = [
-    "FORMAT",
-    "DamagedError",
-    "NewerFormatError",
-    "check",
-    "decode",
-    "encode",
-    "footer_size",
-    "is_sealed",
-    "read_notes",
-]
-
 FORMAT = 2
 """Version of the files; every past one stays readable."""
 

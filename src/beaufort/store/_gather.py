@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from beaufort.store._disk import Disk
     from beaufort.store.files import FileStore
 
-__all__ = ["QUARANTINE", "flat_origins", "gather"]
-
 QUARANTINE = "quarantine"
 """Where files are set aside."""
 

@@ -6,7 +6,7 @@ import contextlib
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, NamedTuple
 
-from beaufort.files import is_in_use, is_leftover, remove_leftover
+from beaufort._core.files import is_in_use, is_leftover, remove_leftover
 from beaufort.store._disk import for_each
 from beaufort.store._footer import read_content
 from beaufort.store._gather import QUARANTINE
@@ -17,8 +17,6 @@ from beaufort.store.pieces import Piece, by_cell, cover, gaps
 
 if TYPE_CHECKING:
     from beaufort.store.files import FileStore
-
-__all__ = ["Merged", "collect", "merge", "verify"]
 
 
 class Merged(NamedTuple):

@@ -27,8 +27,6 @@ from beaufort.store.prediction_tables import Summary, summarize
 if TYPE_CHECKING:
     from beaufort.store.files import FileStore
 
-__all__ = ["INDEX", "SCHEMA", "Read", "check_index", "read_pieces"]
-
 INDEX = "index.parquet"
 
 _COLUMNS: dict[str, pa.DataType] = {

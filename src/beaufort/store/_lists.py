@@ -16,8 +16,6 @@ import pyarrow as pa
 
 from beaufort.store.columns import column_of, numbers_of
 
-__all__ = ["from_stored", "to_stored"]
-
 
 def to_stored(table: pa.Table) -> pa.Table:
     """The table as it is written."""

@@ -13,10 +13,8 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from beaufort.files import sync_folder, unused, write_bytes
+from beaufort._core.files import sync_folder, unused, write_bytes
 from beaufort.store.findings import StoreError, unreadable
-
-__all__ = ["LocalDisk"]
 
 _GONE = (FileNotFoundError, NotADirectoryError)
 _TRIES = 3

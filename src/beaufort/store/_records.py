@@ -16,8 +16,6 @@ from typing import Any
 
 from beaufort.store._format import DamagedError, NewerFormatError
 
-__all__ = ["FOLDER", "decode_record", "encode_record", "is_record"]
-
 FOLDER = "runs"
 
 _FORMAT = 2

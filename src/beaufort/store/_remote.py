@@ -12,12 +12,10 @@ from concurrent.futures import ThreadPoolExecutor
 from threading import Lock
 from typing import Any, TypeVar
 
-from beaufort.files import unused
-from beaufort.remote import AT_ONCE, GONE, Remote, RemoteError
+from beaufort._core.files import unused
+from beaufort._core.remote import AT_ONCE, GONE, Remote, RemoteError
 from beaufort.store._s3_listing import list_folders
 from beaufort.store.findings import StoreError, unreadable
-
-__all__ = ["RemoteDisk"]
 
 T = TypeVar("T")
 

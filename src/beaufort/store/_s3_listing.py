@@ -13,9 +13,7 @@ from functools import partial
 from itertools import groupby, takewhile
 from typing import Any
 
-from beaufort.remote import AT_ONCE, GONE, Remote, RemoteError
-
-__all__ = ["list_folders", "prefixes_of"]
+from beaufort._core.remote import AT_ONCE, GONE, Remote, RemoteError
 
 _PAGE = 1000
 """Files that S3 lists in a request, at most."""

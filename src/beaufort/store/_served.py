@@ -25,8 +25,6 @@ from beaufort.store.pieces import Slice
 if TYPE_CHECKING:
     from beaufort.store.files import FileStore
 
-__all__ = ["PROTOCOL", "Served"]
-
 PROTOCOL = "beaufort"
 
 _ROOM = 256 << 20

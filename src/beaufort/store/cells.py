@@ -11,8 +11,6 @@ from functools import cached_property, lru_cache
 from types import NoneType
 from typing import Any
 
-__all__ = ["Cell", "folder_of"]
-
 Facts = Mapping[str, Any]
 
 

@@ -13,8 +13,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-__all__ = ["column_of", "numbers_of", "text_column"]
-
 
 def column_of(values: NDArray[Any]) -> Any:
     """A column of numbers, or of true and false.

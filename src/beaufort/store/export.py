@@ -11,9 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import csv
 
-from beaufort.sanitize import spreadsheet_cell
-
-__all__ = ["to_bytes", "to_json"]
+from beaufort._core.text import spreadsheet_cell
 
 
 def to_bytes(answer: pa.Table, suffix: str) -> bytes:

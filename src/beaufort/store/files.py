@@ -41,8 +41,6 @@ from beaufort.store.findings import FaultyFileError, Finding, Kind, StoreError
 from beaufort.store.pieces import Listing, Piece, Slice, by_cell, cover, gaps, spans
 from beaufort.store.prediction_tables import Summary
 
-__all__ = ["PREDICTIONS", "FileStore", "Merged"]
-
 PREDICTIONS = "predictions"
 
 T = TypeVar("T")

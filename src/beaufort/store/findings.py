@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from beaufort.errors import BeaufortError
-
-__all__ = ["TO_SET_ASIDE", "FaultyFileError", "Finding", "Kind", "StoreError", "unreadable"]
+from beaufort._core.errors import BeaufortError
 
 
 class StoreError(BeaufortError, OSError):

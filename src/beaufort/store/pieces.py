@@ -6,8 +6,6 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
-__all__ = ["Listing", "Piece", "Slice", "by_cell", "cover", "gaps", "spans"]
-
 _NAME = re.compile(r"([0-9a-f]{32})-(\d{1,18})-(\d{1,18})\.parquet", re.ASCII)
 
 Range = tuple[int, int]

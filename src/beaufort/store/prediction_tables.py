@@ -9,23 +9,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from beaufort.errors import BeaufortError
+from beaufort._core.errors import BeaufortError
+from beaufort._core.text import counted
+from beaufort.models.scoring import AnswerScores, correct, score_logits
 from beaufort.store.columns import column_of, numbers_of, text_column
-from beaufort.store.scores import AnswerScores, correct, score_logits
-from beaufort.words import counted
-
-__all__ = [
-    "PredictionsError",
-    "Summary",
-    "answered",
-    "labeled",
-    "predictions",
-    "summarize",
-    "table_of",
-    "truth_of",
-    "unanswered",
-    "with_truth",
-]
 
 Summary = dict[str, float]
 """Sums over rows, so that summaries of parts add up."""

@@ -10,8 +10,6 @@ import pyarrow as pa
 from beaufort.store.cells import Cell
 from beaufort.store.pieces import Listing, Piece
 
-__all__ = ["Store"]
-
 
 @runtime_checkable
 class Store(Protocol):

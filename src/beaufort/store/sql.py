@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
 
-from beaufort.errors import MissingExtraError
+from beaufort._core.errors import MissingExtraError
 from beaufort.store._index import read_pieces
 from beaufort.store._served import PROTOCOL, Served
 from beaufort.store.files import FileStore
@@ -24,8 +24,6 @@ from beaufort.store.findings import StoreError
 
 if TYPE_CHECKING:
     import duckdb
-
-__all__ = ["connect", "query"]
 
 T = TypeVar("T")
 

@@ -5,9 +5,11 @@ The published ones are files of the package, one a suite; one of your own is a f
 
 from __future__ import annotations
 
+from beaufort.data.prepared import Pictures
+from beaufort.data.steps import Step, prepare
+from beaufort.suites._check import METRICS
 from beaufort.suites._corruptions import suite_of_corruptions
 from beaufort.suites._mistakes import Mistake, SuiteError
-from beaufort.suites._pictures import Pictures
 from beaufort.suites._read import (
     SHIFT_SUITE_NAMES,
     SUITE_NAMES,
@@ -17,8 +19,7 @@ from beaufort.suites._read import (
     read_suite,
     register_suite,
 )
-from beaufort.suites._step import Step, prepare
-from beaufort.suites._suite import METRICS, Suite
+from beaufort.suites._suite import Suite
 
 __all__ = [
     "METRICS",

@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from typing import Final, TypeAlias
 
-from beaufort.conditions import DATASET_NAME, Condition
+from beaufort._core.errors import BeaufortError, OptionError
+from beaufort._core.registry import listed, unknown
 from beaufort.corruptions import (
     SCALE_NAMES,
     SCALES,
@@ -20,27 +21,14 @@ from beaufort.corruptions import (
     is_chain,
     members_of,
 )
-from beaufort.errors import BeaufortError, OptionError
-from beaufort.labels import CONVENTIONS, IDENTITY, class_lists, label_maps
+from beaufort.corruptions.sequences import SIDES
+from beaufort.data.labels import CONVENTIONS, IDENTITY, class_lists, label_maps
+from beaufort.data.protocols import protocols
+from beaufort.data.steps import Step
 from beaufort.metrics import BASELINE_NAMES, metrics
-from beaufort.perturbations import SIDES
-from beaufort.protocols import protocols
-from beaufort.registry import listed, unknown
-from beaufort.sequences import sequences
-from beaufort.shifts import shifts
-from beaufort.suites._step import Step
-
-__all__ = [
-    "BROKEN",
-    "METRICS",
-    "PUBLISHED",
-    "STABILITY",
-    "Where",
-    "find_mistakes",
-    "find_mistakes_of_one",
-    "key_of",
-    "needed",
-]
+from beaufort.suites.conditions import DATASET_NAME, Condition
+from beaufort.suites.frames import sequences
+from beaufort.suites.shifts import shifts
 
 Where: TypeAlias = tuple[str | int, ...]
 """A key, or a key and the number of an entry in its list; empty for the whole."""

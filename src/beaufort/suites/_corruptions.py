@@ -5,11 +5,9 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 
+from beaufort._core.errors import OptionError
 from beaufort.corruptions import SEVERITIES, Chain, Severity, expand_names, is_chain
-from beaufort.errors import OptionError
 from beaufort.suites._suite import Suite
-
-__all__ = ["suite_of_corruptions"]
 
 _LONGEST = 60
 

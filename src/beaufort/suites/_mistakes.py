@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from beaufort.errors import BeaufortError
-
-__all__ = ["Mistake", "SuiteError"]
+from beaufort._core.errors import BeaufortError
 
 _SHOWN = 20
 """Mistakes told in a message; the error has all."""

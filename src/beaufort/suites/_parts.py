@@ -7,8 +7,6 @@ from typing import Any
 
 from beaufort.suites._check import BROKEN, Where, find_mistakes_of_one, needed
 
-__all__ = ["find_mistakes_of_parts", "part_values"]
-
 _OF_ALL = ("name", "version", "title", "parts", "citation", "notes")
 
 

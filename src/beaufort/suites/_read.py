@@ -7,21 +7,11 @@ from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
-from beaufort.errors import OptionError, UnknownNameError
-from beaufort.registry import Registry, unknown
+from beaufort._core.errors import OptionError, UnknownNameError
+from beaufort._core.registry import Registry, unknown
 from beaufort.suites._check import find_mistakes, key_of
 from beaufort.suites._mistakes import Mistake, SuiteError
 from beaufort.suites._suite import Suite
-
-__all__ = [
-    "SHIFT_SUITE_NAMES",
-    "SUITE_NAMES",
-    "get_suite",
-    "own_suites",
-    "parse_suite",
-    "read_suite",
-    "register_suite",
-]
 
 SUITE_NAMES = (
     "imagenet-c",
@@ -78,7 +68,7 @@ def get_suite(name: str | Path) -> Suite:
     'conv1'
     >>> get_suite("mnistc")
     Traceback (most recent call last):
-    beaufort.errors.UnknownNameError: unknown suite 'mnistc'; did you mean 'mnist-c' or 'mnist-c-extra'? \
+    beaufort.UnknownNameError: unknown suite 'mnistc'; did you mean 'mnist-c' or 'mnist-c-extra'? \
 One of your own is a file whose name ends in .yaml
     """
     if isinstance(name, Path) or (isinstance(name, str) and _is_path(name)):

@@ -8,12 +8,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
 
-from beaufort.conditions import Condition
 from beaufort.corruptions import Severity, checked_severity, expand_names
-from beaufort.labels import Grouping, class_lists, label_maps
-from beaufort.sequences import frames_of, kind_of_frames
+from beaufort.data.labels import Grouping, class_lists, label_maps
+from beaufort.data.steps import Step
 from beaufort.suites._check import (
-    METRICS,
     PUBLISHED,
     Where,
     find_mistakes,
@@ -23,9 +21,8 @@ from beaufort.suites._check import (
 )
 from beaufort.suites._mistakes import Mistake, SuiteError
 from beaufort.suites._parts import part_values
-from beaufort.suites._step import Step
-
-__all__ = ["METRICS", "Suite"]
+from beaufort.suites.conditions import Condition
+from beaufort.suites.frames import frames_of, kind_of_frames
 
 _PROSE = ("title", "citation", "notes")
 

@@ -15,8 +15,6 @@ import yaml
 from beaufort.suites._check import BROKEN, Where
 from beaufort.suites._mistakes import Mistake
 
-__all__ = ["MAX_BYTES", "Document", "read_yaml"]
-
 MAX_BYTES = 100_000
 _MAX_DEPTH = 8
 _MAX_VALUES = 2_000

@@ -12,8 +12,6 @@ from numpy.typing import ArrayLike, NDArray
 from beaufort.testbed._drawing import Drawing, Point
 from beaufort.testbed.scales import get_scale
 
-__all__ = ["Axes", "percent_range", "point_range"]
-
 Floats = NDArray[np.float64]
 
 _INK, _FAINT, _GRID = "#222", "#666", "#e4e4e0"

@@ -9,9 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from beaufort.errors import OptionError
-
-__all__ = ["number", "read_grid_csv", "read_rows"]
+from beaufort._core.errors import OptionError
 
 _TEXTS = ("model", "type", "used_for_fit")
 

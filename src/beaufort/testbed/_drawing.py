@@ -11,8 +11,6 @@ from html import escape
 from itertools import pairwise
 from typing import Any
 
-__all__ = ["Drawing", "diverging"]
-
 Point = tuple[float, float]
 
 _FONT = "Helvetica, Arial, sans-serif"

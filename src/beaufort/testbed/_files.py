@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from beaufort.files import write_output
-
-__all__ = ["write_file"]
+from beaufort._core.files import write_output
 
 
 def write_file(path: Path | str, content: bytes) -> Path:

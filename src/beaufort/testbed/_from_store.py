@@ -7,12 +7,10 @@ from pathlib import Path, PurePath
 
 import numpy as np
 
-from beaufort.conditions import Condition
 from beaufort.results import Results, open_parts
+from beaufort.suites.conditions import Condition
 from beaufort.testbed.grid import Grid
 from beaufort.testbed.settings import Setting
-
-__all__ = ["CLEAN", "grid_of_store"]
 
 CLEAN = "clean"
 

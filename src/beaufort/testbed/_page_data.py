@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from beaufort.errors import BeaufortError
+from beaufort._core.errors import BeaufortError
 from beaufort.testbed.bands import FEW
 from beaufort.testbed.correlation import NOT_STANDARD, Correlation, correlation_table
 from beaufort.testbed.fit import SEED, Knee, fit_shift
@@ -15,8 +15,6 @@ from beaufort.testbed.grid import Grid
 from beaufort.testbed.legend import looks, title
 from beaufort.testbed.scores import Score, own_settings
 from beaufort.testbed.settings import Setting
-
-__all__ = ["page_data"]
 
 
 def page_data(

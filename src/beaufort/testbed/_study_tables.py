@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from importlib.resources import files
 from string import Template
 
+from beaufort._core.text import csv_text
 from beaufort.testbed.correlation import correlate, natural_shifts
 from beaufort.testbed.effective import effective_robustness
 from beaufort.testbed.fit import Knee, Line, fit_shift
@@ -13,9 +14,6 @@ from beaufort.testbed.grid import Grid
 from beaufort.testbed.legend import title
 from beaufort.testbed.relative import relative_robustness
 from beaufort.testbed.since_2020 import Since
-from beaufort.words import csv_text
-
-__all__ = ["paper_table", "since_csv", "since_table", "study_text"]
 
 
 def paper_table(grid: Grid) -> str:

@@ -9,8 +9,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["FigureTable", "read_table"]
-
 _UNIT = 100_000
 """Accuracies are stored as whole steps of this many to a percent."""
 

@@ -7,10 +7,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from beaufort.errors import OptionError
+from beaufort._core.errors import OptionError
 from beaufort.testbed._csv import number, read_rows
-
-__all__ = ["FILES", "read_timm"]
 
 FILES = {
     "val": "results-imagenet.csv",

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from beaufort._core.text import csv_text
 from beaufort.corruptions import get_corruption_names
 from beaufort.metrics import mean_corruption_error, relative_mean_corruption_error
 from beaufort.testbed._axes import Axes, point_range
@@ -22,18 +23,6 @@ from beaufort.testbed.figures import write_drawing
 from beaufort.testbed.fit import RESAMPLES, SEED, Interval, _draw_counts
 from beaufort.testbed.grid import Grid
 from beaufort.testbed.load import load_grid
-from beaufort.words import csv_text
-
-__all__ = [
-    "FAMILIES",
-    "PRINTED",
-    "Architecture",
-    "ArchitectureStudy",
-    "architectures_csv",
-    "draw_architectures",
-    "study_architectures",
-    "write_architectures",
-]
 
 FAMILIES: Mapping[str, tuple[str, ...]] = {
     "plain": ("alexnet", "vgg11", "vgg11_bn", "vgg19", "vgg19_bn"),

@@ -7,11 +7,9 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from beaufort.stats.binomial import checked_level
+from beaufort.metrics.stats.binomial import checked_level
 from beaufort.testbed.fit import RESAMPLES, SEED, Interval, Knee, Line, Trend
 from beaufort.testbed.scales import get_scale
-
-__all__ = ["FEW", "band", "coefficient_intervals", "few_models", "trend_notes"]
 
 Floats = NDArray[np.float64]
 

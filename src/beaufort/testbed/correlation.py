@@ -11,12 +11,10 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from beaufort.errors import BeaufortError, OptionError
-from beaufort.stats.binomial import checked_level
+from beaufort._core.errors import BeaufortError, OptionError
+from beaufort.metrics.stats.binomial import checked_level
 from beaufort.testbed.fit import FEWEST, Interval, fit_shift
 from beaufort.testbed.grid import Grid
-
-__all__ = ["Correlation", "correlate", "correlation_table", "natural_shifts", "synthetic_shifts"]
 
 Floats = NDArray[np.float64]
 NOT_STANDARD = "not-standard"

@@ -8,20 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from beaufort.errors import OptionError
-from beaufort.stats import share_intervals
+from beaufort._core.errors import OptionError
+from beaufort.metrics.stats import share_intervals
 from beaufort.testbed.bands import band
 from beaufort.testbed.fit import RESAMPLES, SEED, Interval, Knee, Trend, fit_shift
 from beaufort.testbed.grid import Grid
-
-__all__ = [
-    "COVERS",
-    "Effective",
-    "EffectiveRobustness",
-    "accuracy_intervals",
-    "effective_robustness",
-    "measure",
-]
 
 Floats = NDArray[np.float64]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from beaufort.errors import OptionError
+from beaufort._core.errors import OptionError
 from beaufort.testbed._axes import Axes, percent_range, point_range
 from beaufort.testbed._drawing import Drawing
 from beaufort.testbed._files import write_file
@@ -20,8 +20,6 @@ from beaufort.testbed.grid import Grid
 from beaufort.testbed.legend import Look, looks, title
 from beaufort.testbed.scales import get_scale
 from beaufort.testbed.scores import Score, own_settings
-
-__all__ = ["Box", "correlation_panel", "legend", "scatter_panel", "write_drawing", "write_figure"]
 
 Box = tuple[float, float, float, float]
 """Left, top, width and height of a panel, in pixels."""

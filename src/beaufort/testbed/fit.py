@@ -9,20 +9,10 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from beaufort.errors import OptionError, checked_count
+from beaufort._core.errors import OptionError
+from beaufort._core.validation import validate_count
 from beaufort.testbed.grid import Grid
 from beaufort.testbed.scales import get_scale
-
-__all__ = [
-    "RESAMPLES",
-    "SEED",
-    "Interval",
-    "Knee",
-    "Line",
-    "Trend",
-    "fit_line",
-    "fit_shift",
-]
 
 Floats = NDArray[np.float64]
 
@@ -40,7 +30,7 @@ def _draw_counts(n: int, resamples: int, seed: int) -> Floats:
     The legacy generator of NumPy, whose numbers never change, and one draw of `n` places each resample, as in
     the paper's code.
     """
-    resamples = checked_count("resamples", resamples)
+    resamples = validate_count("resamples", resamples)
     generator = np.random.RandomState(seed)
     return np.stack([np.bincount(generator.choice(n, n), minlength=n) for _ in range(resamples)]).astype(
         float

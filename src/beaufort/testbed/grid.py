@@ -12,11 +12,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from beaufort.errors import OptionError, UnknownNameError
-from beaufort.registry import unknown
+from beaufort._core.errors import OptionError, UnknownNameError
+from beaufort._core.registry import unknown
 from beaufort.testbed.settings import ALIASES, Setting, aggregates
-
-__all__ = ["Grid", "Pair"]
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]

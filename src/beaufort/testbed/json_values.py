@@ -14,8 +14,6 @@ from beaufort.testbed.grid import Grid
 from beaufort.testbed.relative import RelativeRobustness
 from beaufort.testbed.scales import get_scale
 
-__all__ = ["BAND_POINTS", "correlation_dict", "fit_dict", "grid_dict", "rho_dict", "tau_dict"]
-
 BAND_POINTS = 200
 """Points of a band, equally spaced on the stretched axis."""
 

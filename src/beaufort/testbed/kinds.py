@@ -11,8 +11,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-__all__ = ["KINDS", "TYPES", "training_data"]
-
 KINDS: Mapping[str, frozenset[str]] = {
     "image-text": frozenset({"clip", "laion2b", "laiona", "openai", "webli"}),
     "web": frozenset({"ig1b", "jft", "m30m", "m38m", "seer", "swag", "yfcc100m"}),

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from beaufort.testbed.grid import Grid
 from beaufort.testbed.kinds import KINDS
 
-__all__ = ["Look", "looks", "title"]
-
 
 class Look(NamedTuple):
     """Models of one color."""

@@ -11,16 +11,14 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from beaufort.errors import OptionError, UnknownNameError
-from beaufort.registry import unknown
-from beaufort.remote import is_url
+from beaufort._core.errors import OptionError, UnknownNameError
+from beaufort._core.registry import unknown
+from beaufort._core.remote import is_url
 from beaufort.testbed._csv import read_grid_csv, read_rows
 from beaufort.testbed._tables import FigureTable, read_table
 from beaufort.testbed.grid import Grid, Pair
 from beaufort.testbed.kinds import KINDS, TYPES, training_data
 from beaufort.testbed.settings import Setting, known_settings
-
-__all__ = ["GRIDS", "from_columns", "load_grid", "read_pairs"]
 
 Floats = NDArray[np.float64]
 

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from beaufort.errors import OptionError
-from beaufort.pages import render
+from beaufort._core.errors import OptionError
+from beaufort._core.pages import render
 from beaufort.report.provenance import Fact
 from beaufort.testbed._drawing import Drawing
 from beaufort.testbed._files import write_file
@@ -24,11 +24,9 @@ from beaufort.testbed.grid import Grid
 from beaufort.testbed.legend import title
 from beaufort.testbed.scores import Score
 
-__all__ = ["to_page", "write_page"]
-
 _SCRIPTS = (
-    "pages/base.js",
-    "pages/theme.js",
+    "_core/pages/base.js",
+    "_core/pages/theme.js",
     "testbed/fit.js",
     "testbed/plot.js",
     "testbed/testbed.js",

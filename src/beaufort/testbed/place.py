@@ -10,18 +10,15 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from beaufort.errors import BeaufortError, OptionError
-from beaufort.stats import holm
+from beaufort._core.errors import BeaufortError, OptionError
+from beaufort.metrics.stats import holm
 from beaufort.testbed.bands import few_models
 from beaufort.testbed.effective import COVERS, Effective, measure
 from beaufort.testbed.fit import RESAMPLES, SEED, Trend, fit_shift
 from beaufort.testbed.grid import Grid
 from beaufort.testbed.scales import get_scale
-from beaufort.testbed.scores import Score, read_scores
+from beaufort.testbed.scores import Score
 from beaufort.testbed.settings import Setting
-from beaufort.testbed.stored_scores import scores_of_store
-
-__all__ = ["Neighbor", "Placement", "Standing", "place", "read_scores", "scores_of_store"]
 
 Floats = NDArray[np.float64]
 

@@ -7,12 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from beaufort.errors import OptionError
+from beaufort._core.errors import OptionError
 from beaufort.testbed.effective import accuracy_intervals
 from beaufort.testbed.fit import Interval
 from beaufort.testbed.grid import Grid, Pair
-
-__all__ = ["Relative", "RelativeRobustness", "relative_robustness"]
 
 
 @dataclass(frozen=True)

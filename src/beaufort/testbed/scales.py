@@ -10,10 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from beaufort.errors import UnknownNameError
-from beaufort.registry import unknown
-
-__all__ = ["SCALES", "Scale", "get_scale"]
+from beaufort._core.errors import UnknownNameError
+from beaufort._core.registry import unknown
 
 Floats = NDArray[np.float64]
 

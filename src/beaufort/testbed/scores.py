@@ -9,12 +9,10 @@ from pathlib import Path
 
 import numpy as np
 
-from beaufort.errors import OptionError, UnknownNameError
+from beaufort._core.errors import OptionError, UnknownNameError
 from beaufort.testbed._csv import number, read_rows
 from beaufort.testbed.grid import Grid
 from beaufort.testbed.settings import Setting
-
-__all__ = ["Score", "own_settings", "read_scores"]
 
 CONVENTIONS = ("all", "subset")
 

@@ -9,8 +9,6 @@ from functools import cache
 
 from beaufort.testbed._tables import read_table
 
-__all__ = ["ALIASES", "Setting", "aggregates", "known_settings"]
-
 
 @dataclass(frozen=True)
 class Setting:

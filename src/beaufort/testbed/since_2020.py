@@ -14,8 +14,6 @@ from beaufort.testbed.grid import Grid
 from beaufort.testbed.kinds import KINDS, training_data
 from beaufort.testbed.load import load_grid
 
-__all__ = ["SHIFTS", "KindRow", "Since", "since_2020"]
-
 SHIFTS = ("imagenetv2-matched-frequency", "imagenet-sketch", "imagenet-r", "imagenet-a")
 """The shifts that both grids have."""
 

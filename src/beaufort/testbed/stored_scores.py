@@ -7,16 +7,14 @@ from pathlib import Path
 
 import numpy as np
 
-from beaufort.conditions import Condition
+from beaufort._core.errors import OptionError, UnknownNameError
+from beaufort._core.registry import unknown
 from beaufort.corruptions import get_corruption_names
-from beaufort.errors import OptionError, UnknownNameError
 from beaufort.models import Preprocessing
-from beaufort.registry import unknown
 from beaufort.results import Results, open_parts
+from beaufort.suites.conditions import Condition
 from beaufort.testbed.grid import Grid
 from beaufort.testbed.scores import Score
-
-__all__ = ["scores_of_store"]
 
 _ATTACKS: Mapping[str, str] = {
     "testbed-pgd-linf@0.5/255": "pgd.linf.eps0.5",

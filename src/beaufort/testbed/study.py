@@ -20,8 +20,6 @@ from beaufort.testbed.load import load_grid
 from beaufort.testbed.relative import relative_robustness
 from beaufort.testbed.since_2020 import Since, since_2020
 
-__all__ = ["HIDDEN", "write_study"]
-
 HIDDEN = {
     "imagenetv2": 55,
     "objectnet": 55,

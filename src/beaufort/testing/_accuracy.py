@@ -8,10 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from beaufort.stats import clopper_pearson
-from beaufort.words import counted
-
-__all__ = ["MeasuredAccuracy", "above_chance", "judge_accuracy"]
+from beaufort._core.text import counted
+from beaufort.metrics.stats import clopper_pearson
 
 _SURE = 0.99
 """Level of the intervals by which something is more than chance."""

@@ -11,12 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from beaufort.arrays import MIN_SIDE
+from beaufort._core.arrays import MIN_SIDE
+from beaufort._core.errors import AssetError, BeaufortError
 from beaufort.corruptions import SCALES, SEVERITIES, Corruption, corruptions
 from beaufort.corruptions._sizes import snapped
-from beaufort.errors import AssetError, BeaufortError
-
-__all__ = ["CORRUPTION_CONTRACTS", "ContractError", "check_corruption", "digit", "picture"]
 
 
 class ContractError(BeaufortError, AssertionError):

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from beaufort.arrays import Bytes
-from beaufort.errors import OptionError
-from beaufort.labels import LabelSpace
+from beaufort._core.arrays import Bytes
+from beaufort._core.errors import OptionError
+from beaufort.data.labels import LabelSpace
 from beaufort.models import (
     IMAGENET_MEAN,
     IMAGENET_STD,
@@ -24,8 +24,6 @@ from beaufort.models import (
 from beaufort.store import look_like_shares
 from beaufort.testing._accuracy import MeasuredAccuracy, above_chance, judge_accuracy
 from beaufort.testing._contracts import digit, picture
-
-__all__ = ["MODEL_CONTRACTS", "ModelFinding", "check_model", "measure_accuracy"]
 
 _ENOUGH = 16
 """Images below which nothing is concluded about the preprocessing."""

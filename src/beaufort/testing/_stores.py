@@ -11,8 +11,6 @@ import pyarrow as pa
 from beaufort.store import Cell, Store, StoreError, predictions, unanswered
 from beaufort.testing._contracts import ContractError
 
-__all__ = ["STORE_CONTRACTS", "check_store"]
-
 _CLASSES = 7
 
 

@@ -7,11 +7,12 @@
 
 from __future__ import annotations
 
+from beaufort.training.checkpoint import TrainingFileError
 from beaufort.training.data import DecodedData, TrainingData, TrainingTensors, open_training_data
 from beaufort.training.ending import failure
 from beaufort.training.loop import Training, TrainingProgress, train
 from beaufort.training.recipe import Recipe, get_recipe, read_recipe, recipe_names
-from beaufort.training.trained import TrainingFileError, find_trained, load_trained
+from beaufort.training.trained import find_trained, load_trained
 
 __all__ = [
     "DecodedData",

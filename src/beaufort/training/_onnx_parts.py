@@ -14,8 +14,6 @@ from torch.nn import functional
 
 from beaufort.training.architectures import BatchNorm, Normalize
 
-__all__ = ["BEFORE", "OnnxPart", "Weight", "call_parts", "layer_parts"]
-
 
 class Weight(NamedTuple):
     """Numbers that are written into the file."""

@@ -11,9 +11,6 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-__all__ = ["HostDraws", "StepWatch"]
-
-
 _PLAIN = (
     bool,
     int,

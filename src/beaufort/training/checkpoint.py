@@ -7,14 +7,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from beaufort.errors import BeaufortError
-from beaufort.files import write_bytes
-from beaufort.models._lazy import require
+from beaufort._core.errors import BeaufortError
+from beaufort._core.files import write_bytes
+from beaufort._core.optional import require
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
-
-__all__ = ["TrainingFileError", "read_state", "read_weights", "write_facts", "write_state", "write_weights"]
 
 
 class TrainingFileError(BeaufortError, OSError):

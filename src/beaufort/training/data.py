@@ -11,23 +11,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from beaufort.datasets import Dataset, Problem, Sample, iterate, open_dataset
-from beaufort.datasets._digest import Content, digest_of
-from beaufort.errors import ImageFileError, ImageValueError, OptionError
-from beaufort.models._lazy import require
-from beaufort.words import counted
+from beaufort._core.errors import ImageFileError, ImageValueError, OptionError
+from beaufort._core.optional import require
+from beaufort._core.text import counted
+from beaufort.data import Dataset, Problem, Sample, iterate, open_dataset
+from beaufort.data._digest import Content, digest_of
 
 if TYPE_CHECKING:
     from torch import Tensor
-
-__all__ = [
-    "DecodedData",
-    "TrainingBlock",
-    "TrainingData",
-    "TrainingTensors",
-    "check_block",
-    "open_training_data",
-]
 
 _MEMORY = 2 << 30
 """Bytes of images up to which a data set is held in memory."""

@@ -14,8 +14,6 @@ from typing import Any
 
 from beaufort.training.recipe import Recipe
 
-__all__ = ["ENDING_RULE", "constant_loss", "failure", "is_checked", "label_entropy"]
-
 _SHARE = 0.99
 """Of a constant answer's loss: a network above it knows less than a hundredth of what the labels say."""
 

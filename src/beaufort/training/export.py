@@ -18,13 +18,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, fx, nn
 
-from beaufort.files import write_bytes
+from beaufort._core.files import write_bytes
 from beaufort.models._onnx_names import RESIZE
 from beaufort.models._onnx_write import Node, onnx_bytes
 from beaufort.training._onnx_parts import BEFORE, OnnxPart, Weight, call_parts, layer_parts
 from beaufort.training.architectures import BatchNorm, Normalize
-
-__all__ = ["export_onnx", "onnx_of"]
 
 
 class _Tracer(fx.Tracer):

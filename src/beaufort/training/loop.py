@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from beaufort.errors import BeaufortError, OptionError
-from beaufort.models._lazy import require
+from beaufort._core.errors import BeaufortError, OptionError
+from beaufort._core.optional import require
+from beaufort.corruptions.rng import checked_seed
 from beaufort.models.torch import choose_device
-from beaufort.rng import checked_seed
 from beaufort.training.checkpoint import (
     TrainingFileError,
     read_state,
@@ -41,8 +41,6 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
 
     from beaufort.training.interventions import Intervention
-
-__all__ = ["Training", "TrainingProgress", "train"]
 
 
 class TrainingProgress(NamedTuple):

@@ -8,14 +8,12 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from beaufort.errors import OptionError
-from beaufort.models._lazy import require
+from beaufort._core.errors import OptionError
+from beaufort._core.optional import require
 from beaufort.training.recipe import Recipe
 
 if TYPE_CHECKING:
     from torch import nn
-
-__all__ = ["make_optimizer", "rate_at", "set_rate"]
 
 _RISE = 0.3
 _FIRST = 25

@@ -10,10 +10,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from beaufort.errors import OptionError, UnknownNameError
-from beaufort.registry import unknown
-
-__all__ = ["OPTIMIZERS", "PRECISIONS", "SCHEDULES", "Recipe", "get_recipe", "read_recipe", "recipe_names"]
+from beaufort._core.errors import OptionError, UnknownNameError
+from beaufort._core.registry import unknown
 
 OPTIMIZERS = ("adam", "adamw", "sgd")
 SCHEDULES = ("constant", "cosine", "one-cycle", "steps")

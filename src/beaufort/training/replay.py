@@ -10,14 +10,12 @@ import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from beaufort.models._lazy import require
+from beaufort._core.optional import require
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from beaufort.training._watch import HostDraws, StepWatch
-
-__all__ = ["ReplayedStep"]
 
 _BEFORE = 3
 """Steps made one by one first: libraries choose their algorithms, and the optimizer makes its buffers."""

@@ -9,28 +9,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Unpack
 
-from beaufort.errors import OptionError, UnknownNameError
-from beaufort.models._lazy import require
+from beaufort._core.errors import OptionError, UnknownNameError
+from beaufort._core.optional import require
+from beaufort._core.registry import unknown
 from beaufort.models.network import Network
 from beaufort.models.options import Changes
 from beaufort.models.preprocessing import Preprocessing
 from beaufort.models.torch import from_module
-from beaufort.registry import unknown
 from beaufort.training.checkpoint import TrainingFileError, read_weights
 from beaufort.training.recipe import REQUIRED, Recipe, no_start
-
-__all__ = [
-    "FACTS",
-    "NETWORK",
-    "STATE",
-    "WEIGHTS",
-    "TrainingFileError",
-    "find_trained",
-    "load",
-    "load_trained",
-    "read_facts",
-    "trained_folder",
-]
 
 FACTS, WEIGHTS, STATE, NETWORK = "training.json", "model.safetensors", "state.safetensors", "model.onnx"
 """The facts, the weights, what an unfinished training needs to go on, and the ONNX file if there is one."""

@@ -42,7 +42,9 @@ from typing import Any
 
 import numpy as np
 
-from beaufort.arrays import Bytes
+from beaufort._core.arrays import Bytes
+from beaufort._core.errors import BeaufortError, OptionError, UnknownNameError
+from beaufort._core.registry import unknown
 from beaufort.compat.imagecorruptions import corruptions
 from beaufort.compat.imagecorruptions.corruptions import (
     NotAcceptedError,
@@ -71,8 +73,6 @@ from beaufort.compat.imagecorruptions.corruptions import (
     zoom_blur,
 )
 from beaufort.corruptions import SUBSETS
-from beaufort.errors import BeaufortError, OptionError, UnknownNameError
-from beaufort.registry import unknown
 
 __all__ = [
     "NotAcceptedError",

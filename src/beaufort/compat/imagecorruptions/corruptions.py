@@ -8,36 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from beaufort._core.errors import BeaufortError
 from beaufort.corruptions import SEVERITIES
 from beaufort.corruptions import corruptions as registry
-from beaufort.errors import BeaufortError
-
-__all__ = [
-    "NotAcceptedError",
-    "apply",
-    "brightness",
-    "checked_severity",
-    "contrast",
-    "corruption_dict",
-    "corruption_tuple",
-    "defocus_blur",
-    "elastic_transform",
-    "fog",
-    "frost",
-    "gaussian_blur",
-    "gaussian_noise",
-    "glass_blur",
-    "impulse_noise",
-    "jpeg_compression",
-    "motion_blur",
-    "pixelate",
-    "saturate",
-    "shot_noise",
-    "snow",
-    "spatter",
-    "speckle_noise",
-    "zoom_blur",
-]
 
 _PIL_STAYS_PIL = ("pixelate", "jpeg_compression")
 

@@ -8,9 +8,8 @@ from typing import Any
 
 from torch import nn
 
-from beaufort.errors import BeaufortError, OptionError
+from beaufort._core.errors import BeaufortError, OptionError
 from beaufort.models.python import find_object
-from beaufort.stylization import network as stylizer
 from beaufort.training.architectures import (
     capsule,
     condensenet,
@@ -31,6 +30,7 @@ from beaufort.training.architectures._batch_norm import BatchNorm
 from beaufort.training.architectures._normalize import Normalize
 from beaufort.training.architectures._registry import architectures
 from beaufort.training.architectures._size import NetworkSize, network_size
+from beaufort.training.stylization import network as stylizer
 
 __all__ = ["BatchNorm", "NetworkSize", "Normalize", "architectures", "build", "network_size"]
 

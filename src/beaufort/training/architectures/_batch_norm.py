@@ -9,9 +9,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
-from beaufort.ops.device import use_kernels
-
-__all__ = ["BatchNorm"]
+from beaufort._core.device import use_kernels
 
 
 class BatchNorm(nn.BatchNorm2d):

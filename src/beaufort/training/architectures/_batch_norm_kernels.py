@@ -14,8 +14,6 @@ import torch
 import triton
 import triton.language as tl
 
-__all__ = ["normalize", "normalize_back", "normalize_learning"]
-
 _TILE = 4096
 """Values that a program reads at once."""
 _PARTS = 512

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from beaufort.errors import OptionError
-
-__all__ = ["ten_classes"]
+from beaufort._core.errors import OptionError
 
 
 def ten_classes(network: str, classes: int) -> None:

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 
 from torch import Tensor, nn, tensor
 
-__all__ = ["Normalize"]
-
 
 class Normalize(nn.Module):
     """Subtract a mean and divide by a standard deviation, of all channels or of each; in units of 0..1."""

@@ -6,9 +6,7 @@ from collections.abc import Callable
 
 from torch import nn
 
-from beaufort.registry import Registry
-
-__all__ = ["architectures"]
+from beaufort._core.registry import Registry
 
 architectures: Registry[Callable[..., nn.Module]] = Registry("architecture")
 """What makes each network, by its name."""

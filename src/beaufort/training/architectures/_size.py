@@ -7,8 +7,6 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-__all__ = ["NetworkSize", "network_size"]
-
 
 class NetworkSize(NamedTuple):
     """Counts as papers give them."""

@@ -6,10 +6,8 @@ from collections.abc import Callable
 
 from torch import Tensor, nn
 
-from beaufort.errors import OptionError
+from beaufort._core.errors import OptionError
 from beaufort.training.architectures._batch_norm import BatchNorm
-
-__all__ = ["Convolutions", "StagedNetwork", "blocks_of", "projection", "three_stages"]
 
 Block = Callable[[int, int, int], nn.Module]
 """Makes a block from the features that come in, its filters and its stride."""

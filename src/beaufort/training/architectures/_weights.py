@@ -6,8 +6,6 @@ from typing import TypeVar
 
 from torch import nn
 
-__all__ = ["kaiming_fan_out"]
-
 Network = TypeVar("Network", bound=nn.Module)
 
 

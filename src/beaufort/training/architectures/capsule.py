@@ -17,8 +17,6 @@ from torch.nn import functional
 
 from beaufort.training.architectures._classes import ten_classes
 
-__all__ = ["Capsule", "make"]
-
 _UPPER, _LOWER, _ABSENT = 0.9, 0.1, 0.5
 _RECONSTRUCTION = 0.0005
 _ROUNDS = 3

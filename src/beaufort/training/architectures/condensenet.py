@@ -19,8 +19,6 @@ from torch.nn import functional
 from beaufort.training.architectures._batch_norm import BatchNorm
 from beaufort.training.architectures._weights import kaiming_fan_out
 
-__all__ = ["CondenseNet", "LearnedGroups", "make"]
-
 _GROUPS = 4
 _FACTOR = 4
 """A group keeps one input of so many."""

@@ -11,8 +11,6 @@ from torch import nn
 
 from beaufort.training.architectures._normalize import Normalize
 
-__all__ = ["make"]
-
 
 def make(first: int = 20, second: int = 50, hidden: int = 500, classes: int = 10) -> nn.Sequential:
     """Two convolutions of 5×5, each with ReLU and pooling, and a hidden layer."""

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from torch import nn
 
-__all__ = ["make"]
-
 
 def make(first: int = 32, second: int = 64, hidden: int = 1024, classes: int = 10) -> nn.Sequential:
     """Two padded convolutions of 5×5, each with ReLU and pooling, and a hidden layer."""

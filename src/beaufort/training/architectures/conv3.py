@@ -10,8 +10,6 @@ from torch import nn
 
 from beaufort.training.architectures._normalize import Normalize
 
-__all__ = ["make"]
-
 
 def make(first: int = 32, second: int = 64, classes: int = 10) -> nn.Sequential:
     """Two padded convolutions of 5×5, each with ReLU and pooling, and a linear layer."""

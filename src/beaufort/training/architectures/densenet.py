@@ -16,8 +16,6 @@ from beaufort.training.architectures._batch_norm import BatchNorm
 from beaufort.training.architectures._stages import blocks_of
 from beaufort.training.architectures._weights import kaiming_fan_out
 
-__all__ = ["DenseNet", "make"]
-
 
 class Bottleneck(nn.Module):
     """`growth` new features beside those that come in."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from torch import nn
 
-__all__ = ["make"]
-
 
 def make(
     widths: tuple[int, int, int] = (16, 32, 64), dropout: float = 0.5, classes: int = 10

@@ -22,8 +22,6 @@ from beaufort.training.architectures._batch_norm import BatchNorm
 from beaufort.training.architectures._weights import kaiming_fan_out
 from beaufort.training.ending import label_entropy
 
-__all__ = ["MSDNet", "make"]
-
 _FACTORS = (1, 2, 4)
 """Width of each scale, the finest first; also how many times the new features a bottleneck has."""
 

@@ -18,8 +18,6 @@ from torch.nn import functional
 from beaufort.training.architectures._batch_norm import BatchNorm
 from beaufort.training.architectures._weights import kaiming_fan_out
 
-__all__ = ["Multigrid", "make"]
-
 Pyramid = list[Tensor]
 """Features of each grid, the finest first."""
 

@@ -12,8 +12,6 @@ from torch import Tensor
 from beaufort.training.architectures._stages import Convolutions, StagedNetwork, blocks_of, projection
 from beaufort.training.architectures._weights import kaiming_fan_out
 
-__all__ = ["make"]
-
 
 class BasicBlock(Convolutions):
     """Two convolutions of 3×3 beside a shortcut."""

@@ -16,8 +16,6 @@ from beaufort.training.architectures._batch_norm import BatchNorm
 from beaufort.training.architectures._stages import StagedNetwork, blocks_of, projection
 from beaufort.training.architectures._weights import kaiming_fan_out
 
-__all__ = ["make"]
-
 _EXPANSION = 4
 """Features that a block gives, for each filter of a group."""
 

@@ -16,12 +16,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from beaufort.errors import OptionError
+from beaufort._core.errors import OptionError
 from beaufort.training.architectures._batch_norm import BatchNorm
 from beaufort.training.architectures._stages import Convolutions, StagedNetwork, blocks_of
 from beaufort.training.architectures._weights import kaiming_fan_out
-
-__all__ = ["make"]
 
 
 class _Mix(torch.autograd.Function):

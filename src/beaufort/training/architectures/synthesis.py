@@ -19,8 +19,6 @@ from torch import Tensor, nn
 
 from beaufort.training.architectures._classes import ten_classes
 
-__all__ = ["AnalysisBySynthesis", "Autoencoder", "from_published", "make"]
-
 _CODES = 8
 _CLIP = 5.0
 _DISMISSED = 0.1

@@ -12,13 +12,11 @@ from functools import partial
 
 from torch import Tensor, nn
 
-from beaufort.errors import OptionError
+from beaufort._core.errors import OptionError
 from beaufort.training.architectures._batch_norm import BatchNorm
 from beaufort.training.architectures._normalize import Normalize
 from beaufort.training.architectures._stages import blocks_of, three_stages
 from beaufort.training.architectures._weights import kaiming_fan_out
-
-__all__ = ["WideResNet", "make"]
 
 
 class WideBlock(nn.Module):

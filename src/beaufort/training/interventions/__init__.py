@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from inspect import Parameter, signature
 from typing import Any
 
-from beaufort.errors import OptionError
-from beaufort.registry import unknown
+from beaufort._core.errors import OptionError
+from beaufort._core.registry import unknown
 from beaufort.training.interventions import (
     augmix,
     corruptions,

@@ -8,10 +8,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from beaufort.errors import OptionError, check_number
+from beaufort._core.errors import OptionError
+from beaufort._core.validation import validate_integer
 from beaufort.training.interventions._intervention import plain_loss
-
-__all__ = ["augment", "augmented_loss"]
 
 Loss = Callable[[nn.Module, Tensor, Tensor], Tensor]
 
@@ -48,6 +47,6 @@ def augment(images: Tensor, shift: int, flip: bool) -> Tensor:
 
 
 def _check(shift: int, flip: bool) -> None:
-    check_number("shift", shift, 0, 1024, whole=True)
+    validate_integer("shift", shift, 0, 1024)
     if not isinstance(flip, bool):
         raise OptionError(f"flip must be true or false, got {flip!r:.60}")

@@ -8,19 +8,10 @@ from dataclasses import dataclass
 from torch import Tensor, nn
 from torch.nn import functional
 
-from beaufort.errors import OptionError
-from beaufort.registry import Registry
+from beaufort._core.errors import OptionError
+from beaufort._core.registry import Registry
 from beaufort.training.data import TrainingBlock
 from beaufort.training.ending import label_entropy
-
-__all__ = [
-    "Intervention",
-    "TrainingContext",
-    "interventions",
-    "least_constant_loss",
-    "needs_logits",
-    "plain_loss",
-]
 
 
 def plain_loss(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:

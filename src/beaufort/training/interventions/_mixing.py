@@ -11,8 +11,6 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-__all__ = ["Operation", "dirichlet", "mixed_chains"]
-
 Operation = Callable[[Tensor], Tensor]
 """Images `(n, c, h, w)` in 0..1, each changed at random by its own draw."""
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from beaufort.errors import OptionError
-
-__all__ = ["check_noise", "with_noise"]
+from beaufort._core.errors import OptionError
 
 KINDS = ("uniform", "gaussian")
 

@@ -12,18 +12,6 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-__all__ = [
-    "autocontrast",
-    "equalize",
-    "posterize",
-    "rotate",
-    "shear_x",
-    "shear_y",
-    "solarize",
-    "translate_x",
-    "translate_y",
-]
-
 
 def autocontrast(images: Tensor) -> Tensor:
     """Each channel spread over 0..1."""

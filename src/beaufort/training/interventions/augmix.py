@@ -12,13 +12,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from beaufort.errors import check_number
+from beaufort._core.validation import validate_integer, validate_number
 from beaufort.training.interventions import _operations
 from beaufort.training.interventions._augment import augment, augmented_loss
 from beaufort.training.interventions._intervention import Intervention, TrainingContext, needs_logits
 from beaufort.training.interventions._mixing import Operation, mixed_chains
-
-__all__ = ["augmix", "divergence", "make"]
 
 
 def make(
@@ -44,10 +42,10 @@ def make(
         flip: as for plain training.
     """
     augmented_loss(shift, flip)  # says what is wrong with them
-    check_number("severity", severity, 0.1, 10)
-    check_number("width", width, 1, 16, whole=True)
-    check_number("depth", depth, 1, 16, whole=True)
-    check_number("weight", weight, 0, 1e6)
+    validate_number("severity", severity, 0.1, 10)
+    validate_integer("width", width, 1, 16)
+    validate_integer("depth", depth, 1, 16)
+    validate_number("weight", weight, 0, 1e6)
 
     def loss(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
         needs_logits(model, "augmix")

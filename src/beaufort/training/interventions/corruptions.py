@@ -6,14 +6,13 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
+from beaufort._core.errors import OptionError
+from beaufort._core.validation import validate_number
 from beaufort.corruptions._choices import weigh_names
-from beaufort.errors import OptionError, check_number
+from beaufort.corruptions.transforms import Corrupt
 from beaufort.training.data import TrainingBlock
 from beaufort.training.interventions._augment import augmented_loss
 from beaufort.training.interventions._intervention import Intervention, TrainingContext
-from beaufort.transforms import Corrupt
-
-__all__ = ["make"]
 
 
 def make(
@@ -44,7 +43,7 @@ def make(
         shift: as for plain training; images are moved after they are corrupted.
         flip: as for plain training.
     """
-    check_number("clean", clean, 0, 1)
+    validate_number("clean", clean, 0, 1)
     if not names:
         raise OptionError(f"names must be at least one corruption, got {names!r:.60}")
     chosen: str | Sequence[str] = names

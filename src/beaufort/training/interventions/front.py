@@ -8,13 +8,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from beaufort.errors import OptionError
-from beaufort.fronts import open_front
+from beaufort._core.errors import OptionError
+from beaufort.models.filters import open_front
 from beaufort.training.data import TrainingBlock
 from beaufort.training.interventions._augment import augmented_loss
 from beaufort.training.interventions._intervention import Intervention, TrainingContext
-
-__all__ = ["make"]
 
 
 def make(

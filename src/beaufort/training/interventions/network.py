@@ -14,10 +14,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from beaufort.errors import OptionError, check_number
+from beaufort._core.errors import OptionError
+from beaufort._core.validation import validate_integer, validate_number
 from beaufort.training.interventions._intervention import Intervention, TrainingContext, plain_loss
-
-__all__ = ["Adversary", "make"]
 
 
 class Adversary(nn.Module):
@@ -67,12 +66,12 @@ def make(
         channels: of the images.
     """
     for name, value in (("epsilon", epsilon), ("rate", rate), ("weight_decay", weight_decay)):
-        check_number(name, value, 0, 1)
+        validate_number(name, value, 0, 1)
     if rate == 0:
         raise OptionError("rate must be above 0, got 0")
-    check_number("smoothness", smoothness, 0, 1000)
+    validate_number("smoothness", smoothness, 0, 1000)
     for name, count in (("steps", steps), ("width", width), ("channels", channels)):
-        check_number(name, count, 1, 100_000, whole=True)
+        validate_integer(name, count, 1, 100_000)
     adversary = Adversary(width, channels).to(training.device)
     optimizer = torch.optim.SGD(adversary.parameters(), lr=rate, momentum=0.9, weight_decay=weight_decay)
     virtual = rate / 10

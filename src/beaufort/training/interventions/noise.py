@@ -5,12 +5,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from beaufort.errors import OptionError
+from beaufort._core.errors import OptionError
 from beaufort.training.interventions._augment import augment, augmented_loss
 from beaufort.training.interventions._intervention import Intervention, TrainingContext, plain_loss
 from beaufort.training.interventions._noise import check_noise, with_noise
-
-__all__ = ["make"]
 
 
 def make(

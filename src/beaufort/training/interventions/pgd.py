@@ -1,8 +1,8 @@
 """Adversarial training: the loss is taken on the worst images that PGD finds near the clean ones.
 
 Madry et al. (2018), "Towards deep learning models resistant to adversarial attacks", arXiv:1706.06083. The
-attack is that of `beaufort.attacks`, in the form that papers train with: a random start, and the last image
-counts.
+attack is that of `beaufort.suites.attacks`, in the form that papers train with: a random start, and the last
+image counts.
 """
 
 from __future__ import annotations
@@ -14,11 +14,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from beaufort.attacks.pgd import PGD
-from beaufort.errors import OptionError, check_number
+from beaufort._core.errors import OptionError
+from beaufort._core.validation import validate_integer, validate_number
+from beaufort.suites.attacks.pgd import PGD
 from beaufort.training.interventions._intervention import Intervention, TrainingContext, plain_loss
-
-__all__ = ["make", "perturbed"]
 
 
 def make(
@@ -33,10 +32,10 @@ def make(
         steps: how many steps there are, from a random start.
     """
     for name, value in (("epsilon", epsilon), ("step", step)):
-        check_number(name, value, 0, 1)
+        validate_number(name, value, 0, 1)
         if value == 0:
             raise OptionError(f"{name} must be above 0, got {value!r}")
-    check_number("steps", steps, 1, 100_000, whole=True)
+    validate_integer("steps", steps, 1, 100_000)
 
     def loss(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
         return plain_loss(model, perturbed(model, images, labels, epsilon, step, steps), labels)

@@ -6,11 +6,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from beaufort.errors import OptionError, check_number
+from beaufort._core.errors import OptionError
+from beaufort._core.validation import validate_number
 from beaufort.training.interventions._augment import augment, augmented_loss
 from beaufort.training.interventions._intervention import Intervention, TrainingContext, plain_loss
-
-__all__ = ["make"]
 
 
 def make(
@@ -28,7 +27,7 @@ def make(
             Zhang et al. (2018), arXiv:1710.09412, draw one for the batch. 0 for none.
     """
     augmented_loss(shift, flip)  # says what is wrong with them
-    check_number("mixup", mixup, 0, 1000)
+    validate_number("mixup", mixup, 0, 1000)
     if shift == 0 and not flip and mixup == 0:
         return Intervention(constant=1)
 

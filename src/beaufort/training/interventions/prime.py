@@ -14,12 +14,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from beaufort.errors import check_number
+from beaufort._core.validation import validate_integer, validate_number
 from beaufort.training.interventions._augment import augment, augmented_loss
 from beaufort.training.interventions._intervention import Intervention, TrainingContext, plain_loss
 from beaufort.training.interventions._mixing import dirichlet, mixed_chains
-
-__all__ = ["make", "prime", "random_colors", "random_filter", "random_warp"]
 
 
 def make(
@@ -47,9 +45,9 @@ def make(
     """
     augmented_loss(shift, flip)  # says what is wrong with them
     for name, value in (("filter", filter), ("warp", warp), ("color", color)):
-        check_number(name, value, 0, 100)
+        validate_number(name, value, 0, 100)
     for name, value in (("width", width), ("depth", depth)):
-        check_number(name, value, 1, 16, whole=True)
+        validate_integer(name, value, 1, 16)
 
     def loss(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
         images = augment(images, shift, flip)

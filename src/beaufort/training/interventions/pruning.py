@@ -9,11 +9,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from beaufort.errors import OptionError
+from beaufort._core.errors import OptionError
 from beaufort.training.interventions._augment import augmented_loss
 from beaufort.training.interventions._intervention import Intervention, TrainingContext
-
-__all__ = ["make"]
 
 
 def make(training: TrainingContext, *, share: float, shift: int = 0, flip: bool = False) -> Intervention:

@@ -17,12 +17,11 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
-from beaufort.errors import OptionError, check_number
+from beaufort._core.errors import OptionError
+from beaufort._core.validation import validate_number
 from beaufort.training.interventions._augment import augment, augmented_loss
 from beaufort.training.interventions._intervention import Intervention, TrainingContext, needs_logits
 from beaufort.training.interventions._noise import check_noise, with_noise
-
-__all__ = ["FORMS", "constant_stability_loss", "disagreement", "make"]
 
 FORMS = ("cross-entropy", "kl", "detached")
 
@@ -55,7 +54,7 @@ def make(
     """
     check_noise(noise, strength)
     plain = augmented_loss(shift, flip)
-    check_number("weight", weight, 0, 1e6)
+    validate_number("weight", weight, 0, 1e6)
     if form not in FORMS:
         raise OptionError(f"form must be one of {', '.join(FORMS)}, got {form!r:.60}")
     if weight == 0:

@@ -1,0 +1,1 @@
+"""Foundation used by every other package; private, without public names of its own."""

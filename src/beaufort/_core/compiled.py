@@ -1,0 +1,108 @@
+"""How functions are compiled by Numba: cached on disk, without the GIL, and with which freedom of rounding.
+
+Kernels have no type annotations: Numba infers their types from each call (see the mypy overrides in
+`pyproject.toml`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numba
+import numpy as np
+from numba.extending import intrinsic
+
+try:
+    from beaufort._core import _numba_cache
+except (ImportError, AttributeError):  # it uses private modules of Numba, which a release may move
+    _numba_cache = None  # type: ignore[assignment]
+
+i32, f32 = np.int32, np.float32
+
+
+FAST = {"contract", "nnan", "nsz"}
+"""Products and sums may be fused, and no value is NaN or minus zero; nothing is reordered."""
+
+
+_PLAIN: dict[str, Any] = {"error_model": "numpy", "no_cfunc_wrapper": True}
+"""How kernels are compiled: divisions as in NumPy, and no form that C could call."""
+
+_PART: dict[str, Any] = _PLAIN | {"no_cpython_wrapper": True}
+"""How their parts are compiled: with none that Python could call, either."""
+
+
+def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile a loop over arrays."""
+    return kept(function, fastmath=FAST, **_PLAIN)
+
+
+def exact_kernel(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile a loop in which every rounding counts."""
+    return kept(function, **_PLAIN)
+
+
+def part(function: Callable[..., Any]) -> Callable[..., Any]:
+    """As `kernel`, for kernels to call: Python cannot, and so it takes less time to compile."""
+    compiled: Callable[..., Any] = numba.njit(fastmath=FAST, **_PART)(function)
+    return compiled
+
+
+def exact_part(function: Callable[..., Any]) -> Callable[..., Any]:
+    """As `part`, where every rounding counts."""
+    compiled: Callable[..., Any] = numba.njit(**_PART)(function)
+    return compiled
+
+
+def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile a small function into the kernels that call it."""
+    compiled: Callable[..., Any] = numba.njit(inline="always", fastmath=FAST, error_model="numpy")(function)
+    return compiled
+
+
+@intrinsic
+def fused(typing_context, a, b, c):
+    """a·b + c with one rounding, where it must be this product that is fused; all float32."""
+    signature = numba.float32(numba.float32, numba.float32, numba.float32)
+
+    def code(context, builder, signature, arguments):
+        return builder.fma(*arguments)
+
+    return signature, code
+
+
+@inlined
+def to_byte(value, nearest):
+    """Clip to 0…255 and cut the fraction off, or round half to even where `nearest`."""
+    value = min(max(value, f32(0)), f32(255))
+    if nearest:
+        value = np.rint(value)
+    return np.uint8(i32(value))
+
+
+@inlined
+def take_apart(pixels, red, green, blue):
+    """The three colors of a row of pixels, each in a row of its own, where loops vectorize."""
+    for x in range(pixels.size // 3):
+        red[x], green[x], blue[x] = pixels[3 * x], pixels[3 * x + 1], pixels[3 * x + 2]
+
+
+@inlined
+def put_together(red, green, blue, pixels):
+    """Undo `take_apart`."""
+    for x in range(pixels.size // 3):
+        pixels[3 * x], pixels[3 * x + 1], pixels[3 * x + 2] = red[x], green[x], blue[x]
+
+
+def kept(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
+    """Compile a function on its first call, without the GIL, and cache the result on disk.
+
+    Args:
+        function: the function to compile.
+        **options: options of `numba.njit`.
+    """
+    if _numba_cache is None:
+        compiled: Callable[..., Any] = numba.njit(nogil=True, cache=True, **options)(function)
+    else:
+        compiled = _numba_cache.cached(function, numba.njit(nogil=True, **options)(function))  # type: ignore[no-untyped-call]
+    return compiled

@@ -1,0 +1,156 @@
+"""Text for people: counts, durations and sizes in words, and outside text made safe to print and store.
+
+File names, responses of a service, URLs and command lines may contain anything: escape sequences, lone
+surrogates, secrets. Printed text goes through `printable`; written text and every error go through
+`without_secrets`.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+# Each begins with a fixed text, and what is looked for behind it is bounded: text from outside is searched,
+# and its author must not decide how long that takes.
+_ADDRESS = re.compile(r"://(?P<rest>[^\s\"'<>`]+)")
+_NAMED = re.compile(
+    r"(?i)((?:token|secret|password|passwd|api[_-]?key|access[_-]?key|credential)[\w.-]{0,40}=)[^\s\"',;&)]+"
+)
+_BEARER = re.compile(r"(?i)\b((?:bearer|basic)\s{1,9})[A-Za-z0-9._~+/=-]{8,}")
+_HIDDEN = "…"
+
+
+def printable(text: Any, *, keep: str = "") -> str:
+    r"""Text that cannot steer a terminal and that every encoding of Unicode can hold.
+
+    >>> printable("a\x1b[31m\n")
+    'a\\x1b[31m\\n'
+
+    Args:
+        text: anything; its `str`.
+        keep: characters that stay as they are, as "\n" in a text of several lines.
+    """
+    return "".join(
+        c if c.isprintable() or c in keep else c.encode("unicode_escape", "surrogatepass").decode()
+        for c in str(text)
+    )
+
+
+def without_secrets(text: str) -> str:
+    """Text without what may let somebody in.
+
+    Of an address the name, the password and the question behind `?` go; of `token=…`, `api_key=…` and the
+    like, and of `Bearer …`, the value.
+
+    >>> without_secrets("no answer from http://me:secret@host:80/classify?key=1234")
+    'no answer from http://host:80/classify'
+    >>> without_secrets("--set token=HOUSE_TOKEN")
+    '--set token=…'
+    """
+    text = _ADDRESS.sub(_bare_address, text)
+    text = _NAMED.sub(rf"\g<1>{_HIDDEN}", text)
+    return _BEARER.sub(rf"\g<1>{_HIDDEN}", text)
+
+
+def command_without_secrets(words: Iterable[object]) -> list[str]:
+    """A command line that can be kept, word by word."""
+    return [printable(without_secrets(str(word))) for word in words]
+
+
+def _bare_address(match: re.Match[str]) -> str:
+    place, mark, rest = _partition(match["rest"])
+    server, slash, path = place.partition("/")
+    fragment = ""
+    if mark == "#" and "=" not in rest and "?" not in rest:  # a part of a data set, as `#test`
+        fragment = f"#{rest}"
+    return f"://{server.rpartition('@')[2]}{slash}{path}{fragment}"
+
+
+def _partition(text: str) -> tuple[str, str, str]:
+    """What stands before the first `?` or `#`, which of them it is, and what follows."""
+    found = re.search(r"[?#]", text)
+    return (text, "", "") if found is None else (text[: found.start()], found[0], text[found.end() :])
+
+
+def encodable(text: str) -> str:
+    r"""Text that UTF-8 can hold: of a name that is no Unicode, each odd byte is spelled out.
+
+    >>> encodable("caf\udce9.png"), encodable("\ud83d")
+    ('caf\\xe9.png', '\\ud83d')
+    """
+    try:
+        text.encode()
+        return text
+    except UnicodeEncodeError:
+        return "".join(map(_whole, text))
+
+
+def _whole(character: str) -> str:
+    code = ord(character)
+    if 0xDC80 <= code <= 0xDCFF:  # how Python keeps a byte of a file name that is no UTF-8
+        return f"\\x{code - 0xDC00:02x}"
+    return f"\\u{code:04x}" if 0xD800 <= code <= 0xDFFF else character
+
+
+def spreadsheet_cell(text: str) -> str:
+    """Text that a spreadsheet does not take for a formula.
+
+    >>> spreadsheet_cell("=1+1"), spreadsheet_cell("resnet50")
+    ("'=1+1", 'resnet50')
+    """
+    return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text
+
+
+def counted(count: int, noun: str, plural: str | None = None) -> str:
+    """A number and what it counts.
+
+    >>> counted(1, "model"), counted(1000, "image")
+    ('1 model', '1,000 images')
+    """
+    return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
+
+
+def duration(seconds: float) -> str:
+    """A time that people can grasp.
+
+    >>> duration(1), duration(300), duration(9000)
+    ('1 second', '5 minutes', '2.5 hours')
+    """
+    if seconds < 90:
+        return counted(round(seconds), "second")
+    return counted(round(seconds / 60), "minute") if seconds < 5400 else f"{seconds / 3600:.1f} hours"
+
+
+def byte_size(size: float) -> str:
+    """How large a file is.
+
+    >>> byte_size(812), byte_size(20_400), byte_size(1_234_567), byte_size(147e9)
+    ('812 bytes', '20.4 kB', '1.2 MB', '147.0 GB')
+    """
+    for unit, name in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+        if size >= unit:
+            return f"{size / unit:.1f} {name}"
+    return counted(round(size), "byte")
+
+
+def comma_list(text: str) -> list[str]:
+    """Names separated by commas.
+
+    >>> comma_list("fog, snow")
+    ['fog', 'snow']
+    """
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def csv_text(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """A table as CSV.
+
+    >>> csv_text(["model", "error"], [("a, b", 0.5)]).splitlines()
+    ['model,error', '"a, b",0.5']
+    """
+    file = io.StringIO()
+    csv.writer(file, lineterminator="\n").writerows([head, *rows])
+    return file.getvalue()

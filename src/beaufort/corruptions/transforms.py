@@ -1,0 +1,247 @@
+"""Corruption as a step of a data loader: for PIL images, NumPy arrays and torch tensors."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from beaufort._core.arrays import Images, is_float, is_tensor, on_host, open_images, put_changed, to_levels
+from beaufort._core.errors import OptionError
+from beaufort._core.samples import find_images, find_places, map_leaves
+from beaufort.corruptions import Chain, Link, Severity, checked_seed, corruptions
+from beaufort.corruptions._choices import (
+    Names,
+    Severities,
+    chain_of,
+    expand_severities,
+    freeze_severity,
+    pick,
+    weigh_names,
+)
+from beaufort.corruptions._kernels import ops_of
+from beaufort.corruptions.rng import Id, id_words
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Corrupt:
+    """A callable that corrupts images and keeps their type, shape, dtype and device.
+
+    It takes what torchvision's transforms v2 take: an image, several arguments such as an image and its
+    label, or a tuple, list or dict of them. Images are corrupted, everything else comes back as it is.
+
+    Nothing about it changes when it is called and no global generator is touched: it can be pickled,
+    shared by threads and sent to the workers of a data loader, and an image comes out the same
+    whichever worker or batch it is in. `for_epoch` gives new randomness to each epoch.
+
+    >>> rough = Corrupt("weather", severity=(1, 5))
+    >>> rough.choose("n01440764/a.jpg")
+    ('fog', 2)
+    """
+
+    name: str | Sequence[str]
+    """A corruption (`fog`), a list of `get_corruption_names` (`common`), a corruption or a chain with
+    severities of its own (`fog@2.5`, `fog@2+jpeg_compression@3`), or several of these, one of which is chosen
+    for each image; what is named twice is chosen twice as often."""
+    severity: Severities = None
+    """1 to 5; a pair `(lowest, highest)` of whole ones; or a list or range of some, as `[1, 1.5, 2]`, one of
+    which is chosen for each image. None is 1, or at scale `mnist` the published severity. Names with
+    severities of their own do not use it."""
+    seed: int = 0
+    """Any whole number."""
+    p: float = field(default=1.0, kw_only=True)
+    """The share of images that are corrupted; the others stay clean. Which ones depends on their ids."""
+    scale: str = field(default="auto", kw_only=True)
+    """Which published constants to use; see `Corruption.__call__`."""
+    weights: Sequence[float] | None = field(default=None, kw_only=True)
+    """How often each name is chosen, in proportion, one positive number for each; the members of a list share
+    its weight. Without, every corruption is equally likely."""
+    floats: bool = field(default=False, kw_only=True)
+    """Whether to take images of floats, too: values from 0 to 1. They are rounded to the nearest of 256
+    levels, halves to the even one, and corrupted; levels that change are divided by 255, and the others come
+    back with all their digits."""
+    boxes: str = field(default="refuse", kw_only=True)
+    """What to do with the boxes, masks and key points of torchvision's `tv_tensors` in a sample. They come
+    back as they are; with `refuse` it is an error if a corruption to choose from moves what they are about,
+    as `elastic_transform` does, with `keep` it is none."""
+
+    def __post_init__(self) -> None:
+        if isinstance(self.name, set | frozenset | Mapping):  # texts in a set have an order by process
+            raise OptionError(f"name must be a name or a list of names, got {self.name!r:.60}")
+        if isinstance(self.name, Iterable) and not isinstance(self.name, str):
+            object.__setattr__(self, "name", tuple(self.name))
+        if self.weights is not None:
+            if not isinstance(self.weights, Iterable) or isinstance(self.weights, set | frozenset | Mapping):
+                raise OptionError(f"weights must be a list with a number for each name, got {self.weights!r}")
+            object.__setattr__(self, "weights", tuple(self.weights))
+        object.__setattr__(self, "severity", freeze_severity(self.severity))
+        object.__setattr__(self, "seed", checked_seed(self.seed))
+        if not isinstance(self.p, int | float | np.integer | np.floating) or not 0 <= self.p <= 1:
+            raise OptionError(f"p must be a share from 0 to 1, got {self.p!r}")
+        object.__setattr__(self, "p", float(self.p))
+        if not isinstance(self.floats, bool):
+            raise OptionError(f"floats must be True or False, got {self.floats!r}")
+        if self.boxes not in ("refuse", "keep"):
+            raise OptionError(f"boxes must be 'refuse' or 'keep', got {self.boxes!r}")
+        if not (self._names.names and self._severities):
+            raise OptionError("name and severity must not be empty lists")
+        for name in self._names.names:
+            Chain.parse(name).check(self.scale)
+        for link in self._links:
+            corruptions[link.name].params(link.severity, self.scale)  # says what is wrong with either
+
+    def __call__(self, *inputs: Any, image_id: Id | Sequence[Id] | None = None) -> Any:
+        """The image, or each image of a batch or a structure, corrupted.
+
+        Args:
+            inputs: a PIL image; a uint8 NumPy array `(h, w)`, `(h, w, 1|3|4)` or `(n, h, w, 1|3|4)`; a
+                uint8 torch tensor `(1|3|4, h, w)` or `(n, 1|3|4, h, w)`, worked on where it is if that is
+                the processor or a CUDA device, else on the processor. Or several arguments, tuples, lists
+                and dicts with images in them: PIL images and `tv_tensors.Image`, or, if there are none, the
+                first array or plain tensor. All else comes back as it is; for boxes and masks see `boxes`.
+            image_id: what identifies the image, a number or a text; a list of them for a batch.
+                Without, its own pixels do.
+        """
+        if not inputs:
+            raise OptionError("expected an image, got no arguments")
+        sample = inputs[0] if len(inputs) == 1 else inputs
+        if not isinstance(sample, tuple | list | Mapping):
+            return self._image(sample, image_id)
+        if self.boxes == "refuse" and self._moving and (beside := find_places(sample)):
+            raise OptionError(
+                f"{self._moving[0]} moves what is in a picture, and the {beside} of the sample would not fit "
+                "any more; leave the corruption out, or pass boxes='keep' to have them as they are"
+            )
+        wanted = find_images(sample)
+        return map_leaves(sample, lambda leaf: self._image(leaf, image_id) if id(leaf) in wanted else leaf)
+
+    def for_epoch(self, epoch: int) -> Corrupt:
+        """The same with other randomness in each epoch; epoch 0 is this one itself.
+
+        >>> rough = Corrupt("noise", (1, 5))
+        >>> rough.for_epoch(1) == rough.for_epoch(1), rough.for_epoch(1) == rough.for_epoch(2)
+        (True, False)
+        """
+        if isinstance(epoch, bool) or not isinstance(epoch, int | np.integer) or epoch < 0:
+            raise OptionError(f"epoch must be a non-negative integer, got {epoch!r}")
+        if epoch == 0:
+            return self
+        digest = hashlib.blake2b(f"beaufort|epoch|{self.seed}|{epoch}".encode(), digest_size=8).digest()
+        return replace(self, seed=int.from_bytes(digest, "little"))
+
+    def _image(self, image: Any, image_id: Id | Sequence[Id] | None) -> Any:
+        if self.floats and is_float(image):
+            return self._floats(image, image_id)
+        batch = open_images(image)
+        color = batch.color
+        if is_tensor(color) and not color.is_cuda:
+            color = on_host(color)
+        if len(color) == 0:
+            return batch.close(color)
+        return batch.close(self._corrupt(color, self._ids(image, color, image_id)))
+
+    def _floats(self, image: Any, image_id: Id | Sequence[Id] | None) -> Any:
+        """The image with what was corrupted; the rest of it as it came, with every digit."""
+        levels = to_levels(image)
+        made = self._image(levels, image_id)
+        return put_changed(image, levels, made)
+
+    @staticmethod
+    def _ids(image: Any, color: Images, image_id: Id | Sequence[Id] | None) -> Sequence[Id]:
+        if image_id is None:
+            ids: list[Id] = ops_of(color).content_ids(color).tolist()
+            return ids
+        return _ids(image_id, getattr(image, "ndim", 3) < 4, len(color))
+
+    def choose(self, image_id: Id) -> tuple[str, Severity | None] | None:
+        """The corruption and severity that the image of this id gets; None if it stays clean.
+
+        The severity is None for a name with severities of its own.
+        """
+        return self._choose(int(id_words([image_id])[0]))
+
+    def _choose(self, word: int) -> tuple[str, Severity | None] | None:
+        if self.p < 1 and self._share(word) >= self.p:
+            return None
+        if len(self._names.names) == len(self._severities) == 1:  # nothing to choose
+            return self._with_severity(self._names.names[0], self._severities[0])
+        digest = hashlib.blake2b(f"beaufort|choice|{self.seed}|{word}".encode(), digest_size=16).digest()
+        return self._with_severity(self._names.pick(digest[:8]), pick(self._severities, digest[8:]))
+
+    @staticmethod
+    def _with_severity(name: str, severity: Severity | None) -> tuple[str, Severity | None]:
+        return (name, severity) if name in corruptions else (name, None)
+
+    def _share(self, word: int) -> float:
+        """A number from 0 to 1 that belongs to an image."""
+        digest = hashlib.blake2b(f"beaufort|share|{self.seed}|{word}".encode(), digest_size=8).digest()
+        return int.from_bytes(digest, "little") / 2**64
+
+    @cached_property
+    def _names(self) -> Names:
+        return weigh_names(self.name if isinstance(self.name, tuple) else (self.name,), self.weights)
+
+    @cached_property
+    def _severities(self) -> tuple[Severity | None, ...]:
+        return expand_severities(self.severity)
+
+    @cached_property
+    def _links(self) -> tuple[Link, ...]:
+        """Every corruption that an image can get, at every severity."""
+        choices = {self._with_severity(*both) for both in product(self._names.names, self._severities)}
+        return tuple(link for choice in choices for link in chain_of(*choice).links)
+
+    @cached_property
+    def _moving(self) -> tuple[str, ...]:
+        return tuple(sorted({link.name for link in self._links if corruptions[link.name].moves}))
+
+    def _corrupt(self, color: Images, ids: Sequence[Id]) -> Images:
+        """Each image under its own choice; those that share one go through together."""
+        groups: dict[tuple[str, Severity | None], list[int]] = {}
+        for place, word in enumerate(id_words(ids).tolist()):
+            if (choice := self._choose(word)) is not None:
+                groups.setdefault(choice, []).append(place)
+        if not isinstance(color, np.ndarray):
+            return self._on_device(color, ids, groups)
+        if [*map(len, groups.values())] == [len(color)]:  # all in one group
+            (choice,) = groups
+            return np.asarray(chain_of(*choice)(color, ids=ids, seed=self.seed, scale=self.scale))
+        out = color.copy()
+        for choice, places in groups.items():
+            chosen = [ids[place] for place in places]
+            out[places] = chain_of(*choice)(color[places], ids=chosen, seed=self.seed, scale=self.scale)
+        return out
+
+    def _on_device(
+        self, color: Tensor, ids: Sequence[Id], groups: Mapping[tuple[str, Severity | None], list[int]]
+    ) -> Images:
+        from beaufort._core.device import upload
+
+        out = color.clone()
+        for choice, places in groups.items():
+            chosen = [ids[place] for place in places]
+            index = upload(np.array(places), color.device)
+            some = color[index].movedim(-1, 1)
+            made = chain_of(*choice)(some, ids=chosen, seed=self.seed, scale=self.scale)
+            out[index] = made.movedim(1, -1)
+        return out
+
+
+def _ids(image_id: Any, single: bool, count: int) -> Sequence[Id]:
+    if hasattr(image_id, "tolist"):  # an array or a tensor of numbers, as a data loader collates them
+        image_id = image_id.tolist()
+    several = not isinstance(image_id, str) and isinstance(image_id, Sequence)
+    if single and not several:
+        return [image_id]
+    if not single and several and len(image_id) == count:
+        return list(image_id)
+    wanted = "one id for one image" if single else f"a list of {count} ids for a batch of {count} images"
+    raise OptionError(f"image_id must be {wanted}, got {image_id!r:.60}")

@@ -1,0 +1,139 @@
+"""Data sets at a URL: copied to this machine once, then read as any other.
+
+A copy lies in the cache, in a folder that is called by the URL and by what the place lists (names, sizes,
+tags): when anything there changes, it is another copy. Each file is put into place whole, so that a copy that
+was cut short is completed by the next command. A data set that is sent to another machine takes its URL
+along, and is copied there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from beaufort._core.arrays import Bytes
+from beaufort._core.catalog import cache_folder
+from beaufort._core.errors import BeaufortError, ImageFileError
+from beaufort._core.files import draft, remove_leftovers, write_bytes
+from beaufort._core.remote import AT_ONCE, GONE, Remote
+from beaufort.data._dataset import Dataset, Pixels
+from beaufort.data._digest import Content
+from beaufort.data._reader import check_inside, readers
+
+_FOLDER = "data"
+_COMPLETE = "complete.json"
+_STATE = ("size", "mtime", "created", "LastModified", "ETag", "etag", "md5Hash")
+
+
+class _File(NamedTuple):
+    """A file at a URL."""
+
+    full: str
+    path: str
+    """Below the folder; empty if it is the one file at the URL."""
+    size: int | None
+    state: str
+
+
+def local_copy(url: str) -> Path:
+    """The folder or file at a URL, on this machine."""
+    remote = Remote(url)
+    try:
+        files = _files(remote)
+        folder = cache_folder() / _FOLDER / _digest(url, files)
+        target = folder / Path(remote.root).name
+        if not (folder / _COMPLETE).exists():
+            _copy(remote, files, target)
+            about = {"url": url, "files": len(files), "bytes": sum(file.size or 0 for file in files)}
+            write_bytes(folder / _COMPLETE, json.dumps(about).encode())
+    except BeaufortError as error:
+        raise ImageFileError(f"{url} cannot be read: {error}") from error
+    except OSError as error:
+        raise ImageFileError(f"{url} cannot be copied to this machine: {error.strerror or error}") from error
+    return target
+
+
+def _files(remote: Remote) -> list[_File]:
+    remote.fs.invalidate_cache()
+    try:
+        about = remote.ask(lambda: remote.fs.info(remote.root))
+    except GONE:
+        raise ImageFileError("there is nothing there") from None
+    if about["type"] == "file":
+        return [_file(about, "")]
+    found = remote.ask(lambda: remote.find(remote.root))
+    return [_file(facts, str(name)[len(remote.root) + 1 :]) for name, facts in sorted(found.items())]
+
+
+def _file(facts: dict[str, Any], path: str) -> _File:
+    if path and (reason := check_inside(path)):
+        raise ImageFileError(f"{path!r}: {reason}")
+    state = " ".join(str(facts[key]) for key in _STATE if key in facts)
+    return _File(str(facts["name"]), path, facts.get("size"), state)
+
+
+def _digest(url: str, files: list[_File]) -> str:
+    text = json.dumps([url, [(file.path, file.state) for file in files]])
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+def _copy(remote: Remote, files: list[_File], target: Path) -> None:
+    for folder in {(target / file.path).parent for file in files}:
+        remove_leftovers(folder)
+    with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="beaufort copy") as pool:
+        for _ in pool.map(
+            lambda file: _fetch(remote, file, target / file.path if file.path else target), files
+        ):
+            pass
+
+
+def _fetch(remote: Remote, file: _File, place: Path) -> None:
+    if not place.exists():
+        remote.ask(lambda: _fetch_once(remote, file, place))
+
+
+def _fetch_once(remote: Remote, file: _File, place: Path) -> None:
+    with draft(place) as passing:
+        remote.fs.get_file(file.full, passing.name)
+        size = Path(passing.name).stat().st_size
+        if file.size is not None and size != file.size:
+            raise OSError(f"{file.path or place.name} came with {size} bytes of {file.size}")
+
+
+@dataclass(frozen=True)
+class _Copied:
+    """Pictures of a copy, which another machine makes for itself."""
+
+    pixels: Pixels
+    origin: tuple[str, str, str, str]
+    """The kind of data set, the URL, the part, and the name of the copy's folder."""
+
+    def read(self, index: int) -> Bytes:
+        return self.pixels.read(index)
+
+    def contents(self, count: int) -> Iterator[Content]:
+        return self.pixels.contents(count)
+
+    def __reduce__(self) -> tuple[Any, tuple[str, str, str, str]]:
+        return _reopened, self.origin
+
+
+def _reopened(kind: str, url: str, part: str, copy: str) -> _Copied:
+    place = local_copy(url)
+    if place.parent.name != copy:
+        raise ImageFileError(f"{url} changed after the run was planned; run the same command again")
+    return _Copied(readers[kind].open(str(place), part).pixels, (kind, url, part, copy))
+
+
+def travelling(dataset: Dataset, kind: str, location: str, part: str) -> Dataset:
+    """A data set that was opened at a location; if that is a copy, it can be sent to other machines."""
+    place = Path(location)
+    if place.parent.parent != cache_folder() / _FOLDER:
+        return dataset
+    url = json.loads((place.parent / _COMPLETE).read_text())["url"]
+    return replace(dataset, pixels=_Copied(dataset.pixels, (kind, url, part, place.parent.name)))

@@ -1,0 +1,146 @@
+"""Arrays in .npy and .npz files, read in place.
+
+Nothing here unpickles: a pickle can run any program.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from beaufort._core.errors import ImageFileError
+from beaufort.data._dataset import Pixels
+from beaufort.data._digest import CHUNK
+from beaufort.data._files import zip_members
+from beaufort.data._rows import InMemory, Rows, check_shape, whole_numbers
+
+_MOST_UNPACKED = 1 << 30
+_MOST_HEADER = 1 << 16
+_MOST_LABELS = 1 << 24
+"""More are taken for a mistake: they are kept in memory, where a small file can unpack to any number."""
+
+
+@dataclass(frozen=True)
+class Stored:
+    """An array in a file that has not been read yet."""
+
+    path: Path
+    where: str
+    """Its name in error messages."""
+    offset: int
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    packed_as: str = ""
+    """The member of a zip that it is compressed in; '' if it lies open in the file."""
+
+    def load(self) -> NDArray[Any]:
+        """The array in memory, which has it once."""
+        try:
+            if not self.packed_as:
+                count = math.prod(self.shape)
+                return np.fromfile(self.path, self.dtype, count=count, offset=self.offset).reshape(self.shape)
+            loaded = np.empty(self.shape, self.dtype)
+            with zipfile.ZipFile(self.path) as archive, archive.open(self.packed_as) as file:
+                file.read(self.offset)
+                _fill(loaded.reshape(-1).view(np.uint8), file)
+            return loaded
+        except Exception as error:  # zipfile raises what it meets in damaged bytes
+            raise ImageFileError(f"{self.where} is damaged ({error})") from None
+
+    def labels(self, count: int) -> NDArray[np.int64]:
+        """The array as the labels of `count` pictures."""
+        if self.shape not in ((count,), (count, 1)) or self.dtype.kind not in "iu":  # before it is loaded
+            raise ImageFileError(
+                f"labels must be integers of shape ({count},), one per picture, got {self.dtype!s:.40} of "
+                f"shape {self.shape} in {self.where}"
+            )
+        if count > _MOST_LABELS:
+            raise ImageFileError(f"{self.where} must have at most {_MOST_LABELS:,} labels, got {count:,}")
+        return whole_numbers(f"labels of {self.where}", self.load().reshape(-1), count)
+
+
+def stored_in(path: Path) -> Stored:
+    """The array in a .npy file."""
+    try:
+        with path.open("rb") as file:
+            shape, dtype, offset = _header(file)
+        size = path.stat().st_size
+    except Exception as error:  # a damaged header may be any text, and NumPy parses it
+        raise ImageFileError(f"{path} cannot be read as an array ({error})") from None
+    stored = Stored(path, str(path), offset, shape, dtype)
+    if size < offset + math.prod(shape) * dtype.itemsize:
+        raise ImageFileError(f"{path} is cut short: its header says {dtype} {shape}; fetch it again")
+    return stored
+
+
+def in_npz(path: Path) -> dict[str, Stored]:
+    """The arrays in an .npz file by name: in place where they are stored, in memory where compressed."""
+    arrays = {}
+    for name, member in zip_members(path).items():
+        if not name.endswith(".npy"):
+            continue
+        where = f"{path}[{name.removesuffix('.npy')}]"
+        try:
+            with zipfile.ZipFile(path) as archive, archive.open(name) as file:
+                shape, dtype, inside = _header(file)
+        except Exception as error:  # zipfile and NumPy raise what they meet in damaged bytes
+            raise ImageFileError(f"{where} cannot be read as an array ({error})") from None
+        if member.size != inside + math.prod(shape) * dtype.itemsize:
+            raise ImageFileError(
+                f"{where} must have the size its header says, {dtype} {shape}, got {member.size - inside} "
+                "bytes"
+            )
+        if member.method == zipfile.ZIP_STORED:
+            stored = Stored(path, where, member.start() + inside, shape, dtype)
+        else:
+            stored = Stored(path, where, inside, shape, dtype, packed_as=name)
+        arrays[name.removesuffix(".npy")] = stored
+    return arrays
+
+
+def pixels_in(stored: Stored) -> tuple[Pixels, int]:
+    """The array as pictures, and how many there are."""
+    shape = check_shape(stored.where, stored.dtype, stored.shape)
+    if not stored.packed_as:
+        return Rows(stored.path, stored.offset, shape), shape[0]
+    if math.prod(shape) > _MOST_UNPACKED:
+        raise ImageFileError(
+            f"{stored.where} is compressed and too large to load at once ({math.prod(shape):,} bytes); save "
+            "it with np.save or np.savez, which are read picture by picture"
+        )
+    return InMemory(stored.load().reshape(shape), stored.path), shape[0]
+
+
+def _fill(room: NDArray[np.uint8], file: IO[bytes]) -> None:
+    place = 0
+    while place < len(room):
+        chunk = file.read(min(CHUNK, len(room) - place))
+        if not chunk:
+            raise EOFError("it is cut short")
+        room[place : place + len(chunk)] = np.frombuffer(chunk, np.uint8)
+        place += len(chunk)
+
+
+def _header(file: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any], int]:
+    """Shape, dtype, and where the values begin."""
+    start = io.BytesIO(file.read(_MOST_HEADER))  # NumPy would read whatever length is announced
+    version = np.lib.format.read_magic(start)
+    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    try:
+        shape, fortran_order, dtype = read(start)
+    except Exception as error:  # a damaged header may be any text, and NumPy parses it
+        raise ValueError(f"its header is damaged: {error}") from None
+    if min(shape, default=0) < 0:
+        raise ValueError(f"its header is damaged: the shape {shape}")
+    if dtype.hasobject:
+        raise ValueError("it holds pickled Python objects")
+    if fortran_order and len(shape) > 1:
+        raise ValueError("it is in Fortran order; save np.ascontiguousarray(array)")
+    return shape, dtype, start.tell()

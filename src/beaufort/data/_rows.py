@@ -1,0 +1,184 @@
+"""Pictures that are rows of an array: read from their file one by one, or in memory."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from io import BufferedReader
+from pathlib import Path
+from typing import Any, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from beaufort._core.arrays import Bytes
+from beaufort._core.errors import ImageFileError
+from beaufort.data._dataset import MOST_CLASSES
+from beaufort.data._digest import CHUNK, Content, chunks_of
+from beaufort.data.images import MAX_PIXELS, MAX_SIDE
+
+_TOGETHER = 1 << 18
+"""Bytes of neighboring pictures that are read at a time; a single picture may be larger."""
+
+
+@dataclass(frozen=True)
+class RowIds(Sequence[str]):
+    """`split/0`, `split/1` and so on, made when they are asked for."""
+
+    split: str
+    size: int
+
+    def __len__(self) -> int:
+        return self.size
+
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[str]: ...
+
+    def __getitem__(self, index: int | slice) -> str | Sequence[str]:
+        numbers = range(self.size)[index]
+        if isinstance(numbers, int):
+            return f"{self.split}/{numbers}"
+        if numbers == range(len(numbers)):
+            return RowIds(self.split, len(numbers))
+        return [f"{self.split}/{number}" for number in numbers]
+
+    def __iter__(self) -> Iterator[str]:
+        return (f"{self.split}/{number}" for number in range(self.size))
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows of a uint8 array in a file; memory holds the one that is asked for."""
+
+    path: Path
+    offset: int
+    """Where the first row begins, in bytes."""
+    shape: tuple[int, int, int, int]
+    """`(n, h, w, c)`."""
+
+    def slice(self, start: int, stop: int) -> Rows:
+        """Some of the rows."""
+        return Rows(self.path, self.offset + start * self.row_size, (stop - start, *self.shape[1:]))
+
+    @property
+    def row_size(self) -> int:
+        """Of one picture, in bytes."""
+        return math.prod(self.shape[1:])
+
+    def read(self, index: int) -> Bytes:
+        return next(self.several([index]))
+
+    @property
+    def at_once(self) -> int:
+        return _at_once(self.row_size)
+
+    def several(self, indices: Sequence[int]) -> Iterator[Bytes]:
+        """As `read`, one picture after the other: to open the file takes longer than to read a small one.
+
+        Neighbors are read together, as far as they are small.
+        """
+        neighbors = isinstance(indices, range) and indices.step == 1
+        step = max(1, _TOGETHER // self.row_size) if neighbors else 1
+        try:
+            with self.path.open("rb") as file:
+                for start in range(0, len(indices), step):
+                    some = indices[start : start + step]
+                    yield from self._rows(file, some[0], len(some))
+        except ImageFileError:
+            raise
+        except (OSError, ValueError, OverflowError) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise ImageFileError(f"{self.path} cannot be read ({reason})") from None
+
+    def _rows(self, file: BufferedReader, first: int, count: int) -> Iterator[Bytes]:
+        rows = np.empty((count, *self.shape[1:]), np.uint8)
+        file.seek(self.offset + first * self.row_size)
+        whole = file.readinto(rows.data) // self.row_size
+        yield from rows[:whole]
+        if whole < count:
+            raise ImageFileError(f"{self.path} is cut short: picture {first + whole} is missing")
+
+    def contents(self, count: int) -> Iterator[Content]:
+        length = count * self.row_size
+
+        def chunks() -> Iterator[bytes]:
+            yield _head(self.shape)
+            yield from chunks_of(self.path, self.offset, length)
+
+        yield Content(chunks, self.path, f"{self.offset}+{count}×{self.shape[1:]}")
+
+
+@dataclass(frozen=True, eq=False)
+class InMemory:
+    """Rows of a uint8 array `(n, h, w, c)` in memory."""
+
+    images: Bytes
+    file: Path | None = None
+    """Where they came from, if from a file."""
+
+    @property
+    def at_once(self) -> int:
+        return _at_once(math.prod(self.images.shape[1:]))
+
+    def read(self, index: int) -> Bytes:
+        image: Bytes = self.images[index].copy()
+        return image
+
+    def several(self, indices: Sequence[int]) -> Iterator[Bytes]:
+        """As `read`, without a copy where a picture lies in one piece; nobody can write to it then."""
+        rows = self.images.view()
+        rows.flags.writeable = False
+        return (np.ascontiguousarray(rows[index]) for index in indices)
+
+    def contents(self, count: int) -> Iterator[Content]:
+        step = max(1, CHUNK // max(1, math.prod(self.images.shape[1:])))
+
+        def chunks() -> Iterator[bytes]:
+            yield _head(self.images.shape)
+            for start in range(0, count, step):
+                yield self.images[start : min(start + step, count)].tobytes()
+
+        yield Content(chunks, self.file, f"{count}×{self.images.shape[1:]}")
+
+
+def _at_once(row_size: int) -> int:
+    """How many pictures are worth a task: to hand one to a thread takes longer than to read a small one."""
+    return min(max(8, _TOGETHER // row_size), 128)
+
+
+def check_shape(where: object, dtype: np.dtype[Any], shape: tuple[int, ...]) -> tuple[int, int, int, int]:
+    """The shape of pictures as `(n, h, w, c)`; an error if they are none."""
+    whole = (*shape, 1) if len(shape) == 3 else shape
+    if dtype != np.uint8 or len(whole) != 4 or whole[-1] not in (1, 3) or 0 in whole:
+        raise ImageFileError(
+            f"{where} must be uint8 of shape (n, h, w), (n, h, w, 1) or (n, h, w, 3) with n at least 1, got "
+            f"{dtype} of shape {shape}"
+        )
+    if whole[1] * whole[2] > MAX_PIXELS or max(whole[1:3]) > MAX_SIDE:
+        raise ImageFileError(
+            f"the pictures of {where} must have at most {MAX_PIXELS:,} pixels and {MAX_SIDE:,} on a side, "
+            f"got {whole[1]} × {whole[2]}"
+        )
+    return whole
+
+
+def whole_numbers(where: object, labels: NDArray[Any], count: int) -> NDArray[np.int64]:
+    """Labels as int64, one a picture; an error, which calls them `where`, if they are something else."""
+    if labels.dtype.kind not in "iu" or labels.shape != (count,):
+        raise ImageFileError(
+            f"{where} must be integers of shape ({count},), one per picture, got {labels.dtype} of shape "
+            f"{labels.shape}"
+        )
+    if count and (labels.min() < 0 or labels.max() >= MOST_CLASSES):
+        raise ImageFileError(
+            f"{where} must be integers from 0 to {MOST_CLASSES - 1:,}, got {labels.min()} to {labels.max()}"
+        )
+    return labels.astype(np.int64)
+
+
+def _head(shape: tuple[int, ...]) -> bytes:
+    return f"uint8 {tuple(int(side) for side in shape[1:])}\n".encode()

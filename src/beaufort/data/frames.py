@@ -1,0 +1,177 @@
+"""Sets of frames of a video: an anchor and its neighbours, as in ImageNet-Vid-Robust and YTBB-Robust.
+
+A folder of frames has two lists in it, or in its folder `metadata` or `misc`: `pmsets.json`, the neighbours
+of each anchor, and `labels.json`, the labels of each frame, of which any is right. Labels are numbers of
+classes in the two published sets, and names in one's own.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import numpy as np
+
+from beaufort._core.errors import ImageFileError, OptionError
+from beaufort.data._dataset import Dataset
+from beaufort.data._files import Files
+from beaufort.data._reader import check_inside, reader
+from beaufort.data.labels import Truths, label_maps
+
+_ANCHORS = "anchors"
+_NUMBER = re.compile(r"(\d+)(?!.*\d)")
+
+
+@dataclass(frozen=True)
+class FrameSets:
+    """Anchors with their neighbours.
+
+    >>> sets = FrameSets({"a/10.jpg": ("a/08.jpg", "a/11.jpg")})
+    >>> list(sets.within("a/10.jpg", 1))
+    ['a/10.jpg', 'a/11.jpg']
+    """
+
+    neighbours: Mapping[str, tuple[str, ...]]
+    """By anchor; maybe none."""
+
+    @cached_property
+    def frames(self) -> tuple[str, ...]:
+        """Every frame once, sorted."""
+        return tuple(sorted({*self.neighbours, *(one for some in self.neighbours.values() for one in some)}))
+
+    def within(self, anchor: str, k: int) -> Iterator[str]:
+        """The anchor, and its neighbours at most `k` frames away."""
+        yield anchor
+        here = frame_number(anchor)
+        yield from (one for one in self.neighbours[anchor] if abs(frame_number(one) - here) <= k)
+
+
+def frame_number(name: str) -> int:
+    """The number of a frame: the last one in its file's name.
+
+    >>> frame_number("val/ILSVRC2015_val_00000000/000442.JPEG"), frame_number("x_44666/frame-1117.jpg")
+    (442, 1117)
+    """
+    match = _NUMBER.search(PurePosixPath(name).stem)
+    if match is None:
+        raise ImageFileError(f"a frame's file name must have its number, got {name!r}")
+    return int(match[1])
+
+
+def read_frame_sets(path: str | Path) -> FrameSets:
+    """The sets of a folder, or of a file like `pmsets.json`."""
+    file = Path(path)
+    file = file if file.is_file() else _beside(file, "pmsets.json")
+    found = _json(file)
+    good = isinstance(found, dict) and all(
+        isinstance(some, list) and all(isinstance(one, str) for one in some) for some in found.values()
+    )
+    if not good or not found:
+        raise ImageFileError(f"{file} must have a list of frames for each anchor, got something else")
+    for name in (*found, *(one for some in found.values() for one in some)):
+        if why := check_inside(name):
+            raise ImageFileError(f"{file}: {name!r} is refused: {why}")
+    return FrameSets({anchor: tuple(dict.fromkeys(some)) for anchor, some in found.items()})
+
+
+def _open(location: str, part: str, kind: str) -> Dataset:
+    if part not in ("", _ANCHORS):
+        raise OptionError(f"the part of {kind} must be {_ANCHORS!r} or nothing, got {part!r}")
+    root = Path(location)
+    sets = read_frame_sets(root)
+    frames = tuple(sorted(sets.neighbours)) if part else sets.frames
+    file = _beside(root, "labels.json")
+    named = _labels(file, frames, sets, by_anchor=kind == "ytbb-robust")
+    if kind not in label_maps:  # a number is a name, too, and no place in the sorted names
+        named = {frame: tuple(dict.fromkeys(map(str, labels))) for frame, labels in named.items()}
+    if lost := [name for name in frames if not (root / name).is_file()]:
+        raise ImageFileError(
+            f"{location} must have every frame of its sets, got none for {len(lost):,} of {len(frames):,} "
+            f"(first: {lost[0]!r})"
+        )
+    classes = _classes(kind, named.values())
+    numbers = {frame: _numbers(file, frame, labels, classes) for frame, labels in named.items()}
+    first = np.array([numbers[frame][0] for frame in frames], np.int64)
+    truths = Truths(kind, numbers, of_classes=True)
+    return Dataset(root.name, classes, frames, first, Files(root, frames), by_name=True, truths=truths)
+
+
+def _labels(
+    file: Path, frames: tuple[str, ...], sets: FrameSets, *, by_anchor: bool
+) -> dict[str, tuple[Any, ...]]:
+    """The labels of each frame; where anchors decide, a neighbour has those of its anchor."""
+    found = _json(file)
+    good = isinstance(found, dict) and all(
+        isinstance(some, list) and some and all(type(one) in (int, str) for one in some)
+        for some in found.values()
+    )
+    if not good:
+        raise ImageFileError(f"{file} must have a list of labels for each frame, got something else")
+    source = {frame: frame for frame in frames}
+    if by_anchor:
+        source |= {one: anchor for anchor, some in sets.neighbours.items() for one in some}
+        source |= {anchor: anchor for anchor in sets.neighbours}
+    if lost := [frame for frame in frames if source[frame] not in found]:
+        raise ImageFileError(
+            f"{file} must have labels for every frame, got none for {len(lost):,} (first: "
+            f"{source[lost[0]]!r})"
+        )
+    return {frame: tuple(dict.fromkeys(found[source[frame]])) for frame in frames}
+
+
+def _classes(kind: str, labels: Any) -> tuple[str, ...]:
+    if kind in label_maps:
+        return label_maps[kind].classes
+    return tuple(sorted({label for some in labels for label in some}))
+
+
+def _numbers(file: Path, frame: str, labels: tuple[Any, ...], classes: tuple[str, ...]) -> tuple[int, ...]:
+    place = {name: number for number, name in enumerate(classes)}
+    numbers = tuple(place.get(one, -1) if isinstance(one, str) else one for one in labels)
+    if wrong := [one for one, number in zip(labels, numbers, strict=True) if not 0 <= number < len(classes)]:
+        raise ImageFileError(
+            f"{file}: labels must be one of {len(classes)} classes, got {wrong[0]!r} for {frame!r}"
+        )
+    return numbers
+
+
+def _beside(root: Path, name: str) -> Path:
+    places = [root / name, root / "metadata" / name, root / "misc" / name]
+    found = next((place for place in places if place.is_file()), None)
+    if found is None:
+        raise ImageFileError(f"a folder of frame sets must have {name}, got none in {root}")
+    return found
+
+
+def _json(file: Path) -> Any:
+    try:
+        return json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise ImageFileError(f"{file} cannot be read ({error})") from None
+
+
+def _detect(path: Path) -> bool:
+    return any((path / place / "pmsets.json").is_file() for place in ("", "metadata", "misc"))
+
+
+@reader("frame-sets", "frames with pmsets.json and labels.json", _detect)
+def open_frames(location: str, part: str) -> Dataset:
+    """Frame sets of one's own: all frames, or `#anchors`; labels are names of classes."""
+    return _open(location, part, "frame-sets")
+
+
+@reader("vid-robust", "the same, with numbers of 30 classes", lambda path: False)  # noqa: ARG005
+def open_vid_robust(location: str, part: str) -> Dataset:
+    """ImageNet-Vid-Robust: a frame is judged by its own labels."""
+    return _open(location, part, "vid-robust")
+
+
+@reader("ytbb-robust", "the same, with numbers of 24 classes", lambda path: False)  # noqa: ARG005
+def open_ytbb_robust(location: str, part: str) -> Dataset:
+    """YTBB-Robust: a frame is judged by the labels of its anchor."""
+    return _open(location, part, "ytbb-robust")

@@ -1,0 +1,44 @@
+"""Pictures in files: read with care, cropped as the published sets were, encoded."""
+
+from __future__ import annotations
+
+from beaufort.data.images.framing import Box, center_box, down_first, resize_window, short_side_size, window
+from beaufort.data.images.packed import read_idx, read_packed
+from beaufort.data.images.read import (
+    MAX_PIXELS,
+    MAX_SIDE,
+    SUFFIXES,
+    decode_image,
+    is_folder,
+    is_picture_name,
+    pixel_count,
+    plain_mode,
+    read_image,
+)
+from beaufort.data.images.transparency import flatten
+from beaufort.data.images.write import FORMATS, Format, encode, format_of
+
+__all__ = [
+    "FORMATS",
+    "MAX_PIXELS",
+    "MAX_SIDE",
+    "SUFFIXES",
+    "Box",
+    "Format",
+    "center_box",
+    "decode_image",
+    "down_first",
+    "encode",
+    "flatten",
+    "format_of",
+    "is_folder",
+    "is_picture_name",
+    "pixel_count",
+    "plain_mode",
+    "read_idx",
+    "read_image",
+    "read_packed",
+    "resize_window",
+    "short_side_size",
+    "window",
+]

@@ -1,0 +1,163 @@
+"""Resizing and cropping arrays in one go, with the pixels that Pillow gives.
+
+Pillow resizes in two passes, along the rows and then down the columns, each rounded to 8 bits, with weights
+of 22 bits. The same whole numbers are taken here, only where the crop needs them, and on the array itself:
+Pillow's own pictures have four bytes a pixel, so that to go there and back takes as long as the resizing.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from beaufort._core.arrays import Bytes
+
+_BITS = 22
+"""Of Pillow's weights, after the point."""
+
+
+class Box(NamedTuple):
+    """A rectangle of pixels; parts of it may lie outside the picture."""
+
+    left: int
+    top: int
+    right: int
+    bottom: int
+
+
+def short_side_size(width: int, height: int, side: int) -> tuple[int, int]:
+    """Width and height with a short side of `side` pixels; the long one is rounded down.
+
+    >>> short_side_size(500, 375, 256)
+    (341, 256)
+    """
+    if min(width, height) == side:
+        return width, height
+    return (side, int(side * height / width)) if width <= height else (int(side * width / height), side)
+
+
+def center_box(width: int, height: int, side: int) -> Box:
+    """The square in the middle; a half pixel goes to the even side, as in torchvision."""
+    left, top = round((width - side) / 2), round((height - side) / 2)
+    return Box(left, top, left + side, top + side)
+
+
+def window(pixels: Bytes, box: Box) -> Bytes:
+    """The pixels in a box, `(h, w, c)`, black where it lies outside the picture."""
+    height, width, channels = pixels.shape
+    inside = _inside(box, width, height)
+    cut = pixels[inside.top : inside.bottom, inside.left : inside.right]
+    if inside == box:
+        return np.ascontiguousarray(cut)
+    out = np.zeros((box.bottom - box.top, box.right - box.left, channels), np.uint8)
+    left, top = inside.left - box.left, inside.top - box.top
+    out[top : top + cut.shape[0], left : left + cut.shape[1]] = cut
+    return out
+
+
+def _inside(box: Box, width: int, height: int) -> Box:
+    left, right = (min(max(x, 0), width) for x in (box.left, box.right))
+    top, bottom = (min(max(y, 0), height) for y in (box.top, box.bottom))
+    return Box(left, top, right, bottom)
+
+
+def resize_window(pixels: Bytes, size: tuple[int, int], box: Box | None = None) -> Bytes:
+    """What Pillow's bilinear `resize(size).crop(box)` gives, and no pixel of the rest is worked out.
+
+    Args:
+        pixels: `(h, w, c)` with one channel or three.
+        size: width and height of the whole picture after resizing.
+        box: the part of it that is wanted; all of it if None.
+    """
+    height, width = pixels.shape[:2]
+    box = Box(0, 0, *size) if box is None else box
+    if size == (width, height):
+        return window(pixels, box)
+    inside = _inside(box, *size)
+    part = _resized(np.ascontiguousarray(pixels), size, inside)
+    if inside == box:
+        return part
+    return window(part, Box(*(edge - inside[i % 2] for i, edge in enumerate(box))))
+
+
+def _resized(pixels: Bytes, size: tuple[int, int], box: Box) -> Bytes:
+    """A box that lies inside the resized picture."""
+    height, width = pixels.shape[:2]
+    across = _weights(width, size[0], box.left, box.right)
+    down = _weights(height, size[1], box.top, box.bottom)
+    rows = pixels[down.first : down.last]
+    if down_first(pixels.shape[:2], size):
+        columns = np.ascontiguousarray(rows[:, across.first : across.last])
+        return _mix_across(_mix_down(columns, down), across, across.first)
+    return _mix_down(_mix_across(rows, across, 0), down)
+
+
+def down_first(before: tuple[int, ...], size: tuple[int, int]) -> bool:
+    """Whether Pillow begins with the columns, as it does since version 13 where they shrink most.
+
+    Older versions always begin with the rows, but for pictures a hundred times as high as wide.
+
+    Args:
+        before: height and width of the picture.
+        size: width and height after resizing.
+    """
+    lost_down, lost_across = before[0] - size[1], before[1] - size[0]
+    return lost_down > 0 and lost_down > 2 * lost_across
+
+
+class _Weights(NamedTuple):
+    """For each place after resizing, the places before that it is mixed from."""
+
+    starts: NDArray[np.int64]
+    counts: NDArray[np.int64]
+    weights: NDArray[np.int32]
+    """One row a place, with zeros up to a multiple of four; sums are 2²², up to rounding."""
+    first: int
+    last: int
+    """What is needed before: from `first` up to `last`."""
+
+
+@lru_cache(maxsize=256)
+def _weights(before: int, after: int, start: int, stop: int) -> _Weights:
+    """A triangle around each place from `start` to `stop`, as wide as Pillow makes it.
+
+    Every step is that of Pillow in double precision, in its order.
+    """
+    scale = before / after
+    reach = max(scale, 1.0)
+    centers = (np.arange(start, stop) + 0.5) * scale
+    starts = np.maximum((centers - reach + 0.5).astype(np.int64), 0)
+    counts = np.minimum((centers + reach + 0.5).astype(np.int64), before) - starts
+    shares = np.zeros((len(centers), -(-int(counts.max(initial=0)) // 4) * 4))
+    total = np.zeros(len(centers))
+    for k in range(shares.shape[1]):
+        distance = np.abs((k + starts - centers + 0.5) * (1.0 / reach))
+        shares[:, k] = np.where((k < counts) & (distance < 1), 1.0 - distance, 0.0)
+        total += shares[:, k]
+    shares /= np.where(total == 0, 1.0, total)[:, None]
+    weights = (0.5 + shares * (1 << _BITS)).astype(np.int32)
+    ends = starts + counts
+    return _Weights(starts, counts, weights, int(starts.min(initial=before)), int(ends.max(initial=0)))
+
+
+def _mix_across(pixels: Bytes, across: _Weights, first: int) -> Bytes:
+    """The pass along the rows; the first column of `pixels` is number `first` of the picture."""
+    from beaufort.data.images._framing_cpu import resize_rows
+
+    height, _, channels = pixels.shape
+    places = len(across.starts)
+    lines = np.empty(height * places * channels + 1, np.uint8)  # the kernel writes a value more
+    resize_rows(pixels, across.starts - first, across.counts, across.weights, lines)
+    return lines[:-1].reshape(height, places, channels)
+
+
+def _mix_down(rows: Bytes, down: _Weights) -> Bytes:
+    """The pass down the columns, of rows that begin with the first one that is needed."""
+    from beaufort.data.images._framing_cpu import resize_down
+
+    out = np.empty((len(down.starts), *rows.shape[1:]), np.uint8)
+    resize_down(rows, down.starts - down.first, down.counts, down.weights, out)
+    return out

@@ -1,0 +1,277 @@
+"""How the labels of a data set and the outputs of a model come together.
+
+Numbers that someone chose are numbers of outputs. Numbers that are only places of names in a sorted list
+(class folders) are not: there the names decide, if both sides have some. What cannot be decided is refused.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from numbers import Integral
+from pathlib import Path
+
+from beaufort._core.text import counted
+from beaufort.data.labels._errors import LabelError
+from beaufort.data.labels._known import IMAGENET, same_name
+from beaufort.data.labels.sides import DataLabels, Outputs
+from beaufort.data.labels.space import LabelSpace, check_convention
+
+IDENTITY = "identity"
+"""Name of the space in which label i means output i."""
+
+Grouping = Mapping[str, Sequence[int | str]]
+"""Outputs by class, each a number or a name."""
+
+_FORM = f"{IDENTITY!r}, or a JSON file with a list of outputs for each class"
+_NAME = "pass --classes FILE with a name for each output"
+_GROUP = "pass --labels FILE.json with the outputs of each class"
+_INSIST = f"pass --labels {IDENTITY} to insist that labels are numbers of outputs"
+
+
+def find_space(
+    data: DataLabels,
+    outputs: Outputs,
+    *,
+    labels: str | Path | Grouping | LabelSpace | None = None,
+    convention: str | None = None,
+) -> LabelSpace:
+    """The space in which a model answers for a data set; a `LabelError` with a way out if there is none.
+
+    Args:
+        data: the data set's side.
+        outputs: the model's side.
+        labels: `identity`; outputs by class, or a JSON file of them; a space; or None, to be found by names.
+        convention: `restricted` if None.
+    """
+    found = _space(data, outputs, labels)
+    if convention is not None:
+        check_convention(convention)
+        fewer = outputs.count is not None and len(data.classes) < outputs.count
+        if found.identity and convention == "restricted" and fewer:
+            raise LabelError(
+                f"convention 'restricted' needs to know which outputs of {outputs.model} are classes of "
+                f"{data.name}, got labels that are numbers of outputs",
+                _GROUP,
+            )
+        found = LabelSpace(found.count, found.outputs, convention)
+    if found.identity and outputs.count is not None and int(data.used.max(initial=0)) >= outputs.count:
+        raise LabelError(
+            f"labels must be below {outputs.count}, the number of outputs of {outputs.model}, got labels up "
+            f"to {int(data.used.max())} in {data.name}; use a model of these classes"
+        )
+    return found
+
+
+def _space(
+    data: DataLabels, outputs: Outputs, labels: str | Path | Grouping | LabelSpace | None
+) -> LabelSpace:
+    if isinstance(labels, LabelSpace):
+        if labels.count not in (None, outputs.count):
+            raise LabelError(
+                f"the label space must be of {outputs.count} outputs, those of {outputs.model}, got "
+                f"{labels.count}"
+            )
+        if labels.outputs is not None and int(data.used.max(initial=0)) >= len(labels.outputs):
+            raise LabelError(
+                f"the label space must have every class of {data.name}, got {len(labels.outputs)} for labels "
+                f"up to {int(data.used.max())}"
+            )
+        return labels
+    if labels == IDENTITY:
+        return LabelSpace(outputs.count)
+    if labels is not None:
+        if isinstance(labels, str | Path):
+            return _grouped(data, outputs, read_grouping(labels))
+        if not _is_grouping(labels):
+            raise LabelError(f"labels must be {_FORM}, or such lists by class, got {labels!r:.80}")
+        return _grouped(data, outputs, labels)
+    if outputs.count is None:
+        return LabelSpace()
+    return _by_names(data, outputs) if data.by_name else _by_numbers(data, outputs)
+
+
+# Labels that are places of names
+
+
+def _by_names(data: DataLabels, outputs: Outputs) -> LabelSpace:
+    assert outputs.count is not None
+    used = data.used.tolist()
+    if (numbers := data.numbers) is not None and not outputs.numbered:
+        return _by_numbered_names(data, outputs, numbers)
+    names = outputs.sure_names() or outputs.possible_names(data.classes[label] for label in used)
+    if names is None:
+        return _by_order(data, outputs)
+    places = _matches(data, names)
+    if any(label not in places for label in used):
+        raise _lost(data, outputs.known, places)
+    return _singles(outputs.count, len(data.classes), places)
+
+
+def _by_order(data: DataLabels, outputs: Outputs) -> LabelSpace:
+    """The sorted order of the names, unless most are of a list with another order, or are digits in words."""
+    likely = outputs.likely_names(data.classes[label] for label in data.used.tolist())
+    known, names = likely or ("", [])
+    places = _matches(data, names)
+    digits = [same_name(name) for name in data.classes]
+    if all(map(str.isdecimal, digits)) and digits != sorted(digits):
+        raise _unnamed(data, outputs)
+    if len(data.classes) == outputs.count and all(label == place for label, place in places.items()):
+        return LabelSpace(outputs.count)
+    raise _lost(data, known, places) if places else _unnamed(data, outputs)
+
+
+def _lost(data: DataLabels, known: str, places: Mapping[int, int]) -> LabelError:
+    lost = [data.classes[label] for label in data.used.tolist() if label not in places]
+    use = "WNIDs or class names" if known == IMAGENET else "its names"
+    return LabelError(
+        f"{len(lost)} of {len(data.used)} classes of {data.name} match no class of {known!r}, or several "
+        f"(first: {lost[0]!r})",
+        *(f"use {use}", _NAME, _GROUP, _INSIST),
+    )
+
+
+def _by_numbered_names(data: DataLabels, outputs: Outputs, numbers: tuple[int, ...]) -> LabelSpace:
+    """Folders called by numbers: those of outputs, unless that is not the order that sorted names have."""
+    assert outputs.count is not None
+    if max(numbers) < outputs.count and len(set(numbers)) == len(numbers):
+        in_order = numbers == tuple(range(outputs.count))
+        if in_order or len(numbers) < outputs.count:
+            return _singles(outputs.count, len(numbers), dict(enumerate(numbers)))
+    raise LabelError(
+        f"classes of {data.name} are called by numbers ({', '.join(data.classes[:4])} …) that are not those "
+        f"of the {outputs.count} outputs of {outputs.model} in the same order",
+        *(_NAME, _GROUP, f"{_INSIST} in that sorted order"),
+    )
+
+
+# Labels that are numbers
+
+
+def _by_numbers(data: DataLabels, outputs: Outputs) -> LabelSpace:
+    """Numbers of outputs, unless the names of both sides say otherwise."""
+    assert outputs.count is not None
+    identity = LabelSpace(outputs.count)
+    used = data.used.tolist()
+    named = [label for label in used if data.named(label)]
+    if not named:
+        return identity
+    names = outputs.sure_names() or outputs.possible_names(data.classes[label] for label in named)
+    places = {} if names is None else _matches(data, names)
+    agree = [label for label in named if places.get(label) == label]
+    differ = [label for label in named if places.get(label, label) != label]
+    if not differ and (agree or len(data.classes) >= outputs.count):
+        return identity
+    if differ and all(label in places for label in used):
+        return _singles(outputs.count, len(data.classes), places)
+    if differ:
+        label = differ[0]
+        raise LabelError(
+            f"{data.name} has {data.classes[label]!r} as class {label}, and in {outputs.known!r} that is "
+            f"class {places[label]}, while other names match nothing",
+            *("make them alike", _GROUP, _INSIST),
+        )
+    if len(named) < len(data.classes):
+        return identity  # a list with gaps has the numbers of a larger one
+    raise _unnamed(data, outputs)
+
+
+def _unnamed(data: DataLabels, outputs: Outputs) -> LabelError:
+    return LabelError(
+        f"{data.name} has {counted(len(data.classes), 'class', 'classes')} (first: {data.classes[0]!r}), "
+        f"{outputs.model} has {outputs.count} outputs, and nothing says which of them belong together",
+        *(_NAME, _GROUP, _INSIST),
+    )
+
+
+# Outputs by class
+
+
+def _grouped(data: DataLabels, outputs: Outputs, grouping: Grouping) -> LabelSpace:
+    if outputs.count is None:
+        raise LabelError(
+            f"a label space needs the number of outputs of {outputs.model}; load it with classes="
+        )
+    wanted = [one for some in grouping.values() for one in some if isinstance(one, str)]
+    names = outputs.sure_names() or outputs.possible_names(wanted) or []
+    places = _places(names)
+    lost = [one for one in wanted if same_name(one) not in places]
+    if lost:
+        raise LabelError(
+            f"outputs of the label space must be of {outputs.known!r}, got {len(lost)} that are not (first: "
+            f"{lost[0]!r})",
+            *("use numbers or names of outputs", _NAME),
+        )
+    meant: dict[str, str] = {}
+    for name in grouping:
+        if (other := meant.setdefault(same_name(name), name)) != name:
+            raise LabelError(
+                f"classes of the label space must be distinct, got {other!r} and {name!r}, which mean the "
+                "same"
+            )
+    rows = {
+        same_name(name): tuple(places[same_name(one)] if isinstance(one, str) else one for one in some)
+        for name, some in grouping.items()
+    }
+    missing = [
+        data.classes[label] for label in data.used.tolist() if same_name(data.classes[label]) not in rows
+    ]
+    if missing:
+        raise LabelError(
+            f"the label space must have every class of {data.name} by its name, got {len(missing)} too few "
+            f"(first: {missing[0]!r})",
+            "give an empty list to a class that the model cannot answer",
+        )
+    found = tuple(rows.get(same_name(name), ()) for name in data.classes)
+    return LabelSpace(outputs.count, found)
+
+
+def read_grouping(path: str | Path) -> Grouping:
+    """Outputs by class from a JSON file: `{"dog": ["n02085620", 152], "cat": [281, 282]}`."""
+    try:
+        found = json.loads(Path(path).read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise LabelError(f"labels must be {_FORM}, got {str(path)!r:.80} ({error})") from None
+    if not _is_grouping(found) or not found:
+        raise LabelError(f"labels must be {_FORM}, got {path} with other contents")
+    return {name: tuple(some) for name, some in found.items()}
+
+
+def _is_grouping(found: object) -> bool:
+    """Whether it has a list of numbers and names for each class."""
+    return isinstance(found, Mapping) and all(
+        isinstance(name, str)
+        and isinstance(some, Collection)
+        and not isinstance(some, str | bytes | Mapping)
+        and all(isinstance(one, str | Integral) and not isinstance(one, bool) for one in some)
+        for name, some in found.items()
+    )
+
+
+# Names
+
+
+def _places(names: Sequence[set[str]]) -> dict[str, int]:
+    """Outputs by name, for the names that only one of them has."""
+    found: dict[str, int] = {}
+    shared: set[str] = set()
+    for place, some in enumerate(names):
+        for name in some:
+            if found.setdefault(name, place) != place:
+                shared.add(name)
+    return {name: place for name, place in found.items() if name not in shared}
+
+
+def _matches(data: DataLabels, names: Sequence[set[str]]) -> dict[int, int]:
+    """The output of each label whose name is that of an output, and of no other label's."""
+    places = _places(names)
+    found = {
+        label: places[same_name(name)] for label, name in enumerate(data.classes) if same_name(name) in places
+    }
+    taken = Counter(found.values())
+    return {label: place for label, place in found.items() if taken[place] == 1}
+
+
+def _singles(count: int, classes: int, places: Mapping[int, int]) -> LabelSpace:
+    return LabelSpace(count, tuple((places[label],) if label in places else () for label in range(classes)))

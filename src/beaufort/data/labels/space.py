@@ -1,0 +1,162 @@
+"""Which outputs of a model count as each class of a data set."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from beaufort._core.arrays import is_tensor
+from beaufort.data.labels._errors import LabelError
+
+CONVENTIONS = ("restricted", "all")
+"""`restricted`: only outputs that belong to the space compete; `all`: every output of the model does."""
+
+
+def check_convention(convention: str) -> str:
+    """The convention itself; an error if it is not one of `CONVENTIONS`."""
+    if convention not in CONVENTIONS:
+        raise LabelError(f"convention must be {' or '.join(map(repr, CONVENTIONS))}, got {convention!r:.60}")
+    return convention
+
+
+@dataclass(frozen=True)
+class LabelSpace:
+    """The classes of a data set and the outputs of a model that count as each.
+
+    Columns are what answers are about once a space is applied: the classes in their order and then, under the
+    convention `all`, the outputs that belong to no class, in theirs.
+
+    >>> space = LabelSpace(count=4, outputs=((2,), (0, 3)))
+    >>> space.apply(np.array([[1.0, 9.0, 2.0, 3.0]], np.float32)).tolist()
+    [[2.0, 3.0]]
+    >>> str(space)
+    '2 classes, from 3 of 4 outputs; only these compete (convention restricted)'
+    """
+
+    count: int | None = None
+    """Number of outputs of the model; None if unknown."""
+    outputs: tuple[tuple[int, ...], ...] | None = None
+    """The outputs that count as each class, maybe none; None where a label is the index of its output."""
+    convention: str = "restricted"
+
+    def __post_init__(self) -> None:
+        check_convention(self.convention)
+        if self.outputs is None:
+            return
+        outputs = tuple(tuple(dict.fromkeys(int(output) for output in some)) for some in self.outputs)
+        every = [output for some in outputs for output in some]
+        if self.count is None or not every or not 0 <= min(every) <= max(every) < self.count:
+            raise LabelError(
+                f"outputs of a label space must be integers from 0 to {(self.count or 0) - 1}, at least one, "
+                f"got {sorted(set(every))[:5]}"
+            )
+        if len(set(every)) != len(every):
+            twice = next(output for output in every if every.count(output) > 1)
+            raise LabelError(f"an output must belong to one class, got output {twice} in two")
+        plain = outputs == tuple((output,) for output in range(self.count))
+        object.__setattr__(self, "outputs", None if plain else outputs)
+
+    @property
+    def identity(self) -> bool:
+        """Whether labels are numbers of outputs; the convention means nothing then: every output competes."""
+        return self.outputs is None
+
+    def __str__(self) -> str:
+        if self.outputs is None:
+            return "labels are numbers of outputs; every output competes (convention all)"
+        competing = "only these compete" if self.convention == "restricted" else "every output competes"
+        classes, belonging = len(self.outputs), sum(map(len, self.outputs))
+        return (
+            f"{classes:,} class{'es' * (classes != 1)}, from {belonging:,} of {self.count:,} outputs; "
+            f"{competing} (convention {self.convention})"
+        )
+
+    @cached_property
+    def rest(self) -> tuple[int, ...]:
+        """Outputs that belong to no class."""
+        belonging = {output for some in self.outputs or () for output in some}
+        return tuple(output for output in range(self.count or 0) if output not in belonging)
+
+    @cached_property
+    def columns(self) -> dict[int, int]:
+        """The column of each output that has one."""
+        classes = self.outputs or ()
+        columns = {output: label for label, some in enumerate(classes) for output in some}
+        if self.convention == "all":
+            columns |= {output: len(classes) + place for place, output in enumerate(self.rest)}
+        return columns
+
+    @property
+    def competing(self) -> int | None:
+        """How many columns there are."""
+        if self.outputs is None:
+            return self.count
+        return len(self.outputs) + (len(self.rest) if self.convention == "all" else 0)
+
+    @property
+    def foregone(self) -> bool:
+        """Whether only one class competes, so that it is the answer to every image, whatever a model sees."""
+        if self.outputs is None:
+            return self.count == 1
+        others = self.rest if self.convention == "all" else ()
+        return sum(map(bool, self.outputs)) + len(others) == 1
+
+    def apply(self, logits: Any) -> Any:
+        """From the logits of all outputs, an array or a tensor `(images, outputs)`, to those of the columns.
+
+        The logit of a class is the largest of its outputs': it wins exactly if one of its outputs does. A
+        class without outputs has -inf: it cannot be.
+        """
+        if self.outputs is None:
+            return logits
+        if logits.shape[1] != self.count:
+            raise LabelError(
+                f"logits must have {self.count} columns, the outputs of the label space, got "
+                f"{logits.shape[1]}"
+            )
+        members, empty = self._members
+        if is_tensor(logits):
+            import torch
+
+            places = torch.as_tensor(members, device=logits.device)
+            made = logits[:, places].amax(dim=2)
+            if empty.any():
+                made = made.masked_fill(torch.as_tensor(empty, device=logits.device), -torch.inf)
+            if self.convention == "restricted":
+                return made
+            rest = torch.as_tensor(self.rest, dtype=torch.int64, device=logits.device)
+            return torch.cat([made, logits[:, rest]], dim=1)
+        made = logits[:, members].max(axis=2)
+        made[:, empty] = -np.inf
+        if self.convention == "restricted":
+            return made
+        return np.concatenate([made, logits[:, np.array(self.rest, np.int64)]], axis=1)
+
+    @cached_property
+    def _members(self) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """The outputs of each class, as many for all: the first one again where there are fewer."""
+        assert self.outputs is not None
+        most = max(map(len, self.outputs))
+        filled = [(*some, *((some or (0,))[0],) * (most - len(some))) for some in self.outputs]
+        return np.array(filled, np.int64), np.array([not some for some in self.outputs])
+
+    def facts(self) -> dict[str, Any]:
+        """All that can change an answer, ready for JSON; nothing for labels that are numbers of outputs."""
+        if self.outputs is None:
+            return {}
+        short = [some[0] if len(some) == 1 else list(some) for some in self.outputs]
+        return {"count": self.count, "outputs": short, "convention": self.convention}
+
+    @classmethod
+    def from_facts(cls, facts: Mapping[str, Any]) -> LabelSpace:
+        """The space that `facts` describes; the inverse of `facts`."""
+        if "outputs" not in facts:
+            return cls()
+        outputs: Sequence[Any] = facts["outputs"]
+        listed = tuple(tuple(some) if isinstance(some, list) else (some,) for some in outputs)
+        return cls(facts["count"], listed, facts["convention"])

@@ -1,0 +1,121 @@
+"""Truths that are sets: any class of an image's set is right, and an image with none is left out."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from beaufort.data.labels._errors import LabelError
+from beaufort.data.labels.space import LabelSpace
+
+NO_LABEL = -1
+"""Fills the rows of sets that have fewer labels than the largest."""
+
+_VALIDATION = re.compile(r"ILSVRC2012_val_(\d{8})")
+_ROW = re.compile(r"[^/]+/(\d+)")
+_FORM = (
+    "a JSON list with a list of labels for each validation image (as ReaL's real.json), or an object with "
+    "one for each image id"
+)
+
+
+@dataclass(frozen=True)
+class Truths:
+    """A set of labels for each image, as numbers of outputs.
+
+    >>> truths = Truths("two", {"a.png": (0, 2), "b.png": ()})
+    >>> truths.labels(["b.png", "a.png"], LabelSpace()).tolist()
+    [[-1, -1], [0, 2]]
+    """
+
+    name: str
+    sets: Mapping[str, tuple[int, ...]] | tuple[tuple[int, ...], ...]
+    """By image id; or in the order of ImageNet's validation images, whose numbers are in their names."""
+    of_classes: bool = False
+    """Whether labels are classes of the data set, and not numbers of outputs."""
+
+    def of(self, image: str) -> tuple[int, ...]:
+        """The set of an image."""
+        if isinstance(self.sets, Mapping):
+            found = self.sets.get(image)
+        else:
+            named, row = _VALIDATION.search(image), _ROW.fullmatch(image)
+            place = int(named[1]) - 1 if named else int(row[1]) if row else -1
+            found = self.sets[place] if 0 <= place < len(self.sets) else None
+        if found is None:
+            raise LabelError(
+                f"{self.name} must have a set of labels for every image, got none for {image!r}; {_FORM}"
+            )
+        return found
+
+    def labels(self, ids: Sequence[str], space: LabelSpace) -> NDArray[np.int64]:
+        """The columns that are right for each image, `(images, most labels)`, filled up with -1.
+
+        Labels that are none of the columns can be nobody's answer and are left out.
+        """
+        rows = [self.of(image) for image in ids]
+        if not self.of_classes:
+            rows = self._columns(rows, space)
+        filled = np.full((len(rows), self.most), NO_LABEL, np.int64)
+        for place, row in enumerate(rows):
+            filled[place, : len(row)] = row
+        return filled
+
+    def _columns(self, rows: list[tuple[int, ...]], space: LabelSpace) -> list[tuple[int, ...]]:
+        """Numbers of outputs as columns of a space."""
+        if space.identity:
+            highest = max((label for row in rows for label in row), default=-1)
+            if space.count is not None and highest >= space.count:
+                raise LabelError(
+                    f"labels of {self.name} must be below the model's {space.count} outputs, got {highest}"
+                )
+            return rows
+        columns = space.columns
+        return [tuple(dict.fromkeys(columns[one] for one in row if one in columns)) for row in rows]
+
+    @cached_property
+    def most(self) -> int:
+        """Size of the largest set, at least 1."""
+        sets = self.sets.values() if isinstance(self.sets, Mapping) else self.sets
+        return max((len(one) for one in sets), default=0) or 1
+
+    @cached_property
+    def digest(self) -> str:
+        """A hash of these sets."""
+        plain: Any = dict(self.sets) if isinstance(self.sets, Mapping) else self.sets
+        plain = {"of_classes": plain} if self.of_classes else plain
+        text = json.dumps(plain, sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()
+
+
+def read_truths(path: str | Path) -> Truths:
+    """The label sets in a file: ReaL's published list, or an object of sets by image id.
+
+    The file is not part of Beaufort: ReaL's is `real.json` of google-research/reassessed-imagenet.
+    """
+    file = Path(path)
+    try:
+        found = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise LabelError(f"truths must be a file with {_FORM}; {file} cannot be read ({error})") from None
+    rows = list(found.values()) if isinstance(found, dict) else found
+    if not isinstance(rows, list) or not rows or not all(map(_is_set, rows)):
+        raise LabelError(
+            f"truths must be {_FORM}, with non-negative integers, got {file} with other contents"
+        )
+    if isinstance(found, dict):
+        return Truths(file.stem, {image: tuple(dict.fromkeys(row)) for image, row in found.items()})
+    return Truths(file.stem, tuple(tuple(dict.fromkeys(row)) for row in rows))
+
+
+def _is_set(row: object) -> bool:
+    return isinstance(row, list) and all(type(label) is int and 0 <= label < 1_000_000 for label in row)

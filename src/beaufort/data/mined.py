@@ -1,0 +1,114 @@
+"""Mined sets: a folder for each kind of nuisance, in it one for each category; or class folders alone.
+
+`beaufort mine export` writes them with a list of what must be there, `manifest.sha256`. The folder that
+`beaufort mine generate` fills has the same layout without the list, and is opened as `mined:FOLDER`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from beaufort._core.errors import ImageFileError, OptionError
+from beaufort._core.text import encodable
+from beaufort.data._dataset import Dataset, Problem
+from beaufort.data._files import Files
+from beaufort.data._reader import check_inside, reader
+from beaufort.data.folder import open_class_folders
+
+KIND_FOLDERS = ("background", "material", "texture")
+"""The folders of ImageNet-D."""
+SET_FILE = "set.json"
+MANIFEST = "manifest.sha256"
+
+
+def _detect(path: Path) -> bool:
+    return (path / SET_FILE).is_file() and (path / MANIFEST).is_file()
+
+
+@reader("mined", f"a folder with {SET_FILE} and {MANIFEST}, as `beaufort mine export` writes it", _detect)
+def open_mined(location: str, part: str) -> Dataset:
+    """All images, or those of one kind of nuisance: `#texture`."""
+    if part and part not in KIND_FOLDERS:
+        raise OptionError(f"the part of a mined set must be one of {', '.join(KIND_FOLDERS)}, got {part!r}")
+    root = Path(location)
+    if not root.is_dir():
+        raise ImageFileError(f"a mined set must be a folder, got {location}")
+    classes, by_kind = _complete(root) if _detect(root) else (None, True)
+    present = [kind for kind in KIND_FOLDERS if by_kind and (root / kind).is_dir()]
+    if part and part not in present:
+        raise ImageFileError(
+            f"a mined set must have the folder {part!r} that is asked for, got none in {root}"
+        )
+    if present:
+        return open_kinds(root, (part,) if part else present, classes)
+    if classes is None:
+        raise ImageFileError(
+            f"a mined set must have a folder for one of {', '.join(KIND_FOLDERS)} at least, got none in "
+            f"{root}"
+        )
+    return _with_classes(open_class_folders(root, root.name), classes)
+
+
+def open_kinds(root: Path, kinds: Sequence[str], classes: Sequence[str] | None = None) -> Dataset:
+    """The images of some kinds; classes are all categories that occur, in sorted order, if not given."""
+    found = {kind: open_class_folders(root / kind, kind) for kind in kinds}
+    wanted = tuple(classes or sorted({name for some in found.values() for name in some.classes}))
+    place = {name: label for label, name in enumerate(wanted)}
+    names: list[str] = []
+    labels: list[int] = []
+    problems: list[Problem] = []
+    left_out: list[Problem] = []
+    for kind, some in found.items():
+        if other := [name for name in some.classes if name not in place]:
+            raise ImageFileError(
+                f"folders of {root.name} must be its {len(wanted)} categories, got {other[0]!r} in {kind}"
+            )
+        assert isinstance(some.pixels, Files)
+        names += [f"{kind}/{name}" for name in some.pixels.names]
+        labels += [place[some.classes[label]] for label in some.labels]
+        problems += [Problem(f"{kind}/{one.id}", one.message) for one in some.problems]
+        left_out += [Problem(f"{kind}/{one.id}", one.message) for one in some.left_out]
+    return Dataset(
+        root.name,
+        wanted,
+        list(map(encodable, names)),
+        np.array(labels, np.int64),
+        Files(root, names),
+        tuple(problems),
+        tuple(left_out),
+        by_name=True,
+    )
+
+
+def _with_classes(data: Dataset, classes: Sequence[str]) -> Dataset:
+    """The same with all categories of the set as classes, also those that have no image."""
+    place = {name: label for label, name in enumerate(classes)}
+    if other := [name for name in data.classes if name not in place]:
+        raise ImageFileError(f"folders of {data.name} must be its {len(place)} categories, got {other[0]!r}")
+    labels = np.array([place[name] for name in data.classes], np.int64)[data.labels]
+    return replace(data, classes=tuple(classes), labels=labels)
+
+
+def _complete(root: Path) -> tuple[tuple[str, ...], bool]:
+    """The categories of an exported set, and whether folders of kinds hold them; all of its list is there."""
+    try:
+        about = json.loads((root / SET_FILE).read_text(encoding="utf-8"))
+        categories, by_kind = tuple(map(str, about["categories"])), about["layout"] != "image-folder"
+        lines = (root / MANIFEST).read_text(encoding="utf-8").splitlines()
+        listed = [line.split("  ", 1)[1] for line in lines]
+    except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
+        raise ImageFileError(
+            f"{SET_FILE} and {MANIFEST} of a mined set must be as they were exported, got others in {root} "
+            f"({error!r})"
+        ) from None
+    if lost := [name for name in listed if check_inside(name) or not (root / name).is_file()]:
+        raise ImageFileError(
+            f"{root} must have all {len(listed)} files of its {MANIFEST}, got none for {len(lost)} (first: "
+            f"{lost[0]!r}); copy or export the set again"
+        )
+    return categories, by_kind

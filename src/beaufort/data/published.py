@@ -1,0 +1,117 @@
+"""The published C-sets as they come: ImageNet-C's tree, CIFAR-10-C's and MNIST-C's arrays.
+
+A picture has the id that its clean original has, so that results can be paired.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from beaufort._core.errors import ImageFileError, OptionError
+from beaufort.data._dataset import Dataset, numbered
+from beaufort.data._npy import pixels_in, stored_in
+from beaufort.data._reader import corruption_and_severity, reader
+from beaufort.data._rows import RowIds, Rows
+from beaufort.data.folder import open_class_folders
+from beaufort.data.labels import class_names
+
+CIFAR10_CLASSES = class_names("cifar-10")
+_CIFAR = (CIFAR10_CLASSES, class_names("cifar-100"))
+_SEVERITIES = 5
+_MAGNITUDE = re.compile(r"\d+\.\d\d")
+
+
+@reader(
+    "imagenet-c",
+    "folders corruption/severity/class with pictures",
+    lambda path: any(_folders(path / sub / severity) for sub in _folders(path) for severity in "12345"),
+)
+@reader("tiny-imagenet-c", "the same", lambda path: False)  # noqa: ARG005
+@reader("imagenet-c-bar", "the same, or with magnitudes for severities", lambda path: False)  # noqa: ARG005
+def open_imagenet_c(location: str, part: str) -> Dataset:
+    """One corruption at one severity; ids are `class/file`."""
+    name, severity = corruption_and_severity("imagenet-c", location, part)
+    cell = _cell(Path(location), name, severity)
+    if not cell.is_dir():
+        raise OptionError(
+            f"{cell} does not exist; {location} has {', '.join(_folders(Path(location))) or 'no folders'}"
+        )
+    return open_class_folders(cell, f"{Path(location).name}#{part}")
+
+
+@reader(
+    "cifar10-c",
+    "a folder with labels.npy and fog.npy and so on",
+    lambda path: (path / "labels.npy").is_file() and not (path / "images.npy").is_file(),
+)
+@reader("cifar100-c", "the same", lambda path: False)  # noqa: ARG005
+@reader("cifar10-c-bar", "the same", lambda path: False)  # noqa: ARG005
+def open_cifar10_c(location: str, part: str) -> Dataset:
+    """One corruption at one severity: a fifth of its array. CIFAR-100-C has the same layout."""
+    name, severity = corruption_and_severity("cifar10-c", location, part)
+    root = Path(location)
+    if not (root / f"{name}.npy").is_file():
+        there = ", ".join(sorted(path.stem for path in root.glob("*.npy")))
+        raise OptionError(f"{root / name}.npy does not exist; {location} has {there or 'no arrays'}")
+    pixels, count = pixels_in(stored_in(root / f"{name}.npy"))
+    labels = stored_in(root / "labels.npy").labels(count)
+    if count % _SEVERITIES:
+        raise ImageFileError(
+            f"{root / name}.npy must have the same number of pictures for each of five severities, got "
+            f"{count}"
+        )
+    size = count // _SEVERITIES
+    start = (severity - 1) * size
+    assert isinstance(pixels, Rows)
+    classes = next((some for some in _CIFAR if labels.max() < len(some)), None)
+    return Dataset(
+        f"{root.name}#{part}",
+        classes or numbered(labels),
+        RowIds("test", size),
+        labels[start : start + size],
+        pixels.slice(start, start + size),
+    )
+
+
+@reader(
+    "mnist-c",
+    "folders with test_images.npy and test_labels.npy, one a corruption",
+    lambda path: any((path / sub / "test_images.npy").is_file() for sub in _folders(path)),
+)
+def open_mnist_c(location: str, part: str) -> Dataset:
+    """One corruption, of the test set unless `#fog/train` asks for the other."""
+    name, _, split = part.partition("/")
+    folder, split = Path(location) / name, split or "test"
+    if not name.isidentifier() or not folder.is_dir() or split not in ("test", "train"):
+        there = ", ".join(_folders(Path(location)))
+        raise OptionError(
+            f"the part of {location} must be a corruption, as in 'mnist-c:{location}#fog' or '#fog/train', "
+            f"got {part!r}; it has {there or 'none'}"
+        )
+    pixels, count = pixels_in(stored_in(folder / f"{split}_images.npy"))
+    labels = stored_in(folder / f"{split}_labels.npy").labels(count)
+    return Dataset(
+        f"{Path(location).name}#{part}", numbered(labels, at_least=10), RowIds(split, count), labels, pixels
+    )
+
+
+def _cell(root: Path, name: str, severity: int) -> Path:
+    """The folder of a corruption and severity, also where the published groups (`noise`) are folders, too.
+
+    ImageNet-C-bar was first published with five magnitudes for severities, `2.35` to `9.15`, which rise.
+    """
+    magnitudes = sorted((one for one in _folders(root / name) if _MAGNITUDE.fullmatch(one)), key=float)
+    if len(magnitudes) == _SEVERITIES:
+        return root / name / magnitudes[severity - 1]
+    cell = root / name / str(severity)
+    if cell.is_dir():
+        return cell
+    grouped = [root / group / name / str(severity) for group in _folders(root)]
+    return next((folder for folder in grouped if folder.is_dir()), cell)
+
+
+def _folders(path: Path) -> list[str]:
+    if not path.is_dir():
+        return []
+    return sorted(sub.name for sub in path.iterdir() if sub.is_dir() and not sub.name.startswith("."))

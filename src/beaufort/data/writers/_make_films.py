@@ -1,0 +1,105 @@
+"""The P-sets in their published layouts: arrays for CIFAR-10-P, a video a picture for the others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import PurePath
+
+import numpy as np
+from PIL import Image
+
+from beaufort._core.arrays import Bytes
+from beaufort._core.errors import OptionError
+from beaufort._core.registry import unknown
+from beaufort.corruptions.sequences import VERSION
+from beaufort.data.images import FORMATS, Format
+from beaufort.data.writers._make_arrays import ArrayFile, CleanImages, labels_file, load_cifar, write_arrays
+from beaufort.data.writers._names import Variant
+from beaufort.data.writers._pictures import PictureSource
+from beaufort.data.writers._request import Request
+from beaufort.data.writers._settings import claim_folder
+from beaufort.data.writers._tree import Content, TreeJob, run_tree
+from beaufort.data.writers._video import encode_video, ffmpeg
+from beaufort.data.writers.outcome import Outcome
+from beaufort.suites.frames import Frame, sequences
+
+_AT_ONCE = 32
+"""Pictures that a thread makes the frames of."""
+
+
+def sequence_names(names: Iterable[str]) -> tuple[str, ...]:
+    """Names of sequences, each once; an error for others."""
+    found = tuple(dict.fromkeys(names))
+    for name in found:
+        if name not in sequences:
+            raise OptionError(unknown("sequence", name, sequences))
+    if not found:
+        raise OptionError("expected at least one sequence, got none; give names such as 'rotate'")
+    return found
+
+
+def make_cifar_p(request: Request) -> Outcome:
+    """`output/<sequence>.npy`, `(n, frames, 32, 32, 3)` in the order of the pictures; `output/labels.npy`."""
+    test = load_cifar(request)
+    if full := claim_folder(request.output, _settings(request, limit=request.limit), ()):
+        return Outcome(stopped=full)
+    arrays = [labels_file(request.output / "labels.npy", test.labels.astype(np.uint8))]
+    for name in request.names:
+        length = sequences[name][0].length("cifar")
+        shape = (len(test.images), length, *test.images.shape[1:])
+        rows = partial(_rows, request, name, test)
+        arrays.append(ArrayFile(request.output / f"{name}.npy", name, np.uint8, shape, rows))
+    return write_arrays(arrays, request.progress)
+
+
+def _rows(request: Request, name: str, clean: CleanImages) -> Iterator[Bytes]:
+    """The frames of some pictures after the other, in threads."""
+    starts = range(0, len(clean.images), _AT_ONCE)
+
+    def film(start: int) -> Bytes:
+        some = slice(start, start + _AT_ONCE)
+        return np.stack(_frames(name, "cifar", clean.images[some], clean.ids[some], request.seed), axis=1)
+
+    with ThreadPoolExecutor(request.jobs) as pool:
+        for first in range(0, len(starts), 2 * request.jobs):  # not all at once: they lie in memory
+            yield from pool.map(film, starts[first : first + 2 * request.jobs])
+
+
+def make_videos(request: Request, pictures: PictureSource, scale: str) -> Outcome:
+    """`output/<sequence>/<class>/<name>.mp4`."""
+    ffmpeg()  # before anything is made
+    if full := claim_folder(request.output, _settings(request), ()):
+        return Outcome(stopped=full)
+    job = TreeJob(
+        pictures,
+        request.output,
+        [Variant(name, None) for name in request.names],
+        _target,
+        _video(scale, request.seed),
+        limit=request.limit,
+    )
+    return run_tree(job, jobs=request.jobs, progress=request.progress)
+
+
+def _video(scale: str, seed: int) -> Content:
+    def content(image: Image.Image, variant: Variant, identity: str, _kind: Format) -> bytes:
+        frames = _frames(variant.name, scale, np.asarray(image)[None], [identity], seed)
+        return encode_video([frame[0] for frame in frames], grain=sequences[variant.name][0].noise)
+
+    return content
+
+
+def _frames(name: str, scale: str, images: Bytes, ids: Sequence[str], seed: int) -> list[Bytes]:
+    frame = Frame(name, scale, 0)
+    every = range(frame.perturbation.length(scale))
+    return [np.asarray(one) for one in frame.frames(images, every, ids=ids, seed=seed)]
+
+
+def _target(name: str) -> tuple[str, Format]:
+    return f"{PurePath(name).stem}.mp4", FORMATS["png"]
+
+
+def _settings(request: Request, **more: object) -> dict[str, object]:
+    return request.settings(version=VERSION, **more)

@@ -1,0 +1,82 @@
+"""The note in an output folder that keeps runs with other settings out of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from beaufort._core.errors import OptionError
+from beaufort._core.files import remove_leftovers, write_bytes
+from beaufort.corruptions import corruptions
+from beaufort.data.writers._write_errors import stop_reason
+
+NOTE = "beaufort.json"
+
+
+def claim_folder(output: Path, settings: Mapping[str, Any], names: Iterable[str]) -> str | None:
+    """Make the folder if it is missing, and note what it is made with; the reason if the disk is full.
+
+    A folder that was made with other settings, or with another version of one of the corruptions, is
+    refused: its files would be taken for ones of this run. Runs may differ in the corruptions and the
+    severities, which have folders of their own.
+    """
+    from beaufort import __version__
+
+    if output.exists() and not output.is_dir():
+        raise OptionError(f"output must be a folder, got the file {output}")
+    remove_leftovers(output)
+    links = {link.partition("@")[0] for name in names for link in name.split("+")}
+    versions = {name: corruptions[name].version for name in links if name in corruptions}
+    before = _read(output / NOTE)
+    _compare(output, before.get("settings", settings), settings)
+    _compare_versions(output, before.get("corruptions", {}), versions)
+    note = {
+        "beaufort": before.get("beaufort", __version__),
+        "settings": dict(settings),
+        "corruptions": dict(sorted({**before.get("corruptions", {}), **versions}.items())),
+    }
+    return None if note == before else _write(output, note)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        note = json.loads(path.read_text(encoding="utf-8"))
+    except (FileNotFoundError, NotADirectoryError):
+        return {}
+    except (OSError, ValueError, RecursionError) as error:
+        raise OptionError(f"{path}, which says how the folder was made, cannot be read ({error})") from None
+    if not isinstance(note, dict) or not all(
+        isinstance(note.get(part, {}), dict) for part in ("settings", "corruptions")
+    ):
+        raise OptionError(f"{path} was not written by Beaufort; use another output folder")
+    return note
+
+
+def _write(output: Path, note: Mapping[str, Any]) -> str | None:
+    try:
+        write_bytes(output / NOTE, (json.dumps(note, indent=2) + "\n").encode())
+    except OSError as error:
+        if reason := stop_reason(output, error):
+            return reason
+        raise OptionError(
+            f"the output folder {output} cannot be written to ({error.strerror or error}); use another"
+        ) from None
+    return None
+
+
+def _compare(output: Path, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+    differing = [name for name in {**before, **now} if before.get(name) != now.get(name)]
+    if differing:
+        told = ", ".join(f"{name} {before.get(name)!r} and not {now.get(name)!r}" for name in differing)
+        raise OptionError(f"{output} was made with {told}; use another output folder, or the same settings")
+
+
+def _compare_versions(output: Path, before: Mapping[str, Any], now: Mapping[str, int]) -> None:
+    for name, version in now.items():
+        if before.get(name, version) != version:
+            raise OptionError(
+                f"{output} was made with version {before[name]} of {name} and this is version {version}; "
+                "use another output folder"
+            )

@@ -1,0 +1,251 @@
+"""One tree of pictures into one tree a corruption and severity: `output/corruption/severity/…`.
+
+A picture is decoded once and every output that is missing is made from it. Pictures are independent:
+what one comes to does not depend on the others, their order, or the number of threads.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path, PurePosixPath
+from threading import Event, Lock
+
+from PIL import Image
+
+from beaufort._core.arrays import MIN_SIDE
+from beaufort._core.errors import AssetError, BeaufortError, OptionError
+from beaufort._core.files import is_leftover, remove_leftover, write_bytes
+from beaufort.data.images import Format, encode
+from beaufort.data.writers._names import Variant
+from beaufort.data.writers._pictures import PictureSource
+from beaufort.data.writers._pool import run_bounded
+from beaufort.data.writers._write_errors import stop_reason
+from beaufort.data.writers.outcome import Failure, Outcome, Progress
+
+_LARGE = 16_000_000
+"""Pixels from which pictures are read and made one at a time, so that memory does not grow with threads."""
+
+
+Content = Callable[[Image.Image, Variant, str, Format], bytes]
+"""From a picture, what to make of it, its identity and a format to the bytes of a file."""
+
+
+@dataclass(frozen=True)
+class TreeJob:
+    """What is to be made of which pictures, and how."""
+
+    pictures: PictureSource
+    output: Path
+    variants: Sequence[Variant]
+    target: Callable[[str], tuple[str, Format]]
+    """A source's name → the output's name and format."""
+    content: Content
+    """What makes an output."""
+    limit: int | None = None
+    """How many pictures at most."""
+
+
+def corrupted(*, seed: int, scale: str = "auto", quality: int = 85) -> Content:
+    """What makes a corrupted picture's file; `quality` is JPEG's."""
+
+    def content(image: Image.Image, variant: Variant, identity: str, kind: Format) -> bytes:
+        made = variant.chain(image, ids=[identity], seed=seed, scale=scale)
+        return encode(made, kind, quality)
+
+    return content
+
+
+@dataclass(frozen=True)
+class _Task:
+    """A picture and the outputs of it that are missing."""
+
+    picture: PurePosixPath
+    """Its path below a corruption and severity."""
+    kind: Format
+    outputs: tuple[tuple[Variant, Path], ...]
+
+
+@dataclass(frozen=True)
+class _TaskOutcome:
+    dealt_with: int
+    done: int = 0
+    skipped: int = 0
+    ignored: int = 0
+    failures: tuple[Failure, ...] = ()
+
+
+def run_tree(job: TreeJob, *, jobs: int, progress: Progress | None = None) -> Outcome:
+    """Make what is missing of a tree."""
+    return _Run(job, jobs, progress).outcome()
+
+
+class _Run:
+    """A job under way: what its threads share."""
+
+    def __init__(self, job: TreeJob, jobs: int, progress: Progress | None) -> None:
+        self.job = job
+        self.jobs = jobs
+        self.progress = progress
+        self.stop = Event()
+        self.stopped: str | None = None
+        self.unavailable: dict[str, str] = {}
+        self.large = Lock()
+        self.total = self.count() * len(job.variants) if progress else 0
+        self.dealt_with = self.done = self.skipped = self.ignored = 0
+        self.failures: list[Failure] = []
+
+    def outcome(self) -> Outcome:
+        run_bounded(self.make, self.tasks(), self.collect, jobs=self.jobs, stop=self.stop)
+        missing = [Failure(name, message) for name, message in self.unavailable.items()]
+        if not (self.dealt_with or self.failures or self.stopped):
+            missing.append(
+                Failure(".", "no picture was found; files are looked at whose names end as pictures' do")
+            )
+        failures = tuple(sorted({*self.failures, *missing}))  # one picture may have several tasks
+        return Outcome(self.done, self.skipped, failures, self.ignored, self.stopped)
+
+    # In the caller's thread: what there is to do, and what came of it.
+
+    def count(self) -> int:
+        found = sum(len(folder.pictures) for folder in self.job.pictures.folders())
+        return found if self.job.limit is None else min(found, self.job.limit)
+
+    def collect(self, outcome: _TaskOutcome) -> None:
+        self.dealt_with += outcome.dealt_with
+        self.done += outcome.done
+        self.skipped += outcome.skipped
+        self.ignored += outcome.ignored
+        self.failures += outcome.failures
+        if self.progress is not None and outcome.dealt_with:
+            self.progress(self.dealt_with, self.total)
+
+    def tasks(self) -> Iterator[_Task]:
+        left = self.job.limit
+        for folder in self.job.pictures.folders():
+            pictures = folder.pictures[:left]
+            if left is not None:
+                left -= len(pictures)
+            self.collect(
+                _TaskOutcome(0, ignored=folder.ignored, failures=(folder.failure,) if folder.failure else ())
+            )
+            for task in self.folder_tasks(folder.relative, pictures):
+                yield from _by_corruption(task) if self.job.pictures.alone else [task]
+            if left == 0:
+                return
+
+    def folder_tasks(self, relative: PurePosixPath, pictures: Sequence[str]) -> Iterator[_Task]:
+        if not pictures:
+            return
+        folders = {variant: self.job.output / variant.folder / relative for variant in self.job.variants}
+        try:
+            present = {variant: self.present(folder) for variant, folder in folders.items()}
+        except (OSError, RuntimeError, BeaufortError) as error:  # a link that leads to itself is the second
+            self.refuse(relative, len(pictures), f"its outputs cannot be written ({_reason(error)})")
+            return
+        taken: dict[str, str] = {}
+        for name in pictures:
+            target, kind = self.job.target(name)
+            if (first := taken.setdefault(target, name)) != name:
+                self.refuse(
+                    relative / name,
+                    1,
+                    f"its outputs would be called {target}, as those of {first}; rename it",
+                )
+                continue
+            missing = tuple(
+                (variant, folders[variant] / target) for variant in folders if target not in present[variant]
+            )
+            skipped = len(folders) - len(missing)
+            self.collect(_TaskOutcome(skipped, skipped=skipped))
+            if missing:
+                yield _Task(relative / name, kind, missing)
+
+    def refuse(self, path: PurePosixPath, pictures: int, message: str) -> None:
+        failure = Failure(path.as_posix(), message)
+        self.collect(_TaskOutcome(pictures * len(self.job.variants), failures=(failure,)))
+
+    def present(self, folder: Path) -> set[str]:
+        """The names in an output folder; drafts of killed runs are deleted on the way."""
+        root = self.job.output.resolve()
+        if not folder.resolve().is_relative_to(root):
+            raise OptionError(f"{folder} leads out of {root} through a link")
+        try:
+            with os.scandir(folder) as entries:
+                names = {entry.name for entry in entries if entry.is_file()}
+        except FileNotFoundError:
+            return set()
+        for name in filter(is_leftover, names):
+            remove_leftover(folder / name)
+        return names
+
+    # In the worker threads.
+
+    def make(self, task: _Task) -> _TaskOutcome:
+        """Decode a picture and make its outputs; a failure with it is part of the outcome."""
+        with self.large if self.job.pictures.size(task.picture) > _LARGE else nullcontext():
+            return self.make_all(task)
+
+    def make_all(self, task: _Task) -> _TaskOutcome:
+        path = task.picture.as_posix()
+        try:
+            image = self.job.pictures.read(task.picture)
+        except (BeaufortError, OSError) as error:
+            return _TaskOutcome(len(task.outputs), failures=(Failure(path, _reason(error)),))
+        if min(image.size) < MIN_SIDE:
+            size = f"{image.height} × {image.width}"
+            message = (
+                f"the picture has {size} pixels; both sides must be at least {MIN_SIDE}: enlarge it first"
+            )
+            return _TaskOutcome(len(task.outputs), failures=(Failure(path, message),))
+        done = 0
+        failed: dict[str, list[Variant]] = {}
+        for variant, target in task.outputs:
+            try:
+                done += self.make_one(image, task, variant, target)
+            except (BeaufortError, OSError, MemoryError) as error:
+                failed.setdefault(_reason(error), []).append(variant)
+        failures = tuple(
+            Failure(path, f"{_listed(variants)}: {reason}") for reason, variants in failed.items()
+        )
+        return _TaskOutcome(len(task.outputs), done, failures=failures)
+
+    def make_one(self, image: Image.Image, task: _Task, variant: Variant, target: Path) -> bool:
+        """Write one output; False if the job is stopping, or the corruption's assets are not to be had."""
+        if self.stop.is_set() or variant.name in self.unavailable:
+            return False
+        try:
+            identity = self.job.pictures.identity(task.picture)
+            content = self.job.content(image, variant, identity, task.kind)
+        except AssetError as error:
+            self.unavailable[variant.name] = str(error)
+            return False
+        try:
+            write_bytes(target, content)
+        except OSError as error:
+            reason = stop_reason(target, error)
+            if reason is None:
+                raise
+            self.stopped = reason
+            self.stop.set()
+            return False
+        return True
+
+
+def _by_corruption(task: _Task) -> Iterator[_Task]:
+    """A task for each corruption, so that one picture can keep several threads busy."""
+    for _, outputs in groupby(task.outputs, key=lambda output: output[0].name):
+        yield _Task(task.picture, task.kind, tuple(outputs))
+
+
+def _listed(variants: Sequence[Variant]) -> str:
+    return str(variants[0]) if len(variants) == 1 else f"{variants[0]} and {len(variants) - 1} more"
+
+
+def _reason(error: BaseException) -> str:
+    if isinstance(error, BeaufortError):
+        return str(error)
+    return getattr(error, "strerror", None) or str(error) or type(error).__name__

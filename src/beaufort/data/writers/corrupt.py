@@ -1,0 +1,98 @@
+"""Corrupt a picture or a folder of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import partial
+from pathlib import Path, PurePath
+
+from PIL import Image
+
+from beaufort._core.errors import OptionError
+from beaufort._core.validation import validate_integer
+from beaufort.corruptions import SEVERITIES, Severity, checked_seed
+from beaufort.data.images import FORMATS, Format, flatten, format_of, read_image
+from beaufort.data.writers._names import corruption_names, variants, worker_count
+from beaufort.data.writers._pictures import TreePictureSource
+from beaufort.data.writers._settings import claim_folder
+from beaufort.data.writers._tree import TreeJob, corrupted, run_tree
+from beaufort.data.writers._walk import check_apart
+from beaufort.data.writers.outcome import Outcome, Progress
+
+OUTPUT_FORMATS = ("keep", "png", "jpeg")
+
+
+def corrupt_tree(
+    source: Path | str,
+    output: Path | str,
+    *,
+    names: Iterable[str] = ("common",),
+    severities: Sequence[Severity] = SEVERITIES,
+    seed: int = 0,
+    scale: str = "auto",
+    file_format: str = "keep",
+    quality: int = 85,
+    jobs: int | None = None,
+    progress: Progress | None = None,
+) -> Outcome:
+    """Write `output/<corruption>/<severity>/<path in source>` for every picture of the source.
+
+    A picture's identity is its path in the source, so the pixels depend on nothing but the picture, that
+    path, the seed and the scale. Outputs that are there already are skipped: a job that was interrupted
+    goes on where it was. A picture that cannot be read is a failure in the outcome, and the rest is done.
+
+    Args:
+        source: a picture, or a folder that is searched with all folders below it.
+        output: a folder outside of the source; made if missing.
+        names: corruptions, subsets such as `common`, `all`, `weather`, or chains such as
+            `fog@2+jpeg_compression@3`, which are written to `output/<chain>/<path in source>`.
+        severities: from 1 to 5, also between the whole ones; chains have their own.
+        seed: any whole number.
+        scale: which published constants to use; see `Corruption.__call__`.
+        file_format: `png`, `jpeg`, or `keep` for that of the source's name. What cannot be written as it came
+            (GIF and the rarer formats) is kept as PNG, whose name then ends in .png. A format without
+            transparency gets the picture laid on white before it is corrupted.
+        quality: of JPEG files.
+        jobs: threads; as many as there are processors if None.
+        progress: called as outputs are dealt with.
+    """
+    source, output = Path(source), Path(output)
+    chosen = corruption_names(names)
+    made = variants(chosen, severities, scale)
+    workers = worker_count(jobs)
+    seed = checked_seed(seed)
+    _check(file_format, quality)
+    check_apart(source, output)
+    settings = {"command": "corrupt", "seed": seed, "scale": scale, "format": file_format, "quality": quality}
+    if full := claim_folder(output, settings, chosen):
+        return Outcome(stopped=full)
+    job = TreeJob(
+        TreePictureSource(source, output, partial(_read, file_format=file_format)),
+        output,
+        made,
+        partial(_target, file_format=file_format),
+        corrupted(seed=seed, scale=scale, quality=quality),
+    )
+    return run_tree(job, jobs=workers, progress=progress)
+
+
+def _check(file_format: str, quality: int) -> None:
+    if file_format not in OUTPUT_FORMATS:
+        raise OptionError(f"file_format must be one of {', '.join(OUTPUT_FORMATS)}, got {file_format!r}")
+    validate_integer("quality", quality, 1, 100)
+
+
+def _kind(name: str, file_format: str) -> Format:
+    return format_of(name) if file_format == "keep" else FORMATS[file_format]
+
+
+def _target(name: str, file_format: str) -> tuple[str, Format]:
+    kind = _kind(name, file_format)
+    path = PurePath(name)
+    keeps = path.suffix.lower() in kind.suffixes
+    return (name if keeps else path.stem + kind.suffixes[0]), kind
+
+
+def _read(path: Path, file_format: str) -> Image.Image:
+    image = read_image(path)
+    return image if _kind(path.name, file_format).alpha else flatten(image)

@@ -1,0 +1,115 @@
+"""Icons in npm packages: found by code points, or by name where a package does not tell code points.
+
+A package is a tarball that is read in place, never unpacked: SVG in one JSON file, as iconify.design
+publishes icons, or WebP files that are called by their code points.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tarfile
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from beaufort._core.errors import AssetError
+from beaufort.data.writers.icons_open.subtypes import IconSubtype
+
+_PICTURE = re.compile(r"[^/]+/assets/([0-9a-f-]+)\.webp")
+_VARIATION = "fe0f"
+_MOST_BYTES = 1 << 28
+
+
+@dataclass(frozen=True)
+class Artwork:
+    """The icons of one package."""
+
+    path: Path
+
+    def find(self, icon: IconSubtype) -> bytes | None:
+        """The file of an icon, SVG or WebP; None if the package has none."""
+        if self._pictures:
+            return self._pictures.get(icon.codepoints)
+        by_points, by_name = self._names
+        if by_points:
+            name = by_points.get(icon.codepoints)
+        else:
+            name = by_name.get(_plain(icon.name)) or by_name.get(_plain(icon.subtype))
+        return None if name is None else self._svg(name)
+
+    @cached_property
+    def _pictures(self) -> dict[tuple[str, ...], bytes]:
+        """WebP files by code points."""
+        return {
+            _points(match[1]): content
+            for name, content in self._files.items()
+            if (match := _PICTURE.fullmatch(name))
+        }
+
+    @cached_property
+    def _names(self) -> tuple[dict[tuple[str, ...], str], dict[str, str]]:
+        """Names of icons by code points, and by how they are written without hyphens."""
+        points = {_points(text): str(name) for text, name in self._json("chars.json").items()}
+        every = [*self._set["icons"], *(name for name in self._aliases if name not in self._set["icons"])]
+        return points, {_plain(name): name for name in reversed(every)}
+
+    def _svg(self, name: str) -> bytes:
+        icons = self._set
+        while name not in icons["icons"] and name in self._aliases:
+            name = self._aliases[name]
+        icon = icons["icons"].get(name)
+        if icon is None:
+            raise AssetError(f"{self.path.name} must have an icon {name!r}, got none of that name")
+        width, height = (icon.get(side, icons.get(side, 16)) for side in ("width", "height"))
+        head = '<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" '
+        return f'{head}viewBox="0 0 {width} {height}">{icon["body"]}</svg>'.encode()
+
+    @cached_property
+    def _set(self) -> dict[str, Any]:
+        return self._json("icons.json")
+
+    @cached_property
+    def _aliases(self) -> dict[str, str]:
+        """Other names of icons; those that stand for a turned or mirrored icon are left out."""
+        aliases: dict[str, dict[str, str]] = self._set.get("aliases", {})
+        return {name: one["parent"] for name, one in aliases.items() if set(one) == {"parent"}}
+
+    def _json(self, name: str) -> dict[str, Any]:
+        try:
+            found = json.loads(self._files[f"package/{name}"])
+        except (KeyError, ValueError) as error:
+            raise AssetError(f"{self.path.name} must have a JSON file {name} ({error})") from None
+        if not isinstance(found, dict):
+            raise AssetError(f"{self.path.name} must have an object in {name}, got {type(found).__name__}")
+        return found
+
+    @cached_property
+    def _files(self) -> dict[str, bytes]:
+        """JSON and WebP files of the package by their path in it."""
+        found, left = {}, _MOST_BYTES
+        try:
+            with tarfile.open(self.path, "r:gz") as archive:
+                for info in archive:
+                    left -= info.size
+                    if left < 0:
+                        raise tarfile.ReadError(f"it unpacks to more than {_MOST_BYTES:,} bytes")
+                    if info.name.endswith((".json", ".webp")) and (file := archive.extractfile(info)):
+                        found[info.name] = file.read()
+        except Exception as error:  # the module raises what it meets in damaged bytes
+            raise AssetError(f"{self.path} cannot be read as an npm package ({error})") from None
+        return found
+
+
+def _points(text: str) -> tuple[str, ...]:
+    return tuple(point for point in text.lower().split("-") if point != _VARIATION)
+
+
+def _plain(name: str) -> str:
+    """A name without what packages write differently.
+
+    >>> _plain("alarm_clock"), _plain("alarm-clock"), _plain("alarmclock")
+    ('alarmclock', 'alarmclock', 'alarmclock')
+    """
+    return re.sub(r"[^a-z0-9]", "", name.lower())

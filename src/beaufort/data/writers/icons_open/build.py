@@ -1,0 +1,137 @@
+"""Every icon of every package: drawn, laid on white, compared with what is there, written."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from beaufort._core.arrays import Bytes
+from beaufort._core.catalog import ICON_PACKAGES, IconPackage, fetch
+from beaufort._core.errors import BeaufortError
+from beaufort._core.files import write_bytes
+from beaufort.data.images import FORMATS, encode
+from beaufort.data.writers._settings import claim_folder
+from beaufort.data.writers._write_errors import stop_reason
+from beaufort.data.writers.icons_open.artwork import Artwork
+from beaufort.data.writers.icons_open.datasheet import ManifestRow, datasheet, manifest
+from beaufort.data.writers.icons_open.raster import SAME, SIDE, difference, rasterize, rasterizer, thumbnail
+from beaufort.data.writers.icons_open.subtypes import IconSubtype, icon_subtypes
+from beaufort.data.writers.outcome import Failure, Outcome, Progress
+
+MANIFEST, DATASHEET = "manifest.csv", "README.md"
+_VERSION = 1
+"""Goes up when the same packages give other pictures."""
+
+
+class _Candidate(NamedTuple):
+    icon: IconSubtype
+    package: IconPackage
+    content: bytes
+
+    @property
+    def file(self) -> str:
+        return f"{self.icon.kind}/{self.package.style}_{self.package.rendition}_{self.icon.subtype}.png"
+
+
+def make_icons_open(
+    output: Path | str,
+    *,
+    packages: Sequence[IconPackage] = ICON_PACKAGES,
+    progress: Progress | None = None,
+) -> Outcome:
+    """Make icons-open: packages are fetched if they are not in the cache; files that are there stay.
+
+    Two builds are equal, byte for byte: a file that is not what is drawn now is written anew. Two renditions
+    of a style that look alike are written once, and so are two subtypes of a class that a style draws alike.
+
+    Args:
+        output: a folder; made if missing.
+        packages: where the artwork comes from.
+        progress: called as icons are dealt with.
+    """
+    folder = Path(output)
+    settings = {
+        "command": "make",
+        "dataset": "icons-open",
+        "version": _VERSION,
+        "side": SIDE,
+        "rasterizer": rasterizer(),
+        "packages": [f"{one.package}@{one.release}" for one in packages],
+    }
+    if full := claim_folder(folder, settings, ()):
+        return Outcome(stopped=full)
+    artwork = [Artwork(fetch(one.file)) for one in packages]
+    candidates = list(_candidates(packages, artwork))
+    return _Build(folder, len(candidates), progress).run(candidates, packages)
+
+
+def _candidates(packages: Sequence[IconPackage], artwork: Sequence[Artwork]) -> Iterator[_Candidate]:
+    """Icons in the order of classes and subtypes; a style's current rendition comes before older ones."""
+    for icon in icon_subtypes():
+        for package, drawings in zip(packages, artwork, strict=True):
+            content = None if icon.kind in package.without else drawings.find(icon)
+            if content is not None:
+                yield _Candidate(icon, package, content)
+
+
+@dataclass
+class _Build:
+    """What was made so far."""
+
+    folder: Path
+    total: int
+    progress: Progress | None
+    done: int = 0
+    skipped: int = 0
+    failures: list[Failure] = field(default_factory=list)
+    rows: list[ManifestRow] = field(default_factory=list)
+    renditions: dict[tuple[str, str], list[Bytes]] = field(default_factory=dict)
+    """Thumbnails by style and subtype."""
+    drawings: set[tuple[str, str, bytes]] = field(default_factory=set)
+    """By class, style and the sha256 of pixels."""
+    alike: int = 0
+
+    def run(self, candidates: Sequence[_Candidate], packages: Sequence[IconPackage]) -> Outcome:
+        for number, candidate in enumerate(candidates, start=1):
+            try:
+                self._deal_with(candidate)
+            except BeaufortError as error:
+                origin = f"{candidate.package.package} {candidate.package.release}"
+                self.failures.append(Failure(candidate.file, f"{error} (from {origin})"))
+            except OSError as error:
+                if reason := stop_reason(self.folder / candidate.file, error):
+                    return self._outcome(reason)
+                self.failures.append(Failure(candidate.file, str(error.strerror or error)))
+            if self.progress:
+                self.progress(number, self.total)
+        if not self.failures:
+            write_bytes(self.folder / MANIFEST, manifest(self.rows).encode())
+            write_bytes(self.folder / DATASHEET, datasheet(self.rows, packages, self.alike).encode())
+        return self._outcome(None)
+
+    def _deal_with(self, candidate: _Candidate) -> None:
+        picture = rasterize(candidate.content)
+        style, icon = candidate.package.style, candidate.icon
+        before = self.renditions.setdefault((style, icon.subtype), [])
+        drawing = (icon.kind, style, hashlib.sha256(picture.tobytes()).digest())
+        small = thumbnail(picture)
+        if drawing in self.drawings or any(difference(small, one) <= SAME for one in before):
+            self.alike += 1
+            return
+        path, content = self.folder / candidate.file, encode(picture, FORMATS["png"])
+        there = path.is_file() and path.read_bytes() == content
+        if not there:
+            write_bytes(path, content)
+        self.done += not there
+        self.skipped += there
+        before.append(small)
+        self.drawings.add(drawing)
+        self.rows.append(
+            ManifestRow(candidate.file, icon, candidate.package, hashlib.sha256(content).hexdigest())
+        )
+
+    def _outcome(self, stopped: str | None) -> Outcome:
+        return Outcome(self.done, self.skipped, tuple(sorted(self.failures)), 0, stopped)

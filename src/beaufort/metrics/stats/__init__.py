@@ -1,0 +1,42 @@
+"""Statistics: how sure a number is, and whether two differ by more than chance.
+
+Pure functions of arrays. What mixes conditions has an interval over base images, because the versions of one
+photo are not independent; one accuracy alone has an exact interval. No interval has width zero.
+"""
+
+from __future__ import annotations
+
+from beaufort.metrics.stats.agreement import cohen_kappa, fleiss_kappa, krippendorff_alpha
+from beaufort.metrics.stats.binomial import binomial_cdf, clopper_pearson, share_intervals
+from beaufort.metrics.stats.bounded import images_to_decide, mean_interval, mean_p_value
+from beaufort.metrics.stats.estimate import Estimate
+from beaufort.metrics.stats.independent import newcombe
+from beaufort.metrics.stats.paired import holm, mcnemar
+from beaufort.metrics.stats.ranking import Ranked, letters, rank
+from beaufort.metrics.stats.resampling import RESAMPLES, Resamples, bootstrap, bootstrap_means, resample
+from beaufort.metrics.stats.sequential import looks
+
+__all__ = [
+    "RESAMPLES",
+    "Estimate",
+    "Ranked",
+    "Resamples",
+    "binomial_cdf",
+    "bootstrap",
+    "bootstrap_means",
+    "clopper_pearson",
+    "cohen_kappa",
+    "fleiss_kappa",
+    "holm",
+    "images_to_decide",
+    "krippendorff_alpha",
+    "letters",
+    "looks",
+    "mcnemar",
+    "mean_interval",
+    "mean_p_value",
+    "newcombe",
+    "rank",
+    "resample",
+    "share_intervals",
+]

@@ -1,0 +1,59 @@
+"""Tail probabilities of randomly weighted means: compiled, and apart, so that importing is quick.
+
+The weights are spacings of uniform random numbers, that is, independent exponential ones divided by their
+sum. A weighted mean of `values` is below `at` exactly if the sum of exponential weights times `values - at`
+is negative. The saddlepoint gives the chance of that, in the form of Barndorff-Nielsen (1986): to a fifth of
+itself for a handful of images, to some hundredths from 40 on, also far out in the tails.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from beaufort._core.compiled import kept
+
+
+@kept
+def log_tail_terms(values: Any, counts: Any, at: Any) -> Any:
+    """Saddlepoint of the sum of weights times `values - at`; each value stands `counts` times.
+
+    Returns the point, the cumulant generating function there, its second derivative there, and its third
+    derivative at zero over the second one's power of 3/2.
+    """
+    low, high = np.inf, -np.inf
+    second = third = 0.0
+    for i in range(len(values)):
+        z = values[i] - at
+        low, high = min(low, z), max(high, z)
+        second += counts[i] * z * z
+        third += counts[i] * z * z * z
+    below, above = 1 / low, 1 / high  # the function is finite between the two
+    point = 0.0
+    for _ in range(200):
+        first = curvature = 0.0
+        for i in range(len(values)):
+            z = values[i] - at
+            ratio = z / (1 - point * z)
+            first += counts[i] * ratio
+            curvature += counts[i] * ratio * ratio
+        if first > 0:
+            above = point
+        else:
+            below = point
+        step = point - first / curvature
+        if not below < step < above:
+            step = (below + above) / 2
+        done = abs(step - point) <= 1e-12 * (above - below) or abs(step - point) <= 1e-13 * abs(point)
+        point = step
+        if done:
+            break
+    total = curvature = 0.0
+    for i in range(len(values)):
+        z = values[i] - at
+        total -= counts[i] * math.log1p(-point * z)
+        ratio = z / (1 - point * z)
+        curvature += counts[i] * ratio * ratio
+    return point, total, curvature, 2 * third / second**1.5

@@ -1,0 +1,41 @@
+"""Two models on the same images under one condition: is the difference more than chance?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from beaufort._core.errors import OptionError
+from beaufort.metrics.stats.binomial import binomial_cdf
+
+
+def mcnemar(only_first: int, only_second: int) -> float:
+    """The exact p-value of McNemar's test.
+
+    Only the images that one model gets right and the other wrong say anything; if the models were equally
+    good, each of them would fall to either side like a fair coin.
+
+    >>> round(mcnemar(10, 2), 6)
+    0.038574
+    """
+    if min(only_first, only_second) < 0:
+        raise OptionError(f"counts must be non-negative integers, got {only_first} and {only_second}")
+    n = only_first + only_second
+    return min(1.0, 2 * binomial_cdf(min(only_first, only_second), n, 0.5))
+
+
+def holm(p_values: Sequence[float] | NDArray[np.float64]) -> NDArray[np.float64]:
+    """P-values adjusted so that one false alarm in all of them is as rare as one test's (Holm, 1979).
+
+    >>> holm([0.01, 0.04, 0.03]).tolist()
+    [0.03, 0.06, 0.06]
+    """
+    p = np.asarray(p_values, np.float64)
+    if p.ndim != 1 or not ((p >= 0) & (p <= 1)).all():
+        raise OptionError(f"p_values must be a list of numbers from 0 to 1, got {p_values!r:.80}")
+    order = np.argsort(p, kind="stable")
+    adjusted = np.empty_like(p)
+    adjusted[order] = np.minimum(np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1)), 1)
+    return adjusted

@@ -1,0 +1,151 @@
+"""Which image a reviewer sees next."""
+
+from __future__ import annotations
+
+import secrets
+import sqlite3
+import time
+from dataclasses import dataclass
+from hashlib import sha256
+
+from beaufort.mining.review.creation import read_listed
+from beaufort.mining.review.database import Review, ReviewError
+
+_LARGEST = 2**63 - 1
+_APART = 3
+"""Cards that lie at least between an image and its repetition."""
+
+
+@dataclass(frozen=True)
+class Card:
+    """An image as it is shown; nothing in it tells a check from the others."""
+
+    showing: str
+    """A random name, so that neither the image nor its role can be read from it."""
+    category: str
+    done: int
+    """Cards that the reviewer has answered."""
+    left: int
+    """Images that are not decided yet."""
+
+
+def next_card(review: Review, reviewer: int) -> Card | None:
+    """The card that waits for an answer, or a new one; None if there is nothing for this reviewer now."""
+    with review.transaction() as connection:
+        showing = _waiting(connection, reviewer)
+        if showing is None:
+            image, again = _chosen(connection, review, reviewer)
+            if image is None:
+                return None
+            showing = secrets.token_hex(16)
+            connection.execute(
+                "INSERT INTO showings (id, reviewer, image, again, shown) VALUES (?, ?, ?, ?, ?)",
+                (showing, reviewer, image, again, time.time()),
+            )
+        return _card(connection, reviewer, showing)
+
+
+def card_picture(review: Review, reviewer: int, showing: str) -> tuple[bytes, str]:
+    """The bytes and the media type of a card that was shown to the reviewer."""
+    row = review.connection.execute(
+        "SELECT image FROM showings WHERE id = ? AND reviewer = ?", (showing, reviewer)
+    ).fetchone()
+    if row is None:
+        raise ReviewError("a picture must belong to a card that was shown to you, got another one")
+    return picture(review, row["image"])
+
+
+def picture(review: Review, image: int) -> tuple[bytes, str]:
+    """The bytes and the media type of an image, as they were when the review was made."""
+    row = None
+    if 0 <= image <= _LARGEST:  # SQLite has no larger ones
+        query = "SELECT file, sha256, type FROM images WHERE id = ?"
+        row = review.connection.execute(query, (image,)).fetchone()
+    if row is None:
+        raise ReviewError("an image must belong to the review, got another one")
+    content = read_listed(review.folder, row["file"])
+    if sha256(content).hexdigest() != row["sha256"]:
+        raise ReviewError(f"an image must stay as it was, got another content in {row['file']!r}")
+    return content, row["type"]
+
+
+def _waiting(connection: sqlite3.Connection, reviewer: int) -> str | None:
+    """The oldest card without an answer; one that was never answered goes if its image has been decided."""
+    connection.execute(
+        "DELETE FROM showings WHERE reviewer = ? AND answered = 0 AND again = 0 "
+        "AND NOT EXISTS (SELECT 1 FROM votes WHERE showing = showings.id) "
+        "AND EXISTS (SELECT 1 FROM images i WHERE i.id = image AND i.role = '' AND i.decision != 'open')",
+        (reviewer,),
+    )
+    row = connection.execute(
+        "SELECT id FROM showings WHERE reviewer = ? AND answered = 0 ORDER BY rowid LIMIT 1", (reviewer,)
+    ).fetchone()
+    return None if row is None else str(row["id"])
+
+
+def _chosen(connection: sqlite3.Connection, review: Review, reviewer: int) -> tuple[int | None, int]:
+    """The image of a new card, and 1 if it is shown again."""
+    shown = connection.execute("SELECT COUNT(*) FROM showings WHERE reviewer = ?", (reviewer,)).fetchone()[0]
+    block, place = divmod(shown, review.rules.check_every)
+    if place == _place_of_check(reviewer, block, review.rules.check_every):
+        kinds = [(_control, 0), (_repetition, 1)]
+        for find, again in kinds if block % 2 == 0 else reversed(kinds):
+            if (image := find(connection, reviewer)) is not None:
+                return image, again
+    return _undecided(connection, review, reviewer), 0
+
+
+def _place_of_check(reviewer: int, block: int, size: int) -> int:
+    """Where in a block of cards the check lies: anywhere, so that nobody can count it out."""
+    return sha256(f"{reviewer}/{block}".encode()).digest()[0] % size
+
+
+def _control(connection: sqlite3.Connection, reviewer: int) -> int | None:
+    return _first(
+        connection,
+        "SELECT id FROM images i WHERE role IN ('control-valid', 'control-invalid') AND NOT EXISTS "
+        "(SELECT 1 FROM showings s WHERE s.image = i.id AND s.reviewer = ?) ORDER BY id LIMIT 1",
+        (reviewer,),
+    )
+
+
+def _repetition(connection: sqlite3.Connection, reviewer: int) -> int | None:
+    return _first(
+        connection,
+        "SELECT v.image FROM valid_votes v JOIN images i ON i.id = v.image "
+        "WHERE v.reviewer = :reviewer AND v.again = 0 AND i.role = '' AND NOT EXISTS "
+        "(SELECT 1 FROM showings s WHERE s.image = v.image AND s.reviewer = :reviewer AND s.again = 1) "
+        "AND v.id < (SELECT l.id FROM valid_votes l WHERE l.reviewer = :reviewer "
+        "ORDER BY l.id DESC LIMIT 1 OFFSET :apart) ORDER BY v.id LIMIT 1",
+        {"reviewer": reviewer, "apart": _APART - 1},
+    )
+
+
+def _undecided(connection: sqlite3.Connection, review: Review, reviewer: int) -> int | None:
+    """The first open image that still has a seat; a card that was shown long ago keeps none."""
+    return _first(
+        connection,
+        "SELECT id FROM images i WHERE role = '' AND decision = 'open' AND NOT EXISTS "
+        "(SELECT 1 FROM showings s WHERE s.image = i.id AND s.reviewer = ?) AND yes + no + "
+        "(SELECT COUNT(*) FROM showings s JOIN reviewers r ON r.id = s.reviewer WHERE s.image = i.id "
+        " AND s.again = 0 AND s.answered = 0 AND r.dropped = 0 AND s.shown > ?) < ? ORDER BY id LIMIT 1",
+        (reviewer, time.time() - review.rules.seat_s, review.rules.votes),
+    )
+
+
+def _first(
+    connection: sqlite3.Connection, query: str, values: tuple[object, ...] | dict[str, object]
+) -> int | None:
+    row = connection.execute(query, values).fetchone()
+    return None if row is None else int(row[0])
+
+
+def _card(connection: sqlite3.Connection, reviewer: int, showing: str) -> Card:
+    row = connection.execute(
+        "SELECT i.category, "
+        "(SELECT COUNT(*) FROM showings WHERE reviewer = :reviewer AND answered > 0) AS done, "
+        "(SELECT COUNT(*) FROM images WHERE role = '' AND decision = 'open') AS left "
+        "FROM showings s JOIN images i ON i.id = s.image WHERE s.id = :showing",
+        {"reviewer": reviewer, "showing": showing},
+    ).fetchone()
+    return Card(showing, row["category"], row["done"], row["left"])

@@ -1,0 +1,223 @@
+"""How a review stands: progress, agreement, reviewers, and what became of each image."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from beaufort.metrics.stats import Estimate, cohen_kappa, fleiss_kappa, krippendorff_alpha
+from beaufort.mining.review.ballots import check_counts
+from beaufort.mining.review.database import Review
+from beaufort.mining.review.rules import QUESTIONS
+
+_RESAMPLES = 2000
+_RESAMPLES_EACH = 500
+"""For one category or one pair of people, of which there are many."""
+_PAIRS = 10
+"""Pairs of reviewers that are compared: those with the most images in common."""
+MIN_IMAGES = 10
+"""Images with two votes that agreement needs: an interval over fewer says nothing."""
+
+ALL = "approved"
+"""The name of all questions together."""
+
+
+@dataclass(frozen=True)
+class ImageDecision:
+    """What became of an image."""
+
+    id: int
+    file: str
+    sha256: str
+    """Of the bytes that people saw."""
+    category: str
+    yes: int
+    no: int
+    decision: str
+    """accepted, rejected, tied or open."""
+    settled: bool
+    """Whether a tie was settled by an administrator."""
+    comments: tuple[str, ...] = ()
+
+    @property
+    def disputed(self) -> bool:
+        """Whether people disagreed."""
+        return self.yes > 0 and self.no > 0
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """How far people agree on a question, over all images or those of a category.
+
+    Only the first votes of an image count, those it gets whatever they say. Later ones are asked for where
+    people disagreed, so that images with as many votes as another would be chosen by how far people agree.
+    """
+
+    about: str
+    images: int
+    """Images with at least two votes."""
+    alpha: Estimate | None
+    """None where fewer than `MIN_IMAGES` have two votes, or where one answer was given throughout."""
+    fleiss: Estimate | None
+    """Over the images that have all of their first votes."""
+
+
+@dataclass(frozen=True)
+class PairAgreement:
+    """Cohen's kappa of two reviewers on whether an image is approved, where both are among its first."""
+
+    first: str
+    second: str
+    images: int
+    kappa: Estimate | None
+
+
+@dataclass(frozen=True)
+class ReviewerStanding:
+    """What somebody did, and whether it counts."""
+
+    name: str
+    votes: int
+    skipped: int
+    checks_right: int
+    checks: int
+    dropped: bool
+
+
+@dataclass(frozen=True)
+class ReviewStanding:
+    """A review at a glance."""
+
+    images: tuple[ImageDecision, ...]
+    questions: tuple[Agreement, ...]
+    categories: tuple[Agreement, ...]
+    pairs: tuple[PairAgreement, ...]
+    reviewers: tuple[ReviewerStanding, ...]
+
+    def count(self, decision: str) -> int:
+        """How many images have this decision."""
+        return sum(image.decision == decision for image in self.images)
+
+    @property
+    def discussed(self) -> tuple[ImageDecision, ...]:
+        """Images on which people disagree or to which they left a comment; ties, which wait, come first."""
+        some = (image for image in self.images if image.disputed or image.comments)
+        return tuple(sorted(some, key=lambda image: image.decision != "tied"))
+
+
+def decisions(review: Review) -> tuple[ImageDecision, ...]:
+    """What became of each image, in the order of their files; controls and examples are left out."""
+    comments: dict[int, list[str]] = {}
+    for row in review.connection.execute(
+        "SELECT s.image, v.comment FROM votes v JOIN showings s ON s.id = v.showing "
+        "WHERE v.undone = 0 AND v.comment != '' ORDER BY v.id"
+    ):
+        comments.setdefault(row["image"], []).append(row["comment"])
+    rows = review.connection.execute(
+        "SELECT i.*, r.accepted FROM images i LEFT JOIN rulings r ON r.image = i.id AND i.decision = 'tied' "
+        "WHERE i.role = '' ORDER BY i.file"
+    )
+    return tuple(
+        ImageDecision(
+            row["id"],
+            row["file"],
+            row["sha256"],
+            row["category"],
+            row["yes"],
+            row["no"],
+            row["decision"] if row["accepted"] is None else "accepted" if row["accepted"] else "rejected",
+            row["accepted"] is not None,
+            tuple(comments.get(row["id"], ())),
+        )
+        for row in rows
+    )
+
+
+def standing(review: Review) -> ReviewStanding:
+    """Everything that the admin page shows; only votes of reviewers who count are part of agreement."""
+    first = review.rules.first_votes
+    by_image: dict[int, list[tuple[Any, ...]]] = {}
+    for row in review.connection.execute(
+        "SELECT c.image, i.category, c.reviewer, c.recognizable, c.usable, c.single, c.approves "
+        "FROM counted_votes c JOIN images i ON i.id = c.image ORDER BY c.image, c.id"
+    ):
+        by_image.setdefault(row["image"], []).append(tuple(row))
+    votes = [vote for given in by_image.values() for vote in given[:first]]
+    names = [question.name for question in QUESTIONS] + [ALL]
+    questions = tuple(
+        _agreement(name, ((vote[0], vote[3 + i]) for vote in votes), first, _RESAMPLES)
+        for i, name in enumerate(names)
+    )
+    categories = tuple(
+        _agreement(
+            category, ((vote[0], vote[6]) for vote in votes if vote[1] == category), first, _RESAMPLES_EACH
+        )
+        for category in sorted({vote[1] for vote in votes})
+    )
+    return ReviewStanding(decisions(review), questions, categories, _pairs(review, votes), _reviewers(review))
+
+
+def _agreement(about: str, answers: Iterable[tuple[int, int]], first: int, resamples: int) -> Agreement:
+    by_image: dict[int, list[int]] = {}
+    for image, answer in answers:
+        by_image.setdefault(image, [0, 0])[int(bool(answer))] += 1
+    counts: NDArray[np.int64] = np.array(list(by_image.values()), np.int64).reshape(-1, 2)
+    counts = counts[counts.sum(axis=1) >= 2]
+    if len(counts) < MIN_IMAGES:
+        return Agreement(about, len(counts), None, None)
+    full = counts[counts.sum(axis=1) == first]
+    return Agreement(
+        about,
+        len(counts),
+        krippendorff_alpha(counts, resamples=resamples),
+        fleiss_kappa(full, resamples=resamples) if len(full) >= MIN_IMAGES else None,
+    )
+
+
+def _pairs(review: Review, votes: list[tuple[Any, ...]]) -> tuple[PairAgreement, ...]:
+    names = {row["id"]: row["name"] for row in review.connection.execute("SELECT id, name FROM reviewers")}
+    answers: dict[int, dict[int, int]] = {}
+    for vote in votes:
+        answers.setdefault(vote[2], {})[vote[0]] = int(bool(vote[6]))
+    common = {
+        (a, b): sorted(answers[a].keys() & answers[b].keys()) for a, b in combinations(sorted(answers), 2)
+    }
+    most = sorted(common, key=lambda pair: (-len(common[pair]), pair))[:_PAIRS]
+    return tuple(
+        PairAgreement(
+            names[a],
+            names[b],
+            len(common[a, b]),
+            cohen_kappa(
+                [answers[a][image] for image in common[a, b]],
+                [answers[b][image] for image in common[a, b]],
+                resamples=_RESAMPLES_EACH,
+            ),
+        )
+        for a, b in most
+        if len(common[a, b]) >= MIN_IMAGES
+    )
+
+
+def _reviewers(review: Review) -> tuple[ReviewerStanding, ...]:
+    rows = review.connection.execute(
+        "SELECT r.id, r.name, r.dropped, "
+        "(SELECT COUNT(*) FROM valid_votes v WHERE v.reviewer = r.id) AS votes, "
+        "(SELECT COUNT(*) FROM votes v JOIN showings s ON s.id = v.showing WHERE s.reviewer = r.id "
+        " AND v.undone = 0 AND v.skipped = 1) AS skipped FROM reviewers r WHERE NOT r.admin ORDER BY r.name"
+    ).fetchall()
+    return tuple(
+        ReviewerStanding(
+            row["name"],
+            row["votes"],
+            row["skipped"],
+            *check_counts(review.connection, row["id"]),
+            bool(row["dropped"]),
+        )
+        for row in rows
+    )

@@ -1,0 +1,97 @@
+"""A review on this machine: one server, one file."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+from collections.abc import Callable, Iterator
+from ipaddress import ip_address
+from pathlib import Path
+
+from beaufort._core.errors import MissingExtraError
+from beaufort.mining.review.database import ReviewError, open_review
+
+
+def serve(
+    path: Path,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 8765,
+    names: tuple[str, ...] = (),
+    https: bool = False,
+    started: Callable[[], None] | None = None,
+) -> None:
+    """Show a review until it is interrupted.
+
+    Args:
+        path: the file of the review.
+        host: address to listen on; only this machine reaches the default.
+        port: to listen on.
+        names: further names that the server is reached by, as behind a proxy; requests to others are refused.
+        https: whether people reach it by HTTPS, through a proxy; the cookie is then sent by nothing else.
+        started: called once nothing can keep it from serving.
+    """
+    try:
+        import fastapi  # noqa: F401
+        import uvicorn
+    except ImportError:
+        raise MissingExtraError(
+            "a review is served by FastAPI and uvicorn; pip install 'beaufort[review]' has them"
+        ) from None
+    from beaufort.mining.review.app import make_app
+
+    review = open_review(path)
+    with only_server(path), contextlib.closing(_listening(host, port)) as listening:
+        config = uvicorn.Config(
+            make_app(review, names=(*_own_names(host), *names), https=https),
+            access_log=False,  # links carry tokens
+            proxy_headers=False,  # anybody could claim another address and escape the limit on wrong tokens
+            server_header=False,
+            log_level="warning",
+        )
+        if started is not None:
+            started()
+        with contextlib.suppress(KeyboardInterrupt):
+            uvicorn.Server(config).run(sockets=[listening])
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    """A socket that is bound to the address, or an error that says why it cannot be."""
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        return socket.create_server((host, port), family=family)
+    except OSError as error:
+        raise ReviewError(
+            f"host and port must be free to listen on, got {host}:{port}: {error.strerror}"
+        ) from None
+
+
+@contextlib.contextmanager
+def only_server(path: Path) -> Iterator[None]:
+    """Hold the review; a second server would give out the same seats. A killed one lets go by itself."""
+    import fcntl
+
+    with path.with_name(f"{path.name}.lock").open("a") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise ReviewError(
+                f"a review must have one server, got {path}, which another one serves"
+            ) from None
+        yield
+
+
+def _own_names(host: str) -> tuple[str, ...]:
+    """The names that requests may ask for: a page elsewhere cannot reach a server here under its own name.
+
+    >>> _own_names("192.168.0.7"), _own_names("::1")
+    (('192.168.0.7', '127.0.0.1', 'localhost'), ('[::1]', '127.0.0.1', 'localhost'))
+    """
+    own = host
+    with contextlib.suppress(ValueError):
+        address = ip_address(host)
+        if address.version == 6:  # as an address of the web has it
+            own = "[::1]" if address.is_unspecified else f"[{address}]"
+        elif address.is_unspecified:
+            own = "127.0.0.1"
+    return tuple(dict.fromkeys((own, "127.0.0.1", "localhost")))

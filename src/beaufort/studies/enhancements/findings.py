@@ -1,0 +1,300 @@
+"""What came of each question: numbers of every arm, and one sentence that follows from an interval."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from beaufort._core.errors import OptionError
+from beaufort._core.text import counted
+from beaufort.metrics.stats import Estimate
+from beaufort.studies.answers import StudyAnswers, answers_by_seed
+from beaufort.studies.enhancements.arms import BASE, CONTROL
+from beaufort.studies.enhancements.flips import Flips, find_flips
+from beaufort.studies.enhancements.photo_files import photo_answers
+from beaufort.studies.enhancements.settings import DESIGNS, EnhancementSettings, PhotoPass
+from beaufort.studies.enhancements.statistics import (
+    Normalizer,
+    ShareRows,
+    Shares,
+    alexnet,
+    combined,
+    intervals,
+    normalizer_of,
+    shares_of,
+)
+from beaufort.studies.failed import TrainingsLooked, ending_facts, look_at_trainings
+
+CIFAR = "CIFAR-10"
+_PHOTOS: Mapping[PhotoPass, str] = {
+    "fronts": "photos",
+    "crops": "photos in crops",
+    "styles": "stylized photos",
+}
+"""How the page calls what is shown in each pass."""
+OFF_THE_LINE = "off the line"
+"""A number: mCE less what a line gives for the clean error."""
+SMALL_PICTURES = "32-pixel results do not predict those on large pictures"
+
+
+@dataclass(frozen=True)
+class ArmRow:
+    """One arm of a question beside its control; percentages, differences in points."""
+
+    group: str
+    """The network on photos, or `CIFAR-10`."""
+    arm: str
+    control: str
+    numbers: Mapping[str, Estimate]
+    """Of the arm itself."""
+    differences: Mapping[str, Estimate]
+    """Less the control's; empty for the control."""
+    lower: int
+    """Corruptions whose CE is lower than the control's."""
+    seeds: int
+    """That both have, of which all numbers are but the distance from a line."""
+    flips: Sequence[Flips] = ()
+    """Of each condition; empty for the control."""
+    line_seeds: int = 0
+    """That it and all networks of a line have, of which the distance from the line is; 0 without one."""
+
+    def seeds_of(self, metric: str) -> int:
+        """How many seeds a number is of."""
+        return self.line_seeds if metric == OFF_THE_LINE else self.seeds
+
+    @property
+    def better(self) -> int:
+        """Conditions under which it is surely better than the control, by McNemar's test with Holm's rule."""
+        return sum(one.verdict == "better" for one in self.flips)
+
+    @property
+    def worse(self) -> int:
+        """Conditions under which it is surely worse."""
+        return sum(one.verdict == "worse" for one in self.flips)
+
+
+@dataclass(frozen=True)
+class StudyFinding:
+    """The answer to a question."""
+
+    design: str
+    statement: str
+    """The claim that is tested."""
+    verdict: str
+    """`confirmed`, `refuted` or `undecided`; `not run` where there are no answers."""
+    measured: str
+    printed: str
+    """What the paper prints; empty where it prints nothing."""
+    caveat: str
+    rows: Sequence[ArmRow]
+
+    @property
+    def question(self) -> str:
+        return DESIGNS[self.design]
+
+    @property
+    def sentence(self) -> str:
+        """The verdict with the interval that says so, the paper's effect, and what limits it."""
+        paper = (f"the paper: {self.printed}",) if self.printed else ()
+        caveat = (self.caveat,) if self.caveat else ()
+        return "; ".join((f"{self.statement}: {self.verdict}", self.measured, *paper, *caveat)) + "."
+
+
+@dataclass(frozen=True)
+class StudyArms:
+    """All answers that a folder has, as shares."""
+
+    photos: Mapping[str, Mapping[str, Shares]]
+    """By network and arm."""
+    cifar: Mapping[str, Shares]
+    settings: EnhancementSettings
+    images: Mapping[str, int]
+    styles: Mapping[str, StudyAnswers] = field(default_factory=dict)
+    """Of stylized photos by network."""
+    trainings: TrainingsLooked = field(default_factory=TrainingsLooked)
+    left_out: Sequence[str] = ()
+    """Answers on CIFAR-10 that are not used, because those of an earlier seed are missing."""
+
+
+def load_arms(folder: Path, settings: EnhancementSettings) -> StudyArms:
+    """What is there; nothing is made."""
+    photos: dict[str, dict[str, Shares]] = {}
+    images: dict[str, int] = {}
+    passes: tuple[PhotoPass, ...] = ("fronts", "crops")
+    for which in passes:
+        for network, by_arm in photo_answers(folder, which, settings).items():
+            for arm, answers in by_arm.items():
+                images[_PHOTOS[which]] = answers.right.shape[1]
+                found = shares_of([answers], alexnet(settings), settings)
+                photos.setdefault(network, {})[arm] = found
+    styled = photo_answers(folder, "styles", settings)
+    styles = {network: by_arm["plain"] for network, by_arm in styled.items()}
+    if styles:
+        images[_PHOTOS["styles"]] = next(iter(styles.values())).right.shape[1]
+    counts = [images[_PHOTOS[which]] for which in ("fronts", "styles") if _PHOTOS[which] in images]
+    if len(set(counts)) > 1:
+        raise OptionError(
+            f"photos/styles must have answers about the {counts[0]} photos of photos/fronts, got "
+            f"{counts[1]}; delete the folder that is out of date to make it anew"
+        )
+    every = answers_by_seed(folder / "cifar")
+    trained = {name: kept for name, found in every.items() if (kept := _without_gap(found))}
+    left_out = [
+        f"{name}, seed {one.facts['seed']}"
+        for name, found in every.items()
+        for one in found[len(trained.get(name, ())) :]
+    ]
+    cifar: dict[str, Shares] = {}
+    if BASE in trained:
+        base: Normalizer = normalizer_of(trained[BASE][0])
+        _check_same_test(trained)
+        cifar = {name: shares_of(answers, base, settings) for name, answers in trained.items()}
+        images[CIFAR] = trained[BASE][0].right.shape[1]
+    return StudyArms(photos, cifar, settings, images, styles, _trainings(trained), left_out)
+
+
+def _check_same_test(trained: Mapping[str, Sequence[StudyAnswers]]) -> None:
+    """All answers must be to the same conditions and images, or nothing can be paired."""
+    first = trained[BASE][0]
+    for arm, answers in trained.items():
+        for seed, one in enumerate(answers):
+            if one.conditions != first.conditions or one.right.shape != first.right.shape:
+                raise OptionError(
+                    f"cifar/{arm}-seed{seed}.npz must answer what cifar/{BASE}-seed0.npz does "
+                    f"({_asked(first)}), got {_asked(one)}; delete it to make it anew"
+                )
+
+
+def _asked(answers: StudyAnswers) -> str:
+    conditions, images = answers.right.shape
+    return f"{counted(conditions, 'condition')} of {counted(images, 'image')}"
+
+
+def _trainings(trained: Mapping[str, Sequence[StudyAnswers]]) -> TrainingsLooked:
+    """What the losses of all arms say that were trained, and which numbers each is part of."""
+    line = "distances from the line of ResNets"
+    named = {
+        BASE: "its rows, all differences to it, arms that start from it or test it, "
+        f"{line}; of seed 0, every mCE",
+        "resnet56": f"its rows, arms that start from it, {line}",
+        "resnet110": f"its rows, {line}",
+        **dict.fromkeys((CONTROL, "msdnet", "shake26-no-shake"), "its rows and all differences to it"),
+    }
+    return look_at_trainings(
+        (arm, named.get(arm, "its rows"), ending_facts(one))
+        for arm, some in trained.items()
+        for one in some
+        if one.facts.get("recipe", {}).get("name") == arm  # others test what another arm trained
+    )
+
+
+def _without_gap(answers: Sequence[StudyAnswers]) -> list[StudyAnswers]:
+    """Those of seeds 0, 1, … up to the first that is missing, so that arms are compared seed by seed."""
+    return [one for place, one in enumerate(answers) if one.facts.get("seed", place) == place]
+
+
+def _row(group: str, arm: str, shares: Shares, control: str = "", base: Shares | None = None) -> ArmRow:
+    seeds = shares.seeds if base is None else min(shares.seeds, base.seeds)
+    levels = {name: ShareRows(rows.values[:seeds], rows.ends) for name, rows in shares.rows.items()}
+    if base is None:
+        return ArmRow(group, arm, control, intervals(levels), {}, 0, seeds)
+    pairs = {name: combined((1, rows), (-1, base.rows[name])) for name, rows in levels.items()}
+    found = intervals({**levels, **{f"Δ {name}": rows for name, rows in pairs.items()}})
+    numbers, changes = {name: found[name] for name in levels}, {name: found[f"Δ {name}"] for name in levels}
+    lower = sum(changes[f"{name} CE"].value < 0 for name in shares.corruptions)
+    return ArmRow(group, arm, control, numbers, changes, lower, seeds, find_flips(base, shares))
+
+
+def photo_rows(arms: StudyArms, control: str, names: Sequence[str]) -> list[ArmRow]:
+    """Arms on photos beside their control, network by network."""
+    rows = []
+    for network, found in arms.photos.items():
+        if control not in found:
+            continue
+        rows.append(_row(network, control, found[control]))
+        rows += [_row(network, n, found[n], control, found[control]) for n in names if n in found]
+    return rows
+
+
+def cifar_rows(arms: StudyArms, control: str, names: Sequence[str]) -> list[ArmRow]:
+    """Arms on CIFAR-10 beside their control."""
+    there = [name for name in names if name in arms.cifar]
+    if control not in arms.cifar or not there:
+        return []
+    base = arms.cifar[control]
+    changed = [_row(CIFAR, name, arms.cifar[name], control, base) for name in there]
+    return [_row(CIFAR, control, base), *changed]
+
+
+def verdict_of(interval: Estimate, *, above: bool) -> str:
+    """Whether a number is surely on the side that a claim says."""
+    if interval.low > 0:
+        return "confirmed" if above else "refuted"
+    if interval.high < 0:
+        return "refuted" if above else "confirmed"
+    return "undecided"
+
+
+def decided(verdict: str, seeds: int) -> str:
+    """A verdict about trainings; of one each it is open, because how far another comes out is not known."""
+    return verdict if seeds > 1 else "undecided"
+
+
+def trainings_text(*seeds: int) -> str:
+    """How many trainings of each arm numbers are of.
+
+    >>> trainings_text(5, 5)
+    'of 5 trainings each'
+    """
+    least, most = min(seeds), max(seeds)
+    if most == 1:
+        return "of one training each, which decides nothing"
+    if least == most:
+        return f"of {most} trainings each"
+    return f"of {least} to {most} trainings each" + ", where one decides nothing" * (least == 1)
+
+
+def both(*verdicts: str) -> str:
+    """Confirmed if all are, refuted if one is."""
+    if set(verdicts) == {"confirmed"}:
+        return "confirmed"
+    return "refuted" if "refuted" in verdicts else "undecided"
+
+
+def signed(interval: Estimate) -> str:
+    """A difference with its interval; with more digits where one does not tell an end from zero.
+
+    >>> signed(Estimate(-2.25, -3.5, -0.04, 1000))
+    '−2.25 [−3.50, −0.04]'
+    """
+    ends = interval.low, interval.high
+    digits = next((n for n in (1, 2) if all(round(x, n) or not x for x in ends)), 3)
+    value, low, high = (f"{x:+z.{digits}f}".replace("-", "−") for x in (interval.value, *ends))
+    return f"{value} [{low}, {high}]"
+
+
+def chosen_on_extra(rows: Sequence[ArmRow]) -> ArmRow:
+    """The arm that lowers CE most under the extra corruptions, whose numbers alone may choose one.
+
+    By the difference from the control, because arms may have different seeds.
+    """
+    return min(rows, key=lambda row: row.differences["extra CE"].value)
+
+
+def not_run(
+    design: str, statement: str, printed: str, rows: Sequence[ArmRow] = (), beside: str = ""
+) -> StudyFinding:
+    """A finding without the answers that decide it; others may be told beside."""
+    told = f"what decides it has no answers yet{beside}"
+    return StudyFinding(design, statement, "not run", told, printed, small_pictures(rows), rows)
+
+
+def small_pictures(rows: Sequence[ArmRow]) -> str:
+    """What has to be said wherever rows show CIFAR-10; nothing where they do not."""
+    return SMALL_PICTURES if any(row.group == CIFAR for row in rows) else ""
+
+
+def first_row(rows: Sequence[ArmRow], arm: str) -> ArmRow | None:
+    """The arm on the first network, which is the paper's where it is there."""
+    return next((row for row in rows if row.arm == arm and row.differences), None)

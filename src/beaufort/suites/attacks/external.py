@@ -1,0 +1,233 @@
+"""Attacks of other libraries: foolbox, and AutoAttack.
+
+One adapter: the library gets the victim as a torch module of values in 0..1, images, labels and the radius,
+and gives images back. They are put into the ball like those of every attack. Libraries draw from generators
+of their own, which are seeded by batch, not by image: another batch size gives other images.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from importlib import import_module, metadata
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from beaufort._core.errors import MissingExtraError, UnknownNameError
+from beaufort._core.registry import unknown
+from beaufort.data.labels import NO_LABEL
+from beaufort.suites.attacks._errors import AttackError
+from beaufort.suites.attacks.balls import BALLS
+from beaufort.suites.attacks.victim import Victim
+
+_AUTOATTACK = ("autoattack", "pyautoattack")
+"""The package of AutoAttack's authors, and one of the same program that the package index has."""
+
+_NORMS = {"linf": "Linf", "l2": "L2"}
+_TARGETS = 9
+"""Classes that AutoAttack's targeted attacks aim at."""
+
+
+@dataclass(frozen=True)
+class AutoAttack:
+    """AutoAttack (Croce & Hein, 2020), the version called standard."""
+
+    name: str
+    norm: str
+    clip: bool = True
+    passes: int = 11_000
+    """Gradients of 1,000 steps of APGD and 900 of FAB, and 5,000 queries of Square."""
+
+    def facts(self) -> dict[str, Any]:
+        """Settings and the version of the library."""
+        return {
+            "attack": self.name,
+            "norm": self.norm,
+            "variant": "standard",
+            **_library(*_AUTOATTACK, what="AutoAttack"),
+        }
+
+    def radius(self, epsilon: float, side: int) -> float:  # noqa: ARG002
+        """Epsilon."""
+        return epsilon
+
+    def perturb(
+        self,
+        victim: Victim,
+        pixels: Any,
+        truth: Any,
+        *,
+        radius: float,
+        words: NDArray[np.uint64],
+        seed: int,
+    ) -> Any:
+        """The perturbed images."""
+
+        def run(module: Any, images: Any, labels: Any) -> Any:
+            facts = _library(*_AUTOATTACK, what="AutoAttack")
+            library = import_module(facts["library"])
+            made = library.AutoAttack(
+                module, norm=_NORMS[self.norm], eps=radius, seed=seed, device=str(pixels.device)
+            )
+            made.verbose = False
+            targets = min(_TARGETS, (victim.space.competing or module(images[:1]).shape[1]) - 1)
+            made.apgd_targeted.n_target_classes = made.fab.n_target_classes = targets
+            batch = {"bs" if facts["library"] == "autoattack" else "batch_size": len(images)}
+            found = made.run_standard_evaluation(images, labels, **batch)
+            return found[0] if isinstance(found, tuple) else found
+
+        return _attacked(self.name, run, victim, pixels, truth, words, seed, radius)
+
+
+@dataclass(frozen=True)
+class Foolbox:
+    """An attack of foolbox, by the name of its class: `LinfPGD`, `L2DeepFoolAttack`, …, with its defaults."""
+
+    kind: str
+    clip: bool = True
+
+    @property
+    def name(self) -> str:
+        """As in a condition."""
+        return f"foolbox@{self.kind}"
+
+    @property
+    def passes(self) -> int:
+        """A gradient for each step, where an attack says how many it takes; a guess of 100 where not."""
+        steps = getattr(self._attack, "steps", None)
+        return 3 * (steps if isinstance(steps, int) else 100)
+
+    @cached_property
+    def _attack(self) -> Any:
+        _library("foolbox", what="foolbox")
+        library: Any = _imported("foolbox").attacks
+        known = {key: None for key, value in vars(library).items() if isinstance(value, type)}
+        if self.kind not in known:
+            raise UnknownNameError(unknown("foolbox attack", self.kind, known))
+        try:
+            return getattr(library, self.kind)()
+        except TypeError as error:
+            raise AttackError(f"{self.name} cannot be made without arguments: {error!s:.200}") from None
+
+    @property
+    def norm(self) -> str:
+        """The one that the attack is about."""
+        p = getattr(getattr(self._attack, "distance", None), "p", None)
+        for name, order in (("linf", np.inf), ("l2", 2)):
+            if p == order:
+                return name
+        raise AttackError(f"{self.name} must be an attack in {' or '.join(BALLS)}, got the norm {p}")
+
+    def facts(self) -> dict[str, Any]:
+        """The version of the library, and the settings that are numbers or words."""
+        told = {
+            key: value
+            for key, value in sorted(vars(self._attack).items())
+            if isinstance(value, int | float | str) and not key.startswith("_")
+        }
+        library = _library("foolbox", what="foolbox")
+        return {"attack": self.name, "norm": self.norm, **library, "settings": told}
+
+    def radius(self, epsilon: float, side: int) -> float:  # noqa: ARG002
+        """Epsilon."""
+        return epsilon
+
+    def perturb(
+        self,
+        victim: Victim,
+        pixels: Any,
+        truth: Any,
+        *,
+        radius: float,
+        words: NDArray[np.uint64],
+        seed: int,
+    ) -> Any:
+        """The perturbed images."""
+
+        def run(module: Any, images: Any, labels: Any) -> Any:
+            model = _imported("foolbox").PyTorchModel(module, bounds=(0, 1), device=images.device)
+            _, found, _ = self._attack(model, images, labels, epsilons=radius)
+            return found
+
+        return _attacked(self.name, run, victim, pixels, truth, words, seed, radius)
+
+
+def _attacked(
+    name: str,
+    run: Any,
+    victim: Victim,
+    pixels: Any,
+    truth: Any,
+    words: NDArray[np.uint64],
+    seed: int,
+    radius: float,
+) -> Any:
+    """What a library makes of the images that are answered right; the others have nothing to lose."""
+    if truth.shape[1] != 1:
+        raise AttackError(
+            f"{name} takes one label an image, got sets of labels; pgd-linf and pgd-l2 take sets"
+        )
+    labels = truth[:, 0]
+    _, wrong, _ = victim.look(pixels, truth)
+    places = (~wrong & (labels != NO_LABEL)).nonzero()[:, 0]
+    if not len(places) or radius == 0:
+        return pixels
+    found = pixels.clone()
+    with _seeded(seed, words):
+        try:
+            found[places] = run(_module(victim), pixels[places], labels[places]).detach()
+        except Exception as error:  # a library of anyone's may refuse in its own way
+            raise AttackError(f"{name} failed: {type(error).__name__}: {error!s:.300}") from error
+    return found
+
+
+def _module(victim: Victim) -> Any:
+    """The victim as a module of torch."""
+    import torch
+
+    class Module(torch.nn.Module):
+        def forward(self, pixels: Any) -> Any:
+            return victim.logits(pixels)
+
+    return Module().eval()
+
+
+@contextmanager
+def _seeded(seed: int, words: NDArray[np.uint64]) -> Iterator[None]:
+    """Let the generators that libraries use begin at a place of the batch's own, and then be as before."""
+    import torch
+
+    number = int(np.bitwise_xor.reduce(words)) ^ (seed & 0xFFFFFFFF)
+    before = random.getstate(), np.random.get_state()  # noqa: NPY002
+    devices = list(range(torch.cuda.device_count()))
+    with torch.random.fork_rng(devices):
+        torch.manual_seed(number & 0x7FFFFFFF)
+        np.random.seed(number & 0xFFFFFFFF)  # noqa: NPY002
+        random.seed(number)
+        try:
+            yield
+        finally:
+            random.setstate(before[0])
+            np.random.set_state(before[1])  # noqa: NPY002
+
+
+def _imported(package: str) -> Any:
+    import warnings
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of foolbox, which imports old names
+        return import_module(package)
+
+
+def _library(*packages: str, what: str) -> dict[str, Any]:
+    """The first of some packages that is installed, and its version."""
+    for package in packages:
+        if find_spec(package) is not None:
+            return {"library": package, "library_version": metadata.version(package)}
+    raise MissingExtraError(f"{what} must be installed first: pip install {packages[-1]}")

@@ -1,0 +1,132 @@
+"""The attacks by name, and as shifts: what a condition can name behind its data set.
+
+| condition | what it is |
+|---|---|
+| `…/pgd-linf@8/255`, `…/pgd-l2@0.5` | PGD of 100 steps on the true label, clipped |
+| `…/pgd-linf@8/255,steps=20` | of 20 steps |
+| `…/testbed-pgd-linf@2/255`, `…/testbed-pgd-l2@0.5` | PGD as the ImageNet testbed made it |
+| `…/autoattack-linf@8/255`, `…/autoattack-l2@0.5` | AutoAttack, if it is installed |
+| `…/foolbox@LinfPGD:8/255` | an attack of foolbox with its defaults, if that is installed |
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from beaufort._core.arrays import Images
+from beaufort._core.errors import OptionError
+from beaufort._core.registry import Registry
+from beaufort.corruptions.rng import Id
+from beaufort.data.labels import LabelSpace
+from beaufort.models import Model
+from beaufort.models.spec import Logits
+from beaufort.suites.attacks.attack import Attack, attack_images
+from beaufort.suites.attacks.epsilon import Epsilon
+from beaufort.suites.attacks.external import AutoAttack, Foolbox
+from beaufort.suites.attacks.pgd import PGD
+from beaufort.suites.attacks.victim import check_attackable
+from beaufort.suites.shifts import register_shift
+
+attacks: Registry[Attack] = Registry("attack")
+"""Every attack that has a name of its own; those of foolbox have their class's."""
+
+_OPTION = re.compile(r"(steps|step)=([0-9]{1,6}(?:\.[0-9]{1,9})?)")
+
+
+@dataclass(frozen=True)
+class AttackShift:
+    """An attack with its epsilon: a `ModelShift`."""
+
+    attack: Attack
+    epsilon: Epsilon
+
+    def facts(self, *, seed: int) -> dict[str, Any]:
+        """All settings, epsilon as a number, and the seed."""
+        return {**self.attack.facts(), "epsilon": self.epsilon.value, "seed": seed}
+
+    @property
+    def passes(self) -> int:
+        """About how many times as long as a plain answer it takes, at most."""
+        return self.attack.passes
+
+    def check(self, model: Model) -> None:
+        """Raise an `AttackError` if a model has no gradients."""
+        check_attackable(model)
+
+    def answer(
+        self,
+        model: Model,
+        images: Images,
+        *,
+        ids: Sequence[Id],
+        truth: NDArray[np.int64],
+        space: LabelSpace,
+        seed: int,
+    ) -> Logits:
+        """What the model says to the images that the attack made for it."""
+        network, epsilon = check_attackable(model), self.epsilon.value
+        shown = attack_images(
+            self.attack, network, images, truth, epsilon=epsilon, ids=ids, seed=seed, space=space
+        )
+        answer: Logits = network.answer_pixels(shown).cpu().numpy()
+        return answer
+
+
+def register_attack(attack: Attack) -> None:
+    """Let conditions name an attack, `dataset/name@epsilon`.
+
+    >>> register_attack(PGD(name="quick-pgd", norm="linf", steps=7))
+    >>> attacks["quick-pgd"].facts()["steps"]
+    7
+    """
+
+    def shift(level: str) -> AttackShift:
+        text, *options = level.split(",")
+        epsilon = Epsilon.of(text, f"{attack.name}@8/255")
+        return AttackShift(_changed(attack, options), epsilon)
+
+    register_shift(attack.name)(shift)
+    attacks.register(attack.name, attack)
+
+
+def _changed(attack: Attack, options: Sequence[str]) -> Attack:
+    """An attack with the options of a level; only PGD has some."""
+    if not options:
+        return attack
+    matches = [_OPTION.fullmatch(text) for text in options]
+    given: Mapping[str, str] = {match[1]: match[2] for match in matches if match is not None}
+    if not isinstance(attack, PGD) or len(given) < len(options) or "." in given.get("steps", ""):
+        accepted = "steps=20 and step=0.1, each once" if isinstance(attack, PGD) else "none"
+        raise OptionError(f"options of {attack.name} must be {accepted}, got {','.join(options)!r}")
+    if float(given.get("step", 1)) == 0:
+        raise OptionError(f"step must be a share of epsilon above 0, got {','.join(options)!r}")
+    steps = int(given.get("steps", attack.steps))
+    step = float(given["step"]) if "step" in given else 0.0 if "steps" in given else attack.step
+    return replace(attack, steps=steps, step=step)
+
+
+@register_shift("foolbox")
+def _foolbox(level: str) -> AttackShift:
+    kind, colon, text = level.partition(":")
+    if not colon or not kind.isalnum():
+        raise OptionError(
+            f"an attack of foolbox must be written as foolbox@LinfPGD:8/255, got {level!r} behind the @"
+        )
+    return AttackShift(Foolbox(kind), Epsilon.of(text, f"foolbox@{kind}:8/255"))
+
+
+for _attack in (
+    PGD(name="pgd-linf", norm="linf"),
+    PGD(name="pgd-l2", norm="l2"),
+    PGD(name="testbed-pgd-linf", norm="linf", step=0.03, truth=False, clip=False, keep_best=False),
+    PGD(name="testbed-pgd-l2", norm="l2", step=0.1, truth=False, clip=False, keep_best=False, grow=True),
+    AutoAttack("autoattack-linf", "linf"),
+    AutoAttack("autoattack-l2", "l2"),
+):
+    register_attack(_attack)

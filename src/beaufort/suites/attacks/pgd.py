@@ -1,0 +1,147 @@
+"""Projected gradient descent: steps that raise the loss, each projected back into the ball.
+
+Two forms. The default attacks the true label, keeps values in 0..1, and keeps the best image of its way. The
+other does what the ImageNet testbed (Taori et al., 2020) did: it attacks the model's own answer, does not
+clip, and takes the last image.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from beaufort._core.errors import OptionError
+from beaufort.corruptions._kernels import torch_ops
+from beaufort.corruptions.rng import Key, Keyed
+from beaufort.suites.attacks.balls import BALLS
+from beaufort.suites.attacks.victim import Victim
+
+_REFERENCE_SIDE = 224
+"""In pixels: of the images that an l2 radius is meant for, where it grows with the image."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PGD:
+    """An attack of many small steps from a random start (Madry et al., 2018).
+
+    >>> PGD(name="mine", norm="linf", steps=20).step
+    0.125
+    """
+
+    name: str
+    norm: str
+    """`linf` or `l2`."""
+    steps: int = 100
+    step: float = 0.0
+    """Length of a step as a share of the radius; 2.5 / steps if 0, which crosses the ball in 80 % of them."""
+    truth: bool = True
+    """Whether it attacks the true label; the model's own answer to the clean image otherwise."""
+    clip: bool = True
+    """Whether values stay in 0..1."""
+    keep_best: bool = True
+    """Whether an image is done as soon as it is answered wrong, and else the one with the highest loss is
+    taken; the last one otherwise."""
+    grow: bool = False
+    """Whether the radius, but not the step, grows with the side of the image, from 224 pixels on."""
+    version: int = 1
+    """Goes up when the same settings give other images."""
+
+    def __post_init__(self) -> None:
+        if self.norm not in BALLS:
+            raise OptionError(f"norm must be {' or '.join(BALLS)}, got {self.norm!r:.60}")
+        if isinstance(self.steps, bool) or not isinstance(self.steps, int) or not 1 <= self.steps <= 100_000:
+            raise OptionError(f"steps must be a whole number from 1 to 100,000, got {self.steps!r}")
+        if not 0 <= self.step < np.inf:
+            raise OptionError(f"step must be a share of epsilon above 0, got {self.step!r}")
+        if self.step == 0:
+            object.__setattr__(self, "step", 2.5 / self.steps)
+
+    @property
+    def passes(self) -> int:
+        """A gradient for each step, and three answers."""
+        return 3 * self.steps + 3
+
+    def facts(self) -> dict[str, Any]:
+        """All settings."""
+        told = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "name"}
+        return {"attack": self.name, **told}
+
+    def radius(self, epsilon: float, side: int) -> float:
+        """Epsilon, scaled by the side where that is asked for."""
+        return epsilon * side / _REFERENCE_SIDE if self.grow else epsilon
+
+    def perturb(
+        self,
+        victim: Victim,
+        pixels: Any,
+        truth: Any,
+        *,
+        radius: float,
+        words: NDArray[np.uint64],
+        seed: int,
+    ) -> Any:
+        """The perturbed images."""
+        losses, done, answers = victim.look(pixels, truth)
+        # The length of a step goes by epsilon; the radius may have grown with the image.
+        length = self.step * radius / self.radius(1.0, min(pixels.shape[2:]))
+        search = _Search(self, victim, radius, length, best=pixels.clone(), losses=losses)
+        starts = self._confined(pixels + radius * self._random(pixels, words, seed), pixels, radius)
+        if not self.keep_best:
+            return search.last(starts, pixels, truth if self.truth else answers[:, None])
+        open_ = (~done).nonzero()[:, 0]
+        search.go(starts[open_], pixels[open_], truth[open_], open_)
+        return search.best
+
+    def _random(self, pixels: Any, words: NDArray[np.uint64], seed: int) -> Any:
+        """Numbers in [-1, 1) that depend on the image's id and the seed; the same for every epsilon."""
+        from beaufort._core.device import upload
+
+        key = Key.of(seed, self.name, self.version, 0)
+        ids = upload(words.view(np.int64), pixels.device)
+        return Keyed(key, ids, torch_ops()).uniform(tuple(pixels.shape[1:]), -1, 1)
+
+    def _confined(self, images: Any, centers: Any, radius: float) -> Any:
+        inside = BALLS[self.norm].inside(images, centers, radius)
+        return inside.clamp(0, 1) if self.clip else inside
+
+
+class _Search:
+    """The way of a batch of images through their balls."""
+
+    def __init__(
+        self, attack: PGD, victim: Victim, radius: float, length: float, *, best: Any, losses: Any
+    ) -> None:
+        self.attack, self.victim, self.radius, self.length = attack, victim, radius, length
+        self.best, self.losses = best, losses
+
+    def moved(self, images: Any, centers: Any, gradients: Any) -> Any:
+        direction = BALLS[self.attack.norm].direction(gradients)
+        return self.attack._confined(images + self.length * direction, centers, self.radius)
+
+    def last(self, images: Any, centers: Any, truth: Any) -> Any:
+        for _ in range(self.attack.steps):
+            _, _, gradients = self.victim.gradients(images, truth)
+            images = self.moved(images, centers, gradients)
+        return images
+
+    def go(self, images: Any, centers: Any, truth: Any, places: Any) -> None:
+        """All steps, on the images that are still answered right."""
+        for _ in range(self.attack.steps):
+            if not len(places):
+                return
+            losses, wrong, gradients = self.victim.gradients(images, truth)
+            self.note(images, losses, wrong, places)
+            images = self.moved(images, centers, gradients)[~wrong]
+            centers, truth, places = centers[~wrong], truth[~wrong], places[~wrong]
+        if len(places):
+            losses, wrong, _ = self.victim.look(images, truth)
+            self.note(images, losses, wrong, places)
+
+    def note(self, images: Any, losses: Any, wrong: Any, places: Any) -> None:
+        """Keep what is better than what is kept: an image that is answered wrong, or a higher loss."""
+        better = wrong | (losses > self.losses[places])
+        self.best[places[better]] = images[better]
+        self.losses[places[better]] = losses[better]

@@ -1,0 +1,17 @@
+"""Transparent pictures laid on white."""
+
+from __future__ import annotations
+
+import numpy as np
+from PIL import Image
+
+from beaufort.data.images import flatten
+
+
+def test_a_picture_without_transparency_is_left_alone() -> None:
+    image = Image.new("RGB", (64, 64))
+    assert flatten(image) is image
+
+
+def test_half_transparent_black_is_grey_on_white() -> None:
+    assert np.asarray(flatten(Image.new("LA", (4, 4), (0, 128)))).tolist() == [[127] * 4] * 4

@@ -1,0 +1,87 @@
+"""Any column of a table splits it, and what cannot be split is told exactly."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from beaufort._core.errors import OptionError, UnknownNameError
+from beaufort.data import Dataset, from_arrays
+from beaufort.data.protocols import hold_out, leave_one_out
+from beaufort.data.protocols.published import HoldOutProtocol
+
+
+def photos(cameras: list[str], labels: list[int]) -> Dataset:
+    images = np.arange(len(labels), dtype=np.uint8)[:, None, None, None] + np.zeros((1, 8, 8, 3), np.uint8)
+    found = from_arrays("photos", images, np.array(labels))
+    columns = {"camera": dict(zip(found.ids, cameras, strict=True))}
+    return Dataset(found.name, found.classes, found.ids, found.labels, found.pixels, columns=columns)
+
+
+def test_images_of_a_value_are_held_out() -> None:
+    table = photos(["a", "b", "a", "c", "b"], [0, 1, 1, 0, 1])
+    split = hold_out(table, "camera", "b")
+    assert split.name == "camera=b"
+    assert split.train.tolist() == [0, 2, 3]
+    assert split.test.tolist() == [1, 4]
+    assert split.cap == 1
+
+
+def test_classes_that_vanish_from_training_cap_the_accuracy() -> None:
+    table = photos(["a", "b", "b", "b", "a"], [0, 1, 0, 1, 0])
+    split = hold_out(table, "camera", ["b"])
+    assert split.answerable.tolist() == [False, True, False]
+    assert split.unanswerable == 2
+    assert split.cap == pytest.approx(1 / 3)
+
+
+def test_every_value_is_left_out_once() -> None:
+    table = photos(["b", "a", "c", "a"], [0, 0, 1, 1])
+    splits = leave_one_out(table, "camera")
+    assert list(splits) == ["a", "b", "c"]
+    every = np.concatenate([split.test for split in splits.values()])
+    assert sorted(every.tolist()) == [0, 1, 2, 3]
+    for split in splits.values():
+        assert sorted([*split.train.tolist(), *split.test.tolist()]) == [0, 1, 2, 3]
+
+
+def test_the_class_is_a_column() -> None:
+    assert hold_out(photos(["a", "b"], [0, 1]), "class", "1").unanswerable == 1
+
+
+def test_mistakes_are_told_exactly() -> None:
+    table = photos(["nikon", "canon", ""], [0, 1, 1])
+    with pytest.raises(
+        UnknownNameError, match=r"^unknown column of photos 'camra'; did you mean 'camera'\?$"
+    ):
+        hold_out(table, "camra", "nikon")
+    with pytest.raises(OptionError, match=r"must have a value for each image, got none for 1 \(first: "):
+        hold_out(table, "camera", "nikon")
+    table = photos(["nikon", "canon"], [0, 1])
+    with pytest.raises(
+        UnknownNameError, match=r"^unknown camera of photos 'nikkon'; did you mean 'nikon'\?$"
+    ):
+        hold_out(table, "camera", "nikkon")
+    with pytest.raises(
+        OptionError, match="camera=canon,nikon must leave images of photos to train on, got none"
+    ):
+        hold_out(table, "camera", ("canon", "nikon"))
+    table = photos(["nikon", "nikon"], [0, 1])
+    with pytest.raises(OptionError, match="must have two values or more, got one, 'nikon', for all 2 images"):
+        leave_one_out(table, "camera")
+
+
+def test_a_protocol_of_many_names_takes_no_other() -> None:
+    two = HoldOutProtocol("two", "camera", ("a", "b"))
+    with pytest.raises(
+        OptionError, match="held_out must not be given for two, which holds out 2 names, got 'c'"
+    ):
+        two.split(photos(["a", "c"], [0, 0]), held_out="c")
+    with pytest.raises(UnknownNameError, match="unknown camera of photos 'a'"):
+        two.split(photos(["c", "d"], [0, 0]))
+
+
+def test_a_name_that_is_no_value_stands_for_those_it_is_part_of() -> None:
+    table = photos(["cat", "wildcat", "dog", "hotdog stand"], [0, 0, 0, 0])
+    assert HoldOutProtocol("x", "camera", ("cat", "dog"), "named").split(table).test.tolist() == [0, 2]
+    assert HoldOutProtocol("x", "camera", ("dog", "wild"), "named").split(table).test.tolist() == [1, 2]

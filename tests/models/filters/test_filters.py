@@ -1,0 +1,413 @@
+"""Front ends give the pixels of OpenCV and scikit-image, and refuse what they cannot take."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import cv2
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from beaufort import corrupt
+from beaufort._core.errors import ImageTypeError, ImageValueError, OptionError, UnknownNameError
+from beaufort.models.filters import (
+    Clahe,
+    Equalize,
+    Front,
+    FrontStep,
+    MultiCrop,
+    NonLocalMeans,
+    Stretch,
+    TenCrop,
+    estimate_noise,
+    front_kinds,
+    open_front,
+)
+from beaufort.testing._contracts import picture
+
+FILTERS = sorted(name for name, kind in front_kinds.items() if not hasattr(kind, "source_size"))
+
+
+def photos(count: int = 2, side: int = 64, channels: int = 3) -> NDArray[np.uint8]:
+    return np.stack([picture(side, side + 8, channels, variant=i) for i in range(count)])
+
+
+def noisy(images: NDArray[np.uint8], severity: int = 3) -> NDArray[np.uint8]:
+    made: NDArray[np.uint8] = corrupt(images, severity=severity, corruption_name="gaussian_noise")
+    return made
+
+
+@pytest.mark.parametrize("name", FILTERS)
+@pytest.mark.parametrize("channels", [1, 3])
+def test_filters_keep_the_contract(name: str, channels: int) -> None:
+    images = noisy(photos(3, channels=channels)) // 2 + 20
+    before = images.copy()
+    front = open_front(name)
+    made = front(images)
+    assert made.shape == images.shape
+    assert made.dtype == np.uint8
+    assert (made != images).any()
+    np.testing.assert_array_equal(images, before)
+    np.testing.assert_array_equal(made, front(images, threads=1))
+    np.testing.assert_array_equal(made[1:2], front(images[1:2]))
+    assert front(images[:0]).shape == (0, *images.shape[1:])
+
+
+@pytest.mark.parametrize("name", FILTERS)
+@pytest.mark.parametrize("level", [0, 77, 255])
+def test_an_even_picture_stays_even(name: str, level: int) -> None:
+    even = np.full((1, 40, 40, 3), level, np.uint8)
+    assert np.ptp(open_front(name)(even)) == 0
+    if name in ("nlm", "stretch"):
+        np.testing.assert_array_equal(open_front(name)(even), even)
+
+
+@pytest.mark.parametrize(("clip", "tiles"), [(2.0, 8), (4.0, 3), (40.0, 8)])
+def test_clahe_is_that_of_opencv(clip: float, tiles: int) -> None:
+    images = photos()
+    made = Clahe(clip=clip, tiles=tiles)(images)
+    for image, own in zip(images, made, strict=True):
+        lab = cv2.cvtColor(image, cv2.COLOR_RGB2LAB)
+        lab[..., 0] = cv2.createCLAHE(clip, (tiles, tiles)).apply(lab[..., 0])
+        np.testing.assert_array_equal(own, cv2.cvtColor(lab, cv2.COLOR_LAB2RGB))
+    grey = photos(1, channels=1)
+    np.testing.assert_array_equal(
+        Clahe(clip=clip, tiles=tiles)(grey)[0, ..., 0],
+        cv2.createCLAHE(clip, (tiles, tiles)).apply(grey[0, ..., 0]),
+    )
+
+
+def clahe_by_hand(plane: NDArray[np.uint8], clip: float, tiles: int) -> NDArray[np.float64]:
+    """CLAHE as it is described: clipped histograms of tiles, and a mix of the four nearest tables."""
+    height, width = plane.shape[0] // tiles, plane.shape[1] // tiles
+    most = max(1, int(clip * height * width / 256))
+    tables = np.empty((tiles, tiles, 256))
+    for row in range(tiles):
+        for column in range(tiles):
+            tile = plane[row * height : (row + 1) * height, column * width : (column + 1) * width]
+            counts = np.bincount(tile.ravel(), minlength=256)
+            excess = int(np.maximum(counts - most, 0).sum())
+            counts = np.minimum(counts, most) + excess // 256
+            if rest := excess % 256:
+                step = max(256 // rest, 1)
+                counts[: step * rest : step] += 1
+            tables[row, column] = np.rint(np.minimum(255, np.cumsum(counts) * 255 / (height * width)))
+    out = np.empty(plane.shape)
+    for y in range(plane.shape[0]):
+        for x in range(plane.shape[1]):
+            at_y, at_x = (y + 0.0) / height - 0.5, (x + 0.0) / width - 0.5
+            top, left = int(np.floor(at_y)), int(np.floor(at_x))
+            down, right = at_y - top, at_x - left
+            rows, columns = np.clip([top, top + 1], 0, tiles - 1), np.clip([left, left + 1], 0, tiles - 1)
+            four = tables[rows][:, columns, plane[y, x]]
+            out[y, x] = np.array([1 - down, down]) @ four @ np.array([1 - right, right])
+    return out
+
+
+def test_clahe_is_what_its_description_says() -> None:
+    plane = picture(64, 64, 1, variant=1)
+    made = Clahe(clip=2, tiles=4)(plane[None])[0, ..., 0].astype(float)
+    assert np.abs(made - clahe_by_hand(plane[..., 0], 2, 4)).max() <= 1
+
+
+def test_equalize() -> None:
+    exposure = pytest.importorskip("skimage.exposure", reason="scikit-image is not installed")
+    grey = (photos(1, channels=1) // 3) + 40
+    made = Equalize()(grey)[0, ..., 0].astype(float)
+    theirs = exposure.equalize_hist(grey[0, ..., 0], nbins=256) * 255
+    counts = np.bincount(grey.ravel())
+    assert np.abs(made - theirs).max() <= 1 + 255 * counts[counts > 0][0] / grey.size  # theirs begins above 0
+    assert (made.min(), made.max()) == (0, 255)
+    color = photos(1)
+    lab = cv2.cvtColor(color[0], cv2.COLOR_RGB2LAB)
+    lab[..., 0] = cv2.equalizeHist(np.ascontiguousarray(lab[..., 0]))
+    np.testing.assert_array_equal(Equalize()(color)[0], cv2.cvtColor(lab, cv2.COLOR_LAB2RGB))
+
+
+def test_stretch() -> None:
+    exposure = pytest.importorskip("skimage.exposure", reason="scikit-image is not installed")
+    dull = photos(2) // 4 + 90
+    made = Stretch()(dull)
+    for image, own in zip(dull, made, strict=True):
+        theirs = exposure.rescale_intensity(image.astype(float), out_range=(0, 255))
+        assert np.abs(own - theirs).max() <= 0.5 + 1e-9
+    cut = Stretch(cut=2)(dull)
+    assert min((cut == 0).mean(), (cut == 255).mean()) > 0.005
+
+
+def test_stretch_undoes_lost_contrast() -> None:
+    clean = photos(1, side=96)
+    dull = corrupt(clean, severity=3, corruption_name="contrast")
+    before, after = (
+        np.abs(one.astype(float) - Stretch(each=True)(clean)).mean()
+        for one in (dull, Stretch(each=True)(dull))
+    )
+    assert after < before / 3
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize("severity", [1, 3])
+@pytest.mark.parametrize(("patch", "distance", "h", "subtract"), [(5, 6, 0.8, True), (7, 4, 1.15, False)])
+def test_non_local_means_are_those_of_scikit_image(
+    channels: int, severity: int, patch: int, distance: int, h: float, subtract: bool
+) -> None:
+    restoration = pytest.importorskip("skimage.restoration", reason="scikit-image is not installed")
+    images = noisy(photos(1, channels=channels), severity)
+    sigma = float(estimate_noise(images)[0])
+    theirs = restoration.denoise_nl_means(
+        images[0] / 255,
+        patch_size=patch,
+        patch_distance=distance,
+        h=h * sigma,
+        sigma=sigma if subtract else 0,
+        fast_mode=True,
+        channel_axis=-1,
+    )
+    made = NonLocalMeans(h=h, patch=patch, distance=distance, subtract=subtract)(images)[0]
+    apart = np.abs(made.astype(float) - 255 * theirs.reshape(made.shape))
+    assert apart.max() < 1.5  # rounding, and their exponential function, which is approximate
+    assert (apart > 0.6).mean() < 0.03
+    assert np.abs(made.astype(float) - images[0]).mean() > 1
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_non_local_means_are_those_of_a_plain_loop(channels: int) -> None:
+    image = noisy(photos(1, side=24, channels=channels))[0]
+    patch, reach, strength = 5, 4, 0.8
+    sigma, radius, border = float(estimate_noise(image[None])[0]), patch // 2, patch // 2 + reach + 1
+    wide = np.pad(image / 255, ((border, border), (border, border), (0, 0)), mode="reflect")
+    total, weights = image / 255, np.ones(image.shape[:2])
+    for shift in np.ndindex(2 * reach + 1, 2 * reach + 1):
+        down, right = shift[0] - reach, shift[1] - reach
+        if down == right == 0:
+            continue
+        moved = np.roll(wide, (-down, -right), (0, 1))
+        apart = ((wide - moved) ** 2).sum(-1) - 2 * sigma**2 * channels
+        box = range(1 - radius, radius + 1)
+        sums = sum(np.roll(apart, (-row, -column), (0, 1)) for row in box for column in box)
+        distance = np.maximum(sums, 0) / (channels * (strength * sigma * patch) ** 2)
+        weight = np.where(distance <= 5, np.exp(-distance), 0)[border:-border, border:-border]
+        total, weights = (
+            total + weight[..., None] * moved[border:-border, border:-border],
+            weights + weight,
+        )
+    made = NonLocalMeans(h=strength, patch=patch, distance=reach)(image[None])[0]
+    apart_by = np.abs(made - np.rint(255 * total / weights[..., None]))
+    assert apart_by.max() <= 1
+    assert (apart_by > 0).mean() < 2e-3  # rounding of single precision
+
+
+def test_noise_is_estimated_as_scikit_image_does() -> None:
+    pytest.importorskip("pywt", reason="PyWavelets is not installed")
+    restoration = pytest.importorskip("skimage.restoration", reason="scikit-image is not installed")
+    # even areas are left out: rounding makes numbers of their zeros, which scikit-image counts
+    for images in (noisy(photos(2), 1), noisy(photos(2)), noisy(photos(2, side=33, channels=1))):
+        theirs = [
+            restoration.estimate_sigma(image / 255, channel_axis=-1, average_sigmas=True) for image in images
+        ]
+        np.testing.assert_allclose(estimate_noise(images), theirs, rtol=1e-3, atol=1e-6)
+
+
+def test_noise_that_was_added_is_found() -> None:
+    rng = np.random.default_rng(0)
+    even = np.full((1, 200, 200, 3), 128)
+    for sigma in (0.02, 0.1):
+        images = np.clip(np.rint(even + rng.normal(0, 255 * sigma, even.shape)), 0, 255).astype(np.uint8)
+        assert estimate_noise(images)[0] == pytest.approx(sigma, rel=0.05)
+    assert estimate_noise(even.astype(np.uint8))[0] == 0
+
+
+def test_gates_let_noisy_or_quiet_pictures_through() -> None:
+    images = np.concatenate([photos(1), noisy(photos(1))])
+    gate = float(estimate_noise(images).mean())
+    for text, changed in ((f"nlm:above={gate}", 1), (f"clahe:below={gate}", 0)):
+        made, free = open_front(text)(images), open_front(text.partition(":")[0])(images)
+        np.testing.assert_array_equal(made[changed], free[changed])
+        np.testing.assert_array_equal(made[1 - changed], images[1 - changed])
+
+
+def test_noise_at_a_gate_is_neither_above_nor_below_it() -> None:
+    images = noisy(photos(2))
+    levels = estimate_noise(images).tolist()
+    low, high = sorted(levels)
+    for gates, through in (
+        (f"above={low!r}", [high]),
+        (f"below={high!r}", [low]),
+        (f"above={low!r},below={high!r}", []),
+        (f"above={low / 2!r},below={high!r}", [low]),
+        (f"above={low / 2!r},below={high * 2!r}", [low, high]),
+        ("above=0", [low, high]),
+    ):
+        changed = (open_front(f"clahe:{gates}")(images) != images).any(axis=(1, 2, 3))
+        assert changed.tolist() == [level in through for level in levels], gates
+
+
+@pytest.mark.parametrize("threads", [0, -1, 2.5, True, "two"])
+def test_threads_that_are_none_are_refused(threads: Any) -> None:
+    with pytest.raises(OptionError, match="threads must be a positive integer, got"):
+        open_front("stretch")(photos(), threads=threads)
+
+
+def test_names_and_facts_follow_the_options() -> None:
+    assert open_front("clahe:clip=2.0, tiles=8").name == "clahe"
+    assert open_front(["nlm:h=.4,above=0.03", "stretch"]).name == "nlm-h0.4-above0.03+stretch"
+    assert open_front("ten-crop:mirror=no,pad=4").name == "ten-crop-pad4-mirror-no"
+    assert open_front("clahe:clip=4").facts == [{"kind": "clahe", "version": 1, "clip": 4.0, "tiles": 8}]
+    near = [open_front(f"nlm:above={gate}") for gate in ("0.03", "0.0300000001")]
+    assert [one.name for one in near] == ["nlm-above0.03", "nlm-above0.0300000001"]
+    whole = Front((FrontStep("clahe", Clahe(clip=4), above=0),))
+    assert json.dumps(whole.facts) == json.dumps(open_front("clahe:clip=4,above=0").facts)
+    for minus, zero in (("stretch:cut=-0", "stretch"), ("nlm:above=-0.0", "nlm:above=0")):
+        assert open_front(minus).name == open_front(zero).name
+        assert json.dumps(open_front(minus).facts) == json.dumps(open_front(zero).facts)
+    front = open_front("clahe")
+    assert isinstance(front, Front)
+    assert open_front(front) is front
+
+
+WRONG: tuple[tuple[Any, type[Exception], str], ...] = (
+    ("clae", UnknownNameError, "did you mean 'clahe'"),
+    ("clahe:clips=2", OptionError, "did you mean 'clip'"),
+    ("clahe:clip", OptionError, "an option of clahe must have the form name=value, got 'clip'"),
+    ("clahe:clip=2,clip=3", OptionError, "must be given once, got 'clip' again"),
+    ("clahe:clip=much", OptionError, "clip of clahe must be a number, got 'much'"),
+    ("clahe:tiles=2.5", OptionError, "tiles of clahe must be an integer, got '2.5'"),
+    ("clahe:clip=0", OptionError, "clip must be a number from 0.01 to 256, got 0.0"),
+    ("clahe:clip=nan", OptionError, "clip must be a number from 0.01 to 256, got nan"),
+    ("clahe:tiles=0", OptionError, "tiles must be an integer from 1 to 64, got 0"),
+    ("nlm:patch=4", OptionError, "patch must be odd, got 4"),
+    ("nlm:subtract=maybe", OptionError, "subtract of nlm must be yes or no, got 'maybe'"),
+    ("nlm:above=2", OptionError, "above must be a number from 0 to 1, got 2.0"),
+    (
+        "nlm:above=0.5,below=0.1",
+        OptionError,
+        "above must be less than below, or nlm changes no image, got 0.5 and 0.1",
+    ),
+    ("nlm:below=0", OptionError, "below must be more than 0, or nlm changes no image, got 0"),
+    ({"clahe"}, OptionError, "several front ends must be a list, which has an order, got {'clahe'}"),
+    ({"clahe": {"clip": 2}}, OptionError, "several front ends must be a list, which has an order"),
+    ("nlm:above=0.0300000001,below=0.03", OptionError, "no image, got 0.0300000001 and 0.03"),
+    ("clahe+nlm", OptionError, r"a text must name one front end, got 'clahe\+nlm'; give several one by one"),
+    (b"clahe", OptionError, "a front end must be a text such as clahe:clip=2,tiles=8, got b'clahe'"),
+    ("stretch:cut=50", OptionError, "cut must be a number from 0 to 49, got 50.0"),
+    ("ten-crop:above=0.1", OptionError, "above must not be given for ten-crop"),
+    ("ten-crop:side=256,pad=4", OptionError, "side or pad must be 0: .* got 256 and 4"),
+    (["ten-crop", "multi-crop"], OptionError, "at most one step may show several views"),
+    ([], OptionError, "at least one step, got none"),
+    ("", OptionError, "a front end must be a text such as clahe:clip=2,tiles=8, got ''"),
+    ([3], OptionError, "a front end must be a text such as"),
+)
+
+
+@pytest.mark.parametrize(("text", "error", "told"), WRONG, ids=str)
+def test_what_is_wrong_with_a_text_is_said(text: Any, error: type[Exception], told: str) -> None:
+    with pytest.raises(error, match=told):
+        open_front(text)
+
+
+@pytest.mark.parametrize("name", FILTERS)
+def test_images_that_are_none_are_refused(name: str) -> None:
+    front = open_front(name)
+    told = r"must be a uint8 array \(n, h, w, 1 or 3\), got dtype float32; a front end comes before values"
+    floats: Any = photos().astype(np.float32) / 255
+    with pytest.raises(ImageTypeError, match=told):
+        front(floats)
+    with pytest.raises(ImageValueError, match=r"got shape \(64, 72, 3\)"):
+        front(photos()[0])
+    wrong: Any = "photo.jpg"
+    with pytest.raises(ImageTypeError, match="got str"):
+        front(wrong)
+    alone = front_kinds[name]()  # a filter by itself, too
+    with pytest.raises(ImageTypeError, match=told):
+        alone(floats)
+    with pytest.raises(ImageValueError, match=r"got shape \(64, 72, 3\)"):
+        alone(photos()[0])
+    assert alone(photos()[:0]).shape == (0, 64, 72, 3)
+
+
+@pytest.mark.parametrize("kind", [TenCrop, MultiCrop])
+def test_views_by_themselves_refuse_what_they_cannot_cut(kind: type[Any]) -> None:
+    """Crops of pictures that are too small had other sizes."""
+    with pytest.raises(ImageTypeError, match="got dtype float64; a front end comes before values are scaled"):
+        kind()(photos() / 255, (32, 32))
+    for pad, least in ((0, "64×80"), (3, "58×74")):
+        told = f"images must have at least {least} pixels, for views of 64×80, got 64×72; enlarge them"
+        with pytest.raises(ImageValueError, match=told):
+            kind(pad=pad)(photos(), (64, 80))
+    assert {view.shape for view in kind(pad=4)(photos(), (72, 80))} == {(2, 72, 80, 3)}
+
+
+@pytest.mark.parametrize(
+    ("kind", "given"),
+    [
+        (Clahe, {"tiles": np.int64(4), "clip": np.float32(0.5)}),
+        (NonLocalMeans, {"patch": np.uint8(3), "h": np.float64(0.4)}),
+        (TenCrop, {"pad": np.int16(4)}),
+        (MultiCrop, {"grid": np.int32(2), "side": np.int64(256)}),
+        (Stretch, {"cut": np.float32(2)}),
+    ],
+)
+def test_numbers_of_numpy_are_those_of_python(kind: type[Any], given: dict[str, Any]) -> None:
+    ours, same = kind(**given), kind(**{name: value.item() for name, value in given.items()})
+    one, other = FrontStep("kind", ours), FrontStep("kind", same)
+    assert (one.name, json.dumps(one.facts)) == (other.name, json.dumps(other.facts))
+    assert {type(value) for value in vars(ours).values()} <= {bool, float, int}
+
+
+def test_numbers_of_numpy_have_the_bounds_of_others() -> None:
+    gate: Any = np.float32(0.25)
+    assert type(FrontStep("clahe", Clahe(), above=gate).above) is float
+    wrong: Any
+    for wrong, told in ((np.float64(4), "4.0"), (np.int64(65), "65"), (np.True_, "np.True_"), (True, "True")):
+        with pytest.raises(OptionError, match=f"tiles must be an integer from 1 to 64, got {told}"):
+            Clahe(tiles=wrong)
+
+
+def test_options_that_are_true_or_false_are_nothing_else() -> None:
+    wrong: Any = "no"
+    with pytest.raises(OptionError, match="each must be True or False, got 'no'"):
+        Stretch(each=wrong)
+    with pytest.raises(OptionError, match="subtract must be True or False, got 'no'"):
+        NonLocalMeans(subtract=wrong)
+    for crops in (TenCrop, MultiCrop):
+        with pytest.raises(OptionError, match="mirror must be True or False, got 'no'"):
+            crops(mirror=wrong)
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"h": 1.2, "patch": 7, "distance": 3, "subtract": False}, {"h": 0.4}]
+)
+def test_non_local_means_of_tensors_are_those_of_arrays(options: dict[str, Any]) -> None:
+    torch = pytest.importorskip("torch", reason="torch is not installed; the extra torch has it")
+    images = np.concatenate([photos(1), noisy(photos(1)), np.full_like(photos(1), 128)])
+    nlm = NonLocalMeans(**options)
+    made = nlm.on_tensors(torch.from_numpy(images).permute(0, 3, 1, 2).contiguous())
+    apart = np.abs(made.permute(0, 2, 3, 1).numpy().astype(int) - nlm(images))
+    assert apart.max() <= 1
+    assert (apart > 0).mean() < 1e-3
+    assert (nlm(images[:2]) != images[:2]).any()
+
+
+@pytest.mark.parametrize("shape", [(20, 11), (1, 1), (3, 40)])
+def test_tensors_may_be_smaller_than_non_local_means_reach(shape: tuple[int, int]) -> None:
+    torch = pytest.importorskip("torch", reason="torch is not installed; the extra torch has it")
+    images = np.random.default_rng(0).integers(0, 256, (2, *shape, 3), dtype=np.uint8)
+    nlm = NonLocalMeans(distance=25)
+    made = nlm.on_tensors(torch.from_numpy(images).permute(0, 3, 1, 2).contiguous())
+    assert np.abs(made.permute(0, 2, 3, 1).numpy().astype(int) - nlm(images)).max() <= 1
+
+
+def test_tensors_are_shown_as_arrays_are() -> None:
+    torch = pytest.importorskip("torch", reason="torch is not installed; the extra torch has it")
+    from beaufort.models.filters._tensors import show_tensors
+
+    images = np.concatenate([photos(1), noisy(photos(1))])
+    tensors = torch.from_numpy(images).permute(0, 3, 1, 2).contiguous()
+    for texts in (["clahe"], ["nlm:above=0.03", "ten-crop:pad=2"]):
+        front = open_front(texts)
+        size = images.shape[1:3]
+        shown = show_tensors(front, tensors, (size[0], size[1]))
+        for one, other in zip(shown, front.show(images, size), strict=True):
+            np.testing.assert_array_equal(one.permute(0, 2, 3, 1).numpy(), other)

@@ -1,0 +1,123 @@
+"""Verdicts follow from the numbers, with three answers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from beaufort.studies.answers import StudyAnswers
+from beaufort.studies.measured import table_csv
+from beaufort.studies.mnist_c.claims import claims, spearman
+from beaufort.studies.mnist_c.pessimal import rank_one_share
+from beaufort.studies.mnist_c.selection import order_by_likeness, selection
+from beaufort.studies.mnist_c.settings import MODELS, Settings
+from beaufort.studies.mnist_c.tables import StudyResults, figure_2, figure_3, figure_4, tuned_means
+
+SETTINGS = Settings()
+NAMES = ("none", *SETTINGS.all_corruptions)
+DIGITS = 4000
+
+
+def answers(accuracy: float, seed: int = 0, **under: float) -> StudyAnswers:
+    """A network that is right on the first share of the digits, under some conditions on another share."""
+    labels = (np.arange(DIGITS) % 10).astype(np.uint8)
+    predicted = np.stack([labels.copy() for _ in NAMES])
+    for row, name in zip(predicted, NAMES, strict=True):
+        right = round(DIGITS * (0.995 if name == "none" else under.get(name, accuracy)))
+        row[right:] = (row[right:] + 1) % 10
+    return StudyAnswers(NAMES, predicted, labels, {"seed": seed})
+
+
+def study(models: dict[str, StudyAnswers], tuned: dict[str, StudyAnswers]) -> StudyResults:
+    return StudyResults(SETTINGS, {k: [v] for k, v in models.items()}, {k: [v] for k, v in tuned.items()})
+
+
+def verdicts(results: StudyResults) -> dict[str, str]:
+    found = claims(results, figure_2(results), figure_3(results), figure_4(results))
+    return {one.statement: one.verdict for one in found}
+
+
+def tuned(but: float, whole: float, single: float) -> dict[str, StudyAnswers]:
+    found = {"all": answers(whole), "single-none": answers(single)}
+    for name in SETTINGS.all_corruptions:
+        found |= {f"but-{name}": answers(but), f"single-{name}": answers(single)}
+    return found
+
+
+def test_as_in_the_paper() -> None:
+    weak = answers(0.8, brightness=0.2, fog=0.2, stripe=0.2)
+    told = verdicts(study({"conv1": answers(0.91), "conv2-pgd": weak}, tuned(0.91, 0.98, 0.99)))
+    for start in (
+        "Conv2 (PGD) loses",
+        "Conv2 (PGD) collapses under fog",
+        "fine-tuning",
+        "over all corruptions",
+    ):
+        assert [verdict for text, verdict in told.items() if text.startswith(start)] == ["holds"]
+
+
+def test_the_other_way_round() -> None:
+    strong = answers(0.97)
+    told = verdicts(study({"conv1": answers(0.91), "conv2-pgd": strong}, tuned(0.98, 0.98, 0.95)))
+    for start in (
+        "Conv2 (PGD) loses",
+        "Conv2 (PGD) collapses under fog",
+        "fine-tuning",
+        "over all corruptions",
+    ):
+        assert [verdict for text, verdict in told.items() if text.startswith(start)] == ["does not hold"]
+
+
+def test_a_study_that_is_half_done() -> None:
+    """A mean over rows has the seeds that all of them have, whichever are missing."""
+    there = {name: [answers(0.9, 0), answers(0.8, 1)] for name in tuned(0, 0, 0)}
+    there["but-fog"] = [answers(0.8, 1)]
+    results = StudyResults(SETTINGS, {"conv1": [answers(0.7)]}, there)
+    table = figure_4(results)
+    assert table.rows["fog"]["all_but_one"].value == pytest.approx(0.8)
+    assert table.rows["stripe"]["all_but_one"].value == pytest.approx(0.85)
+    assert tuned_means(results)["all_but_one"].value == pytest.approx(0.8)
+    assert tuned_means(results)["all"].value == pytest.approx(0.85)
+    there["but-snow"] = [answers(0.9, 0)]
+    assert "all_but_one" not in tuned_means(results)
+    assert "single" in tuned_means(results)
+    del there["single-snow"]  # not among the rows of Figure 4, but one of all corruptions
+    assert "single" not in tuned_means(results)
+    assert "single" in figure_4(results).rows["mean_acc"]
+
+
+def test_undecided() -> None:
+    told = verdicts(study({"conv1": answers(0.91), "conv2-pgd": answers(0.91)}, {}))
+    assert told["Conv2 (PGD) loses more to the corruptions than Conv1: relative mCE above 100"] == "undecided"
+
+
+def test_relative_mce_is_the_papers_formula() -> None:
+    ours, base = answers(0.7), answers(0.91)
+    table = figure_2(study({"conv1": base, "conv2-pgd": ours}, {}))
+    entry = table.rows["relative_mce_percent"]["Conv2 (PGD)"]
+    assert entry.value == pytest.approx((0.995 - 0.7) / (0.995 - 0.91))
+    assert entry.low < entry.value < entry.high
+    assert table.rows["mean_accuracy_percent"]["Conv2 (PGD)"].value == pytest.approx((0.995 + 15 * 0.7) / 16)
+    assert all(one.spread is None for one in table.rows["relative_mce_percent"].values())  # one training
+    assert set(table.columns) <= set(MODELS.values())
+    assert table_csv(table).splitlines()[2].startswith("relative_mce_percent,100.00,347.06")
+
+
+def test_alike_corruptions_stand_together() -> None:
+    chosen = selection(study({"conv1": answers(0.91)}, tuned(0.92, 0.98, 0.99)))
+    assert chosen is not None
+    assert chosen.transfer.shape == (31, 31)
+    np.testing.assert_allclose(chosen.transfer, 8, atol=0.2)
+    likeness = np.eye(4)
+    likeness[0, 3] = likeness[3, 0] = 0.9
+    likeness[1, 2] = likeness[2, 1] = 0.8
+    order = order_by_likeness(likeness)
+    assert abs(order.index(0) - order.index(3)) == abs(order.index(1) - order.index(2)) == 1
+
+
+def test_small_statistics() -> None:
+    stats = pytest.importorskip("scipy.stats")
+    rng = np.random.default_rng(0)
+    first, second = rng.integers(0, 5, 30).tolist(), rng.integers(0, 5, 30).tolist()
+    assert spearman(first, second) == pytest.approx(stats.spearmanr(first, second).statistic)
+    assert rank_one_share(np.eye(4, dtype=np.float32)) == pytest.approx(0.25)

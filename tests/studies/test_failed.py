@@ -1,0 +1,87 @@
+"""Trainings without a sign of learning are told when they end, and listed on the pages of every study."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from beaufort.studies import Task, run_tasks
+from beaufort.studies.answers import read_answers, write_answers
+from beaufort.studies.failed import task_result
+from beaufort.training import failure
+from tests.studies.rehearsal import Rehearsal
+from tests.studies.test_studies import of_each, rehearsal
+
+__all__ = ["rehearsal"]  # a fixture
+
+STUCK = {"losses": [2.31, 2.3012], "constant_loss": 2.301}
+
+
+def facts_of(rehearsal: Rehearsal) -> list[dict[str, Any]]:
+    """Of all trainings, from their files."""
+    if rehearsal.study == "mined-digits":
+        return [json.loads(path.read_text()) for path in (rehearsal.folder / "models").glob("*.json")]
+    folders = ("answers", "tuned", "cifar")
+    paths = [path for name in folders for path in (rehearsal.folder / name).glob("*.npz")]
+    every = [(path, read_answers(path).facts) for path in paths]
+    if rehearsal.study == "imagenet-c-enhancements":  # some arms test what another one trained
+        every = [one for one in every if one[0].name.startswith(f"{one[1]['recipe']['name']}-seed")]
+    return [facts for _, facts in every]
+
+
+@of_each()
+def test_a_study_lists_them(rehearsal: Rehearsal) -> None:
+    every = facts_of(rehearsal)
+    assert len(every) > 5
+    assert all(facts["losses"] for facts in every)
+    failed = [told for facts in every if (told := failure(facts))]
+    readme = (rehearsal.folder / "README.md").read_text()
+    assert sorted(re.findall(r"\| (its last loss is [^|]+) \|", readme)) == sorted(failed)
+    assert ("## Trainings without a sign of learning" in readme) == bool(failed)
+    if (rehearsal.folder / "index.html").is_file():
+        checked = sum(facts["constant_loss"] is not None for facts in every)
+        assert f"no sign of learning: {len(failed)} of {checked} trainings" in readme
+        page = (rehearsal.folder / "index.html").read_text()
+        assert len(re.findall("its last loss is", page)) == len(failed)
+
+
+@pytest.mark.xdist_group("mnist-c")
+def test_older_answers_are_looked_at_as_well(mnist_c: Rehearsal, tmp_path: Path) -> None:
+    """A file from before the check has losses, but not the loss of a constant answer."""
+    shutil.copytree(mnist_c.folder / "answers", tmp_path / "answers")
+    for seed, losses in ((0, STUCK["losses"]), (1, [2.3, 0.2])):
+        path = tmp_path / "answers" / f"conv3-pgd-seed{seed}.npz"
+        answers = read_answers(path)
+        facts = {**answers.facts, "losses": losses}
+        del facts["constant_loss"]
+        write_answers(path, replace(answers, facts=facts))
+    mnist_c.again(tmp_path, only=["page"])
+    readme = (tmp_path / "README.md").read_text()
+    told = "its last loss is 2.3012, and a constant answer has 2.3026"
+    inside = "fig2 and fig3, Conv3 (PGD), and conclusions about it; errors-conv3-pgd.png"
+    assert f"| Conv3 (PGD) | 0 | {told} | {inside} |" in readme
+    assert "| Conv3 (PGD) | 1 |" not in readme
+    assert "the loss of others does not tell: ABS" in readme
+
+
+def stuck(folder: Path, deadline: float | None) -> bool | str:
+    (folder / "made").write_bytes(b"")
+    return task_result(STUCK)
+
+
+def test_the_command_tells_it_when_a_training_ends(tmp_path: Path) -> None:
+    told: list[str] = []
+    task = Task("Conv3, seed 0", "made", "tests.studies.test_failed:stuck")
+    assert run_tasks([[task]], tmp_path, tell=told.append).done == 1
+    assert re.fullmatch(
+        r"Conv3, seed 0: \d+\.\d s; no sign that the network learned: its last loss is 2\.3012, "
+        r"and a constant answer has 2\.3010",
+        told[0],
+    )
+    assert task_result({"losses": [0.1], "constant_loss": 2.301}) is True

@@ -1,0 +1,107 @@
+"""What the files of the study of MNIST-C say."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from beaufort.metrics import published_table
+from beaufort.studies.answers import read_answers
+from beaufort.studies.mnist_c.settings import MODELS, Settings
+from beaufort.studies.mnist_c.work import plan
+from tests.studies.rehearsal import Rehearsal
+
+pytestmark = pytest.mark.xdist_group("mnist-c")
+
+
+def sheet(path: Path) -> list[list[str]]:
+    with path.open() as file:
+        return list(csv.reader(file))
+
+
+def test_everything_is_written(mnist_c: Rehearsal) -> None:
+    names = {path.name for path in mnist_c.folder.iterdir()}
+    assert {"fig2.csv", "fig3.csv", "fig4.csv", "transfer.csv", "failures.csv", "selection.svg"} <= names
+    assert {
+        "README.md",
+        "index.html",
+        "pessimal_noise_matrix.npy",
+        *(f"errors-{name}.png" for name in MODELS),
+    } <= names
+    assert np.load(mnist_c.folder / "pessimal_noise_matrix.npy", allow_pickle=False).shape == (196, 196)
+
+
+def test_tables_have_the_papers_columns_first(mnist_c: Rehearsal) -> None:
+    for number, corner in (("2", "metric"), ("3", "corruption")):
+        head = sheet(mnist_c.folder / f"fig{number}.csv")[0]
+        assert head[:7] == [corner, *published_table("mnist-c-figure3")]
+        assert head[7:10] == ["Conv1 low", "Conv1 high", "Conv1 sd over seeds"]
+    head, *rows = sheet(mnist_c.folder / "fig4.csv")
+    assert head[:5] == ["corruption", "clean", "all_but_one", "all", "single"]
+    assert [row[0] for row in rows] == ["none", "stripe", "brightness", "translate", "mean_acc"]
+    assert all(float(row[5]) <= float(row[1]) <= float(row[6]) for row in rows)
+
+
+def test_tables_are_the_answers(mnist_c: Rehearsal) -> None:
+    """A cell is the share of right answers, by counting."""
+    both = [read_answers(mnist_c.folder / "answers" / f"conv1-seed{seed}.npz") for seed in (0, 1)]
+    share = np.mean([(one.predicted[one.conditions.index("stripe")] == one.labels).mean() for one in both])
+    row = next(row for row in sheet(mnist_c.folder / "fig3.csv") if row[0] == "stripe")
+    assert float(row[1]) == pytest.approx(100 * share, abs=0.005)
+    single = [read_answers(mnist_c.folder / "tuned" / f"single-stripe-seed{seed}.npz") for seed in (0, 1)]
+    share = np.mean([one.row("stripe").mean() for one in single])
+    row = next(row for row in sheet(mnist_c.folder / "fig4.csv") if row[0] == "stripe")
+    assert float(row[4]) == pytest.approx(100 * share, abs=0.005)
+    transfer = sheet(mnist_c.folder / "transfer.csv")
+    column = transfer[0].index("stripe")
+    cell = next(row for row in transfer if row[0] == "stripe")[column]
+    assert float(cell) == pytest.approx(100 * share, abs=0.005)
+
+
+SUITE = """
+name: few
+version: 1
+title: three of MNIST-C
+dataset: mnist-test
+scale: mnist
+corruptions: [stripe, brightness, translate]
+severities: published
+clean: true
+metrics: [mean_accuracy]
+"""
+
+
+def test_answers_are_those_of_an_evaluation(mnist_c: Rehearsal, tmp_path: Path) -> None:
+    """The study shows a network the same pixels as `beaufort run` does."""
+    from beaufort.evaluation import evaluate
+    from beaufort.models import load_model
+
+    model = load_model(f"trained:{mnist_c.folder / 'models' / 'conv1-seed0'}", device="cpu")
+    (tmp_path / "few.yaml").write_text(SUITE)
+    suite, data = str(tmp_path / "few.yaml"), f"mnist:{mnist_c.data['mnist']}#test"
+    found = evaluate([model], suite, data, tmp_path / "store", first=40)
+    ours = read_answers(mnist_c.folder / "answers" / "conv1-seed0.npz")
+    theirs = {result.condition: result.accuracy for result in found.results}
+    for name in ("stripe", "brightness", "translate"):
+        (accuracy,) = (value for condition, value in theirs.items() if name in condition)
+        assert accuracy == ours.row(name).mean()
+
+
+def test_the_real_thing_is_as_large_as_the_paper() -> None:
+    first, second = plan(Settings(seeds=3))
+    assert len(first) == 3
+    tuned = [task for task in second if task.file.startswith("tuned/")]
+    assert len(tuned) == 3 * (1 + 31 + 32)
+    assert len([task for task in second if task.file.startswith("answers/")]) == 5 * 3
+    assert len({task.file for task in (*first, *second)}) == len(first) + len(second)
+    assert len(plan(Settings(seeds=1), ("fig4",))[1]) == 64
+
+
+def test_differences_are_explained(mnist_c: Rehearsal) -> None:
+    (mnist_c.folder / "explanations.yaml").write_text("'fig3/*/Conv1': a rehearsal <b>\n")
+    mnist_c.again(only=["page"])
+    assert "a rehearsal &lt;b&gt;" in (mnist_c.folder / "index.html").read_text()
+    assert "| a rehearsal <b> |" in (mnist_c.folder / "README.md").read_text()
