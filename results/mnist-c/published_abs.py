@@ -15,15 +15,15 @@ from pathlib import Path
 
 import numpy as np
 import torch
-
-from beaufort.corruptions import corruptions
 from beaufort.datasets import open_dataset
-from beaufort.metrics import published_table
-from beaufort.models.torch import read_tensors
 from beaufort.reproduce.mnist_c.settings import CLEAN, Settings
 from beaufort.stats import clopper_pearson
-from beaufort.training.architectures import synthesis
 from beaufort.words import comma_list, csv_text
+
+from beaufort.corruptions import corruptions
+from beaufort.metrics import published_table
+from beaufort.models.torch import read_tensors
+from beaufort.training.architectures import synthesis
 
 COLUMNS = ("paper", "as it is", "binarized", "one level darker, binarized")
 

@@ -11,9 +11,9 @@ import pytest
 from PIL import Image
 
 from beaufort._core.errors import OptionError
+from beaufort.report.axes import Axes, percent_range
+from beaufort.report.drawing import Drawing
 from beaufort.testbed import Grid, load_grid
-from beaufort.testbed._axes import Axes, percent_range
-from beaufort.testbed._drawing import Drawing
 from beaufort.testbed.figures import scatter_panel, write_figure
 from beaufort.testbed.legend import looks
 from beaufort.testbed.scores import Score

@@ -10,8 +10,8 @@ from scipy.special import expit, logit
 from scipy.stats import linregress, norm
 
 from beaufort._core.errors import OptionError, UnknownNameError
+from beaufort.metrics.scales import SCALES, get_scale
 from beaufort.testbed import Grid, Knee, Line, band, coefficient_intervals, fit_line, fit_shift
-from beaufort.testbed.scales import SCALES, get_scale
 
 
 @pytest.mark.parametrize("y", ["imagenetv2", "objectnet", "ytbb-robust", "imagenet-r", "avg_corruptions"])

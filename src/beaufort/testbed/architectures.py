@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from beaufort._core.text import csv_text
 from beaufort.corruptions import get_corruption_names
 from beaufort.metrics import mean_corruption_error, relative_mean_corruption_error
-from beaufort.testbed._axes import Axes, point_range
-from beaufort.testbed._drawing import Drawing, Point
+from beaufort.report.axes import Axes, point_range
+from beaufort.report.drawing import Drawing, Point
 from beaufort.testbed._files import write_file
 from beaufort.testbed.figures import write_drawing
 from beaufort.testbed.fit import RESAMPLES, SEED, Interval, _draw_counts

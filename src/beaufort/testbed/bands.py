@@ -7,9 +7,9 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from beaufort.metrics.scales import get_scale
 from beaufort.metrics.stats.binomial import checked_level
 from beaufort.testbed.fit import RESAMPLES, SEED, Interval, Knee, Line, Trend
-from beaufort.testbed.scales import get_scale
 
 Floats = NDArray[np.float64]
 

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from beaufort._core.errors import OptionError
-from beaufort.testbed._axes import Axes, percent_range, point_range
-from beaufort.testbed._drawing import Drawing
+from beaufort.metrics.scales import get_scale
+from beaufort.report.axes import Axes, percent_range, point_range
+from beaufort.report.drawing import Drawing
 from beaufort.testbed._files import write_file
 from beaufort.testbed.bands import band
 from beaufort.testbed.correlation import Correlation
@@ -18,7 +19,6 @@ from beaufort.testbed.effective import accuracy_intervals
 from beaufort.testbed.fit import Knee, Trend, fit_shift
 from beaufort.testbed.grid import Grid
 from beaufort.testbed.legend import Look, looks, title
-from beaufort.testbed.scales import get_scale
 from beaufort.testbed.scores import Score, own_settings
 
 Box = tuple[float, float, float, float]

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from beaufort._core.errors import OptionError
 from beaufort._core.validation import validate_count
+from beaufort.metrics.scales import get_scale
 from beaufort.testbed.grid import Grid
-from beaufort.testbed.scales import get_scale
 
 Floats = NDArray[np.float64]
 

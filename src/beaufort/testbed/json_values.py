@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from beaufort.metrics.scales import get_scale
 from beaufort.testbed.bands import band, coefficient_intervals, trend_notes
 from beaufort.testbed.correlation import Correlation
 from beaufort.testbed.effective import COVERS, EffectiveRobustness, accuracy_intervals
 from beaufort.testbed.fit import RESAMPLES, SEED, Interval, Knee, Line, Trend
 from beaufort.testbed.grid import Grid
 from beaufort.testbed.relative import RelativeRobustness
-from beaufort.testbed.scales import get_scale
 
 BAND_POINTS = 200
 """Points of a band, equally spaced on the stretched axis."""

@@ -12,8 +12,8 @@ from typing import Any
 
 from beaufort._core.errors import OptionError
 from beaufort._core.pages import render
+from beaufort.report.drawing import Drawing
 from beaufort.report.provenance import Fact
-from beaufort.testbed._drawing import Drawing
 from beaufort.testbed._files import write_file
 from beaufort.testbed._page_data import page_data
 from beaufort.testbed.bands import coefficient_intervals

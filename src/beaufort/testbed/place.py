@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from beaufort._core.errors import BeaufortError, OptionError
+from beaufort.metrics.scales import get_scale
 from beaufort.metrics.stats import holm
 from beaufort.testbed.bands import few_models
 from beaufort.testbed.effective import COVERS, Effective, measure
 from beaufort.testbed.fit import RESAMPLES, SEED, Trend, fit_shift
 from beaufort.testbed.grid import Grid
-from beaufort.testbed.scales import get_scale
 from beaufort.testbed.scores import Score
 from beaufort.testbed.settings import Setting
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from beaufort.testbed._axes import Axes, point_range
-from beaufort.testbed._drawing import Drawing, diverging
+from beaufort.report.axes import Axes, point_range
+from beaufort.report.drawing import Drawing, diverging
 from beaufort.testbed._files import write_file
 from beaufort.testbed._study_tables import since_csv, study_text
 from beaufort.testbed.correlation import correlate, correlation_table, natural_shifts

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from beaufort.metrics.stats import Estimate
+from beaufort.report.axes import Axes, point_range
+from beaufort.report.drawing import Drawing, diverging
 from beaufort.studies.enhancements.about_style import StyleRow
 from beaufort.studies.enhancements.findings import CIFAR, OFF_THE_LINE, ArmRow, StudyFinding
 from beaufort.studies.enhancements.statistics import ShareRows
-from beaufort.testbed._axes import Axes, point_range
-from beaufort.testbed._drawing import Drawing, diverging
 
 _COLORS = ("#1a5fa8", "#c2622d", "#666666")
 _SECOND = {"ten-crop": "relative mCE", "small": OFF_THE_LINE, "aggregation": OFF_THE_LINE}

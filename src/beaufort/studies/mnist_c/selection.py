@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from beaufort._core.text import csv_text
+from beaufort.report.drawing import Drawing, diverging
 from beaufort.studies.mnist_c.tables import StudyResults
-from beaufort.testbed._drawing import Drawing, diverging
 
 Matrix = NDArray[np.float64]
 

@@ -3,44 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from beaufort.testbed._drawing import Drawing, Point
-from beaufort.testbed.scales import get_scale
+from beaufort.metrics.scales import get_scale
+from beaufort.report.drawing import Drawing, Point
 
 Floats = NDArray[np.float64]
 
 _INK, _FAINT, _GRID = "#222", "#666", "#e4e4e0"
+# fmt: off
 _PERCENTS = (
-    0.01,
-    0.1,
-    0.2,
-    0.5,
-    1,
-    2,
-    5,
-    10,
-    20,
-    30,
-    40,
-    50,
-    60,
-    70,
-    75,
-    80,
-    85,
-    90,
-    95,
-    97,
-    98,
-    99,
-    99.5,
-    99.9,
+    0.01, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 30, 40, 50, 60, 70, 75, 80, 85, 90, 95, 97, 98, 99, 99.5, 99.9,
 )
+# fmt: on
 _ROOM = 24
 """Pixels between two ticks at least."""
 
@@ -59,11 +38,11 @@ class Axes:
 
     def x(self, value: ArrayLike) -> Floats:
         """Where a value is from the left, in pixels."""
-        return self.left + self.width * self._share(value, self.x_range)
+        return self.left + self.width * self._fraction(value, self.x_range)
 
     def y(self, value: ArrayLike) -> Floats:
         """Where a value is from the top, in pixels."""
-        return self.top + self.height * (1 - self._share(value, self.y_range))
+        return self.top + self.height * (1 - self._fraction(value, self.y_range))
 
     def points(self, x: ArrayLike, y: ArrayLike) -> list[Point]:
         """The pixels of some values that lie inside."""
@@ -83,7 +62,7 @@ class Axes:
         within = self.left - 0.5 <= x <= self.left + self.width + 0.5
         return within and self.top - 0.5 <= y <= self.top + self.height + 0.5
 
-    def _share(self, value: ArrayLike, ends: tuple[float, float]) -> Floats:
+    def _fraction(self, value: ArrayLike, ends: tuple[float, float]) -> Floats:
         forward = get_scale(self.scale).forward
         low, high = forward(ends)
         z = forward(value)
@@ -113,16 +92,17 @@ class Axes:
         if heading:
             drawing.text((self.left, self.top - 8), heading, size=13, bold=True, color=_INK)
 
-    def _ticks(self, ends: tuple[float, float], at: object) -> list[tuple[float, float]]:
+    def _ticks(
+        self, ends: tuple[float, float], position: Callable[[ArrayLike], Floats]
+    ) -> list[tuple[float, float]]:
         low, high = ends
-        where = self.x if at == self.x else self.y
         if self.scale == "linear":
             candidates: Sequence[float] = _round_numbers(low, high)
         else:
             candidates = [value for value in _PERCENTS if low <= value <= high]
         kept: list[tuple[float, float]] = []
         for value in candidates:
-            place = float(where(value))
+            place = float(position(value))
             if not kept or abs(place - kept[-1][1]) >= _ROOM:
                 kept.append((value, place))
         return kept
