@@ -106,7 +106,7 @@ imported = time.perf_counter()
 import numpy
 image = numpy.load(sys.argv[1])
 start = time.perf_counter()
-corrupt(image, 3, sys.argv[2], image_id=0)
+corrupt(image, sys.argv[2], 3, image_id=0)
 end = time.perf_counter()
 print(json.dumps({"first_s": end - start, "total_s": end - start + imported - begin}))
 """
@@ -266,7 +266,7 @@ def beside_the_peer(
     live = [name for name in names if name != "glass_blur"]
     for name in names:  # compile, build tables, read textures: enough ids to meet all of them
         for i in range(WARM_UP):
-            corrupt(image, severity, name, image_id=i)
+            corrupt(image, name, severity, image_id=i)
     for name in live:
         ask(name, severity)
     ours: dict[str, list[float]] = {name: [] for name in names}
@@ -292,7 +292,7 @@ def our_turn(image: np.ndarray, name: str, severity: int, turn: int) -> list[flo
     taken = []
     for call in range(BURST):
         start = time.process_time_ns()
-        corrupt(image, severity, name, image_id=turn * BURST + call)
+        corrupt(image, name, severity, image_id=turn * BURST + call)
         taken.append((time.process_time_ns() - start) / 1e6)
     return taken[1:]
 

@@ -31,7 +31,7 @@ def main(path: str) -> None:
     model = load_model(path, threads=1)
     side = (model.spec.input_size or (224, 224))[0]
     clean = np.stack([picture(side, side, 3, variant=i) for i in range(8)])
-    noisy = corrupt(clean, severity=3, corruption_name="gaussian_noise")
+    noisy = corrupt(clean, "gaussian_noise", severity=3)
     with_front(model, "nlm")(noisy[:1])  # compiled
     plain = seconds(model, noisy)
     print(f"{model.spec.name}: {1000 * plain:.1f} ms an image of {side} pixels, one thread")

@@ -211,7 +211,7 @@ class OwnPhotos:
     """Photos as a run reads them, for a `DataLoader`."""
 
     def __init__(self, folder: Path, corruption: str) -> None:
-        from beaufort.corruptions.transforms import Corrupt
+        from beaufort.corruptions import Corrupt
         from beaufort.data import open_dataset
         from beaufort.suites import Pictures
 
@@ -296,7 +296,7 @@ def timm_loader(folder: Path, corruption: str) -> Callable[[int | None], int]:
 
 def corrupting(corruption: str) -> list[Any]:
     """Neither loader has corruptions; both get ours."""
-    from beaufort.corruptions.transforms import Corrupt
+    from beaufort.corruptions import Corrupt
 
     return [] if corruption == "none" else [Corrupt(corruption)]
 

@@ -195,7 +195,7 @@ sys.modules["jinja2"] = sys.modules["markupsafe"] = None
 import numpy as np
 import beaufort, beaufort.evaluation, beaufort.data.writers, beaufort.report, beaufort.results
 import beaufort.testbed
-print(beaufort.corrupt(np.zeros((64, 64, 3), np.uint8), 1, "contrast").shape)
+print(beaufort.corrupt(np.zeros((64, 64, 3), np.uint8), "contrast", 1).shape)
 """
 
 

@@ -20,9 +20,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from beaufort._core.text import csv_text
-from beaufort.corruptions import corruptions
-from beaufort.corruptions._corruption import Choice
-from beaufort.corruptions._kernels import cpu_ops
+from beaufort.corruptions import Choice, corruptions, cpu_ops
 from beaufort.corruptions.rng import ReferenceStream
 
 __all__ = ["GATE", "PACK", "Count", "Entry", "Row", "from_folder", "from_pack", "measure", "read_gate"]

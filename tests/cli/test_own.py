@@ -109,7 +109,7 @@ def test_answers_are_to_the_pixels_of_the_condition() -> None:
     evaluation = evaluate(model, ["gaussian_noise@1.5+contrast@2"], data, seed=3)
     assert [str(one.condition) for one in evaluation.results][1].endswith("/gaussian_noise@1.5+contrast@2")
     expected = [
-        corrupt(photo, None, "gaussian_noise@1.5+contrast@2", image_id=f"test/{i}", seed=3)
+        corrupt(photo, "gaussian_noise@1.5+contrast@2", image_id=f"test/{i}", seed=3)
         for i, photo in enumerate(photos)
     ]
     assert any(np.array_equal(batch, np.stack(expected)) for batch in shown)
@@ -138,7 +138,7 @@ def test_corrupt_writes_them(photo: Path) -> None:
         (CHAIN, CHAIN, None),
     ):
         made = np.asarray(Image.open(photo / "out" / path / "a.png"))
-        np.testing.assert_array_equal(made, corrupt(picture(64, 64), severity, name, image_id="a.png"))
+        np.testing.assert_array_equal(made, corrupt(picture(64, 64), name, severity, image_id="a.png"))
     note = json.loads((photo / "out" / "beaufort.json").read_text())
     assert set(note["corruptions"]) == {"contrast", "fog", "jpeg_compression"}
 

@@ -43,7 +43,7 @@ def frost_or_skip(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("BEAUFORT_OFFLINE", "1")
     if getattr(request.node, "callspec", None) and request.node.callspec.params.get("name") == "frost":
         try:
-            own(np.zeros((32, 32, 3), np.uint8), 1, "frost")
+            own(np.zeros((32, 32, 3), np.uint8), "frost", 1)
         except AssetError as error:
             pytest.skip(f"frost's textures are not here: {error}")
 
@@ -134,7 +134,7 @@ def test_output_has_three_channels(name: str, shape: tuple[int, ...]) -> None:
 
 @pytest.mark.parametrize("name", sorted(FIXED))
 def test_constants_are_those_of_imagenet_at_any_size(photo: np.ndarray, name: str) -> None:
-    np.testing.assert_array_equal(corrupt(photo, 4, name), own(photo, 4, name, scale="imagenet"))
+    np.testing.assert_array_equal(corrupt(photo, 4, name), own(photo, name, 4, scale="imagenet"))
 
 
 def test_grey_is_stacked_before_it_is_corrupted(photo: np.ndarray) -> None:

@@ -7,8 +7,7 @@ import pytest
 
 from beaufort import corrupt
 from beaufort._core.errors import OptionError
-from beaufort.corruptions import Chain, corruptions
-from beaufort.corruptions.transforms import Corrupt
+from beaufort.corruptions import Chain, Corrupt, corruptions
 from beaufort.data.writers._names import variants
 from beaufort.suites.conditions import Condition
 from beaufort.testing._contracts import digit, picture
@@ -78,30 +77,30 @@ def test_both_backends_agree() -> None:
 def test_as_a_condition_and_by_one_call() -> None:
     text = "gaussian_noise@2+jpeg_compression@3"
     made = Condition.parse(f"photos/{text}").apply(PHOTOS[:1], ids=["a"], seed=2)
-    np.testing.assert_array_equal(corrupt(PHOTOS[0], None, text, image_id="a", seed=2), made[0])
+    np.testing.assert_array_equal(corrupt(PHOTOS[0], text, image_id="a", seed=2), made[0])
     with pytest.raises(OptionError, match="severity must be None for a chain, which has its own, got 3"):
-        corrupt(PHOTOS[0], 3, text)
+        corrupt(PHOTOS[0], text, 3)
 
 
 def test_a_chain_has_a_severity_at_each_link_wherever_it_is_made() -> None:
     """Without one, severity 1 was taken; a severity beside the chain does not count for it."""
     photo, says = picture(40, 48), r"fog must have a severity at .*, got 'fog\+snow@2' without one"
     for make in (
-        lambda: corrupt(photo, corruption_name="fog+snow@2"),
+        lambda: corrupt(photo, "fog+snow@2"),
         lambda: Corrupt("fog+snow@2", 4)(photo),
         lambda: Corrupt(["contrast", "fog+snow@2"], 4, scale="imagenet"),
         lambda: variants(["fog+snow@2"], [4], "imagenet"),
     ):
         with pytest.raises(OptionError, match=says):
             make()
-    assert corrupt(digit(), corruption_name="fog+stripe").shape == (28, 28, 1)  # published ones
+    assert corrupt(digit(), "fog+stripe").shape == (28, 28, 1)  # published ones
     assert Corrupt("fog@2+inverse", scale="relative")(photo).shape == photo.shape  # has one for all
 
 
 def test_a_severity_in_the_name() -> None:
     """`fog@2.5` is a severity like any other: it was unknown."""
     photo = np.tile(np.arange(0, 250, 5, dtype=np.uint8)[:, None, None], (1, 50, 3))
-    named = corrupt(photo, corruption_name="fog@2.5", image_id="a")
-    assert np.array_equal(named, corrupt(photo, 2.5, "fog", image_id="a"))
+    named = corrupt(photo, "fog@2.5", image_id="a")
+    assert np.array_equal(named, corrupt(photo, "fog", 2.5, image_id="a"))
     with pytest.raises(OptionError, match=r"severity must be None for 'fog@2.5', which has its own, got 3"):
-        corrupt(photo, 3, "fog@2.5")
+        corrupt(photo, "fog@2.5", 3)

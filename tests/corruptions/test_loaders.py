@@ -14,8 +14,7 @@ from PIL import Image
 from beaufort import corrupt
 from beaufort._core.arrays import to_levels
 from beaufort._core.errors import ImageTypeError, ImageValueError, OptionError
-from beaufort.corruptions import Chain, corruptions
-from beaufort.corruptions.transforms import Corrupt
+from beaufort.corruptions import Chain, Corrupt, corruptions
 from beaufort.testing._contracts import picture
 
 if TYPE_CHECKING:
@@ -75,7 +74,7 @@ def test_chains_and_severities_of_their_own() -> None:
 def test_severities_with_fractions() -> None:
     policy = Corrupt("contrast", [1.5, 2, 4.25])
     assert {choice[1] for i in range(100) if (choice := policy.choose(i))} == {1.5, 2, 4.25}
-    np.testing.assert_array_equal(Corrupt("contrast", 2.5)(PHOTO), corrupt(PHOTO, 2.5, "contrast"))
+    np.testing.assert_array_equal(Corrupt("contrast", 2.5)(PHOTO), corrupt(PHOTO, "contrast", 2.5))
 
 
 def sample() -> tuple[Any, dict[str, Any]]:
@@ -208,7 +207,7 @@ def test_values_that_do_not_change_keep_their_digits() -> None:
     np.testing.assert_array_equal(clean, values)
     levels = np.rint(values * 255).astype(np.uint8)
     hit = Corrupt("impulse_noise", 1, floats=True)(values, image_id=0)
-    same = corrupt(levels, 1, "impulse_noise", image_id=0) == levels
+    same = corrupt(levels, "impulse_noise", 1, image_id=0) == levels
     np.testing.assert_array_equal(hit[same], values[same])
     assert set(np.unique(hit[~same])) <= {0, 1}
     assert 0.5 < same.mean() < 1

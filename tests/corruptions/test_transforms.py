@@ -14,7 +14,7 @@ from PIL import Image
 
 from beaufort import corrupt
 from beaufort._core.errors import ImageTypeError, ImageValueError, OptionError, UnknownNameError
-from beaufort.corruptions.transforms import Corrupt
+from beaufort.corruptions import Corrupt
 
 if TYPE_CHECKING:
     import torch
@@ -57,12 +57,12 @@ def chosen(step: Corrupt, image_id: int) -> tuple[str, float | None]:
 
 def test_one_corruption_is_corrupt(photos: np.ndarray) -> None:
     made = Corrupt("fog", 3, seed=7)(photos[0], image_id="a.jpg")
-    np.testing.assert_array_equal(made, corrupt(photos[0], 3, "fog", seed=7, image_id="a.jpg"))
+    np.testing.assert_array_equal(made, corrupt(photos[0], "fog", 3, seed=7, image_id="a.jpg"))
 
 
 def test_without_id_the_pixels_identify_the_image(photos: np.ndarray) -> None:
     step = Corrupt("gaussian_noise", 2)
-    np.testing.assert_array_equal(step(photos[0]), corrupt(photos[0], 2, "gaussian_noise"))
+    np.testing.assert_array_equal(step(photos[0]), corrupt(photos[0], "gaussian_noise", 2))
     assert (step(photos[0]) - photos[0] != step(photos[1]) - photos[1]).any()
 
 
@@ -136,7 +136,7 @@ def test_what_is_chosen_is_what_is_done(photos: np.ndarray) -> None:
     made = step(photos, image_id=range(8))
     for i in range(8):
         name, severity = chosen(step, i)
-        np.testing.assert_array_equal(made[i], corrupt(photos[i], severity, name, seed=9, image_id=i))
+        np.testing.assert_array_equal(made[i], corrupt(photos[i], name, severity, seed=9, image_id=i))
 
 
 def test_choices_are_even_and_independent() -> None:
@@ -169,7 +169,7 @@ def test_published_severity_of_digits() -> None:
     digit = np.zeros((28, 28), np.uint8)
     digit[6:22, 12:16] = 255
     made = Corrupt("stripe")(digit, image_id=3)
-    np.testing.assert_array_equal(made, corrupt(digit, None, "stripe", image_id=3))
+    np.testing.assert_array_equal(made, corrupt(digit, "stripe", image_id=3))
     assert chosen(Corrupt("mnist-c", scale="mnist"), 3)[1] is None
 
 
@@ -278,7 +278,7 @@ def test_ids_must_fit_the_images(photos: np.ndarray, count: int, image_id: Any, 
 
 def test_importing_is_light() -> None:
     code = (
-        "import sys; from beaufort.corruptions.transforms import Corrupt; Corrupt('fog', 3); "
+        "import sys; from beaufort.corruptions import Corrupt; Corrupt('fog', 3); "
         "print({'numba', 'cv2', 'torch'} & set(sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -540,7 +540,7 @@ def test_cifar_and_imagenet_in_one_run(shared: Path, tmp_path: Path) -> None:
             photo = Image.open(io.BytesIO(archive.read(file))).convert("RGB")
             small = prepare(np.asarray(photo), get_suite("imagenet-c").prepare)
             for severity in (1, 5):
-                bright = corrupt(small, severity=severity, corruption_name="brightness")
+                bright = corrupt(small, "brightness", severity=severity)
                 path = photos / "brightness" / str(severity) / wnid / file
                 path.parent.mkdir(parents=True, exist_ok=True)
                 Image.fromarray(bright).save(path, quality=85)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from beaufort._core.arrays import Array, Bytes, Field, Images
 from beaufort.corruptions import (
     blue_noise_sample,
     brightness,
@@ -51,10 +52,11 @@ from beaufort.corruptions import (
     zoom_blur,
 )
 from beaufort.corruptions._chain import Chain, Link, is_chain
-from beaufort.corruptions._corrupt import corrupt
+from beaufort.corruptions._choices import weigh_names
 from beaufort.corruptions._corruption import (
     SCALE_NAMES,
     SEVERITIES,
+    Choice,
     Corruption,
     Severity,
     checked_severity,
@@ -62,6 +64,7 @@ from beaufort.corruptions._corruption import (
     corruptions,
     parse_severity,
 )
+from beaufort.corruptions._kernels import OPERATIONS, Ops, cpu_ops, torch_ops
 from beaufort.corruptions._names import SUBSETS, expand_names, get_corruption_names, members_of
 from beaufort.corruptions._sizes import (
     SCALES,
@@ -74,22 +77,34 @@ from beaufort.corruptions._sizes import (
     ShareOfSide,
     Softness,
     WholePixels,
+    snapped,
 )
-from beaufort.corruptions.rng import checked_seed
+from beaufort.corruptions.rng import Id, Random, checked_seed
+from beaufort.corruptions.transforms import Corrupt, corrupt
 
 __all__ = [
+    "OPERATIONS",
     "SCALES",
     "SCALE_NAMES",
     "SEVERITIES",
     "SUBSETS",
     "Area",
+    "Array",
+    "Bytes",
     "Chain",
+    "Choice",
+    "Corrupt",
     "Corruption",
     "DiskRadius",
     "Enlargement",
+    "Field",
+    "Id",
+    "Images",
     "Link",
+    "Ops",
     "PerPixel",
     "Pixels",
+    "Random",
     "Severity",
     "ShareKept",
     "ShareOfSide",
@@ -100,9 +115,13 @@ __all__ = [
     "corrupt",
     "corruption",
     "corruptions",
+    "cpu_ops",
     "expand_names",
     "get_corruption_names",
     "is_chain",
     "members_of",
     "parse_severity",
+    "snapped",
+    "torch_ops",
+    "weigh_names",
 ]

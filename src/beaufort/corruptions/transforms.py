@@ -1,4 +1,4 @@
-"""Corruption as a step of a data loader: for PIL images, NumPy arrays and torch tensors."""
+"""Corrupt one image with `corrupt`, or images of a data loader with `Corrupt`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import numpy as np
 from beaufort._core.arrays import Images, is_float, is_tensor, on_host, open_images, put_changed, to_levels
 from beaufort._core.errors import OptionError
 from beaufort._core.samples import find_images, find_places, map_leaves
-from beaufort.corruptions import Chain, Link, Severity, checked_seed, corruptions
+from beaufort.corruptions._chain import Chain, Link, is_chain
 from beaufort.corruptions._choices import (
     Names,
     Severities,
@@ -24,11 +24,53 @@ from beaufort.corruptions._choices import (
     pick,
     weigh_names,
 )
+from beaufort.corruptions._corruption import Severity, corruptions
 from beaufort.corruptions._kernels import ops_of
-from beaufort.corruptions.rng import Id, id_words
+from beaufort.corruptions.rng import Id, checked_seed, id_words
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+
+def corrupt(
+    image: Any,
+    corruption: str,
+    severity: Severity | None = None,
+    *,
+    scale: str = "auto",
+    seed: int = 0,
+    image_id: Id | None = None,
+    stream: str = "keyed",
+) -> Any:
+    """Corrupt one image.
+
+    Args:
+        image: a uint8 NumPy array `(h, w)` or `(h, w, 1|3|4)`, a uint8 torch tensor `(1|3|4, h, w)`, or a PIL
+            image.
+        corruption: a name (`fog`), a name with a severity (`fog@2.5`), or a chain
+            (`fog@2+jpeg_compression@3`). `get_corruption_names` lists the names.
+        severity: 1 to 5, also 2.5. None is 1, or at scale `mnist` the published severity.
+        scale: which published constants to use; see `Corruption.__call__`.
+        seed: any integer.
+        image_id: a number or text that identifies the image. By default its pixels identify it.
+        stream: `keyed` or `reference`; see `Corruption.__call__`.
+
+    >>> photo = np.full((32, 32, 3), 100, np.uint8)
+    >>> corrupt(photo, "brightness", severity=2)[0, 0]
+    array([125, 125, 125], dtype=uint8)
+    """
+    if not isinstance(corruption, str):
+        raise OptionError(
+            f"corruption must be a name, got {corruption!r:.60}: the order of arguments is corruption, then "
+            "severity; the order severity, then corruption lives in beaufort.compat.imagecorruptions"
+        )
+    ids = None if image_id is None else [image_id]
+    if "@" not in corruption and "+" not in corruption:
+        return corruptions[corruption](image, severity, ids=ids, seed=seed, scale=scale, stream=stream)
+    if severity is not None:
+        whose = "a chain" if is_chain(corruption) else f"'{corruption}'"
+        raise OptionError(f"severity must be None for {whose}, which has its own, got {severity!r}")
+    return Chain.parse(corruption)(image, ids=ids, seed=seed, scale=scale, stream=stream)
 
 
 @dataclass(frozen=True)

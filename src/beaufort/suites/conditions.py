@@ -18,6 +18,7 @@ from beaufort._core.errors import OptionError, UnknownNameError
 from beaufort.corruptions import (
     SCALES,
     Chain,
+    Choice,
     Link,
     Severity,
     checked_seed,
@@ -26,7 +27,6 @@ from beaufort.corruptions import (
     is_chain,
     parse_severity,
 )
-from beaufort.corruptions._corruption import Choice
 from beaufort.corruptions.rng import Id
 from beaufort.suites import attacks as _attacks  # noqa: F401  registers its shifts
 from beaufort.suites import frames as _frames  # noqa: F401  registers frames of sequences

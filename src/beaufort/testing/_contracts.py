@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from beaufort._core.arrays import MIN_SIDE
 from beaufort._core.errors import AssetError, BeaufortError
-from beaufort.corruptions import SCALES, SEVERITIES, Corruption, corruptions
-from beaufort.corruptions._sizes import snapped
+from beaufort.corruptions import SCALES, SEVERITIES, Corruption, corruptions, snapped
 
 
 class ContractError(BeaufortError, AssertionError):

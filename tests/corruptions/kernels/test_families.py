@@ -44,7 +44,7 @@ def test_a_backend_has_it_as_declared(name: str, backend: str) -> None:
 
 
 def test_a_name_that_is_none() -> None:
-    with pytest.raises(AttributeError, match="no operation 'hazy'"):
+    with pytest.raises(AttributeError, match="hazy"):
         cpu_ops().hazy  # type: ignore[attr-defined]  # noqa: B018
 
 

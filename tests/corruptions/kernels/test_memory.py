@@ -24,10 +24,10 @@ def faults():
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
 
 for i in range({CALLS}):
-    corrupt(photo, 3, "spatter", image_id=i)
+    corrupt(photo, "spatter", 3, image_id=i)
 before = faults()
 for i in range({CALLS}):
-    corrupt(photo, 3, "spatter", image_id=i)
+    corrupt(photo, "spatter", 3, image_id=i)
 print(faults() - before)
 """
 
@@ -36,6 +36,6 @@ print(faults() - before)
 def test_working_memory_is_not_fetched_anew_for_each_image() -> None:
     """Spatter uses 1.5 MB, most of it in arrays of 0.4 MB; in pages of 4 KB, a tenth of it would be 40."""
     small = np.zeros((32, 32, 3), np.uint8)
-    corrupt(small, 3, "spatter", scale="imagenet")  # so that nothing is compiled below, which frees much
+    corrupt(small, "spatter", 3, scale="imagenet")  # so that nothing is compiled below, which frees much
     done = subprocess.run([sys.executable, "-c", FAULTS], stdout=subprocess.PIPE, text=True, check=True)
     assert int(done.stdout) < 40 * CALLS

@@ -25,7 +25,7 @@ from beaufort import corrupt
 from beaufort.metrics.stats import mean_interval, resample
 image = np.random.default_rng(0).integers(0, 256, (64, 64, 3), np.uint8)
 image.flags.writeable = {{writeable}}
-made = [corrupt(image, 3, name, image_id=1).tobytes() for name in ("contrast", "impulse_noise")]
+made = [corrupt(image, name, 3, image_id=1).tobytes() for name in ("contrast", "impulse_noise")]
 shares = [0.8, 1, 1, 0.9]
 made += [repr(mean_interval(shares)).encode(), resample(shares, resamples=9).means.tobytes()]
 print(json.dumps([hashlib.sha256(b"".join(made)).hexdigest(), "{COMPILER}" in sys.modules]))

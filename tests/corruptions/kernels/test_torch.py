@@ -13,10 +13,9 @@ import pytest
 
 from beaufort import corrupt
 from beaufort._core.errors import ImageTypeError, ImageValueError, OptionError
-from beaufort.corruptions import SEVERITIES, SUBSETS, corruptions
+from beaufort.corruptions import SEVERITIES, SUBSETS, Corrupt, corruptions
 from beaufort.corruptions._kernels import cpu_ops, torch_ops
 from beaufort.corruptions.rng import Key, id_words
-from beaufort.corruptions.transforms import Corrupt
 from beaufort.data import open_dataset
 from beaufort.testing._contracts import digit, picture
 
@@ -184,12 +183,12 @@ def test_tensors_come_back_as_they_came(device: str) -> None:
     for channels, shape in ((1, (40, 48)), (3, (40, 48)), (4, (40, 48))):
         image = to_tensor(picture(*shape, channels), device)
         before = image.clone()
-        out = corrupt(image, 3, "gaussian_noise", image_id="a")
+        out = corrupt(image, "gaussian_noise", 3, image_id="a")
         assert out.shape == image.shape
         assert out.device == image.device
         assert out.is_contiguous()
         assert torch.equal(image, before)
-        assert type(corrupt(image.as_subclass(Picture), 3, "fog")) is Picture
+        assert type(corrupt(image.as_subclass(Picture), "fog", 3)) is Picture
     batch = to_tensor(np.stack([picture(40, 48)] * 3), device).contiguous(memory_format=torch.channels_last)
     out = corruptions["fog"](batch, 3)
     assert out.is_contiguous(memory_format=torch.channels_last)
@@ -262,7 +261,7 @@ def test_two_streams_give_the_same() -> None:
 
 
 def test_torch_is_imported_only_for_tensors() -> None:
-    code = "import sys, numpy, beaufort; beaufort.corrupt(numpy.zeros((32, 32, 3), 'u1'), 3, 'fog'); "
+    code = "import sys, numpy, beaufort; beaufort.corrupt(numpy.zeros((32, 32, 3), 'u1'), 'fog', 3); "
     subprocess.run([sys.executable, "-c", code + "assert 'torch' not in sys.modules"], check=True)
 
 

@@ -44,7 +44,7 @@ def test_pixels_are_those_of_the_corruption_with_the_path_as_identity(tree: Path
     corrupt_tree(tree, tmp_path / "out", **FAST, seed=3, scale="cifar")
     clean = np.asarray(opened(tree / "cat/a.png"))
     made = np.asarray(opened(tmp_path / "out/gaussian_noise/4/cat/a.png"))
-    expected = beaufort.corrupt(clean, 4, "gaussian_noise", seed=3, scale="cifar", image_id="cat/a.png")
+    expected = beaufort.corrupt(clean, "gaussian_noise", 4, seed=3, scale="cifar", image_id="cat/a.png")
     np.testing.assert_array_equal(made, expected)
 
 
@@ -53,7 +53,7 @@ def test_a_single_file_has_its_name_as_identity(tree: Path, tmp_path: Path) -> N
     assert report == Outcome(done=4)
     made = np.asarray(opened(tmp_path / "out/gaussian_noise/1/a.png"))
     clean = np.asarray(opened(tree / "cat/a.png"))
-    np.testing.assert_array_equal(made, beaufort.corrupt(clean, 1, "gaussian_noise", image_id="a.png"))
+    np.testing.assert_array_equal(made, beaufort.corrupt(clean, "gaussian_noise", 1, image_id="a.png"))
 
 
 def test_threads_change_no_byte_and_seeds_do(tree: Path, tmp_path: Path) -> None:

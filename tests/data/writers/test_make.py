@@ -71,7 +71,7 @@ def test_mnist_c_has_the_layout_of_zenodo(mnist: Path, tmp_path: Path) -> None:
 def test_mnist_c_identifies_pictures_by_split_and_number(mnist: Path, tmp_path: Path) -> None:
     make_dataset("mnist-c", mnist, tmp_path / "out", names=["shot_noise", "identity"], seed=4)
     clean, noisy = (np.load(tmp_path / "out" / n / "train_images.npy") for n in ("identity", "shot_noise"))
-    alone = beaufort.corrupt(clean[3], None, "shot_noise", scale="mnist", seed=4, image_id="train/3")
+    alone = beaufort.corrupt(clean[3], "shot_noise", scale="mnist", seed=4, image_id="train/3")
     np.testing.assert_array_equal(noisy[3], alone)
 
 
@@ -101,7 +101,7 @@ def test_cifar10_c_has_the_published_layout(cifar: Path, tmp_path: Path) -> None
     assert (labels.dtype, labels.tolist()) == (np.uint8, [6, 9, 9, 4, 1, 1] * 5)
     for severity in range(1, 6):
         row = (severity - 1) * 6 + 2
-        alone = beaufort.corrupt(clean[2], severity, "shot_noise", scale="cifar", image_id="test/2")
+        alone = beaufort.corrupt(clean[2], "shot_noise", severity, scale="cifar", image_id="test/2")
         np.testing.assert_array_equal(made[row], alone)
 
 
@@ -113,7 +113,7 @@ def test_cifar100_c_is_made_of_the_download(tmp_path: Path) -> None:
     assert make_dataset("cifar100-c", tmp_path, out, names=["contrast"]) == Outcome(done=2)
     assert np.load(out / "labels.npy").tolist() == [49, 33, 72, 99] * 5
     clean = np.ascontiguousarray(planes[1].reshape(3, 32, 32).transpose(1, 2, 0))
-    expected = beaufort.corrupt(clean, 2, "contrast", scale="cifar", image_id="test/1")
+    expected = beaufort.corrupt(clean, "contrast", 2, scale="cifar", image_id="test/1")
     np.testing.assert_array_equal(np.load(out / "contrast.npy")[4 + 1], expected)
 
 
@@ -197,7 +197,7 @@ def test_imagenet_c_is_cropped_corrupted_and_saved_as_published(tmp_path: Path) 
     assert (out / "brightness/1/n02/b.JPEG").is_file()
     clean = opened(source / "n01/a.JPEG").resize((295, 256), Image.Resampling.BILINEAR)  # not turned
     cropped = np.asarray(clean.crop((36, 16, 260, 240)))
-    expected = Image.fromarray(beaufort.corrupt(cropped, 3, "brightness", scale="imagenet"))
+    expected = Image.fromarray(beaufort.corrupt(cropped, "brightness", 3, scale="imagenet"))
     expected.save(tmp_path / "expected.jpg", quality=85, optimize=True)
     assert (tmp_path / "expected.jpg").read_bytes() == (out / "brightness/3/n01/a.JPEG").read_bytes()
 
@@ -221,7 +221,7 @@ def test_what_is_made_has_the_pixels_that_a_run_sees(
     suite, photos = get_suite(name), open_dataset(tmp_path / "val")
     seen = Pictures(photos, suite.prepare, grey=False)(0)
     assert isinstance(seen, np.ndarray)
-    noisy = beaufort.corrupt(seen, 1, "shot_noise", scale=suite.scale, image_id=photos.ids[0])
+    noisy = beaufort.corrupt(seen, "shot_noise", 1, scale=suite.scale, image_id=photos.ids[0])
     monkeypatch.setattr(Image.Image, "resize", rows_first)  # any version of Pillow may be installed
     assert make_dataset(name, tmp_path / "val", tmp_path / "out", names=["shot_noise"]) == Outcome(done=5)
     made = (tmp_path / "out/shot_noise/1/n01/a.JPEG").read_bytes()

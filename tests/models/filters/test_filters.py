@@ -35,7 +35,7 @@ def photos(count: int = 2, side: int = 64, channels: int = 3) -> NDArray[np.uint
 
 
 def noisy(images: NDArray[np.uint8], severity: int = 3) -> NDArray[np.uint8]:
-    made: NDArray[np.uint8] = corrupt(images, severity=severity, corruption_name="gaussian_noise")
+    made: NDArray[np.uint8] = corrupt(images, "gaussian_noise", severity=severity)
     return made
 
 
@@ -139,7 +139,7 @@ def test_stretch() -> None:
 
 def test_stretch_undoes_lost_contrast() -> None:
     clean = photos(1, side=96)
-    dull = corrupt(clean, severity=3, corruption_name="contrast")
+    dull = corrupt(clean, "contrast", severity=3)
     before, after = (
         np.abs(one.astype(float) - Stretch(each=True)(clean)).mean()
         for one in (dull, Stretch(each=True)(dull))

@@ -42,7 +42,7 @@ from beaufort.corruptions._kernels.values import ValuesOps
 from beaufort.corruptions._kernels.warps import WarpsOps
 from beaufort.corruptions._kernels.zoom_blur import Ends, ZoomBlurOps
 
-__all__ = ["Ends", "Ops", "cpu_ops", "homes", "ops_of", "torch_ops"]
+__all__ = ["OPERATIONS", "Ends", "Ops", "cpu_ops", "homes", "ops_of", "torch_ops"]
 
 
 class Ops(
@@ -83,6 +83,10 @@ def homes() -> dict[str, str]:
     return {name: base.__module__ for base in families for name in vars(base) if not name.startswith("_")}
 
 
+OPERATIONS = tuple(sorted(homes()))
+"""The names of all operations."""
+
+
 class _Backend:
     """The operations in one form, each imported when first asked for: Numba and OpenCV take a moment."""
 
@@ -91,9 +95,7 @@ class _Backend:
 
     def __getattr__(self, name: str) -> Any:
         if name not in homes():
-            raise AttributeError(
-                f"there is no operation {name!r}; `beaufort.corruptions._kernels.homes()` lists them"
-            )
+            raise AttributeError(f"unknown operation {name!r}; beaufort.corruptions.OPERATIONS lists them")
         found = getattr(import_module(f"{homes()[name]}._{self._form}"), name)
         setattr(self, name, found)
         return found

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from beaufort._core.errors import OptionError
-from beaufort.corruptions._kernels import torch_ops
+from beaufort.corruptions import torch_ops
 from beaufort.corruptions.rng import Key, Keyed
 from beaufort.suites.attacks.balls import BALLS
 from beaufort.suites.attacks.victim import Victim

@@ -8,8 +8,7 @@ from torch import Tensor
 
 from beaufort._core.errors import OptionError
 from beaufort._core.validation import validate_number
-from beaufort.corruptions._choices import weigh_names
-from beaufort.corruptions.transforms import Corrupt
+from beaufort.corruptions import Corrupt, weigh_names
 from beaufort.training.data import TrainingBlock
 from beaufort.training.interventions._augment import augmented_loss
 from beaufort.training.interventions._intervention import Intervention, TrainingContext
