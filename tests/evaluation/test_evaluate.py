@@ -22,7 +22,7 @@ from beaufort._core.errors import BeaufortError, OptionError, UnknownNameError
 from beaufort.data import Dataset, from_arrays, open_dataset
 from beaufort.evaluation import Progress, cost, evaluate, plan
 from beaufort.evaluation.planning import Plan
-from beaufort.models import Model, as_model, with_front
+from beaufort.models import Model, as_model, with_filter
 from beaufort.store import FileStore, StoreError
 from beaufort.suites import Suite
 from beaufort.suites.conditions import Condition
@@ -474,7 +474,7 @@ def test_probabilities_of_views_are_told(tmp_path: Path) -> None:
         lambda shown: 2 * toy()(shown), name="logits", classes=CLASSES, version="l", input_size=32
     )
     for front in ("ten-crop:side=36", "stretch"):
-        found = evaluate([with_front(shares, front), with_front(logits, front)], SUITE, dataset(), tmp_path)
+        found = evaluate([with_filter(shares, front), with_filter(logits, front)], SUITE, dataset(), tmp_path)
         (note,) = found.notes
         assert note.startswith("the answers of softmax+")
         assert ("accuracies right" in note) == (front == "stretch")

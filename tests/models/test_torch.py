@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from beaufort import evaluate
 from beaufort._core.errors import BeaufortError, ImageTypeError, ImageValueError, OptionError
-from beaufort.models import ModelError, ModelFileError, Network, as_model, load_model, with_front
+from beaufort.models import ModelError, ModelFileError, Network, as_model, load_model, with_filter
 from beaufort.models.network import counted_spec
 from tests.models.models_nets import tiny_net
 
@@ -311,11 +311,11 @@ def test_a_module_that_has_learned_since_is_not_evaluated_as_before(
 ) -> None:
     net, data = layers(), (photos, np.arange(len(photos)) % 2)
     model = as_model(net, name="net", device="cpu")
-    fronted = with_front(model, "stretch")
-    evaluate([model, fronted], ["brightness"], data, tmp_path, labels="identity")
+    filtered = with_filter(model, "stretch")
+    evaluate([model, filtered], ["brightness"], data, tmp_path, labels="identity")
     net.load_state_dict(net.state_dict())  # the same values
     net.train()(torch.rand(4, 3, 32, 32))
-    for changed in (model, fronted):
+    for changed in (model, filtered):
         with pytest.raises(ModelError, match=r"call as_model\(module\) again"):
             evaluate(changed, ["brightness"], data, tmp_path, labels="identity")
     again = as_model(net, name="net", device="cpu")

@@ -115,7 +115,7 @@ def test_photos_are_answered_as_in_a_run(
         baseline=None,
         metrics=("mean_accuracy",),
     )
-    options = {"classes": "imagenet-1k", "label_space": "imagenet-1k", **({"front": front} if front else {})}
+    options = {"classes": "imagenet-1k", "label_space": "imagenet-1k", **({"filter": front} if front else {})}
     model = LazyModel(f"onnx:{enhancements.data['networks']}/tiny.onnx", options)
     found = evaluate(model, small, enhancements.data["imagenet"])
     answers = found.scores(calibration=False).results.answers(found.results[0].model)

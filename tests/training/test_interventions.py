@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from beaufort._core.errors import OptionError, UnknownNameError
-from beaufort.models.filters import open_front
+from beaufort.models.filters import load_filter
 from beaufort.testing._contracts import picture
 from beaufort.training import Recipe, TrainingTensors, train
 from beaufort.training.data import TrainingBlock
@@ -154,7 +154,7 @@ def test_augmentation_moves_and_mirrors() -> None:
 def test_a_front_end_comes_before_everything() -> None:
     block = TrainingBlock(photos(), torch.zeros(6, dtype=torch.long), list(range(6)))
     made = make("front", front="clahe:tiles=4").prepare(block, 0)
-    known = open_front("clahe:tiles=4")(photos().permute(0, 2, 3, 1).numpy())
+    known = load_filter("clahe:tiles=4")(photos().permute(0, 2, 3, 1).numpy())
     np.testing.assert_array_equal(made.permute(0, 2, 3, 1).numpy(), known)
     with pytest.raises(OptionError, match="must keep the shape of images, got ten-crop"):
         make("front", front="ten-crop")

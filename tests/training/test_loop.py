@@ -369,7 +369,7 @@ def test_what_cannot_be_is_said(patches: TrainingTensors, quick: Recipe, tmp_pat
         ("network", {"rate": 0}, "rate must be above 0, got 0"),
         ("plain", {"mixup": "some"}, "mixup must be a number from 0 to 1000, got 'some'"),
         ("corruptions", {"names": "fog", "clean": "half"}, "clean must be a number from 0 to 1, got 'half'"),
-        ("front", {"front": 5}, "a front end must be a text such as clahe:clip=2,tiles=8, got 5"),
+        ("front", {"front": 5}, "an image filter must be a text such as clahe:clip=2,tiles=8, got 5"),
     ],
 )
 def test_options_are_checked_before_anything_is_trained(

@@ -51,7 +51,7 @@ def test_by_name(folder: Path, patches: TrainingTensors) -> None:
 def test_a_front_end_of_the_training_is_missed(
     front: str | list[str], folder: Path, patches: TrainingTensors
 ) -> None:
-    """It is told where a model is run or checked, and only where the front end is not before it."""
+    """It is told where a model is run or checked, and only where the image filter is not before it."""
     file = folder / FACTS
     facts = json.loads(file.read_bytes())
     facts["recipe"] |= {"intervention": "front", "intervention_options": {"front": front}}
@@ -60,11 +60,15 @@ def test_a_front_end_of_the_training_is_missed(
     assert load_model("trained:quick-seed0", device="cpu").spec.digest == digest
     data = (pixels(patches)[:4], patches.labels.numpy()[:4])
     told = " and ".join([front] if isinstance(front, str) else front)
-    for given, how in ((None, "without a front end"), ("nlm", "behind another front end"), (front, "")):
-        model = LazyModel("trained:quick-seed0", {"device": "cpu", **({"front": given} if given else {})})
+    for given, how in (
+        (None, "without an image filter"),
+        ("nlm", "behind another image filter"),
+        (front, ""),
+    ):
+        model = LazyModel("trained:quick-seed0", {"device": "cpu", **({"filter": given} if given else {})})
         notes = evaluate(model, ["contrast"], data).notes
         chosen = [given] if isinstance(given, str) else given or []
-        options = [part for text in chosen for part in ("--front", text)]
+        options = [part for text in chosen for part in ("--filter", text)]
         checked = CliRunner().invoke(app, ["check", "trained:quick-seed0", "--json", *options])
         assert json.loads(checked.stdout)["notes"] == list(notes)
         assert [how in note and f"trained on images behind {told}, and" in note for note in notes] == (

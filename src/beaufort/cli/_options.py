@@ -52,12 +52,12 @@ Truths = Annotated[
     str | None,
     typer.Option(help="JSON file with the labels of each image of which any is right, as ReaL's."),
 ]
-Front = Annotated[
+Filter = Annotated[
     list[str] | None,
     typer.Option(
-        "--front",
+        "--filter",
         metavar="NAME:OPTION=VALUE,…",
-        help="What is done to images before the model, as clahe:clip=2,tiles=8; `beaufort ls fronts` lists "
+        help="What is done to images before the model, as clahe:clip=2,tiles=8; `beaufort ls filters` lists "
         "all. Several are applied in their order.",
     ),
 ]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from beaufort._core.text import counted, printable
-from beaufort.cli._options import Classes, Convention, Front, Json, Labels, model_options
+from beaufort.cli._options import Classes, Convention, Filter, Json, Labels, model_options
 
 if TYPE_CHECKING:
     from beaufort.data import Problem
@@ -33,7 +33,7 @@ def check(
         list[str] | None,
         typer.Option("--set", help="What to know about the model, as range=0..255; may be repeated."),
     ] = None,
-    front: Front = None,
+    filters: Filter = None,
     device: Annotated[str | None, typer.Option(help="auto, cpu, cuda or cuda:1.")] = None,
     threads: Annotated[int | None, typer.Option(help="Threads of the model's library.")] = None,
     limit: Annotated[int, typer.Option(help="The most pictures to look at.")] = 200,
@@ -56,10 +56,10 @@ def check(
     """
     from beaufort.evaluation.samples import read_samples
     from beaufort.models import load_model
-    from beaufort.models.fronted import front_note
+    from beaufort.models.filtered import missing_filter_note
     from beaufort.testing import check_model, measure_accuracy
 
-    given = model_options(options, device=device, threads=threads, classes=classes, front=front)
+    given = model_options(options, device=device, threads=threads, classes=classes, filter=filters)
     loaded = load_model(model, **given)
     accuracy = space = None
     problems: tuple[Problem, ...] = ()
@@ -73,7 +73,7 @@ def check(
         )
         if samples.labels is not None and not any(one.level == "unusable" for one in findings):
             accuracy = measure_accuracy(loaded, samples.images, samples.labels, space=space, classes=known)
-    notes = [note for note in (front_note(loaded.spec),) if note]
+    notes = [note for note in (missing_filter_note(loaded.spec),) if note]
     if as_json:
         told: dict[str, Any] = {
             "model": loaded.spec.to_dict(),
@@ -101,12 +101,12 @@ def check(
 
 
 def _tell(model: Model, findings: list[ModelFinding], *, judged: bool, unread: bool) -> None:
-    from beaufort.models import FrontedModel
+    from beaufort.models import FilteredModel
 
     spec = model.spec
     classes = "an unknown number of" if spec.classes is None else str(spec.classes)
     typer.echo(f"{printable(spec.name)}: {classes} classes, digest {spec.digest[:19]}")
-    done = model.preparation if isinstance(model, FrontedModel) else spec.preprocessing
+    done = model.preparation if isinstance(model, FilteredModel) else spec.preprocessing
     typer.echo(f"preprocessing: {done}")
     for finding in findings:
         typer.echo(f"{finding.level}: {finding.check}: {printable(finding.message)}")

@@ -133,28 +133,28 @@ def list_models(as_json: Json = False) -> None:
         typer.echo("\n" + table([("name", "loads"), *names.items()]))
 
 
-@app.command("fronts")
-def list_fronts(as_json: Json = False) -> None:
-    """List the front ends: name, options with their usual values, what it does.
+@app.command("filters")
+def list_filters(as_json: Json = False) -> None:
+    """List the image filters: name, options with their usual values, what it does.
 
-    `beaufort ls fronts --json`
+    `beaufort ls filters --json`
     """
-    from beaufort.models.filters import front_kinds
+    from beaufort.models.filters import filter_kinds
 
     options = {
         name: {one.name: one.default for one in fields(kind)} | dict.fromkeys(_gates(kind))
-        for name, kind in front_kinds.items()
+        for name, kind in sorted(filter_kinds.items())
     }
-    about = {name: (kind.__doc__ or "").partition("\n")[0] for name, kind in front_kinds.items()}
+    about = {name: (kind.__doc__ or "").partition("\n")[0] for name, kind in filter_kinds.items()}
     if as_json:
-        found = [{"name": name, "options": options[name], "summary": about[name]} for name in front_kinds]
+        found = [{"name": name, "options": options[name], "summary": about[name]} for name in options]
         typer.echo(json.dumps(found, indent=2, ensure_ascii=False))
         return
     rows = [
         (name, ",".join(f"{key}={_written(value)}" for key, value in options[name].items()), about[name])
-        for name in front_kinds
+        for name in options
     ]
-    typer.echo(table([("front end", "options", "what it does"), *rows]))
+    typer.echo(table([("image filter", "options", "what it does"), *rows]))
 
 
 def _gates(kind: type[object]) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ import typer
 from beaufort._core.errors import OptionError
 from beaufort._core.text import printable
 from beaufort.cli._evaluation import answers_bar, unread
-from beaufort.cli._options import Front, Json, data_by_name, model_options
+from beaufort.cli._options import Filter, Json, data_by_name, model_options
 from beaufort.cli._testbed_options import Clean
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def place(
         list[str] | None,
         typer.Option("--set", help="What to know about the model that is run; may be repeated."),
     ] = None,
-    front: Front = None,
+    filters: Filter = None,
     limit: Annotated[
         int | None, typer.Option(min=1, help="Run only so many images, spread over the classes.")
     ] = None,
@@ -81,7 +81,7 @@ def place(
         raise OptionError("one of --scores, --store and --data must be given")
     if scores is not None and model is not None:
         raise OptionError("--model must come with --store or --data: scores are of one model")
-    for_runs = {"--suite": suite, "--set": options, "--front": front, "--limit": limit}
+    for_runs = {"--suite": suite, "--set": options, "--filter": filters, "--limit": limit}
     if data is None and (unused := [name for name, value in for_runs.items() if value is not None]):
         raise OptionError(f"{unused[0]} must come with --data, which runs a model: nothing is run without")
     loaded = load_grid(grid, fit_on=fit_on)
@@ -90,7 +90,7 @@ def place(
         own = read_scores(scores)
     elif data is not None:
         kept = store or "results"
-        name, whole = _run(model, suite, data, kept, options, front, limit, grid)
+        name, whole = _run(model, suite, data, kept, options, filters, limit, grid)
         own = scores_of_store(kept, name, loaded)
     else:
         assert store is not None
@@ -126,7 +126,7 @@ def _run(
     data: list[str],
     store: str,
     options: list[str] | None,
-    front: list[str] | None,
+    filters: list[str] | None,
     limit: int | None,
     grid: str,
 ) -> tuple[str, bool]:
@@ -138,7 +138,7 @@ def _run(
     asked = suite or _SUITES.get(grid)
     if asked is None:
         raise OptionError(f"suite must be given for the grid {grid}, which does not tell what to run")
-    lazy = LazyModel(model, model_options(options, front=front))
+    lazy = LazyModel(model, model_options(options, filter=filters))
     with answers_bar() as progress:
         found = evaluate([lazy], asked, data_by_name(data), store, limit=limit, progress=progress)
     for note in found.notes:

@@ -13,7 +13,7 @@ from beaufort.cli._evaluation import answers_bar, show_evaluation, tell_labels
 from beaufort.cli._options import (
     Classes,
     Convention,
-    Front,
+    Filter,
     Json,
     Labels,
     Seed,
@@ -74,7 +74,7 @@ def run(
         list[str] | None,
         typer.Option("--set", help="What to know about the models, as range=0..255; may be repeated."),
     ] = None,
-    front: Front = None,
+    filters: Filter = None,
     limit: Annotated[
         int | None, typer.Option(min=1, help="Only so many images, spread over the classes.")
     ] = None,
@@ -162,7 +162,7 @@ def run(
     """
     from beaufort.evaluation import LazyModel, evaluate, plan
 
-    given = model_options(options, device=device, classes=classes, front=front)
+    given = model_options(options, device=device, classes=classes, filter=filters)
     given_data = data_by_name(data)
     asked: dict[str, Any] = {
         "models": [LazyModel(text, given) for text in model],

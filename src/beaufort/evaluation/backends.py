@@ -25,7 +25,7 @@ from beaufort.data.labels import LabelSpace
 from beaufort.evaluation.blocks import HELD, Batch, Block, divisor_of_block, power_of_two
 from beaufort.evaluation.planning import Setup
 from beaufort.models import Model
-from beaufort.models.fronted import FrontedModel
+from beaufort.models.filtered import FilteredModel
 from beaufort.models.network import Network
 from beaufort.store import AnswerScores, look_like_shares, score_logits, score_tensor, unpack
 from beaufort.suites.conditions import Condition
@@ -112,7 +112,7 @@ def ask(
                     None if kept is None else kept(),
                 )
         logits = found.float().cpu().numpy()  # sets of labels are scored by the host
-    elif isinstance(model, FrontedModel):
+    elif isinstance(model, FilteredModel):
         each = [np.asarray(one, np.float32) for one in model.answers(on_host(images))]
         own = np.logical_and.reduce([look_like_shares(one) for one in each])  # means over views hide it
         scored, logits_kept = _scored(model.joined(each), truth, space, keep_logits=keep_logits)

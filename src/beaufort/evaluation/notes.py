@@ -10,20 +10,20 @@ import numpy as np
 from beaufort._core.errors import BeaufortError
 from beaufort._core.text import counted
 from beaufort.evaluation.planning import Plan, Setup
-from beaufort.models.fronted import front_note
+from beaufort.models.filtered import missing_filter_note
 
 _LOOKED_AT = 9
 """Pictures whose size is looked at."""
 
 
 def notes_on(plan: Plan) -> tuple[str, ...]:
-    """Which images were taken, if not all, what was left out, what is done to small ones, and front ends.
+    """Which images were taken, if not all, what was left out, what is done to small ones, and image filters.
 
-    A model that was trained behind a front end is told of if it is not behind it here.
+    A model that was trained behind an image filter is told of if it is not behind it here.
     """
     notes = (note for setup in plan.setups for note in _notes(setup))
-    fronts = (note for work in plan.works if (note := front_note(work.model.spec)))
-    return tuple(dict.fromkeys([*notes, *_no_clean(plan), *_circular(plan), *fronts]))
+    filters = (note for work in plan.works if (note := missing_filter_note(work.model.spec)))
+    return tuple(dict.fromkeys([*notes, *_no_clean(plan), *_circular(plan), *filters]))
 
 
 def _notes(setup: Setup) -> Iterator[str]:

@@ -29,7 +29,7 @@ from beaufort.evaluation.keeper import Counts
 from beaufort.evaluation.lazy_models import LazyModel
 from beaufort.evaluation.planning import Range, Setup
 from beaufort.models import Model
-from beaufort.models.fronted import FrontedModel
+from beaufort.models.filtered import FilteredModel
 from beaufort.store import (
     AnswerScores,
     Piece,
@@ -255,7 +255,7 @@ class _Working:
         if name not in self.told and len(scores.shares) and scores.shares.all() and scores.top.shape[1] > 1:
             self.told.add(name)
             right = "leaves accuracies right"
-            if isinstance(one, FrontedModel) and one.front.views is not None:
+            if isinstance(one, FilteredModel) and one.filter.views is not None:
                 right = "may change accuracies, as means over views are others"
             yield Note(
                 f"the answers of {name} look like probabilities: none is below 0, and each row sums to 1. "

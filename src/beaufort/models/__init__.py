@@ -14,7 +14,7 @@ from __future__ import annotations
 from beaufort._core.optional import prepare_torchvision
 from beaufort.models import _efficientnet_lite0  # noqa: F401  registers its entry of the catalog
 from beaufort.models._errors import ModelError, ModelFileError
-from beaufort.models.fronted import FrontedModel, with_front
+from beaufort.models.filtered import FilteredModel, with_filter
 from beaufort.models.load import Adapter, adapter_of, adapters, load_model, model_names, models
 from beaufort.models.network import Network
 from beaufort.models.options import parse_options
@@ -27,7 +27,7 @@ __all__ = [
     "IMAGENET_STD",
     "UNKNOWN",
     "Adapter",
-    "FrontedModel",
+    "FilteredModel",
     "Logits",
     "Model",
     "ModelError",
@@ -43,5 +43,5 @@ __all__ = [
     "models",
     "parse_options",
     "prepare_torchvision",
-    "with_front",
+    "with_filter",
 ]

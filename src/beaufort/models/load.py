@@ -15,8 +15,8 @@ from beaufort._core.optional import installed
 from beaufort._core.plugins import offered
 from beaufort._core.registry import Registry, unknown
 from beaufort.models._errors import ModelFileError
-from beaufort.models.filters import Front, open_front
-from beaufort.models.fronted import with_front
+from beaufort.models.filtered import with_filter
+from beaufort.models.filters import ImageFilter, load_filter
 from beaufort.models.options import check_names
 from beaufort.models.spec import Model
 
@@ -148,18 +148,23 @@ for _adapter in (
     adapters.register(_adapter.kind, _adapter)
 
 
-def load_model(text: str, *, front: str | Front | Sequence[str] | None = None, **options: Any) -> Model:
+def load_model(
+    text: str,
+    *,
+    filter: str | ImageFilter | Sequence[str] | None = None,  # noqa: A002
+    **options: Any,
+) -> Model:
     """The model that a text stands for.
 
     Args:
         text: `kind:where`, as in the examples of `beaufort ls models`; a path that ends in `.onnx` or
             `.pt2`; an address; or the name of a registered model.
-        front: what is done to images before they reach it, as `clahe:clip=2,tiles=8`; several in their order.
+        filter: an image filter before the model, as `clahe:clip=2,tiles=8`; several in their order.
         **options: what to know or change: the fields of `Changes`, and what the adapter's `load` takes.
     """
-    if front is not None:
-        chosen = open_front(front)  # a mistake in it is told before a network is loaded
-        return with_front(load_model(text, **options), chosen, threads=options.get("threads"))
+    if filter is not None:
+        chosen = load_filter(filter)  # a mistake in it is told before a network is loaded
+        return with_filter(load_model(text, **options), chosen, threads=options.get("threads"))
     kind, rest = _split(text)
     try:
         return adapters[kind].load(rest, options)

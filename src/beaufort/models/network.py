@@ -158,7 +158,7 @@ class Network:
 
 def check_unchanged(model: Model) -> None:
     """Refuse a model whose module has learned since: its answers would be kept as those of old weights."""
-    unchanged = getattr(getattr(model, "model", model), "unchanged", None)  # that behind a front end, too
+    unchanged = getattr(getattr(model, "model", model), "unchanged", None)  # that behind an image filter, too
     if unchanged is not None and not unchanged():
         raise ModelError(
             f"the weights of {model.spec.name} must be those that it was made of, got others: its module has "

@@ -153,7 +153,7 @@ def check_names(options: Mapping[str, Any], accepted: Iterable[str], kind: str) 
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _TEXTS = frozenset(
-    {"name", "version", "digest", "token", "range", "device", "arch", "templates", "label_space", "front"}
+    {"name", "version", "digest", "token", "range", "device", "arch", "templates", "label_space", "filter"}
 )
 
 

@@ -42,7 +42,7 @@ class ModelSpec:
     details: Mapping[str, Any] | None = field(default=None, hash=False)
     """What else the answers depend on, as JSON knows it: the architecture, the templates of a prompt."""
     trained_behind: tuple[str, ...] = ()
-    """The front end of its training, as `open_front` takes it; no part of the digest."""
+    """The image filter of its training, as `load_filter` takes it; no part of the digest."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name.strip():

@@ -15,7 +15,7 @@ from beaufort.data.labels import LabelSpace
 from beaufort.models import (
     IMAGENET_MEAN,
     IMAGENET_STD,
-    FrontedModel,
+    FilteredModel,
     Model,
     ModelSpec,
     Network,
@@ -145,7 +145,7 @@ def _accuracy(found: MeasuredAccuracy) -> list[ModelFinding]:
 
 def _free(model: Model) -> Model:
     """The model without its own check of the number of classes, which would end this one."""
-    if isinstance(model, FrontedModel):
+    if isinstance(model, FilteredModel):
         return replace(model, model=_free(model.model))
     if isinstance(model, Network):
         return replace(model, spec=replace(model.spec, classes=None, class_names=None))
@@ -277,7 +277,7 @@ def gives_logits(trial: _Trial) -> list[ModelFinding]:
     """The answers are logits, not probabilities; of a model that sees views, its answers to one of them."""
     model, logits = trial.model, trial.logits
     level, harm = "warning", "accuracy is the same, calibration is not"
-    if isinstance(model, FrontedModel) and model.front.views is not None:
+    if isinstance(model, FilteredModel) and model.filter.views is not None:
         logits = model.model(model.shown(trial.images)[0])
         level, harm = "problem", "means over views are of a softmax of probabilities"
     if logits.shape[1] < 2 or not look_like_shares(logits).all():
@@ -371,7 +371,7 @@ def _preprocessing_fits(
 
 def _variants(model: Model, images: Bytes) -> Iterator[tuple[str, str, Model]]:
     """What is wrong, how to say it right, and the model that is right then."""
-    if isinstance(model, FrontedModel):
+    if isinstance(model, FilteredModel):
         for what, say, inside in _variants(model.model, images):
             yield what, say, replace(model, model=inside)
         return

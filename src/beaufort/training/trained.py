@@ -137,7 +137,7 @@ def load(
 
 
 def _front_of(recipe: Mapping[str, Any]) -> tuple[str, ...]:
-    """The front end that images were behind in a training; empty if there was none."""
+    """The image filter that images were behind in a training; empty if there was none."""
     options = recipe.get("intervention_options", {}) if recipe.get("intervention") == "front" else {}
     front = options.get("front")
     texts = [front] if isinstance(front, str) else front

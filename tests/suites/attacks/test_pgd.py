@@ -10,7 +10,7 @@ import pytest
 
 from beaufort._core.errors import OptionError
 from beaufort.data.labels import LabelSpace
-from beaufort.models import Network, as_model, load_model, with_front
+from beaufort.models import Network, as_model, load_model, with_filter
 from beaufort.suites.attacks import BALLS, PGD, AttackError, attack_images, attacks
 
 if TYPE_CHECKING:
@@ -206,8 +206,8 @@ def test_models_without_gradients_are_refused() -> None:
     with pytest.raises(AttackError, match=r"only torch models have, and plain is none \(python:plain\)"):
         attack_images(quick("linf"), function, IMAGES, LABELS, epsilon=0.1, ids=IDS)
 
-    with pytest.raises(AttackError, match=r"the front end of .*\+clahe has none"):
-        attack_images(quick("linf"), with_front(net(), "clahe"), IMAGES, LABELS, epsilon=0.1, ids=IDS)
+    with pytest.raises(AttackError, match=r"the image filter of .*\+clahe has none"):
+        attack_images(quick("linf"), with_filter(net(), "clahe"), IMAGES, LABELS, epsilon=0.1, ids=IDS)
 
     class Blind(torch.nn.Module):
         def forward(self, batch: Any) -> Any:

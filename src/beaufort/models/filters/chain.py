@@ -1,12 +1,12 @@
-"""A front end as a whole: steps in order, each for all images or for noisy ones, from a text and named."""
+"""Image filters as they are used: steps in order, each for all images or for noisy ones, made from texts."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,14 +15,17 @@ from beaufort._core.arrays import Bytes
 from beaufort._core.errors import OptionError
 from beaufort._core.registry import unknown
 from beaufort._core.validation import validate_count
-from beaufort.models.filters._front import Views, checked, front_kinds, settle_number
-from beaufort.models.filters.noise import estimate_noise
+from beaufort.models.filters.base import Views, checked, filter_kinds, validate_field
+from beaufort.models.filters.nlm import estimate_noise
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 _GATES = ("above", "below")
 
 
 @dataclass(frozen=True)
-class FrontStep:
+class FilterStep:
     """One filter, or one choice of views, and for which images it is."""
 
     kind: str
@@ -34,14 +37,10 @@ class FrontStep:
     """Only images whose noise is below this are changed."""
 
     def __post_init__(self) -> None:
-        for name in _GATES:
-            if getattr(self, name) is None:
-                continue
+        for name in self._gates:
             if self.makes_views:
-                raise OptionError(
-                    f"{name} must not be given for {self.kind}, which shows every image in parts"
-                )
-            settle_number(self, name, 0, 1)
+                raise OptionError(f"{name} cannot be used with {self.kind}, which shows every image in parts")
+            validate_field(self, name, 0, 1)
         if self.below == 0:
             raise OptionError(f"below must be more than 0, or {self.kind} changes no image, got 0")
         if self.above is not None and self.below is not None and self.above >= self.below:
@@ -49,6 +48,10 @@ class FrontStep:
                 f"above must be less than below, or {self.kind} changes no image, got "
                 f"{_shown(self.above)} and {_shown(self.below)}"
             )
+
+    @property
+    def _gates(self) -> dict[str, float]:
+        return {name: value for name in _GATES if (value := getattr(self, name)) is not None}
 
     @property
     def makes_views(self) -> bool:
@@ -60,49 +63,60 @@ class FrontStep:
         """What decides its pixels, as JSON knows it."""
         kinds: dict[str, Any] = {one.name: type(one.default) for one in fields(self.does)}
         options = {name: kinds[name](value) for name, value in asdict(self.does).items()}
-        gates = {name: float(value) for name in _GATES if (value := getattr(self, name)) is not None}
-        return {"kind": self.kind, "version": self.does.version, **options, **gates}
+        return {"kind": self.kind, "version": self.does.version, **options, **self._gates}
 
     @property
     def name(self) -> str:
         """The kind, and the options that are not the usual ones.
 
-        >>> open_front("nlm:h=0.4,above=0.03").steps[0].name
+        >>> load_filter("nlm:h=0.4,above=0.03").steps[0].name
         'nlm-h0.4-above0.03'
         """
         usual = {one.name: one.default for one in fields(self.does)}
         options = {key: value for key, value in asdict(self.does).items() if value != usual[key]}
-        options |= {name: value for name in _GATES if (value := getattr(self, name)) is not None}
+        options |= self._gates
         return "-".join([self.kind, *(f"{key}{_shown(value)}" for key, value in options.items())])
 
-    def lets_through(self, noise: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """Whether the gate is open, for images of some noise."""
-        low = self.above if self.above is not None else -1.0
-        high = self.below if self.below is not None else 2.0
-        found: NDArray[np.bool_] = (noise > low) & (noise < high)
-        return found
-
     def filtered(self, images: Bytes) -> Bytes:
-        """The images, changed where the gate lets them through."""
-        if self.above is None and self.below is None:
+        """The images, changed where their noise is within the gates."""
+        if not self._gates:
             made: Bytes = self.does(images)
             return made
-        chosen = self.lets_through(estimate_noise(images))
+        chosen = self._chosen(images)
         out = images.copy()
         if chosen.any():
             out[chosen] = self.does(images[chosen])
         return out
 
+    def filtered_tensors(self, images: Tensor) -> Tensor:
+        """The same of uint8 tensors `(n, channels, h, w)`: on a GPU where the filter can, else on the CPU."""
+        if not (images.is_cuda and hasattr(self.does, "on_tensors")):
+            return _tensor(self.filtered(_pixels(images)), images)
+        made: Tensor = self.does.on_tensors(images)
+        if not self._gates:
+            return made
+        import torch
+
+        chosen = torch.from_numpy(self._chosen(_pixels(images))).to(images.device)
+        return torch.where(chosen[:, None, None, None], made, images)
+
+    def _chosen(self, images: Bytes) -> NDArray[np.bool_]:
+        noise = estimate_noise(images)
+        low = self.above if self.above is not None else -1.0
+        high = self.below if self.below is not None else 2.0
+        found: NDArray[np.bool_] = (noise > low) & (noise < high)
+        return found
+
 
 @dataclass(frozen=True)
-class Front:
+class ImageFilter:
     """Steps in their order. At most one of them shows several views."""
 
-    steps: tuple[FrontStep, ...]
+    steps: tuple[FilterStep, ...]
 
     def __post_init__(self) -> None:
         if not self.steps:
-            raise OptionError("a front end must have at least one step, got none")
+            raise OptionError("an image filter must have at least one step")
         several = [step.kind for step in self.steps if step.makes_views]
         if len(several) > 1:
             raise OptionError(f"at most one step may show several views, got {' and '.join(several)}")
@@ -123,17 +137,15 @@ class Front:
         return next((step.does for step in self.steps if step.makes_views), None)
 
     def __call__(self, images: Bytes, *, threads: int | None = None) -> Bytes:
-        """The images as a model sees them, of a front end that keeps their shape.
+        """The images as a model sees them, of a filter that keeps their shape.
 
         Args:
             images: uint8 `(n, h, w, 1 or 3)`.
             threads: how many to use; all processors if not given. It changes no pixel.
         """
         if self.views is not None:
-            raise OptionError(
-                f"a front end with views must be part of a model, got {self.name}; use with_front"
-            )
-        return self.show(images, images.shape[1:3] if isinstance(images, np.ndarray) else (0, 0), threads)[0]
+            raise OptionError(f"{self.name} shows several views of an image; use with_filter")
+        return self.show(images, (0, 0), threads)[0]
 
     def show(self, images: Bytes, size: Sequence[int], threads: int | None = None) -> list[Bytes]:
         """The views of the images, each of a size; one where nothing cuts them."""
@@ -154,34 +166,38 @@ class Front:
             seen = step.does(seen[0], size) if step.makes_views else [step.filtered(view) for view in seen]
         return seen
 
+    def show_tensors(self, images: Tensor, size: tuple[int, int]) -> list[Tensor]:
+        """The views of uint8 tensors `(n, channels, h, w)`, as `show` has them, on their device."""
+        seen = [images]
+        for step in self.steps:
+            if step.makes_views:
+                seen = [_tensor(view, images) for view in step.does(_pixels(seen[0]), size)]
+            else:
+                seen = [step.filtered_tensors(view) for view in seen]
+        return seen
 
-def open_front(front: str | Front | Iterable[str]) -> Front:
-    """The front end that a text stands for, or several in their order.
+
+def load_filter(texts: str | ImageFilter | Sequence[str]) -> ImageFilter:
+    """The image filter that a text stands for, or several texts in their order.
 
     Args:
-        front: `clahe:clip=2,tiles=8`: a kind of `front_kinds`, and options that are fields of it. With
+        texts: `clahe:clip=2,tiles=8`: a kind of `filter_kinds`, and options that are fields of it. With
             `above=0.03` or `below=0.03` it is for images whose noise is above or below that.
     """
-    if isinstance(front, Front):
-        return front
-    if isinstance(front, bytes) or not isinstance(front, Iterable):
-        raise OptionError(f"a front end must be a text such as clahe:clip=2,tiles=8, got {front!r:.60}")
-    if isinstance(front, set | frozenset | Mapping):
-        raise OptionError(f"several front ends must be a list, which has an order, got {front!r:.60}")
-    texts = [front] if isinstance(front, str) else list(front)
-    return Front(tuple(map(_step, texts)))
+    if isinstance(texts, ImageFilter):
+        return texts
+    if not isinstance(texts, Sequence):
+        raise OptionError(f"an image filter must be a text such as clahe:clip=2,tiles=8, got {texts!r:.60}")
+    return ImageFilter(tuple(map(_step, [texts] if isinstance(texts, str) else texts)))
 
 
-def _step(text: str) -> FrontStep:
+def _step(text: str) -> FilterStep:
     if not isinstance(text, str) or not text.strip():
-        raise OptionError(f"a front end must be a text such as clahe:clip=2,tiles=8, got {text!r:.60}")
+        raise OptionError(f"an image filter must be a text such as clahe:clip=2,tiles=8, got {text!r:.60}")
     name, _, rest = text.strip().partition(":")
     if "+" in name or "," in name:
-        raise OptionError(
-            f"a text must name one front end, got {text!r:.60}; give several one by one, with --front or in "
-            "a list"
-        )
-    kind = front_kinds[name.strip()]
+        raise OptionError(f"{text!r:.60} is not one image filter; pass several with --filter or in a list")
+    kind = filter_kinds[name.strip()]
     types = {one.name: type(one.default) for one in fields(kind)}
     options: dict[str, Any] = {}
     for part in filter(None, (one.strip() for one in rest.split(","))):
@@ -192,21 +208,21 @@ def _step(text: str) -> FrontStep:
             raise OptionError(unknown(f"option of {name}", key, {**types, **dict.fromkeys(_GATES)}))
         if key in options:
             raise OptionError(f"an option of {name} must be given once, got {key!r} again")
-        options[key] = _value(name, key, value, types.get(key, float))
+        options[key] = _value(f"{key} of {name}", value, types.get(key, float))
     gates = {key: options.pop(key) for key in _GATES if key in options}
-    return FrontStep(name.strip(), kind(**options), **gates)
+    return FilterStep(name.strip(), kind(**options), **gates)
 
 
-def _value(front: str, key: str, text: str, kind: type) -> Any:
+def _value(option: str, text: str, kind: type) -> Any:
     if kind is bool:
         if text.lower() in ("yes", "true", "no", "false"):
             return text.lower() in ("yes", "true")
-        raise OptionError(f"{key} of {front} must be yes or no, got {text!r}")
+        raise OptionError(f"{option} must be yes or no, got {text!r}")
     try:
         return kind(text)
     except ValueError:
         what = "an integer" if kind is int else "a number"
-        raise OptionError(f"{key} of {front} must be {what}, got {text!r}") from None
+        raise OptionError(f"{option} must be {what}, got {text!r}") from None
 
 
 def _shown(value: Any) -> str:
@@ -214,3 +230,13 @@ def _shown(value: Any) -> str:
         return "" if value else "-no"
     short = f"{value:g}"
     return short if float(short) == value else repr(float(value))  # other options have other names
+
+
+def _pixels(images: Tensor) -> Any:
+    return np.ascontiguousarray(images.permute(0, 2, 3, 1).cpu().numpy())
+
+
+def _tensor(pixels: Any, like: Tensor) -> Tensor:
+    import torch
+
+    return torch.from_numpy(pixels).to(like.device).permute(0, 3, 1, 2)

@@ -1,4 +1,4 @@
-"""Several crops of a picture, whose probabilities are averaged: ten as is usual, or a grid of them."""
+"""Several crops of a image, whose probabilities are averaged: ten as is usual, or a grid of them."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ import numpy as np
 from beaufort._core.arrays import Bytes
 from beaufort._core.errors import ImageValueError, OptionError
 from beaufort._core.validation import validate_integer
-from beaufort.models.filters._front import check_flag, checked, front, settle_number
+from beaufort.models.filters.base import checked, image_filter, validate_field, validate_flag
 
 _LARGER = 8 / 7
 """256 pixels for an input of 224, as networks for ImageNet are tested."""
 
 
-@front("ten-crop")
+@image_filter("ten-crop")
 @dataclass(frozen=True, kw_only=True)
 class TenCrop:
     """The four corners and the middle, and their mirror images."""
 
     side: int = 0
-    """Short side in pixels of the picture that is cropped; 8/7 of the input if 0. Pictures of another size
+    """Short side in pixels of the image that is cropped; 8/7 of the input if 0. Images of another size
     are resized as the model resizes them: stretched, or their middle is taken."""
     pad: int = 0
     """Pixels that the model's own input gets at each border instead, mirrored."""
@@ -39,17 +39,17 @@ class TenCrop:
         return _source_size(self.side, self.pad, size)
 
     def __call__(self, images: Bytes, size: tuple[int, int]) -> list[Bytes]:
-        images = _picture(images, self.pad, size)
+        images = _source(images, self.pad, size)
         bottom, right = images.shape[1] - size[0], images.shape[2] - size[1]
         middle = (round(bottom / 2), round(right / 2))
         places = [(0, 0), (0, right), (bottom, 0), (bottom, right), middle]
         return list(_cut(images, places, size, mirror=self.mirror))
 
 
-@front("multi-crop")
+@image_filter("multi-crop")
 @dataclass(frozen=True, kw_only=True)
 class MultiCrop:
-    """Crops on an even grid from border to border of the picture; a grid of 1 is the middle."""
+    """Crops on an even grid from border to border of the image; a grid of 1 is the middle."""
 
     grid: int = 3
     """Crops along each side."""
@@ -63,14 +63,14 @@ class MultiCrop:
     version: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
-        settle_number(self, "grid", 1, 16, whole=True)
+        validate_field(self, "grid", 1, 16, integer=True)
         _check(self)
 
     def source_size(self, size: tuple[int, int]) -> tuple[int, int]:
         return _source_size(self.side, self.pad, size)
 
     def __call__(self, images: Bytes, size: tuple[int, int]) -> list[Bytes]:
-        images = _picture(images, self.pad, size)
+        images = _source(images, self.pad, size)
         tops, lefts = (
             [round(room * share) for share in _shares(self.grid)]
             for room in (images.shape[1] - size[0], images.shape[2] - size[1])
@@ -79,12 +79,12 @@ class MultiCrop:
 
 
 def _check(crops: TenCrop | MultiCrop) -> None:
-    settle_number(crops, "side", 0, 16384, whole=True)
-    settle_number(crops, "pad", 0, 1024, whole=True)
-    check_flag("mirror", crops.mirror)
+    validate_field(crops, "side", 0, 16384, integer=True)
+    validate_field(crops, "pad", 0, 1024, integer=True)
+    validate_flag("mirror", crops.mirror)
     if crops.side and crops.pad:
         raise OptionError(
-            "side or pad must be 0: crops are of a larger picture or of a border, got "
+            "side or pad must be 0: crops are of a larger image or of a border, got "
             f"{crops.side} and {crops.pad}"
         )
 
@@ -100,13 +100,13 @@ def _source_size(side: int, pad: int, size: tuple[int, int]) -> tuple[int, int]:
     return height, width
 
 
-def _picture(images: Bytes, pad: int, size: tuple[int, int]) -> Bytes:
+def _source(images: Bytes, pad: int, size: tuple[int, int]) -> Bytes:
     """What views of a size are cut from: the images, with their border."""
     height, width = checked(images).shape[1:3]
     if height + 2 * pad < size[0] or width + 2 * pad < size[1]:
         raise ImageValueError(
             f"images must have at least {size[0] - 2 * pad}×{size[1] - 2 * pad} pixels, for views of "
-            f"{size[0]}×{size[1]}, got {height}×{width}; enlarge them, or use with_front, which does"
+            f"{size[0]}×{size[1]}, got {height}×{width}; enlarge them, or use with_filter, which does"
         )
     if not pad:
         return images

@@ -1,7 +1,7 @@
 """The tasks on photos: a condition at a time, so that each photo is corrupted once for all networks and arms.
 
 A task corrupts all photos in one way, applies every front end once, and asks every network. Answers are those
-of `beaufort run --front`, on whatever device there is; a GPU rounds what it multiplies to 10 bits.
+of `beaufort run --filter`, on whatever device there is; a GPU rounds what it multiplies to 10 bits.
 """
 
 from __future__ import annotations
@@ -20,8 +20,7 @@ from torch import Tensor
 
 from beaufort._core.files import write_bytes
 from beaufort.data.labels import LabelSpace
-from beaufort.models.filters import estimate_noise, open_front
-from beaufort.models.filters._tensors import show_tensors
+from beaufort.models.filters import estimate_noise, load_filter
 from beaufort.models.torch import choose_device
 from beaufort.studies.answers import StudyAnswers, open_arrays, write_answers
 from beaufort.studies.enhancements.graph import GraphNetwork, open_graph
@@ -56,7 +55,7 @@ def renormalize(folder: Path, deadline: float | None, *, settings: Mapping[str, 
     arrays: dict[str, NDArray[np.float32]] = {}
     for half in (0, 1):
         plain = as_tensor(pixels[1 - half :: 2], device)
-        (shown,) = show_tensors(open_front(FRONTS["fronts"]["clahe"]), plain, (SIDE, SIDE))
+        (shown,) = load_filter(FRONTS["fronts"]["clahe"]).show_tensors(plain, (SIDE, SIDE))
         lines = renormalizing_lines(graph, plain.float() / 255, shown.float() / 255)
         arrays |= {f"{half}/{name}": torch.stack(pair).cpu().numpy() for name, pair in lines.items()}
     content = io.BytesIO()
@@ -117,7 +116,7 @@ def _ask(
 ) -> Iterator[tuple[str, Tensor]]:
     """The answers about some photos by `network/arm`, and how noisy the photos look as `noise`."""
     for arm, front in FRONTS[which].items():
-        views = show_tensors(open_front(front), images, (SIDE, SIDE)) if front else [images]
+        views = load_filter(front).show_tensors(images, (SIDE, SIDE)) if front else [images]
         for name, (graph, *renormalized) in networks.items():
             yield f"{name}/{arm}", _answers(graph, views, space)
             if arm == "clahe":

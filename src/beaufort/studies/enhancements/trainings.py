@@ -14,8 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from beaufort.corruptions import corruptions
-from beaufort.models.filters import open_front
-from beaufort.models.filters._tensors import show_tensors
+from beaufort.models.filters import load_filter
 from beaufort.studies.answers import StudyAnswers, write_answers
 from beaufort.studies.asking import logits, read_test_images
 from beaufort.studies.enhancements.arms import TrainingArm, training_arms
@@ -140,7 +139,7 @@ def _ask(model: nn.Module, settings: EnhancementSettings, front: str, facts: dic
 
 def _views(settings: EnhancementSettings, front: str) -> Iterator[list[Tensor]]:
     """What a network sees of the test images under each condition."""
-    if front and any(step.makes_views for step in open_front(front).steps):
+    if front and any(step.makes_views for step in load_filter(front).steps):
         for images in test_images(settings).images.values():
             yield _shown(images, front)
     else:
@@ -156,4 +155,4 @@ def _filtered(settings: EnhancementSettings, front: str) -> dict[str, Tensor]:
 
 def _shown(images: Tensor, front: str) -> list[Tensor]:
     height, width = images.shape[2:]
-    return show_tensors(open_front(front), images, (height, width))
+    return load_filter(front).show_tensors(images, (height, width))

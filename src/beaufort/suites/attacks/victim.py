@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from beaufort.data.labels import NO_LABEL, LabelSpace
-from beaufort.models import FrontedModel, Network
+from beaufort.models import FilteredModel, Network
 from beaufort.suites.attacks._errors import AttackError
 
 
@@ -22,10 +22,10 @@ def check_attackable(model: object) -> Network:
                 "scaling into the preprocessing (range=0..255), not into the module"
             )
         return model
-    if isinstance(model, FrontedModel):
+    if isinstance(model, FilteredModel):
         raise AttackError(
-            f"attacks need gradients, and the front end of {model.spec.name} has none; leave the front end "
-            "out, or the attacks"
+            f"attacks need gradients, and the image filter of {model.spec.name} has none; remove the filter, "
+            "or the attacks"
         )
     spec = getattr(model, "spec", None)
     name, source = getattr(spec, "name", type(model).__name__), getattr(spec, "source", "unknown")

@@ -1,4 +1,4 @@
-"""Training behind a front end: images as the front end shows them, as they will be when it is tested."""
+"""Training behind an image filter: images are filtered as they will be when the network is tested."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from beaufort._core.errors import OptionError
-from beaufort.models.filters import open_front
+from beaufort.models.filters import load_filter
 from beaufort.training.data import TrainingBlock
 from beaufort.training.interventions._augment import augmented_loss
 from beaufort.training.interventions._intervention import Intervention, TrainingContext
@@ -22,17 +22,17 @@ def make(
     shift: int = 0,
     flip: bool = False,
 ) -> Intervention:
-    """Train on images behind a front end; load the model with the same one.
+    """Train on images behind an image filter; load the model with the same one.
 
     Args:
-        training: what it is part of; a front end works on the processor, block by block.
+        training: what it is part of; an image filter works on the processor, block by block.
         front: as for `load_model`: `clahe:clip=2,tiles=4`, or several in their order.
-        shift: as for plain training; images are moved after the front end.
+        shift: as for plain training; images are moved after the image filter.
         flip: as for plain training.
     """
-    chosen = open_front(front)
+    chosen = load_filter(front)
     if chosen.views is not None:
-        raise OptionError(f"a front end of a training must keep the shape of images, got {chosen.name}")
+        raise OptionError(f"an image filter of a training must keep the shape of images, got {chosen.name}")
 
     def prepare(block: TrainingBlock, epoch: int) -> Tensor:
         images = np.ascontiguousarray(block.images.permute(0, 2, 3, 1).cpu().numpy())

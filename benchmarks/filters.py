@@ -1,6 +1,6 @@
-"""What front ends cost beside a network: processor time of one image, through the model that a run would ask.
+"""What image filters cost beside a network: processor time of one image, through the model of a run.
 
-`python benchmarks/fronts.py resnet50.onnx`
+`python benchmarks/filters.py resnet50.onnx`
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import time
 import numpy as np
 
 from beaufort import corrupt
-from beaufort.models import Model, load_model, with_front
+from beaufort.models import Model, load_model, with_filter
 from beaufort.testing._contracts import picture
 
 FRONTS = ("stretch", "equalize", "clahe", "nlm", "nlm:above=0.03", "ten-crop")
@@ -32,19 +32,19 @@ def main(path: str) -> None:
     side = (model.spec.input_size or (224, 224))[0]
     clean = np.stack([picture(side, side, 3, variant=i) for i in range(8)])
     noisy = corrupt(clean, "gaussian_noise", severity=3)
-    with_front(model, "nlm")(noisy[:1])  # compiled
+    with_filter(model, "nlm")(noisy[:1])  # compiled
     plain = seconds(model, noisy)
     print(f"{model.spec.name}: {1000 * plain:.1f} ms an image of {side} pixels, one thread")
     for text in FRONTS:
-        fronted = with_front(model, text, threads=1)
-        if fronted.front.views is None:
+        filtered = with_filter(model, text, threads=1)
+        if filtered.filter.views is None:
             start = time.process_time()
             for _ in range(3):
-                fronted.front(noisy, threads=1)
+                filtered.filter(noisy, threads=1)
             alone = (time.process_time() - start) / 3 / len(noisy)
             print(f"+ {text}: {1000 * alone:.1f} ms more, {alone / plain:.1%} of the network's time")
         else:
-            print(f"+ {text}: {seconds(fronted, noisy[:2]) / plain:.1f} times as long")
+            print(f"+ {text}: {seconds(filtered, noisy[:2]) / plain:.1f} times as long")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A front end is part of its model: of its answers, its name and its digest, whatever runs it."""
+"""An image filter is part of its model: of its answers, its name and its digest, whatever runs it."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from beaufort._core.errors import ImageTypeError, ImageValueError, OptionError, UnknownNameError
 from beaufort.evaluation import LazyModel, evaluate
-from beaufort.models import FrontedModel, Model, Network, as_model, load_model, with_front
-from beaufort.models.filters import open_front
+from beaufort.models import FilteredModel, Model, Network, as_model, load_model, with_filter
+from beaufort.models.filters import load_filter
 from beaufort.testing import check_model
 from beaufort.testing._contracts import picture
 
@@ -58,29 +58,29 @@ def ten_crops_by_hand(image: NDArray[np.uint8], size: int) -> list[NDArray[np.ui
 
 def test_a_filter_comes_before_the_model() -> None:
     images = pictures(12)
-    plain, fronted = net(), with_front(net(), "clahe:tiles=2")
-    np.testing.assert_array_equal(fronted(images), plain(open_front("clahe:tiles=2")(images)))
-    assert (fronted(images) != plain(images)).any()
+    plain, filtered = net(), with_filter(net(), "clahe:tiles=2")
+    np.testing.assert_array_equal(filtered(images), plain(load_filter("clahe:tiles=2")(images)))
+    assert (filtered(images) != plain(images)).any()
 
 
 def test_filters_see_images_of_the_input_size() -> None:
     images = pictures(24)
     plain = net()
     small = plain.spec.preprocessing.fit(images)
-    np.testing.assert_array_equal(with_front(plain, "stretch")(images), plain(open_front("stretch")(small)))
+    np.testing.assert_array_equal(with_filter(plain, "stretch")(images), plain(load_filter("stretch")(small)))
 
 
 def test_ten_crops_are_those_of_a_plain_loop() -> None:
     plain = net()
     large = pictures(16)
-    answers = with_front(plain, "ten-crop:side=16")(large)
+    answers = with_filter(plain, "ten-crop:side=16")(large)
     for image, answer in zip(large, answers, strict=True):
         shares = [
             softmax(plain(np.ascontiguousarray(crop)[None]))[0] for crop in ten_crops_by_hand(image, 12)
         ]
         np.testing.assert_allclose(np.exp(answer), np.mean(shares, axis=0), rtol=1e-5)
     padded = np.pad(pictures(12), ((0, 0), (2, 2), (2, 2), (0, 0)), mode="reflect")
-    for image, answer in zip(padded, with_front(plain, "ten-crop:pad=2")(pictures(12)), strict=True):
+    for image, answer in zip(padded, with_filter(plain, "ten-crop:pad=2")(pictures(12)), strict=True):
         shares = [
             softmax(plain(np.ascontiguousarray(crop)[None]))[0] for crop in ten_crops_by_hand(image, 12)
         ]
@@ -89,9 +89,9 @@ def test_ten_crops_are_those_of_a_plain_loop() -> None:
 
 def test_a_grid_of_one_is_the_middle_crop() -> None:
     plain, large = net(), pictures(16)
-    one = with_front(plain, "multi-crop:grid=1,mirror=no,side=16")(large)
+    one = with_filter(plain, "multi-crop:grid=1,mirror=no,side=16")(large)
     np.testing.assert_allclose(softmax(one), softmax(plain(large[:, 2:14, 2:14])), rtol=1e-5)
-    nine = with_front(plain, "multi-crop:side=16,mirror=no")(large)
+    nine = with_filter(plain, "multi-crop:side=16,mirror=no")(large)
     shares = [softmax(plain(large[:, y : y + 12, x : x + 12])) for y in (0, 2, 4) for x in (0, 2, 4)]
     np.testing.assert_allclose(softmax(nine), np.mean(shares, axis=0), rtol=1e-5)
 
@@ -105,14 +105,14 @@ def test_views_are_of_the_picture_that_the_model_would_see() -> None:
     images = oblong(20, 34)
     stretching = net(resize=(12, 12))
     for plain in (stretching, net(resize=12)):
-        whole = with_front(plain, "multi-crop:grid=1,mirror=no,side=12")
+        whole = with_filter(plain, "multi-crop:grid=1,mirror=no,side=12")
         np.testing.assert_allclose(softmax(whole(images)), softmax(plain(images)), rtol=1e-5)
     stretched = net(input_size=16, resize=(16, 16)).spec.preprocessing.fit(images)
-    for front in ("ten-crop:side=16", "multi-crop:side=16"):
+    for image_filter in ("ten-crop:side=16", "multi-crop:side=16"):
         np.testing.assert_array_equal(
-            with_front(stretching, front)(images), with_front(stretching, front)(stretched)
+            with_filter(stretching, image_filter)(images), with_filter(stretching, image_filter)(stretched)
         )
-    bordered = with_front(stretching, "ten-crop:pad=2")
+    bordered = with_filter(stretching, "ten-crop:pad=2")
     np.testing.assert_array_equal(bordered(images), bordered(stretching.spec.preprocessing.fit(images)))
 
 
@@ -121,13 +121,13 @@ def test_a_border_is_of_the_input_of_the_model(resize: Any) -> None:
     """A model that resizes to 16 and takes the middle was shown crops of pictures of 12, which show more."""
     images, plain = oblong(20, 34), net(resize=resize)
     seen = plain.spec.preprocessing.fit(images)
-    for front in ("multi-crop:grid=1,mirror=no,pad=2", "multi-crop:grid=1,mirror=no,side=12"):
+    for image_filter in ("multi-crop:grid=1,mirror=no,pad=2", "multi-crop:grid=1,mirror=no,side=12"):
         np.testing.assert_allclose(
-            softmax(with_front(plain, front)(images)), softmax(plain(images)), rtol=1e-5
+            softmax(with_filter(plain, image_filter)(images)), softmax(plain(images)), rtol=1e-5
         )
-    bordered = with_front(plain, "ten-crop:pad=2")
+    bordered = with_filter(plain, "ten-crop:pad=2")
     np.testing.assert_array_equal(bordered(images), bordered(seen))
-    alone = with_front(net(resize=None), "ten-crop:pad=2")
+    alone = with_filter(net(resize=None), "ten-crop:pad=2")
     np.testing.assert_array_equal(alone(seen), bordered(images))
     with pytest.raises(ImageValueError, match="as the model does not resize, got 20×34"):
         alone(images)
@@ -136,65 +136,65 @@ def test_a_border_is_of_the_input_of_the_model(resize: Any) -> None:
 @pytest.mark.parametrize("resize", [16, (16, 16)])
 def test_a_digest_says_that_views_are_of_the_input(resize: Any) -> None:
     """Other answers than of crops of a picture that was resized to the input, so another digest."""
-    for front, views in (
+    for image_filter, views in (
         ("ten-crop:pad=2", "of the input"),
         ("ten-crop", None if resize == 16 else "stretched"),
     ):
-        assert (with_front(net(resize=resize), front).spec.details or {}).get("views") == views
-    assert "views" not in (with_front(net(resize=None), "ten-crop:pad=2").spec.details or {})
+        assert (with_filter(net(resize=resize), image_filter).spec.details or {}).get("views") == views
+    assert "views" not in (with_filter(net(resize=None), "ten-crop:pad=2").spec.details or {})
 
 
 def test_a_digest_says_that_views_are_stretched() -> None:
     stretching, cutting = net(resize=(12, 12)), net(resize=12)
-    assert with_front(stretching, "ten-crop").spec.details == {
+    assert with_filter(stretching, "ten-crop").spec.details == {
         **(stretching.spec.details or {}),
-        "front": open_front("ten-crop").facts,
+        "front": load_filter("ten-crop").facts,
         "views": "stretched",
     }
-    for model, front in ((cutting, "ten-crop"), (stretching, "clahe")):
-        expected = {**(model.spec.details or {}), "front": open_front(front).facts}
-        assert with_front(model, front).spec.details == expected
+    for model, image_filter in ((cutting, "ten-crop"), (stretching, "clahe")):
+        expected = {**(model.spec.details or {}), "front": load_filter(image_filter).facts}
+        assert with_filter(model, image_filter).spec.details == expected
 
 
 def test_filters_come_before_and_after_views_in_their_order() -> None:
     plain, large = net(), pictures(16)
-    before = with_front(plain, ["stretch", "ten-crop:side=16"])(large)
-    after = with_front(plain, ["ten-crop:side=16", "stretch"])(large)
-    bare = with_front(plain, "ten-crop:side=16")
-    np.testing.assert_array_equal(before, bare(open_front("stretch")(large)))
+    before = with_filter(plain, ["stretch", "ten-crop:side=16"])(large)
+    after = with_filter(plain, ["ten-crop:side=16", "stretch"])(large)
+    bare = with_filter(plain, "ten-crop:side=16")
+    np.testing.assert_array_equal(before, bare(load_filter("stretch")(large)))
     assert (after != before).any()
 
 
 def test_name_and_digest() -> None:
     plain = net()
-    specs = [with_front(plain, text).spec for text in ("clahe", "clahe:clip=4", "nlm", "ten-crop")]
+    specs = [with_filter(plain, text).spec for text in ("clahe", "clahe:clip=4", "nlm", "ten-crop")]
     assert [spec.name for spec in specs] == ["net+clahe", "net+clahe-clip4", "net+nlm", "net+ten-crop"]
     assert len({plain.spec.digest, *(spec.digest for spec in specs)}) == 5
-    assert with_front(plain, "clahe:clip=2").spec == specs[0]
-    assert with_front(as_model(linear, classes=3), "clahe").spec.digest == "unknown"
+    assert with_filter(plain, "clahe:clip=2").spec == specs[0]
+    assert with_filter(as_model(linear, classes=3), "clahe").spec.digest == "unknown"
     back = type(specs[0]).from_dict(specs[0].to_dict())
     assert back.digest == specs[0].digest
 
 
 def test_a_front_end_of_a_model_that_has_one_comes_before_it() -> None:
     images = pictures(12)
-    plain, inner = net(), with_front(net(), "clahe:tiles=2", threads=1)
-    both = with_front(inner, "stretch")
-    assert both.spec == with_front(plain, ["stretch", "clahe:tiles=2"]).spec  # and so their digests
+    plain, inner = net(), with_filter(net(), "clahe:tiles=2", threads=1)
+    both = with_filter(inner, "stretch")
+    assert both.spec == with_filter(plain, ["stretch", "clahe:tiles=2"]).spec  # and so their digests
     assert both.spec.name == "net+stretch+clahe-tiles2"
     assert both.threads == 1
-    np.testing.assert_array_equal(both(images), inner(open_front("stretch")(images)))
-    others = [with_front(with_front(plain, one), "nlm").spec.digest for one in ("clahe", "stretch")]
-    assert len({*others, with_front(plain, "nlm").spec.digest}) == 3
+    np.testing.assert_array_equal(both(images), inner(load_filter("stretch")(images)))
+    others = [with_filter(with_filter(plain, one), "nlm").spec.digest for one in ("clahe", "stretch")]
+    assert len({*others, with_filter(plain, "nlm").spec.digest}) == 3
     with pytest.raises(OptionError, match="at most one step may show several views"):
-        with_front(with_front(plain, "ten-crop"), "multi-crop")
-    with pytest.raises(OptionError, match="a FrontedModel must have a model without a front end, got net"):
-        FrontedModel(inner, open_front("stretch"))
+        with_filter(with_filter(plain, "ten-crop"), "multi-crop")
+    with pytest.raises(OptionError, match="has an image filter already"):
+        FilteredModel(inner, load_filter("stretch"))
 
 
 @pytest.mark.parametrize("text", ["clahe:tiles=2", "nlm:above=0.01", "stretch", "ten-crop", "ten-crop:pad=2"])
 def test_the_contract_of_models_holds(text: str) -> None:
-    assert check_model(with_front(net(), text)) == []
+    assert check_model(with_filter(net(), text)) == []
 
 
 @pytest.mark.parametrize("options", [{}, {"resize": None}])
@@ -203,13 +203,13 @@ def test_probabilities_are_found_behind_views(options: dict[str, Any]) -> None:
     wrong = net(**options)
     assert isinstance(wrong, Network)
     wrong = replace(wrong, forward=lambda batch: softmax(linear(batch)))
-    for front, level, images in (
+    for image_filter, level, images in (
         ("clahe:tiles=2", "warning", pictures(12)),
         ("ten-crop:side=16", "problem", pictures(16)),
     ):
-        (found,) = check_model(with_front(wrong, front), images=images)
+        (found,) = check_model(with_filter(wrong, image_filter), images=images)
         assert (found.check, found.level) == ("logits", level)
-    assert check_model(with_front(net(**options), "ten-crop:side=16"), images=pictures(16)) == []
+    assert check_model(with_filter(net(**options), "ten-crop:side=16"), images=pictures(16)) == []
 
 
 def test_a_wrong_range_is_found_behind_a_front_end() -> None:
@@ -221,75 +221,77 @@ def test_a_wrong_range_is_found_behind_a_front_end() -> None:
         return np.asarray(np.minimum(batch.mean(axis=(2, 3)), 1) * 9, np.float32)
 
     wrong = as_model(trained, name="net", classes=3, version="1", input_size=12, range="0..255")
-    found = check_model(with_front(wrong, "stretch"), images=images.astype(np.uint8), labels=labels)
+    found = check_model(with_filter(wrong, "stretch"), images=images.astype(np.uint8), labels=labels)
     assert "range" in {finding.check for finding in found}
 
 
 def test_load_model_takes_a_front_end() -> None:
     images = np.stack([picture(28, 28, 1, variant=i) for i in range(4)])
-    model = load_model("demo:digits", front="clahe:tiles=4", threads=1)
+    model = load_model("demo:digits", filter="clahe:tiles=4", threads=1)
     assert model.spec.name == "digits+clahe-tiles4"
     np.testing.assert_array_equal(
-        model(images), load_model("demo:digits")(open_front("clahe:tiles=4")(images))
+        model(images), load_model("demo:digits")(load_filter("clahe:tiles=4")(images))
     )
-    with pytest.raises(UnknownNameError, match="unknown front end 'claha'; did you mean 'clahe'"):
-        load_model("nowhere.onnx", front="claha")  # told before the model is looked for
+    with pytest.raises(UnknownNameError, match="unknown image filter 'claha'; did you mean 'clahe'"):
+        load_model("nowhere.onnx", filter="claha")  # told before the model is looked for
 
 
 @pytest.mark.parametrize(
-    ("front", "told"),
+    ("image_filter", "told"),
     [
         ("ten-crop:side=11", "side must be at least 12, which the model takes, got 11"),
         ("multi-crop:pad=12", "pad must be an integer from 0 to 11, got 12"),
     ],
 )
-def test_crops_that_a_model_has_no_room_for_are_refused_at_once(front: str, told: str) -> None:
+def test_crops_that_a_model_has_no_room_for_are_refused_at_once(image_filter: str, told: str) -> None:
     with pytest.raises(OptionError, match=told):
-        with_front(net(), front)
+        with_filter(net(), image_filter)
 
 
 def test_floats_and_models_without_a_size_are_refused() -> None:
-    told = "got dtype float32; a front end comes before values are scaled: give them as 0 to 255"
+    told = "got dtype float32; an image filter comes before values are scaled"
     with pytest.raises(ImageTypeError, match=told):
-        with_front(net(), "clahe")(pictures(12).astype(np.float32))
+        with_filter(net(), "clahe")(pictures(12).astype(np.float32))
     wrong: Any = ["photo.jpg"]
     with pytest.raises(ImageTypeError, match=r"images must be a uint8 array \(n, h, w, 1 or 3\), got list"):
-        with_front(net(), "clahe")(wrong)
+        with_filter(net(), "clahe")(wrong)
     free = as_model(lambda images: images.mean(axis=(1, 2), dtype=np.float32), name="free")
     with pytest.raises(OptionError, match="ten-crop needs a model with an input size; free has none"):
-        with_front(free, "ten-crop")(pictures(12))
-    assert with_front(free, "stretch")(pictures(20)).shape == (5, 3)
-    with pytest.raises(OptionError, match="with views must be part of a model, got ten-crop"):
-        open_front("ten-crop")(pictures(12))
+        with_filter(free, "ten-crop")(pictures(12))
+    assert with_filter(free, "stretch")(pictures(20)).shape == (5, 3)
+    with pytest.raises(OptionError, match="ten-crop shows several views"):
+        load_filter("ten-crop")(pictures(12))
     for resize in (12, None):
-        assert with_front(net(resize=resize), "ten-crop")(pictures(12)[:0]).shape == (0, CLASSES)
+        assert with_filter(net(resize=resize), "ten-crop")(pictures(12)[:0]).shape == (0, CLASSES)
 
 
 def test_a_front_end_is_before_a_model() -> None:
     for wrong, kind in (("demo:digits", "str"), (linear, "function"), (None, "NoneType")):
         thing: Any = wrong
-        told = f"a front end must be before a Model, got {kind}; load_model makes one of a text, as_model"
+        told = f"model must be a Model, got {kind}"
         with pytest.raises(OptionError, match=told):
-            with_front(thing, "clahe")
-    for model in (net(), with_front(net(), "stretch")):
+            with_filter(thing, "clahe")
+    for model in (net(), with_filter(net(), "stretch")):
         with pytest.raises(OptionError, match="threads must be a positive integer, got 0"):
-            with_front(model, "clahe", threads=0)
+            with_filter(model, "clahe", threads=0)
 
 
 def test_tensors_are_answered_as_arrays_are() -> None:
     torch = pytest.importorskip("torch", reason="torch is not installed; the extra torch has it")
     images = pictures(20)
-    for front in ("clahe:tiles=2", "ten-crop"):
-        model = with_front(net(), front)
+    for image_filter in ("clahe:tiles=2", "ten-crop"):
+        model = with_filter(net(), image_filter)
         np.testing.assert_array_equal(model(torch.from_numpy(images)), model(images))
         for wrong in ((torch.from_numpy(images) / 255).requires_grad_(), torch.from_numpy(images).bfloat16()):
-            with pytest.raises(ImageTypeError, match=r"got dtype torch.* a front end comes before values"):
+            with pytest.raises(
+                ImageTypeError, match=r"got dtype torch.* an image filter comes before values"
+            ):
                 model(wrong)
 
 
 def test_stores_keep_models_with_and_without_a_front_end_apart(tmp_path: Path) -> None:
     images, labels = pictures(28)[..., :1], np.arange(5)
-    models = [LazyModel("demo:digits"), LazyModel("demo:digits", {"front": ["stretch"]})]
+    models = [LazyModel("demo:digits"), LazyModel("demo:digits", {"filter": ["stretch"]})]
     data = (images, labels)
     first = evaluate(models, ["contrast"], data, tmp_path / "store")
     assert [result.model for result in first.results[:: len(first.results) // 2]] == [

@@ -1,4 +1,4 @@
-"""`--front` as a person types it: the name of the result, what is told of a slip, and the list."""
+"""`--filter` as a person types it: the name of the result, what is told of a slip, and the list."""
 
 from __future__ import annotations
 
@@ -32,50 +32,50 @@ def test_run_check_and_compare(digits: Path, tmp_path: Path) -> None:
     asked = ["run", "--model", "demo:digits", "--data", str(digits), "--corruption", "contrast"]
     asked += ["--severity", "3", "--store", store]
     invoke(*asked)
-    told = json.loads(invoke(*asked, "--front", "stretch:cut=1", "--front", "clahe:tiles=4", "--json"))
+    told = json.loads(invoke(*asked, "--filter", "stretch:cut=1", "--filter", "clahe:tiles=4", "--json"))
     assert {result["model"] for result in told["results"]} == {"digits+stretch-cut1+clahe-tiles4"}
     assert "digits+stretch-cut1+clahe-tiles4" in invoke(
         "compare", "--store", store, "digits", "digits+stretch-cut1+clahe-tiles4"
     )
-    checked = invoke("check", "demo:digits", "--front", "stretch")
+    checked = invoke("check", "demo:digits", "--filter", "stretch")
     assert checked.startswith("digits+stretch: 10 classes")
 
 
 @pytest.mark.parametrize(
-    ("fronts", "told"),
+    ("filters", "told"),
     [
         (["ten-crop"], "short side 32 bilinear, middle 32×32, ten-crop of 28×28"),
         (["ten-crop:pad=2"], "short side 28 bilinear, middle 28×28, ten-crop-pad2 of 28×28"),
         (["stretch", "clahe:tiles=4"], "short side 28 bilinear, middle 28×28, stretch, clahe-tiles4"),
     ],
 )
-def test_check_tells_what_is_done_to_images(fronts: list[str], told: str) -> None:
-    chosen = [part for front in fronts for part in ("--front", front)]
+def test_check_tells_what_is_done_to_images(filters: list[str], told: str) -> None:
+    chosen = [part for one in filters for part in ("--filter", one)]
     assert f"\npreprocessing: {told}, grey 0..1, " in invoke("check", "demo:digits", *chosen)
 
 
 def test_slips_and_the_list(digits: Path) -> None:
-    said = invoke("check", "demo:digits", "--front", "strech", code=2)
-    assert said == "beaufort: unknown front end 'strech'; did you mean 'stretch'?\n"
-    names = [one["name"] for one in json.loads(invoke("ls", "fronts", "--json"))]
-    assert names == ["clahe", "ten-crop", "multi-crop", "equalize", "nlm", "stretch"]
-    listed = invoke("ls", "fronts")
+    said = invoke("check", "demo:digits", "--filter", "strech", code=2)
+    assert said == "beaufort: unknown image filter 'strech'; did you mean 'stretch'?\n"
+    names = [one["name"] for one in json.loads(invoke("ls", "filters", "--json"))]
+    assert names == ["clahe", "equalize", "multi-crop", "nlm", "stretch", "ten-crop"]
+    listed = invoke("ls", "filters")
     assert "clip=2.0,tiles=8,above=…,below=…" in listed
     assert "mirror=yes" in listed
 
 
 def test_a_front_end_that_is_given_twice_is_not_left_out(digits: Path) -> None:
-    twice = ("--front", "stretch", "--set", "front=clahe")
-    told = "beaufort: front must be given once, got --front and --set front=…; leave one out\n"
+    twice = ("--filter", "stretch", "--set", "filter=clahe")
+    told = "beaufort: filter must be given once, got --filter and --set filter=…; leave one out\n"
     data = ("--data", str(digits))
     assert invoke("check", "demo:digits", *twice, code=2) == told
     assert invoke("run", "--model", "demo:digits", *data, "--corruption", "fog", *twice, code=2) == told
     assert invoke("place", "--model", "demo:digits", *data, "--grid", "paper", *twice, code=2) == told
-    again = invoke("check", "demo:digits", "--set", "front=stretch", "--set", "front=clahe", code=2)
-    assert again == "beaufort: a model option must be given once, got 'front' again\n"
+    again = invoke("check", "demo:digits", "--set", "filter=stretch", "--set", "filter=clahe", code=2)
+    assert again == "beaufort: a model option must be given once, got 'filter' again\n"
 
 
-@pytest.mark.parametrize("option", [("--front", "clahe"), ("--set", "range=0..255"), ("--limit", "4")])
+@pytest.mark.parametrize("option", [("--filter", "clahe"), ("--set", "range=0..255"), ("--limit", "4")])
 def test_place_takes_options_of_a_run_only_for_a_run(option: tuple[str, str], tmp_path: Path) -> None:
     for source in (("--store", str(tmp_path)), ("--scores", str(tmp_path / "scores.csv"))):
         told = invoke("place", *source, *option, code=2)
