@@ -112,7 +112,7 @@ def memory(options: argparse.Namespace) -> None:
             ]
             subprocess.run(command, check=True)
         return
-    from beaufort.data import open_dataset
+    from beaufort.data import load_dataset
     from beaufort.evaluation import evaluate
     from beaufort.models import as_model
     from beaufort.suites.conditions import Condition
@@ -120,7 +120,7 @@ def memory(options: argparse.Namespace) -> None:
     model = as_model(
         lambda images: images.mean(axis=(1, 2)).astype(np.float32), name="mean", classes=3, version="1"
     )
-    data = open_dataset(str(options.folder / "photos"))
+    data = load_dataset(str(options.folder / "photos"))
     conditions = [Condition.parse(f"{data.name}/fog@3")]
     seconds = timed(lambda: evaluate([model], conditions, data, options.folder / "store"))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20

@@ -27,7 +27,7 @@ from PIL import Image
 
 from beaufort import evaluate, get_corruption_names
 from beaufort.corruptions import corruptions
-from beaufort.data import Dataset, from_arrays, open_dataset
+from beaufort.data import Dataset, from_arrays, load_dataset
 from beaufort.models import as_model
 from beaufort.suites import get_suite
 from beaufort.suites.conditions import Condition
@@ -373,7 +373,7 @@ def write_files(folder: str, photos: np.ndarray, count: int) -> Dataset:
         else:
             pool = i % len(photos)
             shutil.copyfile(first / f"class{pool % 1000:03}" / f"{pool:06}.jpg", file)
-    return open_dataset(f"folder:{folder}/files/photos")
+    return load_dataset(f"folder:{folder}/files/photos")
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ from typing import Any
 
 import numpy as np
 
-from beaufort.suites import Step
+from beaufort.data import Step
 
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 STEPS = (Step("resize", 256), Step("crop", 224))
@@ -171,7 +171,7 @@ def cpu_seconds() -> float:
 
 def evaluation(folder: Path, corruption: str) -> Callable[[int | None], int]:
     """A run as `beaufort run` does it, with a model that normalizes its batches and answers at once."""
-    from beaufort.data import open_dataset
+    from beaufort.data import load_dataset
     from beaufort.evaluation import evaluate
     from beaufort.models import Preprocessing, as_model
     from beaufort.suites import Suite
@@ -185,7 +185,7 @@ def evaluation(folder: Path, corruption: str) -> Callable[[int | None], int]:
         seen.append(len(batch))
         return np.zeros((len(batch), 2), np.float32)
 
-    data = open_dataset(str(folder))
+    data = load_dataset(str(folder))
     clean = corruption == "none"
     name, _, severity = corruption.partition("@")
     suite = Suite(
@@ -212,11 +212,10 @@ class OwnPhotos:
 
     def __init__(self, folder: Path, corruption: str) -> None:
         from beaufort.corruptions import Corrupt
-        from beaufort.data import open_dataset
-        from beaufort.suites import Pictures
+        from beaufort.data import PreparedImages, load_dataset
 
-        data = open_dataset(str(folder))
-        self.pictures = Pictures(data, STEPS, grey=False)
+        data = load_dataset(str(folder))
+        self.pictures = PreparedImages(data, STEPS, grey=False)
         self.ids = data.ids
         self.corrupt = None if corruption == "none" else Corrupt(corruption)
 

@@ -26,7 +26,7 @@ from beaufort._core.errors import AssetError
 from beaufort._core.optional import require
 from beaufort.cli import app
 from beaufort.corruptions import SCALES, corruptions
-from beaufort.data import open_dataset, readers
+from beaufort.data import load_dataset, readers
 from beaufort.metrics import metrics
 from beaufort.suites import own_suites
 from beaufort.suites.shifts import shifts
@@ -231,7 +231,7 @@ def test_notebooks_run(notebook: Path, tmp_path: Path) -> None:
     pytest.importorskip("torch", reason="torch is not installed")
     pytest.importorskip("onnx", reason="onnx is not installed")
     try:
-        open_dataset("mnist-test")
+        load_dataset("mnist-test")
     except AssetError as error:
         pytest.skip(str(error))
     make_page(notebook, tmp_path / "page.md")

@@ -124,9 +124,9 @@ def _worse(content: bytes) -> bytes:
 @pytest.fixture
 def _digits() -> None:
     from beaufort._core.errors import AssetError
-    from beaufort.data import open_dataset
+    from beaufort.data import load_dataset
 
     try:
-        open_dataset("mnist-test")
+        load_dataset("mnist-test")
     except AssetError as error:
         pytest.skip(str(error))

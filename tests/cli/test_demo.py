@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from beaufort._core.catalog import fetch
 from beaufort._core.errors import AssetError, OptionError
 from beaufort.cli._app import app
-from beaufort.data import open_dataset
+from beaufort.data import load_dataset
 from beaufort.evaluation import evaluate
 from beaufort.metrics import published_table
 from beaufort.studies import demo
@@ -27,7 +27,7 @@ def invoke(*arguments: str) -> str:
 
 def need(data: str) -> None:
     try:
-        open_dataset(data)
+        load_dataset(data)
         for i, kind in enumerate(["png", "png", "png", "jpg", "jpg"], start=1):
             fetch(f"frost/frost{i}.{kind}")
     except AssetError as error:

@@ -8,7 +8,7 @@ import pytest
 from beaufort import corrupt
 from beaufort._core.errors import OptionError
 from beaufort.corruptions import Chain, Corrupt, corruptions
-from beaufort.data.writers._names import variants
+from beaufort.data.writers.variants import variants
 from beaufort.suites.conditions import Condition
 from beaufort.testing._contracts import digit, picture
 

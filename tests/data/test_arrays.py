@@ -14,19 +14,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from beaufort._core.errors import ImageFileError, OptionError
-from beaufort.data import Problem, _rows, from_arrays, open_dataset
-from beaufort.data._dataset import read_several
-from beaufort.data._rows import RowIds
-from beaufort.suites import Pictures
+from beaufort.data import PreparedImages, Problem, RowIds, _rows, from_arrays, load_dataset, read_several
 
 IMAGES = np.arange(4 * 18 * 17, dtype=np.uint32).astype(np.uint8).reshape(4, 18, 17)
 LABELS = np.array([1, 0, 2, 1], np.int32)
 
 PROBE = """
 import json, resource, sys
-from beaufort.data import open_dataset
+from beaufort.data import load_dataset
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-dataset = open_dataset(sys.argv[1])
+dataset = load_dataset(sys.argv[1])
 values = [int(dataset[i].image.max()) for i in (0, len(dataset) // 2, len(dataset) - 1)]
 grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
 print(json.dumps([len(dataset), values, grown / 1024]))
@@ -57,11 +54,11 @@ def test_memory_stays_bounded(tmp_path: Path) -> None:
 def test_an_npy_and_its_labels(tmp_path: Path) -> None:
     np.save(tmp_path / "train_images.npy", IMAGES)
     np.save(tmp_path / "train_labels.npy", LABELS)
-    assert open_dataset(f"npy:{tmp_path}#train").ids[3] == "train/3"
-    assert open_dataset(tmp_path / "train_images.npy").labels.tolist() == [1, 0, 2, 1]
+    assert load_dataset(f"npy:{tmp_path}#train").ids[3] == "train/3"
+    assert load_dataset(tmp_path / "train_images.npy").labels.tolist() == [1, 0, 2, 1]
     (tmp_path / "train_images.npy").rename(tmp_path / "pictures.npy")
     (tmp_path / "train_labels.npy").rename(tmp_path / "labels.npy")
-    np.testing.assert_array_equal(open_dataset(tmp_path / "pictures.npy")[2].image[..., 0], IMAGES[2])
+    np.testing.assert_array_equal(load_dataset(tmp_path / "pictures.npy")[2].image[..., 0], IMAGES[2])
 
 
 @pytest.mark.parametrize(
@@ -88,26 +85,26 @@ def test_arrays_that_are_refused(
         np.save(tmp_path / "images.npy", images)
         np.save(tmp_path / "labels.npy", labels)
     with pytest.raises(ImageFileError, match=told):
-        open_dataset(tmp_path / "x.npz" if packed else tmp_path)
+        load_dataset(tmp_path / "x.npz" if packed else tmp_path)
 
 
 def test_a_file_that_is_cut(tmp_path: Path) -> None:
     np.save(tmp_path / "images.npy", IMAGES)
     np.save(tmp_path / "labels.npy", LABELS)
-    dataset = open_dataset(tmp_path)
+    dataset = load_dataset(tmp_path)
     content = (tmp_path / "images.npy").read_bytes()
     (tmp_path / "images.npy").write_bytes(content[:-1])
     with pytest.raises(ImageFileError, match="cut short"):
-        open_dataset(tmp_path)
+        load_dataset(tmp_path)
     with pytest.raises(ImageFileError, match="cut short"):
         dataset[3]
 
 
 def test_npz_arrays_by_name(tmp_path: Path) -> None:
     np.savez(tmp_path / "x.npz", x_train=IMAGES, y_train=LABELS, other=LABELS)
-    assert open_dataset(f"{tmp_path}/x.npz#train").ids[0] == "train/0"
+    assert load_dataset(f"{tmp_path}/x.npz#train").ids[0] == "train/0"
     with pytest.raises(ImageFileError, match=r"must contain images .* got x_train, y_train, other"):
-        open_dataset(tmp_path / "x.npz")
+        load_dataset(tmp_path / "x.npz")
 
 
 def test_in_memory() -> None:
@@ -147,8 +144,8 @@ def test_pictures_read_together_are_those_read_alone(
         np.arange(count * 18 * 17, dtype=np.uint32).astype(np.uint8).reshape(-1, 18, 17),
     )
     np.save(tmp_path / "labels.npy", np.zeros(count, np.int64))
-    dataset = open_dataset(str(tmp_path))
-    pictures = Pictures(dataset if order == "original" else dataset.shuffled(1), (), grey=True)
+    dataset = load_dataset(str(tmp_path))
+    pictures = PreparedImages(dataset if order == "original" else dataset.shuffled(1), (), grey=True)
     for left in (count, 13):
         with (tmp_path / "images.npy").open("r+b") as file:
             file.truncate(file.seek(0, 2) - (count - left) * 18 * 17)

@@ -9,8 +9,8 @@ import pytest
 from PIL import Image
 
 from beaufort._core.errors import ImageFileError, OptionError, UnknownNameError
-from beaufort.data import open_dataset
-from beaufort.data.labels import broad_classes, class_names
+from beaufort.data import load_dataset
+from beaufort.data.labels import class_names, superclasses
 from beaufort.data.protocols import protocols
 
 
@@ -26,7 +26,7 @@ def cifar100(tmp_path: Path) -> Path:
 
 
 def test_labels_are_broad_and_classes_a_column(cifar100: Path) -> None:
-    found = open_dataset(f"cifar-100-coarse:{cifar100}#train")
+    found = load_dataset(f"cifar-100-coarse:{cifar100}#train")
     assert found.classes == class_names("cifar-100-coarse")
     assert len(found) == 200
     assert np.bincount(found.labels).tolist() == [10] * 20
@@ -37,7 +37,7 @@ def test_labels_are_broad_and_classes_a_column(cifar100: Path) -> None:
 
 @pytest.mark.parametrize("count", [1, 2, 3, 4])
 def test_the_first_classes_are_held_out(cifar100: Path, count: int) -> None:
-    found = open_dataset(f"cifar-100-coarse:{cifar100}")
+    found = load_dataset(f"cifar-100-coarse:{cifar100}")
     split = protocols[f"cifar-100-coarse-{count}"].split(found)
     assert (len(split.train), len(split.test), split.unanswerable) == (200 - 40 * count, 40 * count, 0)
     held = set(found.at(split.test).column("subtype"))
@@ -49,38 +49,38 @@ def test_the_first_classes_are_held_out(cifar100: Path, count: int) -> None:
 def test_cifar_10_is_refused(tmp_path: Path) -> None:
     (tmp_path / "test_batch.bin").write_bytes(bytes(3073))
     with pytest.raises(ImageFileError, match="cifar-100-coarse must be made of CIFAR-100, got CIFAR-10"):
-        open_dataset(f"cifar-100-coarse:{tmp_path}")
+        load_dataset(f"cifar-100-coarse:{tmp_path}")
 
 
 def test_synsets_of_imagenet(tmp_path: Path) -> None:
-    broad = {one.name: one for one in broad_classes("imagenet-25")}
+    broad = {one.name: one for one in superclasses("imagenet-25")}
     wanted = [broad["dog"].members[0], broad["dog"].others[1], broad["bear"].members[0], "n99999999"]
     for wnid in wanted:
         (tmp_path / wnid).mkdir()
         Image.new("RGB", (16, 16)).save(tmp_path / wnid / "1.png")
-    found = open_dataset(f"imagenet-25:{tmp_path}")
+    found = load_dataset(f"imagenet-25:{tmp_path}")
     assert sorted(found.column("class")) == ["bear", "dog", "dog"]
     split = protocols["imagenet-25"].split(found)
     assert found.at(split.test).column("subtype") == [wanted[1]]
     assert found.at(split.train).column("part") == ["seen", "seen"]
     with pytest.raises(OptionError, match="imagenet-25 must be given without a part, got 'val'"):
-        open_dataset(f"imagenet-25:{tmp_path}#val")
+        load_dataset(f"imagenet-25:{tmp_path}#val")
 
 
 def test_folders_of_other_classes(tmp_path: Path) -> None:
     (tmp_path / "cat").mkdir()
     Image.new("RGB", (16, 16)).save(tmp_path / "cat" / "1.png")
     with pytest.raises(ImageFileError, match="must have pictures of classes of imagenet-25, got none"):
-        open_dataset(f"imagenet-25:{tmp_path}")
+        load_dataset(f"imagenet-25:{tmp_path}")
 
 
 def test_lists_of_broad_classes() -> None:
     for name, count in (("cifar-100-coarse", 20), ("imagenet-25", 25)):
-        assert tuple(one.name for one in broad_classes(name)) == class_names(name)
+        assert tuple(one.name for one in superclasses(name)) == class_names(name)
         assert len(class_names(name)) == count
-    members = [fine for one in broad_classes("cifar-100-coarse") for fine in one.members]
+    members = [fine for one in superclasses("cifar-100-coarse") for fine in one.members]
     assert sorted(members) == sorted(class_names("cifar-100"))
-    ids = [wnid for one in broad_classes("imagenet-25") for wnid in one.members + one.others]
+    ids = [wnid for one in superclasses("imagenet-25") for wnid in one.members + one.others]
     assert len(ids) == len(set(ids)) == 542 + 5017
     with pytest.raises(UnknownNameError, match="unknown list of broad classes 'imagenet-26'"):
-        broad_classes("imagenet-26")
+        superclasses("imagenet-26")

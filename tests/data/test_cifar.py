@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from beaufort._core.errors import BeaufortError, ImageFileError, OptionError
-from beaufort.data import Dataset, Sample, iterate, kind_of, open_dataset
+from beaufort.data import Dataset, Sample, dataset_kind, iterate, load_dataset
 from beaufort.data.labels import class_names
 
 RNG = np.random.default_rng(5)
@@ -76,11 +76,11 @@ def check(dataset: Dataset, version: str, split: str = "test") -> None:
 def test_the_unpacked_folder_and_the_one_above(tmp_path: Path, version: str, form: str) -> None:
     folder = write(tmp_path / FOLDERS[version][form], version, form)
     for place in (folder, tmp_path):
-        assert kind_of(place) == "cifar"
-        check(open_dataset(place), version)
-        check(open_dataset(f"{place}#train"), version, "train")
+        assert dataset_kind(place) == "cifar"
+        check(load_dataset(place), version)
+        check(load_dataset(f"{place}#train"), version, "train")
     with pytest.raises(OptionError, match="must be test or train, got 'val'"):
-        open_dataset(f"{folder}#val")
+        load_dataset(f"{folder}#val")
 
 
 @VERSION
@@ -93,8 +93,8 @@ def test_the_archive(tmp_path: Path, version: str, form: str, mode: Literal["w",
             info = tarfile.TarInfo(f"{FOLDERS[version][form]}/{name}")
             info.size = len(content)
             archive.addfile(info, io.BytesIO(content))
-    check(open_dataset(path), version)
-    check(open_dataset(f"{path}#train"), version, "train")
+    check(load_dataset(path), version)
+    check(load_dataset(f"{path}#train"), version, "train")
 
 
 @VERSION
@@ -102,9 +102,9 @@ def test_one_batch(tmp_path: Path, version: str) -> None:
     write(tmp_path / "b", version, "binary")
     write(tmp_path / "p", version, "python")
     name = BATCHES[version]["test"][0]
-    check(open_dataset(tmp_path / "b" / f"{name}.bin"), version)
-    check(open_dataset(tmp_path / "p" / name), version)
-    first = open_dataset(tmp_path / "p" / BATCHES[version]["train"][0])
+    check(load_dataset(tmp_path / "b" / f"{name}.bin"), version)
+    check(load_dataset(tmp_path / "p" / name), version)
+    first = load_dataset(tmp_path / "p" / BATCHES[version]["train"][0])
     assert first.ids[0] == "train/0"
 
 
@@ -113,7 +113,7 @@ def test_one_batch(tmp_path: Path, version: str) -> None:
 def test_every_protocol_of_pickle(tmp_path: Path, version: str, protocol: int) -> None:
     name = BATCHES[version]["test"][0]
     (tmp_path / name).write_bytes(batch_of(version, "python", slice(10), protocol))
-    check(open_dataset(f"cifar:{tmp_path / name}"), version)
+    check(load_dataset(f"cifar:{tmp_path / name}"), version)
 
 
 def test_a_grid_beside_labels(tmp_path: Path) -> None:
@@ -122,14 +122,14 @@ def test_a_grid_beside_labels(tmp_path: Path) -> None:
     for version, labels in LABELS.items():
         lines = ["index,label,name", *(f"{i},{label},x" for i, label in enumerate(labels))]
         (tmp_path / "labels.csv").write_text("\n".join(lines) + "\n")
-        check(open_dataset(tmp_path), version)
+        check(load_dataset(tmp_path), version)
     (tmp_path / "labels.csv").write_text("file,label\ngrid.png,0\n")
-    assert kind_of(tmp_path) == "csv"  # a list of files is one, also of a single picture
+    assert dataset_kind(tmp_path) == "csv"  # a list of files is one, also of a single picture
 
 
 def test_arrays_hold_cifar_too(tmp_path: Path) -> None:
     np.savez(tmp_path / "c.npz", x_test=IMAGES, y_test=np.array(LABELS["cifar-100"])[:, None])
-    dataset = open_dataset(tmp_path / "c.npz")
+    dataset = load_dataset(tmp_path / "c.npz")
     assert dataset.labels.tolist() == LABELS["cifar-100"]
     assert list(dataset.ids) == [f"test/{i}" for i in range(10)]
 
@@ -152,22 +152,22 @@ def test_arrays_hold_cifar_too(tmp_path: Path) -> None:
 def test_what_is_not_cifar_is_refused(tmp_path: Path, name: str, content: bytes, told: str) -> None:
     (tmp_path / name).write_bytes(content)
     with pytest.raises(ImageFileError, match=told):
-        open_dataset(f"cifar:{tmp_path / name}")
+        load_dataset(f"cifar:{tmp_path / name}")
 
 
 def test_a_folder_without_batches(tmp_path: Path) -> None:
     (tmp_path / "test").write_text("my notes on the test")
-    assert kind_of(tmp_path) is None
+    assert dataset_kind(tmp_path) is None
     with pytest.raises(ImageFileError, match=r"must hold test_batch\(\.bin\) or test\(\.bin\)"):
-        open_dataset(f"cifar:{tmp_path}")
+        load_dataset(f"cifar:{tmp_path}")
     np.save(tmp_path / "images.npy", np.array([{}]), allow_pickle=True)
     np.save(tmp_path / "labels.npy", np.arange(1))
     with pytest.raises(BeaufortError, match="array"):
-        open_dataset(tmp_path)
+        load_dataset(tmp_path)
 
 
 def test_the_real_test_set(shared: Path) -> None:
-    dataset = open_dataset(shared / "data" / "cifar10_test")
+    dataset = load_dataset(shared / "data" / "cifar10_test")
     assert len(dataset) == 10_000
     assert [dataset.classes[label] for label in dataset.labels[:3]] == ["cat", "ship", "ship"]
 
@@ -186,17 +186,17 @@ def test_files_of_rows(tmp_path: Path) -> None:
     (tmp_path / "train_lables.json").write_text(json.dumps(labels[:20]))
     (tmp_path / "test_lables.json").write_text(json.dumps(labels[20:]))
     for split, first, count in (("train", 0, 20), ("test", 20, 3)):
-        found = open_dataset(f"{tmp_path}#{split}")
+        found = load_dataset(f"{tmp_path}#{split}")
         assert (len(found), found.ids[1]) == (count, f"{split}/1")
         assert found.labels.tolist() == labels[first : first + count]
         np.testing.assert_array_equal(found[1].image, images[first + 1])
-    assert len(open_dataset(str(tmp_path))) == 3
+    assert len(load_dataset(str(tmp_path))) == 3
     (tmp_path / "test_lables.json").write_text("[1, 2]")
     with pytest.raises(ImageFileError, match="must list 3 whole numbers, one a picture, got 2"):
-        open_dataset(str(tmp_path))
+        load_dataset(str(tmp_path))
     (tmp_path / "test_lables.json").write_text("[1, 2")
     with pytest.raises(ImageFileError, match="cannot be read as a list of labels"):
-        open_dataset(str(tmp_path))
+        load_dataset(str(tmp_path))
     Image.new("RGB", (32, 32)).save(tmp_path / "test_batch.png")
     with pytest.raises(ImageFileError, match="must be 1024 pixels wide, a picture a row, got 32"):
-        open_dataset(str(tmp_path))
+        load_dataset(str(tmp_path))

@@ -17,7 +17,7 @@ import pytest
 from PIL import Image
 
 from beaufort._core.errors import BeaufortError
-from beaufort.data import Dataset, Sample, iterate, open_dataset, readers
+from beaufort.data import Dataset, Sample, iterate, load_dataset, readers
 
 RNG = np.random.default_rng(7)
 GREY = RNG.integers(0, 256, (10, 20, 16), np.uint8)
@@ -223,7 +223,7 @@ def made(maker: Callable[[Path], str], tmp_path: Path) -> tuple[Path, str]:
 
 
 def opened(spec: str) -> Dataset:
-    return open_dataset(spec)
+    return load_dataset(spec)
 
 
 def test_every_kind_is_tested() -> None:
@@ -262,13 +262,13 @@ def test_samples(made: tuple[Path, str]) -> None:
 
 def test_a_slice_and_a_limit(made: tuple[Path, str]) -> None:
     dataset = opened(made[1])
-    few = open_dataset(made[1], limit=4)
+    few = load_dataset(made[1], limit=4)
     assert list(few.ids) == list(dataset.ids[:4])
     assert [item.id for item in iterate(dataset, 3, 5)] == list(dataset.ids[3:5])
     assert few.digest() != dataset.digest()
-    assert open_dataset(made[1], limit=99).digest() == dataset.digest()
+    assert load_dataset(made[1], limit=99).digest() == dataset.digest()
     with pytest.raises(BeaufortError, match="limit"):
-        open_dataset(made[1], limit=0)
+        load_dataset(made[1], limit=0)
 
 
 def test_the_digest_is_that_of_the_content(made: tuple[Path, str], tmp_path: Path) -> None:

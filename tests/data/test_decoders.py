@@ -19,15 +19,22 @@ import pytest
 from PIL import Image
 
 from beaufort._core.errors import BeaufortError, ImageFileError
-from beaufort.data import Problem, _decoder_processes, decoders, open_dataset
-from beaufort.data._decoder_processes import start_source
-from beaufort.data.decoders import Decoders, worth_decoders
+from beaufort.data import (
+    Decoders,
+    PreparedImages,
+    Problem,
+    Step,
+    _decoder_processes,
+    decoders,
+    load_dataset,
+    start_source,
+    worth_decoders,
+)
 from beaufort.evaluation import LazyModel, Setup, evaluate, plan, work
 from beaufort.evaluation.backends import Device
 from beaufort.evaluation.blocks import Block
 from beaufort.models import as_model
 from beaufort.store import FileStore
-from beaufort.suites import Pictures, Step
 from beaufort.suites.conditions import Condition
 from beaufort.testing._contracts import picture
 
@@ -48,7 +55,7 @@ def setup(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Setup:
         Image.fromarray(picture(40, 50 + i % 2, variant=i)).save(file)
     broken = tmp_path / "toys" / "class1" / "04.png"
     broken.write_bytes(broken.read_bytes()[:200])
-    data = open_dataset(str(tmp_path / "toys"))
+    data = load_dataset(str(tmp_path / "toys"))
     return Setup(data, len(data), (Step("resize", 36), Step("crop", 32)), "cifar", 0)
 
 
@@ -95,7 +102,7 @@ def test_all_runs_have_one_source(setup: Setup, tmp_path: Path, monkeypatch: pyt
         (leader,) = children(source.process.pid)
     assert_gone(leader)
     monkeypatch.chdir(tmp_path)
-    near = Setup(open_dataset("toys"), 30, setup.prepare, "cifar", 0)  # a path that begins elsewhere now
+    near = Setup(load_dataset("toys"), 30, setup.prepare, "cifar", 0)  # a path that begins elsewhere now
     with Decoders(near.pictures, 1) as some:
         ready(some, 1)
         assert start_source(type(near.pictures)) is source
@@ -207,7 +214,7 @@ def processes() -> Iterator[tuple[int, int, int]]:
 
 
 def test_an_error_is_met_where_the_run_is(setup: Setup, tmp_path: Path) -> None:
-    strict = Setup(open_dataset(str(tmp_path / "toys"), strict=True), 30, setup.prepare, "cifar", 0)
+    strict = Setup(load_dataset(str(tmp_path / "toys"), strict=True), 30, setup.prepare, "cifar", 0)
     with Decoders(strict.pictures, 1) as some, ThreadPoolExecutor(1) as pool:
         ready(some, 1)
         block = Block(strict, (8, 16), pool, some)
@@ -271,7 +278,7 @@ def test_they_are_expected_while_models_are_loaded(
     model = LazyModel("demo:digits", {"device": device})
     with pytest.raises(BeaufortError):  # no such option, or no such device
         evaluate([model], [Condition.parse("toys")], setup.dataset, tmp_path / "store")
-    assert asked == ([Pictures] if started else [])
+    assert asked == ([PreparedImages] if started else [])
     asked.clear()
     with pytest.raises(BeaufortError):
         plan([model], [Condition.parse("toys")], setup.dataset, tmp_path / "store")

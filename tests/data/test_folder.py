@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 
 from beaufort._core.errors import ImageFileError, OptionError
-from beaufort.data import Problem, Sample, iterate, open_dataset
+from beaufort.data import Problem, Sample, iterate, load_dataset
 
 NAMES = ["a/1.png", "a/10.png", "a/2.png", "a/sub/3.png", "a-b/0.png", "B/x.png", "é/x.png"]
 
@@ -27,7 +27,7 @@ def test_order_does_not_depend_on_creation(tmp_path: Path, seed: int) -> None:
     random.Random(seed).shuffle(names)
     for name in names:
         picture(tmp_path / name, len(name))
-    dataset = open_dataset(tmp_path)
+    dataset = load_dataset(tmp_path)
     assert dataset.classes == ("B", "a", "a-b", "é")
     assert dataset.ids == sorted(NAMES, key=str.encode)
     assert [dataset.classes[label] for label in dataset.labels] == [
@@ -38,7 +38,7 @@ def test_order_does_not_depend_on_creation(tmp_path: Path, seed: int) -> None:
 def test_an_empty_class_keeps_its_label(tmp_path: Path) -> None:
     picture(tmp_path / "c" / "1.png")
     (tmp_path / "b").mkdir()
-    dataset = open_dataset(tmp_path)
+    dataset = load_dataset(tmp_path)
     assert (dataset.classes, dataset[0].label) == (("b", "c"), 1)
 
 
@@ -47,7 +47,7 @@ def test_an_empty_class_keeps_its_label(tmp_path: Path) -> None:
 )
 def test_channels(tmp_path: Path, mode: str, channels: int) -> None:
     picture(tmp_path / "a" / "1.png", 0, mode)
-    image = open_dataset(tmp_path)[0].image
+    image = load_dataset(tmp_path)[0].image
     assert image.shape == (17, 18, channels)
     assert image.dtype == np.uint8
 
@@ -57,7 +57,7 @@ def test_exif_rotation_is_not_carried_out(tmp_path: Path) -> None:
     exif = Image.Exif()
     exif[0x112] = 6
     Image.new("RGB", (30, 20)).save(tmp_path / "a" / "1.jpg", exif=exif)
-    assert open_dataset(tmp_path)[0].image.shape == (20, 30, 3)
+    assert load_dataset(tmp_path)[0].image.shape == (20, 30, 3)
 
 
 @pytest.fixture
@@ -71,7 +71,7 @@ def damaged(tmp_path: Path) -> Path:
 
 
 def test_bad_files_are_counted_and_named(damaged: Path) -> None:
-    dataset = open_dataset(damaged)
+    dataset = load_dataset(damaged)
     assert len(dataset) == 4
     walk = iterate(dataset)
     kinds = [type(item) for item in walk]
@@ -80,18 +80,18 @@ def test_bad_files_are_counted_and_named(damaged: Path) -> None:
     assert "empty" in walk.problems[0].message
     with pytest.raises(ImageFileError, match="empty"):
         dataset[1]
-    assert dataset.digest() == open_dataset(damaged).digest(fresh=True)
+    assert dataset.digest() == load_dataset(damaged).digest(fresh=True)
 
 
 def test_strict_stops_at_the_first(damaged: Path) -> None:
-    walk = iterate(open_dataset(damaged, strict=True))
+    walk = iterate(load_dataset(damaged, strict=True))
     assert isinstance(next(walk), Sample)
     with pytest.raises(ImageFileError, match=r"a/1\.png: .*empty"):
         next(walk)
 
 
 def test_a_file_that_vanishes_is_a_problem_and_changes_the_digest(damaged: Path) -> None:
-    dataset = open_dataset(damaged)
+    dataset = load_dataset(damaged)
     before = dataset.digest()
     (damaged / "a" / "3.png").unlink()
     assert dataset.digest() != before
@@ -108,11 +108,11 @@ def test_what_is_left_out_is_told(tmp_path: Path) -> None:
     (tmp_path / "a" / "2.txt").write_text("no picture")
     (tmp_path / "a" / ".hidden").write_text("not looked at")
     (tmp_path / "README.md").write_text("may stand beside the classes")
-    dataset = open_dataset(tmp_path)
+    dataset = load_dataset(tmp_path)
     assert [problem.id for problem in dataset.problems] == ["stray.png"]
     assert [problem.id for problem in dataset.left_out] == ["a/2.txt"]
     with pytest.raises(ImageFileError, match=r"a/2\.txt"):
-        open_dataset(tmp_path, strict=True)
+        load_dataset(tmp_path, strict=True)
 
 
 @pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="needs a user who may not read all")
@@ -120,14 +120,14 @@ def test_a_folder_that_cannot_be_read(tmp_path: Path) -> None:
     picture(tmp_path / "a" / "1.png")
     picture(tmp_path / "b" / "1.png")
     (tmp_path / "b").chmod(0)
-    assert [problem.id for problem in open_dataset(tmp_path).problems] == ["b"]
+    assert [problem.id for problem in load_dataset(tmp_path).problems] == ["b"]
     (tmp_path / "b").chmod(0o700)
 
 
 def test_links_in_a_circle(tmp_path: Path) -> None:
     picture(tmp_path / "a" / "1.png")
     (tmp_path / "a" / "again").symlink_to(tmp_path / "a")
-    assert open_dataset(tmp_path).ids == ["a/1.png"]
+    assert load_dataset(tmp_path).ids == ["a/1.png"]
 
 
 def test_a_link_back_to_the_root_gives_no_picture_a_second_label(tmp_path: Path) -> None:
@@ -135,14 +135,14 @@ def test_a_link_back_to_the_root_gives_no_picture_a_second_label(tmp_path: Path)
         (tmp_path / name).mkdir()
         Image.new("RGB", (16, 16)).save(tmp_path / name / "1.png")
     (tmp_path / "dog" / "up").symlink_to("..")
-    assert list(open_dataset(str(tmp_path)).ids) == ["cat/1.png", "dog/1.png"]
+    assert list(load_dataset(str(tmp_path)).ids) == ["cat/1.png", "dog/1.png"]
 
 
 @pytest.mark.skipif(os.name == "nt", reason="names are text there")
 def test_names_that_are_no_text(tmp_path: Path) -> None:
     picture(tmp_path / "a" / "1.png")
     os.rename(tmp_path / "a" / "1.png", os.fsencode(tmp_path / "a") + b"/\xff.png")  # noqa: PTH104
-    dataset = open_dataset(tmp_path)
+    dataset = load_dataset(tmp_path)
     assert dataset[0].image.shape == (17, 18, 3)
     assert len(dataset.digest()) == 64
 
@@ -150,6 +150,6 @@ def test_names_that_are_no_text(tmp_path: Path) -> None:
 def test_no_parts_and_no_pictures(tmp_path: Path) -> None:
     picture(tmp_path / "a" / "1.png")
     with pytest.raises(OptionError, match="no parts"):
-        open_dataset(f"folder:{tmp_path}#train")
+        load_dataset(f"folder:{tmp_path}#train")
     with pytest.raises(ImageFileError, match="must contain a folder of pictures"):
-        open_dataset(f"folder:{tmp_path / 'a'}")
+        load_dataset(f"folder:{tmp_path / 'a'}")

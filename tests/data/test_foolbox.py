@@ -11,7 +11,7 @@ import pytest
 from beaufort._core import catalog
 from beaufort._core.catalog import Asset, Entry, assets, entries
 from beaufort._core.errors import AssetError
-from beaufort.data import open_dataset
+from beaufort.data import load_dataset
 from beaufort.data.labels import class_names
 from beaufort.models import load_model
 
@@ -19,7 +19,7 @@ from beaufort.models import load_model
 def test_twenty_photos(monkeypatch: pytest.MonkeyPatch) -> None:
     """The real thing, where a package index is in reach: the labels are ImageNet's, as a model confirms."""
     try:
-        dataset = open_dataset("foolbox-imagenet-20", strict=True)
+        dataset = load_dataset("foolbox-imagenet-20", strict=True)
         model = load_model("demo:efficientnet-lite0")
     except AssetError as error:
         if "; refused" in str(error):
@@ -59,4 +59,4 @@ def test_classes_of_a_label_space(monkeypatch: pytest.MonkeyPatch, space: str, c
     entry = Entry("few", "", "none", "", "", (asset.name,), opens_as="csv", label_space=space)
     monkeypatch.setitem(assets._things, asset.name, asset)
     monkeypatch.setitem(entries._things, entry.name, entry)
-    assert len(open_dataset("few").classes) == count
+    assert len(load_dataset("few").classes) == count

@@ -14,8 +14,7 @@ from typer.testing import CliRunner
 from beaufort import evaluate
 from beaufort._core.errors import ImageFileError, OptionError
 from beaufort.cli._app import app
-from beaufort.data import open_dataset
-from beaufort.data.frames import FrameSets, read_frame_sets
+from beaufort.data import FrameSets, load_dataset, read_frame_sets
 from beaufort.data.labels import label_maps
 from beaufort.models import as_model
 from beaufort.results import ResultsError, open_results, pm_scores
@@ -96,7 +95,7 @@ def test_numbers_of_ones_own_are_names(tmp_path: Path) -> None:
     frames = [f"clip/{number:04d}.png" for number in range(11)]
     labels = {frame: [number] for number, frame in enumerate(frames)}  # sorted as texts, 10 is the third
     root = make_clips(tmp_path / "clips", {frame: [] for frame in frames}, labels, lambda one: int(one[5:9]))
-    dataset = open_dataset(f"frame-sets:{root}")
+    dataset = load_dataset(f"frame-sets:{root}")
     assert [dataset.classes[label] for label in dataset.labels] == list(map(str, range(11)))
     suite = Suite(name="frames", version=1, dataset="clips")
     assert evaluate([looker(12)], suite, dataset, tmp_path / "kept").results[0].accuracy == 1
@@ -127,22 +126,22 @@ def test_what_is_missing(tmp_path: Path) -> None:
     root = make_clips(tmp_path / "clips", sets, labels, lambda _: 0)
     (root / "a" / "3.png").unlink()
     with pytest.raises(ImageFileError, match=r"got none for 1 of 3 \(first: 'a/3.png'\)"):
-        open_dataset(f"frame-sets:{root}")
+        load_dataset(f"frame-sets:{root}")
     metadata = root / "metadata"
     (metadata / "labels.json").write_text(json.dumps({"a/1.png": ["cat"], "a/3.png": ["cat"]}))
     with pytest.raises(ImageFileError, match=r"labels for every frame, got none for 1 \(first: 'a/2.png'\)"):
-        open_dataset(f"frame-sets:{root}")
+        load_dataset(f"frame-sets:{root}")
     (metadata / "labels.json").unlink()
     with pytest.raises(ImageFileError, match=r"must have labels\.json, got none in"):
-        open_dataset(f"frame-sets:{root}")
+        load_dataset(f"frame-sets:{root}")
     (metadata / "pmsets.json").write_text(json.dumps({"../a.png": []}))
     with pytest.raises(ImageFileError, match="leads out of the data set"):
-        open_dataset(f"frame-sets:{root}")
+        load_dataset(f"frame-sets:{root}")
     (metadata / "pmsets.json").write_text("[1]")
     with pytest.raises(ImageFileError, match="a list of frames for each anchor"):
-        open_dataset(f"frame-sets:{root}")
+        load_dataset(f"frame-sets:{root}")
     with pytest.raises(OptionError, match="must be 'anchors' or nothing, got 'x'"):
-        open_dataset(f"frame-sets:{root}#x")
+        load_dataset(f"frame-sets:{root}#x")
     with pytest.raises(ImageFileError, match=r"must have its number, got 'a/b\.png'"):
         list(FrameSets({"a/b.png": ()}).within("a/b.png", 1))
 
@@ -150,7 +149,7 @@ def test_what_is_missing(tmp_path: Path) -> None:
 def test_label_numbers_beyond_the_classes(tmp_path: Path) -> None:
     root = make_clips(tmp_path / "vid", {"a/1.png": []}, {"a/1.png": [30]}, lambda _: 0)
     with pytest.raises(ImageFileError, match=r"must be one of 30 classes, got 30 for 'a/1\.png'"):
-        open_dataset(f"vid-robust:{root}")
+        load_dataset(f"vid-robust:{root}")
 
 
 def test_the_published_sets(shared: Path, tmp_path: Path) -> None:
@@ -164,8 +163,8 @@ def test_the_published_sets(shared: Path, tmp_path: Path) -> None:
     few = {anchor: list(sets.neighbours[anchor]) for anchor in list(sets.neighbours)[:5]}
     wanted = {*few, *(one for some in few.values() for one in some)}
     root = make_clips(tmp_path / "vid", few, {one: labels[one] for one in wanted}, lambda _: 0)
-    data = open_dataset(f"vid-robust:{root}")
+    data = load_dataset(f"vid-robust:{root}")
     assert len(data) == len(wanted)
     assert data.classes == label_maps["vid-robust"].classes
-    assert data.truths is not None
-    assert all(list(data.truths.of(one)) == labels[one] for one in data.ids)
+    assert data.label_sets is not None
+    assert all(list(data.label_sets.of(one)) == labels[one] for one in data.ids)

@@ -19,9 +19,7 @@ import pytest
 from PIL import Image
 
 from beaufort._core.errors import BeaufortError, ImageFileError
-from beaufort.data import _digest, iterate, open_dataset
-from beaufort.data._digest import digest_of
-from beaufort.data._files import OnDisk
+from beaufort.data import OnDisk, _digest, digest_of, iterate, load_dataset
 from beaufort.data.images import MAX_SIDE, is_folder, read_idx
 from beaufort.evaluation.samples import read_samples
 from beaufort.models import as_model
@@ -64,7 +62,7 @@ NEGATIVE = b"\xff" * 10 + struct.pack(">h", -512)
 def test_headers_of_tars(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "a.tar").write_bytes(content)
     with pytest.raises(BeaufortError):  # and comes to an end: a negative size leads back to the same header
-        open_dataset(tmp_path / "a.tar")
+        load_dataset(tmp_path / "a.tar")
 
 
 def test_names_in_a_tar_that_are_no_unicode(tmp_path: Path) -> None:
@@ -73,7 +71,7 @@ def test_names_in_a_tar_that_are_no_unicode(tmp_path: Path) -> None:
             info = tarfile.TarInfo(name)
             info.size = len(content)
             archive.addfile(info, io.BytesIO(content))
-    assert open_dataset(tmp_path / "a.tar").ids == ["a.tar/caf\\xe9"]
+    assert load_dataset(tmp_path / "a.tar").ids == ["a.tar/caf\\xe9"]
 
 
 @pytest.mark.parametrize(
@@ -86,7 +84,7 @@ def test_headers_of_idx_files(tmp_path: Path, head: bytes) -> None:
     with pytest.raises(ImageFileError):
         read_idx(tmp_path / "t10k-images-idx3-ubyte")
     with pytest.raises(ImageFileError):
-        open_dataset(tmp_path)
+        load_dataset(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -95,16 +93,16 @@ def test_headers_of_idx_files(tmp_path: Path, head: bytes) -> None:
 def test_blank_lines_in_a_list(tmp_path: Path, content: str) -> None:
     (tmp_path / "labels.csv").write_text(content)
     with pytest.raises(ImageFileError):
-        open_dataset(tmp_path)
+        load_dataset(tmp_path)
     Image.new("RGB", (32, 32)).save(tmp_path / "grid.png")
     with pytest.raises(ImageFileError):
-        open_dataset(tmp_path)
+        load_dataset(tmp_path)
 
 
 def test_blank_lines_between_rows_are_passed_over(tmp_path: Path) -> None:
     (tmp_path / "labels.csv").write_text("file,label\n\n\na.png,1\n\n")
     (tmp_path / "a.png").write_bytes(png())
-    assert open_dataset(tmp_path)[0].label == 1
+    assert load_dataset(tmp_path)[0].label == 1
 
 
 def npz(path: Path, images: np.ndarray, header: bytes, values: int) -> Path:
@@ -144,7 +142,7 @@ def test_small_files_do_not_fill_the_memory(tmp_path: Path, name: str) -> None:
     model = as_model(lambda images: images.mean(axis=(1, 2)), name="m", classes=3)
     tracemalloc.start()
     try:
-        for read in (open_dataset, lambda path: read_samples(path, model)):
+        for read in (load_dataset, lambda path: read_samples(path, model)):
             with pytest.raises(ImageFileError):
                 read(path)
         assert tracemalloc.get_traced_memory()[1] < 60 << 20
@@ -157,19 +155,19 @@ def test_pictures_of_arrays_have_the_limits_of_files(tmp_path: Path) -> None:
         tmp_path / "a.npz", images=np.zeros((1, MAX_SIDE + 1, 1), np.uint8), labels=np.zeros(1, np.int64)
     )
     with pytest.raises(ImageFileError, match="on a side"):
-        open_dataset(tmp_path / "a.npz")
+        load_dataset(tmp_path / "a.npz")
 
 
 def test_names_that_are_no_unicode(tmp_path: Path) -> None:
     folder = tmp_path / "data" / os.fsdecode(b"caf\xe9")
     folder.mkdir(parents=True)
     (folder / os.fsdecode(b"\xff.png")).write_bytes(png())
-    data = open_dataset(tmp_path / "data")
+    data = load_dataset(tmp_path / "data")
     assert (data.ids, data.classes) == (["caf\\xe9/\\xff.png"], ("caf\\xe9",))
     assert data[0].image.shape == (16, 16, 1)
     (folder / "\\xff.png").write_bytes(png())
     with pytest.raises(ImageFileError, match="rename one"):
-        open_dataset(tmp_path / "data")
+        load_dataset(tmp_path / "data")
 
 
 def test_links_that_lead_to_themselves(tmp_path: Path) -> None:
@@ -178,11 +176,11 @@ def test_links_that_lead_to_themselves(tmp_path: Path) -> None:
     for place in ("data/round", "data/cat/round", "data/cat/round.png"):
         (tmp_path / place).symlink_to(tmp_path / place)
     (tmp_path / "data" / "cat" / "up").symlink_to(tmp_path / "data")
-    data = open_dataset(tmp_path / "data")
+    data = load_dataset(tmp_path / "data")
     read = [one for one in iterate(data) if not hasattr(one, "message")]
     assert "cat/a.png" in {one.id for one in read}
     with pytest.raises(BeaufortError):
-        open_dataset(tmp_path / "data" / "round")
+        load_dataset(tmp_path / "data" / "round")
     with os.scandir(tmp_path / "data" / "cat") as entries:
         assert {entry.name: is_folder(entry) for entry in entries}["round"] is False
 
@@ -201,7 +199,7 @@ NOWHERE = (
 @pytest.mark.parametrize("spec", NOWHERE, ids=range(len(NOWHERE)))
 def test_names_that_no_file_has(spec: str) -> None:
     with pytest.raises(BeaufortError):
-        open_dataset(spec)
+        load_dataset(spec)
 
 
 def test_a_locked_memory_is_waited_for_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 
 from beaufort._core.errors import AssetError, ImageFileError, MissingExtraError, OptionError
-from beaufort.data import Problem, iterate, open_dataset
+from beaufort.data import Problem, iterate, load_dataset
 from beaufort.data.huggingface import _Column
 
 
@@ -25,7 +25,7 @@ def png(value: int) -> bytes:
 def test_a_missing_package_names_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "datasets", None)
     with pytest.raises(MissingExtraError, match=r"pip install -c constraints.txt 'beaufort\[hf\]'"):
-        open_dataset(f"hf:{tmp_path}")
+        load_dataset(f"hf:{tmp_path}")
 
 
 @pytest.fixture
@@ -40,32 +40,32 @@ def test_splits_and_columns(hf: Any, tmp_path: Path) -> None:
     rows = {"img": [{"bytes": png(i)} for i in range(3)], "fine": [1, 0, 1], "note": list("xyz")}
     whole = hf.Dataset.from_dict(rows, features=features)
     hf.DatasetDict({"test": whole, "val": whole.select([2, 0])}).save_to_disk(str(tmp_path / "s"))
-    dataset = open_dataset(tmp_path / "s")
+    dataset = load_dataset(tmp_path / "s")
     assert (dataset.classes, dataset.labels.tolist()) == (("a", "b"), [1, 0, 1])
     assert (dataset[2].image.shape, dataset[2].image.max()) == ((18, 20, 1), 2)
-    other = open_dataset(f"hf:{tmp_path}/s#val")
+    other = load_dataset(f"hf:{tmp_path}/s#val")
     assert (other.ids[1], other[0].image.max()) == ("val/1", 2)
     assert len({dataset.digest(), other.digest()}) == 2
     with pytest.raises(OptionError, match="must be one of test, val"):
-        open_dataset(f"hf:{tmp_path}/s#train")
+        load_dataset(f"hf:{tmp_path}/s#train")
 
 
 def test_bad_rows_and_columns(hf: Any, tmp_path: Path) -> None:
     features = hf.Features({"image": hf.Image(), "label": hf.Value("int64")})
     rows = {"image": [{"bytes": png(1)}, {"bytes": b"junk"}, None], "label": [0, 1, 2]}
     hf.Dataset.from_dict(rows, features=features).save_to_disk(str(tmp_path / "s"))
-    items = list(iterate(open_dataset(tmp_path / "s")))
+    items = list(iterate(load_dataset(tmp_path / "s")))
     assert [isinstance(item, Problem) for item in items] == [False, True, True]
-    assert len(open_dataset(tmp_path / "s").digest()) == 64
+    assert len(load_dataset(tmp_path / "s").digest()) == 64
     hf.Dataset.from_dict({"x": np.arange(3)}).save_to_disk(str(tmp_path / "t"))
     with pytest.raises(ImageFileError, match="one named image or img, got x"):
-        open_dataset(tmp_path / "t")
+        load_dataset(tmp_path / "t")
 
 
 def test_offline_asks_nobody(hf: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BEAUFORT_OFFLINE", "1")
     with pytest.raises(AssetError, match="BEAUFORT_OFFLINE"):
-        open_dataset("hf:nobody/nothing#test")
+        load_dataset("hf:nobody/nothing#test")
 
 
 def test_rows_name_files_of_the_data_set_only(tmp_path: Path) -> None:

@@ -13,8 +13,7 @@ from PIL import Image
 
 from beaufort import evaluate
 from beaufort._core.errors import ImageFileError, OptionError, UnknownNameError
-from beaufort.data import from_arrays, open_dataset, resized
-from beaufort.data.icons import icon_columns
+from beaufort.data import from_arrays, icon_columns, load_dataset, resized
 from beaufort.data.labels import class_names
 from beaufort.models import as_model
 from beaufort.report import to_text_of_several
@@ -43,7 +42,7 @@ def test_the_layouts_are_one_data_set(root: Path, tmp_path: Path) -> None:
             tar.add(path, f"x/Icons-50/{path.relative_to(root)}")
     with tarfile.open(tmp_path / "a.tar.gz", "w:gz") as tar:
         tar.add(root, "Icons-50")
-    first = open_dataset(root)
+    first = load_dataset(root)
     assert first.classes == CLASSES
     assert first.ids[:2] == ["airplane/apple_0_thing.png", "airplane/emoji-one_02_thing_type_1_2.png"]
     assert [first.column(name)[1] for name in ("style", "version", "subtype")] == [
@@ -56,20 +55,20 @@ def test_the_layouts_are_one_data_set(root: Path, tmp_path: Path) -> None:
         f"icons-50:{root}",
         *(f"icons-50:{tmp_path}/a{s}" for s in (".zip", ".tar", ".tar.gz")),
     ):
-        other = open_dataset(where)
+        other = load_dataset(where)
         assert other.digest() == first.digest()
         assert other.columns == first.columns
         assert np.array_equal(other[7].image, first[7].image)
 
 
 def test_what_is_transparent_is_laid_on_white(root: Path) -> None:
-    image = open_dataset(root)[2].image
+    image = load_dataset(root)[2].image
     assert image[0, 0].tolist() == [1, 0, 0]
     assert image[0, -1].tolist() == [255, 255, 255]
 
 
 def test_arrays_are_the_same_icons(root: Path, tmp_path: Path) -> None:
-    first = resized(open_dataset(root), 32)
+    first = resized(load_dataset(root), 32)
     order = np.random.default_rng(0).permutation(len(first))
     np.savez_compressed(
         tmp_path / "icons.npz",
@@ -78,7 +77,7 @@ def test_arrays_are_the_same_icons(root: Path, tmp_path: Path) -> None:
         classes=np.array(CLASSES),
         fname=np.array([first.ids[place].rpartition("/")[2] for place in order]),
     )
-    other = open_dataset(tmp_path / "icons.npz")
+    other = load_dataset(tmp_path / "icons.npz")
     assert list(other.ids) == list(first.ids)
     assert other.columns == first.columns
     assert other.labels.tolist() == first.labels.tolist()
@@ -92,21 +91,21 @@ def test_a_picture_without_a_style_is_told(root: Path) -> None:
         match=r"^pictures of class folder 'bird' must be called STYLE_VERSION_SUBTYPE.png, as "
         r"apple_0_duck.png, got 'duck.png'$",
     ):
-        open_dataset(f"icons-50:{root}")
+        load_dataset(f"icons-50:{root}")
 
 
 def test_class_folders_must_be_those_of_the_set(root: Path) -> None:
     for path in (root / "bird").iterdir():
         path.unlink()
     with pytest.raises(ImageFileError, match="class folder 'bird' must have pictures called"):
-        open_dataset(f"icons-50:{root}")
+        load_dataset(f"icons-50:{root}")
     shutil.rmtree(root / "bird")
     with pytest.raises(ImageFileError, match=r"each of its 50 classes, got none for 1 \(first: 'bird'\)"):
-        open_dataset(f"icons-50:{root}")
+        load_dataset(f"icons-50:{root}")
     (root / "birds").mkdir()
     (root / "bird").mkdir()
     with pytest.raises(ImageFileError, match="50 class folders alone, got 'birds', too"):
-        open_dataset(f"icons-50:{root}")
+        load_dataset(f"icons-50:{root}")
 
 
 def test_a_picture_that_is_there_twice_is_told(root: Path, tmp_path: Path) -> None:
@@ -118,28 +117,28 @@ def test_a_picture_that_is_there_twice_is_told(root: Path, tmp_path: Path) -> No
     with pytest.raises(
         ImageFileError, match=f"must have each picture once, got 'bird/{path.name}' more often"
     ):
-        open_dataset(f"icons-50:{tmp_path}/a.zip")
+        load_dataset(f"icons-50:{tmp_path}/a.zip")
     images, labels = np.zeros((2, 8, 8, 3), np.uint8), np.zeros(2, np.int64)
     np.savez(tmp_path / "a.npz", x=images, y=labels, classes=CLASSES, fname=["apple_0_jet.png"] * 2)
     with pytest.raises(ImageFileError, match=r"once, got 'airplane/apple_0_jet.png' more often"):
-        open_dataset(f"icons-50:{tmp_path}/a.npz")
+        load_dataset(f"icons-50:{tmp_path}/a.npz")
 
 
 def test_archives_that_cannot_be_read(tmp_path: Path) -> None:
     for name in ("a.zip", "a.tar", "a.tar.gz", "a.npz"):
         (tmp_path / name).write_bytes(b"nothing of the kind" * 50)
         with pytest.raises(ImageFileError, match="cannot be read"):
-            open_dataset(f"icons-50:{tmp_path / name}")
+            load_dataset(f"icons-50:{tmp_path / name}")
     np.savez(tmp_path / "b.npz", x=np.zeros((1, 32, 32, 3), np.uint8))
     with pytest.raises(
         ImageFileError, match=r"must have the arrays .*, got none for \['classes', 'fname', 'y'\]"
     ):
-        open_dataset(f"icons-50:{tmp_path / 'b.npz'}")
+        load_dataset(f"icons-50:{tmp_path / 'b.npz'}")
 
 
 def test_parts_are_the_business_of_protocols(root: Path) -> None:
     with pytest.raises(OptionError, match="must be given without a part, got 'style'"):
-        open_dataset(f"icons-50:{root}#style")
+        load_dataset(f"icons-50:{root}#style")
 
 
 def test_names_that_have_no_style() -> None:
@@ -151,8 +150,8 @@ def test_names_that_have_no_style() -> None:
 def test_sizes_that_are_none(root: Path) -> None:
     for side in (0, 2.5, True):
         with pytest.raises(OptionError, match="side must be an integer from 1 to"):
-            resized(open_dataset(root), side)  # type: ignore[arg-type]
-    dataset = open_dataset(root)
+            resized(load_dataset(root), side)  # type: ignore[arg-type]
+    dataset = load_dataset(root)
     assert resized(dataset, 32).digest() != dataset.digest()
     assert resized(dataset, 32)[0].image.shape == (32, 32, 3)
 

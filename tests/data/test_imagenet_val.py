@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 from beaufort._core.errors import ImageFileError
-from beaufort.data import kind_of, open_dataset
+from beaufort.data import dataset_kind, load_dataset
 from beaufort.data.labels import class_ids, devkit_ids
 
 NUMBERS = (1, 2, 3, 4, 5, 6)
@@ -62,8 +62,8 @@ def test_a_list_in_the_folder_or_beside_it(tmp_path: Path, table: str, place: st
     folder = pictures(tmp_path / "val")
     (folder / place).mkdir(parents=True, exist_ok=True)
     (folder / place / table).write_text(LISTS[table]())
-    assert kind_of(folder) == "imagenet-val"
-    dataset = open_dataset(folder)
+    assert dataset_kind(folder) == "imagenet-val"
+    dataset = load_dataset(folder)
     expected = {f"{wnid}/{name(n)}.JPEG": p for n, wnid, p in zip(NUMBERS, WNIDS, PLACES, strict=True)}
     assert dict(zip(dataset.ids, dataset.labels.tolist(), strict=True)) == expected
     assert dataset.classes == class_ids("imagenet-1k")
@@ -78,7 +78,7 @@ def test_it_is_the_data_set_of_class_folders(tmp_path: Path) -> None:
     for number, wnid in zip(NUMBERS, WNIDS, strict=True):
         file = f"{name(number)}.JPEG"
         (tmp_path / "sorted" / wnid / file).write_bytes((flat / file).read_bytes())
-    one, other = open_dataset(flat), open_dataset(tmp_path / "sorted")
+    one, other = load_dataset(flat), load_dataset(tmp_path / "sorted")
     assert list(one.ids) == list(other.ids)
     assert one.digest() == other.digest()
     assert one.by_name
@@ -88,9 +88,9 @@ def test_it_is_the_data_set_of_class_folders(tmp_path: Path) -> None:
 def test_a_list_elsewhere_is_named(tmp_path: Path) -> None:
     folder = pictures(tmp_path / "a" / "b" / "val")
     with pytest.raises(ImageFileError, match="name another after #"):
-        open_dataset(f"imagenet-val:{folder}")
+        load_dataset(f"imagenet-val:{folder}")
     (tmp_path / "mine.csv").write_text("".join(f"{name(n)}.JPEG,{PLACES[n - 1]}\n" for n in NUMBERS))
-    assert len(open_dataset(f"imagenet-val:{folder}#{tmp_path / 'mine.csv'}")) == 6
+    assert len(load_dataset(f"imagenet-val:{folder}#{tmp_path / 'mine.csv'}")) == 6
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_lists_that_are_refused(tmp_path: Path, content: str, told: str) -> None
     folder = pictures(tmp_path / "val")
     (folder / "val.txt").write_text(content)
     with pytest.raises(ImageFileError, match=told):
-        open_dataset(folder)
+        load_dataset(folder)
 
 
 def test_the_kit_agrees_with_photos_of_every_class(shared: Path) -> None:

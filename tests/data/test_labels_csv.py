@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 from beaufort._core.errors import ImageFileError, UnknownNameError
-from beaufort.data import Problem, Sample, iterate, open_dataset
+from beaufort.data import Problem, Sample, iterate, load_dataset
 
 
 def listed(root: Path, text: str, *files: str) -> Path:
@@ -23,7 +23,7 @@ def listed(root: Path, text: str, *files: str) -> Path:
 
 def test_file_order_and_names(tmp_path: Path) -> None:
     text = "label,file,name\n2,z.png,two\n0,a/b.png,zero\n"
-    dataset = open_dataset(listed(tmp_path, text, "z.png", "a/b.png"))
+    dataset = load_dataset(listed(tmp_path, text, "z.png", "a/b.png"))
     assert dataset.ids == ["z.png", "a/b.png"]
     assert dataset.labels.tolist() == [2, 0]
     assert dataset.classes == ("zero", "1", "two")
@@ -31,12 +31,12 @@ def test_file_order_and_names(tmp_path: Path) -> None:
 
 def test_a_csv_of_any_name(tmp_path: Path) -> None:
     listed(tmp_path, "file,label\na.png,0\n", "a.png").joinpath("labels.csv").rename(tmp_path / "val.csv")
-    dataset = open_dataset(tmp_path / "val.csv")
+    dataset = load_dataset(tmp_path / "val.csv")
     assert (dataset.name, dataset.ids) == ("val.csv", ["a.png"])
 
 
 def test_labels_that_are_names(tmp_path: Path) -> None:
-    dataset = open_dataset(listed(tmp_path, "file,label\na.png,dog\nb.png,cat\n", "a.png", "b.png"))
+    dataset = load_dataset(listed(tmp_path, "file,label\na.png,dog\nb.png,cat\n", "a.png", "b.png"))
     assert (dataset.classes, dataset.labels.tolist()) == (("cat", "dog"), [1, 0])
 
 
@@ -68,13 +68,13 @@ def test_labels_that_are_names(tmp_path: Path) -> None:
 )
 def test_lists_that_are_refused(tmp_path: Path, text: str, told: str) -> None:
     with pytest.raises(ImageFileError, match=told):
-        open_dataset(listed(tmp_path, text))
+        load_dataset(listed(tmp_path, text))
 
 
 def test_a_list_that_is_no_text(tmp_path: Path) -> None:
     (tmp_path / "labels.csv").write_bytes(b"file,label\n\xff\xfe.png,0\n")
     with pytest.raises(ImageFileError, match="UTF-8"):
-        open_dataset(tmp_path)
+        load_dataset(tmp_path)
 
 
 @pytest.fixture
@@ -88,7 +88,7 @@ def zipped(tmp_path: Path) -> Path:
 
 
 def test_zips_and_files_together(zipped: Path) -> None:
-    assert all(isinstance(item, Sample) for item in iterate(open_dataset(zipped, strict=True)))
+    assert all(isinstance(item, Sample) for item in iterate(load_dataset(zipped, strict=True)))
     assert sorted(path.name for path in zipped.iterdir() if path.suffix == ".png") == ["c.png"]
 
 
@@ -98,7 +98,7 @@ def test_files_that_are_listed_and_absent(zipped: Path) -> None:
         kept = archive.read("a.png")
     with zipfile.ZipFile(zipped / "x.zip", "w") as archive:
         archive.writestr("a.png", kept)
-    walk = iterate(open_dataset(zipped))
+    walk = iterate(load_dataset(zipped))
     assert len(list(walk)) == 3
     assert [problem.id for problem in walk.problems] == ["b.png", "c.png"]
 
@@ -107,7 +107,7 @@ def test_a_damaged_member_is_a_problem(zipped: Path) -> None:
     content = bytearray((zipped / "x.zip").read_bytes())
     content[content.index(b"IDAT") + 6] ^= 1
     (zipped / "x.zip").write_bytes(content)
-    items = list(iterate(open_dataset(zipped)))
+    items = list(iterate(load_dataset(zipped)))
     assert isinstance(items[0], Problem)
     assert "checksum" in items[0].message
 
@@ -116,7 +116,7 @@ def test_a_damaged_member_is_a_problem(zipped: Path) -> None:
 def test_a_zip_that_is_none(zipped: Path, content: bytes) -> None:
     (zipped / "x.zip").write_bytes(content)
     with pytest.raises(ImageFileError, match="zip"):
-        open_dataset(zipped)
+        load_dataset(zipped)
 
 
 def test_a_member_that_announces_too_much(zipped: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -125,7 +125,7 @@ def test_a_member_that_announces_too_much(zipped: Path, monkeypatch: pytest.Monk
     with zipfile.ZipFile(zipped / "x.zip", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("a.png", bytes((1 << 20) + 1))
         archive.writestr("b.png", b"")
-    walk = iterate(open_dataset(zipped))
+    walk = iterate(load_dataset(zipped))
     list(walk)
     assert ["at most" in walk.problems[0].message, "empty" in walk.problems[1].message] == [True, True]
 
@@ -134,11 +134,11 @@ def test_a_name_twice_in_a_zip(zipped: Path) -> None:
     with pytest.warns(UserWarning, match="Duplicate"), zipfile.ZipFile(zipped / "x.zip", "a") as archive:
         archive.writestr("a.png", b"another")
     with pytest.raises(ImageFileError, match="same name"):
-        open_dataset(zipped)
+        load_dataset(zipped)
 
 
 def test_imagenet_photos(shared: Path) -> None:
-    dataset = open_dataset(shared / "data" / "imagenet_val_1k", strict=True)
+    dataset = load_dataset(shared / "data" / "imagenet_val_1k", strict=True)
     assert len(dataset) == 1000
     np.testing.assert_array_equal(dataset.labels, np.arange(1000))
     assert dataset.ids[0] == "ILSVRC2012_val_00000293.jpg"
@@ -150,11 +150,11 @@ def test_imagenet_photos(shared: Path) -> None:
 
 def test_other_columns_are_kept(tmp_path: Path) -> None:
     text = "file,label,camera,season\na.png,0,nikon, winter\nb.png,1,,summer\n"
-    dataset = open_dataset(listed(tmp_path, text, "a.png", "b.png"))
+    dataset = load_dataset(listed(tmp_path, text, "a.png", "b.png"))
     assert dataset.column("camera") == ["nikon", ""]
     assert dataset.column("season") == ["winter", "summer"]
     assert dataset.column("class") == ["0", "1"]
-    plain = open_dataset(listed(tmp_path, "file,label\na.png,0\nb.png,1\n", "a.png", "b.png"))
+    plain = load_dataset(listed(tmp_path, "file,label\na.png,0\nb.png,1\n", "a.png", "b.png"))
     assert plain.digest() == dataset.digest()
     assert dataset.shuffled(1).first(1).column("season") in (["winter"], ["summer"])
     with pytest.raises(UnknownNameError, match=r"unknown column of .* 'saison'; did you mean 'season'"):
@@ -165,11 +165,11 @@ def test_cells_without_a_column_are_refused(tmp_path: Path) -> None:
     """A comma without quotation marks would cut a value short, and nobody would know."""
     text = "file,label,hospital\na.png,0,Nord\nb.png,1,Mitte, Berlin\n"
     with pytest.raises(ImageFileError, match=r"line 3: a line must have no more .* got ' Berlin' beyond"):
-        open_dataset(listed(tmp_path, text, "a.png", "b.png"))
+        load_dataset(listed(tmp_path, text, "a.png", "b.png"))
     quoted = text.replace("Mitte, Berlin", '"Mitte, Berlin", ,')
-    assert open_dataset(listed(tmp_path, quoted)).column("hospital") == ["Nord", "Mitte, Berlin"]
+    assert load_dataset(listed(tmp_path, quoted)).column("hospital") == ["Nord", "Mitte, Berlin"]
 
 
 def test_a_column_that_is_there_twice_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ImageFileError, match="must have each column once, got 'hospital' more often"):
-        open_dataset(listed(tmp_path, "file,label,hospital,hospital\na.png,0,Nord,Ost\n", "a.png"))
+        load_dataset(listed(tmp_path, "file,label,hospital,hospital\na.png,0,Nord,Ost\n", "a.png"))

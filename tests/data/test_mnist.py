@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from beaufort._core.errors import ImageFileError, OptionError
-from beaufort.data import _mnist_files, open_dataset
+from beaufort.data import _mnist_files, load_dataset
 
 HEAD = bytes([0, 0, 8, 3]) + np.array([2, 28, 28], ">u4").tobytes()
 LABELS = bytes([0, 0, 8, 1, 0, 0, 0, 2, 7, 1])
@@ -27,12 +27,12 @@ def write(
 def test_splits(tmp_path: Path) -> None:
     write(tmp_path)
     write(tmp_path, prefix="train")
-    assert open_dataset(f"{tmp_path}#train").ids[1] == "train/1"
-    dataset = open_dataset(tmp_path)
+    assert load_dataset(f"{tmp_path}#train").ids[1] == "train/1"
+    dataset = load_dataset(tmp_path)
     assert (dataset.ids[0], dataset.labels.tolist()) == ("test/0", [7, 1])
     assert dataset.classes == tuple("0123456789")
     with pytest.raises(OptionError, match="must be test or train"):
-        open_dataset(f"mnist:{tmp_path}#validation")
+        load_dataset(f"mnist:{tmp_path}#validation")
 
 
 @pytest.mark.parametrize(
@@ -49,17 +49,17 @@ def test_splits(tmp_path: Path) -> None:
 )
 def test_damaged_files(tmp_path: Path, images: bytes, labels: bytes, told: str) -> None:
     with pytest.raises(ImageFileError, match=told):
-        open_dataset(write(tmp_path, images, labels))
+        load_dataset(write(tmp_path, images, labels))
 
 
 def test_one_without_the_other(tmp_path: Path) -> None:
     (write(tmp_path) / "t10k-labels-idx1-ubyte").unlink()
     with pytest.raises(ImageFileError, match="t10k-labels-idx1-ubyte"):
-        open_dataset(tmp_path)
+        load_dataset(tmp_path)
 
 
 def test_the_real_one(shared: Path) -> None:
-    dataset = open_dataset(shared / "data" / "mnist")
+    dataset = load_dataset(shared / "data" / "mnist")
     assert np.bincount(dataset.labels).tolist() == [980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009]
     assert dataset[0].image.shape == (28, 28, 1)
     assert dataset.digest() == "1755c4157764df0d717d6458d94160cdce8e4b90ec488781a12931407ad7fd75"
@@ -68,14 +68,14 @@ def test_the_real_one(shared: Path) -> None:
 def test_by_name_from_a_mirror(shared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BEAUFORT_OFFLINE", "1")
     monkeypatch.setenv("BEAUFORT_MIRROR", str(shared / "data"))
-    dataset = open_dataset("mnist-test")
+    dataset = load_dataset("mnist-test")
     assert (dataset.name, len(dataset)) == ("mnist-test", 10_000)
-    assert dataset.digest() == open_dataset(shared / "data" / "mnist").digest()
+    assert dataset.digest() == load_dataset(shared / "data" / "mnist").digest()
     monkeypatch.delenv("BEAUFORT_MIRROR")
-    assert len(open_dataset("mnist-test")) == 10_000  # from the cache
+    assert len(load_dataset("mnist-test")) == 10_000  # from the cache
     shutil.rmtree(tmp_path / "cache")
     with pytest.raises(OSError, match="BEAUFORT_OFFLINE is set"):
-        open_dataset("mnist-test")
+        load_dataset("mnist-test")
 
 
 def test_idx_from_csv() -> None:

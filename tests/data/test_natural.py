@@ -16,9 +16,8 @@ from typer.testing import CliRunner
 from beaufort import evaluate
 from beaufort._core.errors import ImageFileError, OptionError
 from beaufort.cli._app import app
-from beaufort.data import Dataset, natural, open_dataset, readers
+from beaufort.data import Dataset, load_dataset, natural_shifts, readers, select_classes
 from beaufort.data.labels import class_ids, class_names, label_maps
-from beaufort.data.subset import of_classes
 from beaufort.models import as_model
 from beaufort.results import open_parts, score, shift_scores
 from beaufort.suites import SHIFT_SUITE_NAMES, get_suite
@@ -92,9 +91,9 @@ def test_label_maps_are_the_published_ones(shared: Path) -> None:
 
 
 def test_folders_of_imagenetv2_are_numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(natural, "_EACH", 1)
+    monkeypatch.setattr(natural_shifts, "_EACH", 1)
     root = folders(tmp_path / "v2", {str(number): number for number in range(1000)})
-    data = open_dataset(f"imagenetv2:{root}")
+    data = load_dataset(f"imagenetv2:{root}")
     assert data.classes == class_names("imagenet-1k")
     assert [data[place].label for place in range(4)] == [0, 1, 10, 100]  # the order of names as texts
     assert all(
@@ -103,12 +102,12 @@ def test_folders_of_imagenetv2_are_numbers(tmp_path: Path, monkeypatch: pytest.M
     )
     paint(root / "7" / "b.png", 7)
     with pytest.raises(ImageFileError, match=r"must have 1 pictures in each class folder, got 2 in '7'"):
-        open_dataset(f"imagenetv2:{root}")
+        load_dataset(f"imagenetv2:{root}")
     shutil.rmtree(root / "17")
     with pytest.raises(ImageFileError, match=r"1,000 class folders, got 999 of them \(first missing: '17'\)"):
-        open_dataset(f"imagenetv2:{root}")
+        load_dataset(f"imagenetv2:{root}")
     with pytest.raises(OptionError, match="without a part, got 'x'"):
-        open_dataset(f"imagenetv2:{root}#x")
+        load_dataset(f"imagenetv2:{root}#x")
 
 
 # Folders called by WordNet id
@@ -118,13 +117,13 @@ def test_folders_of_imagenetv2_are_numbers(tmp_path: Path, monkeypatch: pytest.M
 def test_exactly_the_published_classes(tmp_path: Path, kind: str) -> None:
     wanted = label_maps[kind]
     root = folders(tmp_path / "set", {name: int(some[0]) for name, some in wanted.grouping.items()})
-    assert open_dataset(f"{kind}:{root}").classes == tuple(sorted(wanted.classes))
+    assert load_dataset(f"{kind}:{root}").classes == tuple(sorted(wanted.classes))
     (root / "n00000000").mkdir()
     with pytest.raises(ImageFileError, match="its 200 class folders alone, got 'n00000000', too"):
-        open_dataset(f"{kind}:{root}")
+        load_dataset(f"{kind}:{root}")
     shutil.rmtree(root / wanted.classes[3])
     with pytest.raises(ImageFileError, match=rf"got 199 of them \(first missing: '{wanted.classes[3]}'\)"):
-        open_dataset(f"{kind}:{root}")
+        load_dataset(f"{kind}:{root}")
 
 
 # ObjectNet
@@ -134,14 +133,14 @@ def test_a_natural_set_keeps_the_contract(tmp_path: Path) -> None:
     """Its digest is that of the content, wherever it lies, and it can go to another process."""
     numbers = {name: int(some[0]) for name, some in label_maps["imagenet-a"].grouping.items()}
     folders(tmp_path / "here", numbers)
-    dataset = open_dataset(f"imagenet-a:{tmp_path / 'here'}")
+    dataset = load_dataset(f"imagenet-a:{tmp_path / 'here'}")
     digest = dataset.digest()
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(dataset))[7].image, dataset[7].image)
     (tmp_path / "here").rename(tmp_path / "there")
-    assert open_dataset(f"imagenet-a:{tmp_path / 'there'}").digest() == digest
+    assert load_dataset(f"imagenet-a:{tmp_path / 'there'}").digest() == digest
     first = sorted((tmp_path / "there").rglob("*.png"))[0]
     paint(first, 1, light=9)
-    assert open_dataset(f"imagenet-a:{tmp_path / 'there'}").digest() != digest
+    assert load_dataset(f"imagenet-a:{tmp_path / 'there'}").digest() != digest
 
 
 def objectnet(root: Path) -> Path:
@@ -153,24 +152,24 @@ def objectnet(root: Path) -> Path:
 
 def test_objectnet_without_frame_and_other_classes(tmp_path: Path) -> None:
     root = objectnet(tmp_path / "objectnet-1.0")
-    data = open_dataset(f"objectnet:{root}")
+    data = load_dataset(f"objectnet:{root}")
     assert (len(data), data.classes) == (113, label_maps["objectnet"].classes)
     assert all(sample.image.shape == (16, 16, 3) for sample in map(data.__getitem__, range(3)))
     assert not any(sample.image[0, 0, 0] == 255 for sample in map(data.__getitem__, range(113)))
     assert "air_freshener/a.png" not in data.ids
-    assert data.digest() != open_dataset(f"folder:{root / 'images'}").digest()
+    assert data.digest() != load_dataset(f"folder:{root / 'images'}").digest()
     found = evaluate([MODEL], get_suite("objectnet").part("objectnet"), data, tmp_path / "kept")
     assert found.results[0].accuracy == 1
     assert found.results[0].labels.startswith("113 classes, from 125 of 1,000 outputs; only these compete")
     paint(root / "images" / "beside.png", 0)
     for name in ("banana", "air_freshener"):
         (root / "images" / name / "notes.txt").touch()
-    data = open_dataset(f"objectnet:{root}")
+    data = load_dataset(f"objectnet:{root}")
     assert [problem.id for problem in data.problems] == ["beside.png"]
     assert [problem.id for problem in data.left_out] == ["banana/notes.txt"]
     shutil.rmtree(root / "images" / "banana")
     with pytest.raises(ImageFileError, match=r"got none for 1 \(first: 'banana'\)"):
-        open_dataset(f"objectnet:{root}")
+        load_dataset(f"objectnet:{root}")
 
 
 # ImageNet-D
@@ -182,7 +181,7 @@ def test_imagenet_d_as_published(tmp_path: Path) -> None:
     paint(root / "background" / "banana" / "b.png", 954, light=200)
     paint(root / "texture" / "banana" / "c.png", 954)
     paint(root / "material" / "banana" / "d.png", 0)
-    data = open_dataset(f"imagenet-d:{root}")
+    data = load_dataset(f"imagenet-d:{root}")
     assert list(data.ids) == [
         *("background/banana/b.png", "background/chair/a.png"),
         *("material/banana/d.png", "texture/banana/c.png"),
@@ -195,23 +194,23 @@ def test_imagenet_d_as_published(tmp_path: Path) -> None:
         found = evaluate([MODEL], part, data, tmp_path / suite)
         assert found.results[0].accuracy == accuracy
         assert words in found.results[0].labels
-    assert list(open_dataset(f"imagenet-d:{root}#texture").ids) == ["texture/banana/c.png"]
+    assert list(load_dataset(f"imagenet-d:{root}#texture").ids) == ["texture/banana/c.png"]
     with pytest.raises(OptionError, match="must be one of background, material, texture, got 'color'"):
-        open_dataset(f"imagenet-d:{root}#color")
+        load_dataset(f"imagenet-d:{root}#color")
     paint(root / "texture" / "beside.png", 0)
     (root / "texture" / "banana" / "notes.txt").touch()
-    again = open_dataset(f"imagenet-d:{root}")
+    again = load_dataset(f"imagenet-d:{root}")
     assert (list(again.ids), data.problems, data.left_out) == (list(data.ids), (), ())
     assert [problem.id for problem in again.problems] == ["texture/beside.png"]
     assert [problem.id for problem in again.left_out] == ["texture/banana/notes.txt"]
     with pytest.raises(ImageFileError, match=r"notes\.txt"):
-        open_dataset(f"imagenet-d:{root}", strict=True)
+        load_dataset(f"imagenet-d:{root}", strict=True)
     paint(root / "texture" / "unicorn" / "c.png", 1)
     with pytest.raises(ImageFileError, match="its 113 categories, got 'unicorn' in texture"):
-        open_dataset(f"imagenet-d:{root}")
+        load_dataset(f"imagenet-d:{root}")
     shutil.rmtree(root / "material")
     with pytest.raises(ImageFileError, match="must have a folder 'material'"):
-        open_dataset(f"imagenet-d:{root}")
+        load_dataset(f"imagenet-d:{root}")
 
 
 # The clean counterpart
@@ -230,23 +229,23 @@ def val(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_validation_images_on_the_classes_of_a_shift(val: Path, tmp_path: Path) -> None:
-    every = open_dataset(str(val))
+    every = load_dataset(str(val))
     for name, wanted in label_maps.items():
-        some = of_classes(every, wanted)
+        some = select_classes(every, wanted)
         assert len(some) == len(wanted.class_of)
         assert some.classes == wanted.classes
         for place in range(0, len(some), 41):
             number = WNIDS.index(some.ids[place].split("/")[0])
             assert wanted.class_of[number] == some[place].label, name
     numbers = Dataset("numbers", every.classes, every.ids, every.labels, every.pixels)  # not by names
-    one, two = (of_classes(data, label_maps["objectnet"]) for data in (every, numbers))
+    one, two = (select_classes(data, label_maps["objectnet"]) for data in (every, numbers))
     assert one.digest() == two.digest() != every.digest()
     few = folders(tmp_path / "few", {WNIDS[0]: 0, WNIDS[1]: 1})
     with pytest.raises(OptionError, match=r"images of all 200 classes of imagenet-a, got none of 200"):
-        of_classes(open_dataset(str(few)), label_maps["imagenet-a"])
+        select_classes(load_dataset(str(few)), label_maps["imagenet-a"])
     toys = folders(tmp_path / "toys", {"ball": 0, "blocks": 1})
     with pytest.raises(OptionError, match="toys must be labeled with classes of ImageNet"):
-        of_classes(open_dataset(str(toys)), label_maps["imagenet-a"])
+        select_classes(load_dataset(str(toys)), label_maps["imagenet-a"])
 
 
 def test_imagenet_a_beside_its_clean_counterpart(
@@ -286,7 +285,7 @@ def test_every_suite_names_a_reader_or_plain_folders(suite_name: str) -> None:
 
 def test_stylized_and_sketch_have_all_classes(val: Path, tmp_path: Path) -> None:
     for kind in ("imagenet-sketch", "stylized-imagenet"):
-        assert len(open_dataset(f"{kind}:{val}")) == 1000
+        assert len(load_dataset(f"{kind}:{val}")) == 1000
     few = folders(tmp_path / "few", {WNIDS[0]: 0})
     with pytest.raises(ImageFileError, match=r"imagenet-sketch must have 1,000 class folders, got 1 of them"):
-        open_dataset(f"imagenet-sketch:{few}")
+        load_dataset(f"imagenet-sketch:{few}")

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from beaufort._core.errors import BeaufortError, OptionError
-from beaufort.data import _digest, kind_of, open_dataset, readers
+from beaufort.data import _digest, dataset_kind, load_dataset, readers
 
 
 def classes(root: Path) -> Path:
@@ -26,20 +26,20 @@ def classes(root: Path) -> Path:
 
 def test_what_is_not_there() -> None:
     with pytest.raises(OptionError, match="did you mean 'mnist-test'"):
-        open_dataset("mnist-tset")
+        load_dataset("mnist-tset")
     with pytest.raises(OptionError, match="got 'MNIST-Test'; did you mean 'mnist-test'"):
-        open_dataset("MNIST-Test")
+        load_dataset("MNIST-Test")
     with pytest.raises(OptionError, match="got 'icons-50'; did you mean 'icons-50:PATH'"):
-        open_dataset("icons-50")
+        load_dataset("icons-50")
     with pytest.raises(OptionError, match="did you mean 'mnist:/somewhere'"):
-        open_dataset("mnsit:/somewhere")
+        load_dataset("mnsit:/somewhere")
     with pytest.raises(OptionError, match=r"must be a path that exists.*got 'somewhere/else'.*ls datasets"):
-        open_dataset("somewhere/else")
+        load_dataset("somewhere/else")
     with pytest.raises(OptionError, match="must be a data set"):
-        open_dataset("frost")
+        load_dataset("frost")
     for nothing in ("", "folder:", "#test"):
         with pytest.raises(OptionError, match=f"must be a path that exists.*got '{nothing}'"):
-            open_dataset(nothing)
+            load_dataset(nothing)
 
 
 @pytest.mark.parametrize(
@@ -58,40 +58,40 @@ def test_an_unknown_folder_gets_a_short_list_of_guesses(
     for name in files:
         (tmp_path / name).touch()
     with pytest.raises(OptionError) as caught:
-        open_dataset(tmp_path)
+        load_dataset(tmp_path)
     first, *guesses, last = str(caught.value).splitlines()
     assert has in first
     assert 1 <= len(guesses) <= 3
     assert guesses[0] == f"  {nearest}: {readers[nearest].looks_like}"
     assert "beaufort ls datasets" in last
-    assert kind_of(tmp_path) is None
+    assert dataset_kind(tmp_path) is None
 
 
 def test_a_file_of_no_known_kind(tmp_path: Path) -> None:
     (tmp_path / "notes.docx").touch()
     with pytest.raises(OptionError, match=r"got a file whose name ends in \.docx; nearest are\n  folder: "):
-        open_dataset(tmp_path / "notes.docx")
+        load_dataset(tmp_path / "notes.docx")
 
 
 @pytest.mark.parametrize("kind", [kind for kind in readers if kind != "hf"])
 def test_every_kind_refuses_an_empty_folder(tmp_path: Path, kind: str) -> None:
     with pytest.raises((OptionError, OSError)):
-        open_dataset(f"{kind}:{tmp_path}#fog@3")
+        load_dataset(f"{kind}:{tmp_path}#fog@3")
     with pytest.raises((OptionError, OSError)):
-        open_dataset(f"{kind}:{tmp_path}/absent")
+        load_dataset(f"{kind}:{tmp_path}/absent")
 
 
 def test_a_path_with_a_number_sign(tmp_path: Path) -> None:
-    assert len(open_dataset(classes(tmp_path / "set #2"))) == 2
-    assert open_dataset(tmp_path / "set #2").name == "set-2"
+    assert len(load_dataset(classes(tmp_path / "set #2"))) == 2
+    assert load_dataset(tmp_path / "set #2").name == "set-2"
 
 
 def test_paths_win_where_a_kind_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     classes(tmp_path / "my:data")
     monkeypatch.chdir(tmp_path)
-    assert len(open_dataset("my:data")) == 2
+    assert len(load_dataset("my:data")) == 2
     monkeypatch.chdir(tmp_path / "my:data")
-    assert open_dataset(".").name == "my-data"
+    assert load_dataset(".").name == "my-data"
 
 
 FORMS = {
@@ -114,7 +114,7 @@ def test_junk_is_refused_and_nothing_else_happens(tmp_path: Path, form: str, dat
         form
     )
     try:
-        open_dataset(f"{kind}:{path}" if kind else f"mnist:{tmp_path}").digest()
+        load_dataset(f"{kind}:{path}" if kind else f"mnist:{tmp_path}").digest()
     except BeaufortError:
         pass
     finally:
@@ -131,7 +131,7 @@ def test_a_second_digest_reads_no_file(tmp_path: Path, monkeypatch: pytest.Monke
     older(classes(tmp_path / "d"))
     real = time.time_ns
     monkeypatch.setattr("beaufort.data._digest.time.time_ns", lambda: real() + 10**11)
-    dataset = open_dataset(tmp_path / "d")
+    dataset = load_dataset(tmp_path / "d")
     first = dataset.digest()
     read: list[Path] = []
     chunks = _digest.chunks_of
@@ -154,14 +154,14 @@ def test_a_second_digest_reads_no_file(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_a_file_that_just_changed_is_not_remembered(tmp_path: Path) -> None:
-    dataset = open_dataset(classes(tmp_path / "d"))
+    dataset = load_dataset(classes(tmp_path / "d"))
     first = dataset.digest()
     Image.fromarray(np.full((16, 16), 3, np.uint8)).save(tmp_path / "d" / "a" / "1.png")
     assert dataset.digest() != first
 
 
 def test_a_memory_that_cannot_be_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    dataset = open_dataset(classes(tmp_path / "d"))
+    dataset = load_dataset(classes(tmp_path / "d"))
     first = dataset.digest()
     (tmp_path / "broken").mkdir()
     (tmp_path / "broken" / "digests.sqlite").write_bytes(b"no database" * 100)

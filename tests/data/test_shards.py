@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from beaufort._core.errors import ImageFileError, OptionError
-from beaufort.data import open_dataset
+from beaufort.data import load_dataset
 from beaufort.data.shards import expand
 
 BUFFER = io.BytesIO()
@@ -39,7 +39,7 @@ def test_order_and_keys(tmp_path: Path) -> None:
         "a.cls": b"0",
         "a.jpg": PNG,
     }
-    dataset = open_dataset(shard(tmp_path / "s.tar", files))
+    dataset = load_dataset(shard(tmp_path / "s.tar", files))
     assert (dataset.ids, dataset.labels.tolist()) == (["s.tar/x/b", "s.tar/a"], [2, 0])
     assert [problem.id for problem in dataset.problems] == ["s.tar/x/a"]
 
@@ -58,11 +58,11 @@ def test_order_and_keys(tmp_path: Path) -> None:
 )
 def test_samples_that_are_left_out_are_told(tmp_path: Path, files: dict[str, bytes], told: str) -> None:
     path = shard(tmp_path / "s.tar", {**files, **PAIR})
-    dataset = open_dataset(path)
+    dataset = load_dataset(path)
     assert dataset.ids == ["s.tar/a"]
     assert told in dataset.problems[0].message
     with pytest.raises(ImageFileError, match=r"s\.tar/"):
-        open_dataset(path, strict=True)
+        load_dataset(path, strict=True)
 
 
 def test_links_are_not_followed(tmp_path: Path) -> None:
@@ -71,7 +71,7 @@ def test_links_are_not_followed(tmp_path: Path) -> None:
         info = tarfile.TarInfo("b.png")
         info.type, info.linkname = tarfile.SYMTYPE, "/etc/passwd"
         archive.addfile(info)
-    assert [problem.id for problem in open_dataset(path).problems] == ["s.tar/b.png"]
+    assert [problem.id for problem in load_dataset(path).problems] == ["s.tar/b.png"]
 
 
 @pytest.mark.parametrize("kept", [512 * 3, 512 * 3 + 100, 512 * 4, 512 * 4 + 3])
@@ -79,7 +79,7 @@ def test_a_shard_that_is_cut_is_told(tmp_path: Path, kept: int) -> None:
     assert len(PNG) < 512
     path = shard(tmp_path / "s.tar", {"a.png": PNG, "a.cls": b"1", "b.png": PNG, "b.cls": b"1"})
     path.write_bytes(path.read_bytes()[: kept + 512])
-    dataset = open_dataset(path)
+    dataset = load_dataset(path)
     assert dataset.ids == ["s.tar/a"]
     assert any("cut short" in problem.message for problem in dataset.problems)
 
@@ -89,29 +89,29 @@ def test_a_damaged_header_is_told(tmp_path: Path) -> None:
     content = bytearray(path.read_bytes())
     content[4 * 512 + 5] ^= 0xFF
     path.write_bytes(content)
-    assert "header" in open_dataset(path).problems[0].message
+    assert "header" in load_dataset(path).problems[0].message
 
 
 def test_what_is_no_plain_tar(tmp_path: Path) -> None:
     with pytest.raises(ImageFileError, match="not compressed"):
-        open_dataset(f"wds:{shard(tmp_path / 's.tar.gz', PAIR, 'w:gz')}")
+        load_dataset(f"wds:{shard(tmp_path / 's.tar.gz', PAIR, 'w:gz')}")
     (tmp_path / "t.tar").write_bytes(b"")
     with pytest.raises(ImageFileError, match="cut short"):
-        open_dataset(tmp_path / "t.tar")
+        load_dataset(tmp_path / "t.tar")
 
 
 def test_folders_and_missing_shards(tmp_path: Path) -> None:
     for i in (1, 0):
         shard(tmp_path / f"v-{i}.tar", PAIR)
-    assert open_dataset(tmp_path).ids == ["v-0.tar/a", "v-1.tar/a"]
-    assert len(open_dataset(f"{tmp_path}/v-{{0..1}}.tar")) == 2
+    assert load_dataset(tmp_path).ids == ["v-0.tar/a", "v-1.tar/a"]
+    assert len(load_dataset(f"{tmp_path}/v-{{0..1}}.tar")) == 2
     with pytest.raises(OptionError, match="1 of 3 shards are missing"):
-        open_dataset(f"wds:{tmp_path}/v-{{0..2}}.tar")
+        load_dataset(f"wds:{tmp_path}/v-{{0..2}}.tar")
     for i in (0, 1):
         (tmp_path / f"part{i}").mkdir()
         shard(tmp_path / f"part{i}" / "v.tar", PAIR)
     with pytest.raises(OptionError, match="different names"):
-        open_dataset(f"wds:{tmp_path}/part{{0..1}}/v.tar")
+        load_dataset(f"wds:{tmp_path}/part{{0..1}}/v.tar")
 
 
 @given(st.integers(0, 200), st.integers(0, 30), st.integers(1, 6))

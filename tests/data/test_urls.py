@@ -13,7 +13,7 @@ from PIL import Image
 
 from beaufort._core import remote
 from beaufort._core.errors import BeaufortError, ImageFileError
-from beaufort.data import open_dataset
+from beaufort.data import load_dataset
 from tests.store.s3_server import Proxy
 
 
@@ -49,12 +49,12 @@ def proxy(s3: str, s3_address: str, monkeypatch: pytest.MonkeyPatch) -> Iterator
 
 def test_a_folder_in_a_bucket(s3: str, pets: Path, proxy: Proxy) -> None:
     upload(pets, f"{s3}/pets")
-    here, there = open_dataset(pets), open_dataset(f"{s3}/pets")
+    here, there = load_dataset(pets), load_dataset(f"{s3}/pets")
     assert there.name == "pets"
     assert (there.ids, there.classes) == (here.ids, here.classes)
     assert there.digest() == here.digest()
     proxy.asked.clear()
-    assert open_dataset(f"folder:{s3}/pets").digest() == here.digest()
+    assert load_dataset(f"folder:{s3}/pets").digest() == here.digest()
     assert all(
         request.method == "HEAD" or request.lists for request in proxy.asked
     )  # nothing is copied again
@@ -64,18 +64,18 @@ def test_one_file_and_a_part(tmp_path: Path) -> None:
     images = np.random.default_rng(0).integers(0, 256, (6, 8, 8, 3), np.uint8)
     np.savez(tmp_path / "digits.npz", x_train=images, y_train=np.arange(6) % 3)
     upload(tmp_path, f"memory://{tmp_path.name}")
-    there = open_dataset(f"npz:memory://{tmp_path.name}/digits.npz#train")
-    assert there.digest() == open_dataset(f"npz:{tmp_path}/digits.npz#train").digest()
-    assert there.name == open_dataset(f"npz:{tmp_path}/digits.npz#train").name
+    there = load_dataset(f"npz:memory://{tmp_path.name}/digits.npz#train")
+    assert there.digest() == load_dataset(f"npz:{tmp_path}/digits.npz#train").digest()
+    assert there.name == load_dataset(f"npz:{tmp_path}/digits.npz#train").name
 
 
 def test_data_that_change_are_copied_anew(tmp_path: Path, pets: Path, cache: Path) -> None:
     url = f"memory://{tmp_path.name}/pets"
     upload(pets, url)
-    first = open_dataset(url)
+    first = load_dataset(url)
     (pets / "cat" / "2.png").write_bytes((pets / "dog" / "1.png").read_bytes())
     upload(pets, url)
-    assert open_dataset(url).digest() == open_dataset(pets).digest() != first.digest()
+    assert load_dataset(url).digest() == load_dataset(pets).digest() != first.digest()
     with pytest.raises(ImageFileError, match="changed after the run was planned"):
         pickle.loads(pickle.dumps(first))
 
@@ -84,9 +84,9 @@ def test_a_data_set_travels_by_its_url(tmp_path: Path, pets: Path, monkeypatch: 
     """Another machine, which has another cache, makes a copy of its own."""
     url = f"memory://{tmp_path.name}/pets"
     upload(pets, url)
-    sent = pickle.dumps(open_dataset(url).shuffled(3))
+    sent = pickle.dumps(load_dataset(url).shuffled(3))
     monkeypatch.setenv("BEAUFORT_CACHE", str(tmp_path / "elsewhere"))
-    found, right = pickle.loads(sent), open_dataset(pets).shuffled(3)
+    found, right = pickle.loads(sent), load_dataset(pets).shuffled(3)
     assert str(tmp_path / "elsewhere") in str(found.pixels.pixels.pixels)
     assert all(np.array_equal(found[i].image, right[i].image) for i in range(5))
 
@@ -96,29 +96,29 @@ def test_a_copy_through_a_bad_network(fault: str, s3: str, pets: Path, proxy: Pr
     upload(pets, f"{s3}/pets")
     proxy.asked.clear()
     proxy.faults = lambda request: fault if request.number % 3 == 1 else None
-    assert open_dataset(f"{s3}/pets").digest() == open_dataset(pets).digest()
+    assert load_dataset(f"{s3}/pets").digest() == load_dataset(pets).digest()
 
 
 def test_a_copy_that_was_cut_short_is_completed(s3: str, pets: Path, proxy: Proxy, cache: Path) -> None:
     upload(pets, f"{s3}/pets")
     proxy.faults = lambda request: "cut" if "dog/3" in request.path and not request.lists else None
     with pytest.raises(ImageFileError, match=r"pets cannot be read: asked 7 times in"):
-        open_dataset(f"{s3}/pets")
+        load_dataset(f"{s3}/pets")
     assert not list(cache.rglob("*.part"))
     assert not list(cache.rglob("dog/3.png"))
     proxy.faults = lambda request: None
     proxy.asked.clear()
-    assert open_dataset(f"{s3}/pets").digest() == open_dataset(pets).digest()
+    assert load_dataset(f"{s3}/pets").digest() == load_dataset(pets).digest()
     assert sum(request.method == "GET" and ".png" in request.path for request in proxy.asked) < 5
 
 
 def test_what_is_not_there_is_told(s3: str, tmp_path: Path) -> None:
     for url in (f"{s3}/nothing", f"folder:{s3}/nothing", f"memory://{tmp_path.name}/nothing"):
         with pytest.raises(ImageFileError, match="there is nothing there"):
-            open_dataset(url)
+            load_dataset(url)
     for url in ("nonsense://x/y", "s3://me:secret@bucket/x"):
         with pytest.raises(BeaufortError) as caught:
-            open_dataset(url)
+            load_dataset(url)
         assert "secret" not in str(caught.value)
 
 
@@ -127,7 +127,7 @@ def test_names_that_lead_out_of_the_folder_are_refused(tmp_path: Path, cache: Pa
     memory.store[f"/{tmp_path.name}/pets/../../up.png"] = memory.open(f"/{tmp_path.name}/x", "wb")
     memory.pipe_file(f"/{tmp_path.name}/pets/cat/1.png", b"x")
     with pytest.raises(ImageFileError, match="leads out of the data set"):
-        open_dataset(f"memory://{tmp_path.name}/pets")
+        load_dataset(f"memory://{tmp_path.name}/pets")
     assert not list(tmp_path.rglob("up.png"))
 
 

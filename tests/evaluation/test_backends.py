@@ -14,7 +14,7 @@ from PIL import Image
 
 from beaufort._core.errors import OptionError
 from beaufort.corruptions import corruptions
-from beaufort.data import Dataset, open_dataset
+from beaufort.data import Dataset, load_dataset
 from beaufort.evaluation import DeviceError, Evaluation, evaluate, schedule, work
 from beaufort.evaluation.backends import Device, Film, Threads, choose_backend
 from beaufort.evaluation.blocks import Batch, Block, Group, UnitPart
@@ -52,7 +52,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
         file = folder / f"class{i % 5}" / f"{i:02d}.png"
         file.parent.mkdir(exist_ok=True)
         Image.fromarray(picture(32, 40 if i % 7 == 3 else 32, variant=i)).save(file)
-    return open_dataset(f"folder:{folder}")
+    return load_dataset(f"folder:{folder}")
 
 
 def network(device: str) -> Model:

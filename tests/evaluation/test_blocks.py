@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 
 from beaufort._core.arrays import Bytes
-from beaufort.data import Dataset
-from beaufort.data._digest import Content
+from beaufort.data import Content, Dataset
 from beaufort.evaluation import Setup, backends, blocks, evaluate, schedule, work
 from beaufort.evaluation.backends import Device, Threads
 from beaufort.evaluation.blocks import BLOCK, HELD, divisor_of_block

@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 from beaufort._core.errors import BeaufortError, OptionError, UnknownNameError
-from beaufort.data import Dataset, from_arrays, open_dataset
+from beaufort.data import Dataset, from_arrays, load_dataset
 from beaufort.evaluation import Progress, cost, evaluate, plan
 from beaufort.evaluation.planning import Plan
 from beaufort.models import Model, as_model, with_filter
@@ -167,7 +167,7 @@ def test_images_that_cannot_be_read_are_counted_and_named(tmp_path: Path) -> Non
         Image.fromarray(picture(32, 32, variant=i)).save(folder / f"{i:02}.png")
     broken = tmp_path / "data" / "class1" / "04.png"
     broken.write_bytes(broken.read_bytes()[:200])
-    data = open_dataset(str(tmp_path / "data"))
+    data = load_dataset(str(tmp_path / "data"))
     evaluation = evaluate([toy()], SUITE, data, tmp_path / "store", labels="identity")
     assert [problem.id for problem in evaluation.problems] == ["class1/04.png"]
     assert all((result.images, result.unread) == (11, 1) for result in evaluation.results)
@@ -175,7 +175,7 @@ def test_images_that_cannot_be_read_are_counted_and_named(tmp_path: Path) -> Non
     table = store.read(next(iter(store.cells().values())))
     assert table["id"].to_pylist() == list(data.ids)
     assert not store.verify()
-    strict = open_dataset(str(tmp_path / "data"), strict=True)
+    strict = load_dataset(str(tmp_path / "data"), strict=True)
     with pytest.raises(Exception, match=r"04\.png"):
         evaluate([toy()], SUITE, strict, tmp_path / "other", labels="identity")
 

@@ -13,8 +13,8 @@ from PIL import Image
 from typer.testing import CliRunner
 
 from beaufort.cli._app import app
-from beaufort.data import Dataset, from_arrays, open_dataset
-from beaufort.data.labels import LabelError, Truths, class_ids, class_names
+from beaufort.data import Dataset, from_arrays, load_dataset
+from beaufort.data.labels import LabelError, LabelSets, class_ids, class_names
 from beaufort.evaluation import evaluate, plan
 from beaufort.models import Model, as_model
 from beaufort.report import to_text
@@ -54,7 +54,7 @@ def photos(root: Path, names: list[str], count: int = 4) -> Dataset:
             pixels = rng.integers(0, 40, (32, 32, 3)).astype(np.uint8)
             pixels[..., 0] = 100 * label
             Image.fromarray(pixels).save(root / name / f"{i}.png")
-    return open_dataset(str(root))
+    return load_dataset(str(root))
 
 
 def test_folders_of_wnids_are_mapped(tmp_path: Path) -> None:
@@ -127,7 +127,7 @@ def test_sets_of_labels(tmp_path: Path) -> None:
     images = np.zeros((4, 32, 32, 3), np.uint8)
     images[:, ..., 0] = np.array([0, 100, 200, 0])[:, None, None]
     data = from_arrays("photos", images, np.array([0, 0, 0, 0]))
-    sets = Truths("real", ((0, 5), (3, 207), (3,), ()))
+    sets = LabelSets("real", ((0, 5), (3, 207), (3,), ()))
     model = thousand(shift=-1)
     plain = evaluate([model], SUITE, data, tmp_path / "plain", keep_logits=True)
     found = evaluate([model], SUITE, data, tmp_path / "store", truths=sets)

@@ -18,13 +18,13 @@ from PIL import Image
 
 from beaufort import corrupt, evaluate
 from beaufort._core.errors import ImageFileError, OptionError
-from beaufort.data import from_arrays
+from beaufort.data import from_arrays, prepare
 from beaufort.models import as_model
 from beaufort.report import to_text_of_several
 from beaufort.results import gate, open_parts, open_results, score, shift_scores
 from beaufort.results._match import ResultsError
 from beaufort.store import FileStore
-from beaufort.suites import Suite, get_suite, parse_suite, prepare
+from beaufort.suites import Suite, get_suite, parse_suite
 from beaufort.suites.conditions import Condition
 from beaufort.suites.shifts import register_shift
 from beaufort.testing._contracts import picture

@@ -16,7 +16,7 @@ import pytest
 from PIL import Image
 
 from beaufort._core.errors import ImageFileError, OptionError, UnknownNameError
-from beaufort.data import Dataset, from_arrays, open_dataset
+from beaufort.data import Dataset, from_arrays, load_dataset
 from beaufort.evaluation import LazyModel, Progress, WorkerError, evaluate, plan, schedule
 from beaufort.evaluation.engines import Processes
 from beaufort.evaluation.work import Job
@@ -130,7 +130,7 @@ def test_an_error_is_that_of_one_process(tmp_path: Path) -> None:
     models = ["python:test_processes:model"]
     with pytest.raises(ImageFileError):
         evaluate(
-            models, SUITE, open_dataset(str(tmp_path / "data"), strict=True), tmp_path / "a", processes=2
+            models, SUITE, load_dataset(str(tmp_path / "data"), strict=True), tmp_path / "a", processes=2
         )
     found = evaluate(models, SUITE, str(tmp_path / "data"), tmp_path / "b", processes=2)
     assert [problem.id for problem in found.problems] == ["class1/06.png"]

@@ -10,7 +10,7 @@ import pytest
 from PIL import ExifTags, Image
 
 from beaufort._core.errors import BeaufortError
-from beaufort.data import open_dataset
+from beaufort.data import load_dataset
 from beaufort.evaluation.samples import read_samples
 from beaufort.models import ModelSpec, Network, Preprocessing, as_model
 
@@ -80,7 +80,7 @@ def test_rotation_is_left_alone_as_in_a_run(tmp_path: Path) -> None:
         Image.fromarray(pixels).save(tmp_path / name / "a.png", exif=exif)
     shown = read_samples(tmp_path, NET).images[0]
     assert np.array_equal(shown, pixels)
-    assert np.array_equal(open_dataset(str(tmp_path))[0].image, pixels)
+    assert np.array_equal(load_dataset(str(tmp_path))[0].image, pixels)
 
 
 def test_pictures_are_made_ready_as_a_suite_does(tmp_path: Path) -> None:

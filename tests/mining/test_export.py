@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 from beaufort._core.errors import ImageFileError, OptionError
 from beaufort._core.text import csv_text
 from beaufort.cli import app
-from beaufort.data import kind_of, open_dataset
+from beaufort.data import dataset_kind, load_dataset
 from beaufort.data.labels import label_maps
 from beaufort.mining import (
     CompositeGenerator,
@@ -80,10 +80,10 @@ def test_a_set_has_what_people_accepted(
     kept = [one for one, keep in zip(selection.images, selection.kept, strict=True) if keep]
     wanted = {one.item.file for one in kept if one.item.category != "leaf"}
     assert 0 < count == len(wanted) < len(kept)
-    data = open_dataset(out)
+    data = load_dataset(out)
     assert set(data.ids) == wanted
     assert data.classes == ("cup", "kite", "leaf")  # what has no image left still competes
-    assert kind_of(out) == "mined"
+    assert dataset_kind(out) == "mined"
     for line in (out / "manifest.sha256").read_text().splitlines():
         digest, name = line.split("  ")
         assert sha256((out / name).read_bytes()).hexdigest() == digest
@@ -168,7 +168,7 @@ def test_both_layouts_hold_the_same_images(
 ) -> None:
     count = export_set(tmp_path / "a", images, chosen)
     assert export_set(tmp_path / "b", images, chosen, layout="image-folder") == count
-    first, second = (open_dataset(tmp_path / name) for name in "ab")
+    first, second = (load_dataset(tmp_path / name) for name in "ab")
     assert {
         Path(one).name: first.classes[label] for one, label in zip(first.ids, first.labels, strict=True)
     } == {Path(one).name: second.classes[label] for one, label in zip(second.ids, second.labels, strict=True)}
@@ -180,10 +180,10 @@ def test_both_layouts_hold_the_same_images(
         "material",
     }
     assert "Nobody: the images were not reviewed" in (tmp_path / "a" / "DATASHEET.md").read_text()
-    texture = open_dataset(f"mined:{tmp_path / 'a'}#texture")
+    texture = load_dataset(f"mined:{tmp_path / 'a'}#texture")
     assert set(texture.ids) == {one for one in first.ids if one.startswith("texture/")}
     with pytest.raises(OptionError, match="one of background, material, texture, got 'weather'"):
-        open_dataset(f"mined:{tmp_path / 'a'}#weather")
+        load_dataset(f"mined:{tmp_path / 'a'}#weather")
     with pytest.raises(MiningError, match="layout must be one of imagenet-d, image-folder, got 'zip'"):
         export_set(tmp_path / "c", images, chosen, layout="zip")
     with pytest.raises(MiningError, match="must be a new or an empty folder"):
@@ -218,7 +218,7 @@ def test_a_category_may_be_called_as_a_kind_is(tmp_path: Path) -> None:
     write_selection_report(chosen, tmp_path / "selection")
     for layout in ("imagenet-d", "image-folder"):
         count = export_set(tmp_path / layout, made, tmp_path / "selection" / "selection.csv", layout=layout)
-        opened = open_dataset(tmp_path / layout)
+        opened = load_dataset(tmp_path / layout)
         assert opened.classes == ("cup", "texture")
         assert opened.labels.tolist() == [1] * count
 
@@ -229,7 +229,7 @@ def test_a_set_of_imagenet_d_s_categories_is_read_as_one(tmp_path: Path) -> None
         for item in make_plan(["chair", "tv"], nuisances={kind: ["a"]}):
             (tmp_path / item.file).parent.mkdir(parents=True)
             Image.new("RGB", (8, 8)).save(tmp_path / item.file)
-    published, mined = open_dataset(f"imagenet-d:{tmp_path}"), open_dataset(f"mined:{tmp_path}")
+    published, mined = load_dataset(f"imagenet-d:{tmp_path}"), load_dataset(f"mined:{tmp_path}")
     assert list(published.ids) == list(mined.ids)
     assert published.classes == label_maps["imagenet-d"].classes
     assert mined.classes == ("chair", "tv")
@@ -252,7 +252,7 @@ def test_images_that_vanish_or_change(
     file = lost.relative_to(images)
     (tmp_path / "set" / file).unlink()
     with pytest.raises(ImageFileError, match=rf"all \d+ files of its manifest.*first: '{file}'"):
-        open_dataset(tmp_path / "set")
+        load_dataset(tmp_path / "set")
 
 
 def test_unknown_categories(selection: MinedSelection, chosen: Path, images: Path, tmp_path: Path) -> None:

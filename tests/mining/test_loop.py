@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from beaufort.cli import app
-from beaufort.data import open_dataset
+from beaufort.data import load_dataset
 from beaufort.mining.review import open_review
 from beaufort.mining.review.server import only_server
 from tests.mining.world import CATEGORIES, judge, make_cutouts
@@ -56,7 +56,7 @@ def test_the_whole_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
         "mine", "evaluate", "set", "--models", f"{WORLD}:bold,{WORLD}:faint", "--output", "evaluation"
     )
     assert "low by choice" in evaluated
-    data = open_dataset("set")
+    data = load_dataset("set")
     assert data.classes == CATEGORIES
     assert {data.classes[label] for label in data.labels} == {"kite"}  # people said no to every leaf
     for page in ("selection/index.html", "evaluation/index.html", "set/DATASHEET.md"):

@@ -44,9 +44,9 @@ def test_digits_keeps_the_contract_of_models() -> None:
 
 
 def test_digits_recognizes_the_test_digits(shared: Path) -> None:
-    from beaufort.data import open_dataset
+    from beaufort.data import load_dataset
 
-    test = open_dataset(shared / "data" / "mnist")
+    test = load_dataset(shared / "data" / "mnist")
     answers = load_model("demo:digits")(np.stack([test[i].image for i in range(len(test))])).argmax(1)
     right = int((answers == test.labels).sum())
     assert right >= 9900

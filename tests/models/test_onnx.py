@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from beaufort._core.errors import BeaufortError, MissingExtraError, OptionError
-from beaufort.data import open_dataset
+from beaufort.data import load_dataset, prepare
 from beaufort.models import ModelError, ModelFileError, load_model
-from beaufort.suites import get_suite, prepare
+from beaufort.suites import get_suite
 from tests.models.models_nets import onnx_linear
 
 onnxruntime = pytest.importorskip("onnxruntime")
@@ -147,7 +147,7 @@ def test_a_real_mobilenet(shared: Path) -> None:
 def test_a_real_fixed_batch(shared: Path) -> None:
     data = shared / "data"
     try:
-        cifar = open_dataset(data / "cifar10_test", limit=200)
+        cifar = load_dataset(data / "cifar10_test", limit=200)
     except BeaufortError as error:
         pytest.skip(str(error))
     model = load_model(

@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("torch", reason="torch is not installed; the extra mining has it")
 pytest.importorskip("diffusers", reason="diffusers is not installed; the extra mining has it")
 
-from beaufort.data import open_dataset
+from beaufort.data import load_dataset
 from beaufort.mining import MiningError
 from beaufort.studies.mined_digits import work
 from beaufort.studies.mined_digits.nets import NETS
@@ -60,5 +60,5 @@ def test_the_whole_loop(mined_digits: Rehearsal) -> None:
     readme = (out / "README.md").read_text()
     assert all(f"| {name} | {'surrogate' if name in SURROGATES else ''} |" in readme for name in NETS)
     assert "in the place of people" in readme
-    assert len(open_dataset(out / "set")) > 0
+    assert len(load_dataset(out / "set")) > 0
     assert (out / "samples.png").is_file()

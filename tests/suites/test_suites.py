@@ -19,15 +19,14 @@ from PIL import Image
 from beaufort import get_corruption_names
 from beaufort._core.errors import OptionError, UnknownNameError
 from beaufort.corruptions import corruptions
+from beaufort.data import Step, prepare
 from beaufort.suites import (
     SHIFT_SUITE_NAMES,
     SUITE_NAMES,
-    Step,
     Suite,
     SuiteError,
     get_suite,
     parse_suite,
-    prepare,
     read_suite,
 )
 from beaufort.suites.conditions import Condition

@@ -35,7 +35,7 @@ import numpy as np
 from PIL import Image
 
 from beaufort._core.errors import BeaufortError
-from beaufort.data import iterate, open_dataset
+from beaufort.data import iterate, load_dataset
 from beaufort.data.images import read_idx, read_image
 from beaufort.data.writers import corrupt_tree
 from beaufort.evaluation.samples import read_samples
@@ -289,7 +289,7 @@ def _gzipped(content: bytes) -> bytes:
 
 
 def _walk(path: Path) -> object:
-    data = open_dataset(path)
+    data = load_dataset(path)
     found = [one for one, _ in zip(iterate(data), range(3), strict=False)]
     return found, data.first(3).digest()
 

@@ -225,14 +225,14 @@ def test_it_starts_from_a_trained_model(patches: TrainingTensors, quick: Recipe,
 
 
 def test_any_source_will_do(quick: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from beaufort.data import open_dataset
+    from beaufort.data import load_dataset
     from beaufort.training import DecodedData, open_training_data
 
     rng = np.random.default_rng(1)
     np.savez(
         tmp_path / "a.npz", images=rng.integers(0, 255, (64, 28, 28, 1), np.uint8), labels=np.arange(64) % 10
     )
-    dataset = open_dataset(str(tmp_path / "a.npz"))
+    dataset = load_dataset(str(tmp_path / "a.npz"))
     held = open_training_data(dataset)
     train(replace(quick, epochs=1), held, output=tmp_path / "held", device="cpu")
     train(replace(quick, epochs=1), DecodedData(dataset, (1, 28, 28)), output=tmp_path / "read", device="cpu")

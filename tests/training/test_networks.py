@@ -143,9 +143,9 @@ def published(shared: Path, **options: Any) -> torch.nn.Module:
 
 def test_abs_with_its_published_weights(shared: Path) -> None:
     """Our layers and our inference give the authors' classifier: it recognizes and synthesizes digits."""
-    from beaufort.data import open_dataset
+    from beaufort.data import load_dataset
 
-    test = open_dataset(f"mnist:{shared / 'data' / 'mnist'}#test")
+    test = load_dataset(f"mnist:{shared / 'data' / 'mnist'}#test")
     images = torch.from_numpy(np.stack([test[i].image[:, :, 0] for i in range(30)]))[:, None].float() / 255
     labels = torch.from_numpy(np.array(test.labels[:30]))
     model = published(shared, samples=300, steps=8)
@@ -157,9 +157,9 @@ def test_abs_with_its_published_weights(shared: Path) -> None:
 
 def test_abs_gets_better_with_its_own_inference(shared: Path) -> None:
     """More samples and more steps can only raise the bound of the right class, but for chance."""
-    from beaufort.data import open_dataset
+    from beaufort.data import load_dataset
 
-    test = open_dataset(f"mnist:{shared / 'data' / 'mnist'}#test")
+    test = load_dataset(f"mnist:{shared / 'data' / 'mnist'}#test")
     images = torch.from_numpy(np.stack([test[i].image[:, :, 0] for i in range(8)]))[:, None].float() / 255
     few, more = (published(shared, samples=s, steps=n)(images).max(1).values for s, n in ((50, 0), (200, 5)))
     assert more.mean() > few.mean()

@@ -32,7 +32,7 @@ def frames(
 
     The worst frame of a set decides. Answers are those of a run on all frames, and any k can be asked for.
     """
-    from beaufort.data.frames import read_frame_sets
+    from beaufort.data import read_frame_sets
     from beaufort.results import open_parts, pm_scores
 
     wrong = [one for one in comma_list(k) if not one.isdecimal()]

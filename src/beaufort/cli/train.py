@@ -80,11 +80,10 @@ def train(
 
 def _squares(data: str, side: int, limit: int | None) -> TrainingData:
     """Images of any sizes as squares."""
-    from beaufort.data import open_dataset
-    from beaufort.data.sizes import resized
+    from beaufort.data import load_dataset, resized
     from beaufort.training import open_training_data
 
-    return open_training_data(resized(open_dataset(data, limit=limit), side))
+    return open_training_data(resized(load_dataset(data, limit=limit), side))
 
 
 @contextlib.contextmanager

@@ -1,42 +1,106 @@
-"""Data sets: readers for what is on the disk, and those of the catalog by name."""
+"""Datasets: readers of files and folders, the catalog of files to download, and preparation of images.
+
+```python
+from beaufort.data import load_dataset
+
+digits = load_dataset("mnist-test")  # a name of the catalog, a path, a URL or kind:path
+digits[0].image.shape
+```
+"""
 
 from __future__ import annotations
 
+from beaufort._core.catalog import (
+    Asset,
+    Entry,
+    State,
+    assets,
+    cache_folder,
+    entries,
+    fetch,
+    is_offline,
+    pull,
+    state,
+)
 from beaufort.data import (  # noqa: F401
     _foolbox_files,
     _mnist_files,
-    arrays,
-    broad,
     cifar,
-    films,
     folder,
-    frames,
     huggingface,
-    icons,
     imagenet_val,
     labels_csv,
-    mined,
     mnist,
-    natural,
-    published,
+    natural_shifts,
     shards,
 )
-from beaufort.data._dataset import Dataset, Problem, Sample, Walk, iterate
-from beaufort.data._open import kind_of, open_dataset
+from beaufort.data._dataset import Dataset, DatasetIterator, Pixels, Problem, Sample, iterate, numbered
+from beaufort.data._decoder_processes import start_source
+from beaufort.data._digest import Content, digest_of
+from beaufort.data._files import decode_file
+from beaufort.data._load import dataset_kind, load_dataset, parse_spec
 from beaufort.data._reader import Reader, readers
-from beaufort.data.arrays import from_arrays
-from beaufort.data.sizes import resized
+from beaufort.data._rows import RowIds, validate_image_shape, validate_labels
+from beaufort.data.corruption_sets import StoredSet, check_same_images, is_one_condition, stored_set
+from beaufort.data.decoders import Decoders, worth_decoders
+from beaufort.data.frame_sets import FrameSets, read_frame_sets
+from beaufort.data.icons import icon_columns
+from beaufort.data.mined import KIND_FOLDERS, MANIFEST, SET_FILE
+from beaufort.data.numpy_files import from_arrays, in_npz, pixels_in
+from beaufort.data.perturbation_sets import StoredSequences, stored_sequences
+from beaufort.data.preparation import PreparedImages, Step, prepare, resized
+from beaufort.data.relabeled import select_classes
 
 __all__ = [
+    "KIND_FOLDERS",
+    "MANIFEST",
+    "SET_FILE",
+    "Asset",
+    "Content",
     "Dataset",
+    "DatasetIterator",
+    "Decoders",
+    "Entry",
+    "FrameSets",
+    "Pixels",
+    "PreparedImages",
     "Problem",
     "Reader",
+    "RowIds",
     "Sample",
-    "Walk",
+    "State",
+    "Step",
+    "StoredSequences",
+    "StoredSet",
+    "assets",
+    "cache_folder",
+    "check_same_images",
+    "dataset_kind",
+    "decode_file",
+    "digest_of",
+    "entries",
+    "fetch",
     "from_arrays",
+    "icon_columns",
+    "in_npz",
+    "is_offline",
+    "is_one_condition",
     "iterate",
-    "kind_of",
-    "open_dataset",
+    "load_dataset",
+    "numbered",
+    "parse_spec",
+    "pixels_in",
+    "prepare",
+    "pull",
+    "read_frame_sets",
     "readers",
     "resized",
+    "select_classes",
+    "start_source",
+    "state",
+    "stored_sequences",
+    "stored_set",
+    "validate_image_shape",
+    "validate_labels",
+    "worth_decoders",
 ]

@@ -15,7 +15,7 @@ from beaufort._core.errors import BeaufortError, ImageFileError, OptionError, Un
 from beaufort._core.registry import unknown
 from beaufort._core.validation import validate_count
 from beaufort.data._digest import Content, digest_of
-from beaufort.data.labels import Truths
+from beaufort.data.labels import LabelSets
 
 MOST_CLASSES = 1_000_000
 """Labels of this size and above are refused as a mistake."""
@@ -91,7 +91,7 @@ class Dataset:
     """Whether labels are indices into the sorted class names, rather than numbers given by the source."""
     spread: bool = False
     """Whether the shuffled order takes one image of each class in turn."""
-    truths: Truths | None = None
+    label_sets: LabelSets | None = None
     """Sets of classes of which any is right, where a sample has more than one label."""
     columns: Mapping[str, Mapping[str, str]] = field(default_factory=dict, repr=False)
     """What else is known about samples, by the name of a column and their id; an answer depends on none."""
@@ -200,10 +200,10 @@ class Dataset:
             return self.made_from.labels_digest()
         return digest_of(self.classes, self.ids, self.labels, ())
 
-    def pictures_digest(self) -> str:
+    def images_digest(self) -> str:
         """A sha256 of the pictures alone."""
         if self.made_from is not None:
-            return self.made_from.pictures_digest()
+            return self.made_from.images_digest()
         return digest_of((), (), np.empty(0, np.int64), self.pixels.contents(len(self)))
 
 
@@ -235,7 +235,7 @@ class _Chosen:
             yield Content(lambda index=index: [self.read(index).tobytes()])  # type: ignore[misc]
 
 
-class Walk(Iterator[Sample | Problem]):
+class DatasetIterator(Iterator[Sample | Problem]):
     """Samples in their order, with a `Problem` in the place of one that cannot be read."""
 
     def __init__(self, dataset: Dataset, start: int = 0, stop: int | None = None) -> None:
@@ -256,9 +256,9 @@ class Walk(Iterator[Sample | Problem]):
             return problem
 
 
-def iterate(dataset: Dataset, start: int = 0, stop: int | None = None) -> Walk:
+def iterate(dataset: Dataset, start: int = 0, stop: int | None = None) -> DatasetIterator:
     """Go through a data set, or a slice of it, one picture in memory at a time."""
-    return Walk(dataset, start, stop)
+    return DatasetIterator(dataset, start, stop)
 
 
 def numbered(labels: NDArray[np.int64], at_least: int = 0) -> tuple[str, ...]:

@@ -32,7 +32,7 @@ from PIL import Image
 
 from beaufort._core.arrays import Bytes
 from beaufort.data._dataset import Problem
-from beaufort.data._decode import decode
+from beaufort.data._files import decode
 from beaufort.data.images import resize_window
 
 _CHILD = (
@@ -46,7 +46,7 @@ _BLOCKS_KEPT = 2
 """Blocks of memory, 16 MB each at most, that Pillow keeps for the next picture in each process."""
 
 
-class ReadyPictures(Protocol):
+class ImageLoader(Protocol):
     """The pictures of a data set, made ready."""
 
     def __call__(self, place: int) -> Bytes | Problem:
@@ -115,7 +115,7 @@ def _end_source() -> None:
         _source.end()
 
 
-def fork_decoders(pictures: ReadyPictures, sockets: Sequence[socket.socket]) -> bool:
+def fork_decoders(pictures: ImageLoader, sockets: Sequence[socket.socket]) -> bool:
     """Have a leader forked, and a decoder for each socket but the first; an `OSError` if it is not possible.
 
     What comes back is whether they will be there soon: others were forked from the same source before.
@@ -128,7 +128,7 @@ def fork_decoders(pictures: ReadyPictures, sockets: Sequence[socket.socket]) -> 
     return start_source(type(pictures)).fork(sockets)
 
 
-def describe(pictures: ReadyPictures) -> bytes:
+def describe(pictures: ImageLoader) -> bytes:
     """What a leader is told; an error of any kind if the pictures cannot be pickled."""
     return pickle.dumps((sys.path, Path.cwd(), dict(os.environ))) + pickle.dumps(pictures)
 
@@ -162,7 +162,7 @@ def _lead(control: socket.socket, *ends: socket.socket) -> None:
         sys.path[:], folder, environment = pickle.load(told)
         os.chdir(folder)
         os.environ.update(environment | _ONE_THREAD)
-        pictures: ReadyPictures = pickle.load(told)
+        pictures: ImageLoader = pickle.load(told)
     with contextlib.suppress(Exception):  # what fails is met again with the first picture
         pictures.ready(_drawn())
     for end in ends:
@@ -195,7 +195,7 @@ def _drawn() -> Bytes:
     return decode(drawn.getvalue())
 
 
-def _answer(asked: socket.socket, pictures: ReadyPictures) -> None:
+def _answer(asked: socket.socket, pictures: ImageLoader) -> None:
     """What each decoder does, until nobody asks any more."""
     allocator: Any = Image.core  # type: ignore[attr-defined]
     allocator.set_blocks_max(_BLOCKS_KEPT)  # to give memory back and get it anew takes longer
@@ -208,7 +208,7 @@ def _answer(asked: socket.socket, pictures: ReadyPictures) -> None:
             file.flush()
 
 
-def _portable(pictures: ReadyPictures, place: int) -> Bytes | Problem | None:
+def _portable(pictures: ImageLoader, place: int) -> Bytes | Problem | None:
     """A picture, a problem, or None for what is an error: it is met again where the run is."""
     try:
         return pictures(place)

@@ -14,12 +14,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
+import numpy as np
+from PIL import Image
+
 from beaufort._core.arrays import Bytes
 from beaufort._core.errors import ImageFileError
 from beaufort._core.text import encodable
 from beaufort.data._dataset import Problem
-from beaufort.data._decode import MOST_BYTES, decode, decode_file
 from beaufort.data._digest import Content, chunks_of
+from beaufort.data.images import decode_image, flatten, read_image
 
 _LOCAL_HEADER = struct.Struct("<4s5H3I2H")
 _ENCRYPTED = 0x1
@@ -232,3 +235,22 @@ def _read(path: Path, start: int, size: int) -> bytes:
     if len(content) != size:
         raise ImageFileError(f"{path} is cut short: {size} bytes at {start} are missing")
     return content
+
+
+MOST_BYTES = 1 << 28
+"""A file in an archive that unpacks to more is not taken for a picture."""
+
+
+def decode_file(path: Path) -> Bytes:
+    """The picture in a file, `(h, w, 1 or 3)`."""
+    return _as_array(read_image(path, upright=False))
+
+
+def decode(content: bytes) -> Bytes:
+    """The picture in the bytes of a file, `(h, w, 1 or 3)`; refused for what a file is refused for."""
+    return _as_array(decode_image(content, upright=False))
+
+
+def _as_array(image: Image.Image) -> Bytes:
+    pixels = np.asarray(flatten(image))
+    return pixels[..., None] if pixels.ndim == 2 else pixels

@@ -150,7 +150,9 @@ def _at_once(row_size: int) -> int:
     return min(max(8, _TOGETHER // row_size), 128)
 
 
-def check_shape(where: object, dtype: np.dtype[Any], shape: tuple[int, ...]) -> tuple[int, int, int, int]:
+def validate_image_shape(
+    where: object, dtype: np.dtype[Any], shape: tuple[int, ...]
+) -> tuple[int, int, int, int]:
     """The shape of pictures as `(n, h, w, c)`; an error if they are none."""
     whole = (*shape, 1) if len(shape) == 3 else shape
     if dtype != np.uint8 or len(whole) != 4 or whole[-1] not in (1, 3) or 0 in whole:
@@ -166,7 +168,7 @@ def check_shape(where: object, dtype: np.dtype[Any], shape: tuple[int, ...]) -> 
     return whole
 
 
-def whole_numbers(where: object, labels: NDArray[Any], count: int) -> NDArray[np.int64]:
+def validate_labels(where: object, labels: NDArray[Any], count: int) -> NDArray[np.int64]:
     """Labels as int64, one a picture; an error, which calls them `where`, if they are something else."""
     if labels.dtype.kind not in "iu" or labels.shape != (count,):
         raise ImageFileError(

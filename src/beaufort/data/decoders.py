@@ -21,7 +21,7 @@ from typing import Self
 
 from beaufort._core.arrays import Bytes
 from beaufort.data._dataset import Problem
-from beaufort.data._decoder_processes import ReadyPictures, describe, fork_decoders
+from beaufort.data._decoder_processes import ImageLoader, describe, fork_decoders
 
 _MOST = 16
 _WORTH_S = 0.001
@@ -31,7 +31,7 @@ _SOON_S = 0.1
 """How long processes are waited for that only have to be forked: many threads would hold them up."""
 
 
-def worth_decoders(pictures: ReadyPictures, count: int) -> bool:
+def worth_decoders(pictures: ImageLoader, count: int) -> bool:
     """Whether so many pictures are worth processes that decode them, judged by the first one."""
     if not hasattr(os, "fork") or count < _WORTH_IMAGES:
         return False
@@ -44,7 +44,7 @@ def worth_decoders(pictures: ReadyPictures, count: int) -> bool:
 class Decoders:
     """Some processes, or none where they cannot be forked."""
 
-    def __init__(self, pictures: ReadyPictures, count: int) -> None:
+    def __init__(self, pictures: ImageLoader, count: int) -> None:
         self._pictures = pictures
         self._count = min(count, _MOST)
         self._greeting: Thread | None = None

@@ -13,14 +13,14 @@ from beaufort._core.text import encodable
 from beaufort.data._dataset import Dataset, Problem
 from beaufort.data._files import Files
 from beaufort.data._reader import reader
-from beaufort.data.images import is_folder, is_picture_name
+from beaufort.data.images import is_folder, is_image_name
 
 _Above = frozenset[tuple[int, int]]
 
 
 def _detect(path: Path) -> bool:
     return path.is_dir() and any(
-        is_picture_name(name)
+        is_image_name(name)
         for folder in _subfolders(path)
         for _, _, names in os.walk(folder)
         for name in names
@@ -43,7 +43,7 @@ def open_class_folders(root: Path, name: str) -> Dataset:
     problems = [
         Problem(path.name, "the picture lies beside the class folders, so it has no label")
         for path in root.iterdir()
-        if is_picture_name(path.name) and path.is_file()
+        if is_image_name(path.name) and path.is_file()
     ]
     left_out: list[Problem] = []
     found: list[tuple[bytes, str, int]] = []
@@ -99,7 +99,7 @@ def _walk(
         path = f"{relative}/{entry.name}"
         if is_folder(entry):
             yield from _walk(folder / entry.name, path, above | {identity}, problems, left_out)
-        elif is_picture_name(entry.name):
+        elif is_image_name(entry.name):
             yield path
         else:
             left_out.append(Problem(path, "its name does not end like a picture's"))

@@ -14,10 +14,10 @@ from beaufort._core.arrays import Bytes
 from beaufort._core.catalog import is_offline
 from beaufort._core.errors import AssetError, ImageFileError, MissingExtraError, OptionError
 from beaufort.data._dataset import Dataset, numbered
-from beaufort.data._decode import decode, decode_file
 from beaufort.data._digest import Content, chunks_of
+from beaufort.data._files import decode, decode_file
 from beaufort.data._reader import reader
-from beaufort.data._rows import RowIds, whole_numbers
+from beaufort.data._rows import RowIds, validate_labels
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +69,7 @@ def open_huggingface(location: str, part: str) -> Dataset:
     rows = _rows(package, location, split)
     image = _feature(rows, package.Image, ("image", "img"), location)
     label = _feature(rows, package.ClassLabel, ("label", "labels"), location)
-    labels = whole_numbers(f"labels of {location}[{label}]", np.asarray(rows[label][:]), len(rows))
+    labels = validate_labels(f"labels of {location}[{label}]", np.asarray(rows[label][:]), len(rows))
     names = getattr(rows.features[label], "names", None)
     return Dataset(
         f"{Path(location).name}#{split}",

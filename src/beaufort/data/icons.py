@@ -19,13 +19,12 @@ import numpy as np
 from beaufort._core.arrays import Bytes
 from beaufort._core.errors import ImageFileError, OptionError
 from beaufort.data._dataset import Dataset
-from beaufort.data._decode import MOST_BYTES, decode
 from beaufort.data._digest import Content
-from beaufort.data._files import Files, Member, Members, tar_members, zip_members
-from beaufort.data._npy import in_npz, pixels_in
+from beaufort.data._files import MOST_BYTES, Files, Member, Members, decode, tar_members, zip_members
 from beaufort.data._reader import reader
 from beaufort.data.folder import open_class_folders
 from beaufort.data.labels import class_names
+from beaufort.data.numpy_files import in_npz, pixels_in
 
 ICONS = "icons-50"
 _ARRAYS = "icons50_32.npz"

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from beaufort._core.errors import ImageFileError, OptionError
 from beaufort.data._dataset import Dataset, numbered
-from beaufort.data._decode import MOST_BYTES
-from beaufort.data._files import Absent, Member, Members, OnDisk, ZipMember, zip_members
+from beaufort.data._files import MOST_BYTES, Absent, Member, Members, OnDisk, ZipMember, zip_members
 from beaufort.data._reader import check_inside, reader
 
 _LIST = "labels.csv"

@@ -9,7 +9,7 @@ import numpy as np
 from beaufort._core.errors import ImageFileError, OptionError
 from beaufort.data._dataset import Dataset, Pixels, numbered
 from beaufort.data._reader import reader
-from beaufort.data._rows import InMemory, RowIds, Rows, check_shape, whole_numbers
+from beaufort.data._rows import InMemory, RowIds, Rows, validate_image_shape, validate_labels
 from beaufort.data.images import read_idx
 
 _PREFIX = {"test": "t10k", "train": "train"}
@@ -45,7 +45,7 @@ def open_mnist(location: str, part: str) -> Dataset:
         missing = _IMAGES if images is None else _LABELS
         raise ImageFileError(f"{location} must contain {_PREFIX[split]}-{missing}, gzipped or not")
     pixels, count = _pixels(images)
-    numbers = whole_numbers(f"labels of {labels}", read_idx(labels), count)
+    numbers = validate_labels(f"labels of {labels}", read_idx(labels), count)
     return Dataset(folder.name, numbered(numbers, at_least=10), RowIds(split, count), numbers, pixels)
 
 
@@ -58,14 +58,14 @@ def _pixels(path: Path) -> tuple[Pixels, int]:
         raise ImageFileError(f"{path} cannot be read ({error.strerror or error})") from None
     if head[:2] == b"\x1f\x8b":
         images = read_idx(path)
-        shape = check_shape(path, images.dtype, images.shape)
+        shape = validate_image_shape(path, images.dtype, images.shape)
         return InMemory(images.reshape(shape), path), shape[0]
     sides = tuple(int.from_bytes(head[at : at + 4], "big") for at in (4, 8, 12))
     if len(head) < 16 or head[:4] != _MAGIC:
         raise ImageFileError(
             f"{path} is not an idx file of pictures; its first bytes are {head[:4].hex(' ')}"
         )
-    shape = check_shape(path, np.dtype(np.uint8), sides)
+    shape = validate_image_shape(path, np.dtype(np.uint8), sides)
     if path.stat().st_size != 16 + shape[0] * shape[1] * shape[2]:
         raise ImageFileError(
             f"{path} is cut short or damaged: its header says {' × '.join(map(str, sides))} values, got "

@@ -15,7 +15,7 @@ from beaufort._core.errors import ImageFileError, OptionError
 from beaufort.data._dataset import MOST_CLASSES, Dataset, Problem, numbered
 from beaufort.data._files import Members, TarMember, tar_members
 from beaufort.data._reader import check_inside, reader
-from beaufort.data.images import is_picture_name
+from beaufort.data.images import is_image_name
 
 _RANGE = re.compile(r"\{(\d+)\.\.(\d+)\}")
 _MOST_SHARDS = 1_000_000
@@ -96,7 +96,7 @@ def _samples(shard: Path, problems: list[Problem]) -> list[tuple[str, int, TarMe
 
 
 def _picture(files: dict[str, TarMember]) -> TarMember:
-    pictures = [member for ending, member in files.items() if is_picture_name(f"x.{ending}")]
+    pictures = [member for ending, member in files.items() if is_image_name(f"x.{ending}")]
     if len(pictures) != 1:
         raise ImageFileError(f"a sample must have one picture (.jpg or the like), got {len(pictures)}")
     return pictures[0]

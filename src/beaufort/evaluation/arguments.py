@@ -11,7 +11,7 @@ from typing import Any, Protocol, TypeAlias, TypeGuard
 from beaufort._core.errors import OptionError
 from beaufort._core.validation import validate_count
 from beaufort.corruptions import checked_seed, members_of
-from beaufort.data import Dataset, open_dataset
+from beaufort.data import Dataset, load_dataset
 from beaufort.evaluation.lazy_models import LazyModel
 from beaufort.evaluation.objects import dataset_of_items, dataset_of_pair
 from beaufort.models import Model, as_model
@@ -39,7 +39,7 @@ ModelSource: TypeAlias = str | os.PathLike[str] | Model | LazyModel | Callable[.
 Models: TypeAlias = ModelSource | Iterable[ModelSource]
 """A model, or a list of them."""
 DataSource: TypeAlias = Dataset | str | os.PathLike[str] | Items | Loader
-"""A `Dataset`, a text for `open_dataset`, `(images, labels)`, a torch `Dataset` or `DataLoader`."""
+"""A `Dataset`, a text for `load_dataset`, `(images, labels)`, a torch `Dataset` or `DataLoader`."""
 Data: TypeAlias = DataSource | Mapping[str, DataSource]
 """One data set, or several by the names that a suite has for them."""
 Conditions: TypeAlias = str | Path | Suite | Condition | Sequence[Condition] | Sequence[str]
@@ -143,7 +143,7 @@ def find_dataset(data: DataSource, *, strict: bool = False) -> Dataset:
     if isinstance(data, Dataset):
         return data
     if isinstance(data, str | os.PathLike):
-        return open_dataset(str(data), strict=strict)
+        return load_dataset(str(data), strict=strict)
     if isinstance(data, tuple | list):
         if len(data) != 2:
             raise OptionError(f"{_DATA}; got {_described(data)}")

@@ -23,8 +23,7 @@ import numpy as np
 
 from beaufort._core.arrays import Bytes
 from beaufort._core.errors import ImageFileError
-from beaufort.data import Problem
-from beaufort.data.decoders import Decoders
+from beaufort.data import Decoders, Problem
 from beaufort.evaluation.planning import Range, Setup
 from beaufort.suites.conditions import Condition
 from beaufort.suites.frames import Frame

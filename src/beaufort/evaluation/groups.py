@@ -9,17 +9,25 @@ from functools import partial
 from itertools import chain
 
 from beaufort._core.errors import OptionError
-from beaufort.data import Dataset
-from beaufort.data.films import StoredFilms, stored_films
-from beaufort.data.labels import Truths, label_maps
+from beaufort.corruptions.sequences import sequences
+from beaufort.data import (
+    Dataset,
+    Step,
+    StoredSequences,
+    StoredSet,
+    check_same_images,
+    is_one_condition,
+    select_classes,
+    stored_sequences,
+    stored_set,
+)
+from beaufort.data.labels import LabelSets, label_maps
 from beaufort.data.protocols import protocols
-from beaufort.data.stored import StoredSet, check_same_images, corrupted_part, stored_set
-from beaufort.data.subset import of_classes
 from beaufort.evaluation.arguments import Data, DataSource, find_dataset
 from beaufort.evaluation.planning import Setup
-from beaufort.suites import Step, Suite
+from beaufort.suites import Suite
 from beaufort.suites.conditions import Condition
-from beaufort.suites.frames import kind_of_frames, sequences
+from beaufort.suites.frames import kind_of_frames
 
 Group = tuple[Setup, Sequence[Condition]]
 
@@ -34,7 +42,7 @@ class Choice:
     strict: bool = False
     shuffled: bool = False
     """Whether images come in a random order."""
-    truths: Truths | None = None
+    truths: LabelSets | None = None
 
 
 def find_groups(
@@ -107,7 +115,7 @@ def _groups_of(
     if stored is not None:
         yield from _stored_groups(suite, stored, clean, choice, name)
         return
-    films = stored_films(text, strict=choice.strict) if text is not None and suite.sequences else None
+    films = stored_sequences(text, strict=choice.strict) if text is not None and suite.sequences else None
     if films is not None:
         yield from _stored_film_groups(suite, films, clean, choice, name)
         return
@@ -116,7 +124,7 @@ def _groups_of(
             "clean is for stored pictures, as cifar10-c:FOLDER or cifar10-p:FOLDER; other data are the clean "
             "images themselves"
         )
-    if text is not None and suite.corruptions and corrupted_part(text):
+    if text is not None and suite.corruptions and is_one_condition(text):
         whole = text.rpartition("#")[0]
         raise OptionError(
             f"data must be clean images or all stored pictures of {suite.name}, got one condition of them, "
@@ -124,12 +132,12 @@ def _groups_of(
         )
     dataset = _opened(source, choice)
     if suite.classes is not None:
-        dataset = of_classes(dataset, label_maps[suite.classes])
+        dataset = select_classes(dataset, label_maps[suite.classes])
     if suite.held_out is not None:
         dataset = dataset.at(protocols[suite.held_out].split(dataset).test)
     dataset = dataset if name is None else replace(dataset, name=name)
     dataset, count = _limited(dataset, choice)
-    truths = dataset.truths if choice.truths is None else choice.truths
+    truths = dataset.label_sets if choice.truths is None else choice.truths
     by_steps: dict[tuple[Step, ...], list[Condition]] = {}
     for condition in suite.conditions(dataset.name):
         by_steps.setdefault(suite.steps(condition.corruption), []).append(condition)
@@ -166,7 +174,7 @@ def _stored_groups(
 
 
 def _stored_film_groups(
-    suite: Suite, films: StoredFilms, clean: DataSource | None, choice: Choice, name: str | None
+    suite: Suite, films: StoredSequences, clean: DataSource | None, choice: Choice, name: str | None
 ) -> Iterator[Group]:
     """The stored strips of every sequence, on the same images."""
     first = None if clean is None or not suite.clean else _opened(clean, choice)

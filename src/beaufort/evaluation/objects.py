@@ -14,10 +14,15 @@ from PIL import Image
 
 from beaufort._core.arrays import Bytes
 from beaufort._core.errors import BeaufortError, ImageFileError, OptionError
-from beaufort.data import Dataset, from_arrays
-from beaufort.data._dataset import numbered
-from beaufort.data._digest import Content
-from beaufort.data._rows import RowIds, check_shape, whole_numbers
+from beaufort.data import (
+    Content,
+    Dataset,
+    RowIds,
+    from_arrays,
+    numbered,
+    validate_image_shape,
+    validate_labels,
+)
 from beaufort.data.images import flatten, plain_mode
 
 _FORMS = "uint8, or floats from 0 to 1 (a normalization belongs to the model, not to the data)"
@@ -115,7 +120,7 @@ def _picture(image: Any) -> Bytes:
     if pixels.ndim not in (2, 3):
         raise OptionError(f"an image must be (h, w), (h, w, c) or (c, h, w), got shape {pixels.shape}")
     found = _as_bytes(pixels[None])
-    return np.ascontiguousarray(found.reshape(check_shape("an item", found.dtype, found.shape))[0])
+    return np.ascontiguousarray(found.reshape(validate_image_shape("an item", found.dtype, found.shape))[0])
 
 
 def _channels_first(shape: tuple[int, ...], *, is_tensor: bool) -> bool:
@@ -160,7 +165,7 @@ def _labels(labels: Any, count: int) -> NDArray[np.int64]:
             f"labels must be {count} whole numbers, one for each image, got {found.dtype} of shape "
             f"{found.shape}"
         )
-    return whole_numbers("labels", found, count)
+    return validate_labels("labels", found, count)
 
 
 def _targets(items: Any, count: int) -> Any:

@@ -18,13 +18,12 @@ from numpy.typing import NDArray
 from beaufort._core.arrays import Bytes
 from beaufort._core.errors import ImageFileError, OptionError
 from beaufort.corruptions import SCALES
-from beaufort.data import Dataset, Problem, Sample
-from beaufort.data.decoders import worth_decoders
-from beaufort.data.labels import DataLabels, Grouping, LabelSpace, Outputs, Truths, find_space
+from beaufort.data import Dataset, PreparedImages, Problem, Sample, Step, worth_decoders
+from beaufort.data.labels import DatasetLabels, Grouping, LabelSets, LabelSpace, ModelOutputs, find_space
 from beaufort.evaluation.lazy_models import LazyModel
 from beaufort.models import ModelSpec
 from beaufort.store import Cell, Listing, Store, StoreError
-from beaufort.suites import Pictures, Step, Suite
+from beaufort.suites import Suite
 from beaufort.suites.conditions import Condition
 from beaufort.suites.shifts import Demanding
 
@@ -65,7 +64,7 @@ class Setup:
     seed: int
     suite: Suite | None = None
     """The suite that the conditions come from, if they come from one."""
-    truths: Truths | None = None
+    truths: LabelSets | None = None
     """The labels that are right for each image, where that is not the data set's alone."""
     stored: bool = False
     """Whether the pictures were corrupted before they were stored, as those of CIFAR-10-C were."""
@@ -112,9 +111,9 @@ class Setup:
         return self.pictures.ready(sample.image)
 
     @property
-    def pictures(self) -> Pictures:
+    def pictures(self) -> PreparedImages:
         """The pictures of the data set, made ready."""
-        return Pictures(self.dataset, self.prepare, self.grey, self.least_side)
+        return PreparedImages(self.dataset, self.prepare, self.grey, self.least_side)
 
     @cached_property
     def worth_decoders(self) -> bool:
@@ -317,8 +316,8 @@ def space_of(
         labels = suite.grouping if labels is None else labels
         convention = suite.convention if convention is None else convention
     return find_space(
-        DataLabels(dataset.name, dataset.classes, used, dataset.by_name),
-        Outputs(
+        DatasetLabels(dataset.name, dataset.classes, used, dataset.by_name),
+        ModelOutputs(
             spec.name,
             spec.classes,
             spec.class_names,
@@ -354,7 +353,7 @@ def _check_different(abouts: Sequence[dict[str, Any]]) -> None:
 
 def _condition_facts(conditions: Sequence[Condition], setup: Setup) -> list[Once[Facts]]:
     if setup.stored:
-        digest = Once(setup.dataset.pictures_digest)
+        digest = Once(setup.dataset.images_digest)
         return [
             Once(lambda condition=condition: _stored_facts(condition, setup, digest()))  # type: ignore[misc]
             for condition in conditions

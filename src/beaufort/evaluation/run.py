@@ -18,9 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from beaufort._core.errors import BeaufortError, OptionError
-from beaufort.data import Problem
-from beaufort.data._decoder_processes import start_source
-from beaufort.data.labels import Truths, read_truths
+from beaufort.data import Problem, start_source
+from beaufort.data.labels import LabelSets, read_label_sets
 from beaufort.evaluation._memory import memory_store
 from beaufort.evaluation._notebook import evaluation_frame, evaluation_html
 from beaufort.evaluation._results import common_outputs, plan_results, stored_in
@@ -134,7 +133,7 @@ def plan(
     prepare: str | None = None,
     labels: Labels = None,
     convention: str | None = None,
-    truths: str | Path | Truths | None = None,
+    truths: str | Path | LabelSets | None = None,
     seed: int = 0,
     keep_logits: bool = False,
     strict: bool = False,
@@ -155,7 +154,7 @@ def plan(
         )
     lazy = find_models(models)
     runs_here, keep_models = keep_models, keep_models or len(lazy) == 1  # which need not be loaded again
-    sets = read_truths(truths) if isinstance(truths, str | os.PathLike) else truths
+    sets = read_label_sets(truths) if isinstance(truths, str | os.PathLike) else truths
     limit, first = find_count("limit", limit), find_count("first", first)
     choice = Choice(limit, first, find_seed(seed), strict, shuffled, sets)
     needs = Needs()
@@ -218,7 +217,7 @@ def evaluate(
     prepare: str | None = None,
     labels: Labels = None,
     convention: str | None = None,
-    truths: str | Path | Truths | None = None,
+    truths: str | Path | LabelSets | None = None,
     jobs: int | None = None,
     processes: int | None = None,
     ray: RayOptions | None = None,
@@ -237,7 +236,7 @@ def evaluate(
             from uint8 images `(n, h, w, c)` to logits.
         suite: a suite, its name or file; a list of conditions; or a list of names of corruptions, each of
             which then comes at all five severities, beside the clean images.
-        data: a text for `open_dataset`, a `Dataset`, `(images, labels)` as arrays or tensors, or a torch
+        data: a text for `load_dataset`, a `Dataset`, `(images, labels)` as arrays or tensors, or a torch
             `Dataset` or `DataLoader`, whose items are shown in their own order; images are uint8, or floats
             from 0 to 1. For a suite of several, one for each of its data sets by name. A published C-set as
             a whole, `cifar10-c:FOLDER`, is shown as it is stored.

@@ -11,10 +11,8 @@ from numpy.typing import NDArray
 from beaufort._core.arrays import Bytes
 from beaufort._core.errors import ImageFileError
 from beaufort._core.validation import validate_count
-from beaufort.data import Problem, kind_of, open_dataset
-from beaufort.data._decode import decode_file
-from beaufort.data._npy import in_npz, pixels_in
-from beaufort.data.images import is_picture_name
+from beaufort.data import Problem, dataset_kind, decode_file, in_npz, load_dataset, pixels_in
+from beaufort.data.images import is_image_name
 from beaufort.data.labels import LabelSpace
 from beaufort.evaluation.planning import Labels, Setup, no_picture, space_of
 from beaufort.models import Model, ModelSpec
@@ -47,7 +45,7 @@ def read_samples(
     """Up to `limit` pictures, spread over the classes.
 
     Args:
-        data: a text for `open_dataset`; or a folder of pictures, or an `.npz` file, without labels.
+        data: a text for `load_dataset`; or a folder of pictures, or an `.npz` file, without labels.
         model: the one to check; the first picture tells how many outputs it has if its spec does not.
         limit: the most pictures to read.
         suite: whose way of making pictures ready to use; none if None, as in a run on a list of conditions.
@@ -65,7 +63,7 @@ def read_samples(
         pictures = [spec.preprocessing.fit(picture[None])[0] for picture in found]
         space = LabelSpace(_counted(model, pictures[0]).classes)
         return Samples(_stacked(pictures, data, spec), None, space, problems=tuple(unread))
-    dataset = open_dataset(str(data))
+    dataset = load_dataset(str(data))
     dataset = dataset.spread_out(0) if limit < len(dataset) else dataset
     prepare, scale = (asked.prepare, asked.scale) if asked else ((), "mnist" if _grey(spec) else "auto")
     setup = Setup(dataset, min(limit, len(dataset)), prepare, scale, 0, asked)
@@ -113,8 +111,8 @@ def _stacked(pictures: list[Bytes], data: str | Path, spec: ModelSpec) -> Bytes:
 
 def _unlabeled(path: Path, limit: int) -> tuple[list[Bytes], list[Problem]] | None:
     """Pictures without labels of a folder or an array, and what cannot be read; None for anything else."""
-    if path.is_dir() and kind_of(path) is None:
-        files = sorted(one for one in path.iterdir() if is_picture_name(one.name))
+    if path.is_dir() and dataset_kind(path) is None:
+        files = sorted(one for one in path.iterdir() if is_image_name(one.name))
         pictures: list[Bytes] = []
         problems: list[Problem] = []
         for place in _even(len(files), limit):

@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from beaufort._core.arrays import Images
-from beaufort.data import Problem
-from beaufort.data.decoders import Decoders
+from beaufort.data import Decoders, Problem
 from beaufort.data.labels import NO_LABEL, LabelSpace
 from beaufort.evaluation.backends import Backend, BatchAnswer, Film, ask, ask_changed, choose_backend
 from beaufort.evaluation.blocks import Batch, Block, UnitPart, are_neighbors, in_films

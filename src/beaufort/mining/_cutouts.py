@@ -8,13 +8,13 @@ from pathlib import Path
 
 from PIL import Image
 
-from beaufort.data.images import is_picture_name, read_image
+from beaufort.data.images import is_image_name, read_image
 from beaufort.mining.plan import MiningError
 
 
 def pictures_in(folder: Path) -> list[Path]:
     """The pictures of a folder, in order."""
-    return sorted(path for path in folder.glob("*") if is_picture_name(path.name) and path.is_file())
+    return sorted(path for path in folder.glob("*") if is_image_name(path.name) and path.is_file())
 
 
 def category_pictures(folder: Path, category: str) -> list[Path]:
@@ -27,11 +27,11 @@ def category_pictures(folder: Path, category: str) -> list[Path]:
     return found
 
 
-def pictures_digest(folders: Sequence[Path]) -> str:
+def images_digest(folders: Sequence[Path]) -> str:
     """A digest of all pictures below some folders."""
     digest = sha256()
     for folder in folders:
-        for path in sorted(path for path in folder.rglob("*") if is_picture_name(path.name)):
+        for path in sorted(path for path in folder.rglob("*") if is_image_name(path.name)):
             content = sha256(path.read_bytes()).hexdigest()
             digest.update(f"{path.relative_to(folder).as_posix()} {content}\n".encode())
     return digest.hexdigest()

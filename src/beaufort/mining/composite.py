@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from beaufort.data.images import read_image
-from beaufort.mining._cutouts import category_pictures, pictures_digest, pictures_in, read_cutout
+from beaufort.mining._cutouts import category_pictures, images_digest, pictures_in, read_cutout
 from beaufort.mining._surfaces import SURFACES
 from beaufort.mining.plan import MiningError, PlanItem
 
@@ -55,7 +55,7 @@ class CompositeGenerator:
             "version": 2,
             "size": self._size,
             "fill": self._fill,
-            "pictures": pictures_digest(folders),
+            "pictures": images_digest(folders),
         }
 
     def check(self, items: Sequence[PlanItem]) -> None:

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from beaufort._core.files import remove_leftover, write_bytes
+from beaufort.data import MANIFEST, SET_FILE
 from beaufort.data.labels import Grouping
-from beaufort.data.mined import MANIFEST, SET_FILE
 from beaufort.mining.datasheet import SetFacts, datasheet
 from beaufort.mining.generation import GeneratedImage, read_image_facts
 from beaufort.mining.plan import MiningError

@@ -11,7 +11,7 @@ import numpy as np
 from PIL import Image, ImageOps
 
 from beaufort.data.images import read_image
-from beaufort.mining._cutouts import category_pictures, pictures_digest, read_cutout
+from beaufort.mining._cutouts import category_pictures, images_digest, read_cutout
 from beaufort.mining._pipelines import (
     PipelineOptions,
     check_prompts,
@@ -82,7 +82,7 @@ class RetouchGenerator:
             **pipeline_facts(self._options, self._pipeline),
             "size": self._size,
             "strength": self._strength,
-            "pictures": pictures_digest([self._photos]),
+            "pictures": images_digest([self._photos]),
         }
 
     def check(self, items: Sequence[PlanItem]) -> None:

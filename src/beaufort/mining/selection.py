@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from beaufort._core.files import write_output
 from beaufort._core.text import csv_text
-from beaufort.data import Dataset, open_dataset
+from beaufort.data import Dataset, load_dataset
 from beaufort.mining.generation import PLAN, GeneratedImage, read_generated
 from beaufort.mining.plan import MiningError, read_plan
 from beaufort.mining.verdicts import Verdicts
@@ -88,7 +88,7 @@ def open_generated(folder: Path) -> tuple[Dataset, tuple[GeneratedImage, ...]]:
             f"every image in {folder} must be in its {PLAN}, got {len(extra)} that are not (first: "
             f"{extra[0]}); restore the plan, or move them away"
         )
-    data = open_dataset(f"mined:{folder}")
+    data = load_dataset(f"mined:{folder}")
     if strange := [one for one in data.ids if one not in images]:
         raise MiningError(
             f"every picture in {folder} must be a generated PNG, got {strange[0]}; move it away"

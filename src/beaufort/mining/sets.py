@@ -6,10 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from beaufort.data import Dataset, open_dataset
-from beaufort.data._open import parse_spec
+from beaufort.data import KIND_FOLDERS, Dataset, load_dataset, parse_spec
 from beaufort.data.labels import Grouping, read_grouping
-from beaufort.data.mined import KIND_FOLDERS
 from beaufort.mining.export import CATEGORIES, METADATA
 from beaufort.mining.plan import MiningError
 
@@ -39,9 +37,9 @@ def open_set(location: str) -> MinedSet:
     """A set that `beaufort mine export` wrote, or any data set: `imagenet-d:FOLDER`, class folders.
 
     Args:
-        location: as `open_dataset` takes it.
+        location: as `load_dataset` takes it.
     """
-    data = open_dataset(location)
+    data = load_dataset(location)
     folder = Path(parse_spec(location)[1])  # of a part of a set, too: it was chosen by the same models
     known = _metadata(folder / METADATA) if (folder / METADATA).is_file() else {}
     images = tuple(known[one][0] if one in known else SetImage(_kind(one), "") for one in data.ids)

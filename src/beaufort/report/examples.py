@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from beaufort._core.arrays import Bytes
 from beaufort._core.errors import OptionError
 from beaufort.corruptions import Severity
-from beaufort.data import Dataset, open_dataset
+from beaufort.data import Dataset, load_dataset
 from beaufort.evaluation import Setup
 from beaufort.report._answers import scored_answers
 from beaufort.report._thumbnails import Album
@@ -89,7 +89,7 @@ def examples_of_data(
 
     Args:
         scores: whose models.
-        data: the data set of the run, or a text for `open_dataset`.
+        data: the data set of the run, or a text for `load_dataset`.
         seed: decides which images and mistakes are drawn.
         progress: called after each step.
     """
@@ -98,7 +98,7 @@ def examples_of_data(
             "pictures that lay corrupted on a disk cannot be shown with --data, which corrupts clean ones; "
             "leave it out"
         )
-    dataset = data if isinstance(data, Dataset) else open_dataset(data)
+    dataset = data if isinstance(data, Dataset) else load_dataset(data)
     _check_same(scores, dataset)
     shower, album = _Shower(scores, dataset), Album()
     every = scored_answers(scores)

@@ -13,8 +13,8 @@ from beaufort._core.arrays import Bytes
 from beaufort._core.errors import OptionError
 from beaufort._core.text import counted
 from beaufort.corruptions import SCALES
-from beaufort.data import Dataset, open_dataset
-from beaufort.data.images import flatten, is_picture_name, read_image
+from beaufort.data import Dataset, Step, load_dataset, prepare
+from beaufort.data.images import flatten, is_image_name, read_image
 from beaufort.data.labels import LabelSpace, class_names
 from beaufort.models import Model, load_model
 from beaufort.report._text import spoken
@@ -22,7 +22,7 @@ from beaufort.report._thumbnails import Album
 from beaufort.report.examples import STRIP_BYTES, STRIPS, Answer, Examples, Strip, Work, show_strip
 from beaufort.report.gallery.scene import paint_digit, paint_scene
 from beaufort.results import Scores
-from beaufort.suites import Step, Suite, prepare
+from beaufort.suites import Suite
 
 SCENE = "scene"
 """Stands for a picture that is painted, a landscape or a digit."""
@@ -52,7 +52,7 @@ def examples_of_pictures(
 
     Args:
         scores: whose suite.
-        pictures: a folder of pictures, a data set or a text for `open_dataset`, or `scene`.
+        pictures: a folder of pictures, a data set or a text for `load_dataset`, or `scene`.
         ask: models, or texts for `load_model`, whose answers to these pictures are shown.
         progress: called after each picture.
     """
@@ -87,7 +87,7 @@ def _find(scores: Scores, pictures: str | Dataset) -> tuple[list[_Picture], tupl
     if isinstance(pictures, str) and (files := _files(Path(pictures))):
         read = [_Picture(path.name, flatten(read_image(path)), None) for path in files[:STRIPS]]
         return read, (), counted(len(read), "picture") + f" of the folder {Path(pictures).resolve().name}"
-    dataset = pictures if isinstance(pictures, Dataset) else open_dataset(pictures)
+    dataset = pictures if isinstance(pictures, Dataset) else load_dataset(pictures)
     if dataset.digest() == scores.results.setting.data:
         raise OptionError(
             f"pictures must not be the test images, got {dataset.name}; use --data to show those"
@@ -100,7 +100,7 @@ def _files(path: Path) -> list[Path]:
     """The pictures that lie directly in a folder; none if it is a data set with a list of its own."""
     if not path.is_dir() or (path / "labels.csv").exists():
         return []
-    return sorted(entry for entry in path.iterdir() if entry.is_file() and is_picture_name(entry.name))
+    return sorted(entry for entry in path.iterdir() if entry.is_file() and is_image_name(entry.name))
 
 
 def _samples(dataset: Dataset) -> Iterator[_Picture]:

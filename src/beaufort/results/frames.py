@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from beaufort.data.frames import FrameSets
+from beaufort.data import FrameSets
 from beaufort.metrics.stats import Estimate, clopper_pearson
 from beaufort.results._match import ResultsError
 from beaufort.results.open import Results

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from beaufort._core.registry import unknown
-from beaufort.data.labels import Grouping, LabelSpace, Truths
+from beaufort.data.labels import Grouping, LabelSets, LabelSpace
 from beaufort.results._match import (
     ResultsError,
     ResultSetting,
@@ -154,7 +154,7 @@ def open_results(
     seed: int | None = None,
     labels: str | Path | Grouping | LabelSpace | None = None,
     convention: str | None = None,
-    truths: str | Path | Truths | None = None,
+    truths: str | Path | LabelSets | None = None,
 ) -> Results:
     """The answers of a store to one suite of one data set; see `open_parts` for suites of several.
 
@@ -191,7 +191,7 @@ def open_parts(
     seed: int | None = None,
     labels: str | Path | Grouping | LabelSpace | None = None,
     convention: str | None = None,
-    truths: str | Path | Truths | None = None,
+    truths: str | Path | LabelSets | None = None,
 ) -> tuple[Results, ...]:
     """The answers of a store to each data set of a suite; one for a suite of one. As `open_results`."""
     wanted = Wanted.of(labels, convention, truths)

@@ -11,15 +11,15 @@ import numpy as np
 import pyarrow as pa
 
 from beaufort.data.labels import (
-    DataLabels,
+    DatasetLabels,
     Grouping,
     LabelError,
+    LabelSets,
     LabelSpace,
-    Outputs,
-    Truths,
+    ModelOutputs,
     check_convention,
     find_space,
-    read_truths,
+    read_label_sets,
 )
 from beaufort.results._match import ResultsError, Scored, scored_as
 from beaufort.store import Cell, Listing, Store, predictions, unanswered
@@ -45,7 +45,7 @@ class Rescoring:
     """How the stored logits of one model are scored again."""
 
     space: LabelSpace
-    truths: Truths | None = None
+    truths: LabelSets | None = None
 
     def table(self, table: pa.Table, model: str) -> pa.Table:
         """The same rows with new scores; the table has the columns place, id, label, top and logits.
@@ -77,19 +77,19 @@ class Wanted:
 
     labels: str | Path | Grouping | LabelSpace | None = None
     convention: str | None = None
-    truths: Truths | None = None
+    truths: LabelSets | None = None
 
     @classmethod
     def of(
         cls,
         labels: str | Path | Grouping | LabelSpace | None,
         convention: str | None,
-        truths: str | Path | Truths | None,
+        truths: str | Path | LabelSets | None,
     ) -> Wanted:
         """From the arguments of `open_results`."""
         if convention is not None:
             check_convention(convention)
-        read = truths if truths is None or isinstance(truths, Truths) else read_truths(truths)
+        read = truths if truths is None or isinstance(truths, LabelSets) else read_label_sets(truths)
         return cls(labels, convention, read)
 
     @property
@@ -136,8 +136,8 @@ class Wanted:
         used = np.unique(numbers_of(table["label"]))
         names = classes or tuple(map(str, range(int(used.max(initial=0)) + 1)))
         logits: Any = table["logits"].combine_chunks()
-        outputs = Outputs(model, int(logits.type.list_size))
-        data = DataLabels(str(cell.data["name"]), names, used.astype(np.int64))
+        outputs = ModelOutputs(model, int(logits.type.list_size))
+        data = DatasetLabels(str(cell.data["name"]), names, used.astype(np.int64))
         try:
             return find_space(data, outputs, labels=self.labels or "identity", convention=self.convention)
         except LabelError as error:

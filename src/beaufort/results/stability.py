@@ -7,13 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from beaufort.corruptions.sequences import sequences
 from beaufort.metrics import flips, top5_distances
 from beaufort.metrics.stability import Against
 from beaufort.results.answers import Answers
 from beaufort.results.linear import Linear
 from beaufort.results.statistics import FEWEST, Divisor, Errors, ratio_form
 from beaufort.suites import Suite
-from beaufort.suites.frames import kind_of_frames, sequences
+from beaufort.suites.frames import kind_of_frames
 
 FARTHEST = 15
 """The largest top-5 distance: the five best classes of one frame are none of another's."""

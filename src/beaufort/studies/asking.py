@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from beaufort.data import open_dataset
+from beaufort.data import load_dataset
 from beaufort.models.torch import choose_device
 
 _BATCH, _GPU_BATCH = 250, 2500
@@ -25,9 +25,9 @@ class TestImages(NamedTuple):
 
 
 def read_test_images(data: str, *, device: str, limit: int | None = None) -> TestImages:
-    """The images of what `open_dataset` opens, or the first of them, which must have one size."""
+    """The images of what `load_dataset` opens, or the first of them, which must have one size."""
     where = choose_device(device)
-    dataset = open_dataset(data, limit=limit)
+    dataset = load_dataset(data, limit=limit)
     pixels = np.stack([dataset[place].image for place in range(len(dataset))])
     images = torch.from_numpy(np.ascontiguousarray(pixels.transpose(0, 3, 1, 2))).to(where)
     return TestImages(images, torch.from_numpy(np.array(dataset.labels)).to(where), list(dataset.ids))

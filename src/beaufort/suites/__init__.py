@@ -5,8 +5,6 @@ The published ones are files of the package, one a suite; one of your own is a f
 
 from __future__ import annotations
 
-from beaufort.data.prepared import Pictures
-from beaufort.data.steps import Step, prepare
 from beaufort.suites._check import METRICS
 from beaufort.suites._corruptions import suite_of_corruptions
 from beaufort.suites._mistakes import Mistake, SuiteError
@@ -26,14 +24,11 @@ __all__ = [
     "SHIFT_SUITE_NAMES",
     "SUITE_NAMES",
     "Mistake",
-    "Pictures",
-    "Step",
     "Suite",
     "SuiteError",
     "get_suite",
     "own_suites",
     "parse_suite",
-    "prepare",
     "read_suite",
     "register_suite",
     "suite_of_corruptions",

@@ -21,13 +21,12 @@ from beaufort.corruptions import (
     is_chain,
     members_of,
 )
-from beaufort.corruptions.sequences import SIDES
+from beaufort.corruptions.sequences import SIDES, sequences
+from beaufort.data import Step
 from beaufort.data.labels import CONVENTIONS, IDENTITY, class_lists, label_maps
 from beaufort.data.protocols import protocols
-from beaufort.data.steps import Step
 from beaufort.metrics import BASELINE_NAMES, metrics
 from beaufort.suites.conditions import DATASET_NAME, Condition
-from beaufort.suites.frames import sequences
 from beaufort.suites.shifts import shifts
 
 Where: TypeAlias = tuple[str | int, ...]

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
 
 from beaufort.corruptions import Severity, checked_severity, expand_names
+from beaufort.data import Step
 from beaufort.data.labels import Grouping, class_lists, label_maps
-from beaufort.data.steps import Step
 from beaufort.suites._check import (
     PUBLISHED,
     Where,

@@ -18,17 +18,10 @@ import numpy as np
 from beaufort._core.arrays import Bytes, Images
 from beaufort._core.errors import OptionError
 from beaufort.corruptions.rng import Id
-from beaufort.corruptions.sequences import SIDES, VERSION, Perturbation, perturbations
+from beaufort.corruptions.sequences import SIDES, VERSION, Perturbation, sequences
 from beaufort.suites.shifts import register_shift
 
 _LEVEL = re.compile(r"([a-z]+)/(0|[1-9][0-9]?)")
-
-sequences: dict[str, tuple[Perturbation, int]] = {
-    name if difficulty == 1 else f"{name}_{difficulty}": (one, difficulty)
-    for name, one in perturbations.items()
-    for difficulty in range(1, 1 + len(one.levels["imagenet"]))
-}
-"""Every sequence by the name of its published folder: what makes it, and its difficulty."""
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from beaufort._core.errors import ImageFileError, ImageValueError, OptionError
 from beaufort._core.optional import require
 from beaufort._core.text import counted
-from beaufort.data import Dataset, Problem, Sample, iterate, open_dataset
-from beaufort.data._digest import Content, digest_of
+from beaufort.data import Content, Dataset, Problem, Sample, digest_of, iterate, load_dataset
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -179,10 +178,10 @@ def open_training_data(spec: str | Dataset, *, limit: int | None = None) -> Trai
     that are not held in memory are seen to be broken when they are read.
 
     Args:
-        spec: what `open_dataset` opens, or an open data set.
+        spec: what `load_dataset` opens, or an open data set.
         limit: only the first so many images.
     """
-    dataset = open_dataset(spec, limit=limit) if isinstance(spec, str) else spec.first(limit)
+    dataset = load_dataset(spec, limit=limit) if isinstance(spec, str) else spec.first(limit)
     if len(dataset) == 0:
         raise OptionError(f"{dataset.name} must have images to train on, got none")
     first = next((sample for sample in iterate(dataset) if isinstance(sample, Sample)), None)

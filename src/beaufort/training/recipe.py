@@ -42,7 +42,7 @@ class Recipe:
     about: str = ""
     """What it is, and where each choice comes from."""
     data: str = "mnist-train"
-    """What `open_dataset` opens if the caller names nothing else."""
+    """What `load_dataset` opens if the caller names nothing else."""
     epochs: int = 1
     batch: int = 64
     block: int = 60_000

@@ -16,7 +16,7 @@ from beaufort._core.errors import ImageTypeError, ImageValueError, OptionError
 from beaufort.corruptions import SEVERITIES, SUBSETS, Corrupt, corruptions
 from beaufort.corruptions._kernels import cpu_ops, torch_ops
 from beaufort.corruptions.rng import Key, id_words
-from beaufort.data import open_dataset
+from beaufort.data import load_dataset
 from beaufort.testing._contracts import digit, picture
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def photos(shared: Path) -> np.ndarray:
     """Two photos, `(2, 224, 224, 3)`."""
     from PIL import Image
 
-    dataset = open_dataset(shared / "data" / "imagenet_val_1k")
+    dataset = load_dataset(shared / "data" / "imagenet_val_1k")
     return np.stack([np.asarray(Image.fromarray(dataset[i].image).resize((224, 224))) for i in range(2)])
 
 

@@ -30,9 +30,9 @@ QUALITIES = (1, 25, 100) if INTERPRETED else tuple(range(1, 101))
 @pytest.fixture(scope="module")
 def photos(shared: Path) -> np.ndarray:
     """Four photos, `(4, 224, 224, 3)`; in the interpreter a corner of two."""
-    from beaufort.data import open_dataset
+    from beaufort.data import load_dataset
 
-    dataset = open_dataset(shared / "data" / "imagenet_val_1k")
+    dataset = load_dataset(shared / "data" / "imagenet_val_1k")
     side, count = (40, 2) if INTERPRETED else (224, 4)
     return np.stack([dataset[i].image[:side, :side] for i in range(count)])
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from beaufort._core.errors import BeaufortError, ImageFileError, OptionError
-from beaufort.corruptions.sequences import SIDES, perturbations
+from beaufort.corruptions.sequences import SIDES, perturbations, sequences
 from beaufort.data import Dataset, from_arrays
 from beaufort.data.writers import make_dataset
 from beaufort.evaluation import Evaluation, evaluate
@@ -23,7 +23,7 @@ from beaufort.results import Answers, Scores, open_results
 from beaufort.store import FileStore
 from beaufort.suites import Suite, SuiteError, get_suite
 from beaufort.suites.conditions import Condition
-from beaufort.suites.frames import frames_of, sequences
+from beaufort.suites.frames import frames_of
 from beaufort.testing._contracts import picture
 from tests.commands import invoke
 

@@ -11,7 +11,7 @@ from PIL import Image
 
 from beaufort._core.errors import ImageFileError, OptionError
 from beaufort.corruptions.sequences import perturbations
-from beaufort.data import open_dataset
+from beaufort.data import load_dataset
 from beaufort.data.writers import make_dataset
 from beaufort.evaluation import Evaluation, evaluate
 from beaufort.models import Model, as_model
@@ -55,10 +55,10 @@ def shown(root: Path, clean: str | None = None) -> Evaluation:
 
 def test_a_strip_has_the_frames_in_their_order(root: Path) -> None:
     """The codec is lossy: frames are near what was written, and nearer to that than to their neighbors."""
-    strips = open_dataset(f"tiny-imagenet-p:{root / 'P'}#rotate")
+    strips = load_dataset(f"tiny-imagenet-p:{root / 'P'}#rotate")
     assert list(strips.ids) == [name.replace(".png", ".mp4") for name in IDS]
     assert strips.classes == ("n01440764", "n01443537")
-    assert open_dataset(f"imagenet-p:{root / 'P'}#rotate").digest() == strips.digest()  # the same layout
+    assert load_dataset(f"imagenet-p:{root / 'P'}#rotate").digest() == strips.digest()  # the same layout
     clean = Image.open(root / "val" / IDS[0]).convert("RGB").resize((64, 64), Image.Resampling.BILINEAR)
     wanted = [
         np.asarray(frame)[0].astype(int)
@@ -106,7 +106,7 @@ def test_videos_that_are_none(root: Path, tmp_path: Path) -> None:
     assert [problem.id for problem in found.problems] == ["n01440764/a.mp4"]
     assert "31 frames, got 0" in found.problems[0].message
     (tmp_path / "P" / "rotate" / ".hidden").mkdir()
-    assert ".hidden" not in open_dataset(f"imagenet-p:{tmp_path / 'P'}#rotate").classes
+    assert ".hidden" not in load_dataset(f"imagenet-p:{tmp_path / 'P'}#rotate").classes
     shutil.rmtree(tmp_path / "P" / "rotate")
     with pytest.raises(OptionError, match="rotate does not exist"):
         shown(tmp_path)

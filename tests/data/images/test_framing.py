@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from beaufort._core.arrays import Bytes
-from beaufort.data import open_dataset
+from beaufort.data import PreparedImages, Step, load_dataset
 from beaufort.data.images import center_box, flatten, read_image, resize_window, short_side_size, window
 from beaufort.data.images.framing import Box, down_first
-from beaufort.suites import Pictures, Step, get_suite
+from beaufort.suites import get_suite
 
 SIDES = st.integers(1, 90)
 OLD_PILLOW = int(PIL.__version__.partition(".")[0]) < 13
@@ -134,8 +134,8 @@ def test_files_of_every_kind_are_made_ready_as_pillow_does(suite: str, tmp_path:
         drawn = Image.fromarray(picture(1, 90, 120, 3)).convert(mode)
         drawn.save(folder / f"{mode}.{'jpg' if mode == 'CMYK' else 'png'}")
     Image.fromarray(picture(1, 90, 120, 3)).save(folder / "turned.jpg", exif=exif)
-    data, steps, grey = open_dataset(tmp_path), get_suite(suite).prepare, suite == "mnist-c"
-    pictures = Pictures(data, steps, grey)
+    data, steps, grey = load_dataset(tmp_path), get_suite(suite).prepare, suite == "mnist-c"
+    pictures = PreparedImages(data, steps, grey)
     assert len(data) == len(MODES) + 1
     for place, name in enumerate(data.ids):
         image = flatten(read_image(tmp_path / name, upright=False))

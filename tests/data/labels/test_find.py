@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from beaufort.data.labels import (
-    DataLabels,
+    DatasetLabels,
     LabelError,
     LabelSpace,
-    Outputs,
+    ModelOutputs,
     class_ids,
     class_names,
     find_space,
@@ -24,15 +24,15 @@ from beaufort.data.labels import (
 NAMES, IDS = class_names("imagenet-1k"), class_ids("imagenet-1k")
 
 
-def folders(*names: str) -> DataLabels:
-    return DataLabels("pets", tuple(sorted(names)), np.arange(len(names)), by_name=True)
+def folders(*names: str) -> DatasetLabels:
+    return DatasetLabels("pets", tuple(sorted(names)), np.arange(len(names)), by_name=True)
 
 
-def numbers(*names: str) -> DataLabels:
-    return DataLabels("pets", names, np.arange(len(names)))
+def numbers(*names: str) -> DatasetLabels:
+    return DatasetLabels("pets", names, np.arange(len(names)))
 
 
-IMAGENET = Outputs("net", 1000)
+IMAGENET = ModelOutputs("net", 1000)
 
 
 def outputs_of(space: LabelSpace) -> list[int]:
@@ -61,7 +61,11 @@ def test_folders_of_imagenet(labels: list[int], random: object) -> None:
         IDS[label] if label == 638 else random.choice(forms)(label): label  # type: ignore[attr-defined]
         for label in labels
     }
-    for outputs in (IMAGENET, Outputs("net", 1000, label_space="imagenet-1k"), Outputs("net", 1000, NAMES)):
+    for outputs in (
+        IMAGENET,
+        ModelOutputs("net", 1000, label_space="imagenet-1k"),
+        ModelOutputs("net", 1000, NAMES),
+    ):
         found = find_space(folders(*named), outputs)
         assert outputs_of(found) == [named[name] for name in sorted(named)]
         assert found.convention == "restricted"
@@ -76,17 +80,17 @@ def test_names_that_match_nothing_are_refused() -> None:
         r"2 of 3 classes of pets match no class of 'imagenet-1k', or several \(first: 'kitten'\); use WNIDs"
     )
     with pytest.raises(LabelError, match=says):
-        find_space(folders("tench", "kitten", "puppy"), Outputs("net", 1000, label_space="imagenet-1k"))
+        find_space(folders("tench", "kitten", "puppy"), ModelOutputs("net", 1000, label_space="imagenet-1k"))
     with pytest.raises(LabelError, match="net has 1000 outputs, and nothing says which of them belong"):
         find_space(folders("tench", "kitten", "puppy"), IMAGENET)
     with pytest.raises(LabelError, match="crane"):
-        find_space(folders("crane"), Outputs("net", 1000, label_space="imagenet-1k"))
+        find_space(folders("crane"), ModelOutputs("net", 1000, label_space="imagenet-1k"))
     assert find_space(folders("a", "b"), IMAGENET, labels="identity").identity
 
 
 def test_a_list_that_most_names_are_of_is_not_taken_for_another() -> None:
     """Names of CIFAR-10 with `car` have another sorted order than its classes: bird would be automobile."""
-    ten = Outputs("net", 10, suite_space="cifar-10")
+    ten = ModelOutputs("net", 10, suite_space="cifar-10")
     cifar = class_names("cifar-10")
     assert find_space(folders(*cifar), ten).identity
     with pytest.raises(LabelError, match=r"1 of 10 classes of pets match no class of 'cifar-10'.*'car'"):
@@ -108,23 +112,26 @@ def test_digits_in_words_are_taken_by_name() -> None:
     words = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
     right = [8, 5, 4, 9, 1, 7, 6, 3, 2, 0]
     for known in (
-        Outputs("net", 10, suite_space="mnist"),
-        Outputs("net", 10, label_space="mnist"),
-        Outputs("net", 10, tuple("0123456789")),
-        Outputs("net", 10, words),
+        ModelOutputs("net", 10, suite_space="mnist"),
+        ModelOutputs("net", 10, label_space="mnist"),
+        ModelOutputs("net", 10, tuple("0123456789")),
+        ModelOutputs("net", 10, words),
     ):
         assert outputs_of(find_space(folders(*words), known)) == right
-    assert outputs_of(find_space(folders("Nine", "two"), Outputs("net", 10, label_space="mnist"))) == [9, 2]
-    assert outputs_of(find_space(folders("2", "9"), Outputs("net", 10, words))) == [2, 9]
-    assert find_space(numbers(*words), Outputs("net", 10, suite_space="mnist")).identity
+    assert outputs_of(find_space(folders("Nine", "two"), ModelOutputs("net", 10, label_space="mnist"))) == [
+        9,
+        2,
+    ]
+    assert outputs_of(find_space(folders("2", "9"), ModelOutputs("net", 10, words))) == [2, 9]
+    assert find_space(numbers(*words), ModelOutputs("net", 10, suite_space="mnist")).identity
     with pytest.raises(LabelError, match=r"10 classes \(first: 'eight'\), net has 10 outputs, and nothing"):
-        find_space(folders(*words), Outputs("net", 10))
+        find_space(folders(*words), ModelOutputs("net", 10))
     with pytest.raises(LabelError, match="2 classes"):
-        find_space(folders("three", "two"), Outputs("net", 2))
+        find_space(folders("three", "two"), ModelOutputs("net", 2))
 
 
 def test_own_names() -> None:
-    outputs = Outputs("net", 3, ("Fox", "guinea pig", "cat"))
+    outputs = ModelOutputs("net", 3, ("Fox", "guinea pig", "cat"))
     assert outputs_of(find_space(folders("cat", "Guinea_Pig"), outputs)) == [1, 2]
     assert outputs_of(find_space(folders("cat", "fox", "guinea pig"), outputs)) == [2, 0, 1]
     assert outputs_of(find_space(numbers("cat", "fox", "guinea pig"), outputs)) == [2, 0, 1]
@@ -136,41 +143,43 @@ def test_own_names() -> None:
 
 
 def test_as_many_classes_as_outputs_without_names() -> None:
-    assert find_space(folders("a", "b", "c"), Outputs("net", 3)).identity
-    assert find_space(folders("a", "b", "c"), Outputs("net", 3, ("LABEL_0", "LABEL_1", "LABEL_2"))).identity
+    assert find_space(folders("a", "b", "c"), ModelOutputs("net", 3)).identity
+    assert find_space(
+        folders("a", "b", "c"), ModelOutputs("net", 3, ("LABEL_0", "LABEL_1", "LABEL_2"))
+    ).identity
     with pytest.raises(LabelError, match="--labels identity"):
-        find_space(folders("a", "b", "c"), Outputs("net", 4))
+        find_space(folders("a", "b", "c"), ModelOutputs("net", 4))
     with pytest.raises(LabelError, match="--classes FILE"):
-        find_space(numbers("a", "b", "c"), Outputs("net", 4))
+        find_space(numbers("a", "b", "c"), ModelOutputs("net", 4))
 
 
 def test_numbers_are_outputs() -> None:
-    plain = DataLabels("arrays", tuple(map(str, range(6))), np.array([0, 5]))
+    plain = DatasetLabels("arrays", tuple(map(str, range(6))), np.array([0, 5]))
     assert find_space(plain, IMAGENET).identity
-    assert find_space(plain, Outputs("net", None)).identity
-    gaps = DataLabels("list", ("tench", "1", "great white shark"), np.array([0, 2]))
-    assert find_space(gaps, Outputs("net", 1000, label_space="imagenet-1k")).identity
+    assert find_space(plain, ModelOutputs("net", None)).identity
+    gaps = DatasetLabels("list", ("tench", "1", "great white shark"), np.array([0, 2]))
+    assert find_space(gaps, ModelOutputs("net", 1000, label_space="imagenet-1k")).identity
     with pytest.raises(LabelError, match=r"below 3, the number of outputs of net, got labels up to 5"):
-        find_space(plain, Outputs("net", 3))
+        find_space(plain, ModelOutputs("net", 3))
 
 
 def test_folders_that_are_numbers() -> None:
-    assert find_space(folders(*"0123456789"), Outputs("net", 10)).identity
+    assert find_space(folders(*"0123456789"), ModelOutputs("net", 10)).identity
     assert outputs_of(find_space(folders("7", "285", "30"), IMAGENET)) == [285, 30, 7]
     twelve = tuple(map(str, range(12)))
     with pytest.raises(LabelError, match="called by numbers"):
-        find_space(folders(*twelve), Outputs("net", 12))
-    named = find_space(folders(*twelve), Outputs("net", 12, twelve))
+        find_space(folders(*twelve), ModelOutputs("net", 12))
+    named = find_space(folders(*twelve), ModelOutputs("net", 12, twelve))
     assert outputs_of(named) == [int(name) for name in sorted(twelve)]
     with pytest.raises(LabelError, match="called by numbers"):
         find_space(folders("7", "1000"), IMAGENET)
 
 
 def test_the_suite_knows_what_a_model_does_not() -> None:
-    cifar = Outputs("net", 10, suite_space="cifar-10")
+    cifar = ModelOutputs("net", 10, suite_space="cifar-10")
     assert outputs_of(find_space(folders("ship", "cat"), cifar)) == [3, 8]
     with pytest.raises(LabelError, match="nothing says"):
-        find_space(folders("ship", "cat"), Outputs("net", 10))
+        find_space(folders("ship", "cat"), ModelOutputs("net", 10))
     assert find_space(folders(*"abcdefghij"), cifar).identity  # own classes under the same corruptions
 
 
@@ -190,10 +199,10 @@ def test_outputs_by_class(tmp_path: Path) -> None:
 
 
 def test_restricted_needs_classes() -> None:
-    plain = DataLabels("arrays", ("0", "1"), np.array([0, 1]))
+    plain = DatasetLabels("arrays", ("0", "1"), np.array([0, 1]))
     with pytest.raises(LabelError, match="convention 'restricted' needs"):
         find_space(plain, IMAGENET, convention="restricted")
-    assert find_space(plain, Outputs("net", 2), convention="restricted").identity
+    assert find_space(plain, ModelOutputs("net", 2), convention="restricted").identity
     with pytest.raises(LabelError, match="must be of 1000 outputs, those of net, got 5"):
         find_space(plain, IMAGENET, labels=LabelSpace(5, ((1,), (2,))))
 

@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from beaufort.data.labels import LabelError, LabelSpace, Truths, read_truths
+from beaufort.data.labels import LabelError, LabelSets, LabelSpace, read_label_sets
 from beaufort.store import correct, predictions, score_logits, summarize
 
 
 def test_the_published_list(tmp_path: Path) -> None:
     file = tmp_path / "real.json"
     file.write_text(json.dumps([[5], [], [2, 7]]))
-    truths = read_truths(file)
+    truths = read_label_sets(file)
     ids = ["n01440764/ILSVRC2012_val_00000003.JPEG", "ILSVRC2012_val_00000001.jpg", "val/1"]
     assert [truths.of(image) for image in ids] == [(2, 7), (5,), ()]
     assert truths.labels(ids, LabelSpace(10)).tolist() == [[2, 7], [5, -1], [-1, -1]]
@@ -35,7 +35,7 @@ def test_the_published_list(tmp_path: Path) -> None:
 def test_files_that_are_something_else(tmp_path: Path, text: str) -> None:
     (tmp_path / "real.json").write_text(text)
     with pytest.raises(LabelError, match="truths must be"):
-        read_truths(tmp_path / "real.json")
+        read_label_sets(tmp_path / "real.json")
 
 
 @given(
@@ -44,7 +44,7 @@ def test_files_that_are_something_else(tmp_path: Path, text: str) -> None:
 )
 def test_a_set_is_one_class(sets: list[list[int]], seed: int) -> None:
     """Against the obvious way: probabilities of the outputs of a set, added."""
-    truths = Truths("sets", {str(i): tuple(row) for i, row in enumerate(sets)})
+    truths = LabelSets("sets", {str(i): tuple(row) for i, row in enumerate(sets)})
     logits = np.random.default_rng(seed).normal(0, 3, (len(sets), 7)).astype(np.float32)
     truth = truths.labels([str(i) for i in range(len(sets))], LabelSpace(7))
     scores = score_logits(logits, truth)

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from beaufort._core.errors import UnknownNameError
-from beaufort.data import Dataset, open_dataset
+from beaufort.data import Dataset, load_dataset
 from beaufort.data.protocols import leave_one_out, protocols
 
 
 @pytest.fixture(scope="session")
 def icons(shared: Path) -> Dataset:
-    return open_dataset(f"icons-50:{shared / 'data' / 'icons'}")
+    return load_dataset(f"icons-50:{shared / 'data' / 'icons'}")
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,7 @@ import pytest
 
 from beaufort._core.errors import OptionError, UnknownNameError
 from beaufort.data import Dataset, from_arrays
-from beaufort.data.protocols import hold_out, leave_one_out
-from beaufort.data.protocols.published import HoldOutProtocol
+from beaufort.data.protocols import HoldOutProtocol, hold_out, leave_one_out
 
 
 def photos(cameras: list[str], labels: list[int]) -> Dataset:

@@ -21,7 +21,7 @@ from beaufort._core.errors import AssetError, OptionError, UnknownNameError
 from beaufort.corruptions import corruptions
 from beaufort.data.images import FORMATS, encode
 from beaufort.data.writers import Outcome, corrupt_tree
-from beaufort.data.writers._pool import run_bounded
+from beaufort.data.writers.image_tree import run_bounded
 from tests.data.writers.outputs import contents, opened
 
 FAST: dict[str, Any] = {"names": ["brightness", "gaussian_noise"], "severities": [1, 4]}
@@ -174,7 +174,7 @@ def test_unreadable_folders_are_told(tree: Path, tmp_path: Path, monkeypatch: py
             raise PermissionError(errno.EACCES, "Permission denied")
         return real(path)
 
-    monkeypatch.setattr("beaufort.data.writers._walk.os.scandir", scandir)
+    monkeypatch.setattr("beaufort.data.writers.image_sources.os.scandir", scandir)
     report = corrupt_tree(tree, tmp_path / "out", **FAST)
     assert report.done == 8
     assert "Permission denied" in messages(report)["cat"]

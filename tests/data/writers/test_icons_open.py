@@ -21,9 +21,8 @@ from beaufort.cli import app
 from beaufort.data.labels import class_names
 from beaufort.data.writers import make_icons_open
 from beaufort.data.writers.icons_open import build
-from beaufort.data.writers.icons_open.artwork import Artwork
+from beaufort.data.writers.icons_open.artwork import Artwork, IconSubtype, icon_subtypes
 from beaufort.data.writers.icons_open.raster import SIDE, difference, rasterize, thumbnail
-from beaufort.data.writers.icons_open.subtypes import IconSubtype, icon_subtypes
 
 pytest.importorskip("resvg_py", reason="resvg_py is not installed; the extra icons has it")
 

@@ -18,11 +18,11 @@ import beaufort
 from beaufort._core import files as draft_files
 from beaufort._core.errors import ImageFileError, OptionError, UnknownNameError
 from beaufort.corruptions import corruptions
-from beaufort.data import open_dataset
+from beaufort.data import PreparedImages, load_dataset
 from beaufort.data.images import FORMATS, encode
-from beaufort.data.writers import DATASETS, Outcome, make_dataset
+from beaufort.data.writers import PUBLISHED_SETS, Outcome, make_dataset
 from beaufort.report.gallery.gallery import _clean
-from beaufort.suites import Pictures, get_suite
+from beaufort.suites import get_suite
 from tests.data.writers.outputs import opened
 
 RNG = np.random.default_rng(8)
@@ -76,8 +76,8 @@ def test_mnist_c_identifies_pictures_by_split_and_number(mnist: Path, tmp_path: 
 
 
 def test_mnist_c_makes_the_published_corruptions(mnist: Path, tmp_path: Path) -> None:
-    assert len(DATASETS["mnist-c"].corruptions) == 16
-    assert len(DATASETS["mnist-c"].extra) == 32
+    assert len(PUBLISHED_SETS["mnist-c"].corruptions) == 16
+    assert len(PUBLISHED_SETS["mnist-c"].extra) == 32
     for file in mnist.glob("train*"):
         file.unlink()
     assert make_dataset("mnist-c", mnist, tmp_path / "out").done == 32
@@ -133,7 +133,7 @@ def test_files_are_those_of_numpy(cifar: Path, tmp_path: Path) -> None:
 
 def test_chunks_change_nothing(cifar: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     make_dataset("cifar10-c", cifar, tmp_path / "whole", names=["shot_noise"])
-    monkeypatch.setattr("beaufort.data.writers._make_arrays._CHUNK", 4)
+    monkeypatch.setattr("beaufort.data.writers.published_arrays._CHUNK", 4)
     seen: list[tuple[int, int]] = []
     make_dataset(
         "cifar10-c", cifar, tmp_path / "cut", names=["shot_noise"], progress=lambda *at: seen.append(at)
@@ -218,8 +218,8 @@ def test_what_is_made_has_the_pixels_that_a_run_sees(
     name: str, size: tuple[int, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     picture(tmp_path / "val/n01/a.png", size)
-    suite, photos = get_suite(name), open_dataset(tmp_path / "val")
-    seen = Pictures(photos, suite.prepare, grey=False)(0)
+    suite, photos = get_suite(name), load_dataset(tmp_path / "val")
+    seen = PreparedImages(photos, suite.prepare, grey=False)(0)
     assert isinstance(seen, np.ndarray)
     noisy = beaufort.corrupt(seen, "shot_noise", 1, scale=suite.scale, image_id=photos.ids[0])
     monkeypatch.setattr(Image.Image, "resize", rows_first)  # any version of Pillow may be installed
@@ -232,10 +232,10 @@ def test_the_gallery_shows_the_pixels_that_a_run_sees(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     picture(tmp_path / "val/n01/a.png", SIZES["tall"])
-    photos = open_dataset(tmp_path / "val")
+    photos = load_dataset(tmp_path / "val")
     monkeypatch.setattr(Image.Image, "resize", rows_first)
     shown = _clean(tmp_path / "val/n01/a.png", digits=False)
-    seen = Pictures(photos, get_suite("imagenet-c").prepare, grey=False)(0)
+    seen = PreparedImages(photos, get_suite("imagenet-c").prepare, grey=False)(0)
     np.testing.assert_array_equal(np.asarray(shown), seen)
 
 
@@ -384,7 +384,7 @@ def test_no_arrays_are_made_in_a_folder_of_classes(tmp_path: Path, below: str) -
     Image.new("RGB", (32, 32)).save(tmp_path / "photos" / "cat" / "1.png")
     with pytest.raises(OptionError, match="output must lie outside of the source"):
         make_dataset("cifar10-c", tmp_path / "photos", tmp_path / "photos" / below, names=["contrast"])
-    assert open_dataset(tmp_path / "photos").classes == ("cat",)
+    assert load_dataset(tmp_path / "photos").classes == ("cat",)
 
 
 def test_digits_may_be_made_below_the_source(mnist: Path) -> None:

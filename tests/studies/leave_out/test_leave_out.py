@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from beaufort._core.errors import ImageValueError, OptionError, UnknownNameError
 from beaufort.cli import app
-from beaufort.data import Problem, open_dataset, resized
+from beaufort.data import Problem, load_dataset, resized
 from beaufort.studies.leave_out import images
 from beaufort.studies.leave_out.scores import value_score
 from beaufort.studies.leave_out.writing import page, table
@@ -165,7 +165,7 @@ def test_fine_tuning_says_where_it_began(photos: str, recipe: Recipe) -> None:
 
 
 def test_a_network_that_saw_all_images_is_no_start(photos: str, recipe: Recipe) -> None:
-    every = open_training_data(resized(open_dataset(photos), 8))
+    every = open_training_data(resized(load_dataset(photos), 8))
     train(recipe, every, output="every", device="cpu")
     with pytest.raises(OptionError, match="got 'every', which was trained on all images of photos"):
         leave_out(photos, "camera", recipe=replace(recipe, start="every"), output="out", side=8, device="cpu")
@@ -195,7 +195,7 @@ def test_a_network_that_saw_another_value_is_no_start(photos: str, recipe: Recip
         with pytest.raises(OptionError, match=said):
             leave_out(photos, "camera", recipe=tuned, output="more", side=8, device="cpu", only=["z", "y"])
     other = replace(short, start="tuned/trained/z-seed0", epochs=2)
-    learned = open_training_data(resized(open_dataset(photos), 8).at(np.arange(7)))
+    learned = open_training_data(resized(load_dataset(photos), 8).at(np.arange(7)))
     train(replace(short, start="tuned/trained/z-seed0"), learned, output="last", device="cpu")
     with pytest.raises(OptionError, match="got 'last', which began with 'tuned/trained/z-seed0', which was"):
         leave_out(photos, "camera", recipe=replace(other, start="last"), output="more", side=8, only="x")
@@ -287,7 +287,7 @@ def test_tables_and_pages_of_numbers(recipe: Recipe) -> None:
 def test_every_image_is_read_once_if_all_fit_into_memory(
     photos: str, monkeypatch: pytest.MonkeyPatch, kept: bool
 ) -> None:
-    data, read = open_dataset(photos), list[int]()
+    data, read = load_dataset(photos), list[int]()
     pixels = type(data.pixels)
     original = pixels.read
 
@@ -304,7 +304,7 @@ def test_every_image_is_read_once_if_all_fit_into_memory(
     assert usable.digest() == plain.digest()
     assert usable.at(some).digest() == plain.at(some).digest()  # or trainings would be made again
     read.clear()
-    assert np.array_equal(usable[3].image, resized(open_dataset(photos), 8)[3].image)
+    assert np.array_equal(usable[3].image, resized(load_dataset(photos), 8)[3].image)
     assert read == ([3] if kept else [3, 3])
 
 
@@ -367,6 +367,6 @@ def test_values_are_files_of_their_own() -> None:
 
 def test_what_was_broken_when_the_data_were_opened_is_told_and_not_trained_on(photos: str) -> None:
     shard = Problem("second.tar", "the archive is cut short")
-    usable, problems = images.readable(replace(open_dataset(photos), problems=(shard,)), 8)
+    usable, problems = images.readable(replace(load_dataset(photos), problems=(shard,)), 8)
     assert problems == (shard,)
     assert len(open_training_data(usable)) == len(usable) == 120

@@ -9,13 +9,13 @@ from beaufort.data.images.read import (
     MAX_SIDE,
     SUFFIXES,
     decode_image,
+    flatten,
     is_folder,
-    is_picture_name,
+    is_image_name,
     pixel_count,
     plain_mode,
     read_image,
 )
-from beaufort.data.images.transparency import flatten
 from beaufort.data.images.write import FORMATS, Format, encode, format_of
 
 __all__ = [
@@ -32,7 +32,7 @@ __all__ = [
     "flatten",
     "format_of",
     "is_folder",
-    "is_picture_name",
+    "is_image_name",
     "pixel_count",
     "plain_mode",
     "read_idx",

@@ -66,10 +66,10 @@ _EMPTY = "the file is empty (0 bytes)"
 _WITH_ALPHA = {"L": "LA", "RGB": "RGBA"}
 
 
-def is_picture_name(name: str) -> bool:
+def is_image_name(name: str) -> bool:
     """Whether a file of this name is looked at when a folder is read; hidden files are not.
 
-    >>> is_picture_name("ILSVRC2012_val_00000001.JPEG"), is_picture_name("labels.csv")
+    >>> is_image_name("ILSVRC2012_val_00000001.JPEG"), is_image_name("labels.csv")
     (True, False)
     """
     return not name.startswith(".") and Path(name).suffix.lower() in SUFFIXES
@@ -196,3 +196,13 @@ def _from_16_bit(image: Image.Image) -> Image.Image:
             "save it as 8-bit grey first"
         )
     return Image.fromarray((values.astype(np.uint16) >> 8).astype(np.uint8))
+
+
+def flatten(image: Image.Image) -> Image.Image:
+    """The picture laid on white, mode L or RGB; one without transparency is given back as it is."""
+    if image.mode not in ("LA", "RGBA"):
+        return image
+    colors = image.mode.removesuffix("A")
+    white = Image.new(colors, image.size, "white")
+    white.paste(image.convert(colors), mask=image.getchannel("A"))
+    return white

@@ -11,7 +11,7 @@ from typing import Any
 from PIL import Image
 
 from beaufort._core.errors import ImageFileError
-from beaufort.data.images.transparency import flatten
+from beaufort.data.images.read import flatten
 
 
 @dataclass(frozen=True)

@@ -9,28 +9,25 @@ logits_of_two_classes = space.apply(logits_of_a_thousand)
 
 from __future__ import annotations
 
-from beaufort.data.labels._errors import LabelError
-from beaufort.data.labels._known import class_ids, class_lists, class_names, devkit_ids, same_name
-from beaufort.data.labels.broad import BroadClass, broad_classes
-from beaufort.data.labels.find import IDENTITY, Grouping, find_space, read_grouping
-from beaufort.data.labels.maps import LabelMap, label_maps
-from beaufort.data.labels.sides import DataLabels, Outputs
-from beaufort.data.labels.space import CONVENTIONS, LabelSpace, check_convention
-from beaufort.data.labels.truths import NO_LABEL, Truths, read_truths
+from beaufort.data.labels.class_lists import class_ids, class_lists, class_names, devkit_ids, same_name
+from beaufort.data.labels.label_maps import LabelMap, Superclass, label_maps, superclasses
+from beaufort.data.labels.label_sets import NO_LABEL, LabelSets, read_label_sets
+from beaufort.data.labels.matching import IDENTITY, Grouping, find_space, read_grouping
+from beaufort.data.labels.outputs import DatasetLabels, ModelOutputs
+from beaufort.data.labels.space import CONVENTIONS, LabelError, LabelSpace, check_convention
 
 __all__ = [
     "CONVENTIONS",
     "IDENTITY",
     "NO_LABEL",
-    "BroadClass",
-    "DataLabels",
+    "DatasetLabels",
     "Grouping",
     "LabelError",
     "LabelMap",
+    "LabelSets",
     "LabelSpace",
-    "Outputs",
-    "Truths",
-    "broad_classes",
+    "ModelOutputs",
+    "Superclass",
     "check_convention",
     "class_ids",
     "class_lists",
@@ -39,6 +36,7 @@ __all__ = [
     "find_space",
     "label_maps",
     "read_grouping",
-    "read_truths",
+    "read_label_sets",
     "same_name",
+    "superclasses",
 ]

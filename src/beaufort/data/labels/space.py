@@ -1,4 +1,4 @@
-"""Which outputs of a model count as each class of a data set."""
+"""What can be wrong with labels."""
 
 from __future__ import annotations
 
@@ -11,7 +11,32 @@ import numpy as np
 from numpy.typing import NDArray
 
 from beaufort._core.arrays import is_tensor
-from beaufort.data.labels._errors import LabelError
+from beaufort._core.errors import OptionError
+
+
+class LabelError(OptionError):
+    """Labels that cannot be brought together with the outputs of a model.
+
+    >>> error = LabelError("nothing fits", "pass --classes FILE", "use numbers")
+    >>> str(error), str(error.without("--classes"))
+    ('nothing fits; pass --classes FILE, or use numbers', 'nothing fits; use numbers')
+
+    Args:
+        reason: what is wrong.
+        ways_out: what to do about it, each on its own.
+    """
+
+    def __init__(self, reason: str, *ways_out: str) -> None:
+        some = ", or ".join(filter(None, [", ".join(ways_out[:-1]), *ways_out[-1:]]))
+        super().__init__(f"{reason}; {some}" if some else reason)
+        self.reason, self.ways_out = reason, ways_out
+
+    def without(self, *options: str) -> LabelError:
+        """The same for a command that lacks some options."""
+        return LabelError(
+            self.reason, *(way for way in self.ways_out if not any(option in way for option in options))
+        )
+
 
 CONVENTIONS = ("restricted", "all")
 """`restricted`: only outputs that belong to the space compete; `all`: every output of the model does."""

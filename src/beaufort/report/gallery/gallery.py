@@ -10,15 +10,14 @@ from PIL import Image
 from beaufort._core.errors import AssetError, OptionError
 from beaufort._core.files import remove_leftovers, write_bytes
 from beaufort.corruptions import SEVERITIES, Corruption, corruptions, is_chain
+from beaufort.data import Step
 from beaufort.data.images import FORMATS, encode, flatten, read_image
-from beaufort.data.writers._names import corruption_names
-from beaufort.data.writers._pictures import framed
-from beaufort.data.writers.outcome import Failure, Outcome, Progress
+from beaufort.data.writers import Failure, Outcome, Progress, corruption_names, prepare_image
 from beaufort.report.gallery._exhibit import Exhibit, ExhibitRow
 from beaufort.report.gallery._page import page
 from beaufort.report.gallery._sheet import sheet
 from beaufort.report.gallery.scene import paint_digit, paint_scene
-from beaufort.suites import Step, get_suite
+from beaufort.suites import get_suite
 
 _PHOTO, _DIGIT = 224, 28
 
@@ -83,8 +82,8 @@ def _clean(image: Path | str | None, digits: bool) -> Image.Image:
         return paint_digit(_DIGIT) if digits else paint_scene(_PHOTO)
     opened = flatten(read_image(Path(image)))
     if digits:
-        return framed(opened, [Step("resize", _DIGIT), Step("crop", _DIGIT)]).convert("L")
-    return framed(opened, get_suite("imagenet-c").prepare)
+        return prepare_image(opened, [Step("resize", _DIGIT), Step("crop", _DIGIT)]).convert("L")
+    return prepare_image(opened, get_suite("imagenet-c").prepare)
 
 
 def _row(corruption: Corruption, clean: Image.Image, scale: str, seed: int) -> ExhibitRow:

@@ -14,12 +14,8 @@ from torch import Tensor
 from beaufort._core.arrays import Bytes
 from beaufort._core.errors import ImageFileError
 from beaufort.corruptions import corruptions
-from beaufort.data import Problem, open_dataset
-from beaufort.data.labels import LabelSpace, class_names
-from beaufort.data.labels.find import find_space
-from beaufort.data.labels.sides import DataLabels, Outputs
-from beaufort.data.prepared import Pictures
-from beaufort.data.steps import Step
+from beaufort.data import PreparedImages, Problem, Step, load_dataset
+from beaufort.data.labels import DatasetLabels, LabelSpace, ModelOutputs, class_names, find_space
 from beaufort.studies.enhancements.settings import CLEAN, EnhancementSettings, PhotoPass
 
 NLM = {f"nlm-h{h:g}": f"nlm:h={h}" for h in (0.4, 0.8, 1.2)}
@@ -54,16 +50,16 @@ class Photos(NamedTuple):
 @lru_cache(maxsize=2)
 def photos_of(settings: EnhancementSettings, side: int) -> Photos:
     """The photos as `beaufort run --suite imagenet-c` prepares them: short side 256, the middle square."""
-    dataset = open_dataset(settings.photos, limit=settings.limit)
-    ready = Pictures(dataset, (Step.parse("resize 256"), Step.parse(f"crop {side}")), False)
+    dataset = load_dataset(settings.photos, limit=settings.limit)
+    ready = PreparedImages(dataset, (Step.parse("resize 256"), Step.parse(f"crop {side}")), False)
     pixels = []
     for place in range(len(dataset)):
         picture = ready(place)
         if isinstance(picture, Problem):
             raise ImageFileError(f"{picture.id} of {settings.photos} cannot be read: {picture.message}")
         pixels.append(picture)
-    names = DataLabels(dataset.name, dataset.classes, np.unique(dataset.labels), dataset.by_name)
-    outputs = Outputs("the networks", 1000, class_names("imagenet-1k"), "imagenet-1k")
+    names = DatasetLabels(dataset.name, dataset.classes, np.unique(dataset.labels), dataset.by_name)
+    outputs = ModelOutputs("the networks", 1000, class_names("imagenet-1k"), "imagenet-1k")
     space = find_space(names, outputs)
     return Photos(np.stack(pixels), tuple(dataset.ids), np.asarray(dataset.labels), space)
 

@@ -44,7 +44,7 @@ class EnhancementSettings:
     """How much is done; plain values, so that another process can be told."""
 
     photos: str = ""
-    """Labeled photos of ImageNet's validation set, for `open_dataset`; empty if there are none."""
+    """Labeled photos of ImageNet's validation set, for `load_dataset`; empty if there are none."""
     networks: str = ""
     """Folder with the ONNX files; empty if there is none."""
     train: str = "cifar10-train"

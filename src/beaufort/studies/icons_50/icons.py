@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from beaufort.data import Dataset, open_dataset, resized
+from beaufort.data import Dataset, load_dataset, resized
 from beaufort.data.protocols import Split, protocols
 from beaufort.studies.icons_50.settings import SPLITS, IconSettings
 from beaufort.training import TrainingTensors, open_training_data
@@ -31,7 +31,7 @@ class SplitIcons:
 
 @lru_cache(maxsize=1)
 def _all(data: str) -> tuple[Dataset, TrainingTensors]:
-    dataset = resized(open_dataset(data), _SIDE)
+    dataset = resized(load_dataset(data), _SIDE)
     found = open_training_data(dataset)
     assert isinstance(found, TrainingTensors)  # 10,000 icons are 30 MB
     return dataset, found
@@ -50,7 +50,7 @@ def split_icons(settings: IconSettings, split: str) -> SplitIcons:
 
 def style_names(settings: IconSettings) -> tuple[str, ...]:
     """The vendors."""
-    return tuple(sorted(set(open_dataset(settings.data).column("style"))))
+    return tuple(sorted(set(load_dataset(settings.data).column("style"))))
 
 
 def _split(dataset: Dataset, split: str) -> Split:

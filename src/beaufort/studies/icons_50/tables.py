@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from beaufort.data.icons import icon_columns
+from beaufort.data import icon_columns
 from beaufort.studies.answers import StudyAnswers, answers_by_seed
 from beaufort.studies.icons_50.settings import ARMS, NETWORKS, OTHERS, PAPER, SPLITS, STYLES_BY, VARIANTS
 from beaufort.studies.measured import Measured, ReproducedTable, measured

@@ -10,9 +10,7 @@ import numpy as np
 
 from beaufort._core.arrays import Bytes
 from beaufort._core.errors import BeaufortError, ImageValueError
-from beaufort.data import Dataset, Problem, resized
-from beaufort.data._dataset import Pixels
-from beaufort.data._digest import Content
+from beaufort.data import Content, Dataset, Pixels, Problem, resized
 
 _MOST_KEPT = 1 << 30
 """Bytes of images up to which all stay in memory. More are read again for each value."""

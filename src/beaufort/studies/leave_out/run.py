@@ -18,7 +18,7 @@ from beaufort._core.errors import OptionError, UnknownNameError
 from beaufort._core.files import write_bytes
 from beaufort._core.text import counted
 from beaufort._core.validation import validate_count
-from beaufort.data import Dataset, Problem, open_dataset
+from beaufort.data import Dataset, Problem, load_dataset
 from beaufort.data.protocols import Split, hold_out, leave_one_out
 from beaufort.evaluation import LazyModel, evaluate
 from beaufort.studies.leave_out.images import readable
@@ -71,7 +71,7 @@ def leave_out(
     """Train without each value of a column in turn, and score on what was left out.
 
     Args:
-        data: what `open_dataset` opens, a CSV list say, or an open data set with the column.
+        data: what `load_dataset` opens, a CSV list say, or an open data set with the column.
         column: any column of the list; of Icons-50, `style`, `version` or `subtype`.
         recipe: how to train: a recipe, the name of one, or a YAML file; `start` of it fine-tunes.
         output: a folder for trained networks, their answers, a table and a page.
@@ -87,7 +87,7 @@ def leave_out(
     seeds = validate_count("seeds", seeds)
     chosen_recipe = get_recipe(recipe) if isinstance(recipe, str) else recipe
     chosen_recipe.check_start()
-    dataset = open_dataset(data) if isinstance(data, str) else data
+    dataset = load_dataset(data) if isinstance(data, str) else data
     wanted = list(_splits(dataset, column, only))
     usable, problems = readable(dataset, side)
     unread = _unread(dataset, usable, column, wanted, problems)

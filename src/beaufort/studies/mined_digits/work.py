@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from beaufort._core.files import write_bytes
-from beaufort.data import open_dataset
+from beaufort.data import load_dataset
 from beaufort.mining import (
     ConditionalGenerator,
     MiningError,
@@ -228,7 +228,7 @@ def make_evaluation(folder: Path, deadline: float | None, *, settings: Mapping[s
 
 
 def _digits(settings: DigitSettings) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    data = open_dataset(settings.train, limit=settings.limit)
+    data = load_dataset(settings.train, limit=settings.limit)
     pixels = np.stack([data[place].image[..., 0] for place in range(len(data))])
     return pixels, data.labels
 

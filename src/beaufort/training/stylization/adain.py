@@ -23,7 +23,7 @@ from beaufort._core.errors import ImageFileError
 from beaufort.data.images import (
     center_box,
     flatten,
-    is_picture_name,
+    is_image_name,
     read_image,
     resize_window,
     short_side_size,
@@ -125,7 +125,7 @@ def open_adain(folder: Path, device: str = "auto") -> AdaIN:
             raise StylizerError(f"AdaIN needs {file.name} in {folder}, and it is not there")
         _fill(nets[name], file)
         nets[name].to(where).eval()
-    pictures = sorted(path for path in (folder / "styles").glob("*") if is_picture_name(path.name))
+    pictures = sorted(path for path in (folder / "styles").glob("*") if is_image_name(path.name))
     if not pictures:
         raise StylizerError(f"AdaIN needs pictures (PNG, JPEG) in {folder / 'styles'}, and there are none")
     with torch.no_grad():

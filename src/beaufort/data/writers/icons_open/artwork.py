@@ -1,8 +1,4 @@
-"""Icons in npm packages: found by code points, or by name where a package does not tell code points.
-
-A package is a tarball that is read in place, never unpacked: SVG in one JSON file, as iconify.design
-publishes icons, or WebP files that are called by their code points.
-"""
+"""What is to be drawn: 823 subtypes of 50 classes, each with its code points and its name."""
 
 from __future__ import annotations
 
@@ -10,12 +6,43 @@ import json
 import re
 import tarfile
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
+from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from beaufort._core.errors import AssetError
-from beaufort.data.writers.icons_open.subtypes import IconSubtype
+
+
+class IconSubtype(NamedTuple):
+    """What several styles have an icon of."""
+
+    kind: str
+    """The class."""
+    subtype: str
+    codepoints: tuple[str, ...]
+    """In lower-case hexadecimal digits, without variation selectors."""
+    name: str
+    """Of the emoji in Unicode, words joined by _."""
+    published: bool
+    """Whether Icons-50 has it."""
+
+
+@cache
+def icon_subtypes() -> tuple[IconSubtype, ...]:
+    """Every subtype, by class."""
+    text = (files("beaufort.data.writers.icons_open") / "data" / "subtypes.txt").read_text(encoding="utf-8")
+    found, kind = [], ""
+    for line in text.splitlines():
+        if line.startswith("["):
+            kind = line.strip("[]")
+        elif not line.startswith("#"):
+            subtype, codepoints, *name = line.split("\t")
+            plain = subtype.removeprefix("+")
+            points = tuple(point for point in codepoints.split() if point != "fe0f")
+            found.append(IconSubtype(kind, plain, points, name[0] if name else plain, plain == subtype))
+    return tuple(found)
+
 
 _PICTURE = re.compile(r"[^/]+/assets/([0-9a-f-]+)\.webp")
 _VARIATION = "fe0f"

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from importlib.resources import files
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,14 +14,11 @@ from beaufort._core.arrays import Bytes
 from beaufort._core.catalog import ICON_PACKAGES, IconPackage, fetch
 from beaufort._core.errors import BeaufortError
 from beaufort._core.files import write_bytes
+from beaufort._core.text import csv_text
 from beaufort.data.images import FORMATS, encode
-from beaufort.data.writers._settings import claim_folder
-from beaufort.data.writers._write_errors import stop_reason
-from beaufort.data.writers.icons_open.artwork import Artwork
-from beaufort.data.writers.icons_open.datasheet import ManifestRow, datasheet, manifest
+from beaufort.data.writers.icons_open.artwork import Artwork, IconSubtype, icon_subtypes
 from beaufort.data.writers.icons_open.raster import SAME, SIDE, difference, rasterize, rasterizer, thumbnail
-from beaufort.data.writers.icons_open.subtypes import IconSubtype, icon_subtypes
-from beaufort.data.writers.outcome import Failure, Outcome, Progress
+from beaufort.data.writers.output_folder import Failure, Outcome, Progress, claim_folder, stop_reason
 
 MANIFEST, DATASHEET = "manifest.csv", "README.md"
 _VERSION = 1
@@ -135,3 +134,51 @@ class _Build:
 
     def _outcome(self, stopped: str | None) -> Outcome:
         return Outcome(self.done, self.skipped, tuple(sorted(self.failures)), 0, stopped)
+
+
+class ManifestRow(NamedTuple):
+    """An icon that was written."""
+
+    file: str
+    icon: IconSubtype
+    package: IconPackage
+    sha256: str
+
+
+def manifest(rows: Sequence[ManifestRow]) -> str:
+    """A CSV table of all icons, with where each is from, under which license, and the sha256 of its file."""
+    about = ("class", "style", "version", "subtype", "in_icons_50", "codepoints")
+    head = ("file", *about, "package", "release", "license", "sha256")
+    return csv_text(head, map(_line, sorted(rows, key=lambda row: row.file.encode())))
+
+
+def _line(row: ManifestRow) -> tuple[object, ...]:
+    icon, package = row.icon, row.package
+    about = (icon.kind, package.style, package.rendition, icon.subtype, int(icon.published))
+    origin = (package.package, package.release, package.license)
+    return (row.file, *about, "-".join(icon.codepoints).upper(), *origin, row.sha256)
+
+
+def datasheet(rows: Sequence[ManifestRow], packages: Sequence[IconPackage], alike: int) -> str:
+    """A page about the data set, in Markdown."""
+    counts = Counter((row.package.style, row.package.rendition) for row in rows)
+    lines = [
+        f"| {one.style} | {one.rendition} | {counts[one.style, one.rendition]:,} | {one.package} "
+        f"{one.release} | {one.author}, {one.home} | {one.license} |"
+        for one in packages
+    ]
+    classes = len({row.icon.kind for row in rows})
+    subtypes = len({row.icon.subtype for row in rows})
+    published = len({row.icon.subtype for row in rows if row.icon.published})
+    page = (files("beaufort.data.writers.icons_open") / "data" / "datasheet.md").read_text(encoding="utf-8")
+    return page.format(
+        icons=len(rows),
+        classes=classes,
+        subtypes=subtypes,
+        published=published,
+        styles=len({one.style for one in packages}),
+        side=SIDE,
+        same=f"{SAME:g}",
+        alike=alike,
+        table="\n".join(lines),
+    )

@@ -2,28 +2,35 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
+import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
-from pathlib import PurePath
+from functools import cache, partial
+from itertools import islice
+from pathlib import Path, PurePath
 
 import numpy as np
 from PIL import Image
 
 from beaufort._core.arrays import Bytes
-from beaufort._core.errors import OptionError
+from beaufort._core.errors import ImageFileError, MissingExtraError, OptionError
 from beaufort._core.registry import unknown
-from beaufort.corruptions.sequences import VERSION
+from beaufort.corruptions.sequences import VERSION, sequences
 from beaufort.data.images import FORMATS, Format
-from beaufort.data.writers._make_arrays import ArrayFile, CleanImages, labels_file, load_cifar, write_arrays
-from beaufort.data.writers._names import Variant
-from beaufort.data.writers._pictures import PictureSource
-from beaufort.data.writers._request import Request
-from beaufort.data.writers._settings import claim_folder
-from beaufort.data.writers._tree import Content, TreeJob, run_tree
-from beaufort.data.writers._video import encode_video, ffmpeg
-from beaufort.data.writers.outcome import Outcome
-from beaufort.suites.frames import Frame, sequences
+from beaufort.data.writers.image_sources import ImageSource
+from beaufort.data.writers.image_tree import Content, TreeJob, run_tree
+from beaufort.data.writers.output_folder import Outcome, claim_folder
+from beaufort.data.writers.published_arrays import (
+    ArrayFile,
+    CleanImages,
+    Request,
+    labels_file,
+    load_cifar,
+    write_arrays,
+)
+from beaufort.data.writers.variants import Variant
 
 _AT_ONCE = 32
 """Pictures that a thread makes the frames of."""
@@ -67,7 +74,7 @@ def _rows(request: Request, name: str, clean: CleanImages) -> Iterator[Bytes]:
             yield from pool.map(film, starts[first : first + 2 * request.jobs])
 
 
-def make_videos(request: Request, pictures: PictureSource, scale: str) -> Outcome:
+def make_videos(request: Request, pictures: ImageSource, scale: str) -> Outcome:
     """`output/<sequence>/<class>/<name>.mp4`."""
     ffmpeg()  # before anything is made
     if full := claim_folder(request.output, _settings(request), ()):
@@ -92,9 +99,9 @@ def _video(scale: str, seed: int) -> Content:
 
 
 def _frames(name: str, scale: str, images: Bytes, ids: Sequence[str], seed: int) -> list[Bytes]:
-    frame = Frame(name, scale, 0)
-    every = range(frame.perturbation.length(scale))
-    return [np.asarray(one) for one in frame.frames(images, every, ids=ids, seed=seed)]
+    perturbation, difficulty = sequences[name]
+    made = perturbation.frames(images, scale=scale, ids=ids, seed=seed, difficulty=difficulty)
+    return [np.asarray(frame) for frame in islice(made, perturbation.length(scale))]
 
 
 def _target(name: str) -> tuple[str, Format]:
@@ -103,3 +110,46 @@ def _target(name: str) -> tuple[str, Format]:
 
 def _settings(request: Request, **more: object) -> dict[str, object]:
     return request.settings(version=VERSION, **more)
+
+
+_LONGEST_S = 600
+
+
+@cache
+def ffmpeg() -> str:
+    """The program: that of the system, or of the package imageio-ffmpeg."""
+    if found := shutil.which("ffmpeg"):
+        return found
+    try:
+        import imageio_ffmpeg
+    except ImportError as error:
+        raise MissingExtraError(
+            "videos need the program ffmpeg: install it, or pip install 'beaufort[video]'"
+        ) from error
+    return str(imageio_ffmpeg.get_ffmpeg_exe())
+
+
+def encode_video(frames: Sequence[Bytes], *, grain: bool) -> bytes:
+    """The bytes of an MP4 file of frames `(h, w, 3)`, one a second, compressed as the published ones are.
+
+    Args:
+        frames: all of one shape.
+        grain: whether they are noise: then the codec is told so, at its default quality instead of 20.
+    """
+    height, width = frames[0].shape[:2]
+    quality = ["-tune", "grain"] if grain else ["-crf", "20"]
+    raw = ["-f", "rawvideo", "-pix_fmt", "rgb24", "-s", f"{width}x{height}", "-r", "1", "-i", "-"]
+    codec = ["-c:v", "libx264", "-preset", "veryslow", *quality, "-pix_fmt", "yuv444p", "-threads", "1"]
+    with tempfile.TemporaryDirectory() as folder:  # MP4 cannot be written to a pipe
+        target = Path(folder) / "film.mp4"
+        done = subprocess.run(
+            [ffmpeg(), "-v", "error", "-y", *raw, *codec, str(target)],
+            input=np.stack(frames).tobytes(),
+            capture_output=True,
+            timeout=_LONGEST_S,
+            check=False,
+        )
+        if done.returncode or not target.is_file():
+            said = " ".join(done.stderr.decode("utf-8", "replace").split())[:200]
+            raise ImageFileError(f"ffmpeg cannot write the video ({said or done.returncode})")
+        return target.read_bytes()

@@ -13,10 +13,9 @@ from numbers import Integral
 from pathlib import Path
 
 from beaufort._core.text import counted
-from beaufort.data.labels._errors import LabelError
-from beaufort.data.labels._known import IMAGENET, same_name
-from beaufort.data.labels.sides import DataLabels, Outputs
-from beaufort.data.labels.space import LabelSpace, check_convention
+from beaufort.data.labels.class_lists import IMAGENET, same_name
+from beaufort.data.labels.outputs import DatasetLabels, ModelOutputs
+from beaufort.data.labels.space import LabelError, LabelSpace, check_convention
 
 IDENTITY = "identity"
 """Name of the space in which label i means output i."""
@@ -31,8 +30,8 @@ _INSIST = f"pass --labels {IDENTITY} to insist that labels are numbers of output
 
 
 def find_space(
-    data: DataLabels,
-    outputs: Outputs,
+    data: DatasetLabels,
+    outputs: ModelOutputs,
     *,
     labels: str | Path | Grouping | LabelSpace | None = None,
     convention: str | None = None,
@@ -65,7 +64,7 @@ def find_space(
 
 
 def _space(
-    data: DataLabels, outputs: Outputs, labels: str | Path | Grouping | LabelSpace | None
+    data: DatasetLabels, outputs: ModelOutputs, labels: str | Path | Grouping | LabelSpace | None
 ) -> LabelSpace:
     if isinstance(labels, LabelSpace):
         if labels.count not in (None, outputs.count):
@@ -95,7 +94,7 @@ def _space(
 # Labels that are places of names
 
 
-def _by_names(data: DataLabels, outputs: Outputs) -> LabelSpace:
+def _by_names(data: DatasetLabels, outputs: ModelOutputs) -> LabelSpace:
     assert outputs.count is not None
     used = data.used.tolist()
     if (numbers := data.numbers) is not None and not outputs.numbered:
@@ -109,7 +108,7 @@ def _by_names(data: DataLabels, outputs: Outputs) -> LabelSpace:
     return _singles(outputs.count, len(data.classes), places)
 
 
-def _by_order(data: DataLabels, outputs: Outputs) -> LabelSpace:
+def _by_order(data: DatasetLabels, outputs: ModelOutputs) -> LabelSpace:
     """The sorted order of the names, unless most are of a list with another order, or are digits in words."""
     likely = outputs.likely_names(data.classes[label] for label in data.used.tolist())
     known, names = likely or ("", [])
@@ -122,7 +121,7 @@ def _by_order(data: DataLabels, outputs: Outputs) -> LabelSpace:
     raise _lost(data, known, places) if places else _unnamed(data, outputs)
 
 
-def _lost(data: DataLabels, known: str, places: Mapping[int, int]) -> LabelError:
+def _lost(data: DatasetLabels, known: str, places: Mapping[int, int]) -> LabelError:
     lost = [data.classes[label] for label in data.used.tolist() if label not in places]
     use = "WNIDs or class names" if known == IMAGENET else "its names"
     return LabelError(
@@ -132,7 +131,7 @@ def _lost(data: DataLabels, known: str, places: Mapping[int, int]) -> LabelError
     )
 
 
-def _by_numbered_names(data: DataLabels, outputs: Outputs, numbers: tuple[int, ...]) -> LabelSpace:
+def _by_numbered_names(data: DatasetLabels, outputs: ModelOutputs, numbers: tuple[int, ...]) -> LabelSpace:
     """Folders called by numbers: those of outputs, unless that is not the order that sorted names have."""
     assert outputs.count is not None
     if max(numbers) < outputs.count and len(set(numbers)) == len(numbers):
@@ -149,7 +148,7 @@ def _by_numbered_names(data: DataLabels, outputs: Outputs, numbers: tuple[int, .
 # Labels that are numbers
 
 
-def _by_numbers(data: DataLabels, outputs: Outputs) -> LabelSpace:
+def _by_numbers(data: DatasetLabels, outputs: ModelOutputs) -> LabelSpace:
     """Numbers of outputs, unless the names of both sides say otherwise."""
     assert outputs.count is not None
     identity = LabelSpace(outputs.count)
@@ -177,7 +176,7 @@ def _by_numbers(data: DataLabels, outputs: Outputs) -> LabelSpace:
     raise _unnamed(data, outputs)
 
 
-def _unnamed(data: DataLabels, outputs: Outputs) -> LabelError:
+def _unnamed(data: DatasetLabels, outputs: ModelOutputs) -> LabelError:
     return LabelError(
         f"{data.name} has {counted(len(data.classes), 'class', 'classes')} (first: {data.classes[0]!r}), "
         f"{outputs.model} has {outputs.count} outputs, and nothing says which of them belong together",
@@ -188,7 +187,7 @@ def _unnamed(data: DataLabels, outputs: Outputs) -> LabelError:
 # Outputs by class
 
 
-def _grouped(data: DataLabels, outputs: Outputs, grouping: Grouping) -> LabelSpace:
+def _grouped(data: DatasetLabels, outputs: ModelOutputs, grouping: Grouping) -> LabelSpace:
     if outputs.count is None:
         raise LabelError(
             f"a label space needs the number of outputs of {outputs.model}; load it with classes="
@@ -263,7 +262,7 @@ def _places(names: Sequence[set[str]]) -> dict[str, int]:
     return {name: place for name, place in found.items() if name not in shared}
 
 
-def _matches(data: DataLabels, names: Sequence[set[str]]) -> dict[int, int]:
+def _matches(data: DatasetLabels, names: Sequence[set[str]]) -> dict[int, int]:
     """The output of each label whose name is that of an output, and of no other label's."""
     places = _places(names)
     found = {

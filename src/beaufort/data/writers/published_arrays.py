@@ -20,15 +20,12 @@ from beaufort._core.catalog import entries
 from beaufort._core.errors import AssetError, ImageFileError, OptionError
 from beaufort._core.files import draft, remove_leftovers
 from beaufort.corruptions import SEVERITIES, Chain, corruptions, is_chain
-from beaufort.data import Dataset, kind_of, open_dataset
-from beaufort.data._open import parse_spec
+from beaufort.data import Dataset, dataset_kind, load_dataset
+from beaufort.data._load import parse_spec
 from beaufort.data.mnist import splits_in
-from beaufort.data.writers._names import variants
-from beaufort.data.writers._request import Request
-from beaufort.data.writers._settings import claim_folder
-from beaufort.data.writers._walk import check_apart
-from beaufort.data.writers._write_errors import stop_reason
-from beaufort.data.writers.outcome import Failure, Outcome, Progress
+from beaufort.data.writers.image_sources import check_apart
+from beaufort.data.writers.output_folder import Failure, Outcome, Progress, claim_folder, stop_reason
+from beaufort.data.writers.variants import variants
 
 IDENTITY = "identity"
 """The clean pictures, which MNIST-C has among its corruptions."""
@@ -139,18 +136,18 @@ def _check_apart(request: Request) -> None:
 
 def _mnist_splits(source: str) -> Iterator[tuple[str, Dataset]]:
     """Both of MNIST's splits where a folder has them; of other data sets, what is opened."""
-    if kind_of(source) == "mnist" and "#" not in source and source not in entries:
+    if dataset_kind(source) == "mnist" and "#" not in source and source not in entries:
         for split in splits_in(Path(source.removeprefix("mnist:"))):
-            yield split, open_dataset(f"{source}#{split}")
+            yield split, load_dataset(f"{source}#{split}")
     else:
-        found = open_dataset(source)
+        found = load_dataset(source)
         yield "train" if found.ids[0].startswith("train/") else "test", found
 
 
 def load_cifar(request: Request) -> CleanImages:
     """All pictures of the source, which must be of CIFAR's shape and have its labels."""
     _check_apart(request)
-    test = _load(open_dataset(request.source), request, (32, 32, 3))
+    test = _load(load_dataset(request.source), request, (32, 32, 3))
     if test.labels.max() >= (count := _CLASSES[request.dataset]):
         raise ImageFileError(
             f"labels for {request.dataset} must be from 0 to {count - 1}, got {test.labels.max()} in "
@@ -175,6 +172,7 @@ def _load(dataset: Dataset, request: Request, shape: tuple[int, int, int]) -> Cl
 
 
 def labels_file(path: Path, labels: NDArray[Any]) -> ArrayFile:
+    """The file of labels."""
     return ArrayFile(path, None, labels.dtype.type, labels.shape, lambda: iter([labels]))
 
 
@@ -222,3 +220,22 @@ def _write(array: ArrayFile, tell: Callable[[int], None]) -> None:
 
 def _failures(unavailable: Mapping[str, str]) -> tuple[Failure, ...]:
     return tuple(Failure(name, message) for name, message in sorted(unavailable.items()))
+
+
+@dataclass(frozen=True)
+class Request:
+    """The arguments of `make_dataset`, checked."""
+
+    dataset: str
+    source: str
+    """A text for `load_dataset`."""
+    output: Path
+    names: tuple[str, ...]
+    seed: int
+    limit: int | None
+    jobs: int
+    progress: Progress | None
+
+    def settings(self, **more: Any) -> dict[str, Any]:
+        """What an output folder must have been made with."""
+        return {"command": "make", "dataset": self.dataset, "seed": self.seed, **more}

@@ -12,12 +12,10 @@ from beaufort._core.errors import OptionError
 from beaufort._core.validation import validate_integer
 from beaufort.corruptions import SEVERITIES, Severity, checked_seed
 from beaufort.data.images import FORMATS, Format, flatten, format_of, read_image
-from beaufort.data.writers._names import corruption_names, variants, worker_count
-from beaufort.data.writers._pictures import TreePictureSource
-from beaufort.data.writers._settings import claim_folder
-from beaufort.data.writers._tree import TreeJob, corrupted, run_tree
-from beaufort.data.writers._walk import check_apart
-from beaufort.data.writers.outcome import Outcome, Progress
+from beaufort.data.writers.image_sources import FolderImages, check_apart
+from beaufort.data.writers.image_tree import TreeJob, corrupted, run_tree
+from beaufort.data.writers.output_folder import Outcome, Progress, claim_folder
+from beaufort.data.writers.variants import corruption_names, variants, worker_count
 
 OUTPUT_FORMATS = ("keep", "png", "jpeg")
 
@@ -67,7 +65,7 @@ def corrupt_tree(
     if full := claim_folder(output, settings, chosen):
         return Outcome(stopped=full)
     job = TreeJob(
-        TreePictureSource(source, output, partial(_read, file_format=file_format)),
+        FolderImages(source, output, partial(_read, file_format=file_format)),
         output,
         made,
         partial(_target, file_format=file_format),

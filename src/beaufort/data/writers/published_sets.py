@@ -23,21 +23,29 @@ from beaufort._core.errors import OptionError
 from beaufort._core.registry import Registry
 from beaufort._core.validation import validate_count
 from beaufort.corruptions import SEVERITIES, checked_seed, get_corruption_names
-from beaufort.data import kind_of, open_dataset
+from beaufort.corruptions.sequences import sequences
+from beaufort.data import dataset_kind, load_dataset
 from beaufort.data.images import FORMATS, Format, flatten, read_image
-from beaufort.data.writers._make_arrays import IDENTITY, make_cifar, make_mnist
-from beaufort.data.writers._make_films import make_cifar_p, make_videos, sequence_names
-from beaufort.data.writers._names import corruption_names, variants, worker_count
-from beaufort.data.writers._pictures import DatasetPictureSource, PictureSource, TreePictureSource, framed
-from beaufort.data.writers._request import Request
-from beaufort.data.writers._settings import claim_folder
-from beaufort.data.writers._tree import TreeJob, corrupted, run_tree
-from beaufort.data.writers._walk import check_apart
-from beaufort.data.writers.outcome import Outcome, Progress
-from beaufort.suites import Step, get_suite
-from beaufort.suites.frames import sequences
+from beaufort.data.preparation import Step
+from beaufort.data.writers.image_sources import (
+    DatasetImages,
+    FolderImages,
+    ImageSource,
+    check_apart,
+    prepare_image,
+)
+from beaufort.data.writers.image_tree import TreeJob, corrupted, run_tree
+from beaufort.data.writers.output_folder import Outcome, Progress, claim_folder
+from beaufort.data.writers.published_arrays import IDENTITY, Request, make_cifar, make_mnist
+from beaufort.data.writers.published_sequences import make_cifar_p, make_videos, sequence_names
+from beaufort.data.writers.variants import corruption_names, variants, worker_count
 
 _QUALITY = 85
+_TEN_SEQUENCES = (
+    *("gaussian_noise", "shot_noise", "motion_blur", "zoom_blur", "snow"),
+    *("brightness", "translate", "rotate", "tilt", "scale"),
+)
+"""The published sequences of ImageNet-P."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +61,7 @@ class PublishedSet:
     """Whether these are sequences."""
 
 
-DATASETS: Registry[PublishedSet] = Registry("data set that can be made")
+PUBLISHED_SETS: Registry[PublishedSet] = Registry("data set that can be made")
 """What `make_dataset` makes, by name."""
 
 
@@ -76,7 +84,7 @@ def make_dataset(
     Args:
         name: `mnist-c`, `cifar10-c`, `cifar100-c`, `tiny-imagenet-c` or `imagenet-c`; `cifar10-c-bar` or
             `imagenet-c-bar`; `cifar10-p`, `tiny-imagenet-p` or `imagenet-p`.
-        source: the clean pictures, as for `open_dataset`: 28×28 and grey for `mnist-c`, which is made of both
+        source: the clean pictures, as for `load_dataset`: 28×28 and grey for `mnist-c`, which is made of both
             of MNIST's splits where they are; 32×32 for `cifar10-c` and `cifar100-c`. For the others also a
             folder of pictures without classes.
         output: a folder outside of the source; made if missing.
@@ -89,7 +97,7 @@ def make_dataset(
         jobs: threads; as many as there are processors if None.
         progress: called as outputs are dealt with.
     """
-    dataset = DATASETS[name]
+    dataset = PUBLISHED_SETS[name]
     if limit is not None:
         limit = validate_count("limit", limit)
     if extra and names is not None:
@@ -121,24 +129,19 @@ def _chosen(names: Iterable[str], dataset: PublishedSet) -> tuple[str, ...]:
 
 
 def _imagenet(request: Request) -> Outcome:
-    return _tree(request, "imagenet", get_suite("imagenet-c").prepare)
+    return _tree(request, "imagenet", (Step("resize", 256), Step("crop", 224)))
 
 
 def _tiny(request: Request) -> Outcome:
-    return _tree(request, "tiny", get_suite("tiny-imagenet-c").prepare)
+    return _tree(request, "tiny", (Step("stretch", 64),))
 
 
 def _imagenet_p(request: Request) -> Outcome:
-    return make_videos(request, _pictures(request, _before_frames("imagenet-p")), "imagenet")
+    return make_videos(request, _pictures(request, (Step("resize", 256),)), "imagenet")
 
 
 def _tiny_p(request: Request) -> Outcome:
-    return make_videos(request, _pictures(request, _before_frames("tiny-imagenet-p")), "tiny")
-
-
-def _before_frames(suite: str) -> tuple[Step, ...]:
-    asked = get_suite(suite)
-    return asked.steps(asked.families[0])
+    return make_videos(request, _pictures(request, (Step("resize", 64),)), "tiny")
 
 
 def _tree(request: Request, scale: str, steps: Sequence[Step]) -> Outcome:
@@ -157,15 +160,15 @@ def _tree(request: Request, scale: str, steps: Sequence[Step]) -> Outcome:
     return run_tree(job, jobs=request.jobs, progress=request.progress)
 
 
-def _pictures(request: Request, steps: Sequence[Step]) -> PictureSource:
+def _pictures(request: Request, steps: Sequence[Step]) -> ImageSource:
     """Files as they lie in a folder with or without classes; of other data sets, a folder a class."""
     folder = Path(request.source.removeprefix("folder:"))
     if folder.is_dir():
         check_apart(folder, request.output)
-        if kind_of(request.source) in (None, "folder"):
-            return TreePictureSource(folder, request.output, lambda path: framed(_read(path), steps))
-    some = open_dataset(request.source, limit=request.limit)
-    return DatasetPictureSource(some, lambda image: framed(image, steps))
+        if dataset_kind(request.source) in (None, "folder"):
+            return FolderImages(folder, request.output, lambda path: prepare_image(_read(path), steps))
+    some = load_dataset(request.source, limit=request.limit)
+    return DatasetImages(some, lambda image: prepare_image(image, steps))
 
 
 def _read(path: Path) -> Image.Image:
@@ -181,21 +184,21 @@ def _jpeg_target(name: str) -> tuple[str, Format]:
 def _register() -> None:
     photos = tuple(get_corruption_names("all"))
     digits = (IDENTITY, *get_corruption_names("mnist-c"))
-    DATASETS.register(
+    PUBLISHED_SETS.register(
         "mnist-c", PublishedSet(digits, (IDENTITY, *get_corruption_names("mnist-c-all")), make_mnist)
     )
-    DATASETS.register("cifar10-c", PublishedSet(photos, photos, make_cifar))
-    DATASETS.register("cifar100-c", PublishedSet(photos, photos, make_cifar))
-    DATASETS.register("tiny-imagenet-c", PublishedSet(photos, photos, _tiny))
-    DATASETS.register("imagenet-c", PublishedSet(photos, photos, _imagenet))
-    unseen = get_suite("imagenet-c-bar").corruptions
-    DATASETS.register("imagenet-c-bar", PublishedSet(unseen, unseen, _imagenet))
-    unseen = get_suite("cifar10-c-bar").corruptions
-    DATASETS.register("cifar10-c-bar", PublishedSet(unseen, unseen, make_cifar))
-    ten, every = get_suite("imagenet-p").sequences, tuple(sequences)
-    DATASETS.register("cifar10-p", PublishedSet(ten, every, make_cifar_p, films=True))
-    DATASETS.register("tiny-imagenet-p", PublishedSet(ten, every, _tiny_p, films=True))
-    DATASETS.register("imagenet-p", PublishedSet(ten, every, _imagenet_p, films=True))
+    PUBLISHED_SETS.register("cifar10-c", PublishedSet(photos, photos, make_cifar))
+    PUBLISHED_SETS.register("cifar100-c", PublishedSet(photos, photos, make_cifar))
+    PUBLISHED_SETS.register("tiny-imagenet-c", PublishedSet(photos, photos, _tiny))
+    PUBLISHED_SETS.register("imagenet-c", PublishedSet(photos, photos, _imagenet))
+    unseen = tuple(get_corruption_names("imagenet-c-bar"))
+    PUBLISHED_SETS.register("imagenet-c-bar", PublishedSet(unseen, unseen, _imagenet))
+    unseen = tuple(get_corruption_names("cifar10-c-bar"))
+    PUBLISHED_SETS.register("cifar10-c-bar", PublishedSet(unseen, unseen, make_cifar))
+    ten, every = _TEN_SEQUENCES, tuple(sequences)
+    PUBLISHED_SETS.register("cifar10-p", PublishedSet(ten, every, make_cifar_p, films=True))
+    PUBLISHED_SETS.register("tiny-imagenet-p", PublishedSet(ten, every, _tiny_p, films=True))
+    PUBLISHED_SETS.register("imagenet-p", PublishedSet(ten, every, _imagenet_p, films=True))
 
 
 _register()

@@ -21,7 +21,7 @@ from beaufort._core.errors import ImageFileError, OptionError
 from beaufort.data._dataset import Dataset
 from beaufort.data._files import Files
 from beaufort.data._reader import check_inside, reader
-from beaufort.data.labels import Truths, label_maps
+from beaufort.data.labels import LabelSets, label_maps
 
 _ANCHORS = "anchors"
 _NUMBER = re.compile(r"(\d+)(?!.*\d)")
@@ -97,8 +97,9 @@ def _open(location: str, part: str, kind: str) -> Dataset:
     classes = _classes(kind, named.values())
     numbers = {frame: _numbers(file, frame, labels, classes) for frame, labels in named.items()}
     first = np.array([numbers[frame][0] for frame in frames], np.int64)
-    truths = Truths(kind, numbers, of_classes=True)
-    return Dataset(root.name, classes, frames, first, Files(root, frames), by_name=True, truths=truths)
+    sets_of_labels = LabelSets(kind, numbers, of_classes=True)
+    pixels = Files(root, frames)
+    return Dataset(root.name, classes, frames, first, pixels, by_name=True, label_sets=sets_of_labels)
 
 
 def _labels(

@@ -1,16 +1,71 @@
-"""The note in an output folder that keeps runs with other settings out of it."""
+"""What a command that makes images did: files written, and what failed."""
 
 from __future__ import annotations
 
+import errno
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, TypeAlias
 
 from beaufort._core.errors import OptionError
 from beaufort._core.files import remove_leftovers, write_bytes
 from beaufort.corruptions import corruptions
-from beaufort.data.writers._write_errors import stop_reason
+
+Progress: TypeAlias = Callable[[int, int], None]
+"""Called in the caller's thread with the number of outputs dealt with, and their total."""
+
+
+class Failure(NamedTuple):
+    """An output that could not be made, while others were."""
+
+    path: str
+    """A file or folder relative to the source, or the corruption that could not be made at all."""
+    message: str
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What was done."""
+
+    done: int = 0
+    """Files written."""
+    skipped: int = 0
+    """Files that were there already."""
+    failures: tuple[Failure, ...] = ()
+    """Outputs that could not be made, sorted by path."""
+    ignored: int = 0
+    """Files of the source that are not called like pictures."""
+    stopped: str | None = None
+    """Why it ended early; None if it did not."""
+
+    @property
+    def ok(self) -> bool:
+        """Whether everything that was asked for is there now."""
+        return not self.failures and self.stopped is None
+
+    def as_dict(self) -> dict[str, Any]:
+        """The same as plain values, for JSON."""
+        return {
+            "done": self.done,
+            "skipped": self.skipped,
+            "ignored": self.ignored,
+            "failures": [failure._asdict() for failure in self.failures],
+            "stopped": self.stopped,
+        }
+
+
+_HOPELESS = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO}
+
+
+def stop_reason(path: Path, error: OSError) -> str | None:
+    """The sentence that tells why the job stops; None for an error of this one file."""
+    if error.errno not in _HOPELESS:
+        return None
+    what = f"{path} could not be written ({error.strerror})"
+    return f"{what}; what is complete stays, and a second run makes the rest"
+
 
 NOTE = "beaufort.json"
 

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from beaufort.data.labels._known import IMAGENET, class_ids, class_lists, class_names, same_name
+from beaufort.data.labels.class_lists import IMAGENET, class_ids, class_lists, class_names, same_name
 
 _PLACEHOLDER = re.compile(r"(label|class|output)?[ _-]*\d+", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
-class DataLabels:
+class DatasetLabels:
     """What a data set knows of its classes."""
 
     name: str
@@ -37,7 +37,7 @@ class DataLabels:
 
 
 @dataclass(frozen=True)
-class Outputs:
+class ModelOutputs:
     """What a model knows of its outputs."""
 
     model: str

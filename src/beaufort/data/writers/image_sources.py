@@ -1,4 +1,4 @@
-"""Where the pictures of a job come from: a tree of files, or a data set of any kind."""
+"""The pictures of a folder tree, folder by folder, in a fixed order."""
 
 from __future__ import annotations
 
@@ -13,17 +13,94 @@ from typing import Protocol
 import numpy as np
 from PIL import Image
 
+from beaufort._core.errors import OptionError
 from beaufort.data import Dataset
-from beaufort.data.images import pixel_count
+from beaufort.data.images import is_folder, is_image_name, pixel_count
 from beaufort.data.labels import class_ids, same_name
-from beaufort.data.writers._walk import Folder, picture_folders
-from beaufort.data.writers.outcome import Failure
-from beaufort.suites import Step, prepare
+from beaufort.data.preparation import Step, prepare
+from beaufort.data.writers.output_folder import Failure
+
+_Identity = tuple[int, int]
+"""Device and inode: what a folder is, whatever the way to it is called."""
+
+
+@dataclass(frozen=True)
+class Folder:
+    """A folder of the source and the pictures directly in it."""
+
+    relative: PurePosixPath
+    pictures: tuple[str, ...] = ()
+    ignored: int = 0
+    failure: Failure | None = None
+
+
+def check_apart(source: Path, output: Path, *, deep: bool = True) -> None:
+    """Refuse an output that lies in the source: what is in it would be taken for sources.
+
+    Args:
+        source: a picture, or a folder.
+        output: where to write.
+        deep: whether folders below the source are part of it.
+    """
+    if not source.exists():
+        raise OptionError(f"source {source} does not exist; give a picture or a folder of pictures")
+    try:
+        place, target = source.resolve(), output.resolve()
+    except (OSError, RuntimeError, ValueError) as error:  # a link that leads to itself, a NUL in the name
+        raise OptionError(f"the output {output} cannot be written to ({error}); use another folder") from None
+    if source.is_dir() and (target.is_relative_to(place) if deep else target == place):
+        raise OptionError(f"output must lie outside of the source {source}, got {output}")
+
+
+def picture_folders(source: Path, output: Path) -> Iterator[Folder]:
+    """Every folder from `source` down, sorted; of a file, its folder with that picture alone.
+
+    Links are followed; a folder that contains itself this way is entered once, and `output` never.
+    """
+    if not source.is_dir():
+        yield Folder(PurePosixPath(), (source.name,))
+        return
+    barred = frozenset(_identity(path) for path in (output,) if path.is_dir())
+    waiting: list[tuple[PurePosixPath, frozenset[_Identity]]] = [(PurePosixPath(), barred)]
+    while waiting:
+        relative, above = waiting.pop()
+        try:
+            here = _identity(source / relative)
+            if here in above:
+                continue
+            folder, below = _look(source / relative, relative)
+        except OSError as error:
+            failure = Failure(relative.as_posix(), f"the folder cannot be read ({error.strerror or error})")
+            yield Folder(relative, failure=failure)
+            continue
+        waiting += [(relative / name, above | {here}) for name in sorted(below, reverse=True)]
+        yield folder
+
+
+def _look(path: Path, relative: PurePosixPath) -> tuple[Folder, list[str]]:
+    pictures, folders, ignored = [], [], 0
+    with os.scandir(path) as entries:
+        for entry in entries:
+            if entry.name.startswith("."):
+                continue
+            if is_folder(entry):
+                folders.append(entry.name)
+            elif is_image_name(entry.name):
+                pictures.append(entry.name)
+            else:
+                ignored += 1
+    return Folder(relative, tuple(sorted(pictures)), ignored), folders
+
+
+def _identity(path: Path) -> _Identity:
+    found = path.stat()
+    return found.st_dev, found.st_ino
+
 
 _WNID = re.compile(r"n\d{8}")
 
 
-class PictureSource(Protocol):
+class ImageSource(Protocol):
     """Pictures by the path that their outputs have below `corruption/severity`."""
 
     @property
@@ -43,13 +120,13 @@ class PictureSource(Protocol):
         """What its randomness comes from."""
 
 
-def framed(image: Image.Image, steps: Sequence[Step]) -> Image.Image:
+def prepare_image(image: Image.Image, steps: Sequence[Step]) -> Image.Image:
     """A picture in color after some steps, with the pixels that a run corrupts."""
     return Image.fromarray(prepare(np.asarray(image.convert("RGB")), steps))
 
 
 @dataclass(frozen=True)
-class TreePictureSource:
+class FolderImages:
     """A file, or all below a folder; a picture's identity is its path there."""
 
     source: Path
@@ -80,7 +157,7 @@ class TreePictureSource:
 
 
 @dataclass(frozen=True)
-class DatasetPictureSource:
+class DatasetImages:
     """A folder a class, as published; a picture's identity is its id, as in a run."""
 
     dataset: Dataset

@@ -6,13 +6,16 @@ what one comes to does not depend on the others, their order, or the number of t
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path, PurePosixPath
 from threading import Event, Lock
+from typing import TypeVar
 
 from PIL import Image
 
@@ -20,11 +23,9 @@ from beaufort._core.arrays import MIN_SIDE
 from beaufort._core.errors import AssetError, BeaufortError, OptionError
 from beaufort._core.files import is_leftover, remove_leftover, write_bytes
 from beaufort.data.images import Format, encode
-from beaufort.data.writers._names import Variant
-from beaufort.data.writers._pictures import PictureSource
-from beaufort.data.writers._pool import run_bounded
-from beaufort.data.writers._write_errors import stop_reason
-from beaufort.data.writers.outcome import Failure, Outcome, Progress
+from beaufort.data.writers.image_sources import ImageSource
+from beaufort.data.writers.output_folder import Failure, Outcome, Progress, stop_reason
+from beaufort.data.writers.variants import Variant
 
 _LARGE = 16_000_000
 """Pixels from which pictures are read and made one at a time, so that memory does not grow with threads."""
@@ -38,7 +39,7 @@ Content = Callable[[Image.Image, Variant, str, Format], bytes]
 class TreeJob:
     """What is to be made of which pictures, and how."""
 
-    pictures: PictureSource
+    pictures: ImageSource
     output: Path
     variants: Sequence[Variant]
     target: Callable[[str], tuple[str, Format]]
@@ -249,3 +250,55 @@ def _reason(error: BaseException) -> str:
     if isinstance(error, BeaufortError):
         return str(error)
     return getattr(error, "strerror", None) or str(error) or type(error).__name__
+
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+_AHEAD = 2
+"""Tasks taken from the stream for each thread, under way or waiting."""
+
+
+def run_bounded(
+    work: Callable[[T], R], tasks: Iterable[T], collect: Callable[[R], None], *, jobs: int, stop: Event
+) -> None:
+    """Do `work` on each task in `jobs` threads; hand each result to `collect` in the caller's thread.
+
+    The order of results is not that of tasks. When `stop` is set no further task is taken. An error, or
+    an interruption, sets it, waits for what is under way, and goes on to the caller.
+    """
+    waiting: set[Future[R]] = set()
+
+    def drain(most: int) -> None:
+        nonlocal waiting
+        while len(waiting) > most:
+            ready, waiting = wait(waiting, return_when=FIRST_COMPLETED)
+            for future in ready:
+                collect(future.result())
+
+    with _one_thread_in_opencv(), ThreadPoolExecutor(jobs) as pool:
+        try:
+            for task in tasks:
+                if stop.is_set():
+                    break
+                waiting.add(pool.submit(work, task))
+                drain(_AHEAD * jobs - 1)
+            drain(0)
+        except BaseException:
+            stop.set()
+            for future in waiting:
+                future.cancel()
+            raise
+
+
+@contextlib.contextmanager
+def _one_thread_in_opencv() -> Iterator[None]:
+    """Keep OpenCV from starting threads of its own inside ours."""
+    import cv2
+
+    before = cv2.getNumThreads()
+    cv2.setNumThreads(1)
+    try:
+        yield
+    finally:
+        cv2.setNumThreads(before)

@@ -20,12 +20,12 @@ from beaufort._core.text import encodable
 from beaufort.data._dataset import Dataset, numbered
 from beaufort.data._digest import Content
 from beaufort.data._files import OnDisk
-from beaufort.data._npy import stored_in
-from beaufort.data._open import named, parse_spec
+from beaufort.data._load import named, parse_spec
 from beaufort.data._reader import reader
-from beaufort.data._rows import RowIds, Rows, check_shape
+from beaufort.data._rows import RowIds, Rows, validate_image_shape
 from beaufort.data.images import MAX_PIXELS
 from beaufort.data.labels import class_names
+from beaufort.data.numpy_files import stored_in
 
 _KINDS = ("cifar10-p", "imagenet-p", "tiny-imagenet-p")
 _VIDEO = ".mp4"
@@ -33,7 +33,7 @@ _MOST_FRAMES = 1000
 
 
 @dataclass(frozen=True)
-class StoredFilms:
+class StoredSequences:
     """A P-set in its published layout."""
 
     name: str
@@ -58,12 +58,12 @@ class StoredFilms:
         return replace(found, name=self.name, strict=self.strict)
 
 
-def stored_films(spec: str, *, strict: bool = False) -> StoredFilms | None:
+def stored_sequences(spec: str, *, strict: bool = False) -> StoredSequences | None:
     """The P-set that a text stands for, as a whole; None if it stands for something else."""
     found, location, part = parse_spec(spec)
     if found is None or found.kind not in _KINDS or part:
         return None
-    return StoredFilms(named(found, location, ""), found.kind, location, strict)
+    return StoredSequences(named(found, location, ""), found.kind, location, strict)
 
 
 @reader("cifar10-p", "a folder with rotate.npy and so on, (n, frames, 32, 32, 3)", lambda path: False)  # noqa: ARG005
@@ -102,7 +102,7 @@ def _arrays(location: str, sequence: str, frames: int | None, clean: Dataset | N
             f"{stored.shape}"
         )
     count, length, height, *rest = stored.shape
-    shape = check_shape(path, stored.dtype, (count, length * height, *rest))
+    shape = validate_image_shape(path, stored.dtype, (count, length * height, *rest))
     labels = root / "labels.npy"
     if labels.is_file():
         truth = stored_in(labels).labels(count)

@@ -1,4 +1,4 @@
-"""Truths that are sets: any class of an image's set is right, and an image with none is left out."""
+"""LabelSets that are sets: any class of an image's set is right, and an image with none is left out."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from beaufort.data.labels._errors import LabelError
-from beaufort.data.labels.space import LabelSpace
+from beaufort.data.labels.space import LabelError, LabelSpace
 
 NO_LABEL = -1
 """Fills the rows of sets that have fewer labels than the largest."""
@@ -29,11 +28,11 @@ _FORM = (
 
 
 @dataclass(frozen=True)
-class Truths:
+class LabelSets:
     """A set of labels for each image, as numbers of outputs.
 
-    >>> truths = Truths("two", {"a.png": (0, 2), "b.png": ()})
-    >>> truths.labels(["b.png", "a.png"], LabelSpace()).tolist()
+    >>> sets = LabelSets("two", {"a.png": (0, 2), "b.png": ()})
+    >>> sets.labels(["b.png", "a.png"], LabelSpace()).tolist()
     [[-1, -1], [0, 2]]
     """
 
@@ -97,7 +96,7 @@ class Truths:
         return hashlib.sha256(text.encode()).hexdigest()
 
 
-def read_truths(path: str | Path) -> Truths:
+def read_label_sets(path: str | Path) -> LabelSets:
     """The label sets in a file: ReaL's published list, or an object of sets by image id.
 
     The file is not part of Beaufort: ReaL's is `real.json` of google-research/reassessed-imagenet.
@@ -113,8 +112,8 @@ def read_truths(path: str | Path) -> Truths:
             f"truths must be {_FORM}, with non-negative integers, got {file} with other contents"
         )
     if isinstance(found, dict):
-        return Truths(file.stem, {image: tuple(dict.fromkeys(row)) for image, row in found.items()})
-    return Truths(file.stem, tuple(tuple(dict.fromkeys(row)) for row in rows))
+        return LabelSets(file.stem, {image: tuple(dict.fromkeys(row)) for image, row in found.items()})
+    return LabelSets(file.stem, tuple(tuple(dict.fromkeys(row)) for row in rows))
 
 
 def _is_set(row: object) -> bool:

@@ -1,0 +1,135 @@
+"""How a picture is brought to size before it is corrupted."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from beaufort._core.arrays import MIN_SIDE, Bytes
+from beaufort._core.errors import BeaufortError, ImageFileError, OptionError
+from beaufort.data._dataset import Dataset, Pixels, Problem, best_at_once, read_several, strict_error
+from beaufort.data._digest import Content
+from beaufort.data.images import MAX_SIDE, resize_window
+
+_TEXT = re.compile(r"(resize|stretch|crop) ([1-9][0-9]{1,4})")
+
+
+class Step(NamedTuple):
+    """One step: `resize 256` (the short side), `stretch 64` (both sides), `crop 224` (the middle)."""
+
+    action: str
+    side: int
+    """In pixels."""
+
+    @classmethod
+    def parse(cls, text: str) -> Step:
+        """The step that a text stands for.
+
+        >>> Step.parse("resize 256")
+        Step(action='resize', side=256)
+        """
+        match = _TEXT.fullmatch(text) if isinstance(text, str) else None
+        if match is None or int(match[2]) < MIN_SIDE:
+            raise OptionError(
+                "a step must be 'resize 256' (the short side), 'stretch 64' (both sides) or 'crop 224' (the "
+                f"center), with a side from {MIN_SIDE} to 99999 pixels, got {text!r:.60}"
+            )
+        return cls(match[1], int(match[2]))
+
+    def __str__(self) -> str:
+        return f"{self.action} {self.side}"
+
+
+def prepare(pixels: Bytes, steps: Sequence[Step]) -> Bytes:
+    """A picture `(h, w, c)` after some steps, bilinear where pixels are mixed, to the bit as Pillow does it.
+
+    What a crop cuts off again is not worked out.
+    """
+    if not steps:  # before the import, which takes longer than to hand a small picture back
+        return pixels
+    from beaufort.data.images import center_box, resize_window, short_side_size, window
+
+    rest = list(steps)
+    while rest:
+        action, side = rest.pop(0)
+        height, width = pixels.shape[:2]
+        if action == "crop":
+            pixels = window(pixels, center_box(width, height, side))
+            continue
+        size = short_side_size(width, height, side) if action == "resize" else (side, side)
+        cropped = rest and rest[0].action == "crop"
+        pixels = resize_window(pixels, size, center_box(*size, rest.pop(0).side) if cropped else None)
+    return pixels
+
+
+@dataclass(frozen=True)
+class PreparedImages:
+    """Pictures by their place, brought to the size and the channels that are corrupted."""
+
+    dataset: Dataset
+    steps: tuple[Step, ...]
+    grey: bool
+    """Whether grey pictures stay grey."""
+    least_side: int = 0
+    """Pixels that both sides must have at least, when a picture is made ready."""
+
+    @property
+    def at_once(self) -> int:
+        """How many pictures one thread best makes ready in a row."""
+        return best_at_once(self.dataset.pixels)
+
+    def __call__(self, place: int) -> Bytes | Problem:
+        """One picture, or what is wrong with it; the first wrong one of a strict data set is an error."""
+        try:
+            return self.ready(self.dataset[place].image)
+        except BeaufortError as error:
+            problem = Problem(self.dataset.ids[place], str(error))
+            if self.dataset.strict:
+                raise strict_error(problem) from error
+            return problem
+
+    def several(self, places: range) -> Iterator[Bytes | Problem]:
+        """As for one place after the other, where pictures of one file are read together."""
+        done = 0
+        try:
+            for pixels in read_several(self.dataset.pixels, places):
+                yield self.ready(pixels)
+                done += 1
+        except BeaufortError:  # which of them it was, and what the next ones are like, is seen one by one
+            yield from map(self, places[done:])
+
+    def ready(self, pixels: Bytes) -> Bytes:
+        """A decoded picture, made ready, `(h, w, c)`."""
+        ready = prepare(pixels, self.steps)
+        if min(ready.shape[:2]) < self.least_side:
+            raise ImageFileError(
+                f"both sides of a picture must be at least {self.least_side} pixels to be corrupted, got "
+                f"{ready.shape[1]} × {ready.shape[0]}; enlarge it first"
+            )
+        return ready if self.grey or ready.shape[-1] == 3 else np.repeat(ready, 3, axis=-1)
+
+
+def resized(dataset: Dataset, side: int) -> Dataset:
+    """The same pictures as RGB squares of `side` pixels, bilinear; the aspect is not kept."""
+    if isinstance(side, bool) or not isinstance(side, int) or not 1 <= side <= MAX_SIDE:
+        raise OptionError(f"side must be an integer from 1 to {MAX_SIDE}, got {side!r}")
+    return replace(dataset, pixels=_Resized(dataset.pixels, side))
+
+
+@dataclass(frozen=True)
+class _Resized:
+    pixels: Pixels
+    side: int
+
+    def read(self, index: int) -> Bytes:
+        image = self.pixels.read(index)
+        color = np.repeat(image, 3, axis=2) if image.shape[2] == 1 else image
+        return resize_window(color, (self.side, self.side))
+
+    def contents(self, count: int) -> Iterator[Content]:
+        yield Content(lambda: [f"resized to {self.side}\n".encode()])
+        yield from self.pixels.contents(count)
