@@ -14,7 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from beaufort._core.errors import ImageFileError, OptionError
-from beaufort.data import PreparedImages, Problem, RowIds, _rows, from_arrays, load_dataset, read_several
+from beaufort.data import PreparedImages, Problem, RowIds, _rows, from_arrays, load_dataset
+from beaufort.data._dataset import read_several
 
 IMAGES = np.arange(4 * 18 * 17, dtype=np.uint32).astype(np.uint8).reshape(4, 18, 17)
 LABELS = np.array([1, 0, 2, 1], np.int32)

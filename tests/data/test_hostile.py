@@ -19,7 +19,8 @@ import pytest
 from PIL import Image
 
 from beaufort._core.errors import BeaufortError, ImageFileError
-from beaufort.data import OnDisk, _digest, digest_of, iterate, load_dataset
+from beaufort.data import _digest, digest_of, iterate, load_dataset
+from beaufort.data._files import OnDisk
 from beaufort.data.images import MAX_SIDE, is_folder, read_idx
 from beaufort.evaluation.samples import read_samples
 from beaufort.models import as_model
