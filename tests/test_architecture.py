@@ -19,7 +19,7 @@ def test_the_table_is_up_to_date() -> None:
     text = architecture.PAGE.read_text(encoding="utf-8")
     rows = architecture.layers()
     assert text == architecture.page(text, rows), "run python tools/architecture.py"
-    assert len(re.findall(r"^\| `\w+` \|", text, re.MULTILINE)) == sum(map(len, rows))
+    assert len(re.findall(r"^\| \d \w+ \| `\w+` \|", text, re.MULTILINE)) == sum(map(len, rows))
 
 
 def test_every_part_says_what_it_is_for() -> None:

@@ -10,45 +10,24 @@ import pkgutil
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 import beaufort
+from beaufort._core.plugins import offered
 
 SOURCE = Path(beaufort.__file__).parent
 
-# A module imports from its own row and from rows above it.
+# A room imports from its own row and from rows above it.
 LAYERS = (
-    ("sanitize", "words"),
-    ("errors",),
-    ("registry", "arrays", "files", "remote", "_compiled", "_pickles", "pages", "plugins"),
-    ("labels",),
-    ("_samples",),
-    ("metrics", "stats"),
-    ("rng", "protocols"),
-    ("catalog",),
-    ("ops",),
-    ("images",),
-    ("fronts",),
-    ("models",),
-    ("datasets",),
-    ("corruptions", "perturbations"),
-    ("shifts",),
-    ("attacks", "sequences", "stylization"),
-    ("conditions",),
+    ("_core",),
+    ("corruptions", "metrics"),
+    ("data", "models"),
     ("suites",),
-    ("store",),
-    ("results",),
-    ("evaluation",),
-    ("transforms", "compat", "testing"),
-    ("training",),
-    ("image_sets",),
-    ("report", "review", "mining"),
-    ("testbed",),
-    ("reproduce", "leave_out"),
-    ("demo",),
-    ("cli", "__main__"),
+    ("store", "evaluation"),
+    ("results", "report"),
+    ("testbed", "training", "mining", "studies"),
+    ("cli", "testing", "compat"),
 )
 LAYER = {name: row for row, names in enumerate(LAYERS) for name in names}
 
@@ -58,54 +37,80 @@ def modules() -> list[str]:
     return ["beaufort", *sorted(found)]
 
 
-def imported(path: Path) -> set[str]:
-    """The parts of Beaufort that a file imports, anywhere but under TYPE_CHECKING."""
+def imports(path: Path) -> Iterator[str]:
+    """Everything of Beaufort that a file imports, as dotted names, anywhere but under TYPE_CHECKING."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     for node in ast.walk(tree):
         if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
             node.body = [ast.Pass()]
-    names = set()
     for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("beaufort"):
-            names |= (
-                {node.module.split(".")[1]} if "." in node.module else {alias.name for alias in node.names}
-            )
+        if isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}: relative imports are not used"
+            if (node.module or "").partition(".")[0] == "beaufort":
+                yield from (f"{node.module}.{alias.name}" for alias in node.names)
         elif isinstance(node, ast.Import):
-            names |= {alias.name.split(".")[1] for alias in node.names if alias.name.startswith("beaufort.")}
-    return names
+            yield from (alias.name for alias in node.names if alias.name.startswith("beaufort."))
+
+
+def room_imports() -> Iterator[tuple[Path, str, list[str]]]:
+    """Each import of another room: the file, its room and the parts of the imported name."""
+    for path in sorted(SOURCE.rglob("*.py")):
+        room, *rest = path.relative_to(SOURCE).parts
+        if not rest:  # __init__ and __main__ are the front door
+            continue
+        for name in imports(path):
+            other = name.split(".")[1:]
+            if other[0] in LAYER and other[0] != room:
+                yield path.relative_to(SOURCE), room, other
+
+
+def test_there_are_at_most_17_rooms_in_8_layers() -> None:
+    rooms = {path.parent.name for path in SOURCE.glob("*/__init__.py")}
+    modules_beside = {path.stem for path in SOURCE.glob("*.py")}
+    assert rooms == set(LAYER)
+    assert modules_beside == {"__init__", "__main__"}
+    assert len(rooms) <= 17
+    assert len(LAYERS) <= 8
 
 
 def test_imports_flow_one_way() -> None:
-    wrong = []
-    for path in sorted(SOURCE.rglob("*.py")):
-        part = path.relative_to(SOURCE).parts[0].removesuffix(".py")
-        if part == "__init__":
-            continue
-        wrong += [
-            f"{path.relative_to(SOURCE)} imports {name}"
-            for name in imported(path)
-            if name in LAYER and LAYER[name] > LAYER[part]
-        ]
+    wrong = [
+        f"{path}: {'.'.join(name)}" for path, room, name in room_imports() if LAYER[name[0]] > LAYER[room]
+    ]
     assert not wrong, wrong
 
 
-def test_every_part_has_a_layer() -> None:
-    parts = {path.relative_to(SOURCE).parts[0].removesuffix(".py") for path in SOURCE.rglob("*.py")}
-    assert parts - {"__init__"} == set(LAYER)
+def test_no_room_imports_private_modules_of_another() -> None:
+    def is_private(name: list[str]) -> bool:
+        return any(part.startswith("_") and not part.startswith("__") for part in name[1:])
+
+    wrong = [f"{path}: {'.'.join(name)}" for path, _, name in room_imports() if is_private(name)]
+    assert not wrong, wrong
 
 
-@pytest.mark.parametrize("name", modules())
-def test_all_is_sorted_and_true(name: str) -> None:
-    if name.endswith(("_kernels", "_triton", "_tiles")):
-        pytest.importorskip("triton", reason="Triton is not installed")
-    module = importlib.import_module(name)
-    public = getattr(module, "__all__", None)
-    if public is None:
-        return
-    assert len(set(public)) == len(public)
-    missing = [entry for entry in public if not hasattr(module, entry)]
-    assert not missing
+def test_the_command_line_finds_applications_by_entry_points() -> None:
+    imported = {name.split(".")[2] for name in imports(SOURCE / "cli" / "_app.py") if ".cli." in name}
+    commands = {entry.module.split(".")[2] for entry in offered("beaufort.commands").values()}
+    assert commands
+    assert not imported & commands
+
+
+def test_only_packages_have_public_names_listed_and_sorted() -> None:
+    """`__all__` stands in package `__init__` files alone, sorted, without repetition, each name existing."""
+    for path in SOURCE.rglob("*.py"):
+        if path.name != "__init__.py":
+            assert not re.search(r"^__all__\b", path.read_text(encoding="utf-8"), re.MULTILINE), path
+    for name in importable():
+        module = importlib.import_module(name)
+        public = getattr(module, "__all__", [])
+        assert not [entry for entry in public if not hasattr(module, entry)], name
+        assert len(set(public)) == len(public), name
+        assert public == sorted(public, key=_order), name
+
+
+def _order(name: str) -> tuple[int, str]:
+    """CONSTANTS, then Classes, then functions, as ruff sorts them."""
+    return (0 if name.isupper() and len(name) > 1 else 1 if name[0].isupper() else 2), name
 
 
 def importable() -> list[str]:
@@ -130,8 +135,7 @@ def test_one_class_name_is_one_class() -> None:
     homes: dict[str, set[str]] = {}
     for name in importable():
         module = importlib.import_module(name)
-        recipe = name.startswith("beaufort.corruptions.")
-        public = module.__all__ if recipe and hasattr(module, "__all__") else () if recipe else vars(module)
+        public = () if name.startswith("beaufort.corruptions.") else vars(module)
         for entry in public:
             value = getattr(module, entry)
             if isinstance(value, type) and value.__module__ == name and not entry.startswith("_"):
