@@ -74,7 +74,7 @@ def test_an_unlabeled_picture_that_cannot_be_read_is_told(tmp_path: Path) -> Non
     folder = tmp_path / "pictures"
     folder.mkdir()
     (folder / "broken.png").write_bytes(b"no picture")
-    command = ("check", "python:check_nets:colors", *KNOWN, "--images", "pictures")
+    command = ("check", "python:check_nets:colors", *KNOWN, "--data", "pictures")
     code, _, error = run(*command)
     assert code == 2
     assert "no picture of pictures can be read; the first is broken.png:" in error
@@ -109,9 +109,9 @@ def test_labeled_pictures_judge_the_channel_order(tmp_path: Path) -> None:
     images = rng.integers(0, 120, (60, 16, 16, 3)).astype(np.uint8)
     images[np.arange(60), ..., labels] += 100
     np.savez(tmp_path / "samples.npz", images=images, labels=labels)
-    code, out, _ = run("check", "python:check_nets:colors", *KNOWN, "--images", "samples.npz")
+    code, out, _ = run("check", "python:check_nets:colors", *KNOWN, "--data", "samples.npz")
     assert (code, "not judged" in out) == (0, False)
-    arguments = [*KNOWN, "--set", "order=BGR", "--images", "samples.npz"]
+    arguments = [*KNOWN, "--set", "order=BGR", "--data", "samples.npz"]
     code, out, _ = run("check", "python:check_nets:colors", *arguments)
     assert code == 1
     assert "problem: channel order: accuracy on 60 images" in out
@@ -144,10 +144,10 @@ def color_samples(path: Path, names: tuple[str, ...], count: int = 30) -> None:
 
 def test_accuracy_is_told_when_all_is_well(tmp_path: Path) -> None:
     color_samples(tmp_path / "data", ("a", "b", "c"))
-    code, out, _ = run("check", "python:check_nets:colors", *KNOWN, "--images", "data")
+    code, out, _ = run("check", "python:check_nets:colors", *KNOWN, "--data", "data")
     assert code == 0
     assert "accuracy on 90 images: 100.0%; chance: 33.3%; labels are numbers of outputs" in out
-    code, out, _ = run("check", "python:check_nets:colors", *KNOWN, "--images", "data", "--json")
+    code, out, _ = run("check", "python:check_nets:colors", *KNOWN, "--data", "data", "--json")
     assert json.loads(out)["accuracy"]["value"] == 1
 
 
@@ -156,23 +156,17 @@ def test_a_wrong_class_order_is_called_one(tmp_path: Path) -> None:
     color_samples(tmp_path / "data", ("red", "green", "blue"))  # sorted, these are 2, 1 and 0
     order = Path("order.txt")
     order.write_text("green\nred\nblue\n")
-    code, out, _ = run(
-        "check", "python:check_nets:colors", *KNOWN[2:], "--classes", order, "--images", "data"
-    )
+    code, out, _ = run("check", "python:check_nets:colors", *KNOWN[2:], "--classes", order, "--data", "data")
     assert code == 1
     order.write_text("green\nblue\nred\n")
-    code, out, _ = run(
-        "check", "python:check_nets:colors", *KNOWN[2:], "--classes", order, "--images", "data"
-    )
+    code, out, _ = run("check", "python:check_nets:colors", *KNOWN[2:], "--classes", order, "--data", "data")
     assert code == 1
     assert "problem: class order: 0.0% of 90 images are right, no better than chance (33.3%)" in out
     assert "100.0% are" in out
     assert "--classes FILE" in out
     assert "range" not in out.split("problem:")[1]
     order.write_text("red\ngreen\nblue\n")
-    code, out, _ = run(
-        "check", "python:check_nets:colors", *KNOWN[2:], "--classes", order, "--images", "data"
-    )
+    code, out, _ = run("check", "python:check_nets:colors", *KNOWN[2:], "--classes", order, "--data", "data")
     assert (code, "100.0%; chance" in out) == (0, True)
 
 
@@ -180,7 +174,7 @@ def test_at_chance_for_no_reason_that_can_be_seen(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     images = rng.integers(0, 256, (60, 16, 16, 3)).astype(np.uint8)
     np.savez(tmp_path / "samples.npz", images=images, labels=rng.integers(0, 3, 60))
-    code, out, _ = run("check", "python:check_nets:colors", *KNOWN, "--images", "samples.npz")
+    code, out, _ = run("check", "python:check_nets:colors", *KNOWN, "--data", "samples.npz")
     assert code == 1
     assert "problem: accuracy:" in out
     reasons = out.split("likely reasons")[1]
@@ -194,7 +188,7 @@ def test_pictures_that_cannot_be_read_are_told(tmp_path: Path) -> None:
         for number in range(3):
             color = tuple(200 if name == "abc"[i] else 20 for i in range(3))
             Image.new("RGB", (32, 32), color).save(tmp_path / "data" / name / f"{number}.png")
-    command = ("check", "python:check_nets:colors", *KNOWN, "--images", "data", "--labels", "identity")
+    command = ("check", "python:check_nets:colors", *KNOWN, "--data", "data", "--labels", "identity")
     code, out, error = run(*command)
     assert (code, error) == (0, ""), out
     (tmp_path / "data" / "a" / "notes.txt").write_text("no picture, and not meant as one")
@@ -212,6 +206,6 @@ def test_outputs_that_are_not_counted_in_the_spec_are_counted_as_in_a_run(tmp_pa
     for name in "abcde":
         (tmp_path / "five" / name).mkdir(parents=True)
         Image.new("RGB", (32, 32), "orange").save(tmp_path / "five" / name / "1.png")
-    code, _, told = run("check", "python:check_nets:colors", "--images", "five")
+    code, _, told = run("check", "python:check_nets:colors", "--data", "five")
     assert code == 2
     assert "five has 5 classes (first: 'a'), colors has 3 outputs" in told

@@ -132,16 +132,16 @@ def test_make(tmp_path: Path) -> None:
     np.save(tmp_path / "cifar/images.npy", np.full((3, 32, 32, 3), 90, np.uint8))
     np.save(tmp_path / "cifar/labels.npy", np.array([1, 2, 3]))
     arguments = ["make", "cifar10-c", tmp_path / "cifar", tmp_path / "out", "--corruption", "contrast"]
-    code, out, _ = run(*arguments, "--limit", 2, "--json")
+    code, out, _ = run(*arguments, "--first", 2, "--json")
     assert code == 0
     assert json.loads(out)["done"] == 2
     assert np.load(tmp_path / "out/contrast.npy").shape == (10, 32, 32, 3)
     assert run("make", "cifar-c", tmp_path / "cifar", tmp_path / "out")[0] == 2
-    code, _, errors = run(*arguments, "--limit", 2, "--extra")
+    code, _, errors = run(*arguments, "--first", 2, "--extra")
     assert (code, "extra stands for all names" in errors) == (2, True)
 
 
-@pytest.mark.parametrize("option", [["--seed", 3], ["--jobs", 2], ["--limit", 2], ["--extra"]])
+@pytest.mark.parametrize("option", [["--seed", 3], ["--jobs", 2], ["--first", 2], ["--extra"]])
 def test_icons_open_is_made_without_options(option: list[object], tmp_path: Path) -> None:
     code, _, errors = run("make", "icons-open", tmp_path / "out", *option)
     assert (code, "must be made with its output folder alone" in errors) == (2, True)

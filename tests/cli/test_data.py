@@ -49,7 +49,7 @@ def _catalog(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def row(name: str) -> str:
-    return next(line for line in run("data", "ls")[1].splitlines() if line.startswith(name))
+    return next(line for line in run("ls", "files")[1].splitlines() if line.startswith(name))
 
 
 def test_pull_list_and_verify(tmp_path: Path) -> None:
@@ -86,7 +86,7 @@ def test_offline_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     code, out, errors = run("data", "pull", "digits")
     assert (code, out) == (1, "")
     assert "BEAUFORT_OFFLINE is set" in errors
-    assert "BEAUFORT_OFFLINE is set" in run("data", "ls")[2]
+    assert "BEAUFORT_OFFLINE is set" in run("ls", "files")[2]
 
 
 def test_unknown_names_fetch_nothing(tmp_path: Path) -> None:
@@ -97,13 +97,13 @@ def test_unknown_names_fetch_nothing(tmp_path: Path) -> None:
 
 
 def test_json() -> None:
-    found = {entry["name"]: entry for entry in json.loads(run("data", "ls", "--json")[1])}
+    found = {entry["name"]: entry for entry in json.loads(run("ls", "files", "--json")[1])}
     assert found["mnist-test"]["size"] == 7_850_024
     assert found["digits"]["files"].keys() == {"digits/one", "digits/two"}
 
 
 def test_the_catalog_is_whole_whatever_was_imported() -> None:
-    command = [sys.executable, "-m", "beaufort", "data", "ls", "--json"]
+    command = [sys.executable, "-m", "beaufort", "ls", "files", "--json"]
     listed = subprocess.run(command, capture_output=True, check=True, text=True).stdout
     assert {"frost", "mnist-test", "efficientnet-lite0"} <= {entry["name"] for entry in json.loads(listed)}
 

@@ -236,17 +236,24 @@ def test_power_from_a_store(store: str, tmp_path: Path) -> None:
         f"{file}:patient",
     )
     assert re.search(r"about [\d,]+ clusters \(about [\d,]+ images\)", text)
-    assert "must not be given together with a store" in invoke(
+    assert "--accuracy cannot be used together" in invoke(
         "power", "good", "--accuracy", "50", "--suite", "mnist-c", "--drop", "2", code=2
     )
-    assert "--clean needs" in invoke(
-        "power", "good", "--store", store, "--clean", "50", "--drop", "2", code=2
+    assert "--clean-accuracy" in invoke(
+        "power", "good", "--store", store, "--clean-accuracy", "50", "--drop", "2", code=2
     )
 
 
 def test_groups_and_trainings_in_compare_and_report(store: str, tmp_path: Path) -> None:
     file = columns(tmp_path, 300, 30)
-    options = ("--group-by", f"{file}:camera", "--cluster-by", f"{file}:patient", "--seeds", "net=good,twin")
+    options = (
+        "--group-by",
+        f"{file}:camera",
+        "--cluster-by",
+        f"{file}:patient",
+        "--training-runs",
+        "net=good,twin",
+    )
     text = invoke("compare", "good", "twin", "bad", "--store", store, *options)
     assert "95 % intervals over 10 clusters of images" in text
     assert "worst group: " in text
@@ -277,8 +284,8 @@ def test_bad_seeds_are_told(store: str) -> None:
         ("net=good", "at least two"),
         ("net=good,god", "did you mean 'good'"),
     ):
-        assert told in invoke("compare", "good", "bad", "--store", store, "--seeds", text, code=2)
-    twice = ("--seeds", "net=good,bad", "--seeds", "net=good,bad")
+        assert told in invoke("compare", "good", "bad", "--store", store, "--training-runs", text, code=2)
+    twice = ("--training-runs", "net=good,bad", "--training-runs", "net=good,bad")
     assert "once" in invoke("compare", "good", "bad", "--store", store, *twice, code=2)
 
 
@@ -295,7 +302,7 @@ def test_names_of_groups_are_only_text(fill: Fill, tmp_path: Path) -> None:
 def test_power_of_several_data_sets() -> None:
     """A gate judges each data set, whose images are no versions of those of another."""
     stated = ("--accuracy", "40", "--drop", "3", "--json")
-    parts = json.loads(invoke("power", "--suite", "imagenet-a", "--clean", "90", *stated))["parts"]
+    parts = json.loads(invoke("power", "--suite", "imagenet-a", "--clean-accuracy", "90", *stated))["parts"]
     assert [one["suite"] for one in parts] == ["imagenet-val-imagenet-a@1", "imagenet-a@1"]
     assert parts[0]["to_fail"] < parts[1]["to_fail"]  # models with an accuracy of 90 % differ less
     assert "the stated accuracies" in parts[0]["source"]
@@ -303,6 +310,6 @@ def test_power_of_several_data_sets() -> None:
     text = invoke("power", "--suite", "imagenet-a", "--accuracy", "40", "--drop", "3")
     assert text.count("about 4,400 images: a gate fails") == 2
     refused = invoke(
-        "power", "--suite", "imagenet-a", "--accuracy", "40", "--drop", "3", "--seed", "1", code=2
+        "power", "--suite", "imagenet-a", "--accuracy", "40", "--drop", "3", "--stored-seed", "1", code=2
     )
-    assert "--seed" in refused
+    assert "--stored-seed" in refused

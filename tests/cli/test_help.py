@@ -23,8 +23,9 @@ def commands(command: Any = None, path: tuple[str, ...] = ()) -> Iterator[tuple[
     """Every command, by the words that call it."""
     command = typer.main.get_command(app) if command is None else command
     yield path
-    for name, below in getattr(command, "commands", {}).items():
-        yield from commands(below, (*path, name))
+    if hasattr(command, "list_commands"):
+        for name in command.list_commands(typer.Context(command)):
+            yield from commands(command.get_command(typer.Context(command), name), (*path, name))
 
 
 @pytest.mark.parametrize("path", list(commands()), ids=" ".join)
@@ -40,7 +41,7 @@ def test_help_names_types_that_people_read(path: tuple[str, ...]) -> None:
 def test_output_has_one_short_name(path: tuple[str, ...]) -> None:
     command: Any = typer.main.get_command(app)
     for word in path:
-        command = command.commands[word]
+        command = command.get_command(typer.Context(command), word)
     for option in command.params:
         assert ("--output" in option.opts) == ("-o" in option.opts)
 

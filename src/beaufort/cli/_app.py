@@ -95,7 +95,7 @@ def _load_command(name: str) -> Any:
     """The command of an entry point: a function, or a `typer.Typer` with commands of its own."""
     found = offered(_COMMANDS)[name].load()
     if not isinstance(found, typer.Typer):
-        alone = typer.Typer(rich_markup_mode="markdown")
+        alone = typer.Typer(rich_markup_mode="markdown", add_completion=False)
         alone.command(name)(found)
         found = alone
     command = typer.main.get_command(found)
@@ -188,7 +188,7 @@ app.command()(validate.validate)
 app.command()(check.check)
 app.command()(report.report)
 app.command()(store.query)
-app.add_typer(ls.app, name="ls")
+app.command()(ls.ls)
 app.add_typer(new.app, name="new")
 app.add_typer(data.app, name="data")
 app.add_typer(store.app, name="store")

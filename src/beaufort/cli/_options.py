@@ -12,74 +12,152 @@ import typer
 from beaufort._core.errors import OptionError
 from beaufort._core.text import comma_list
 
-Seed = Annotated[int, typer.Option(help="Any whole number; the same seed gives the same bytes.")]
-Jobs = Annotated[int | None, typer.Option(help="Threads; all processors if not given. It changes no result.")]
-Json = Annotated[bool, typer.Option("--json", help="Print a summary for programs.")]
-Store = Annotated[str, typer.Option(help="Folder or URL that keeps the answers.")]
-SuiteOfStore = Annotated[
-    str | None,
-    typer.Option("--suite", help="Which suite's numbers; that of the store's last run if not given."),
+# An option name means the same in every command: one type, one help text. What is special to a command is
+# explained in its own help.
+
+Seed = Annotated[int, typer.Option("--seed", help="Seed of all randomness; equal seeds give equal bytes.")]
+StoredSeed = Annotated[
+    int | None,
+    typer.Option("--stored-seed", help="Seed of the stored run to read; the latest run's by default."),
 ]
+Jobs = Annotated[
+    int | None,
+    typer.Option("--jobs", help="Number of threads; all cores by default. Results do not depend on it."),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print a machine-readable summary as JSON.")]
+Output = Annotated[Path, typer.Option("--output", "-o", help="Output file or directory.")]
+OptionalOutput = Annotated[Path | None, typer.Option("--output", "-o", help="Output file or directory.")]
+Format = Annotated[
+    str | None, typer.Option("--format", help="Output format; by default it follows the file extension.")
+]
+Title = Annotated[str | None, typer.Option("--title", help="Title of the output.")]
+Store = Annotated[str, typer.Option("--store", help="Directory or URL of the result store.")]
+OptionalStore = Annotated[str | None, typer.Option("--store", help="Directory or URL of the result store.")]
+
+
+def complete_suites(incomplete: str) -> list[str]:
+    """Return the suites that a text may become, for shell completion."""
+    from beaufort.suites import SUITE_NAMES, own_suites
+
+    return [name for name in (*SUITE_NAMES, *own_suites) if name.startswith(incomplete)]
+
+
+Suite = Annotated[
+    str | None,
+    typer.Option(
+        "--suite",
+        help="Suite: a name (`beaufort ls suites`) or a YAML file. Commands that read a store default to "
+        "the suite of its latest run.",
+        autocompletion=complete_suites,
+    ),
+]
+_DATA_HELP = (
+    "Dataset: a path, KIND:PATH or a name (`beaufort ls datasets`); NAME=DATASET if a suite has several."
+)
+Data = Annotated[str | None, typer.Option("--data", help=_DATA_HELP)]
+SeveralData = Annotated[list[str] | None, typer.Option("--data", help=_DATA_HELP)]
+Models = Annotated[
+    list[str] | None,
+    typer.Option("--model", help="Model to use (repeatable); `beaufort ls models` lists kinds."),
+]
+ModelOptions = Annotated[
+    list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Set an option (repeatable).")
+]
+Device = Annotated[str | None, typer.Option("--device", help="Device to run on: auto, cpu, cuda or cuda:1.")]
+Limit = Annotated[
+    int | None, typer.Option("--limit", min=1, help="Use at most N images, spread evenly over the classes.")
+]
+First = Annotated[int | None, typer.Option("--first", min=1, help="Use only the first N images.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Report what would be done, without doing it.")]
 Baseline = Annotated[
     str | None,
     typer.Option(
-        help="What mCE divides by: alexnet, alexnet-paper, conv1, a stored model, or none; for sequences a "
-        "stored model or a CSV file. The suite's own if not given."
+        "--baseline",
+        help="What mCE divides by: alexnet, alexnet-paper, conv1, a stored model, a CSV file (sequences) "
+        "or none; the suite's own by default.",
     ),
 ]
-ResultSeed = Annotated[
-    int | None, typer.Option("--seed", help="Which seed's answers; those of the last run if not given.")
+Metric = Annotated[
+    str | None,
+    typer.Option(
+        "--metric",
+        help="Metric to judge: mce, relative_mce, mean_accuracy, flip_probability, …; the suite's first by "
+        "default.",
+    ),
 ]
-
+Reference = Annotated[
+    str | None,
+    typer.Option("--reference", help="Model to compare with: a MODEL of --store, a STORE or STORE::MODEL."),
+]
+MaxDrop = Annotated[
+    float, typer.Option("--max-drop", min=0, help="Largest allowed drop of the metric, in points.")
+]
 Classes = Annotated[
     str | None,
     typer.Option(
-        help="Names of the model's outputs: a text file of one a line, or imagenet-1k, cifar-10 or mnist."
+        "--classes",
+        help="Names of the model's outputs: a text file with one per line, imagenet-1k, cifar-10 or mnist.",
     ),
 ]
 Labels = Annotated[
     str | None,
     typer.Option(
-        help="identity if labels are numbers of outputs, or a JSON file with the outputs of each class; "
-        "names decide if not given."
+        "--labels",
+        help="Which outputs count as which class: identity, imagenet-d or a JSON file; matched by name by "
+        "default.",
     ),
 ]
 Convention = Annotated[
     str | None,
-    typer.Option(help="restricted: only outputs that belong to the data's classes compete; all: every one."),
-]
-Truths = Annotated[
-    str | None,
-    typer.Option(help="JSON file with the labels of each image of which any is right, as ReaL's."),
-]
-Filter = Annotated[
-    list[str] | None,
     typer.Option(
-        "--filter",
-        metavar="NAME:OPTION=VALUE,…",
-        help="What is done to images before the model, as clahe:clip=2,tiles=8; `beaufort ls filters` lists "
-        "all. Several are applied in their order.",
+        "--convention",
+        help="Which outputs compete: restricted (only those of the dataset's classes) or all.",
     ),
+]
+LabelSets = Annotated[
+    str | None,
+    typer.Option("--label-sets", help="JSON file with all valid labels of each image, as in ReaL."),
 ]
 ClusterBy = Annotated[
     str | None,
     typer.Option(
+        "--cluster-by",
         metavar="FILE.csv:COLUMN",
-        help="Images of one value (patient, video, photographer) are not independent: intervals are over "
-        "values.",
+        help="Column whose values (patient, video, photographer) group dependent images; intervals are over "
+        "groups.",
     ),
 ]
 GroupBy = Annotated[
     str | None,
     typer.Option(
-        metavar="FILE.csv:COLUMN", help="Accuracy for each value (hospital, camera) and the worst of them."
+        "--group-by",
+        metavar="FILE.csv:COLUMN",
+        help="Column (hospital, camera) to report accuracy by, with the worst group.",
     ),
 ]
-Seeds = Annotated[
+TrainingRuns = Annotated[
     list[str] | None,
     typer.Option(
+        "--training-runs",
         metavar="NAME=MODEL,MODEL,…",
-        help="Trainings of one recipe: the mean and the spread over them; may be repeated.",
+        help="Models that are training runs of one recipe, reported by mean and spread (repeatable).",
+    ),
+]
+Seeds = Annotated[int | None, typer.Option("--seeds", min=1, help="Number of training runs, one per seed.")]
+Only = Annotated[
+    str | None, typer.Option("--only", help="Restrict the command to these values, separated by commas.")
+]
+Unsafe = Annotated[
+    bool, typer.Option("--unsafe", help="Allow SQL to read and write any file and to load extensions.")
+]
+
+Filter = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--filter",
+        metavar="NAME:OPTION=VALUE,…",
+        help="Image filter applied before the model, such as clahe:clip=2,tiles=8 (repeatable, in order); "
+        "`beaufort ls filters` lists all.",
     ),
 ]
 
@@ -154,13 +232,6 @@ def _severity(part: str, text: str) -> int | float:
         ) from None
 
 
-def complete_suites(incomplete: str) -> list[str]:
-    """For a shell: the suites that a text may become."""
-    from beaufort.suites import SUITE_NAMES, own_suites
-
-    return [name for name in (*SUITE_NAMES, *own_suites) if name.startswith(incomplete)]
-
-
 def complete_corruptions(incomplete: str) -> list[str]:
     """For a shell: the lists that a text may become, by its last name.
 
@@ -208,3 +279,8 @@ def seed_models(texts: list[str] | None) -> dict[str, list[str]]:
             raise OptionError(f"seeds must name each recipe once, got {name.strip()!r} again")
         found[name.strip()] = comma_list(models)
     return found
+
+
+Truths = LabelSets
+ResultSeed = StoredSeed
+SuiteOfStore = Suite

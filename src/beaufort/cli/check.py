@@ -8,7 +8,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from beaufort._core.text import counted, printable
-from beaufort.cli._options import Classes, Convention, Filter, Json, Labels, model_options
+from beaufort.cli._options import (
+    Classes,
+    Convention,
+    Data,
+    Device,
+    Filter,
+    Json,
+    Labels,
+    Limit,
+    ModelOptions,
+    Suite,
+    model_options,
+)
 
 if TYPE_CHECKING:
     from beaufort.data import Problem
@@ -19,31 +31,22 @@ if TYPE_CHECKING:
 def check(
     model: Annotated[str, typer.Argument(help="As in the examples of `beaufort ls models`.")],
     *,
-    images: Annotated[
-        str | None,
-        typer.Option(help="Labeled pictures, as `--data` of `beaufort run`; or a folder of pictures."),
-    ] = None,
-    suite: Annotated[
-        str | None, typer.Option(help="Make pictures ready as a suite does, imagenet-c say.")
-    ] = None,
+    data: Data = None,
+    suite: Suite = None,
     classes: Classes = None,
     labels: Labels = None,
     convention: Convention = None,
-    options: Annotated[
-        list[str] | None,
-        typer.Option("--set", help="What to know about the model, as range=0..255; may be repeated."),
-    ] = None,
-    filters: Filter = None,
-    device: Annotated[str | None, typer.Option(help="auto, cpu, cuda or cuda:1.")] = None,
-    threads: Annotated[int | None, typer.Option(help="Threads of the model's library.")] = None,
-    limit: Annotated[int, typer.Option(help="The most pictures to look at.")] = 200,
+    options: ModelOptions = None,
+    filter: Filter = None,  # noqa: A002  the option's name
+    device: Device = None,
+    limit: Limit = 200,
     as_json: Json = False,
 ) -> None:
     """Run the model contract and say what is wrong.
 
-    `beaufort check resnet50.onnx --images imagenet/val`
+    `beaufort check resnet50.onnx --data imagenet/val`
 
-    `beaufort check timm:resnet50.a1_in1k --set range=0..255 --set order=BGR --images samples.npz`
+    `beaufort check timm:resnet50.a1_in1k --set range=0..255 --set order=BGR --data samples.npz`
 
     Checked are the shape, type and number of the logits, that they are finite, the same every time, in
     any batch and any order, and that images are left alone. With real pictures also the range and the
@@ -59,14 +62,16 @@ def check(
     from beaufort.models.filtered import missing_filter_note
     from beaufort.testing import check_model, measure_accuracy
 
-    given = model_options(options, device=device, threads=threads, classes=classes, filter=filters)
+    given = model_options(options, device=device, classes=classes, filter=filter)
     loaded = load_model(model, **given)
     accuracy = space = None
     problems: tuple[Problem, ...] = ()
-    if images is None:
+    if data is None:
         findings = check_model(loaded)
     else:
-        samples = read_samples(images, loaded, limit=limit, suite=suite, labels=labels, convention=convention)
+        samples = read_samples(
+            data, loaded, limit=limit or 200, suite=suite, labels=labels, convention=convention
+        )
         space, known, problems = samples.space, samples.classes, samples.problems
         findings = check_model(
             loaded, images=samples.images, labels=samples.labels, space=space, classes=known
@@ -86,7 +91,7 @@ def check(
             told["accuracy"] = {**vars(accuracy), **more}
         typer.echo(json.dumps(told, indent=2))
     else:
-        _tell(loaded, findings, judged=images is not None, unread=bool(problems))
+        _tell(loaded, findings, judged=data is not None, unread=bool(problems))
         if accuracy is not None:
             typer.echo(f"{accuracy}; {space}")
     for note in notes:
@@ -114,4 +119,4 @@ def _tell(model: Model, findings: list[ModelFinding], *, judged: bool, unread: b
     if not findings and not unread:
         typer.echo("nothing wrong was found")
     if not judged:
-        typer.echo("range and channel order were not judged: that takes real pictures, --images")
+        typer.echo("range and channel order were not judged: that takes real images, --data")

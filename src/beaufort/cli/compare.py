@@ -16,10 +16,10 @@ from beaufort.cli._options import (
     ClusterBy,
     GroupBy,
     Json,
-    ResultSeed,
-    Seeds,
     Store,
-    SuiteOfStore,
+    StoredSeed,
+    Suite,
+    TrainingRuns,
     column,
     seed_models,
 )
@@ -36,12 +36,12 @@ def compare(
     ],
     *,
     store: Store = "results",
-    suite: SuiteOfStore = None,
+    suite: Suite = None,
     baseline: Baseline = None,
-    seed: ResultSeed = None,
+    stored_seed: StoredSeed = None,
     cluster_by: ClusterBy = None,
     group_by: GroupBy = None,
-    seeds: Seeds = None,
+    training_runs: TrainingRuns = None,
     every: Annotated[
         bool,
         typer.Option("--all", help="Show all conditions, not only the significant, and calibration scores."),
@@ -60,14 +60,14 @@ def compare(
     from beaufort.results import compare as compare_models
     from beaufort.results import join_results, open_target_parts, pair_parts
 
-    targets = [open_target_parts(text, store, suite=suite, seed=seed) for text in results]
+    targets = [open_target_parts(text, store, suite=suite, seed=stored_seed) for text in results]
     comparisons = [
         compare_models(
             join_results(parts),
             baseline=baseline,
             clusters=column(cluster_by),
             groups=column(group_by),
-            seeds=seed_models(seeds),
+            seeds=seed_models(training_runs),
         )
         for parts in pair_parts(targets)
     ]

@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from beaufort._core.text import comma_list
+from beaufort._core.validation import validate_choice
 from beaufort.cli._console import finish, progress_bar
-from beaufort.cli._options import Jobs, Json, Seed, complete_corruptions, severities_for
-
-
-class OutputFormat(StrEnum):
-    """What the outputs are written as."""
-
-    keep = "keep"
-    png = "png"
-    jpeg = "jpeg"
+from beaufort.cli._options import Format, Jobs, Json, Seed, complete_corruptions, severities_for
 
 
 def corrupt(
@@ -51,9 +43,7 @@ def corrupt(
         ),
     ] = "auto",
     jobs: Jobs = None,
-    file_format: Annotated[
-        OutputFormat, typer.Option("--format", help="keep writes what the source's name ends in.")
-    ] = OutputFormat.keep,
+    format: Format = "keep",  # noqa: A002  the option's name
     quality: Annotated[int, typer.Option(help="Of JPEG files, 1 to 100; ImageNet-C has 85.")] = 85,
     as_json: Json = False,
 ) -> None:
@@ -84,7 +74,7 @@ def corrupt(
             severities=severities_for(names, severity),
             seed=seed,
             scale=scale,
-            file_format=file_format.value,
+            file_format=validate_choice("format", format or "keep", ("keep", "png", "jpeg")),
             quality=quality,
             jobs=jobs,
             progress=progress,

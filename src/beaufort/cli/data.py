@@ -16,17 +16,17 @@ from beaufort._core.text import byte_size, counted, printable
 from beaufort.cli._console import progress_bar, table
 from beaufort.cli._options import Json
 
-app = typer.Typer(help="Files of the catalog.", no_args_is_help=True, rich_markup_mode="markdown")
+app = typer.Typer(
+    help="Fetch and check files of the catalog.", no_args_is_help=True, rich_markup_mode="markdown"
+)
 
-Names = Annotated[list[str], typer.Argument(help="Names; `beaufort data ls` lists them.")]
+Names = Annotated[list[str], typer.Argument(help="Names; `beaufort ls files` lists them.")]
 SomeNames = Annotated[list[str] | None, typer.Argument(help="Names; all that is in the cache if none.")]
 
 
 @app.callback()
 def data() -> None:
-    """List, fetch and check the files of the catalog: data sets, what two corruptions need, a model to try.
-
-    `beaufort data ls`
+    """Fetch and check the files of the catalog: datasets, textures for corruptions, a model to try.
 
     `beaufort data pull mnist-test`
 
@@ -35,12 +35,8 @@ def data() -> None:
     """
 
 
-@app.command("ls")
-def list_data(as_json: Json = False) -> None:
-    """List the catalog: name, size, license, whether it is in the cache, what it is, origin.
-
-    `beaufort data ls --json`
-    """
+def list_files(as_json: bool) -> None:
+    """List the files of the catalog."""
     if as_json:
         typer.echo(json.dumps([_as_dict(entry) for entry in _catalog().values()], indent=2))
         return

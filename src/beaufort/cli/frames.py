@@ -11,7 +11,7 @@ import typer
 from beaufort._core.errors import OptionError
 from beaufort._core.text import comma_list, printable
 from beaufort.cli._console import table
-from beaufort.cli._options import Json, SuiteOfStore
+from beaufort.cli._options import Json, Suite
 
 
 def frames(
@@ -23,7 +23,7 @@ def frames(
         str | None,
         typer.Option(help="Which data set of the suite; one that has all frames if not given."),
     ] = None,
-    suite: SuiteOfStore = None,
+    suite: Suite = None,
     as_json: Json = False,
 ) -> None:
     """Say how often a model is right on an anchor frame and on every frame around it (pm-k).

@@ -8,16 +8,14 @@ from typing import Annotated
 import typer
 
 from beaufort.cli._console import finish, progress_bar
-from beaufort.cli._options import Json, Seed
+from beaufort.cli._options import Json, Output, Seed
 
 
 def gallery(
     image: Annotated[
         Path | None, typer.Argument(help="The picture to corrupt; a painted one if not given.")
     ] = None,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="The folder to write to; made if missing.")
-    ] = Path("gallery"),
+    output: Output = Path("gallery"),
     subset: Annotated[
         str, typer.Option(help="all, common, weather, mnist-c and so on, or one corruption.")
     ] = "all",

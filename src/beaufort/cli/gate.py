@@ -17,20 +17,23 @@ from beaufort.cli._options import (
     Baseline,
     ClusterBy,
     Json,
-    ResultSeed,
+    MaxDrop,
+    Metric,
+    Reference,
     Store,
-    SuiteOfStore,
+    StoredSeed,
+    Suite,
     as_share,
     column,
 )
 
 if TYPE_CHECKING:
+    from beaufort import suites
     from beaufort.results import Results, Verdict
-    from beaufort.suites import Suite
 
 _SUMMARY = "GITHUB_STEP_SUMMARY"
 
-_LIMITS: dict[str, Callable[[Suite], bool]] = {
+_LIMITS: dict[str, Callable[[suites.Suite], bool]] = {
     "require": lambda _: True,
     "min_clean": lambda suite: suite.clean,
     "min_worst": lambda suite: bool(suite.families),
@@ -47,14 +50,9 @@ def gate(
         ),
     ] = None,
     *,
-    reference: Annotated[
-        str | None,
-        typer.Option(help="The old result, named likewise; not needed with --require or a --min option."),
-    ] = None,
+    reference: Reference = None,
     store: Store = "results",
-    max_drop: Annotated[
-        float, typer.Option(min=0, help="How many points of the metric it may be worse.")
-    ] = 1.0,
+    max_drop: MaxDrop = 1.0,
     rule: Annotated[
         str,
         typer.Option(
@@ -62,12 +60,7 @@ def gate(
             "failed only if it is larger and surely above zero; passed otherwise, never undecided."
         ),
     ] = "noninferiority",
-    metric: Annotated[
-        str | None,
-        typer.Option(
-            help="mce, mean_accuracy, flip_probability …; the suite's first that can be had if not given."
-        ),
-    ] = None,
+    metric: Metric = None,
     require: Annotated[
         float | None,
         typer.Option(min=0, help="Percent that the metric must be at most (mCE) or at least (accuracy)."),
@@ -78,8 +71,8 @@ def gate(
     min_worst: Annotated[
         float | None, typer.Option(min=0, max=100, help="Least accuracy under the worst corruption, percent.")
     ] = None,
-    suite: SuiteOfStore = None,
-    seed: ResultSeed = None,
+    suite: Suite = None,
+    stored_seed: StoredSeed = None,
     baseline: Baseline = None,
     cluster_by: ClusterBy = None,
     junit: Annotated[
@@ -108,7 +101,7 @@ def gate(
             reference,
             store,
             suite,
-            seed,
+            stored_seed,
             max_drop=max_drop / 100,
             rule=rule,
             metric=metric,
@@ -140,11 +133,11 @@ def _judged(
     if reference is not None:
         old = open_target_parts(reference, store, suite=suite, seed=seed)
         pairs = [(one, other) for one, other in pair_parts([new, old])]
-    suites = [part.suite for part in new]
+    all_suites = [part.suite for part in new]
     asked = any(options[name] is not None for name in _LIMITS)
     verdicts = []
     for one, other in pairs:
-        limits = _limits_of(one.suite, suites, options)
+        limits = _limits_of(one.suite, all_suites, options)
         if other is None and asked and all(limit is None for limit in limits.values()):
             typer.echo(f"note: none of the limits is about the images of {printable(one.dataset)}", err=True)
         else:
@@ -152,12 +145,12 @@ def _judged(
     return verdicts
 
 
-def _limits_of(suite: Suite, suites: list[Suite], options: dict[str, Any]) -> dict[str, Any]:
+def _limits_of(suite: suites.Suite, others: list[suites.Suite], options: dict[str, Any]) -> dict[str, Any]:
     """The limits for a data set; one that is about clean or shifted images goes to those that have some."""
     apply = {
         name
         for name, has in _LIMITS.items()
-        if has(suite) or not any(map(has, suites))  # an error says that none has
+        if has(suite) or not any(map(has, others))  # an error says that none has
     }
     return {name: options[name] if name in apply else None for name in _LIMITS}
 

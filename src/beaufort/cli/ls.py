@@ -5,40 +5,71 @@ from __future__ import annotations
 import json
 from collections import Counter
 from dataclasses import fields
+from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from beaufort._core.errors import OptionError
 from beaufort._core.text import counted
 from beaufort.cli._console import table
 from beaufort.cli._options import Json
+from beaufort.cli.data import list_files
 from beaufort.corruptions import SCALES, SUBSETS, Corruption, corruptions, get_corruption_names, is_chain
 
 if TYPE_CHECKING:
     from beaufort.suites import Suite
 
-app = typer.Typer(help="List what there is.", no_args_is_help=True, rich_markup_mode="markdown")
+
+class Kind(StrEnum):
+    """What `beaufort ls` lists."""
+
+    corruptions = "corruptions"
+    suites = "suites"
+    datasets = "datasets"
+    models = "models"
+    filters = "filters"
+    files = "files"
 
 
-@app.callback()
-def ls() -> None:
-    """List what there is.
-
-    `beaufort ls corruptions --subset weather`
-    """
-
-
-@app.command("corruptions")
-def list_corruptions(
+def ls(
+    kind: Annotated[Kind, typer.Argument(help="What to list.")],
+    *,
     subset: Annotated[
-        str | None, typer.Option(help=f"One of the published lists: {', '.join(SUBSETS)}.")
+        str | None,
+        typer.Option(help=f"Subset of corruptions, or one corruption: {', '.join(SUBSETS)}."),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """List the corruptions: name, group, whether random, scales with published constants, what it does.
+    """List corruptions, suites, datasets, models, image filters, or the files of the catalog.
 
-    `beaufort ls corruptions --subset mnist-c`
+    `beaufort ls corruptions --subset weather`
+
+    `beaufort ls suites --json`
+
+    **corruptions**: name, group, whether random, scales with published constants. **suites**: version,
+    size, scale, baseline, headline metrics. **datasets**: those that open by name, and the kinds that open
+    by path. **models**: the kinds, and whether what they need is installed. **filters**: what can be applied
+    to images before a model. **files**: downloads of the catalog, their size, license and origin, and whether
+    they are in the cache.
     """
+    if subset is not None and kind is not Kind.corruptions:
+        raise OptionError("--subset requires the kind corruptions")
+    if kind is Kind.corruptions:
+        _list_corruptions(subset, as_json)
+    elif kind is Kind.files:
+        list_files(as_json)
+    else:
+        listing = {
+            Kind.suites: _list_suites,
+            Kind.datasets: _list_datasets,
+            Kind.models: _list_models,
+            Kind.filters: _list_filters,
+        }
+        listing[kind](as_json)
+
+
+def _list_corruptions(subset: str | None, as_json: bool) -> None:
     names = _everything() if subset is None else get_corruption_names(subset)
     found = [corruptions[name] for name in names]
     if as_json:
@@ -48,12 +79,7 @@ def list_corruptions(
         typer.echo(table([header, *(_cells(corruption) for corruption in found)]))
 
 
-@app.command("suites")
-def list_suites(as_json: Json = False) -> None:
-    """List the suites: name, version, corruptions × severities, scale, baseline, headline metrics.
-
-    `beaufort ls suites --json`
-    """
+def _list_suites(as_json: bool) -> None:
     from beaufort.suites import SHIFT_SUITE_NAMES, SUITE_NAMES, get_suite, own_suites
 
     found = [get_suite(name) for name in (*SUITE_NAMES, *SHIFT_SUITE_NAMES, *own_suites)]
@@ -83,12 +109,7 @@ def _kind_of_shift(shift: str) -> str:
     return "chain" if is_chain(shift) else "attack" if attack else "other shift"
 
 
-@app.command("datasets")
-def list_datasets(as_json: Json = False) -> None:
-    """List the data sets that open by name, and the kinds of data sets that open by path.
-
-    `beaufort ls datasets --json`
-    """
+def _list_datasets(as_json: bool) -> None:
     from beaufort._core.catalog import entries
     from beaufort.data import readers
 
@@ -98,15 +119,10 @@ def list_datasets(as_json: Json = False) -> None:
         found = {"names": dict(named), "kinds": {one.kind: one.looks_like for one in readers.values()}}
         typer.echo(json.dumps(found, indent=2, ensure_ascii=False))
     else:
-        typer.echo(table([("data set", "what it is"), *named, *kinds]))
+        typer.echo(table([("dataset", "what it is"), *named, *kinds]))
 
 
-@app.command("models")
-def list_models(as_json: Json = False) -> None:
-    """List the kinds of models, whether what they need is installed, and the models that have a name.
-
-    `beaufort ls models --json`
-    """
+def _list_models(as_json: bool) -> None:
     from beaufort.models import adapters, model_names
 
     if as_json:
@@ -133,12 +149,7 @@ def list_models(as_json: Json = False) -> None:
         typer.echo("\n" + table([("name", "loads"), *names.items()]))
 
 
-@app.command("filters")
-def list_filters(as_json: Json = False) -> None:
-    """List the image filters: name, options with their usual values, what it does.
-
-    `beaufort ls filters --json`
-    """
+def _list_filters(as_json: bool) -> None:
     from beaufort.models.filters import filter_kinds
 
     options = {
@@ -154,7 +165,7 @@ def list_filters(as_json: Json = False) -> None:
         (name, ",".join(f"{key}={_written(value)}" for key, value in options[name].items()), about[name])
         for name in options
     ]
-    typer.echo(table([("image filter", "options", "what it does"), *rows]))
+    typer.echo(table([("filter", "options", "what it does"), *rows]))
 
 
 def _gates(kind: type[object]) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ import typer
 from beaufort._core.errors import OptionError
 from beaufort._core.text import comma_list
 from beaufort.cli._console import finish, progress_bar
-from beaufort.cli._options import Jobs, Json, Seed
+from beaufort.cli._options import First, Jobs, Json, Seed
 
 
 def make(
@@ -37,7 +37,7 @@ def make(
     ] = False,
     seed: Seed = 0,
     jobs: Jobs = None,
-    limit: Annotated[int | None, typer.Option(help="The first so many pictures only.")] = None,
+    first: First = None,
     as_json: Json = False,
 ) -> None:
     """Make a published data set in its published layout, skipping what is there already.
@@ -74,7 +74,7 @@ def make(
     from beaufort.data.writers import make_dataset, make_icons_open
 
     if dataset == "icons-open":
-        options = (output, corruption, limit, jobs, extra or None, seed or None)
+        options = (output, corruption, first, jobs, extra or None, seed or None)
         if any(given is not None for given in options):
             raise OptionError("icons-open must be made with its output folder alone: make icons-open DIR")
         with progress_bar("make icons-open") as progress:
@@ -92,7 +92,7 @@ def make(
             names=names,
             extra=extra,
             seed=seed,
-            limit=limit,
+            limit=first,
             jobs=jobs,
             progress=progress,
         )

@@ -9,11 +9,23 @@ import typer
 
 from beaufort._core.errors import OptionError
 from beaufort._core.text import printable
-from beaufort.cli._options import ClusterBy, Json, ResultSeed, as_share, column
+from beaufort.cli._options import (
+    Baseline,
+    ClusterBy,
+    Json,
+    MaxDrop,
+    Metric,
+    OptionalStore,
+    Reference,
+    StoredSeed,
+    Suite,
+    as_share,
+    column,
+)
 
 if TYPE_CHECKING:
+    from beaufort import suites
     from beaufort.results import ImagePlan, Spread
-    from beaufort.suites import Suite
 
 
 def power(
@@ -24,18 +36,14 @@ def power(
     *,
     drop: Annotated[float, typer.Option(help="The true drop that is to be noticed, points of the metric.")],
     probability: Annotated[float, typer.Option(help="Of the right answer, percent.")] = 80.0,
-    max_drop: Annotated[float, typer.Option(min=0, help="The drop that the gate allows, points.")] = 1.0,
-    reference: Annotated[
-        str | None, typer.Option(help="The old result, named likewise; the spread is then measured.")
-    ] = None,
-    store: Annotated[str | None, typer.Option(help="Folder or URL that keeps the answers.")] = None,
-    suite: Annotated[
-        str | None, typer.Option(help="A suite or its file; that of the store's last run if not given.")
-    ] = None,
+    max_drop: MaxDrop = 1.0,
+    reference: Reference = None,
+    store: OptionalStore = None,
+    suite: Suite = None,
     accuracy: Annotated[
         float | None, typer.Option(help="Stated instead of a store: accuracy under damage, percent.")
     ] = None,
-    clean: Annotated[
+    clean_accuracy: Annotated[
         float | None, typer.Option(help="Stated: accuracy on clean images, percent; --accuracy if not given.")
     ] = None,
     differ: Annotated[
@@ -46,13 +54,9 @@ def power(
         float | None,
         typer.Option(help="Stated: correlation of the difference between versions of one photo, 0 to 1."),
     ] = None,
-    metric: Annotated[
-        str | None, typer.Option(help="mce, relative_mce or mean_accuracy; the suite's first if not given.")
-    ] = None,
-    baseline: Annotated[
-        str | None, typer.Option(help="What mCE divides by: alexnet, conv1, …; the suite's own if not given.")
-    ] = None,
-    seed: ResultSeed = None,
+    metric: Metric = None,
+    baseline: Baseline = None,
+    stored_seed: StoredSeed = None,
     cluster_by: ClusterBy = None,
     as_json: Json = False,
 ) -> None:
@@ -70,14 +74,13 @@ def power(
     from beaufort.results import plan_images, spread_of_accuracies
     from beaufort.suites import get_suite
 
-    _check_percent(accuracy=accuracy, clean=clean, probability=probability)
+    _check_percent(accuracy=accuracy, clean_accuracy=clean_accuracy, probability=probability)
     if not max_drop < drop:
         raise OptionError(f"drop must be above max_drop, got {drop:g} and {max_drop:g} points")
     if accuracy is not None:
-        if any(given is not None for given in (result, reference, store, seed, cluster_by)):
+        if any(given is not None for given in (result, reference, store, stored_seed, cluster_by)):
             raise OptionError(
-                "--accuracy must not be given together with a store, its models, --seed or --cluster-by: it "
-                "replaces them"
+                "--accuracy cannot be used together with a store, its models, --stored-seed or --cluster-by"
             )
         if suite is None:
             raise OptionError("--accuracy needs --suite: the conditions that a drop is a mean over")
@@ -88,7 +91,7 @@ def power(
                 spread_of_accuracies(
                     one,
                     accuracy / 100,
-                    clean=as_share(clean),
+                    clean=as_share(clean_accuracy),
                     metric=metric,
                     baseline=baseline,
                     differ=as_share(differ),
@@ -98,14 +101,14 @@ def power(
             for one in whole.parts or (whole,)
         ]
     else:
-        if clean is not None:
-            raise OptionError("--clean needs --accuracy; a store knows its clean accuracy")
+        if clean_accuracy is not None:
+            raise OptionError("--clean-accuracy requires --accuracy; a store knows its clean accuracy")
         spreads = _measured(
             result,
             reference,
             store or "results",
             suite,
-            seed,
+            stored_seed,
             metric=metric,
             baseline=baseline,
             clusters=column(cluster_by),
@@ -130,7 +133,7 @@ def _measured(
     suite: str | None,
     seed: int | None,
     **options: object,
-) -> list[tuple[Suite, Spread]]:
+) -> list[tuple[suites.Suite, Spread]]:
     """The spread on each data set of the suite."""
     from beaufort.results import open_target_parts, pair_parts, spread_of_results
 
@@ -143,7 +146,7 @@ def _measured(
     ]
 
 
-def _show(plans: list[tuple[ImagePlan, Spread, Suite]], as_json: bool) -> None:
+def _show(plans: list[tuple[ImagePlan, Spread, suites.Suite]], as_json: bool) -> None:
     if as_json:
         found = [_as_dict(*one) for one in plans]
         typer.echo(json.dumps(found[0] if len(found) == 1 else {"parts": found}, indent=2))
@@ -154,7 +157,7 @@ def _show(plans: list[tuple[ImagePlan, Spread, Suite]], as_json: bool) -> None:
         typer.echo(_told(plan, spread, suite))
 
 
-def _told(plan: ImagePlan, spread: Spread, suite: Suite) -> str:
+def _told(plan: ImagePlan, spread: Spread, suite: suites.Suite) -> str:
     from beaufort.metrics import metrics
 
     title = metrics[plan.metric].title
@@ -191,7 +194,7 @@ def _points(share: float) -> str:
     return f"{100 * share:g} point{'s' * (round(100 * share, 9) != 1)}"
 
 
-def _as_dict(plan: ImagePlan, spread: Spread, suite: Suite) -> dict[str, object]:
+def _as_dict(plan: ImagePlan, spread: Spread, suite: suites.Suite) -> dict[str, object]:
     return {
         "suite": str(suite),
         **vars(plan),

@@ -14,12 +14,18 @@ from beaufort.cli._options import (
     Baseline,
     ClusterBy,
     Convention,
+    Data,
+    Format,
     GroupBy,
     Labels,
-    ResultSeed,
-    Seeds,
-    SuiteOfStore,
-    Truths,
+    LabelSets,
+    Models,
+    OptionalOutput,
+    Seed,
+    StoredSeed,
+    Suite,
+    Title,
+    TrainingRuns,
     column,
     seed_models,
 )
@@ -34,23 +40,12 @@ def report(
         list[str], typer.Argument(help="Folder or URL that keeps the answers; several stand side by side.")
     ],
     *,
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", help="The file; report.html for a page, else standard output."),
-    ] = None,
-    format: Annotated[  # noqa: A002  the option's name
-        str | None,
-        typer.Option(
-            help="html, md, latex, csv, json or card; by the ending of the file if not given, which it must "
-            "not contradict."
-        ),
-    ] = None,
-    suite: SuiteOfStore = None,
+    output: OptionalOutput = None,
+    format: Format = None,  # noqa: A002  the option's name
+    suite: Suite = None,
     baseline: Baseline = None,
-    model: Annotated[list[str] | None, typer.Option(help="Only this model; may be repeated.")] = None,
-    data: Annotated[
-        str | None, typer.Option(help="The data of the run: shows test images and mistakes.")
-    ] = None,
+    model: Models = None,
+    data: Data = None,
     pictures: Annotated[
         str | None,
         typer.Option(
@@ -62,8 +57,8 @@ def report(
     ] = None,
     labels: Labels = None,
     convention: Convention = None,
-    truths: Truths = None,
-    title: Annotated[str | None, typer.Option(help="Of the page.")] = None,
+    label_sets: LabelSets = None,
+    title: Title = None,
     table: Annotated[
         str | None,
         typer.Option(help="A table for a paper with a column a group of corruptions, or a corruption."),
@@ -75,9 +70,9 @@ def report(
     ] = False,
     cluster_by: ClusterBy = None,
     group_by: GroupBy = None,
-    seeds: Seeds = None,
-    seed: ResultSeed = None,
-    draw: Annotated[int, typer.Option(help="Seed of what is drawn here: resamples, images, mistakes.")] = 0,
+    training_runs: TrainingRuns = None,
+    stored_seed: StoredSeed = None,
+    seed: Seed = 0,
     resamples: Annotated[
         int, typer.Option(min=100, help="Of the calibration error's bootstrap; other intervals need none.")
     ] = 1000,
@@ -90,8 +85,8 @@ def report(
 
     `beaufort report mine yours --table group -o table.tex`
 
-    The page is one file that needs no other and no network. `--labels`, `--convention` and `--truths` score
-    stored answers anew, if the run kept their logits.
+    The page is one file that needs no other and no network. `--labels`, `--convention` and `--label-sets`
+    rescore stored predictions, if the run kept their logits.
     """
     from beaufort.report import (
         FORMATS,
@@ -126,8 +121,8 @@ def report(
     target = Path("report.html") if output is None and kind == "html" else output
     if target is not None:
         check_output(target)
-    anew: dict[str, Any] = {"labels": labels, "convention": convention, "truths": truths}
-    opened = [open_parts(one, suite=suite, seed=seed, **anew) for one in dict.fromkeys(stores)]
+    anew: dict[str, Any] = {"labels": labels, "convention": convention, "truths": label_sets}
+    opened = [open_parts(one, suite=suite, seed=stored_seed, **anew) for one in dict.fromkeys(stores)]
     clusters = column(cluster_by)
     made = []
     for parts in pair_parts(opened):
@@ -140,10 +135,10 @@ def report(
                 models=wanted,
                 clusters=clusters,
                 groups=column(group_by),
-                seeds=seed_models(seeds),
+                seeds=seed_models(training_runs),
                 calibration=table is None,
                 resamples=resamples,
-                seed=draw,
+                seed=seed,
             )
         )
         for name, lacks in sorted(results.incomplete.items()) if wanted is None else ():
@@ -182,7 +177,7 @@ def report(
     elif table is not None:
         write_table(scores, target, format=kind, **options)
     else:
-        examples = _examples(scores, data, pictures, ask or [], draw)
+        examples = _examples(scores, data, pictures, ask or [], seed)
         write_report(scores, target, format=kind, examples=examples, title=title)
     count = len({model.model for one in made for model in one.models})
     typer.echo(f"{printable(target)}: {counted(count, 'model')}, {byte_size(target.stat().st_size)}")
@@ -210,7 +205,7 @@ def _check(kind: str, data: str | None, pictures: str | None, ask: list[str] | N
 
 
 def _examples(
-    scores: Scores, data: str | None, pictures: str | None, ask: list[str], draw: int
+    scores: Scores, data: str | None, pictures: str | None, ask: list[str], seed: int
 ) -> Examples | None:
     from beaufort.report import examples_of_data, examples_of_pictures
 
@@ -218,6 +213,6 @@ def _examples(
         return None
     with progress_bar("pictures") as progress:
         if data is not None:
-            return examples_of_data(scores, data, seed=draw, progress=progress)
+            return examples_of_data(scores, data, seed=seed, progress=progress)
         assert pictures is not None
         return examples_of_pictures(scores, pictures, ask=ask, progress=progress)

@@ -120,7 +120,9 @@ class Wanted:
             if self.truths is None or digest == stored.get("truths"):
                 return None
         elif self.truths is None and "truths" in stored:
-            raise ResultsError("answers were scored by sets of labels; give their file again with --truths")
+            raise ResultsError(
+                "answers were scored by sets of labels; give their file again with --label-sets"
+            )
         return Rescoring(space, self.truths)
 
     def _space(

@@ -52,4 +52,4 @@ assets: Registry[Asset] = Registry("asset")
 """Every file of the catalog by its name."""
 
 entries: Registry[Entry] = Registry("catalog entry")
-"""What can be asked for by name; `beaufort data ls` lists it."""
+"""What can be asked for by name; `beaufort ls files` lists it."""
