@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from beaufort.suites import Suite
 
 
-class Kind(StrEnum):
+class Listing(StrEnum):
     """What `beaufort ls` lists."""
 
     corruptions = "corruptions"
@@ -33,7 +33,7 @@ class Kind(StrEnum):
 
 
 def ls(
-    kind: Annotated[Kind, typer.Argument(help="What to list.")],
+    kind: Annotated[Listing, typer.Argument(help="What to list.")],
     *,
     subset: Annotated[
         str | None,
@@ -53,18 +53,18 @@ def ls(
     to images before a model. **files**: downloads of the catalog, their size, license and origin, and whether
     they are in the cache.
     """
-    if subset is not None and kind is not Kind.corruptions:
+    if subset is not None and kind is not Listing.corruptions:
         raise OptionError("--subset requires the kind corruptions")
-    if kind is Kind.corruptions:
+    if kind is Listing.corruptions:
         _list_corruptions(subset, as_json)
-    elif kind is Kind.files:
+    elif kind is Listing.files:
         list_files(as_json)
     else:
         listing = {
-            Kind.suites: _list_suites,
-            Kind.datasets: _list_datasets,
-            Kind.models: _list_models,
-            Kind.filters: _list_filters,
+            Listing.suites: _list_suites,
+            Listing.datasets: _list_datasets,
+            Listing.models: _list_models,
+            Listing.filters: _list_filters,
         }
         listing[kind](as_json)
 

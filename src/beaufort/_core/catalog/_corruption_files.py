@@ -9,8 +9,6 @@ from beaufort._core.catalog._packages import Wheel
 from beaufort._core.catalog._sources import Url
 from beaufort._core.pickles import longest_bytes
 
-__all__: list[str] = []
-
 
 def _register_frost() -> None:
     folder = "https://raw.githubusercontent.com/bethgelab/imagecorruptions/master/imagecorruptions/frost"
