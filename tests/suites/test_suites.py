@@ -28,6 +28,7 @@ from beaufort.suites import (
     get_suite,
     parse_suite,
     read_suite,
+    with_own_name,
 )
 from beaufort.suites.conditions import Condition
 
@@ -163,7 +164,7 @@ def test_natural_shifts_have_clean_counterparts() -> None:
         assert suite.citation
         if name != "objectnet-2020":
             assert shifted.labels == clean.labels == (clean.classes or "imagenet-1k")
-        changed = replace(suite, parts=suite.parts[:1])
+        changed = with_own_name(replace(suite, parts=suite.parts[:1]))
         assert changed.name == f"{name}-changed"
 
 
@@ -197,20 +198,23 @@ def test_every_published_name_is_lost_by_a_change(suite_name: str) -> None:
     fewer: dict[str, Any] = (
         {"corruptions": ("contrast",)} if suite.corruptions else {"shifts": suite.shifts[:1]}
     )
-    changed = replace(suite, **fewer, baseline=None, metrics=("mean_accuracy",))
+    changed = with_own_name(replace(suite, **fewer, baseline=None, metrics=("mean_accuracy",)))
     assert changed.name == f"{suite_name}-changed"
 
 
 def test_a_changed_suite_loses_the_published_name() -> None:
     suite = get_suite("cifar10-c")
-    changed = replace(suite, corruptions=("fog",))
+    changed = with_own_name(replace(suite, corruptions=("fog",)))
     assert str(changed) == "cifar10-c-changed@1"
     assert changed.title == "CIFAR-10-C, the 15 corruptions of the benchmark, changed"
     assert Suite.from_dict(changed.as_dict()) == changed
-    assert replace(suite, notes="Read twice.").name == "cifar10-c"  # words are no part of what is measured
-    assert replace(suite, dataset="my-images").name == "cifar10-c-changed"
-    assert Suite.from_dict({**suite.as_dict(), "severities": [1]}).name == "cifar10-c-changed"
-    without = suite.without_clean()
+    words = with_own_name(replace(suite, notes="Read twice."))
+    assert words.name == "cifar10-c"  # words are no part of what is measured
+    assert with_own_name(replace(suite, dataset="my-images")).name == "cifar10-c-changed"
+    fewer = Suite.from_dict({**suite.as_dict(), "severities": [1]})
+    assert with_own_name(fewer).name == "cifar10-c-changed"
+    assert with_own_name(replace(suite, version=2)).name == "cifar10-c"
+    without = with_own_name(suite.without_clean())
     assert (str(without), without.clean, len(without.conditions())) == ("cifar10-c@1", False, 75)
 
 
@@ -250,7 +254,7 @@ def test_parts_read_back(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "told"),
     [
-        ("version: 2", "version: 2\nscale: cifar", "4: scale: 'scale' is not a key beside 'parts'"),
+        ("version: 2", "version: 2\nscale: cifar", "4: scale: 'scale' cannot be used beside 'parts'"),
         ("fog", "fgo", "7: corruptions: unknown corruption 'fgo'"),
         ("counterpart: photos", "counterpart: photo", "13: counterpart: 'photo' is not another part"),
         ("counterpart: photos", "counterpart: sketches", "13: counterpart: 'sketches' is not another part"),
@@ -261,7 +265,7 @@ def test_parts_read_back(tmp_path: Path) -> None:
         ("[1, 2]", "[1.5]", "labels: the outputs of 'cat' must be a list of numbers or names"),
         ("- dataset: sketches", "- sketches: yes", "'dataset' is missing"),
         ("convention: all", "metrics: [mce]", "mce divides by the errors of a baseline"),
-        ("convention: all", "clean: false", "nothing is left to show"),
+        ("convention: all", "clean: false", "clean: the suite has no images"),
         (
             "convention: all",
             "shifts: [fog@3]",
@@ -367,7 +371,7 @@ def test_steps_are_those_of_the_published_sets() -> None:
 PROBE = """
 import sys
 import beaufort, beaufort.suites
-print("yaml" in sys.modules, beaufort.suites._read._published.cache_info().currsize)
+print("yaml" in sys.modules, beaufort.suites.loading._published.cache_info().currsize)
 """
 
 

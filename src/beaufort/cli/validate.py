@@ -54,6 +54,6 @@ def _lines(report: dict[str, Any]) -> list[str]:
     if report["ok"]:
         count = report["conditions"]
         return [f"ok: {report['name']} {report['version']}, {count} condition{'s' * (count != 1)}"]
-    told = [printable(Mistake(**one).told(report["file"])) for one in report["mistakes"]]
+    told = [printable(Mistake(**one).located(report["file"])) for one in report["mistakes"]]
     more = len(told) - _SHOWN
     return [*told[:_SHOWN], *([f"and {more} more; --json lists all"] if more > 0 else [])]

@@ -15,7 +15,7 @@ from beaufort.data import Dataset, load_dataset
 from beaufort.evaluation.lazy_models import LazyModel
 from beaufort.evaluation.objects import dataset_of_items, dataset_of_pair
 from beaufort.models import Model, as_model
-from beaufort.suites import SUITE_NAMES, Suite, get_suite, own_suites, suite_of_corruptions
+from beaufort.suites import SUITE_NAMES, Suite, get_suite, own_suites, suite_of_corruptions, with_own_name
 from beaufort.suites.conditions import Condition
 
 
@@ -123,7 +123,7 @@ def find_suite(suite: Conditions, prepare: str | None = None) -> Suite | list[Co
 
 def _suite(suite: Conditions) -> Suite | list[Condition]:
     if isinstance(suite, Suite):
-        return suite
+        return with_own_name(suite)
     if isinstance(suite, str) and members_of(suite) and suite not in (*SUITE_NAMES, *own_suites):
         return suite_of_corruptions([suite])
     if isinstance(suite, str | Path):

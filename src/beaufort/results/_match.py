@@ -11,7 +11,7 @@ from beaufort._core.errors import BeaufortError
 from beaufort.corruptions import SCALES, corruptions
 from beaufort.metrics import metrics
 from beaufort.store import Cell, FileStore
-from beaufort.suites import SHIFT_SUITE_NAMES, SUITE_NAMES, Suite, SuiteError, get_suite
+from beaufort.suites import SHIFT_SUITE_NAMES, SUITE_NAMES, Suite, SuiteError, get_suite, with_own_name
 from beaufort.suites.conditions import Condition
 from beaufort.suites.shifts import shifts
 
@@ -82,7 +82,7 @@ def find_suite(
     cells: Mapping[str, Cell],
 ) -> Suite:
     if isinstance(given, Suite):
-        return given
+        return with_own_name(given)
     if given is not None:
         recorded = {suite.name: suite for suite, _ in runs}
         own = given in recorded and given not in (*SUITE_NAMES, *SHIFT_SUITE_NAMES)

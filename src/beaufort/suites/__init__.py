@@ -5,10 +5,8 @@ The published ones are files of the package, one a suite; one of your own is a f
 
 from __future__ import annotations
 
-from beaufort.suites._check import METRICS
-from beaufort.suites._corruptions import suite_of_corruptions
-from beaufort.suites._mistakes import Mistake, SuiteError
-from beaufort.suites._read import (
+from beaufort.suites._schema import METRICS
+from beaufort.suites.loading import (
     SHIFT_SUITE_NAMES,
     SUITE_NAMES,
     get_suite,
@@ -16,8 +14,10 @@ from beaufort.suites._read import (
     parse_suite,
     read_suite,
     register_suite,
+    suite_of_corruptions,
+    with_own_name,
 )
-from beaufort.suites._suite import Suite
+from beaufort.suites.suite import Mistake, Suite, SuiteError
 
 __all__ = [
     "METRICS",
@@ -32,4 +32,5 @@ __all__ = [
     "read_suite",
     "register_suite",
     "suite_of_corruptions",
+    "with_own_name",
 ]

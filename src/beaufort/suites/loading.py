@@ -1,0 +1,220 @@
+"""From a name, a file or names of corruptions to a suite."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+
+from beaufort._core.errors import OptionError, UnknownNameError
+from beaufort._core.registry import Registry, unknown
+from beaufort.corruptions import SEVERITIES, Chain, Severity, expand_names, is_chain
+from beaufort.suites._schema import find_mistakes, key_of
+from beaufort.suites.suite import Mistake, Suite, SuiteError
+
+SUITE_NAMES = (
+    "imagenet-c",
+    "imagenet-c-validation",
+    "tiny-imagenet-c",
+    "cifar10-c",
+    "cifar100-c",
+    "mnist-c",
+    "mnist-c-extra",
+    "imagenet-c-bar",
+    "imagenet-c-and-bar",
+    "cifar10-c-bar",
+    "cifar10-c-and-bar",
+    "imagenet-p",
+    "tiny-imagenet-p",
+    "cifar10-p",
+    "testbed-pgd",
+    "photos",
+)
+"""The suites that are files of the package, `data/<name>.yaml`."""
+
+SHIFT_SUITE_NAMES = (
+    "imagenetv2-matched-frequency",
+    "imagenetv2-threshold-0.7",
+    "imagenetv2-top-images",
+    "imagenet-a",
+    "imagenet-r",
+    "imagenet-sketch",
+    "objectnet",
+    "objectnet-2020",
+    "imagenet-d",
+    "imagenet-d-113",
+    "vid-robust",
+    "ytbb-robust",
+    "stylized-imagenet",
+    "icons-50-style",
+    "icons-50-subtype",
+    "icons-50-subtype-released",
+    "icons-50-traditional",
+    "icons-50-traditional-released",
+)
+"""Natural shifts, each with its clean counterpart, and images that a protocol holds out from training; files
+of the package, too, `data/shifts/<name>.yaml`."""
+
+own_suites: Registry[Suite] = Registry("suite")
+"""Suites of other packages, by name."""
+
+_LONGEST_NAME = 60
+_TEXT = re.compile(r"([^@]+)(?:@([1-9][0-9]{0,8}))?")
+
+
+def get_suite(name: str | Path) -> Suite:
+    """The suite of a name, `imagenet-c` or `imagenet-c@1`, or of a file, `my.yaml`.
+
+    >>> get_suite("mnist-c").baseline
+    'conv1'
+    >>> get_suite("mnistc")
+    Traceback (most recent call last):
+    beaufort.UnknownNameError: unknown suite 'mnistc'; did you mean 'mnist-c' or 'mnist-c-extra'? \
+One of your own is a file whose name ends in .yaml
+    """
+    if isinstance(name, Path) or (isinstance(name, str) and _is_path(name)):
+        return read_suite(name)
+    match = _TEXT.fullmatch(name) if isinstance(name, str) else None
+    names = (*SUITE_NAMES, *SHIFT_SUITE_NAMES, *own_suites)
+    if match is None or match[1] not in names:
+        miss = unknown("suite", name, dict.fromkeys(names))
+        end = " " if miss.endswith("?") else ". "
+        raise UnknownNameError(f"{miss}{end}One of your own is a file whose name ends in .yaml")
+    suite = own_suites[match[1]] if match[1] in own_suites else _published(match[1])
+    if match[2] is not None and int(match[2]) != suite.version:
+        raise UnknownNameError(f"unknown suite {name!r}; this version of Beaufort has '{suite}'")
+    return suite
+
+
+def register_suite(suite: Suite) -> Suite:
+    """Make a suite of your own available by its name, as `--suite` and in `get_suite`."""
+    if suite.name in (*SUITE_NAMES, *SHIFT_SUITE_NAMES):
+        raise OptionError(f"the name of a suite must not be a published one, got {suite.name!r}")
+    own_suites.register(suite.name, suite)
+    return suite
+
+
+def with_own_name(suite: Suite) -> Suite:
+    """The suite, as `<name>-changed` if it says something else than the published suite of its name.
+
+    >>> str(with_own_name(replace(get_suite("cifar10-c"), corruptions=("fog",))))
+    'cifar10-c-changed@1'
+    """
+    if suite.name not in (*SUITE_NAMES, *SHIFT_SUITE_NAMES):
+        return suite
+    published = _published(suite.name)
+    if suite.version != published.version or bool(suite.parts) != bool(published.parts):
+        return suite  # another version has another name already, and a part may be called like a suite
+    same = [published, *([] if published.parts else [published.without_clean()])]
+    if suite.digest in [one.digest for one in same]:
+        return suite
+    return replace(suite, name=f"{suite.name}-changed", title=f"{suite.title}, changed")
+
+
+def _is_path(text: str) -> bool:
+    return text.lower().endswith((".yaml", ".yml")) or "/" in text or "\\" in text
+
+
+@cache
+def _published(name: str) -> Suite:
+    folder = files("beaufort.suites") / "data"
+    folder = folder / "shifts" if name in SHIFT_SUITE_NAMES else folder
+    content = (folder / f"{name}.yaml").read_bytes()
+    return _build(content, f"{name}.yaml", taken=())
+
+
+def read_suite(path: str | Path) -> Suite:
+    """The suite that a file holds; a `SuiteError` lists all its mistakes, each with its line."""
+    from beaufort.suites._yaml import MAX_BYTES
+
+    file = Path(path)
+    if not file.is_file():
+        why = "is not a file" if file.exists() else "does not exist"
+        raise OptionError(f"the suite {file} {why}; give a YAML file, such as my.yaml")
+    try:
+        with file.open("rb") as stream:
+            content = stream.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise OptionError(f"the suite {file} cannot be read: {error.strerror or error}") from None
+    return parse_suite(content, source=str(path))
+
+
+def parse_suite(content: str | bytes, *, source: str = "suite") -> Suite:
+    """The suite that a text holds.
+
+    Args:
+        content: YAML.
+        source: what mistakes call the text, the name of its file say.
+    """
+    encoded = content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content
+    return _build(encoded, source, taken=(*SUITE_NAMES, *SHIFT_SUITE_NAMES))
+
+
+def _build(content: bytes, source: str, *, taken: tuple[str, ...]) -> Suite:
+    from beaufort.suites._yaml import Document  # PyYAML is loaded when a suite is first read
+
+    document = Document(content)
+    values = document.values
+    mistakes = [Mistake(*one) for one in document.mistakes]
+    if values is not None:
+        found = list(find_mistakes(values))
+        if isinstance(name := values.get("name"), str) and name in taken:
+            found.append((("name",), f"{name!r} is a suite of Beaufort's own; pick another name for yours"))
+        mistakes += [Mistake(document.line(where), key_of(where), message) for where, message in found]
+    if mistakes or values is None:
+        raise SuiteError(source, mistakes)
+    return Suite.from_dict(values)
+
+
+def suite_of_corruptions(names: Sequence[str], severities: Sequence[Severity] = SEVERITIES) -> Suite:
+    """The clean images, and each corruption at each severity; images are corrupted at the size they have.
+
+    >>> str(suite_of_corruptions(["fog", "snow"], [3]))
+    'fog-snow-3@1'
+    >>> suite_of_corruptions(["fog@2+jpeg_compression@3"]).shifts
+    ('fog@2+jpeg_compression@3',)
+
+    Args:
+        names: of corruptions, or of lists of them, as `weather`; chains with severities of their own, as
+            `fog@2+jpeg_compression@3`.
+        severities: from 1 to 5; chains do not use them.
+    """
+    chains = tuple(dict.fromkeys(str(Chain.parse(name)) for name in names if is_chain(name)))
+    plain = [name for name in names if not is_chain(name)]
+    for name in plain:
+        if "@" in name or "/" in name:
+            raise OptionError(
+                f"a corruption must be given by its name alone, as 'fog', got {name!r:.60}; severities are "
+                "given apart (`--severity 3`, `suite_of_corruptions(['fog'], [3])`)"
+            )
+    members = tuple(dict.fromkeys(expand_names(plain, kind="corruption")))
+    levels = tuple(sorted(dict.fromkeys(severities))) if plain else ()
+    at = f"{', '.join(dict.fromkeys(plain))} at severity {', '.join(map(str, levels))}"
+    return Suite(
+        name=_called(plain, members, levels, chains),
+        version=1,
+        dataset="data",
+        scale="auto",
+        corruptions=members,
+        severities=levels,
+        shifts=chains,
+        title=", ".join([*([at] if plain else []), *chains]),
+    )
+
+
+def _called(
+    names: Sequence[str], members: Sequence[str], levels: Sequence[Severity], chains: Sequence[str]
+) -> str:
+    """A name that says what is in it; one that would be too long ends in a digest."""
+    steps = [f"{levels[0]}-{levels[-1]}"] if levels == SEVERITIES else map(str, levels)
+    made = [chain.replace("@", "").replace("+", ".") for chain in chains]
+    whole = "-".join([*dict.fromkeys(names), *steps, *made])
+    if len(whole) <= _LONGEST_NAME:
+        return whole
+    facts = (tuple(members), tuple(levels), *([tuple(chains)] if chains else []))
+    digest = hashlib.sha256(repr(facts).encode()).hexdigest()[:8]
+    return f"{len(members) + len(chains)}-corruptions-{digest}"
