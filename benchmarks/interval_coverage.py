@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from beaufort.metrics import get_baseline
-from beaufort.results import Answers, Results, compare, score
+from beaufort.results import Predictions, Results, compare, score
 from beaufort.suites import Suite
 
 IMAGES = (20, 50, 200, 2000)
@@ -109,7 +109,7 @@ def _binned_gap(center: float, spread: float) -> float:
 
 
 def simulate(rng: np.random.Generator, images: int, center: float, spread: float) -> Results:
-    """Answers of two models to every version of some photos."""
+    """Predictions of two models to every version of some photos."""
     shared = rng.standard_normal(images)
     conditions = tuple(SUITE.conditions("made"))
     labels = np.zeros(images, np.int32)
@@ -122,7 +122,9 @@ def simulate(rng: np.random.Generator, images: int, center: float, spread: float
         nothing = np.ones(logit.shape, np.float32)
         top = np.where(right, 0, 1).astype(np.int32)[..., None]
         ids = tuple(map(str, range(images)))
-        answers[name] = Answers(name, conditions, ids, labels, top, sure, nothing, nothing, nothing, unread=0)
+        answers[name] = Predictions(
+            name, conditions, ids, labels, top, sure, nothing, nothing, nothing, unread=0
+        )
     return Results.of(SUITE, answers)
 
 
@@ -169,7 +171,7 @@ def together(repeats: int, models: int = 7, images: int = 200) -> float:
         answers = {}
         for i in range(models):
             results = simulate(rng, images, center, 1.5)
-            answers[f"net{i}"] = results.answers("one")
+            answers[f"net{i}"] = results.predictions("one")
         made = compare(Results.of(SUITE, answers))
         fine += not any(one.told_apart for one in made.differences)
     return fine / repeats

@@ -95,7 +95,7 @@ def savings(store: str, orders: int) -> None:
     print("| model | images |", *(f"± {p} |" for p in points))
     print("|---|---:|", *("---:|" for _ in points))
     for name in results.models:
-        answers = results.answers(name)
+        answers = results.predictions(name)
         rows = [row for row, condition in enumerate(answers.conditions) if not condition.clean]
         share = answers.correct[rows].mean(axis=0)
         used: dict[float, list[int]] = {p: [] for p in points}

@@ -59,7 +59,7 @@ def test_cifar10_c_bar_made_and_in_memory_agree(folder: Path) -> None:
     assert json.loads(invoke("make", "cifar10-c-bar", "toys", "bar", "--json"))["done"] == 11
     assert sorted(path.stem for path in (folder / "bar").glob("*.npy")) == sorted([*names, "labels"])
     invoke(*run, "--data", "cifar10-c-bar:bar", "--clean", "toys", "--store", "disk")
-    memory, disk = (open_results(store).answers("toy") for store in ("memory", "disk"))
+    memory, disk = (open_results(store).predictions("toy") for store in ("memory", "disk"))
     assert [one.done for one in memory.conditions] == [one.done for one in disk.conditions]
     assert len(memory.conditions) == 51
     assert np.array_equal(memory.top, disk.top)

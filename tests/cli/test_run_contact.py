@@ -267,7 +267,7 @@ def test_a_shared_name_means_the_newest_model() -> None:
     assert "note: 2 models of the store are called toy: toy#" in told
     for digest in digests:
         assert f"toy#{digest}" in told
-    assert "answers of 2026-11-14 20:11:12 UTC" in told
+    assert "predictions of 2026-11-14 20:11:12 UTC" in told
     newest = next(iter({str(c.model["digest"]) for c in cells if dict(c.model) == _newest(cells)}))
     assert f"taken is the newest, toy#{newest.removeprefix('sha256:')[:8]}" in told
 
@@ -286,9 +286,9 @@ def _newest(cells: Any) -> dict[str, Any]:
 @pytest.mark.usefixtures("namesakes")
 def test_reports_and_comparisons_say_when_each_was_made() -> None:
     told = invoke("report", "kept", "--format", "md").stdout
-    assert "answers of 2026-11-15 20:11:12 UTC" in told
+    assert "predictions of 2026-11-15 20:11:12 UTC" in told
     result = invoke("gate", "kept", "--require", "0")
-    assert (result.exit_code, "answers of 2026-11-15 20:11:12 UTC" in result.stderr) == (2, True)
+    assert (result.exit_code, "predictions of 2026-11-15 20:11:12 UTC" in result.stderr) == (2, True)
 
 
 # What a run needs

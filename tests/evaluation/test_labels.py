@@ -103,11 +103,11 @@ def test_a_stored_run_is_scored_again_without_the_model(tmp_path: Path) -> None:
     ways: list[tuple[dict[str, Any], float]] = [({"convention": "all"}, 0.0), ({"labels": grouping}, 1 / 3)]
     for options, accuracy in ways:
         results = open_results(store, **options)
-        answers = results.answers("thousand")
+        answers = results.predictions("thousand")
         assert answers.correct[0].mean() == accuracy
         assert score(results).models[0].clean.value == accuracy  # type: ignore[union-attr]
     assert fresh.results[0].accuracy == 1 / 3
-    stored = open_results(tmp_path / "fresh").answers("thousand")
+    stored = open_results(tmp_path / "fresh").predictions("thousand")
     assert np.array_equal(stored.top, answers.top)
     assert np.allclose(stored.nll, answers.nll, atol=1e-2)
 
@@ -117,7 +117,7 @@ def test_without_logits_there_is_no_other_score(tmp_path: Path) -> None:
     evaluate([thousand()], SUITE, data, tmp_path / "store")
     results = open_results(tmp_path / "store", convention="all")
     with pytest.raises(ResultsError, match="--keep-logits"):
-        results.answers("thousand")
+        results.predictions("thousand")
     with pytest.raises(LabelError, match="convention must be"):
         open_results(tmp_path / "store", convention="some")
 
@@ -142,7 +142,7 @@ def test_sets_of_labels(tmp_path: Path) -> None:
         assert scores.models[0].clean is not None
         assert scores.models[0].clean.value == 2 / 3
         assert "1 images with none are left out" in " ".join(scores.notes)
-        assert results.answers("thousand").unlabeled == 1
+        assert results.predictions("thousand").unlabeled == 1
 
 
 def test_numbers_given_by_a_user_are_outputs_and_change_no_fingerprint(tmp_path: Path) -> None:
@@ -160,7 +160,7 @@ def test_models_with_different_outputs_side_by_side(tmp_path: Path) -> None:
     results = open_results(tmp_path / "store")
     assert results.models == ("few", "thousand")
     assert results.class_count == 3
-    assert [results.answers(name).correct[0].all() for name in results.models] == [True, True]
+    assert [results.predictions(name).correct[0].all() for name in results.models] == [True, True]
 
 
 def three(images: np.ndarray) -> np.ndarray:
@@ -282,8 +282,8 @@ def test_the_last_run_says_what_is_meant(tmp_path: Path, monkeypatch: pytest.Mon
         results = open_results(tmp_path / "store")
         assert results.setting.scored.convention == word
         assert results.models == ("thousand",)
-        assert results.answers("thousand").correct[0].mean() == found.results[0].accuracy
-    assert open_results(tmp_path / "store", convention="restricted").answers("thousand").correct[0].all()
+        assert results.predictions("thousand").correct[0].mean() == found.results[0].accuracy
+    assert open_results(tmp_path / "store", convention="restricted").predictions("thousand").correct[0].all()
 
 
 def test_probabilities_are_noticed_in_any_space(tmp_path: Path) -> None:
@@ -301,8 +301,8 @@ def test_classes_without_outputs_are_wrong_and_unread_images_stay_apart(tmp_path
     grouping = {"dog": [0], "fish": [207], "hen": []}
     found = evaluate([thousand()], SUITE, data, tmp_path / "store", labels=grouping, keep_logits=True)
     assert (found.results[0].images, found.results[0].unread) == (11, 1)
-    anew = open_results(tmp_path / "store", convention="all").answers("thousand")
-    stored = open_results(tmp_path / "store").answers("thousand")
+    anew = open_results(tmp_path / "store", convention="all").predictions("thousand")
+    stored = open_results(tmp_path / "store").predictions("thousand")
     for answers in (anew, stored):
         assert (len(answers), answers.unread) == (11, 1)
         assert not answers.correct[0][answers.labels == 2].any()

@@ -66,7 +66,7 @@ def test_it_stops_when_it_is_precise_enough(tmp_path: Path) -> None:
 
 def test_images_come_in_a_random_order_and_under_their_own_ids(tmp_path: Path) -> None:
     evaluate([quarters()], SUITE, dataset(), tmp_path, precision=3)
-    answers = open_results(FileStore(tmp_path)).answers("quarters")
+    answers = open_results(FileStore(tmp_path)).predictions("quarters")
     known = dict(zip(dataset().ids, dataset().labels.tolist(), strict=True))
     assert all(
         known[image] == label for image, label in zip(answers.ids, answers.labels.tolist(), strict=True)
@@ -78,8 +78,8 @@ def test_images_come_in_a_random_order_and_under_their_own_ids(tmp_path: Path) -
 def test_an_answer_is_the_same_as_in_a_whole_run(tmp_path: Path) -> None:
     evaluate([quarters()], SUITE, dataset(), tmp_path / "some", precision=5)
     evaluate([quarters()], SUITE, dataset(), tmp_path / "all")
-    some = open_results(FileStore(tmp_path / "some")).answers("quarters")
-    whole = open_results(FileStore(tmp_path / "all")).answers("quarters")
+    some = open_results(FileStore(tmp_path / "some")).predictions("quarters")
+    whole = open_results(FileStore(tmp_path / "all")).predictions("quarters")
     places = {image: place for place, image in enumerate(whole.ids)}
     where = [places[image] for image in some.ids]
     assert np.array_equal(some.top, whole.top[:, where])

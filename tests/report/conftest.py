@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from beaufort.data import Dataset, from_arrays
 from beaufort.metrics import BASELINE_NAMES, get_baseline
-from beaufort.results import Answers, Results, Scores, open_results, score
-from beaufort.results._match import ResultSetting
+from beaufort.results import Predictions, Results, ResultSetting, Scores, open_results, score
 from beaufort.store import Cell, FileStore, predictions
 from beaufort.suites import Suite, get_suite
 from beaufort.suites.conditions import Condition
@@ -106,9 +105,7 @@ def results_of(
     conditions = tuple(suite.conditions("made"))
     labels = (np.arange(count) if few else np.arange(count) % len(classes)).astype(np.int32)
     cells: dict[str, dict[Condition, Cell]] = {}
-    results = Results(
-        suite, ResultSetting("0" * 64, None, 0), "made", all_classes(suite, classes), cells, {}, {}, (ORIGIN,)
-    )
+    sources: dict[str, Predictions] = {}
     for place, name in enumerate(names):
         cells[name] = {
             condition: Cell({"name": name, "digest": f"sha256:{place:064x}"}, {"name": "made"}, {"row": row})
@@ -121,7 +118,7 @@ def results_of(
         def uniform(low: float, high: float, shape: tuple[int, ...] = best.shape) -> NDArray[np.float32]:
             return rng.uniform(low, high, shape).astype(np.float32)
 
-        results._read[name] = Answers(
+        sources[name] = Predictions(
             name,
             conditions,
             tuple(f"made/{i}" for i in range(count)),
@@ -133,7 +130,8 @@ def results_of(
             entropy=uniform(0, 2),
             unread=0,
         )
-    return results
+    setting = ResultSetting("0" * 64, None, 0)
+    return Results(suite, setting, "made", all_classes(suite, classes), cells, {}, sources, (ORIGIN,))
 
 
 def scored(results: Results, **options: Any) -> Scores:

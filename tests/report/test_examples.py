@@ -33,7 +33,7 @@ def examples(scores: Scores, data: Dataset) -> Examples:
 
 
 def test_strips_show_what_the_models_saw(scores: Scores, data: Dataset, examples: Examples) -> None:
-    answers = scores.results.answers("good")
+    answers = scores.results.predictions("good")
     assert len(examples.strips) == 3
     for strip in examples.strips:
         place = list(data.ids).index(strip.name)
@@ -52,7 +52,7 @@ def test_mistakes_are_mistakes(scores: Scores, data: Dataset, examples: Examples
     assert examples.mistakes is not None
     assert set(examples.mistakes) == {model.model for model in scores.models}
     for name, found in examples.mistakes.items():
-        answers = scores.results.answers(name)
+        answers = scores.results.predictions(name)
         rows = {(c.corruption, c.severity): row for row, c in enumerate(answers.conditions)}
         assert found
         for one in found:

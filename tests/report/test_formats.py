@@ -137,7 +137,7 @@ def test_json_is_what_harness_users_know(alone: Scores) -> None:
     assert group["alias"] == "small"
     assert group["acc,none"] == model.metrics["mean_accuracy"].value
     assert group["acc_low,none"] == model.metrics["mean_accuracy"].low
-    answers = alone.results.answers("middling")
+    answers = alone.results.predictions("middling")
     damaged = [row for row, condition in enumerate(answers.conditions) if not condition.clean]
     shares = answers.correct[damaged].mean(axis=0)
     assert group["acc_stderr,none"] == pytest.approx(shares.std(ddof=1) / math.sqrt(60))

@@ -3,7 +3,7 @@
 import numpy as np
 
 from beaufort.results.linear import Linear
-from beaufort.results.statistics import Divisor, ratio_form
+from beaufort.results.metric_forms import Divisor, ratio_form
 
 CLUSTERS = np.r_[np.zeros(20, int), 1 + np.arange(10) // 2]
 """One patient with 20 images, five with two."""

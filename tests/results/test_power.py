@@ -18,7 +18,7 @@ from beaufort.results import (
     spread_of_accuracies,
     spread_of_results,
 )
-from beaufort.results.spread import ALIKE, DIFFER
+from beaufort.results.power import ALIKE, DIFFER
 from beaufort.store import FileStore
 from beaufort.suites import get_suite
 
@@ -52,7 +52,7 @@ def test_stated_and_measured_agree(simulation: ModuleType) -> None:
     """What is stated about answers gives the spread that is measured over images."""
     new, old = simulation.simulate(np.random.default_rng(0), 20_000, 0.02, accuracy=0.7)
     measured = spread_of_results(new, old)
-    apart = new.answers("new").correct.astype(float) - old.answers("old").correct
+    apart = new.predictions("new").correct.astype(float) - old.predictions("old").correct
     versions = len(apart)
     differ = float((apart != 0).mean())
     between = np.corrcoef(apart)
@@ -102,7 +102,7 @@ def test_clean_images_count_where_the_suite_says_so() -> None:
 def test_one_model_of_a_store(fill: Fill) -> None:
     results = open_results(fill("s", {"net": 0.8}))
     spread = spread_of_results(results)
-    answers = results.answers("net")
+    answers = results.predictions("net")
     assert spread.differ[1] == pytest.approx(2 * DIFFER * (a := float(answers.correct[1:].mean())) * (1 - a))
     assert spread.alike == ALIKE
     assert "the accuracy of net on 300 images" in spread.source
@@ -111,7 +111,7 @@ def test_one_model_of_a_store(fill: Fill) -> None:
 def test_clusters_are_units(fill: Fill) -> None:
     store = fill("s", {"new": 0.85, "old": 0.9})
     new, old = (open_results(store, models=[name]) for name in ("new", "old"))
-    clusters = {image: str(i // 5) for i, image in enumerate(new.answers("new").ids)}
+    clusters = {image: str(i // 5) for i, image in enumerate(new.predictions("new").ids)}
     spread = spread_of_results(new, old, clusters=clusters)
     assert spread.images == 5
     alone = spread_of_results(new, old)

@@ -15,6 +15,7 @@ from beaufort.metrics import get_baseline, published_table
 from beaufort.metrics.stats import clopper_pearson
 from beaufort.report import to_text
 from beaufort.results import (
+    Results,
     ResultsError,
     compare,
     gate,
@@ -22,9 +23,10 @@ from beaufort.results import (
     open_results,
     open_target,
     score,
+    spread_of_results,
 )
 from beaufort.results.baseline import published_baseline
-from beaufort.results.statistics import columns_of, find_divisor, metric_forms
+from beaufort.results.metric_forms import columns_of, find_divisor, metric_forms
 from beaufort.store import Cell, FileStore, unanswered
 from beaufort.suites import Suite, get_suite
 
@@ -45,7 +47,7 @@ SMALL = Suite(
 def test_headline_numbers_against_plain_arithmetic(fill: Fill) -> None:
     results = open_results(fill("s", {"net": 0.8}, suite=SMALL))
     one = score(results, resamples=200).models[0]
-    answers = results.answers("net")
+    answers = results.predictions("net")
     wrong = 1 - answers.correct.mean(axis=1)
     table = {(c.corruption, c.severity): e for c, e in zip(answers.conditions, wrong, strict=True)}
     alexnet = get_baseline("alexnet")
@@ -73,8 +75,8 @@ def test_headline_numbers_against_plain_arithmetic(fill: Fill) -> None:
 def test_the_mean_of_mnist_c_counts_the_clean_digits(fill: Fill) -> None:
     results = open_results(fill("s", {"net": 0.8}))
     one = score(results, resamples=50).models[0]
-    assert one.headline.value == pytest.approx(results.answers("net").correct.mean())
-    assert len(results.answers("net").conditions) == 16
+    assert one.headline.value == pytest.approx(results.predictions("net").correct.mean())
+    assert len(results.predictions("net").conditions) == 16
 
 
 def test_conv1_against_itself_is_one() -> None:
@@ -130,7 +132,7 @@ def test_values_are_exact(fill: Fill) -> None:
     """Resamples are made in single precision; what is printed as the value is not."""
     results = open_results(fill("s", {"net": 0.7}, suite=SMALL))
     one = score(results, resamples=50).models[0]
-    answers = results.answers("net")
+    answers = results.predictions("net")
     wrong = (~answers.correct[answers.rows["fog"]]).sum()
     assert one.corruptions["fog"].value == pytest.approx(wrong / (5 * 300), abs=1e-15)
 
@@ -167,11 +169,11 @@ def test_models_that_lack_conditions_are_told_and_left_out(fill: Fill, tmp_path:
     results = open_results(fill("s", {"net": 0.7, "half": 0.6}, skip=3))
     assert results.models == ("net",)
     assert results.incomplete == {"half": 3}
-    with pytest.raises(ResultsError, match=r"^half of \S+ lacks 3 of the 16 conditions of mnist-c; the same"):
+    with pytest.raises(ResultsError, match=r"^half of \S+ lacks 3 of the 16 conditions of mnist-c"):
         open_results(tmp_path / "s", models=["half"])  # net has them all
     with pytest.raises(ResultsError, match=r"^no model of .* half lacks 3"):
         open_results(fill("t", {"half": 0.6}, skip=3), suite="mnist-c")
-    with pytest.raises(ResultsError, match="holds no answers"):
+    with pytest.raises(ResultsError, match="holds no predictions"):
         open_results(FileStore("memory://empty-results"))
 
 
@@ -201,11 +203,11 @@ def test_unread_images_are_left_out_everywhere(fill: Fill) -> None:
     import pyarrow as pa
 
     store.write(cell, 0, pa.concat_tables([lost, table.slice(1)]))
-    answers = open_results(store).answers("net")
+    answers = open_results(store).predictions("net")
     assert len(answers) == 299
     assert answers.unread == 1
     assert answers.ids[0] == "digit/1"
-    said = "Left out: 1 image without an answer."
+    said = "Left out: 1 image without a prediction."
     scores = score(open_results(store), calibration=False)
     assert said in scores.notes
     assert all(said in to_text(scores, form) for form in ("md", "latex", "json", "card"))
@@ -229,7 +231,7 @@ def test_compare_counts_by_hand(fill: Fill) -> None:
     results = open_results(fill("s", {"good": 0.9, "bad": 0.5, "same": 0.5}))
     made = compare(results)
     assert len(made.differences) == 3 * 3  # pairs × metrics
-    first, second = results.answers("good"), results.answers("bad")
+    first, second = results.predictions("good"), results.predictions("bad")
     tests = (
         made.conditions["good", "bad"]
         if ("good", "bad") in made.conditions
@@ -297,7 +299,7 @@ def test_three_perfect_images_are_not_certainty(fill: Fill) -> None:
 def test_a_corruption_of_one_condition_has_the_exact_interval(fill: Fill) -> None:
     results = open_results(fill("s", {"net": 0.9}))
     one = score(results).models[0]
-    wrong = int((~results.answers("net").correct[1]).sum())
+    wrong = int((~results.predictions("net").correct[1]).sum())
     name = results.suite.corruptions[0]
     exact = clopper_pearson(wrong, 300)
     assert (one.corruptions[name].low, one.corruptions[name].high) == pytest.approx((exact.low, exact.high))
@@ -341,7 +343,7 @@ def test_the_worst_group(fill: Fill) -> None:
     results = open_results(fill("s", {"net": 0.7}))
     named = {f"digit/{i}": "few" if i < 30 else "many" for i in range(300)}
     groups = score(results, groups=named).models[0].groups
-    right = results.answers("net").correct.mean(axis=0)
+    right = results.predictions("net").correct.mean(axis=0)
     assert groups is not None
     assert groups.accuracies["few"].value == pytest.approx(right[:30].mean())
     assert groups.worst.value == min(one.value for one in groups.accuracies.values())
@@ -411,7 +413,7 @@ def test_targets(fill: Fill, tmp_path: object) -> None:
 
 def test_scores_do_not_depend_on_the_order_of_conditions_in_the_store(fill: Fill) -> None:
     results = open_results(fill("s", {"net": 0.7}))
-    names = [condition.corruption for condition in results.answers("net").conditions]
+    names = [condition.corruption for condition in results.predictions("net").conditions]
     assert names == [None, *get_suite("mnist-c").corruptions]
 
 
@@ -454,10 +456,31 @@ def test_a_model_with_fewer_images_is_told_of_where_others_lose_theirs(fill: Fil
     for cell in whole.cells().values():
         rows = whole.read(cell)
         few.write(cell, 0, rows.slice(0, 60) if cell.model["name"] == "old" else rows, {})
-    told = "Only images that all of these models were shown count: old was shown 60, net 300."
+    told = "Only images that all of these models were evaluated on count: old has 60, net 300."
     net = open_results(few, suite=suite, models=["net"])
     assert score(net, calibration=False).images == 60
     assert told in score(net, calibration=False).notes
     assert gate(net, require=2.0).notes == (told,)
     assert gate(net, require=0.1, baseline="none", metric="mean_accuracy").notes == ()
-    assert not any("were shown" in note for note in score(open_results(whole), calibration=False).notes)
+    assert not any("evaluated on" in note for note in score(open_results(whole), calibration=False).notes)
+
+
+def test_results_in_memory_are_joined_judged_and_printed(fill: Fill) -> None:
+    stored = open_results(fill("s", {"good": 0.9, "bad": 0.6}))
+    good, bad = (Results.of(stored.suite, {"net": stored.predictions(name)}) for name in ("good", "bad"))
+    joined = join_results([good, bad])
+    assert joined.models == ("net (results 1)", "net (results 2)")
+    assert join_results([good, good]).models == ("net",)
+    drop = gate(bad, good, metric="mean_accuracy", baseline="none").drop
+    whole = score(stored, baseline="none", calibration=False)
+    by_name = {one.model: one.metrics["mean_accuracy"].value for one in whole.models}
+    assert drop is not None
+    assert drop.value == pytest.approx(by_name["good"] - by_name["bad"])
+    assert spread_of_results(bad, good, baseline="none").measured > 0
+    other = Results.of(stored.suite, {"net": stored.predictions("good")}, dataset="other")
+    with pytest.raises(ResultsError, match="other"):
+        join_results([good, other])
+    text = str(whole)
+    assert text.splitlines()[0].startswith(whole.suite.title)
+    assert all(one in text for one in ("good", "bad", "Place"))
+    assert len(repr(whole)) < 200 > len(repr(whole.models[0]))

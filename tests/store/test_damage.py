@@ -26,7 +26,7 @@ NEWER = {b"beaufort.format": b"99"}
 
 def read_results(store: FileStore) -> Any:
     results = open_results(store)
-    return [results.answers(model).top.tolist() for model in results.models]
+    return [results.predictions(model).top.tolist() for model in results.models]
 
 
 def small_store(root: Path, monkeypatch: pytest.MonkeyPatch, old: bool) -> FileStore:

@@ -118,7 +118,7 @@ def test_photos_are_answered_as_in_a_run(
     options = {"classes": "imagenet-1k", "label_space": "imagenet-1k", **({"filter": front} if front else {})}
     model = LazyModel(f"onnx:{enhancements.data['networks']}/tiny.onnx", options)
     found = evaluate(model, small, enhancements.data["imagenet"])
-    answers = found.scores(calibration=False).results.answers(found.results[0].model)
+    answers = found.scores(calibration=False).results.predictions(found.results[0].model)
     row = next(i for i, one in enumerate(answers.conditions) if (one.corruption or "clean") == name)
     here = photo_answers(enhancements.folder, which, SMALL)["tiny"][arm]
     np.testing.assert_array_equal(here.row(condition), answers.correct[row])

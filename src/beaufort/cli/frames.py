@@ -44,7 +44,7 @@ def frames(
         names = ", ".join(results.suite.name for results in parts)
         raise OptionError(f"part must be one of {names}, got {part!r}")
     known = read_frame_sets(sets)
-    whole = [one for one in chosen if set(known.frames) <= set(one.answers(one.models[0]).ids)]
+    whole = [one for one in chosen if set(known.frames) <= set(one.predictions(one.models[0]).ids)]
     results = (whole or chosen)[0]
     found = pm_scores(results, known, [int(one) for one in comma_list(k)])
     if as_json:

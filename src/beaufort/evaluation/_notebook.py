@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from beaufort._core.pages import render_table
 from beaufort.metrics.stats import clopper_pearson
-from beaufort.results.tidy import data_frame
+from beaufort.results.score_tables import data_frame
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -157,7 +157,7 @@ def _answered(done: Evaluation, data: Dataset, before: Collection[str]) -> dict[
     order = {one: place for place, one in enumerate(data.ids)}
     found = {}
     for name in names:
-        answers = results.answers(name)
+        answers = results.predictions(name)
         places = np.array([order[one] for one in answers.ids])
         top = np.empty((len(places), answers.top.shape[2]), np.int64)
         confidence = np.empty(len(places), np.float32)

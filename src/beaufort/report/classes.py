@@ -11,7 +11,7 @@ from beaufort._core.text import counted
 from beaufort.metrics import worst_classes
 from beaufort.metrics.stats import Estimate, clopper_pearson, mean_interval
 from beaufort.report._answers import scored_answers
-from beaufort.results import Answers, Scores
+from beaufort.results import Predictions, Scores
 
 FEWEST = 5
 """Images that a class must have to be named; with fewer, its accuracy says next to nothing."""
@@ -67,7 +67,7 @@ def find_worst_classes(scores: Scores) -> WorstClasses:
     return WorstClasses(found, note)
 
 
-def _worst(answers: Answers, level: float) -> tuple[WorstClass, ...]:
+def _worst(answers: Predictions, level: float) -> tuple[WorstClass, ...]:
     damaged = [row for row, condition in enumerate(answers.conditions) if not condition.clean]
     clean = next((row for row, condition in enumerate(answers.conditions) if condition.clean), None)
     predicted = np.where(answers.correct[damaged], answers.labels, answers.top[damaged, :, 0]).ravel()
@@ -75,7 +75,9 @@ def _worst(answers: Answers, level: float) -> tuple[WorstClass, ...]:
     return tuple(_class(answers, one.label, damaged, clean, level) for one in worst)
 
 
-def _class(answers: Answers, label: int, damaged: list[int], clean: int | None, level: float) -> WorstClass:
+def _class(
+    answers: Predictions, label: int, damaged: list[int], clean: int | None, level: float
+) -> WorstClass:
     mine = answers.labels == label
     shares = answers.correct[damaged][:, mine].mean(axis=0)
     count = int(mine.sum())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from beaufort._core.text import csv_text, spreadsheet_cell
 from beaufort.results import Scores
-from beaufort.results.tidy import COLUMNS, tidy_rows
+from beaufort.results.score_tables import COLUMNS, tidy_rows
 
 
 def to_csv(scores: Scores) -> str:

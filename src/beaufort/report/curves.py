@@ -9,7 +9,7 @@ from beaufort.corruptions import Severity
 from beaufort.metrics import get_baseline
 from beaufort.metrics.stats import Estimate, mean_interval
 from beaufort.report._answers import scored_answers
-from beaufort.results import Answers, Scores
+from beaufort.results import Predictions, Scores
 
 
 def has_curves(scores: Scores) -> bool:
@@ -32,7 +32,7 @@ def mean_curves(scores: Scores) -> dict[str, list[Estimate]]:
     }
 
 
-def _shares(answers: Answers, severity: Severity) -> NDArray[np.float64]:
+def _shares(answers: Predictions, severity: Severity) -> NDArray[np.float64]:
     """How often each image is answered rightly at a severity."""
     rows = [row for row, condition in enumerate(answers.conditions) if condition.severity == severity]
     shares: NDArray[np.float64] = answers.correct[rows].mean(axis=0, dtype=np.float64)

@@ -23,20 +23,22 @@ class PairDifferences(NamedTuple):
 
 def pair_differences(scores: Scores) -> dict[tuple[int, int], PairDifferences]:
     """By the places of two models in the scores; empty if there are too many to compare all."""
-    names = [model.model for model in scores.models]
-    if not 1 < len(names) <= MOST_COMPARED:
+    if not 1 < len(scores.models) <= MOST_COMPARED:
         return {}
-    pairs = list(combinations(range(len(names)), 2))
+    pairs = list(combinations(range(len(scores.models)), 2))
     family = len(pairs) * len(scores.suite.corruptions)
     level = 1 - (1 - scores.level) / max(family, 1)
     found = {}
     for a, b in pairs:
-        first, second = scores.errors[names[a]], scores.errors[names[b]]
+        first, second = scores.models[a], scores.models[b]
         found[a, b] = PairDifferences(
             tuple(
-                scores.pairs.difference(metric, names[a], names[b]).difference
-                for metric in scores.models[0].metrics
+                scores.pairs.difference(metric, first.model, second.model).difference
+                for metric in first.metrics
             ),
-            tuple((second[name] - first[name]).estimate(level) for name in scores.suite.corruptions),
+            tuple(
+                (second.error_forms[name] - first.error_forms[name]).estimate(level)
+                for name in scores.suite.corruptions
+            ),
         )
     return found

@@ -16,7 +16,7 @@ from beaufort.data import Dataset, load_dataset
 from beaufort.evaluation import Setup
 from beaufort.report._answers import scored_answers
 from beaufort.report._thumbnails import Album
-from beaufort.results import Answers, Scores
+from beaufort.results import Predictions, Scores
 from beaufort.suites.conditions import Condition
 
 STRIPS = 3
@@ -169,7 +169,7 @@ class _Shower:
         shown: Bytes = corrupted[0]
         return shown
 
-    def strip(self, album: Album, answers: Answers, place: int) -> tuple[int, ...]:
+    def strip(self, album: Album, answers: Predictions, place: int) -> tuple[int, ...]:
         """An image under every condition, in an album."""
         image, setup = answers.ids[place], self.setup
         clean, conditions = self.clean(image), answers.conditions
@@ -188,18 +188,18 @@ def show_strip(
     return tuple(places), shown
 
 
-def _answer(answers: Answers, row: int, place: int) -> Answer:
+def _answer(answers: Predictions, row: int, place: int) -> Answer:
     return Answer(int(answers.top[row, place, 0]), float(answers.confidence[row, place]))
 
 
-def _named_clean(answers: Answers) -> NDArray[np.intp]:
+def _named_clean(answers: Predictions) -> NDArray[np.intp]:
     """Places of the images that the model names correctly when they are clean; none if it saw none so."""
     clean = [row for row, condition in enumerate(answers.conditions) if condition.clean]
     return np.flatnonzero(answers.correct[clean[0]]) if clean else np.arange(0)
 
 
 def _mistakes(
-    shower: _Shower, album: Album, answers: Answers, corruption: str, seed: int
+    shower: _Shower, album: Album, answers: Predictions, corruption: str, seed: int
 ) -> Iterator[WrongAnswer]:
     """Some wrong answers under a corruption, all severities alike, each image once."""
     rows = np.array(answers.rows[corruption])

@@ -6,8 +6,8 @@ from beaufort._core.text import counted
 from beaufort.corruptions import SUBSETS, corruptions
 from beaufort.metrics import metrics
 from beaufort.report._text import units, words
-from beaufort.report.tables import WIDE, Table, TableCell, mean_form, metric_cell
-from beaufort.results import GroupScores, Scores, Seeds
+from beaufort.report.tables import WIDE, Table, TableCell, metric_cell
+from beaufort.results import GroupScores, Linear, Scores, Seeds
 
 _WORST = "worst group"
 
@@ -58,8 +58,8 @@ def unseen_table(scores: Scores) -> Table | None:
         return None
     rows: list[tuple[TableCell, ...]] = []
     for model in scores.models:
-        forms = scores.errors[model.model]
-        first, second = (mean_form([forms[name] for name in part]) for part in (common, unseen))
+        forms = model.error_forms
+        first, second = (Linear.mean([forms[name] for name in part]) for part in (common, unseen))
         rows.append((model.model, *(one.estimate(scores.level) for one in (first, second, second - first))))
     caption = (
         f"Error in percent, the mean over {counted(len(common), 'corruption')} and, beside it, over "

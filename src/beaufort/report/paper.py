@@ -12,8 +12,8 @@ from beaufort.corruptions import corruptions
 from beaufort.metrics.stats import Estimate
 from beaufort.report._text import units, words
 from beaufort.report.published import published_errors, published_source
-from beaufort.report.tables import error_of, mean_form
-from beaufort.results import ModelScores, Scores
+from beaufort.report.tables import error_of
+from beaufort.results import Linear, ModelScores, Scores
 
 COLUMNS = ("group", "corruption")
 """What a column is: a group of corruptions (noise, blur, …), or a single one."""
@@ -67,7 +67,7 @@ def paper_table(
             raise OptionError(f"{name} must be {' or '.join(known)}, got {value!r}")
     if not scores.suite.corruptions:
         raise OptionError(f"a table for a paper needs corruptions, and {scores.suite} has none")
-    if measure == "ce" and not scores.ratios[scores.models[0].model]:
+    if measure == "ce" and not scores.models[0].ce_forms:
         none = "these scores have none; name one with baseline (--baseline)"
         unable = f"{scores.baseline.name} cannot divide here" if scores.baseline else none
         why = "".join(f". {note}" for note in scores.notes if note.startswith("mCE is not shown"))
@@ -103,9 +103,9 @@ def _heads(scores: Scores, parts: Mapping[str, Sequence[str]], measure: str) -> 
 def _row(
     scores: Scores, model: ModelScores, parts: Mapping[str, Sequence[str]], measure: str
 ) -> list[Estimate]:
-    forms = (scores.ratios if measure == "ce" else scores.errors)[model.model]
+    forms = model.ce_forms if measure == "ce" else model.error_forms
     columns = [*parts.values(), scores.suite.corruptions]
-    means = [mean_form([forms[name] for name in part]).estimate(scores.level) for part in columns]
+    means = [Linear.mean([forms[name] for name in part]).estimate(scores.level) for part in columns]
     clean = [] if model.clean is None else [error_of(model.clean)]
     return [error_of(cell) for cell in (*clean, *means)] if measure == "accuracy" else [*clean, *means]
 

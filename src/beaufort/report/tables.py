@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import reduce
-from operator import add
 
 from beaufort._core.text import counted
 from beaufort.metrics import metrics
 from beaufort.metrics.stats import Estimate
 from beaufort.report._text import units, words
-from beaufort.results import Linear, Scores
+from beaufort.results import Scores
 
 WIDE = 6
 """Models up to which the table of corruptions has one column each; beyond, models are its rows."""
@@ -33,11 +30,6 @@ class Table:
 
 
 _OVER = "under each corruption, the mean over severities"
-
-
-def mean_form(forms: Sequence[Linear]) -> Linear:
-    """The mean of numbers, which has an interval of its own: it varies less than each of them."""
-    return forms[0] if len(forms) == 1 else reduce(add, forms) * (1 / len(forms))
 
 
 def headline_table(scores: Scores) -> Table:

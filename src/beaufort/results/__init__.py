@@ -1,30 +1,26 @@
-"""Results: stored answers as numbers with a name, a baseline and an interval."""
+"""Results: stored predictions as numbers with a name, a baseline and an interval."""
 
 from __future__ import annotations
 
 from beaufort.results._match import ResultsError, ResultSetting, Scored, order_of
-from beaufort.results.answers import Answers
-from beaufort.results.baseline import ResultBaseline, find_baseline
+from beaufort.results.baseline import ResultBaseline, check_baseline, find_baseline
 from beaufort.results.calibration import Calibration
-from beaufort.results.columns import read_column
 from beaufort.results.comparison import CalibrationDifference, Comparison, ConditionTest, compare
-from beaufort.results.frames import PmScore, pm_scores
-from beaufort.results.groups import GroupScores
-from beaufort.results.join import join_results, pair_parts
+from beaufort.results.counterparts import ShiftScore, shift_scores
+from beaufort.results.csv_columns import read_column
+from beaufort.results.differences import Difference, Pairs, Seeds, SeedSpread
 from beaufort.results.linear import Linear
-from beaufort.results.open import ListedStore, Results, open_parts, open_results
-from beaufort.results.pairs import Difference, Pairs
-from beaufort.results.power import ImagePlan, plan_images
-from beaufort.results.scores import ModelScores, Scores, score
-from beaufort.results.seeds import Seeds, SeedSpread
-from beaufort.results.shifted import ShiftScore, shift_scores
-from beaufort.results.spread import Spread, spread_of_accuracies, spread_of_results
-from beaufort.results.target import open_target, open_target_parts
+from beaufort.results.open import open_parts, open_results, open_target, open_target_parts
+from beaufort.results.power import ImagePlan, Spread, plan_images, spread_of_accuracies, spread_of_results
+from beaufort.results.predictions import Predictions, SharedPredictions
+from beaufort.results.results import ListedStore, Results, join_results, pair_parts
+from beaufort.results.scores import GroupScores, ModelScores, Scores
+from beaufort.results.scoring import score
 from beaufort.results.verdict import RULES, Check, Decision, Verdict, gate, worst_decision
+from beaufort.results.video_frames import PmScore, pm_scores
 
 __all__ = [
     "RULES",
-    "Answers",
     "Calibration",
     "CalibrationDifference",
     "Check",
@@ -39,6 +35,7 @@ __all__ = [
     "ModelScores",
     "Pairs",
     "PmScore",
+    "Predictions",
     "ResultBaseline",
     "ResultSetting",
     "Results",
@@ -47,9 +44,11 @@ __all__ = [
     "Scores",
     "SeedSpread",
     "Seeds",
+    "SharedPredictions",
     "ShiftScore",
     "Spread",
     "Verdict",
+    "check_baseline",
     "compare",
     "find_baseline",
     "gate",

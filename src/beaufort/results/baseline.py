@@ -12,8 +12,8 @@ from beaufort._core.errors import UnknownNameError
 from beaufort._core.registry import listed, unknown
 from beaufort.metrics import BASELINE_NAMES, get_baseline
 from beaufort.results._match import ResultsError
-from beaufort.results.columns import MOVEMENTS, read_movement
-from beaufort.results.open import Results
+from beaufort.results.csv_columns import MOVEMENTS, read_movement
+from beaufort.results.results import Results
 from beaufort.suites import Suite
 
 NO_BASELINE = "none"

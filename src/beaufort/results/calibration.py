@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 
 from beaufort.metrics.calibration import confidence_bin
 from beaufort.metrics.stats import Estimate, mean_interval, resample
-from beaufort.results.answers import Answers
-from beaufort.results.clusters import Clusters
-from beaufort.results.linear import Linear
+from beaufort.results.linear import Clusters, Linear
+from beaufort.results.predictions import Predictions
 
 BINS = 15
 
@@ -49,7 +48,7 @@ class Calibration:
 
 
 def calibrate(
-    answers: Answers,
+    predictions: Predictions,
     units: Clusters | None = None,
     level: float = 0.95,
     *,
@@ -61,15 +60,15 @@ def calibrate(
     Suites with one published severity have `clean` and `corrupted`.
     """
     return {
-        name: _calibration(answers, rows, units, level, resamples, seed)
-        for name, rows in calibration_rows(answers).items()
+        name: _calibration(predictions, rows, units, level, resamples, seed)
+        for name, rows in calibration_rows(predictions).items()
     }
 
 
-def calibration_rows(answers: Answers) -> dict[str, list[int]]:
+def calibration_rows(predictions: Predictions) -> dict[str, list[int]]:
     """The rows of clean images and of each severity."""
     groups: dict[str, list[int]] = {}
-    for row, condition in enumerate(answers.conditions):
+    for row, condition in enumerate(predictions.conditions):
         if condition.clean:
             name = "clean"
         else:
@@ -78,34 +77,41 @@ def calibration_rows(answers: Answers) -> dict[str, list[int]]:
     return groups
 
 
-def score_forms(answers: Answers, rows: Sequence[int], units: Clusters | None = None) -> dict[str, Linear]:
+def score_forms(
+    predictions: Predictions, rows: Sequence[int], units: Clusters | None = None
+) -> dict[str, Linear]:
     """Accuracy and the scores beside the calibration error, as means over images.
 
     A negative log likelihood has no upper bound: its interval reaches as far as the largest one that was seen
     suggests. It is left out where it is infinite, as a true class has the probability 0 there.
     """
-    undecided = math.log(max(2, 1 + int(answers.top.max())))
+    undecided = math.log(max(2, 1 + int(predictions.top.max())))
     most = {"accuracy": 1.0, "confidence": 1.0, "brier": 2.0}
     found = {}
     for name in ("accuracy", *SCORES):
-        source = answers.correct if name == "accuracy" else getattr(answers, name)
+        source = predictions.correct if name == "accuracy" else getattr(predictions, name)
         means = source[rows].mean(axis=0, dtype=np.float64)
         if np.isfinite(means).all():
             high = most.get(name, max(undecided, float(means.max())))
-            form = Linear.of(0.0, {answers.model: ((means / high)[:, None], np.array([high]))})
-            found[name] = form if units is None else form.clustered(units.index)
+            form = Linear.of(0.0, {predictions.model: ((means / high)[:, None], np.array([high]))})
+            found[name] = form.clustered(units)
     return found
 
 
 def _calibration(
-    answers: Answers, rows: Sequence[int], units: Clusters | None, level: float, resamples: int, seed: int
+    predictions: Predictions,
+    rows: Sequence[int],
+    units: Clusters | None,
+    level: float,
+    resamples: int,
+    seed: int,
 ) -> Calibration:
-    confidence = answers.confidence[rows].astype(np.float64)
-    correct = answers.correct[rows]
+    confidence = predictions.confidence[rows].astype(np.float64)
+    correct = predictions.correct[rows]
     counts, confident, right = _bins(confidence, correct)
     gaps = (confident - right) / len(rows)
     ece, raw, floor = _ece(gaps, counts, confident, units, level, resamples, seed)
-    estimates = {name: form.estimate(level) for name, form in score_forms(answers, rows, units).items()}
+    estimates = {name: form.estimate(level) for name, form in score_forms(predictions, rows, units).items()}
     total = np.maximum(counts.sum(axis=0), 1e-300)
     return Calibration(
         ece=ece,
@@ -139,9 +145,9 @@ def _ece(
     give the largest of all such means: its upper end is the upper end.
     """
     if units is not None:
-        average = len(gaps) / units.count
+        average = len(gaps) / (units.max() + 1)
         gaps, counts, confident = (
-            np.stack([np.bincount(units.index, weights=column) for column in part.T], axis=1) / average
+            np.stack([np.bincount(units, weights=column) for column in part.T], axis=1) / average
             for part in (gaps, counts, confident)
         )
     n = len(gaps)
@@ -167,9 +173,9 @@ def _spread(gaps: Floats, counts: Floats, confident: Floats) -> Floats:
     """
     n = len(gaps)
     seen = gaps.var(axis=0, ddof=1) / n if n > 1 else np.zeros(BINS)
-    answers, sure = counts.sum(axis=0), confident.sum(axis=0)
-    share = np.divide(sure, answers, out=np.zeros(BINS), where=answers > 0)
-    coins = answers * share * (1 - share) / max(float(answers.sum()), 1.0) ** 2
+    total, sure = counts.sum(axis=0), confident.sum(axis=0)
+    mean = np.divide(sure, total, out=np.zeros(BINS), where=total > 0)
+    coins = total * mean * (1 - mean) / max(float(total.sum()), 1.0) ** 2
     wider: Floats = np.sqrt(np.maximum(seen, coins))
     return wider
 

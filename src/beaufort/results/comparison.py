@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from beaufort._core.errors import OptionError
 from beaufort.metrics.stats import Estimate, holm, mcnemar
 from beaufort.results.calibration import SCORES, calibrate, calibration_rows, score_forms
-from beaufort.results.clusters import Clusters
-from beaufort.results.linear import Linear
-from beaufort.results.open import Results
-from beaufort.results.pairs import Difference
-from beaufort.results.scores import Scores, score
-from beaufort.results.shared import SharedAnswers
+from beaufort.results.differences import Difference
+from beaufort.results.linear import Clusters, Linear, find_clusters
+from beaufort.results.predictions import SharedPredictions
+from beaufort.results.results import Results
+from beaufort.results.scores import Scores
+from beaufort.results.scoring import score
 from beaufort.suites.conditions import Condition
 
 
@@ -91,14 +91,14 @@ def compare(
         level=level,
     )
     stored = [scores.baseline.name] if scores.baseline and scores.baseline.stored else []
-    answers = SharedAnswers(results, names, also=stored)
-    correct = {name: one.correct for name, one in answers.items()}
-    units = None if clusters is None else Clusters.of(answers[names[0]].ids, clusters)
+    predictions = SharedPredictions(results, names, also=stored)
+    correct = {name: one.correct for name, one in predictions.items()}
+    units = find_clusters(predictions[names[0]].ids, clusters)
     return Comparison(
         scores,
         scores.pairs.differences(),
         _condition_tests(scores, correct, units),
-        _calibration(answers, units, level),
+        _calibration(predictions, units, level),
     )
 
 
@@ -143,16 +143,16 @@ def _p_value(first: NDArray[np.bool_], second: NDArray[np.bool_], units: Cluster
         return mcnemar(int((first & ~second).sum()), int((second & ~first).sum()))
     weight = np.ones(1)
     form = Linear.of(0.0, {"first": (~first[:, None], -weight), "second": (~second[:, None], weight)})
-    return form.clustered(units.index).p_value()
+    return form.clustered(units).p_value()
 
 
 def _calibration(
-    answers: SharedAnswers, units: Clusters | None, level: float
+    predictions: SharedPredictions, units: Clusters | None, level: float
 ) -> tuple[CalibrationDifference, ...]:
-    rows = calibration_rows(answers[answers.models[0]])
+    rows = calibration_rows(predictions[predictions.models[0]])
     forms: dict[str, dict[str, dict[str, Linear]]] = {}
     gaps: dict[str, dict[str, Estimate]] = {}
-    for name, one in answers.items():
+    for name, one in predictions.items():
         named = replace(one, model=name)
         forms[name] = {group: score_forms(named, places, units) for group, places in rows.items()}
         made = calibrate(named, units, (1 + level) / 2)

@@ -8,17 +8,43 @@ through the point that was measured, and the errors of the baseline have weights
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, reduce
+from operator import add, sub
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from beaufort.metrics.stats import Estimate, images_to_decide, mean_interval, mean_p_value
+from beaufort.results._match import ResultsError
 
 Floats = NDArray[np.float64]
+Clusters = NDArray[np.intp]
+"""Of each image, the number of its cluster from 0: images of one patient, one video, one photographer."""
+
+
+def find_clusters(ids: Sequence[str], named: Mapping[str, str] | None) -> Clusters | None:
+    """The clusters of images that are not independent, at least two; None if images stand alone."""
+    if named is None:
+        return None
+    names, index = np.unique(values_of(ids, named), return_inverse=True)
+    if len(names) < 2:
+        raise ResultsError(
+            f"clusters must have at least two values, got only {str(names[0])!r}; one has no spread"
+        )
+    return np.asarray(index, np.intp)
+
+
+def values_of(ids: Sequence[str], named: Mapping[str, str]) -> list[str]:
+    """The value of each image; every image needs one."""
+    if missing := [image for image in ids if image not in named]:
+        raise ResultsError(
+            f"every image needs a value, got none for {len(missing):,} of {len(ids):,} (first: "
+            f"{missing[0]!r}); write one row for each image id"
+        )
+    return [named[image] for image in ids]
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +67,11 @@ class Linear:
         values = constant + sum(errors @ weights for errors, weights in terms.values())
         return cls(np.asarray(values), {name: weights for name, (_, weights) in terms.items()}, constant)
 
+    @staticmethod
+    def mean(forms: Sequence[Linear]) -> Linear:
+        """The mean of numbers, which has an interval of its own: it varies less than each of them."""
+        return reduce(add, forms) * (1 / len(forms))
+
     @cached_property
     def value(self) -> float:
         return float(self.values.mean())
@@ -57,8 +88,8 @@ class Linear:
     @cached_property
     def bounds(self) -> tuple[float, float]:
         """The least and the most that an image, or a cluster of images, can add."""
-        low, high = self._image_bounds
-        return self._stretched(low), self._stretched(high)
+        low, high = (self.value + self.stretch * (bound - self.value) for bound in self._image_bounds)
+        return low, high
 
     @cached_property
     def _image_bounds(self) -> tuple[float, float]:
@@ -66,9 +97,6 @@ class Linear:
         low = self.constant + sum(float(np.minimum(weight, 0).sum()) for weight in self.weights.values())
         high = self.constant + sum(float(np.maximum(weight, 0).sum()) for weight in self.weights.values())
         return low, high
-
-    def _stretched(self, bound: float) -> float:
-        return self.value + self.stretch * (bound - self.value)
 
     def estimate(self, level: float) -> Estimate:
         """The number with its interval over images, as far as the number can lie there.
@@ -96,29 +124,31 @@ class Linear:
         return images_to_decide(self.values, limit=limit, low=low, high=high, level=level)
 
     def __sub__(self, other: Linear) -> Linear:
-        return self._combined(other, lambda a, b: a - b)
+        return self._combined(other, sub)
 
     def __add__(self, other: Linear) -> Linear:
-        return replace(self._combined(other, lambda a, b: a + b), floor=self.floor + other.floor)
+        return replace(self._combined(other, add), floor=self.floor + other.floor)
 
     def __mul__(self, factor: float) -> Linear:
         weights = {name: factor * weight for name, weight in self.weights.items()}
         floor = factor * self.floor if factor > 0 else -math.inf
         return Linear(factor * self.values, weights, factor * self.constant, self.stretch, floor)
 
-    def _combined(self, other: Linear, combine: Callable[[Floats, Floats], Floats]) -> Linear:
+    def _combined(self, other: Linear, combine: Callable[[Any, Any], Any]) -> Linear:
         nothing = np.zeros(1)
         weights = {
             name: combine(self.weights.get(name, nothing), other.weights.get(name, nothing))
             for name in {**self.weights, **other.weights}
         }
-        constant = float(combine(np.array(self.constant), np.array(other.constant)))
+        constant = combine(self.constant, other.constant)
         return Linear(combine(self.values, other.values), weights, constant, self.stretch)
 
-    def clustered(self, cluster: NDArray[np.intp]) -> Linear:
-        """The same number with whole clusters of images as units; `cluster` is the number of each image's."""
-        sizes = np.bincount(cluster)
-        average = len(cluster) / len(sizes)
-        sums = np.bincount(cluster, weights=self.values - self.value)
+    def clustered(self, clusters: Clusters | None) -> Linear:
+        """The same number with whole clusters of images as units; unchanged if None."""
+        if clusters is None:
+            return self
+        sizes = np.bincount(clusters)
+        average = len(clusters) / len(sizes)
+        sums = np.bincount(clusters, weights=self.values - self.value)
         stretch = float(sizes.max()) / average
         return replace(self, values=self.value + sums / average, stretch=stretch)

@@ -1,19 +1,18 @@
-"""From a store to the answers of its models to one suite."""
+"""Open the results of a store: of all its models, or of one that a text names."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from beaufort._core.registry import unknown
 from beaufort.data.labels import Grouping, LabelSets, LabelSpace
 from beaufort.results._match import (
     ResultsError,
-    ResultSetting,
     cells_by_model,
     check_registered,
     conditions_by_key,
@@ -22,128 +21,13 @@ from beaufort.results._match import (
     prepared_as,
     suite_of,
 )
-from beaufort.results._namesakes import Namesakes
-from beaufort.results.answers import Answers, read_answers
-from beaufort.results.rescore import Rescoring, Wanted, stored_space
-from beaufort.store import Cell, FileStore, Listing, Store, flat_origins
+from beaufort.results.rescore import Wanted
+from beaufort.results.results import ListedStore, Results
+from beaufort.store import Cell, FileStore, Listing, flat_origins
 from beaufort.suites import Suite
-from beaufort.suites.conditions import Condition
 
-_ROOM = 2 << 30
-"""Maximum bytes of answers kept in memory."""
-
-
-class ListedStore(NamedTuple):
-    """A store, with a listing of its files at one moment."""
-
-    store: Store
-    listing: Listing
-
-
-@dataclass(frozen=True, eq=False)
-class Results:
-    """The models of a store that have answers to every condition of a suite."""
-
-    suite: Suite
-    setting: ResultSetting
-    dataset: str
-    """What the data set is called."""
-    classes: tuple[str, ...]
-    """What its classes are called; empty if the store does not say."""
-    cells: Mapping[str, Mapping[Condition, Cell]]
-    """By model and condition."""
-    incomplete: Mapping[str, int]
-    """Models that lack conditions, and how many."""
-    sources: Mapping[str, ListedStore]
-    """The store of each model's answers."""
-    origins: tuple[dict[str, Any], ...] = ()
-    """Where the answers came from: commands, versions, machines, times."""
-    limit: int | None = None
-    """Number of images, from the first on, that count; all if None."""
-    outputs: int | None = None
-    """How many outputs the models have; None if the store does not say."""
-    rescored: Mapping[str, Rescoring] = field(default_factory=dict)
-    """Models whose answers are scored again from stored logits, and how."""
-    stored: bool = False
-    """Whether the corrupted pictures were read from disk, as those of CIFAR-10-C are."""
-    part_of: str = ""
-    """The title of the suite of several data sets that this is one of; empty if it stands alone."""
-    notes: tuple[str, ...] = ()
-    """What a reader must know: models that share a name, and which of them is meant."""
-    others: Mapping[str, Mapping[Condition, Cell]] = field(default_factory=dict)
-    """Models of the store that were not asked for, but may be divided by: a baseline is looked for here, too.
-    None where answers are scored anew."""
-
-    def space(self, model: str) -> LabelSpace:
-        """The label space in which a model's answers are scored."""
-        if model in self.rescored:
-            return self.rescored[model].space
-        return stored_space(self.cells[model])
-
-    @property
-    def spaces(self) -> tuple[str, ...]:
-        """What counts as which class, and what competes, in words; once if it is so for all models."""
-        return tuple(dict.fromkeys(str(self.space(model)) for model in self.models))
-
-    @property
-    def by_sets(self) -> bool:
-        """Whether an image has a set of labels of which any is right."""
-        anew = any(one.truths is not None for one in self.rescored.values())
-        return anew or bool(self.setting.scored.truths)
-
-    @property
-    def class_count(self) -> int | None:
-        """How many classes models choose from; None if that is not known, or not the same for all."""
-        counts = {self.space(model).competing or self.outputs or len(self.classes) for model in self.models}
-        return (counts.pop() or None) if len(counts) == 1 else None
-
-    @classmethod
-    def of(
-        cls,
-        suite: Suite,
-        answers: Mapping[str, Answers],
-        *,
-        dataset: str = "made",
-        classes: Sequence[str] = (),
-    ) -> Results:
-        """Results that no store holds, from the answers of each model."""
-        cells = {
-            name: {
-                condition: Cell({"name": name}, {"name": dataset}, {"condition": str(condition)})
-                for condition in one.conditions
-            }
-            for name, one in answers.items()
-        }
-        results = cls(suite, ResultSetting("", None, None), dataset, tuple(classes), cells, {}, {})
-        results._read.update(answers)
-        return results
-
-    @property
-    def models(self) -> tuple[str, ...]:
-        """The names of the models, in alphabetical order."""
-        return tuple(self.cells)
-
-    @property
-    def possible_baselines(self) -> tuple[str, ...]:
-        """The names of all models that these may be divided by: their own, and others of their store."""
-        return (*self.cells, *self.others)
-
-    @cached_property
-    def _read(self) -> dict[str, Answers]:
-        return {}
-
-    def answers(self, model: str) -> Answers:
-        """The answers of a model; read at the first call, and kept in memory while there is room."""
-        cells = self.cells.get(model) or self.others.get(model)
-        if cells is None:
-            raise ResultsError(unknown("model of this store", model, dict.fromkeys(self.cells)))
-        if model not in self._read:
-            anew = self.rescored.get(model)
-            read = read_answers(*self.sources[model], cells, self.limit, anew)
-            while self._read and sum(one.size for one in self._read.values()) + read.size > _ROOM:
-                self._read.pop(next(iter(self._read)))
-            self._read[model] = read
-        return self._read[model]
+_BETWEEN = "::"
+"""Stands between a store and a model."""
 
 
 def open_results(
@@ -156,28 +40,28 @@ def open_results(
     convention: str | None = None,
     truths: str | Path | LabelSets | None = None,
 ) -> Results:
-    """The answers of a store to one suite of one data set; see `open_parts` for suites of several.
+    """Open the predictions of a store for a suite of one dataset; see `open_parts` for suites of several.
 
     Args:
         store: a store, its folder or URL.
         suite: a suite, its name or file; the one of the store's last run if None.
         models: only these; a name that several models have means the newest of them.
         seed: of the corruptions; the one of the last run if None.
-        labels: another label space, as for `evaluate`; answers are scored anew, from logits that were kept.
+        labels: another label space, as for `evaluate`; predictions are scored again, from logits that were
+            kept.
         convention: `restricted` or `all`, likewise.
-        truths: sets of labels of which any is right, or a file of them, likewise.
+        truths: label sets, or a file of them, likewise.
     """
     parts = open_parts(
         store, suite=suite, models=models, seed=seed, labels=labels, convention=convention, truths=truths
     )
-    return only_part(parts)
+    return _only_part(parts)
 
 
-def only_part(parts: Sequence[Results]) -> Results:
-    """The results of a suite of one data set; an error for those of several."""
+def _only_part(parts: Sequence[Results]) -> Results:
     if len(parts) > 1:
         raise ResultsError(
-            f"results must be of one data set, got {', '.join(one.suite.name for one in parts)}; name the "
+            f"the suite has {len(parts)} datasets: {', '.join(one.suite.name for one in parts)}; name the "
             "suite of one, or use `open_parts`"
         )
     return parts[0]
@@ -193,13 +77,13 @@ def open_parts(
     convention: str | None = None,
     truths: str | Path | LabelSets | None = None,
 ) -> tuple[Results, ...]:
-    """The answers of a store to each data set of a suite; one for a suite of one. As `open_results`."""
+    """Open the predictions of a store for each dataset of a suite; arguments as for `open_results`."""
     wanted = Wanted.of(labels, convention, truths)
     kept = store if isinstance(store, FileStore) else FileStore(store)
     cells = kept.cells()
     if not cells:
         raise ResultsError(
-            f"{kept.location} holds no answers; `beaufort run --store {kept.location}` makes some"
+            f"{kept.location} holds no predictions; create some with `beaufort run --store {kept.location}`"
         )
     recorded = kept.runs()
     check_registered(kept, suite, recorded)
@@ -212,8 +96,47 @@ def open_parts(
     return tuple(opener.open(part, _run_of(run, number), asked) for number, part in enumerate(asked.parts))
 
 
+def open_target(
+    text: str, store: str = "results", *, suite: str | None = None, seed: int | None = None
+) -> Results:
+    """Open the results of one model on a suite of one dataset; arguments as for `open_target_parts`."""
+    return _only_part(open_target_parts(text, store, suite=suite, seed=seed))
+
+
+def open_target_parts(
+    text: str, store: str = "results", *, suite: str | None = None, seed: int | None = None
+) -> tuple[Results, ...]:
+    """Open the results of one model, one for each dataset of the suite.
+
+    Args:
+        text: `STORE::MODEL`; `STORE`, if it has one model; or `MODEL`, one of `store`.
+        store: of a model that is named without one.
+        suite: as for `open_results`.
+        seed: as for `open_results`.
+    """
+    location, between, model = text.partition(_BETWEEN)
+    if not between:
+        location, model = (text, "") if _is_store(text) else (store, text)
+    elif not location or not model:
+        raise ResultsError(
+            f"a result must be STORE{_BETWEEN}MODEL, a store of one model, or a model's name, got {text!r}"
+        )
+    parts = open_parts(location, suite=suite, seed=seed, models=[model] if model else None)
+    for results in parts:
+        if len(results.models) > 1:
+            raise ResultsError(
+                f"{location} has {len(results.models)} models: {', '.join(results.models[:10])}; name one as "
+                f"{location}{_BETWEEN}{results.models[0]}" + "".join(f". {note}" for note in results.notes)
+            )
+    return parts
+
+
+def _is_store(text: str) -> bool:
+    return "://" in text or (Path(text).is_dir() and bool(FileStore(text).pieces()))
+
+
 def _run_of(run: Mapping[str, Any] | None, number: int) -> dict[str, Any] | None:
-    """What a run on several data sets was asked for and showed of one of them."""
+    """The record of a run on several datasets, for one of them."""
     if run is None:
         return None
     places = [run.get(name) for name in ("parts", "shown")]
@@ -223,7 +146,7 @@ def _run_of(run: Mapping[str, Any] | None, number: int) -> dict[str, Any] | None
 
 @dataclass(frozen=True)
 class _Opener:
-    """A store that was looked at, and what is wanted of it."""
+    """A store with its listing, and what is wanted of it."""
 
     store: FileStore
     listing: Listing
@@ -233,9 +156,9 @@ class _Opener:
     wanted: Wanted
 
     def open(self, asked: Suite, run: Mapping[str, Any] | None, part_of: Suite | None = None) -> Results:
-        """The answers to a suite of one data set, of which `run` was the last run.
+        """The predictions for a suite of one dataset, of which `run` was the last run.
 
-        A part of another suite is called as it is there, whatever a run before has called its data.
+        A part of another suite has the name it has there, whatever an earlier run has called its data.
         """
         kept, listing, models, wanted = self.store, self.listing, self.models, self.wanted
         stored = run.get("stored") if run else None
@@ -250,7 +173,7 @@ class _Opener:
         setting = find_setting(kept, asked, matching, run, self.seed, wanted.scored(matching))
         conditions = conditions_by_key(asked, stored)
         found = cells_by_model(matching, setting, conditions, asked.name if part_of else None)
-        namesakes = Namesakes(kept, listing, {name: row.values() for name, row in found.items()})
+        namesakes = _Namesakes(kept, listing, {name: row.values() for name, row in found.items()})
         notes = tuple(namesakes.notes(models))
         complete = {name: row for name, row in sorted(found.items()) if len(row) == len(conditions)}
         if models is not None:
@@ -263,13 +186,9 @@ class _Opener:
         others = {} if wanted.anew else {name: row for name, row in complete.items() if name not in found}
         lacking = {name: len(conditions) - len(row) for name, row in found.items() if name not in whole}
         if not whole:
-            raise ResultsError(
-                _nothing_whole(kept, asked, lacking, len(conditions), chosen=models is not None)
-            )
+            raise _incomplete(kept, asked, lacking, len(conditions), chosen=models is not None)
         first = next(iter(next(iter(whole.values())).values()))
-        origins = _origins(kept, listing, whole)
         classes = tuple(map(str, run.get("classes", ()))) if run else ()
-        sources = dict.fromkeys([*whole, *others], ListedStore(kept, listing))
         outputs = run.get("outputs") if run else None
         rescored = {
             name: anew
@@ -283,8 +202,8 @@ class _Opener:
             classes,
             whole,
             lacking,
-            sources,
-            origins,
+            dict.fromkeys([*whole, *others], ListedStore(kept, listing)),
+            self._origins(cell for row in whole.values() for cell in row.values()),
             outputs=outputs if isinstance(outputs, int) else None,
             rescored=rescored,
             stored=stored is not None,
@@ -293,33 +212,68 @@ class _Opener:
             others=others,
         )
 
-
-def _origins(
-    store: FileStore, listing: Listing, whole: Mapping[str, Mapping[Condition, Cell]]
-) -> tuple[dict[str, Any], ...]:
-    pieces = [piece for row in whole.values() for cell in row.values() for piece in listing[cell.fingerprint]]
-    distinct: dict[str, dict[str, Any]] = {}
-    for *_, origin in store.summaries(pieces):
-        for one in flat_origins(origin):
-            distinct.setdefault(json.dumps(one, sort_keys=True), one)
-    return tuple(distinct.values())
+    def _origins(self, cells: Iterable[Cell]) -> tuple[dict[str, Any], ...]:
+        pieces = [piece for cell in cells for piece in self.listing[cell.fingerprint]]
+        distinct: dict[str, dict[str, Any]] = {}
+        for *_, origin in self.store.summaries(pieces):
+            for one in flat_origins(origin):
+                distinct.setdefault(json.dumps(one, sort_keys=True), one)
+        return tuple(distinct.values())
 
 
-def _nothing_whole(
+def _incomplete(
     store: FileStore, suite: Suite, lacking: Mapping[str, int], count: int, *, chosen: bool
-) -> str:
-    """Why there are no results; if models were `chosen`, others may have all of their answers."""
+) -> ResultsError:
+    """The error if no model is complete; if models were `chosen`, others may be."""
     if not lacking:
-        return (
-            f"{store.location} has no answers to {suite.name}; `beaufort run --suite {suite.name}` makes them"
+        return ResultsError(
+            f"{store.location} has no predictions for {suite.name}; create them with `beaufort run --suite "
+            f"{suite.name}`"
         )
     name, lacks = min(lacking.items(), key=lambda item: item[1])
-    way_out = "the same `beaufort run` again makes what is missing"
-    if chosen:
-        return (
-            f"{name} of {store.location} lacks {lacks} of the {count} conditions of {suite.name}; {way_out}"
-        )
-    return (
-        f"no model of {store.location} has answers to all {count} conditions of {suite.name}: {name} lacks "
-        f"{lacks}; {way_out}"
+    whose = f"{name} of {store.location}" if chosen else f"no model of {store.location} is complete: {name}"
+    return ResultsError(
+        f"{whose} lacks {lacks} of the {count} conditions of {suite.name}; run the same "
+        "`beaufort run` again to complete it"
     )
+
+
+class _Namesakes:
+    """The models of a store that share their names with others, and the times of their last predictions."""
+
+    def __init__(self, store: FileStore, listing: Listing, rows: Mapping[str, Iterable[Cell]]) -> None:
+        self._groups: dict[str, dict[str, str]] = {}
+        for known, cells in rows.items():
+            cells = list(cells)
+            name = str(cells[0].model["name"])
+            if known == name or not known.startswith(f"{name}#"):
+                continue
+            pieces = [piece for cell in cells for piece in listing.get(cell.fingerprint, ())]
+            times = (
+                str(one.get("time", ""))
+                for *_, origin in store.summaries(pieces)
+                for one in flat_origins(origin)
+            )
+            self._groups.setdefault(name, {})[known] = max(times, default="")
+
+    def newest(self, name: str) -> str | None:
+        """The distinct name of the newest model of a name; None if no two share it."""
+        group = self._groups.get(name)
+        return None if group is None else max(group, key=lambda known: (group[known], known))
+
+    def notes(self, selected: Sequence[str] | None) -> Iterator[str]:
+        """When each was made; for the names that were selected, or for all, and which was taken."""
+        for name, group in self._groups.items():
+            if selected is not None and name not in selected:
+                continue
+            each = ", ".join(f"{known} ({_shown(time)})" for known, time in sorted(group.items()))
+            taken = "" if selected is None else f"; taken is the newest, {self.newest(name)}"
+            yield f"{len(group)} models of the store are called {name}: {each}{taken}"
+
+
+def _shown(time: str) -> str:
+    """A time of a file's provenance, for people."""
+    try:
+        return f"predictions of {datetime.fromisoformat(time).astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+    except ValueError:
+        return "of an unknown time"

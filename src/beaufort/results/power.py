@@ -1,14 +1,245 @@
-"""How many images a gate needs: to show a drop, and to let an equally good model pass."""
+"""How many images a gate needs to detect a drop, and to pass a model that is as good."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from statistics import NormalDist
 
+import numpy as np
+from numpy.typing import NDArray
+
 from beaufort._core.errors import OptionError
-from beaufort.results.spread import Spread
+from beaufort._core.registry import unknown
+from beaufort._core.text import counted
+from beaufort.metrics import BASELINE_NAMES, metrics
+from beaufort.results._match import ResultsError
+from beaufort.results.baseline import NO_BASELINE, published_baseline
+from beaufort.results.metric_forms import columns_of, find_divisor, metric_forms
+from beaufort.results.results import Results, join_results
+from beaufort.results.scoring import score
+from beaufort.results.verdict import check_own_baseline, drop_form, find_metric, notes_on_metric
+from beaufort.suites import Suite
+
+DIFFER = 0.45
+"""On how many answers two models differ (one is right, the other wrong), over the number for two models that
+have nothing in common, if nothing else is known."""
+
+ALIKE = 0.1
+"""The correlation of two models' difference between two versions of one photo, if nothing else is known."""
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Spread:
+    """What one image adds to the drop of a metric between two models on the same images."""
+
+    metric: str
+    source: str
+    """Where the numbers come from, in words."""
+    weights: Floats
+    """Of each condition: points of the metric for a point of accuracy under it."""
+    differ: Floats
+    """Of each condition: the share of answers on which the two differ; 0 where it was measured instead."""
+    alike: float
+    """The correlation of the difference between two versions of one photo."""
+    bounds: tuple[float, float]
+    """The least and the most that an image can add."""
+    measured: float = 0.0
+    """The standard deviation of what an image, or a cluster, adds, where it was measured."""
+    images: float = 1.0
+    """Images in a unit: 1, or the mean size of a cluster."""
+    notes: tuple[str, ...] = ()
+    """As of a gate: why the metric is not the suite's first one, for instance."""
+
+    def deviation(self, drop: float) -> float:
+        """The standard deviation of what an image adds if the true drop is `drop`.
+
+        Models differ on at least as many answers as the drop is large.
+        """
+        total = float(self.weights.sum())
+        lost = min(1.0, abs(drop / total)) if total > 1e-9 else 0.0  # what relative mCE weighs sums to zero
+        each = self.weights * np.sqrt(np.maximum(self.differ, lost) - lost**2)
+        apart, together = float((each**2).sum()), float(each.sum()) ** 2
+        return max(self.measured, math.sqrt((1 - self.alike) * apart + self.alike * together))
+
+
+def spread_of_results(
+    results: Results,
+    reference: Results | None = None,
+    *,
+    metric: str | None = None,
+    baseline: str | None = None,
+    clusters: Mapping[str, str] | None = None,
+    differ: float | None = None,
+    alike: float | None = None,
+) -> Spread:
+    """The spread between two models of stores, or that of one and another that is as good.
+
+    Args:
+        results: one model's.
+        reference: the other's. If None, the model's accuracy is known and the rest assumed, as for
+            `spread_of_accuracies`.
+        metric: as for `gate`.
+        baseline: what mCE divides by, as for `score`.
+        clusters: images that are not independent, as for `score`; needs a reference.
+        differ: as for `spread_of_accuracies`; only without a reference.
+        alike: likewise.
+    """
+    _check_kind(results.suite)
+    if reference is None:
+        return _spread_of_one(results, metric, baseline, clusters, differ, alike)
+    if differ is not None or alike is not None:
+        raise OptionError("differ and alike must not be given for two models, as they are measured")
+    joined = join_results([results, reference])
+    if len(joined.models) != 2:
+        raise ResultsError(
+            f"two different models are needed to measure a spread, got {joined.models[0]} twice"
+        )
+    check_own_baseline(joined, metric, baseline)
+    new, old = joined.models
+    scores = score(joined, baseline=baseline, models=[new, old], clusters=clusters, calibration=False)
+    name = find_metric(scores, metric)
+    form = drop_form(scores, name, new, old)
+    if (deviation := form.values.std(ddof=1) if form.n > 1 else 0.0) == 0:
+        same = f"differ by the same on each of {form.n:,} images"
+        why = "are compared on one image" if form.n == 1 else same
+        raise ResultsError(
+            f"{new} and {old} {why}: there is no spread to plan with; state accuracies instead"
+        )
+    weights = _by_condition(scores.suite, form.weights[new])
+    return Spread(
+        name,
+        f"measured between {new} and {old} on {counted(scores.images, 'image')} of {scores.results.dataset}",
+        weights,
+        np.zeros(len(weights)),
+        ALIKE,
+        form.bounds,
+        float(deviation),
+        scores.images / scores.clusters,
+        notes_on_metric(scores, metric),
+    )
+
+
+def _spread_of_one(
+    results: Results,
+    metric: str | None,
+    baseline: str | None,
+    clusters: Mapping[str, str] | None,
+    differ: float | None,
+    alike: float | None,
+) -> Spread:
+    if clusters is not None:
+        raise OptionError("clusters need two models: what a cluster adds to their difference is measured")
+    check_own_baseline(results, metric, baseline)
+    model = results.models[0]
+    scores = score(results, baseline=baseline, models=[model], calibration=False)
+    one = scores.models[0]
+    name = find_metric(scores, metric)
+    clean = None if one.clean is None else one.clean.value
+    shares = [1 - error.value for error in one.corruptions.values()]
+    if clean is not None and not shares:  # nothing is done to the images
+        shares = [clean]
+    accuracy = float(np.mean(shares))
+    weights = scores.pairs.forms[model][name].weights[model]
+    where = f"the accuracy of {model} on {counted(scores.images, 'image')} of {results.dataset}"
+    spread = _assumed(results.suite, name, weights, accuracy, clean, differ, alike, where)
+    return replace(spread, notes=notes_on_metric(scores, metric))
+
+
+def spread_of_accuracies(
+    suite: Suite,
+    accuracy: float,
+    *,
+    clean: float | None = None,
+    metric: str | None = None,
+    baseline: str | None = None,
+    differ: float | None = None,
+    alike: float | None = None,
+) -> Spread:
+    """The spread between two models that are about as good as stated.
+
+    Args:
+        suite: the conditions, on one data set.
+        accuracy: the mean over corrupted conditions, a share; of a part with a counterpart, over all.
+        clean: on clean images, if they count in the metric; `accuracy` if None.
+        metric: the suite's first one that can be had if None.
+        baseline: what mCE divides by, if it is published; the suite's own if None.
+        differ: the share of answers on which one of the two is right and the other wrong; if None, `DIFFER`
+            times that of two models that have nothing in common.
+        alike: the correlation of their difference between two versions of one photo; `ALIKE` if None.
+    """
+    _check_kind(suite)
+    clean = None if suite.counterpart else clean  # its clean images are those of another data set
+    for name, value in (("accuracy", accuracy), ("clean", clean)):
+        if value is not None and not 0 < value < 1:
+            raise OptionError(f"{name} must lie between 0 and 1, got {value!r}")
+    columns = columns_of(suite)
+    divisor = None
+    wanted = suite.baseline if baseline is None else baseline
+    needed = baseline is not None or metric is None or (metric in metrics and metrics[metric].unit == "ratio")
+    if needed and wanted is not None and wanted != NO_BASELINE:
+        if wanted not in BASELINE_NAMES:
+            told = unknown("published baseline", wanted, dict.fromkeys(BASELINE_NAMES))
+            raise OptionError(f"{told}; {NO_BASELINE!r} stands for no baseline")
+        divisor = find_divisor(published_baseline(suite, wanted), columns, None)
+    forms = metric_forms(suite, columns, "new", np.zeros((1, len(columns)), np.float32), divisor)
+    name = next(iter(forms)) if metric is None else metric
+    if name not in forms:
+        raise OptionError(unknown(f"metric of {suite}", name, dict.fromkeys(forms)))
+    where = "the stated accuracy" if clean is None else "the stated accuracies"
+    return _assumed(suite, name, forms[name].weights["new"], accuracy, clean, differ, alike, where)
+
+
+def _assumed(
+    suite: Suite,
+    metric: str,
+    weights: Floats,
+    accuracy: float,
+    clean: float | None,
+    differ: float | None,
+    alike: float | None,
+    where: str,
+) -> Spread:
+    """The spread that follows from accuracies and from how much two models differ."""
+    for name, value in (("differ", differ), ("alike", alike)):
+        if value is not None and not 0 <= value <= 1:
+            raise OptionError(f"{name} must be a share from 0 to 1, got {value!r}")
+    each = _by_condition(suite, weights * (1 if metrics[metric].better == "lower" else -1))
+    shares = np.full(len(each), accuracy)
+    if suite.clean and clean is not None:
+        shares[0] = clean
+    apart = 2 * DIFFER * shares * (1 - shares) if differ is None else np.full(len(each), differ)
+    high = float(np.abs(each).sum())
+    correlation = ALIKE if alike is None else alike
+    source = (
+        f"from {where}, if {100 * float(apart.mean()):.1f} % of the answers of two models differ and their "
+        f"differences correlate with {correlation:g} between versions of one photo"
+    )
+    return Spread(metric, source, each, apart, correlation, (-high, high))
+
+
+def _check_kind(suite: Suite) -> None:
+    if suite.parts:
+        raise OptionError(
+            f"a suite of one data set is needed to plan with, got {suite}, whose parts are "
+            f"{', '.join(part.name for part in suite.parts)}; a gate judges each, so plan for each"
+        )
+    if suite.sequences:
+        raise OptionError(
+            f"a suite of corruptions or shifts is needed to plan with, got the sequences of {suite}"
+        )
+
+
+def _by_condition(suite: Suite, weights: Floats) -> Floats:
+    """Weights of the clean images and of each corruption, shared out among its severities."""
+    each = Counter(condition.corruption for condition in suite.conditions())
+    counts = np.array([each[name] for name in columns_of(suite)])
+    return np.repeat(weights / counts, counts)
+
 
 _MOST = 10**9
 """Largest number of images that is worth recommending."""

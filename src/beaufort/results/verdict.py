@@ -12,10 +12,10 @@ from beaufort._core.registry import unknown
 from beaufort.metrics import metrics
 from beaufort.metrics.stats import Estimate
 from beaufort.results.baseline import check_baseline
-from beaufort.results.join import join_results
 from beaufort.results.linear import Linear
-from beaufort.results.open import Results
-from beaufort.results.scores import ModelScores, Scores, score
+from beaufort.results.results import Results, join_results
+from beaufort.results.scores import ModelScores, Scores
+from beaufort.results.scoring import score
 
 RULES = ("noninferiority", "significance")
 """`noninferiority` asks whether a drop larger than allowed is ruled out; `significance` fails only if the
@@ -283,7 +283,8 @@ def _worst(model: ModelScores, scores: Scores, limit: float, level: float) -> Ch
     """The least accuracy over corruptions; the intervals hold together, so their least ends bound it."""
     if not model.corruptions:
         raise OptionError(f"min_worst needs shifted images, and {scores.suite} has none; leave it out")
-    errors = scores.corruption_errors(model.model, 1 - (1 - level) / len(model.corruptions))
+    each = 1 - (1 - level) / len(model.corruptions)
+    errors = {name: form.estimate(each) for name, form in model.error_forms.items()}
     name, worst = max(errors.items(), key=lambda item: item[1].value)
     low = 1 - max(one.high for one in errors.values())
     high = 1 - max(one.low for one in errors.values())

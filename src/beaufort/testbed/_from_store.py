@@ -46,7 +46,7 @@ def grid_of_store(store: str | Path) -> Grid:
 
 def _settings(part: Results, parts: set[str]) -> Iterator[tuple[Setting, dict[str, float]]]:
     """Each setting of a data set, with the share of right answers of its models."""
-    answers = {model: part.answers(model) for model in part.models}
+    answers = {model: part.predictions(model) for model in part.models}
     images = min(len(one) for one in answers.values())
     counterpart = part.suite.counterpart if part.suite.counterpart in parts else None
     conditions = next(iter(answers.values())).conditions

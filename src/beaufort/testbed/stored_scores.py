@@ -69,7 +69,7 @@ def scores_of_store(store: Path | str, model: str | None, reference: Grid) -> tu
 def _of_testbed(results: Results, model: str, reference: Grid) -> Iterator[Score]:
     part = results.suite.name
     other = part in _OBJECTNET.values() and part != _OBJECTNET.get(reference.name, part)
-    answers = results.answers(model)
+    answers = results.predictions(model)
     for condition, share in zip(answers.conditions, answers.correct.mean(axis=1), strict=True):
         yield Score(
             _setting(results, condition),
@@ -96,7 +96,7 @@ def _other_classes(results: Results, model: str) -> tuple[str, ...]:
 
 
 def _of_leaderboard(results: Results, model: str, reference: Grid) -> Iterator[Score]:
-    answers = results.answers(model)
+    answers = results.predictions(model)
     shares = 100 * answers.correct.mean(axis=1)
     clean = np.array([condition.clean for condition in answers.conditions])
     for share in shares[clean]:

@@ -19,7 +19,7 @@ from beaufort.evaluation._results import stored_in
 from beaufort.evaluation.blocks import UnitPart, in_films
 from beaufort.metrics import flips, mean_flip_rate, top5_distances
 from beaufort.models import Model, as_model
-from beaufort.results import Answers, Scores, open_results
+from beaufort.results import Predictions, Scores, open_results
 from beaufort.store import FileStore
 from beaufort.suites import Suite, SuiteError, get_suite
 from beaufort.suites.conditions import Condition
@@ -98,7 +98,7 @@ def test_numbers_are_those_of_the_frames(data: Dataset, scores: Scores) -> None:
 
 
 def test_rates_are_relative_to_a_named_model(done: Evaluation, scores: Scores, monkeypatch: Any) -> None:
-    monkeypatch.setattr("beaufort.results.stability.FEWEST", 1)
+    monkeypatch.setattr("beaufort.results.metric_forms.FEWEST", 1)
     relative = done.scores(baseline="other", calibration=False)
     toys, other = ({one.model: one for one in relative.models}[name] for name in ("toy", "other"))
     for kind, rate in (("flip_probability", "mfr"), ("top5_distance", "mt5d")):
@@ -132,11 +132,11 @@ def test_rates_relative_to_a_file(done: Evaluation, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("sequence,flip_probability\nrotate,0.1\n", "got none for gaussian_noise, spatter, translate"),
+        ("sequence,flip_probability\nrotate,0.1\n", "gaussian_noise, spatter, translate"),
         ("sequence,flips\nrotate,0.1\n", "must have the column flip_probability or top5_distance"),
         ("sequence,flip_probability\nrotate,0\n", "above 0 and at most 1, got '0'"),
         ("sequence,flip_probability\nrotate,nan\n", "above 0 and at most 1, got 'nan'"),
-        ("sequence,flip_probability\nrotate,0.1\nrotate,0.2\n", "each sequence must come once"),
+        ("sequence,flip_probability\nrotate,0.1\nrotate,0.2\n", "'rotate'"),
         ("sequence,flip_probability\nrotate\n", "must have 2 fields, got 1"),
     ],
 )
@@ -174,9 +174,9 @@ def test_a_run_goes_on_where_it_stopped(data: Dataset, tmp_path: Path) -> None:
     assert all(result.reused for result in evaluate(toy(), suite, data, tmp_path, labels="identity").results)
 
 
-def _answers(found: Evaluation) -> Answers:
+def _answers(found: Evaluation) -> Predictions:
     assert found.store is not None
-    return stored_in(found.answers[0], found.store).answers("toy")
+    return stored_in(found.answers[0], found.store).predictions("toy")
 
 
 def test_frames_of_one_sequence_stay_together() -> None:

@@ -248,7 +248,7 @@ class _Work:
         suite = Suite(name="leave-out", version=1, dataset=shown.name)
         model = LazyModel(f"trained:{folder}", options)
         done = evaluate([model], suite, shown, self.folder / "answers", labels="identity")
-        answers = done.scores(calibration=False).results.answers(options["name"])
+        answers = done.scores(calibration=False).results.predictions(options["name"])
         return dict(zip(answers.ids, answers.correct[0].tolist(), strict=True))
 
 

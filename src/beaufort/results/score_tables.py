@@ -1,12 +1,15 @@
-"""Every number as a row of one table, for whatever reads tables."""
+"""Scores as rows of a table, a data frame, HTML and text."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from beaufort._core.errors import MissingExtraError
+from beaufort._core.optional import require
+from beaufort._core.pages import render_table
+from beaufort._core.text import printable
 from beaufort.corruptions import Severity, parse_severity
+from beaufort.metrics import metrics
 from beaufort.metrics.stats import Estimate
 from beaufort.suites.conditions import Condition
 from beaufort.suites.frames import kind_of_frames
@@ -14,8 +17,9 @@ from beaufort.suites.frames import kind_of_frames
 if TYPE_CHECKING:
     import pandas as pd
 
+    from beaufort.results.differences import Seeds
     from beaufort.results.scores import ModelScores, Scores
-    from beaufort.results.seeds import Seeds
+
 
 COLUMNS = (
     *("model", "condition", "corruption", "severity", "metric", "value", "low", "high", "n", "group"),
@@ -48,12 +52,10 @@ def tidy_rows(scores: Scores) -> Iterator[tuple[Any, ...]]:
 
 def data_frame(columns: Mapping[str, Sequence[Any]], integers: Sequence[str] = ()) -> pd.DataFrame:
     """A pandas data frame; `integers` are columns of numbers, whole as a rule, some of them absent."""
-    try:
-        import pandas as pd
-    except ImportError as error:
-        raise MissingExtraError("data frames need pandas: pip install 'beaufort[pandas]'") from error
+    pandas = require("pandas", "pandas", what="data frames")
     kinds = {name: "Float64" if any(map(_fraction, columns[name])) else "Int64" for name in integers}
-    return pd.DataFrame(dict(columns)).astype(kinds)
+    frame: pd.DataFrame = pandas.DataFrame(dict(columns)).astype(kinds)
+    return frame
 
 
 def _fraction(value: object) -> bool:
@@ -129,3 +131,42 @@ def _row(
         estimate.n,
         group,
     )
+
+
+_ARROWS = {"lower": " ↓", "higher": " ↑"}
+
+
+def _headline_cells(scores: Scores) -> tuple[list[str], list[list[str]]]:
+    """Heads and rows: place, model, headline numbers, and clean accuracy where it is a number of its own."""
+    named = list(scores.models[0].metrics)
+    places = {one.name: one.place for one in scores.ranking}
+    heads = [f"{scores.metric_title(name)}{_ARROWS.get(metrics[name].better or '', '')}" for name in named]
+    rows = [
+        [places[one.model], one.model, *(metrics[name].shown(one.metrics[name]) for name in named)]
+        for one in scores.models
+    ]
+    if scores.with_clean:
+        heads.append("Clean accuracy ↑")
+        for row, one in zip(rows, scores.models, strict=True):
+            row.append(f"{one.clean:.1%}")
+    return ["Place", "Model", *heads], rows
+
+
+def _headline_caption(scores: Scores) -> str:
+    return (
+        f"{scores.suite.title}, {scores.images:,} images of {scores.results.dataset}; in brackets "
+        f"{100 * scores.level:g} % intervals"
+    )
+
+
+def scores_html(scores: Scores) -> str:
+    """The headline numbers as a notebook shows them."""
+    return render_table(_headline_caption(scores), *_headline_cells(scores), scores.notes)
+
+
+def scores_text(scores: Scores) -> str:
+    """The headline numbers as a text table."""
+    head, rows = _headline_cells(scores)
+    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
+    lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in (head, *rows)]
+    return printable("\n".join([_headline_caption(scores), *lines, *scores.notes]), keep="\n")

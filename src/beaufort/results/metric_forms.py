@@ -1,4 +1,4 @@
-"""The numbers that a suite is summed up by, each as a mean over images."""
+"""The metrics of a suite, each as a mean over images."""
 
 from __future__ import annotations
 
@@ -12,15 +12,21 @@ from numpy.typing import NDArray
 from beaufort.metrics import (
     Metric,
     MetricError,
+    flips,
     mean_accuracy,
     mean_corruption_error,
     metrics,
     relative_mean_corruption_error,
+    top5_distances,
 )
+from beaufort.metrics.stability import Against
 from beaufort.metrics.stats import mean_interval
 from beaufort.results.baseline import ResultBaseline
 from beaufort.results.linear import Linear
+from beaufort.results.predictions import Predictions
 from beaufort.suites import Suite
+from beaufort.corruptions.sequences import sequences
+from beaufort.suites.frames import kind_of_frames
 
 Means = NDArray[np.float64]
 """Mean errors `(1 + corruptions,)`: the clean images first, then each corruption."""
@@ -29,18 +35,23 @@ Columns = tuple[str | None, ...]
 """What the columns of errors are: None for the clean images, then the corruptions."""
 
 Errors = NDArray[np.float64]
-"""How often each image was answered wrongly, `(images, columns)`; a share of the condition's severities."""
+"""The error of each image, `(images, columns)`: the fraction of severities with a wrong prediction."""
 
 _STEP = 1e-5
 """By how much an error is changed to see how a metric follows."""
 
 FEWEST = 10
-"""Images that a baseline of the store must answer wrongly under each corruption before it can divide."""
+"""Images that a baseline of the store must get wrong under each corruption before it can divide."""
 
 
 def columns_of(suite: Suite) -> Columns:
     """The columns that a suite's numbers are made of."""
     return (*([None] if suite.clean else []), *suite.families)
+
+
+def image_errors(predictions: Predictions, columns: Columns) -> Errors:
+    """The errors of one model."""
+    return np.stack([predictions.errors(column) for column in columns], axis=1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +88,7 @@ def _unable(errors: Errors, columns: Columns) -> dict[str, str]:
         unknown = "how many images would do is not known"  # perhaps none: a baseline may make no mistakes
         more = f"about {-(-n * FEWEST // fewest):,} images would do" if fewest else unknown
         reason = (
-            f"not enough images: the baseline answers {fewest} of {n:,} wrongly under {corruption}, and at "
+            f"not enough images: the baseline gets {fewest} of {n:,} wrong under {corruption}, and at "
             f"least {FEWEST} are needed to divide by; {more}"
         )
         return {"mce": reason, "relative_mce": reason}
@@ -200,3 +211,85 @@ def _accuracy_form(model: str, errors: Errors, rows: Sequence[int]) -> Linear:
     means = errors.mean(axis=0, dtype=np.float64)
     value = float(mean_accuracy({str(i): 1 - means[i : i + 1] for i in rows}))
     return Linear.of(value - float(means @ weights), {model: (errors, weights)})
+
+
+MAX_TOP5_DISTANCE = 15
+"""The five best classes of one frame are none of another's."""
+
+RATES = {"flip_probability": "mfr", "top5_distance": "mt5d"}
+"""What is measured of each sequence, and its name when it is divided by a baseline's."""
+
+Movement = Mapping[str, Errors]
+"""By kind in `RATES`, how far predictions move over each sequence, `(images, sequences)`: flips as a fraction
+of the frames, distances as a fraction of the largest; no distances if a model has fewer than five classes."""
+
+
+def movement(predictions: Predictions, suite: Suite) -> Movement:
+    """How often and how far predictions move, image by image, over each sequence of a suite."""
+    found: dict[str, list[Errors]] = {}
+    for name in suite.sequences:
+        top = np.ascontiguousarray(predictions.top[predictions.rows[kind_of_frames(name)]].swapaxes(0, 1))
+        against: Against = "first" if sequences[name][0].noise else "previous"
+        found.setdefault("flip_probability", []).append(flips(top[..., 0], against=against))
+        if top.shape[-1] == 5:
+            far = top5_distances(top, against=against)
+            found.setdefault("top5_distance", []).append(far / MAX_TOP5_DISTANCE)
+    return {kind: np.stack(some, axis=1) for kind, some in found.items()}
+
+
+def movement_divisors(suite: Suite, baseline: ResultBaseline, stored: Movement | None) -> dict[str, Divisor]:
+    """What a baseline divides movement by, for each kind that it has; `stored` is that of a stored model."""
+    if stored is not None:
+        return {
+            kind: Divisor(baseline.name, moved.mean(axis=0), moved, _too_still(suite, kind, moved))
+            for kind, moved in stored.items()
+        }
+    return {
+        kind: Divisor(
+            baseline.name, np.array([values[one] for one in suite.sequences]) / _largest(kind), None, {}
+        )
+        for kind, values in (baseline.movement or {}).items()
+    }
+
+
+def _too_still(suite: Suite, kind: str, moved: Errors) -> dict[str, str]:
+    """Why a model of the store cannot divide: over what is nearly zero no interval holds."""
+    counts = (moved > 0).sum(axis=0)
+    least = int(counts.argmin())
+    if counts[least] >= FEWEST:
+        return {}
+    reason = (
+        f"not enough images: the baseline's predictions move on {counts[least]} of {len(moved):,} images "
+        f"over the frames of {suite.sequences[least]}, and at least {FEWEST} are needed to divide by"
+    )
+    return {RATES[kind]: reason}
+
+
+def movement_forms(suite: Suite, model: str, own: Movement, base: Mapping[str, Divisor]) -> dict[str, Linear]:
+    """The means over all sequences, then those relative to a baseline."""
+    every = range(len(suite.sequences))
+    plain = {kind: _mean_movement(model, kind, moved, every) for kind, moved in own.items()}
+    rates = {
+        RATES[kind]: ratio_form(model, moved, base[kind], every, suite.sequences, relative=False)
+        for kind, moved in own.items()
+        if kind in base and not base[kind].unable
+    }
+    return {**plain, **rates}
+
+
+def sequence_forms(suite: Suite, model: str, own: Movement) -> dict[str, dict[str, Linear]]:
+    """By kind, the movement over each sequence by itself, not divided."""
+    return {
+        kind: {name: _mean_movement(model, kind, moved, [i]) for i, name in enumerate(suite.sequences)}
+        for kind, moved in own.items()
+    }
+
+
+def _mean_movement(model: str, kind: str, moved: Errors, places: Sequence[int]) -> Linear:
+    weights = np.zeros(moved.shape[1])
+    weights[list(places)] = _largest(kind) / len(places)
+    return Linear.of(0.0, {model: (moved, weights)})
+
+
+def _largest(kind: str) -> float:
+    return float(MAX_TOP5_DISTANCE) if kind == "top5_distance" else 1.0

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from beaufort.data import FrameSets
 from beaufort.metrics.stats import Estimate, clopper_pearson
 from beaufort.results._match import ResultsError
-from beaufort.results.open import Results
+from beaufort.results.results import Results
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ def pm_scores(
 def _of_model(
     results: Results, model: str, sets: FrameSets, ks: Sequence[int], level: float
 ) -> list[PmScore]:
-    answers = results.answers(model)
+    answers = results.predictions(model)
     if None not in answers.rows:
         raise ResultsError(f"{results.suite} has no clean images; frames are compared as they are")
     right = dict(zip(answers.ids, answers.correct[answers.rows[None][0]].tolist(), strict=True))

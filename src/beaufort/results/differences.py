@@ -1,4 +1,4 @@
-"""Differences between models: one family of statements that hold together."""
+"""Differences between models, and the spread over training runs of one recipe."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
+from beaufort._core.errors import OptionError
+from beaufort._core.registry import unknown
 from beaufort.metrics.stats import Estimate
 from beaufort.results.linear import Linear
 
@@ -83,3 +85,41 @@ class Pairs:
             form = self.forms[second][metric] - self.forms[first][metric]
             matrix[a, b] = matrix[b, a] = self.size * form.p_value() < 1 - self.level
         return matrix
+
+
+@dataclass(frozen=True)
+class SeedSpread:
+    """One metric of several training runs."""
+
+    mean: Estimate
+    """The mean over the training runs, with its interval over images for just these runs."""
+    deviation: float
+    """The standard deviation over the training runs."""
+    lowest: float
+    highest: float
+
+
+@dataclass(frozen=True)
+class Seeds:
+    """Several training runs of one recipe."""
+
+    name: str
+    models: tuple[str, ...]
+    metrics: Mapping[str, SeedSpread]
+
+    @classmethod
+    def of(cls, name: str, models: Sequence[str], pairs: Pairs) -> Seeds:
+        """The mean and the spread of each metric over some of the models of `pairs`."""
+        for model in models:
+            if model not in pairs.forms:
+                raise OptionError(unknown("model", model, dict.fromkeys(pairs.forms)))
+        chosen = tuple(dict.fromkeys(models))
+        if len(chosen) < 2:
+            raise OptionError(f"seeds of {name!r} must be at least two models, got {', '.join(chosen)}")
+        spreads = {}
+        for metric in pairs.metrics:
+            forms = [pairs.forms[model][metric] for model in chosen]
+            values = [form.value for form in forms]
+            mean, deviation = Linear.mean(forms).estimate(pairs.level), float(np.std(values, ddof=1))
+            spreads[metric] = SeedSpread(mean, deviation, min(values), max(values))
+        return cls(name, chosen, spreads)

@@ -1,27 +1,32 @@
-"""What one model said to every version of every base image."""
+"""The predictions of one model for every version of every image, and the images that models share."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from beaufort.results._match import ResultsError
 from beaufort.results.rescore import Rescoring
 from beaufort.store import Cell, Listing, Store, StoreError, correct, labeled, truth_of
 from beaufort.store.columns import column_of, numbers_of
 from beaufort.suites.conditions import Condition
 
+if TYPE_CHECKING:
+    from beaufort.results.results import Results
+
 _COLUMNS = ("id", "label", "top", "p", "nll", "brier", "entropy")
+_ARRAYS = ("top", "confidence", "nll", "brier", "entropy")
 
 
 @dataclass(frozen=True, eq=False)
-class Answers:
-    """One model's answers: a row for each condition, a column for each base image answered under all."""
+class Predictions:
+    """One model's predictions: a row for each condition, a column for each image predicted under all."""
 
     model: str
     conditions: tuple[Condition, ...]
@@ -35,7 +40,7 @@ class Answers:
     brier: NDArray[np.float32]
     entropy: NDArray[np.float32]
     unread: int
-    """Images that have no answer under at least one condition, and are left out."""
+    """Images without a prediction under at least one condition, which are left out."""
     truth: NDArray[np.int32] | None = None
     """The classes that are right for each image, `(images, most)`, filled up with -1; None for `labels`."""
     unlabeled: int = 0
@@ -47,8 +52,7 @@ class Answers:
     @property
     def size(self) -> int:
         """About how many bytes it takes."""
-        arrays = (self.top, self.confidence, self.nll, self.brier, self.entropy)
-        return sum(array.nbytes for array in arrays) + 100 * len(self.ids)
+        return sum(int(getattr(self, name).nbytes) for name in _ARRAYS) + 100 * len(self.ids)
 
     @cached_property
     def correct(self) -> NDArray[np.bool_]:
@@ -69,52 +73,45 @@ class Answers:
         return found
 
     def errors(self, corruption: str | None) -> NDArray[np.float64]:
-        """How often each image was answered wrongly under a corruption: the mean over its severities."""
+        """The error of each image under a corruption: the mean over its severities."""
         wrong = ~self.correct[self.rows[corruption]]
         mean: NDArray[np.float64] = wrong.mean(axis=0, dtype=np.float64)
         return mean
 
-    def take(self, places: NDArray[np.intp]) -> Answers:
+    def take(self, places: NDArray[np.intp]) -> Predictions:
         """The same for some of the images."""
-        return Answers(
-            self.model,
-            self.conditions,
-            tuple(self.ids[place] for place in places),
-            self.labels[places],
-            self.top[:, places],
-            self.confidence[:, places],
-            self.nll[:, places],
-            self.brier[:, places],
-            self.entropy[:, places],
-            self.unread,
-            None if self.truth is None else self.truth[places],
-            self.unlabeled,
+        return replace(
+            self,
+            ids=tuple(self.ids[place] for place in places),
+            labels=self.labels[places],
+            **{name: getattr(self, name)[:, places] for name in _ARRAYS},
+            truth=None if self.truth is None else self.truth[places],
         )
 
 
-def read_answers(
+def read_predictions(
     store: Store,
     listing: Listing,
     cells: Mapping[Condition, Cell],
     limit: int | None = None,
     rescoring: Rescoring | None = None,
-) -> Answers:
-    """The answers of one model's cells, those to images that all of them have, of the first `limit`."""
+) -> Predictions:
+    """Read the predictions of one model for the images that all cells have, of the first `limit`."""
     tables = [_read(store, listing, cell, rescoring) for cell in cells.values()]
     places = [numbers_of(table["place"]) for table in tables]
-    answered = [
+    present = [
         place[numbers_of(table["top"].is_valid())] for place, table in zip(places, tables, strict=True)
     ]
-    common = answered[0] if limit is None else answered[0][answered[0] < limit]
-    for other in answered[1:]:
+    common = present[0] if limit is None else present[0][present[0] < limit]
+    for other in present[1:]:
         if not np.array_equal(common, other):
             common = np.intersect1d(common, other, assume_unique=True)
     first = next(iter(cells.values()))
-    answered_by_all = len(common)
+    count = len(common)
     labels = tables[0].take(column_of(np.searchsorted(places[0], common)))
     common = common[labeled(labels)]
     if not len(common):
-        raise StoreError(f"no image of {first.data['name']} has an answer under all conditions")
+        raise StoreError(f"no image of {first.data['name']} has a prediction under all conditions")
     wanted = [
         table.take(column_of(np.searchsorted(place, common))) if len(place) != len(common) else table
         for place, table in zip(places, tables, strict=True)
@@ -124,7 +121,7 @@ def read_answers(
         np.stack([np.asarray(numbers_of(table[name]), np.float32) for table in wanted])
         for name in ("nll", "brier", "entropy")
     )
-    return Answers(
+    return Predictions(
         str(first.model["name"]),
         tuple(cells),
         tuple(map(str, wanted[0]["id"].to_pylist())),
@@ -134,9 +131,9 @@ def read_answers(
         nll,
         brier,
         entropy,
-        int(np.count_nonzero(np.unique(np.concatenate(places)) < (limit or np.inf))) - answered_by_all,
+        int(np.count_nonzero(np.unique(np.concatenate(places)) < (limit or np.inf))) - count,
         truth if (truth := truth_of(wanted[0])).ndim > 1 else None,
-        answered_by_all - len(common),
+        count - len(common),
     )
 
 
@@ -150,3 +147,55 @@ def _read(store: Store, listing: Listing, cell: Cell, rescoring: Rescoring | Non
 def _lists(column: pa.ChunkedArray[Any]) -> NDArray[Any]:
     whole: Any = column.combine_chunks()
     return numbers_of(whole.flatten()).reshape(len(whole), -1)
+
+
+class SharedPredictions(Mapping[str, Predictions]):
+    """Models' predictions for the images that all of them have; each is read when needed."""
+
+    def __init__(self, results: Results, models: Sequence[str], also: Sequence[str] = ()) -> None:
+        """Share images with the models in `also`, too."""
+        self._results = results
+        self._models = tuple(dict.fromkeys(models))
+        first = results.predictions(self._models[0]).ids
+        shared = set(first)
+        self._counts: dict[str, int] = {}
+        self._order: list[str] | None = None
+        for name in (*self._models, *also):
+            predictions = results.predictions(name)
+            self._counts[name] = len(predictions) + predictions.unread + predictions.unlabeled
+            if (ids := predictions.ids) != first:
+                shared.intersection_update(ids)
+                self._order = [image for image in first if image in shared]
+        if not shared:
+            raise ResultsError(
+                f"{', '.join(self._models)} have no image in common; evaluate all of them on the same images"
+            )
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        return self._models
+
+    def notes(self) -> tuple[str, ...]:
+        """A note if some models were evaluated on more images than others, as only shared images count."""
+        fewest, most = (choose(self._counts, key=self._counts.__getitem__) for choose in (min, max))
+        if self._counts[fewest] == self._counts[most]:
+            return ()
+        return (
+            f"Only images that all of these models were evaluated on count: {fewest} has "
+            f"{self._counts[fewest]:,}, {most} {self._counts[most]:,}.",
+        )
+
+    def __getitem__(self, model: str) -> Predictions:
+        if model not in self._models:
+            raise KeyError(model)
+        predictions = self._results.predictions(model)
+        if self._order is None:
+            return predictions
+        places = {image: place for place, image in enumerate(predictions.ids)}
+        return predictions.take(np.array([places[image] for image in self._order]))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._models)
+
+    def __len__(self) -> int:
+        return len(self._models)

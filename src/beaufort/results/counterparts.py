@@ -8,11 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from beaufort.metrics.stats import Estimate, newcombe
-from beaufort.results.clusters import Clusters
-from beaufort.results.linear import Linear
+from beaufort.results.linear import Linear, find_clusters
+from beaufort.results.metric_forms import columns_of, image_errors
+from beaufort.results.predictions import SharedPredictions
 from beaufort.results.scores import ModelScores, Scores
-from beaufort.results.shared import SharedAnswers
-from beaufort.results.statistics import columns_of
 
 
 @dataclass(frozen=True)
@@ -92,15 +91,14 @@ def _within(
 ) -> tuple[Estimate, Estimate | None]:
     """The mean accuracy under the shifts, and what is lost on the same images if clean ones are there."""
     columns = columns_of(scores.suite)
-    answers = SharedAnswers(scores.results, [one.model for one in scores.models])[model]
-    errors = np.stack([answers.errors(column) for column in columns], axis=1)
+    predictions = SharedPredictions(scores.results, [one.model for one in scores.models])[model]
+    errors = image_errors(predictions, columns)
     shifted = np.array([column is not None for column in columns], np.float64)
     shifted /= shifted.sum()
     clean = np.array([column is None for column in columns], np.float64)
     forms = [Linear.of(1.0, {model: (errors, -shifted)})]
     if clean.any():
         forms.append(Linear.of(0.0, {model: (errors, shifted - clean)}))
-    if clusters is not None:
-        forms = [form.clustered(Clusters.of(answers.ids, clusters).index) for form in forms]
-    found = [form.estimate(scores.level) for form in forms]
+    units = find_clusters(predictions.ids, clusters)
+    found = [form.clustered(units).estimate(scores.level) for form in forms]
     return found[0], found[1] if len(found) > 1 else None

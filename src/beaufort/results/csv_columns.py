@@ -1,0 +1,98 @@
+"""CSV files that people write: a value for each image, such as its patient, or for each sequence."""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from beaufort._core.errors import OptionError
+from beaufort._core.registry import unknown
+
+MOVEMENTS = {"flip_probability": 1.0, "top5_distance": 15.0}
+"""Columns of a baseline's file over sequences, and the largest value of each."""
+
+
+def read_column(text: str) -> dict[str, str]:
+    """Read the values of a column by image id.
+
+    Args:
+        text: `FILE.csv:COLUMN`. The ids of the images are in the column `id`, or in the first one if none
+            has that name. `beaufort query "select distinct id from predictions"` lists them.
+    """
+    file, _, column = text.rpartition(":")
+    if not file or not column:
+        raise OptionError(f"a column must be given as FILE.csv:COLUMN, got {text!r}")
+    header, rows = _read(file)
+    if column not in header:
+        raise OptionError(unknown(f"column of {file}", column, dict.fromkeys(header)))
+    found: dict[str, str] = {}
+    key = "id" if "id" in header else header[0]
+    for line, row in rows:
+        if not row[column]:
+            raise OptionError(f"{file}, line {line}: {column} must not be empty")
+        _add(found, row[key], row[column], f"{file}, line {line}")
+    if not found:
+        raise OptionError(f"{file} has no rows")
+    return found
+
+
+def read_movement(file: str, sequences: Sequence[str]) -> dict[str, dict[str, float]]:
+    """Read a baseline's values over sequences, by column of `MOVEMENTS`; a file has one of them or both.
+
+    Args:
+        file: with the columns `sequence` and `flip_probability`, `top5_distance` or both.
+        sequences: those that it must have; others are passed over.
+    """
+    header, rows = _read(file)
+    found: dict[str, dict[str, float]] = {name: {} for name in MOVEMENTS if name in header}
+    if not found:
+        raise OptionError(f"{file} must have the column {' or '.join(MOVEMENTS)}, got {', '.join(header)}")
+    key = "sequence" if "sequence" in header else header[0]
+    for line, row in rows:
+        for name, values in found.items():
+            value = _positive(f"{file}, line {line}: {name}", row[name], MOVEMENTS[name])
+            _add(values, row[key], value, f"{file}, line {line}")
+    for name, values in found.items():
+        if missing := [one for one in sequences if one not in values]:
+            raise OptionError(f"{file} has no {name} for {', '.join(missing)}")
+    return found
+
+
+def _add(found: dict[str, Any], key: str, value: Any, where: str) -> None:
+    if key in found:
+        raise OptionError(f"{where}: {key!r} occurs a second time")
+    found[key] = value
+
+
+def _positive(where: str, text: str, most: float) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 < value <= most:
+        raise OptionError(f"{where} must be a number above 0 and at most {most:g}, got {text!r:.40}")
+    return value
+
+
+def _read(file: str) -> tuple[list[str], list[tuple[int, dict[str, str]]]]:
+    """The header, and each row that is not empty with its line number."""
+    try:
+        with Path(file).open(encoding="utf-8-sig", newline="") as opened:
+            reader = csv.reader(opened, strict=True)
+            lines = [(reader.line_num, row) for row in reader if row]
+    except OSError as error:
+        raise OptionError(f"cannot read {file}: {error.strerror or error}") from None
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise OptionError(f"{file} is not a CSV file in UTF-8 ({error})") from None
+    if not lines:
+        raise OptionError(f"{file} is empty; its first line must name the columns")
+    header = lines[0][1]
+    if twice := [name for name in header if header.count(name) > 1]:
+        raise OptionError(f"{file} has two columns called {twice[0]!r}")
+    for line, row in lines[1:]:
+        if len(row) != len(header):
+            raise OptionError(f"{file}, line {line}: must have {len(header)} fields, got {len(row)}")
+    return header, [(line, dict(zip(header, row, strict=True))) for line, row in lines[1:]]
