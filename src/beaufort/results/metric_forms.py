@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from beaufort.corruptions.sequences import sequences
 from beaufort.metrics import (
     Metric,
     MetricError,
@@ -25,7 +26,6 @@ from beaufort.results.baseline import ResultBaseline
 from beaufort.results.linear import Linear
 from beaufort.results.predictions import Predictions
 from beaufort.suites import Suite
-from beaufort.corruptions.sequences import sequences
 from beaufort.suites.frames import kind_of_frames
 
 Means = NDArray[np.float64]
