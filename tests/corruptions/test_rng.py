@@ -12,7 +12,7 @@ from scipy import stats
 
 from beaufort._core.errors import OptionError
 from beaufort.corruptions._kernels import cpu_ops
-from beaufort.corruptions._kernels.philox._cpu import philox_block
+from beaufort.corruptions._kernels.cpu.philox import philox_block
 from beaufort.corruptions.rng import Key, Keyed, ReferenceStream, id_words
 
 OPS: Any = cpu_ops()

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from beaufort._core.arrays import Images
 from beaufort._core.catalog import fetch
+from beaufort._core.errors import AssetError
 from beaufort.corruptions._corruption import corruption
 from beaufort.corruptions._kernels import Ops
-from beaufort.corruptions._kernels.frost import read_texture, resize
 from beaufort.corruptions._sizes import Pixels
 from beaufort.corruptions.rng import Random
 
@@ -44,17 +44,32 @@ def _texture(name: str, grey: bool, scale: float, height: int, width: int) -> ND
     factor = scale if lack <= 1 else scale * lack * 1.1
     if factor == 1:
         return texture
-    return _shrunk(name, grey, factor) if factor < 1 else resize(texture, factor)
+    return _shrunk(name, grey, factor) if factor < 1 else _resize(texture, factor)
 
 
 @lru_cache(maxsize=32)
 def _shrunk(name: str, grey: bool, factor: float) -> NDArray[np.uint8]:
-    return resize(_file(name, grey), factor)
+    return _resize(_file(name, grey), factor)
 
 
 @lru_cache(maxsize=16)
 def _file(name: str, grey: bool) -> NDArray[np.uint8]:
-    return read_texture(fetch(f"frost/{name}"), grey=grey)
+    import cv2
+
+    path = fetch(f"frost/{name}")
+    mode = cv2.IMREAD_GRAYSCALE if grey else cv2.IMREAD_COLOR_RGB
+    pixels = cv2.imdecode(np.fromfile(path, np.uint8), mode)
+    if pixels is None:
+        raise AssetError(f"cannot decode {path}; delete the file to have it fetched again")
+    return np.atleast_3d(np.asarray(pixels, np.uint8))
+
+
+def _resize(image: NDArray[np.uint8], factor: float) -> NDArray[np.uint8]:
+    """Resample bilinearly, without smoothing before it shrinks."""
+    import cv2
+
+    resized = cv2.resize(image, None, fx=factor, fy=factor, interpolation=cv2.INTER_LINEAR)
+    return np.atleast_3d(np.asarray(resized, np.uint8))
 
 
 def draw(random: Random, images: Images, p: Params) -> Crops:

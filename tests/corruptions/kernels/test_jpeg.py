@@ -8,7 +8,7 @@ import pytest
 from numba import njit
 
 from beaufort.corruptions._kernels import cpu_ops
-from beaufort.corruptions._kernels.jpeg_compression._blocks import quantized, scales_of
+from beaufort.corruptions._kernels.cpu.jpeg_blocks import quantized, scales_of
 from beaufort.testing._contracts import digit, picture
 
 OPS = cpu_ops()

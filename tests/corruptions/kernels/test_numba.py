@@ -89,7 +89,7 @@ def test_two_processes_that_compile_a_kernel_at_once(tmp_path: Path, monkeypatch
 def test_kernels_run_as_plain_python_where_numba_is_switched_off() -> None:
     script = """
 import numpy as np
-from beaufort.corruptions._kernels.values._cpu import look_up
+from beaufort.corruptions._kernels.cpu.values import look_up
 table = np.arange(256, dtype=np.uint8)[::-1].copy()
 print(look_up(np.full((1, 2, 2, 3), 7, np.uint8), table).max())
 """

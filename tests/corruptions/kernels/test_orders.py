@@ -14,11 +14,12 @@ import pytest
 from numpy.typing import NDArray
 
 from beaufort._core.compiled import FAST
-from beaufort.corruptions._kernels import _lanes, cpu_ops
-from beaufort.corruptions._kernels._borders import border_index
-from beaufort.corruptions._kernels.defocus_blur._cpu import disk_parts
-from beaufort.corruptions._kernels.gaussian_blur._cpu import NARROW, gaussian_taps
-from beaufort.corruptions._kernels.zoom_blur._cpu import zoom_positions
+from beaufort.corruptions._kernels import cpu_ops
+from beaufort.corruptions._kernels.borders import border_index
+from beaufort.corruptions._kernels.cpu import lanes as _lanes
+from beaufort.corruptions._kernels.cpu.defocus_blur import disk_parts
+from beaufort.corruptions._kernels.cpu.gaussian_blur import NARROW, gaussian_taps
+from beaufort.corruptions._kernels.cpu.zoom_blur import zoom_positions
 from beaufort.testing._contracts import picture
 
 OPS: Any = cpu_ops()

@@ -10,7 +10,7 @@ import pytest
 
 from beaufort.corruptions import corruptions, rng
 from beaufort.corruptions._kernels import cpu_ops
-from beaufort.corruptions._kernels.fog._plasma_rows import plasma_rows
+from beaufort.corruptions._kernels.cpu.plasma_rows import plasma_rows
 from beaufort.corruptions.rng import Key
 
 OPS = cpu_ops()

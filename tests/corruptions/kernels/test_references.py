@@ -14,9 +14,9 @@ from scipy import ndimage
 from skimage import color, feature
 
 from beaufort.corruptions._kernels import cpu_ops
-from beaufort.corruptions._kernels._borders import border_index
-from beaufort.corruptions._kernels.defocus_blur._cpu import disk
-from beaufort.corruptions._kernels.zoom_blur._cpu import zoom_positions
+from beaufort.corruptions._kernels.borders import border_index
+from beaufort.corruptions._kernels.cpu.defocus_blur import disk
+from beaufort.corruptions._kernels.cpu.zoom_blur import zoom_positions
 from beaufort.testing._contracts import digit, picture
 
 OPS: Any = cpu_ops()

@@ -12,8 +12,8 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from beaufort.corruptions._kernels import cpu_ops, torch_ops  # noqa: E402
-from beaufort.corruptions._kernels.canny_edges._torch import connect  # noqa: E402
-from beaufort.corruptions._kernels.spatter._edges import canny, depths  # noqa: E402
+from beaufort.corruptions._kernels.torch.canny_edges import connect  # noqa: E402
+from beaufort.corruptions._kernels.torch.spatter_edges import canny, depths  # noqa: E402
 from beaufort.testing._contracts import picture  # noqa: E402
 from tests.corruptions.kernels.rounding import same  # noqa: E402
 

@@ -1,13 +1,11 @@
 """The operations that corruptions are written in, and the backends that have them.
 
-A family of operations is a folder. Its `__init__.py` declares what they do, and beside it stand their forms:
-`_cpu.py` (Numba, for NumPy arrays), `_torch.py` (for tensors on any device) and, under that, `_triton.py`
-(for tensors on a CUDA GPU). An operation is declared there and nowhere else; `Ops` is all families together.
+`operations.py` declares what each operation does. `cpu`, `torch` and `triton` have a module of the same name
+for each family of operations: Numba code for NumPy arrays, code for tensors on any device and, called by it,
+kernels for tensors on a CUDA GPU.
 
-Images are uint8 batches `(n, h, w, c)`, fields are one an image. Tables, and what is known of each image by
-a few numbers (angles, matrices), are NumPy arrays on every backend. Results are cut off to 8 bit unless
-`nearest` asks for rounding. Both backends draw the same numbers and make the same pixels, but for the last
-bit of some sums: `tests/ops/test_torch.py` says how far each corruption may be off. An image's pixels do not
+Both backends draw the same numbers and make the same pixels, but for the last bit of some sums:
+`tests/corruptions/kernels/test_torch.py` says how far each corruption may be off. An image's pixels do not
 depend on the batch that it is in: no sum whose order could change with it decides a pixel.
 """
 
@@ -15,107 +13,45 @@ from __future__ import annotations
 
 from functools import lru_cache
 from importlib import import_module
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 import numpy as np
 
-from beaufort._core.arrays import Images
-from beaufort.corruptions._kernels.canny_edges import CannyEdgesOps
-from beaufort.corruptions._kernels.circular_motion_blur import CircularMotionBlurOps
-from beaufort.corruptions._kernels.color import ColorOps
-from beaufort.corruptions._kernels.defocus_blur import DefocusBlurOps
-from beaufort.corruptions._kernels.fog import FogOps
-from beaufort.corruptions._kernels.frames import FramesOps
-from beaufort.corruptions._kernels.frost import FrostOps
-from beaufort.corruptions._kernels.gaussian_blur import GaussianBlurOps
-from beaufort.corruptions._kernels.glass_blur import GlassBlurOps
-from beaufort.corruptions._kernels.jpeg_compression import JpegCompressionOps
-from beaufort.corruptions._kernels.lines import LinesOps
-from beaufort.corruptions._kernels.maths import MathsOps
-from beaufort.corruptions._kernels.motion_blur import MotionBlurOps
-from beaufort.corruptions._kernels.noise import NoiseOps
-from beaufort.corruptions._kernels.philox import PhiloxOps
-from beaufort.corruptions._kernels.pixelate import PixelateOps
-from beaufort.corruptions._kernels.snow import SnowOps
-from beaufort.corruptions._kernels.spatter import SpatterOps
-from beaufort.corruptions._kernels.values import ValuesOps
-from beaufort.corruptions._kernels.warps import WarpsOps
-from beaufort.corruptions._kernels.zoom_blur import Ends, ZoomBlurOps
+from beaufort._core.arrays import Images, is_tensor
+from beaufort.corruptions._kernels.operations import FAMILIES, Ends, Ops
 
-__all__ = ["OPERATIONS", "Ends", "Ops", "cpu_ops", "homes", "ops_of", "torch_ops"]
+__all__ = ["OPERATIONS", "Ends", "Ops", "cpu_ops", "ops_of", "torch_ops", "triton_kernels"]
 
+_FAMILY_OF = {operation: family for family, operations in FAMILIES.items() for operation in operations}
 
-class Ops(
-    CannyEdgesOps,
-    CircularMotionBlurOps,
-    ColorOps,
-    DefocusBlurOps,
-    FogOps,
-    FramesOps,
-    FrostOps,
-    GaussianBlurOps,
-    GlassBlurOps,
-    JpegCompressionOps,
-    LinesOps,
-    MathsOps,
-    MotionBlurOps,
-    NoiseOps,
-    PhiloxOps,
-    PixelateOps,
-    SnowOps,
-    SpatterOps,
-    ValuesOps,
-    WarpsOps,
-    ZoomBlurOps,
-    Protocol,
-):
-    """What a backend can do."""
-
-
-@lru_cache(maxsize=1)
-def homes() -> dict[str, str]:
-    """The folder of each operation, as the name of its package.
-
-    >>> homes()["haze"]
-    'beaufort.corruptions._kernels.fog'
-    """
-    families = [base for base in Ops.__mro__ if base.__module__.startswith(f"{__name__}.")]
-    return {name: base.__module__ for base in families for name in vars(base) if not name.startswith("_")}
-
-
-OPERATIONS = tuple(sorted(homes()))
+OPERATIONS = tuple(sorted(_FAMILY_OF))
 """The names of all operations."""
 
 
 class _Backend:
-    """The operations in one form, each imported when first asked for: Numba and OpenCV take a moment."""
+    """The operations of one backend, each imported when it is first used: Numba and OpenCV take a moment."""
 
-    def __init__(self, form: str) -> None:
-        self._form = form
+    def __init__(self, name: str) -> None:
+        self._name = name
 
-    def __getattr__(self, name: str) -> Any:
-        if name not in homes():
-            raise AttributeError(f"unknown operation {name!r}; beaufort.corruptions.OPERATIONS lists them")
-        found = getattr(import_module(f"{homes()[name]}._{self._form}"), name)
-        setattr(self, name, found)
+    def __getattr__(self, operation: str) -> Any:
+        if operation not in _FAMILY_OF:
+            raise AttributeError(
+                f"unknown operation {operation!r}; beaufort.corruptions.OPERATIONS lists them"
+            )
+        found = getattr(import_module(f"{__name__}.{self._name}.{_FAMILY_OF[operation]}"), operation)
+        setattr(self, operation, found)
         return found
 
 
 @lru_cache(maxsize=1)
 def cpu_ops() -> Ops:
     """The CPU backend: Numba kernels that release the interpreter's lock, and OpenCV."""
-    _keep_freed_memory()
-    return cast("Ops", _Backend("cpu"))
-
-
-def _keep_freed_memory() -> None:
-    """Have glibc keep some megabytes that are freed, and not give them back to the system.
-
-    It keeps up to twice the size of the largest array that was freed before, and gives back all if there is
-    more. To get the working memory of a corruption anew for each image, page by page, can take as long as the
-    corruption itself. The array here is never written to, and so takes no memory.
-    """
+    # glibc keeps up to twice the size of the largest array that was freed before, and gives all memory back
+    # to the system if there is more. To get the working memory of a corruption anew for each image, page by
+    # page, can take as long as the corruption itself. This array is never written to, and so takes no memory.
     np.empty(8 << 20, np.uint8)
+    return cast("Ops", _Backend("cpu"))
 
 
 @lru_cache(maxsize=1)
@@ -126,4 +62,11 @@ def torch_ops() -> Ops:
 
 def ops_of(images: Images) -> Ops:
     """The backend for this kind of images."""
-    return cpu_ops() if isinstance(images, np.ndarray) else torch_ops()
+    return torch_ops() if is_tensor(images) else cpu_ops()
+
+
+def triton_kernels(family: str, tensor: Any) -> Any:
+    """Return the module with the Triton kernels of a family, or None where a tensor is not on a CUDA GPU."""
+    from beaufort._core.device import use_kernels
+
+    return import_module(f"{__name__}.triton.{family}") if use_kernels(tensor) else None

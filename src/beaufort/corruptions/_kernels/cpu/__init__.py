@@ -1,0 +1,1 @@
+"""Operations on NumPy arrays, compiled by Numba."""

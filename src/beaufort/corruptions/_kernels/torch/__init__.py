@@ -1,0 +1,1 @@
+"""Operations on torch tensors, on any device."""

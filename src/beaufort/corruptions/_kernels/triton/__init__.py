@@ -1,0 +1,1 @@
+"""Operations on tensors of a CUDA GPU, compiled by Triton."""
