@@ -18,7 +18,7 @@ import threading
 import time
 from pathlib import Path
 
-import httpx
+import httpx2
 import numpy as np
 from PIL import Image
 
@@ -46,7 +46,7 @@ def review(url: str, token: str, think_s: float, end: float, waits: dict[str, li
     def fields(text: str) -> dict[str, str]:
         return dict(re.findall(r'name="(form|showing)" value="([^"]*)"', text))
 
-    with httpx.Client(base_url=url, follow_redirects=True, timeout=60) as client:
+    with httpx2.Client(base_url=url, follow_redirects=True, timeout=60) as client:
         text = client.post("/begin", data=fields(client.get(f"/r/{token}").text)).text
         client.headers["HX-Request"] = "true"
         while 'id="vote"' in text and time.monotonic() < end:
@@ -85,9 +85,9 @@ def main() -> None:
 def run(url: str, tokens: list[str], think_s: float, seconds: float) -> None:
     while True:
         try:
-            httpx.get(url)
+            httpx2.get(url)
             break
-        except httpx.TransportError:
+        except httpx2.TransportError:
             time.sleep(0.1)
     waits: dict[str, list[float]] = {"vote": [], "picture": []}
     end = time.monotonic() + seconds

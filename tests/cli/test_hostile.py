@@ -49,7 +49,7 @@ TRAP = "import pathlib\npathlib.Path('sprung').write_text('x')\nraise ImportErro
 
 
 def test_files_of_the_working_folder_are_not_run(tmp_path: Path, digits: Path, suite: Path) -> None:
-    for name in ("onnxruntime", "numpy", "PIL", "yaml", "httpx", "pyarrow", "rich", "torch"):
+    for name in ("onnxruntime", "numpy", "PIL", "yaml", "httpx2", "pyarrow", "rich", "torch"):
         (tmp_path / f"{name}.py").write_text(TRAP)
     done = beaufort(
         "run", "--model", "demo:digits", "--suite", suite, "--data", digits, "--store", "s", cwd=tmp_path

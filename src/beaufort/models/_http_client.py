@@ -1,6 +1,6 @@
 """Requests to one service, each with one time limit for all of it.
 
-httpx keeps connections open from request to request. Its time limits are for single steps, so the wait
+httpx2 keeps connections open from request to request. Its time limits are for single steps, so the wait
 for a service that sends a byte a second would never end; here a request runs in a thread of its own, and
 whatever it is at (a name being looked up, a handshake, headers, the answer) is left when the time is over.
 """
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    import httpx
+    import httpx2
 
 
 class NoAnswerError(Exception):
@@ -44,9 +44,9 @@ class Client:
     """A line to a service that stays open between requests."""
 
     def __init__(self, address: str, timeout: float) -> None:
-        import httpx  # an eighth of a second
+        import httpx2  # an eighth of a second
 
-        self._address = httpx.URL(address)
+        self._address = httpx2.URL(address)
         self._timeout = timeout
         self._lock = threading.Lock()
         self._client = self._open()
@@ -65,7 +65,7 @@ class Client:
             raise self._too_late() from None
 
     def _work(
-        self, coming: Future[Reply], client: httpx.Client, body: bytes, headers: Mapping[str, str], most: int
+        self, coming: Future[Reply], client: httpx2.Client, body: bytes, headers: Mapping[str, str], most: int
     ) -> None:
         """In the thread: what happens becomes the future's, and is nobody's when the time is over."""
         try:
@@ -73,8 +73,8 @@ class Client:
         except BaseException as error:
             coming.set_exception(error)
 
-    def _exchange(self, client: httpx.Client, body: bytes, headers: Mapping[str, str], most: int) -> Reply:
-        import httpx
+    def _exchange(self, client: httpx2.Client, body: bytes, headers: Mapping[str, str], most: int) -> Reply:
+        import httpx2
 
         end = time.monotonic() + self._timeout
         content = bytearray()
@@ -88,22 +88,22 @@ class Client:
                         break
                 found = {name.lower(): value for name, value in answer.headers.items()}
                 return Reply(answer.status_code, found, bytes(content[:most]), len(content) <= most)
-        except httpx.TimeoutException:
+        except httpx2.TimeoutException:
             raise self._too_late() from None
-        except (httpx.HTTPError, httpx.StreamError, OSError, RuntimeError, ValueError) as error:
+        except (httpx2.HTTPError, httpx2.StreamError, OSError, RuntimeError, ValueError) as error:
             raise NoAnswerError(str(error) or type(error).__name__) from None
 
     def _too_late(self) -> NoAnswerError:
         return NoAnswerError(f"timed out after {self._timeout:g} s")
 
-    def _open(self) -> httpx.Client:
-        import httpx
+    def _open(self) -> httpx2.Client:
+        import httpx2
 
-        client = httpx.Client(timeout=self._timeout, follow_redirects=False)
+        client = httpx2.Client(timeout=self._timeout, follow_redirects=False)
         self._close = weakref.finalize(self, client.close)
         return client
 
-    def _reopen(self, client: httpx.Client) -> None:
+    def _reopen(self, client: httpx2.Client) -> None:
         """Hang up, which also ends the thread that is still listening."""
         with self._lock:
             if self._client is client:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 
 from beaufort.mining.review import ReviewError, ReviewRules, create_review, decisions, open_review, standing
@@ -51,8 +51,8 @@ class Server:
         self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
         while self.process.poll() is None:
             try:
-                httpx.get(self.url, timeout=600)
-            except httpx.TransportError:
+                httpx2.get(self.url, timeout=600)
+            except httpx2.TransportError:
                 time.sleep(0.05)
             else:
                 return
@@ -94,7 +94,7 @@ class Scripted(threading.Thread):
 
     def run(self) -> None:
         try:
-            with httpx.Client(base_url=self._server.url, follow_redirects=True, timeout=600) as client:
+            with httpx2.Client(base_url=self._server.url, follow_redirects=True, timeout=600) as client:
                 self._review(Visitor(client))
         except Exception as error:
             self.error = error
@@ -114,7 +114,7 @@ class Scripted(threading.Thread):
         while not self._stop_event.is_set():
             try:
                 return send()
-            except httpx.TransportError:
+            except httpx2.TransportError:
                 time.sleep(0.05)
         return None
 
