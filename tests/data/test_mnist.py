@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from beaufort._core.errors import ImageFileError, OptionError
-from beaufort.data import _mnist_files, load_dataset
+from beaufort.data import _catalog_entries, load_dataset
 
 HEAD = bytes([0, 0, 8, 3]) + np.array([2, 28, 28], ">u4").tobytes()
 LABELS = bytes([0, 0, 8, 1, 0, 0, 0, 2, 7, 1])
@@ -82,6 +82,6 @@ def test_idx_from_csv() -> None:
     pixels = np.random.default_rng(0).integers(0, 256, (3, 784))
     rows = [",".join(map(str, [label, *row])) for label, row in zip([5, 0, 9], pixels, strict=True)]
     content = "\r\n".join(["label,1x1", *rows, ""]).encode()
-    images, labels = _mnist_files.images_from_csv(content), _mnist_files.labels_from_csv(content)
+    images, labels = _catalog_entries.images_from_csv(content), _catalog_entries.labels_from_csv(content)
     assert images == HEAD.replace(b"\2", b"\3", 1) + pixels.astype(np.uint8).tobytes()
     assert labels == bytes([0, 0, 8, 1, 0, 0, 0, 3, 5, 0, 9])

@@ -23,8 +23,7 @@ from beaufort._core.catalog import (
     state,
 )
 from beaufort.data import (  # noqa: F401
-    _foolbox_files,
-    _mnist_files,
+    _catalog_entries,
     cifar,
     folder,
     huggingface,
@@ -34,6 +33,7 @@ from beaufort.data import (  # noqa: F401
     natural_shifts,
     shards,
 )
+from beaufort.data._catalog_entries import ICON_PACKAGES, IconPackage
 from beaufort.data._dataset import Dataset, DatasetIterator, Pixels, Problem, Sample, iterate, numbered
 from beaufort.data._decoder_processes import start_source
 from beaufort.data._digest import Content, digest_of
@@ -52,6 +52,7 @@ from beaufort.data.preparation import PreparedImages, Step, prepare, resized
 from beaufort.data.relabeled import select_classes
 
 __all__ = [
+    "ICON_PACKAGES",
     "KIND_FOLDERS",
     "MANIFEST",
     "SET_FILE",
@@ -62,6 +63,7 @@ __all__ = [
     "Decoders",
     "Entry",
     "FrameSets",
+    "IconPackage",
     "Pixels",
     "PreparedImages",
     "Problem",

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import tarfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 from beaufort._core.arrays import Bytes
 from beaufort._core.errors import ImageFileError, OptionError
 from beaufort._core.pickles import PickleError, bytes_in, read_pickle
-from beaufort.data._cifar_rows import read_rows, row_files
+from beaufort.data._catalog_entries import CIFAR10_FILES
 from beaufort.data._dataset import Dataset
 from beaufort.data._reader import reader
 from beaufort.data._rows import InMemory, RowIds
@@ -79,7 +80,7 @@ class _Labeled(NamedTuple):
 def _detect(path: Path) -> bool:
     if path.is_file():
         return _split_of(path) is not None or (path.name.startswith("cifar") and path.name.endswith(_TARS))
-    if row_files(path, "test") or row_files(path, "train") or _grid_of(path) is not None:
+    if _row_files(path, "test") or _row_files(path, "train") or _grid_of(path) is not None:
         return True
     return any(_files(path, version, "test") for version in _VERSIONS)
 
@@ -97,8 +98,8 @@ def open_cifar(location: str, part: str) -> Dataset:
     if split not in ("test", "train"):
         raise OptionError(f"a part of CIFAR must be test or train, got {split!r} of {location}")
     grid = _grid_of(path) if not part else None
-    if rows := row_files(path, split):
-        version, found, grid = _VERSIONS[0], _Labeled(*read_rows(rows)), rows[0]
+    if rows := _row_files(path, split):
+        version, found, grid = _VERSIONS[0], _Labeled(*_read_rows(rows)), rows[0]
     elif grid is not None:
         found = _tiles(grid, path / _LABELS)
         version = _VERSIONS[int(found.labels.max()) > 9]
@@ -248,3 +249,33 @@ def _label_column(path: Path) -> NDArray[np.int64]:
             return np.array([int(row["label"]) for row in csv.DictReader(file)], np.int64)
     except (OSError, KeyError, TypeError, ValueError, OverflowError, csv.Error) as error:
         raise ImageFileError(f"{path} must have a column `label` of whole numbers ({error})") from None
+
+
+def _row_files(folder: Path, split: str) -> list[Path]:
+    """The pictures of a split and, last, its labels; none if one is missing."""
+    files = [folder / name for name in CIFAR10_FILES[split]]
+    return files if all(file.is_file() for file in files) else []
+
+
+def _read_rows(files: list[Path]) -> tuple[Bytes, NDArray[np.int64]]:
+    """Pictures `(n, 32, 32, 3)` and their labels."""
+    *pictures, table = files
+    images = np.concatenate([_rows(path) for path in pictures])
+    try:
+        labels = json.loads(table.read_bytes())
+    except (OSError, ValueError, RecursionError) as error:
+        raise ImageFileError(f"{table} cannot be read as a list of labels ({error!s:.80})") from None
+    whole = isinstance(labels, list) and all(type(one) is int for one in labels)
+    if not whole or len(labels) != len(images):
+        count = len(labels) if isinstance(labels, list) else "none"
+        raise ImageFileError(f"{table} must list {len(images)} whole numbers, one a picture, got {count}")
+    return images, np.array(labels, np.int64)
+
+
+def _rows(path: Path) -> Bytes:
+    pixels = np.asarray(read_image(path).convert("RGB"))
+    if pixels.shape[1] != _SIDE**2:
+        raise ImageFileError(
+            f"a file of rows must be {_SIDE**2} pixels wide, a picture a row, got {pixels.shape[1]} in {path}"
+        )
+    return pixels.reshape(-1, _SIDE, _SIDE, 3)

@@ -176,7 +176,7 @@ class Service:
     def _client(self) -> Client:
         try:
             return Client(self.address, self.timeout)
-        except Exception as error:  # httpx2's for an address that it cannot use shares no base with its others
+        except Exception as error:  # that of httpx2 for an invalid address shares no base with its others
             raise ModelError(f"{self.shown} cannot be asked ({self._harmless(str(error))})") from None
 
     def _most(self, count: int) -> int:

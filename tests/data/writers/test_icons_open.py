@@ -15,9 +15,9 @@ import pytest
 from PIL import Image
 from typer.testing import CliRunner
 
-from beaufort._core.catalog import ICON_PACKAGES, IconPackage, assets, entries
 from beaufort._core.errors import AssetError, ImageFileError, OptionError
 from beaufort.cli import app
+from beaufort.data import ICON_PACKAGES, IconPackage, assets, entries
 from beaufort.data.labels import class_names
 from beaufort.data.writers import make_icons_open
 from beaufort.data.writers.icons_open import build
@@ -56,7 +56,7 @@ def webp(color: tuple[int, int, int, int]) -> bytes:
 
 
 def package(style: str, rendition: int, name: str) -> IconPackage:
-    return IconPackage(style, rendition, name, "1.0.0", "MIT", "Somebody", "https://example.org", 0, "0" * 64)
+    return IconPackage(style, rendition, name, "1.0.0", "MIT", "Somebody", "https://example.org")
 
 
 PACKAGES = (

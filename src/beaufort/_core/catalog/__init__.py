@@ -6,24 +6,31 @@ file read out of it). What comes is checked against its sha256 before anyone see
 cut goes on where it stopped. `BEAUFORT_OFFLINE=1` stops after the mirror; `BEAUFORT_CACHE` moves the
 cache. Nothing is fetched at import.
 
-An `Asset` is one file; an `Entry` is what people ask for by name, a data set say, and has several.
+An `Asset` is one file; an `Entry` is what people ask for by name, a dataset say, and has several.
 """
 
 from __future__ import annotations
 
-from beaufort._core.catalog import _corruption_files  # noqa: F401  registers its entries
-from beaufort._core.catalog._cache import State, cache_folder, state
-from beaufort._core.catalog._entries import Asset, Entry, assets, entries
-from beaufort._core.catalog._fetch import fetch, is_offline, pull
-from beaufort._core.catalog._icon_files import ICON_PACKAGES, IconPackage
-from beaufort._core.catalog._packages import Npm, Wheel
-from beaufort._core.catalog._sources import Source, Tell, Url, gunzip
+from beaufort._core.catalog import corruption_files  # noqa: F401  registers its entries
+from beaufort._core.catalog.fetching import (
+    Asset,
+    Entry,
+    State,
+    assets,
+    cache_folder,
+    entries,
+    fetch,
+    is_offline,
+    pull,
+    register_asset,
+    register_entry,
+    state,
+)
+from beaufort._core.catalog.sources import Npm, Source, Tell, Url, Wheel, gunzip
 
 __all__ = [
-    "ICON_PACKAGES",
     "Asset",
     "Entry",
-    "IconPackage",
     "Npm",
     "Source",
     "State",
@@ -37,5 +44,7 @@ __all__ = [
     "gunzip",
     "is_offline",
     "pull",
+    "register_asset",
+    "register_entry",
     "state",
 ]

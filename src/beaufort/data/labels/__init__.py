@@ -9,8 +9,8 @@ logits_of_two_classes = space.apply(logits_of_a_thousand)
 
 from __future__ import annotations
 
-from beaufort.data.labels.class_lists import class_ids, class_lists, class_names, devkit_ids, same_name
-from beaufort.data.labels.label_maps import LabelMap, Superclass, label_maps, superclasses
+from beaufort.data.labels.class_maps import LabelMap, Superclass, label_maps, superclasses
+from beaufort.data.labels.known_classes import class_ids, class_lists, class_names, devkit_ids, same_name
 from beaufort.data.labels.label_sets import NO_LABEL, LabelSets, read_label_sets
 from beaufort.data.labels.matching import IDENTITY, Grouping, find_space, read_grouping
 from beaufort.data.labels.outputs import DatasetLabels, ModelOutputs

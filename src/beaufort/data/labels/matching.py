@@ -13,7 +13,7 @@ from numbers import Integral
 from pathlib import Path
 
 from beaufort._core.text import counted
-from beaufort.data.labels.class_lists import IMAGENET, same_name
+from beaufort.data.labels.known_classes import IMAGENET, same_name
 from beaufort.data.labels.outputs import DatasetLabels, ModelOutputs
 from beaufort.data.labels.space import LabelError, LabelSpace, check_convention
 

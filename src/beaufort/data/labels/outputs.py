@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from beaufort.data.labels.class_lists import IMAGENET, class_ids, class_lists, class_names, same_name
+from beaufort.data.labels.known_classes import IMAGENET, class_ids, class_lists, class_names, same_name
 
 _PLACEHOLDER = re.compile(r"(label|class|output)?[ _-]*\d+", re.IGNORECASE)
 

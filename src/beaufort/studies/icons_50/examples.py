@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from PIL import Image, ImageDraw, ImageFont
 
-from beaufort._core.catalog import ICON_PACKAGES
 from beaufort._core.errors import OptionError
+from beaufort.data import ICON_PACKAGES
 
 _CLASSES = ("airplane", "bird", "clock", "drinks", "feline", "flower", "hand", "heart", "lock", "tree")
 _TILE, _GAP, _NAMES, _HEAD = 48, 4, 130, 22

