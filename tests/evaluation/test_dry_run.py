@@ -58,7 +58,7 @@ class Patient:
     def facts(self, **_: Any) -> dict[str, Any]:
         return {"corruption": "patient", "level": self.level}
 
-    def answer(self, model: Any, images: Any, **_: Any) -> Any:
+    def predict(self, model: Any, images: Any, **_: Any) -> Any:
         raise AssertionError("nothing is run")
 
 

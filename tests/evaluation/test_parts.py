@@ -462,9 +462,9 @@ class Spite:
     def facts(self, *, seed: int) -> dict[str, Any]:
         return {"seed": seed}
 
-    def answer(self, model: Any, images: Any, *, ids: Any, truth: Any, space: Any, seed: int) -> Any:
+    def predict(self, model: Any, images: Any, *, ids: Any, labels: Any, space: Any, seed: int) -> Any:
         logits = model(images).copy()
-        logits[np.arange(len(truth)), truth] = -100
+        logits[np.arange(len(labels)), labels] = -100
         return logits
 
 

@@ -54,10 +54,10 @@ def test_tensors_are_answered_as_arrays_are(device: str) -> None:
         model = as_model(torch.nn.Sequential(*layers), device=device, **options)
         assert isinstance(model, Network)
         assert np.allclose(model(tensor), model(images), atol=1e-5)
-        assert model.takes(tensor) == ("resize" not in options)
-        assert not model.takes(images)
-        if model.takes(tensor):
-            assert np.array_equal(model.answer(tensor).cpu().numpy(), model(tensor))
+        assert model.takes_tensors(tensor) == ("resize" not in options)
+        assert not model.takes_tensors(images)
+        if model.takes_tensors(tensor):
+            assert np.array_equal(model.predict_tensors(tensor).cpu().numpy(), model(tensor))
         assert model(tensor[:0]).shape == (0, 5)
     arrays_only = as_model(lambda shown: shown.reshape(len(shown), -1)[:, :4].astype(np.float32), classes=4)
     assert np.array_equal(arrays_only(tensor), arrays_only(images))

@@ -97,12 +97,12 @@ def ask(
     A network that takes tensors answers them on its device, where the answers are scored, too, and nobody
     waits; all else is done at once. Logits are kept as the model gave them, those of every output.
     """
-    if isinstance(model, Network) and model.takes(images):
+    if isinstance(model, Network) and model.takes_tensors(images):
         from beaufort._core.device import upload
         from beaufort.models._tensors import fetched
 
         with _told(f"{model.spec.name} on {len(images)} images", only_memory=True):
-            found = model.answer(images)
+            found = model.predict_tensors(images)
             if truth.ndim == 1:
                 scores = fetched(score_tensor(space.apply(found), upload(truth, found.device)))
                 shares = None if space.identity else fetched(look_like_shares(found))
@@ -113,9 +113,9 @@ def ask(
                 )
         logits = found.float().cpu().numpy()  # sets of labels are scored by the host
     elif isinstance(model, FilteredModel):
-        each = [np.asarray(one, np.float32) for one in model.answers(on_host(images))]
+        each = [np.asarray(one, np.float32) for one in model.view_logits(on_host(images))]
         own = np.logical_and.reduce([look_like_shares(one) for one in each])  # means over views hide it
-        scored, logits_kept = _scored(model.joined(each), truth, space, keep_logits=keep_logits)
+        scored, logits_kept = _scored(model.mean_logits(each), truth, space, keep_logits=keep_logits)
         return lambda: (_with_shares(scored, own), logits_kept)
     else:
         logits = np.asarray(model(on_host(images)), np.float32)
@@ -136,7 +136,7 @@ def ask_changed(
     """As `ask`, for a condition that makes its images for one model, as an attack does."""
     shift = batch.condition.shift
     assert isinstance(shift, ModelShift)
-    found = shift.answer(model, images, ids=batch.ids, truth=truth, space=space, seed=setup.seed)
+    found = shift.predict(model, images, ids=batch.ids, labels=truth, space=space, seed=setup.seed)
     answer = _scored(np.asarray(found, np.float32), truth, space, keep_logits=keep_logits)
     return lambda: answer
 

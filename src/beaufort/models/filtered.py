@@ -66,13 +66,13 @@ class FilteredModel:
 
     def __call__(self, images: Images) -> Logits:
         """Float32 logits `(n, classes)` of uint8 images `(n, h, w, 1 or 3)`, an array or a torch tensor."""
-        return self.joined(self.answers(images))
+        return self.mean_logits(self.view_logits(images))
 
-    def answers(self, images: Images) -> list[Logits]:
+    def view_logits(self, images: Images) -> list[Logits]:
         """The model's own answers: one to images behind filters, or one to each view."""
-        return [self.model(view) for view in self.shown(images)]
+        return [self.model(view) for view in self.views(images)]
 
-    def joined(self, answers: list[Logits]) -> Logits:
+    def mean_logits(self, answers: list[Logits]) -> Logits:
         """What is answered, of the model's own answers."""
         if self.filter.views is None or len(answers[0]) == 0:
             return answers[0]
@@ -82,7 +82,7 @@ class FilteredModel:
         means = np.maximum(shares / len(answers), np.finfo(np.float64).tiny)
         return np.asarray(np.log(means), np.float32)
 
-    def shown(self, images: Images) -> list[Bytes]:
+    def views(self, images: Images) -> list[Bytes]:
         """What the model is shown of images: as they are behind filters, or the views in turn."""
         images = self._source().fit(on_host(checked_pixels(images, BEFORE_SCALING)))
         return self.filter.show(images, self.model.spec.input_size or images.shape[1:3], self.threads)

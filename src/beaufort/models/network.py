@@ -46,8 +46,8 @@ class Network:
     def __call__(self, images: Images) -> Logits:
         """Float32 logits `(n, classes)` of uint8 images `(n, h, w, 1 or 3)`, an array or a torch tensor."""
         images = checked_pixels(images, "a model scales the values itself")
-        if is_tensor(images) and self.takes(images):
-            answer: Logits = self.answer(images).cpu().numpy()
+        if is_tensor(images) and self.takes_tensors(images):
+            answer: Logits = self.predict_tensors(images).cpu().numpy()
             return answer
         images = on_host(images)
         step = self.max_batch or max(1, len(images))
@@ -57,12 +57,12 @@ class Network:
         self.spec.preprocessing.apply(images)  # says what is wrong with them
         return np.empty((0, self.spec.classes or 0), np.float32)
 
-    def takes(self, images: Images) -> bool:
-        """Whether `answer` can do with these images: tensors that need no resize; only arrays are resized."""
+    def takes_tensors(self, images: Images) -> bool:
+        """Whether `predict_tensors` takes these images: tensors that need no resize."""
         fits = self.spec.preprocessing.size in (None, tuple(images.shape[1:3])) and len(images) > 0
         return self.on_device is not None and is_tensor(images) and fits
 
-    def answer(self, images: Any) -> Any:
+    def predict_tensors(self, images: Any) -> Any:
         """Float32 logits, on the network's device, of tensors that are there; the host does not wait."""
         import torch
 
@@ -81,7 +81,7 @@ class Network:
     def pixels(self, images: Images) -> Any:
         """Values in 0..1, a float32 tensor `(n, c, h, w)` of the network's size and channels, on its device.
 
-        They are what `logits_of_pixels` and `answer_pixels` take, and what an attack may change. Images are
+        They are what `logits_of_pixels` and `predict_pixels` take, and what an attack may change. Images are
         uint8 `(n, h, w, 1 or 3)`, as for a call.
         """
         from beaufort.models._tensors import as_pixels
@@ -93,7 +93,7 @@ class Network:
         assert self.differentiable is not None
         return self._in_turns(self.differentiable, pixels)
 
-    def answer_pixels(self, pixels: Any) -> Any:
+    def predict_pixels(self, pixels: Any) -> Any:
         """Float32 logits of values in 0..1, on the device; of unchanged ones those that a call gives."""
         assert self.on_device is not None
         return self._in_turns(self.on_device, pixels)

@@ -44,27 +44,27 @@ class ModelShift(Protocol):
     """A change of images that is made for the model that sees them: an attack."""
 
     def facts(self, *, seed: int) -> dict[str, Any]:
-        """All that decides the answers, ready for JSON; the model has facts of its own."""
+        """All that decides the predictions, ready for JSON; the model has facts of its own."""
 
-    def answer(
+    def predict(
         self,
         model: Model,
         images: Images,
         *,
         ids: Sequence[Id],
-        truth: NDArray[np.int64],
+        labels: NDArray[np.int64],
         space: LabelSpace,
         seed: int,
     ) -> Logits:
-        """What the model says to images that were changed for it.
+        """The logits of images that were changed for the model.
 
-        The answer, not the images: those need not be 8-bit.
+        Logits, not images: those need not be 8-bit.
 
         Args:
             model: the model itself.
             images: clean ones, uint8 `(n, h, w, c)`, an array or a tensor on the model's device.
             ids: one an image; with the seed they decide everything that is random.
-            truth: what is right for each image, as columns of `space.apply(logits)`: `(n,)`, or `(n, most)`
+            labels: what is right for each image, as columns of `space.apply(logits)`: `(n,)`, or `(n, most)`
                 filled up with -1 where an image has a set of labels.
             space: which outputs count as which class.
             seed: any whole number.
@@ -77,7 +77,7 @@ class Demanding(Protocol):
 
     @property
     def passes(self) -> int:
-        """About how many times as long as a plain answer it takes, at most."""
+        """About how many times as long as a plain prediction it takes, at most."""
 
     def check(self, model: Model) -> None:
         """Raise an error if the model will not do."""

@@ -278,7 +278,7 @@ def gives_logits(trial: _Trial) -> list[ModelFinding]:
     model, logits = trial.model, trial.logits
     level, harm = "warning", "accuracy is the same, calibration is not"
     if isinstance(model, FilteredModel) and model.filter.views is not None:
-        logits = model.model(model.shown(trial.images)[0])
+        logits = model.model(model.views(trial.images)[0])
         level, harm = "problem", "means over views are of a softmax of probabilities"
     if logits.shape[1] < 2 or not look_like_shares(logits).all():
         return []

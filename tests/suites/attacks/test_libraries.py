@@ -13,8 +13,8 @@ import pytest
 from beaufort._core.errors import UnknownNameError
 from beaufort.data.labels import LabelSpace
 from beaufort.models import IMAGENET_MEAN, IMAGENET_STD, Network, load_model
-from beaufort.suites.attacks import BALLS, PGD, AttackError, attack_images, external
-from beaufort.suites.attacks.external import Foolbox
+from beaufort.suites.attacks import BALLS, PGD, AttackError, attack_images, libraries
+from beaufort.suites.attacks.libraries import Foolbox
 from beaufort.suites.conditions import Condition
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
@@ -32,8 +32,8 @@ IMAGES, LABELS = pictures(8)
 
 def answered(text: str, model: Network, **options: Any) -> Any:
     shift = Condition.parse(f"toys/{text}").shift
-    chosen = {"truth": LABELS, "space": LabelSpace(), "seed": 0, **options}
-    return shift.answer(model, IMAGES, ids=range(8), **chosen).argmax(axis=1)  # type: ignore[union-attr]
+    chosen = {"labels": LABELS, "space": LabelSpace(), "seed": 0, **options}
+    return shift.predict(model, IMAGES, ids=range(8), **chosen).argmax(axis=1)  # type: ignore[union-attr]
 
 
 @FOOLBOX
@@ -61,7 +61,7 @@ def test_foolbox_attacks_that_will_not_do(victim: Network) -> None:
     with pytest.raises(AttackError, match="must be an attack in linf or l2"):
         Condition.parse("toys/foolbox@L1PGD:1").facts()
     with pytest.raises(AttackError, match="one label an image, got sets"):
-        answered("foolbox@LinfPGD:1/255", victim, truth=np.stack([LABELS, LABELS], axis=1))
+        answered("foolbox@LinfPGD:1/255", victim, labels=np.stack([LABELS, LABELS], axis=1))
 
 
 @AUTOATTACK
@@ -118,7 +118,7 @@ def resnet(shared: Path) -> tuple[Network, np.ndarray, np.ndarray]:
 def fooled(attack: Any, resnet: tuple[Network, np.ndarray, np.ndarray], epsilon: float) -> np.ndarray:
     model, images, labels = resnet
     shown = attack_images(attack, model, images, labels, epsilon=epsilon, ids=range(len(labels)))
-    found: np.ndarray = model.answer_pixels(shown).numpy().argmax(axis=1) != labels
+    found: np.ndarray = model.predict_pixels(shown).numpy().argmax(axis=1) != labels
     return found
 
 
@@ -142,7 +142,7 @@ def test_ours_is_at_least_as_strong_as_foolboxs(
     """At equal steps on a real model, with foolbox's own length of a step and with ours."""
     steps = 8
     ours = fooled(PGD(name="x", norm=norm, steps=steps), resnet, epsilon).sum()
-    library = external._imported("foolbox").attacks
+    library = libraries._imported("foolbox").attacks
     for options in ({}, {"rel_stepsize": 2.5 / steps}):
         theirs = Foolbox(kind)
         theirs.__dict__["_attack"] = getattr(library, kind)(steps=steps, **options)

@@ -7,7 +7,7 @@ changes no value by more than 2/255.
 ```python
 from beaufort.suites.attacks import attack_images, attacks
 fooled = attack_images(attacks["pgd-linf"], model, images, labels, epsilon=2 / 255, ids=ids)
-logits = model.answer_pixels(fooled)
+logits = model.predict_pixels(fooled)
 ```
 
 Importing this does not import torch.
@@ -15,14 +15,11 @@ Importing this does not import torch.
 
 from __future__ import annotations
 
-from beaufort.suites.attacks._errors import AttackError
-from beaufort.suites.attacks.attack import Attack, attack_images
+from beaufort.suites.attacks.attack import Attack, AttackError, Victim, attack_images, check_attackable
 from beaufort.suites.attacks.balls import BALLS, Ball
-from beaufort.suites.attacks.epsilon import Epsilon
-from beaufort.suites.attacks.external import AutoAttack, Foolbox
-from beaufort.suites.attacks.known import AttackShift, attacks, register_attack
+from beaufort.suites.attacks.catalog import AttackShift, attacks, parse_epsilon, register_attack
+from beaufort.suites.attacks.libraries import AutoAttack, Foolbox
 from beaufort.suites.attacks.pgd import PGD
-from beaufort.suites.attacks.victim import Victim, check_attackable
 
 __all__ = [
     "BALLS",
@@ -32,11 +29,11 @@ __all__ = [
     "AttackShift",
     "AutoAttack",
     "Ball",
-    "Epsilon",
     "Foolbox",
     "Victim",
     "attack_images",
     "attacks",
     "check_attackable",
+    "parse_epsilon",
     "register_attack",
 ]

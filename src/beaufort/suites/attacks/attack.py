@@ -1,24 +1,28 @@
-"""What an attack is, and how it is made on a batch of images."""
+"""What an attack is, the model as it sees it, and how it is run on a batch of images."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from beaufort._core.arrays import Images
-from beaufort._core.errors import OptionError
+from beaufort._core.errors import BeaufortError, OptionError
+from beaufort._core.validation import validate_number
 from beaufort.corruptions.rng import Id, check_ids, checked_seed, id_words
-from beaufort.data.labels import LabelSpace
-from beaufort.models import Model
-from beaufort.suites.attacks._errors import AttackError
+from beaufort.data.labels import NO_LABEL, LabelSpace
+from beaufort.models import FilteredModel, Model, Network
 from beaufort.suites.attacks.balls import BALLS
-from beaufort.suites.attacks.victim import Victim, check_attackable
 
 _AT_ONCE = 32 * 224 * 224 * 3
-"""Values that are attacked at a time: gradients take several times the memory of an answer."""
+"""Values that are attacked at a time: gradients take several times the memory of a prediction."""
+
+
+class AttackError(BeaufortError, RuntimeError):
+    """An attack on a model that cannot be attacked, or that gave something other than images."""
 
 
 @runtime_checkable
@@ -69,6 +73,97 @@ class Attack(Protocol):
         """
 
 
+def check_attackable(model: object) -> Network:
+    """The model, if it has gradients with respect to the values of its images; an `AttackError` if not."""
+    if isinstance(model, Network) and model.differentiable is not None:
+        if model.spec.preprocessing.dtype == "uint8":
+            raise AttackError(
+                f"attacks need a model that takes floats, and {model.spec.name} takes 8-bit numbers; put the "
+                "scaling into the preprocessing (range=0..255), not into the module"
+            )
+        return model
+    if isinstance(model, FilteredModel):
+        raise AttackError(
+            f"attacks need gradients, and the image filter of {model.spec.name} has none; remove the filter, "
+            "or the attacks"
+        )
+    spec = getattr(model, "spec", None)
+    name, source = getattr(spec, "name", type(model).__name__), getattr(spec, "source", "unknown")
+    raise AttackError(
+        f"attacks need gradients, which only torch models have, and {name} is none ({source:.80}); load it "
+        "as torch:…, timm:…, torchvision:… or a torch module, or leave the attacks out"
+    )
+
+
+@dataclass(frozen=True)
+class Victim:
+    """A network and the classes that its answers are about.
+
+    Everything takes values in 0..1, tensors `(n, c, h, w)` on the network's device.
+    """
+
+    network: Network
+    space: LabelSpace
+
+    def logits(self, pixels: Any) -> Any:
+        """Of the columns of the label space, with gradients."""
+        found = self.space.apply(self.network.logits_of_pixels(pixels))
+        if pixels.requires_grad and not found.requires_grad:
+            raise AttackError(
+                f"attacks need gradients, and the answers of {self.network.spec.name} have none; it computes "
+                "without them somewhere (torch.no_grad, detach, or an operation that has no gradient)"
+            )
+        return found
+
+    def losses(self, logits: Any, truth: Any) -> Any:
+        """Minus the logarithm of the share that the right classes get, `(n,)`."""
+        import torch
+
+        shares = logits.log_softmax(dim=1)
+        known = truth != NO_LABEL
+        chosen = shares.gather(1, truth.where(known, 0)).masked_fill(~known, -torch.inf)
+        return -chosen.logsumexp(dim=1)
+
+    def wrong(self, logits: Any, truth: Any) -> Any:
+        """Whether the most probable class is none of the right ones, `(n,)`."""
+        return (logits.argmax(dim=1)[:, None] != truth).all(dim=1)
+
+    def gradients(self, pixels: Any, truth: Any) -> tuple[Any, Any, Any]:
+        """For each image its loss, whether it is answered wrong, and the gradient of the loss."""
+        import torch
+
+        pixels = pixels.detach().requires_grad_()
+        steady = torch.backends.cudnn.flags(
+            enabled=True, benchmark=False, deterministic=True, allow_tf32=False
+        )
+        with torch.enable_grad(), steady:
+            logits = self.logits(pixels)
+            losses = self.losses(logits, truth)
+            (gradients,) = torch.autograd.grad(losses.sum(), pixels)
+        return losses.detach(), self.wrong(logits.detach(), truth), gradients.nan_to_num()
+
+    def look(self, pixels: Any, truth: Any) -> tuple[Any, Any, Any]:
+        """For each image its loss, whether it is answered wrong, and the most probable class."""
+        import torch
+
+        with torch.no_grad():
+            logits = self.logits(pixels)
+            return self.losses(logits, truth), self.wrong(logits, truth), logits.argmax(dim=1)
+
+    def label_sets(self, labels: Any, count: int) -> Any:
+        """Labels as a tensor `(n, k)`: of each image the right columns, filled up with `NO_LABEL`."""
+        import torch
+
+        found = np.asarray(labels)
+        if found.dtype.kind not in "iu" or found.ndim not in (1, 2) or len(found) != count:
+            raise OptionError(
+                f"labels must be integers of shape ({count},), or ({count}, k) for sets of them, got "
+                f"{found.dtype} of shape {found.shape}"
+            )
+        sets = found if found.ndim == 2 else found[:, None]
+        return torch.from_numpy(np.ascontiguousarray(sets, np.int64)).to(self.network.device)
+
+
 def attack_images(
     attack: Attack,
     model: Model,
@@ -83,7 +178,7 @@ def attack_images(
     """Images that a model is to be fooled with: values in 0..1, a float32 tensor `(n, c, h, w)`.
 
     They have the size and the channels of the model's input, whose own resize and crop come first, and go to
-    `Network.answer_pixels`. Each is within the ball around its image, whatever the attack did.
+    `Network.predict_pixels`. Each is within the ball around its image, whatever the attack did.
 
     Args:
         attack: one of `attacks`, or of your own.
@@ -97,9 +192,9 @@ def attack_images(
     """
     victim = Victim(check_attackable(model), LabelSpace() if space is None else space)
     clean = victim.network.pixels(images)
-    _check_epsilon(epsilon)
-    check_ids(() if ids is None else ids, len(clean))
-    truth, words, seed = victim.truth(_checked(labels, len(clean))), id_words(ids), checked_seed(seed)
+    validate_number("epsilon", epsilon, 0)
+    check_ids(ids, len(clean))
+    truth, words, seed = victim.label_sets(labels, len(clean)), id_words(ids), checked_seed(seed)
     radius = attack.radius(epsilon, min(clean.shape[2:]))
     found = clean.clone()
     if radius == 0 or not len(clean):
@@ -116,23 +211,6 @@ def attack_images(
                 f"{tuple(made.shape)} from {attack.name}"
             )
         found[part] = _confined(attack, made.float(), clean[part], radius)
-    return found
-
-
-def _check_epsilon(epsilon: object) -> None:
-    number = isinstance(epsilon, int | float | np.integer | np.floating) and not isinstance(epsilon, bool)
-    if not number or not 0 <= epsilon < np.inf:  # type: ignore[operator]
-        raise OptionError(f"epsilon must be a number from 0, for values in 0..1, got {epsilon!r:.60}")
-
-
-def _checked(labels: Any, count: int) -> NDArray[np.int64]:
-    """Labels of so many images, as an array."""
-    found = np.asarray(labels)
-    if found.dtype.kind not in "iu" or found.ndim not in (1, 2) or len(found) != count:
-        raise OptionError(
-            f"labels must be integers of shape ({count},), or ({count}, k) for sets of them, got "
-            f"{found.dtype} of shape {found.shape}"
-        )
     return found
 
 

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from beaufort._core.errors import OptionError
+from beaufort._core.validation import validate_choice, validate_integer, validate_number
 from beaufort.corruptions import torch_ops
 from beaufort.corruptions.rng import Key, Keyed
+from beaufort.suites.attacks.attack import Victim
 from beaufort.suites.attacks.balls import BALLS
-from beaufort.suites.attacks.victim import Victim
 
 _REFERENCE_SIDE = 224
 """In pixels: of the images that an l2 radius is meant for, where it grows with the image."""
@@ -36,7 +36,7 @@ class PGD:
     """`linf` or `l2`."""
     steps: int = 100
     step: float = 0.0
-    """Length of a step as a share of the radius; 2.5 / steps if 0, which crosses the ball in 80 % of them."""
+    """Length of a step as a fraction of the radius; 2.5 / steps if 0, so 80 % of them cross the ball."""
     truth: bool = True
     """Whether it attacks the true label; the model's own answer to the clean image otherwise."""
     clip: bool = True
@@ -50,12 +50,9 @@ class PGD:
     """Goes up when the same settings give other images."""
 
     def __post_init__(self) -> None:
-        if self.norm not in BALLS:
-            raise OptionError(f"norm must be {' or '.join(BALLS)}, got {self.norm!r:.60}")
-        if isinstance(self.steps, bool) or not isinstance(self.steps, int) or not 1 <= self.steps <= 100_000:
-            raise OptionError(f"steps must be a whole number from 1 to 100,000, got {self.steps!r}")
-        if not 0 <= self.step < np.inf:
-            raise OptionError(f"step must be a share of epsilon above 0, got {self.step!r}")
+        validate_choice("norm", self.norm, BALLS)
+        validate_integer("steps", self.steps, 1, 100_000)
+        validate_number("step", self.step, 0)
         if self.step == 0:
             object.__setattr__(self, "step", 2.5 / self.steps)
 

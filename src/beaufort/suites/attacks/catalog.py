@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -26,16 +27,15 @@ from beaufort.corruptions.rng import Id
 from beaufort.data.labels import LabelSpace
 from beaufort.models import Model
 from beaufort.models.spec import Logits
-from beaufort.suites.attacks.attack import Attack, attack_images
-from beaufort.suites.attacks.epsilon import Epsilon
-from beaufort.suites.attacks.external import AutoAttack, Foolbox
+from beaufort.suites.attacks.attack import Attack, attack_images, check_attackable
+from beaufort.suites.attacks.libraries import AutoAttack, Foolbox
 from beaufort.suites.attacks.pgd import PGD
-from beaufort.suites.attacks.victim import check_attackable
 from beaufort.suites.shifts import register_shift
 
 attacks: Registry[Attack] = Registry("attack")
 """Every attack that has a name of its own; those of foolbox have their class's."""
 
+_EPSILON = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,9})?)(?:/([1-9][0-9]{0,5}))?")
 _OPTION = re.compile(r"(steps|step)=([0-9]{1,6}(?:\.[0-9]{1,9})?)")
 
 
@@ -44,11 +44,12 @@ class AttackShift:
     """An attack with its epsilon: a `ModelShift`."""
 
     attack: Attack
-    epsilon: Epsilon
+    epsilon: float
+    """The radius of the ball around an image, in units of the range 0..1 of its values."""
 
     def facts(self, *, seed: int) -> dict[str, Any]:
         """All settings, epsilon as a number, and the seed."""
-        return {**self.attack.facts(), "epsilon": self.epsilon.value, "seed": seed}
+        return {**self.attack.facts(), "epsilon": self.epsilon, "seed": seed}
 
     @property
     def passes(self) -> int:
@@ -59,23 +60,45 @@ class AttackShift:
         """Raise an `AttackError` if a model has no gradients."""
         check_attackable(model)
 
-    def answer(
+    def predict(
         self,
         model: Model,
         images: Images,
         *,
         ids: Sequence[Id],
-        truth: NDArray[np.int64],
+        labels: NDArray[np.int64],
         space: LabelSpace,
         seed: int,
     ) -> Logits:
-        """What the model says to the images that the attack made for it."""
-        network, epsilon = check_attackable(model), self.epsilon.value
-        shown = attack_images(
-            self.attack, network, images, truth, epsilon=epsilon, ids=ids, seed=seed, space=space
+        """The logits of the images that the attack made for the model."""
+        network = check_attackable(model)
+        attacked = attack_images(
+            self.attack, network, images, labels, epsilon=self.epsilon, ids=ids, seed=seed, space=space
         )
-        answer: Logits = network.answer_pixels(shown).cpu().numpy()
-        return answer
+        logits: Logits = network.predict_pixels(attacked).cpu().numpy()
+        return logits
+
+
+def parse_epsilon(text: str, example: str = "") -> float:
+    """The number that a text stands for, rounded once.
+
+    >>> parse_epsilon("0.5/255") == 0.5 / 255
+    True
+    >>> parse_epsilon("-1")
+    Traceback (most recent call last):
+    beaufort.OptionError: epsilon must be a number from 0, written as 8/255 or 0.5, got '-1'
+
+    Args:
+        text: a number, or a number over an integer.
+        example: how all of it is written, for the error.
+    """
+    match = _EPSILON.fullmatch(text)
+    if match is None:
+        whole = f", as in {example}" if example else ""
+        raise OptionError(
+            f"epsilon must be a number from 0, written as 8/255 or 0.5{whole}, got {text!r:.60}"
+        )
+    return float(Fraction(match[1]) / int(match[2] or 1))
 
 
 def register_attack(attack: Attack) -> None:
@@ -88,8 +111,7 @@ def register_attack(attack: Attack) -> None:
 
     def shift(level: str) -> AttackShift:
         text, *options = level.split(",")
-        epsilon = Epsilon.of(text, f"{attack.name}@8/255")
-        return AttackShift(_changed(attack, options), epsilon)
+        return AttackShift(_changed(attack, options), parse_epsilon(text, f"{attack.name}@8/255"))
 
     register_shift(attack.name)(shift)
     attacks.register(attack.name, attack)
@@ -105,7 +127,7 @@ def _changed(attack: Attack, options: Sequence[str]) -> Attack:
         accepted = "steps=20 and step=0.1, each once" if isinstance(attack, PGD) else "none"
         raise OptionError(f"options of {attack.name} must be {accepted}, got {','.join(options)!r}")
     if float(given.get("step", 1)) == 0:
-        raise OptionError(f"step must be a share of epsilon above 0, got {','.join(options)!r}")
+        raise OptionError(f"step must be a fraction of epsilon above 0, got {','.join(options)!r}")
     steps = int(given.get("steps", attack.steps))
     step = float(given["step"]) if "step" in given else 0.0 if "steps" in given else attack.step
     return replace(attack, steps=steps, step=step)
@@ -118,7 +140,7 @@ def _foolbox(level: str) -> AttackShift:
         raise OptionError(
             f"an attack of foolbox must be written as foolbox@LinfPGD:8/255, got {level!r} behind the @"
         )
-    return AttackShift(Foolbox(kind), Epsilon.of(text, f"foolbox@{kind}:8/255"))
+    return AttackShift(Foolbox(kind), parse_epsilon(text, f"foolbox@{kind}:8/255"))
 
 
 for _attack in (

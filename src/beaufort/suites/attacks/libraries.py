@@ -22,9 +22,8 @@ from numpy.typing import NDArray
 from beaufort._core.errors import MissingExtraError, UnknownNameError
 from beaufort._core.registry import unknown
 from beaufort.data.labels import NO_LABEL
-from beaufort.suites.attacks._errors import AttackError
+from beaufort.suites.attacks.attack import AttackError, Victim
 from beaufort.suites.attacks.balls import BALLS
-from beaufort.suites.attacks.victim import Victim
 
 _AUTOATTACK = ("autoattack", "pyautoattack")
 """The package of AutoAttack's authors, and one of the same program that the package index has."""
