@@ -19,8 +19,8 @@ import time
 
 import torch
 
-from beaufort.studies.icons_50.icons import split_icons
-from beaufort.studies.icons_50.settings import IconSettings
+from beaufort.studies.icons_50.icon_networks import IconSettings
+from beaufort.studies.icons_50.icon_runs import split_icons
 from beaufort.training import TrainingData, TrainingProgress, get_recipe, open_training_data, train
 
 GOALS_S = {"conv1": 300, "icons-resnet20": 1800}

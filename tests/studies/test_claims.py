@@ -5,30 +5,30 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from beaufort.studies.answers import StudyAnswers
-from beaufort.studies.measured import table_csv
-from beaufort.studies.mnist_c.claims import claims, spearman
-from beaufort.studies.mnist_c.pessimal import rank_one_share
-from beaufort.studies.mnist_c.selection import order_by_likeness, selection
-from beaufort.studies.mnist_c.settings import MODELS, Settings
-from beaufort.studies.mnist_c.tables import StudyResults, figure_2, figure_3, figure_4, tuned_means
+from beaufort.studies.mnist_c.corruption_selection import order_by_likeness, selection
+from beaufort.studies.mnist_c.mnist_claims import claims, spearman
+from beaufort.studies.mnist_c.mnist_models import MODELS, MnistSettings
+from beaufort.studies.mnist_c.paper_figures import StudyResults, figure_2, figure_3, figure_4, tuned_means
+from beaufort.studies.mnist_c.pessimal_noise import rank_one_fraction
+from beaufort.studies.paper_tables import table_csv
+from beaufort.studies.predictions import StudyPredictions
 
-SETTINGS = Settings()
+SETTINGS = MnistSettings()
 NAMES = ("none", *SETTINGS.all_corruptions)
 DIGITS = 4000
 
 
-def answers(accuracy: float, seed: int = 0, **under: float) -> StudyAnswers:
+def answers(accuracy: float, seed: int = 0, **under: float) -> StudyPredictions:
     """A network that is right on the first share of the digits, under some conditions on another share."""
     labels = (np.arange(DIGITS) % 10).astype(np.uint8)
     predicted = np.stack([labels.copy() for _ in NAMES])
     for row, name in zip(predicted, NAMES, strict=True):
         right = round(DIGITS * (0.995 if name == "none" else under.get(name, accuracy)))
         row[right:] = (row[right:] + 1) % 10
-    return StudyAnswers(NAMES, predicted, labels, {"seed": seed})
+    return StudyPredictions(NAMES, predicted, labels, {"seed": seed})
 
 
-def study(models: dict[str, StudyAnswers], tuned: dict[str, StudyAnswers]) -> StudyResults:
+def study(models: dict[str, StudyPredictions], tuned: dict[str, StudyPredictions]) -> StudyResults:
     return StudyResults(SETTINGS, {k: [v] for k, v in models.items()}, {k: [v] for k, v in tuned.items()})
 
 
@@ -37,7 +37,7 @@ def verdicts(results: StudyResults) -> dict[str, str]:
     return {one.statement: one.verdict for one in found}
 
 
-def tuned(but: float, whole: float, single: float) -> dict[str, StudyAnswers]:
+def tuned(but: float, whole: float, single: float) -> dict[str, StudyPredictions]:
     found = {"all": answers(whole), "single-none": answers(single)}
     for name in SETTINGS.all_corruptions:
         found |= {f"but-{name}": answers(but), f"single-{name}": answers(single)}
@@ -120,4 +120,4 @@ def test_small_statistics() -> None:
     rng = np.random.default_rng(0)
     first, second = rng.integers(0, 5, 30).tolist(), rng.integers(0, 5, 30).tolist()
     assert spearman(first, second) == pytest.approx(stats.spearmanr(first, second).statistic)
-    assert rank_one_share(np.eye(4, dtype=np.float32)) == pytest.approx(0.25)
+    assert rank_one_fraction(np.eye(4, dtype=np.float32)) == pytest.approx(0.25)

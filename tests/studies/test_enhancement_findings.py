@@ -13,7 +13,6 @@ from beaufort._core.errors import OptionError
 from beaufort.metrics import get_baseline
 from beaufort.metrics.stats import Estimate, resample
 from beaufort.studies import reproduce
-from beaufort.studies.answers import StudyAnswers, write_answers
 from beaufort.studies.enhancements.about_architectures import about_small
 from beaufort.studies.enhancements.about_photos import about_clahe, about_ten_crops
 from beaufort.studies.enhancements.about_style import about_style, photo_gap, styles_in_testbed
@@ -24,8 +23,17 @@ from beaufort.studies.enhancements.about_trainings import (
     about_stability,
     about_transfer,
 )
-from beaufort.studies.enhancements.arms import BASE, CONTROL, training_arms
-from beaufort.studies.enhancements.figures import draw_finding, draw_styles
+from beaufort.studies.enhancements.enhancement_figures import draw_finding, draw_styles
+from beaufort.studies.enhancements.enhancement_pages import findings_csv
+from beaufort.studies.enhancements.enhancement_settings import (
+    CLEAN,
+    NETWORKS,
+    EnhancementSettings,
+    PhotoPass,
+    condition_file,
+    conditions,
+    photo_conditions,
+)
 from beaufort.studies.enhancements.findings import (
     SMALL_PICTURES,
     StudyArms,
@@ -34,16 +42,7 @@ from beaufort.studies.enhancements.findings import (
     signed,
     trainings_text,
 )
-from beaufort.studies.enhancements.photo_files import condition_file
-from beaufort.studies.enhancements.settings import (
-    CLEAN,
-    NETWORKS,
-    EnhancementSettings,
-    PhotoPass,
-    conditions,
-    photo_conditions,
-)
-from beaufort.studies.enhancements.statistics import (
+from beaufort.studies.enhancements.mce_statistics import (
     ShareRows,
     alexnet,
     difference,
@@ -51,7 +50,8 @@ from beaufort.studies.enhancements.statistics import (
     normalizer_of,
     shares_of,
 )
-from beaufort.studies.enhancements.tables import findings_csv
+from beaufort.studies.enhancements.training_arms import BASE, CONTROL, training_arms
+from beaufort.studies.predictions import StudyPredictions, write_predictions
 
 WHOLE = EnhancementSettings()
 NAMES = conditions(WHOLE)
@@ -61,7 +61,7 @@ Effect = Mapping[str, float]
 """More errors by corruption or `clean`; those of all others at the empty name."""
 
 
-def network(effect: Effect, *, seed: int = 0, images: int = 400, luck: float = 0.002) -> StudyAnswers:
+def network(effect: Effect, *, seed: int = 0, images: int = 400, luck: float = 0.002) -> StudyPredictions:
     """A network that errs on 10 % of clean images and 20 to 40 % of corrupted ones, but for an effect."""
     easy = np.random.default_rng(0).random((len(NAMES), images))
     shift = luck * (seed % 3 - 1)
@@ -71,7 +71,7 @@ def network(effect: Effect, *, seed: int = 0, images: int = 400, luck: float = 0
         hard = 0.1 if corruption == CLEAN else 0.15 + 0.05 * int(severity)
         errors.append(hard + effect.get(corruption, effect.get("", 0.0)) + shift)
     right = easy >= np.array(errors)[:, None]
-    return StudyAnswers(NAMES, right.astype(np.uint8), np.ones(images, np.uint8), {"seed": seed})
+    return StudyPredictions(NAMES, right.astype(np.uint8), np.ones(images, np.uint8), {"seed": seed})
 
 
 def trained(effects: Mapping[str, Effect], *, seeds: int = 3, images: int = 400, **other: int) -> StudyArms:
@@ -267,7 +267,7 @@ def test_small_pictures_are_named_beside_photos() -> None:
 
 @pytest.mark.parametrize("seeds", [2, 3, 5])
 def test_intervals_cover_images_and_trainings(seeds: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    from beaufort.studies.enhancements import statistics
+    from beaufort.studies.enhancements import mce_statistics as statistics
 
     monkeypatch.setattr(
         statistics, "resample", lambda values, seed: resample(values, resamples=500, seed=seed)
@@ -286,7 +286,7 @@ def test_one_image_decides_nothing() -> None:
     base = alexnet(WHOLE)
     bad, good = (
         shares_of(
-            [StudyAnswers(NAMES, np.full((len(NAMES), 1), right, np.uint8), np.ones(1, np.uint8), {})],
+            [StudyPredictions(NAMES, np.full((len(NAMES), 1), right, np.uint8), np.ones(1, np.uint8), {})],
             base,
             WHOLE,
         )
@@ -353,7 +353,7 @@ def test_the_interval_off_the_line_is_that_of_resampling() -> None:
     found = about_small(trained({**RESNETS, "resnet20-quarter": quarter}, seeds=1, images=2000))
     off = next(row for row in found.rows if row.arm == "resnet20-quarter").numbers["off the line"]
     wrong = {
-        name: ~network(effect, images=2000).right
+        name: ~network(effect, images=2000).correct
         for name, effect in {BASE: {}, **RESNETS, "resnet20-quarter": quarter}.items()
     }
     rng, drawn = np.random.default_rng(1), []
@@ -425,8 +425,8 @@ def write_photos(
                 hard = 0.3 + 0.1 * int(severity or 0) + 0.03 * number
                 rows[f"{one}/{arm}"] = easy >= hard + effect.get(name, effect.get("", 0.0))
         right = np.stack(list(rows.values())).astype(np.uint8)
-        found = StudyAnswers(tuple(rows), right, np.ones(images, np.uint8), {})
-        write_answers(folder / condition_file(which, condition), found)
+        found = StudyPredictions(tuple(rows), right, np.ones(images, np.uint8), {})
+        write_predictions(folder / condition_file(which, condition), found)
 
 
 def test_the_page_has_the_numbers_of_its_answers(tmp_path: Path) -> None:
@@ -435,7 +435,7 @@ def test_the_page_has_the_numbers_of_its_answers(tmp_path: Path) -> None:
     for arm, effect in {BASE: {}, CONTROL: {}, "clahe-tuned": everywhere(-0.1)}.items():
         for seed in range(2):
             path = tmp_path / "cifar" / f"{arm}-seed{seed}.npz"
-            write_answers(path, network(effect, seed=seed, images=60))
+            write_predictions(path, network(effect, seed=seed, images=60))
     reproduce("imagenet-c-enhancements", tmp_path, only=["page"])
     page = (tmp_path / "README.md").read_text(encoding="utf-8")
     assert "60 of photos, 60 of CIFAR-10" in page
@@ -477,8 +477,8 @@ def test_answers_that_cannot_be_paired_are_refused(tmp_path: Path) -> None:
     with pytest.raises(OptionError, match=r"must have answers about the 50 photos of photos/fronts, got 60;"):
         load_arms(tmp_path, WHOLE)
     path = tmp_path / condition_file("styles", "stylize@3")
-    found = StudyAnswers((f"{NETWORKS[1]}/plain",), np.ones((1, 60), np.uint8), np.ones(60, np.uint8), {})
-    write_answers(path, found)
+    found = StudyPredictions((f"{NETWORKS[1]}/plain",), np.ones((1, 60), np.uint8), np.ones(60, np.uint8), {})
+    write_predictions(path, found)
     wanted = (
         rf"stylize@3\.npz must have answers .* \(60 photos, {NETWORKS[0]}, {NETWORKS[1]}\), got 60 photos, "
     )
@@ -487,8 +487,8 @@ def test_answers_that_cannot_be_paired_are_refused(tmp_path: Path) -> None:
 
 
 def test_arms_of_other_test_images_are_refused(tmp_path: Path) -> None:
-    write_answers(tmp_path / "cifar" / f"{BASE}-seed0.npz", network({}))
-    write_answers(tmp_path / "cifar" / "augmix-seed0.npz", network({}, images=300))
+    write_predictions(tmp_path / "cifar" / f"{BASE}-seed0.npz", network({}))
+    write_predictions(tmp_path / "cifar" / "augmix-seed0.npz", network({}, images=300))
     wanted = (
         r"cifar/augmix-seed0\.npz must answer what cifar/resnet20-seed0\.npz does \(96 conditions of 400 "
     )
@@ -513,7 +513,7 @@ def test_a_training_that_failed_is_told_with_the_numbers_it_is_part_of(
         one.facts.update(
             recipe={"name": name}, losses=[2.31, 2.3012 if name == arm else 0.5], constant_loss=2.301
         )
-        write_answers(tmp_path / "cifar" / f"{name}-seed0.npz", one)
+        write_predictions(tmp_path / "cifar" / f"{name}-seed0.npz", one)
     (failed,) = load_arms(tmp_path, WHOLE).trainings.failed
     assert (failed.name, failed.inside) == (arm, inside)
 

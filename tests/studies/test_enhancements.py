@@ -18,17 +18,10 @@ from beaufort.metrics import get_baseline
 from beaufort.metrics.stats import mcnemar
 from beaufort.models._errors import ModelFileError
 from beaufort.studies import reproduce, studies
-from beaufort.studies.answers import StudyAnswers, answers_by_seed, read_answers, write_answers
 from beaufort.studies.enhancements.about_photos import about_nlm
 from beaufort.studies.enhancements.about_style import styles_in_testbed
-from beaufort.studies.enhancements.arms import BASE, CONTROL, training_arms
-from beaufort.studies.enhancements.findings import StudyArms, load_arms, signed
-from beaufort.studies.enhancements.flips import find_flips
-from beaufort.studies.enhancements.graph import open_graph
-from beaufort.studies.enhancements.photo_files import photo_answers
-from beaufort.studies.enhancements.questions import find_all
-from beaufort.studies.enhancements.renormalized import renormalizing_lines
-from beaufort.studies.enhancements.settings import (
+from beaufort.studies.enhancements.enhancement_pages import find_all, study_files
+from beaufort.studies.enhancements.enhancement_settings import (
     CLEAN,
     DESIGNS,
     NETWORKS,
@@ -36,7 +29,9 @@ from beaufort.studies.enhancements.settings import (
     PhotoPass,
     conditions,
 )
-from beaufort.studies.enhancements.statistics import (
+from beaufort.studies.enhancements.enhancement_tasks import plan
+from beaufort.studies.enhancements.findings import StudyArms, find_flips, load_arms, photo_predictions, signed
+from beaufort.studies.enhancements.mce_statistics import (
     Normalizer,
     alexnet,
     difference,
@@ -44,8 +39,14 @@ from beaufort.studies.enhancements.statistics import (
     normalizer_of,
     shares_of,
 )
-from beaufort.studies.enhancements.study import plan
-from beaufort.studies.enhancements.writing import study_files
+from beaufort.studies.enhancements.onnx_graph import open_graph, renormalizing_lines
+from beaufort.studies.enhancements.training_arms import BASE, CONTROL, training_arms
+from beaufort.studies.predictions import (
+    StudyPredictions,
+    predictions_by_seed,
+    read_predictions,
+    write_predictions,
+)
 from beaufort.suites import get_suite
 from beaufort.testing._contracts import picture
 from beaufort.training.architectures import build
@@ -120,7 +121,7 @@ def test_photos_are_answered_as_in_a_run(
     found = evaluate(model, small, enhancements.data["imagenet"])
     answers = found.scores(calibration=False).results.predictions(found.results[0].model)
     row = next(i for i, one in enumerate(answers.conditions) if (one.corruption or "clean") == name)
-    here = photo_answers(enhancements.folder, which, SMALL)["tiny"][arm]
+    here = photo_predictions(enhancements.folder, which, SMALL)["tiny"][arm]
     np.testing.assert_array_equal(here.row(condition), answers.correct[row])
 
 
@@ -175,7 +176,7 @@ def test_all_arms_come_before_a_second_seed() -> None:
 def test_a_study_has_its_own_folder_and_seeds(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: dict[str, Any] = {}
     monkeypatch.setattr(
-        studies, "carry_out", lambda study, folder, options: asked.update(folder=folder, seeds=options.seeds)
+        studies, "run_study", lambda study, folder, options: asked.update(folder=folder, seeds=options.seeds)
     )
     reproduce("imagenet-c-enhancements")
     assert asked == {"folder": Path("results/enhancements"), "seeds": 5}
@@ -185,18 +186,18 @@ def test_a_study_has_its_own_folder_and_seeds(monkeypatch: pytest.MonkeyPatch) -
     assert asked == {"folder": Path("results/icons-50"), "seeds": 3}
 
 
-def answers(seed: int, worse: float = 0.0) -> StudyAnswers:
+def answers(seed: int, worse: float = 0.0) -> StudyPredictions:
     rng = np.random.default_rng(seed)
     names = conditions(SMALL)
     hard = np.linspace(0.1, 0.6, len(names))[:, None] + worse
     right = (rng.random((len(names), 400)) > hard).astype(np.uint8)
-    return StudyAnswers(names, right, np.ones(400, np.uint8), {})
+    return StudyPredictions(names, right, np.ones(400, np.uint8), {})
 
 
 def test_shares_add_up_to_the_metrics() -> None:
     base, own = answers(0), answers(1)
     shares = shares_of([own], normalizer_of(base), SMALL)
-    wrong, other = (1 - one.right.mean(axis=1) for one in (own, base))
+    wrong, other = (1 - one.correct.mean(axis=1) for one in (own, base))
     rows = {
         name: [i for i, c in enumerate(own.conditions) if c.startswith(f"{name}@")]
         for name in SMALL.corruptions
@@ -264,7 +265,7 @@ def two_arms(changed: dict[str, float]) -> StudyArms:
     for arm, shift in (("plain", {}), ("nlm-h0.8", changed)):
         levels = hard + np.array([shift.get(name.partition("@")[0], shift.get("", 0.0)) for name in names])
         right = (place > levels[:, None]).astype(np.uint8)
-        found = StudyAnswers(names, right, np.ones(160, np.uint8), {})
+        found = StudyPredictions(names, right, np.ones(160, np.uint8), {})
         made[arm] = shares_of([found], alexnet(settings), settings)
     return StudyArms({"resnet50_224": made}, {}, settings, {})
 
@@ -334,11 +335,11 @@ def test_other_networks_are_told_beside_the_one_that_decides() -> None:
 
 def test_seeds_after_a_gap_are_left_out(enhancements: Rehearsal, tmp_path: Path) -> None:
     shutil.copytree(enhancements.folder / "cifar", tmp_path / "cifar")
-    (found,) = answers_by_seed(tmp_path / "cifar")[BASE]
+    (found,) = predictions_by_seed(tmp_path / "cifar")[BASE]
     for seed in (1, 3):
         facts = {**found.facts, "seed": seed}
         path = tmp_path / "cifar" / f"{BASE}-seed{seed}.npz"
-        write_answers(path, StudyAnswers(found.conditions, found.predicted, found.labels, facts))
+        write_predictions(path, StudyPredictions(found.conditions, found.predicted, found.labels, facts))
     arms = load_arms(tmp_path, SMALL)
     assert arms.cifar[BASE].seeds == 2
     assert arms.left_out == [f"{BASE}, seed 3"]
@@ -358,8 +359,8 @@ def test_networks_that_others_start_from_are_made_again_if_they_are_gone(
     (folder / file).unlink()
     outcome = enhancements.again(folder, only=["stability"])
     assert (outcome.done, outcome.left) == (2, 0)  # the network, and what is fine-tuned
-    before, after = (read_answers(one / file) for one in (enhancements.folder, folder))
-    assert np.array_equal(before.right, after.right)
+    before, after = (read_predictions(one / file) for one in (enhancements.folder, folder))
+    assert np.array_equal(before.correct, after.correct)
     assert before.facts["losses"] == after.facts["losses"]
 
 
@@ -378,11 +379,11 @@ def test_right_and_wrong_are_kept_as_bits(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     right = (rng.random((11, 10003)) < 0.7).astype(np.uint8)
     names = tuple(f"fog@{place}" for place in range(11))
-    bits = StudyAnswers(names, right, np.ones(10003, np.uint8), {"seed": 1})
-    classes = StudyAnswers(names, right + 1, np.ones(10003, np.uint8), {"seed": 1})
+    bits = StudyPredictions(names, right, np.ones(10003, np.uint8), {"seed": 1})
+    classes = StudyPredictions(names, right + 1, np.ones(10003, np.uint8), {"seed": 1})
     for one, name in ((bits, "bits"), (classes, "classes")):
-        write_answers(tmp_path / name, one)
-        found = read_answers(tmp_path / name)
+        write_predictions(tmp_path / name, one)
+        found = read_predictions(tmp_path / name)
         assert np.array_equal(found.predicted, one.predicted)
         assert np.array_equal(found.labels, one.labels)
         assert (found.conditions, found.facts) == (one.conditions, one.facts)
@@ -392,7 +393,9 @@ def test_right_and_wrong_are_kept_as_bits(tmp_path: Path) -> None:
 
 def test_answers_that_are_cut_or_damaged_are_named(tmp_path: Path) -> None:
     right = (np.random.default_rng(0).random((3, 500)) < 0.7).astype(np.uint8)
-    write_answers(tmp_path / "a", StudyAnswers(("clean", "b", "c"), right, np.ones(500, np.uint8), {}))
+    write_predictions(
+        tmp_path / "a", StudyPredictions(("clean", "b", "c"), right, np.ones(500, np.uint8), {})
+    )
     whole = (tmp_path / "a").read_bytes()
     broken = [whole[:size] for size in range(0, len(whole), 7)]
     for place in range(80, 160, 9):  # of what is compressed
@@ -402,11 +405,11 @@ def test_answers_that_are_cut_or_damaged_are_named(tmp_path: Path) -> None:
         path.write_bytes(content)
         told = r"broken-seed0.npz cannot be read as answers \(.+\); delete it to make it anew"
         with pytest.raises(BeaufortError, match=told):
-            read_answers(path)
+            read_predictions(path)
     with pytest.raises(BeaufortError, match="cannot be read as answers"):
-        answers_by_seed(tmp_path)
+        predictions_by_seed(tmp_path)
     path.rename(tmp_path / "broken-seedling.npz")
-    assert answers_by_seed(tmp_path) == {}
+    assert predictions_by_seed(tmp_path) == {}
 
 
 def test_the_testbed_answers_what_it_can() -> None:

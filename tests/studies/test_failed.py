@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from beaufort.studies import Task, run_tasks
-from beaufort.studies.answers import read_answers, write_answers
-from beaufort.studies.failed import task_result
+from beaufort.studies.failed_runs import task_result
+from beaufort.studies.predictions import read_predictions, write_predictions
 from beaufort.training import failure
 from tests.studies.rehearsal import Rehearsal
 from tests.studies.test_studies import of_each, rehearsal
@@ -29,7 +29,7 @@ def facts_of(rehearsal: Rehearsal) -> list[dict[str, Any]]:
         return [json.loads(path.read_text()) for path in (rehearsal.folder / "models").glob("*.json")]
     folders = ("answers", "tuned", "cifar")
     paths = [path for name in folders for path in (rehearsal.folder / name).glob("*.npz")]
-    every = [(path, read_answers(path).facts) for path in paths]
+    every = [(path, read_predictions(path).facts) for path in paths]
     if rehearsal.study == "imagenet-c-enhancements":  # some arms test what another one trained
         every = [one for one in every if one[0].name.startswith(f"{one[1]['recipe']['name']}-seed")]
     return [facts for _, facts in every]
@@ -57,10 +57,10 @@ def test_older_answers_are_looked_at_as_well(mnist_c: Rehearsal, tmp_path: Path)
     shutil.copytree(mnist_c.folder / "answers", tmp_path / "answers")
     for seed, losses in ((0, STUCK["losses"]), (1, [2.3, 0.2])):
         path = tmp_path / "answers" / f"conv3-pgd-seed{seed}.npz"
-        answers = read_answers(path)
+        answers = read_predictions(path)
         facts = {**answers.facts, "losses": losses}
         del facts["constant_loss"]
-        write_answers(path, replace(answers, facts=facts))
+        write_predictions(path, replace(answers, facts=facts))
     mnist_c.again(tmp_path, only=["page"])
     readme = (tmp_path / "README.md").read_text()
     told = "its last loss is 2.3012, and a constant answer has 2.3026"

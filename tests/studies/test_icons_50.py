@@ -16,11 +16,9 @@ from PIL import Image
 
 from beaufort._core.errors import OptionError
 from beaufort.studies import reproduce
-from beaufort.studies.answers import StudyAnswers, read_answers
-from beaufort.studies.icons_50.claims import claims
-from beaufort.studies.icons_50.effects import difference, effects
-from beaufort.studies.icons_50.examples import example_sheet
-from beaufort.studies.icons_50.settings import (
+from beaufort.studies.icons_50.icon_claims import claims, difference, effects
+from beaufort.studies.icons_50.icon_examples import example_sheet
+from beaufort.studies.icons_50.icon_networks import (
     ARMS,
     NETWORKS,
     PAPER,
@@ -29,8 +27,9 @@ from beaufort.studies.icons_50.settings import (
     VARIANTS,
     IconSettings,
 )
-from beaufort.studies.icons_50.sheets import confusions_csv
-from beaufort.studies.icons_50.tables import (
+from beaufort.studies.icons_50.icon_pages import confusions_csv
+from beaufort.studies.icons_50.icon_runs import plan
+from beaufort.studies.icons_50.icon_tables import (
     ANSWERABLE,
     IconResults,
     accuracy_table,
@@ -38,7 +37,7 @@ from beaufort.studies.icons_50.tables import (
     confusions,
     load_results,
 )
-from beaufort.studies.icons_50.work import plan
+from beaufort.studies.predictions import StudyPredictions, read_predictions
 from tests.studies.rehearsal import Rehearsal
 
 pytestmark = pytest.mark.xdist_group("icons-50")
@@ -104,7 +103,9 @@ def test_a_column_of_examples_has_the_subtype_that_most_have(tmp_path: Path) -> 
 
 def test_tables_are_the_answers(icons_50: Rehearsal) -> None:
     """A cell is the share of right answers, by counting."""
-    both = [read_answers(icons_50.folder / "answers" / f"resnet20@style-seed{seed}.npz") for seed in (0, 1)]
+    both = [
+        read_predictions(icons_50.folder / "answers" / f"resnet20@style-seed{seed}.npz") for seed in (0, 1)
+    ]
     share = np.mean([(one.predicted[0] == one.labels).mean() for one in both])
     rows = sheet(icons_50.folder / "accuracy.csv")
     row = next(row for row in rows if (row["network"], row["held out"]) == ("ResNet-20", SPLITS["style"]))
@@ -116,7 +117,7 @@ def test_tables_are_the_answers(icons_50: Rehearsal) -> None:
 
 def test_a_training_is_stopped_in_the_middle(icons: Path, tmp_path: Path) -> None:
     """A deadline that is over lets each call make one step of the training that it is at."""
-    from beaufort.studies.icons_50.work import make_model
+    from beaufort.studies.icons_50.icon_runs import make_model
 
     settings = asdict(IconSettings(data=f"icons-50:{icons}", device="cpu", seeds=1, rehearse=True))
     options: dict[str, Any] = {"settings": settings, "name": "condensenet86", "split": "style", "seed": 0}
@@ -126,7 +127,7 @@ def test_a_training_is_stopped_in_the_middle(icons: Path, tmp_path: Path) -> Non
         calls += 1
     assert calls == 3
     name = "answers/condensenet86@style-seed0.npz"
-    one, other = read_answers(tmp_path / "whole" / name), read_answers(tmp_path / "parts" / name)
+    one, other = read_predictions(tmp_path / "whole" / name), read_predictions(tmp_path / "parts" / name)
     np.testing.assert_array_equal(one.predicted, other.predicted)
 
 
@@ -151,7 +152,7 @@ def test_the_real_thing_is_as_large_as_the_paper(icons: Path) -> None:
 ICONS = 400
 
 
-def answers(split: str, share: float, *, unseen: int = 0) -> StudyAnswers:
+def answers(split: str, share: float, *, unseen: int = 0) -> StudyPredictions:
     """A network that is right on the first share of the icons; some of its ten classes are unseen."""
     labels = (np.arange(ICONS) % 10).astype(np.uint8)
     predicted = labels.copy()
@@ -163,7 +164,7 @@ def answers(split: str, share: float, *, unseen: int = 0) -> StudyAnswers:
         "trained_classes": list(range(10 - unseen)),
         "ids": ids,
     }
-    return StudyAnswers((split,), predicted[None], labels, facts)
+    return StudyPredictions((split,), predicted[None], labels, facts)
 
 
 def results(shares: dict[tuple[str, str], list[float]], **options: Any) -> IconResults:
@@ -231,10 +232,10 @@ def test_icons_that_cannot_be_right_are_counted_apart() -> None:
     assert cells[SPLITS["subtype-released"]].value == pytest.approx(0.55)
     right = [
         (one.row("subtype-released") & (one.labels < 8)).sum() / 320
-        for one in found.answers["resnet20", "subtype-released"]
+        for one in found.predictions["resnet20", "subtype-released"]
     ]
     assert cells[ANSWERABLE].value == pytest.approx(np.mean(right))
-    assert {one.of for one in confusions(found, most=100)} == {f"class{label}" for label in range(8)}
+    assert {one.label for one in confusions(found, most=100)} == {f"class{label}" for label in range(8)}
 
 
 def test_groups_are_sorted_and_confusions_counted() -> None:
@@ -246,31 +247,31 @@ def test_groups_are_sorted_and_confusions_counted() -> None:
     assert means == sorted(means)
     assert len(by_group(found, "style", "subtype")[1]) == 20
     first = confusions(found, most=1)
-    assert [(one.network, one.of, one.answered) for one in first] == [
+    assert [(one.network, one.label, one.predicted) for one in first] == [
         ("resnet20", "class0", "class1"),
         ("densenet40", "class0", "class1"),
     ]
     assert [one.icons for one in first] == [20.0, 10.0]
-    assert [one.share for one in first] == [0.5, 0.25]
+    assert [one.fraction for one in first] == [0.5, 0.25]
     row = next(csv.DictReader(confusions_csv(first).splitlines()))
     assert (row["network"], row["held out"]) == ("ResNet-20", SPLITS["style"])
 
 
 def test_what_a_folder_has(icons_50: Rehearsal) -> None:
     found = load_results(icons_50.folder)
-    assert {name for name, _ in found.answers} == set(VARIANTS)
-    assert {len(some) for (_, split), some in found.answers.items() if split == "subtype"} == {1}
-    assert {len(found.answers[name, "style"]) for name in ("resnet20", *ARMS)} == {2}
+    assert {name for name, _ in found.predictions} == set(VARIANTS)
+    assert {len(some) for (_, split), some in found.predictions.items() if split == "subtype"} == {1}
+    assert {len(found.predictions[name, "style"]) for name in ("resnet20", *ARMS)} == {2}
     assert found.answerable("resnet20", "style").all()
     assert {
-        ("shake26-96d", split) in found.answers for split in ("style", "subtype", "subtype-released")
+        ("shake26-96d", split) in found.predictions for split in ("style", "subtype", "subtype-released")
     } == {True}
-    assert set(NETWORKS) <= {name for name, split in found.answers if split == "style"}
+    assert set(NETWORKS) <= {name for name, split in found.predictions if split == "style"}
 
 
 def test_the_splits_of_the_real_icons(shared: Path) -> None:
     """The pixels and the numbers of the published set, where it is at hand."""
-    from beaufort.studies.icons_50.icons import split_icons
+    from beaufort.studies.icons_50.icon_runs import split_icons
 
     folder = shared / "data" / "icons"
     if not (folder / "icons50_32.npz").is_file():

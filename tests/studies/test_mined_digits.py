@@ -14,10 +14,10 @@ pytest.importorskip("diffusers", reason="diffusers is not installed; the extra m
 
 from beaufort.data import load_dataset
 from beaufort.mining import MiningError
-from beaufort.studies.mined_digits import work
-from beaufort.studies.mined_digits.nets import NETS
-from beaufort.studies.mined_digits.painting import PAIRS, paint
-from beaufort.studies.mined_digits.work import SURROGATES
+from beaufort.studies.mined_digits import mining_steps as work
+from beaufort.studies.mined_digits.digit_classifiers import CLASSIFIERS
+from beaufort.studies.mined_digits.mining_steps import SURROGATES, DigitSettings
+from beaufort.studies.mined_digits.painted_digits import PAIRS, paint
 from tests.studies.rehearsal import Rehearsal
 
 pytestmark = pytest.mark.xdist_group("mined-digits")
@@ -46,19 +46,19 @@ def test_images_that_show_no_digits_are_refused(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(work, "generate", lambda *_: None)
     monkeypatch.setattr(work, "_recognized", lambda _: 0.12)
     with pytest.raises(MiningError, match=r"at least 50% .* got 12%: .* had 1,300 of 12,000 steps"):
-        work.make_images(tmp_path, None, settings={})
+        work.make_images(tmp_path, None, settings=DigitSettings())
     assert not (tmp_path / "images.json").exists()
     monkeypatch.setattr(work, "_recognized", lambda _: 0.9)
-    work.make_images(tmp_path, None, settings={})
+    work.make_images(tmp_path, None, settings=DigitSettings())
     assert json.loads((tmp_path / "images.json").read_text())["recognized"] == 0.9
 
 
 def test_the_whole_loop(mined_digits: Rehearsal) -> None:
     out = mined_digits.folder
     (run,) = json.loads((out / "study.json").read_text())["runs"]
-    assert run["tasks"] == 1 + len(NETS) + 3 + 5
+    assert run["tasks"] == 1 + len(CLASSIFIERS) + 3 + 5
     readme = (out / "README.md").read_text()
-    assert all(f"| {name} | {'surrogate' if name in SURROGATES else ''} |" in readme for name in NETS)
+    assert all(f"| {name} | {'surrogate' if name in SURROGATES else ''} |" in readme for name in CLASSIFIERS)
     assert "in the place of people" in readme
     assert len(load_dataset(out / "set")) > 0
     assert (out / "samples.png").is_file()

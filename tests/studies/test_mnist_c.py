@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from beaufort.metrics import published_table
-from beaufort.studies.answers import read_answers
-from beaufort.studies.mnist_c.settings import MODELS, Settings
-from beaufort.studies.mnist_c.work import plan
+from beaufort.studies.mnist_c.mnist_models import MODELS, MnistSettings
+from beaufort.studies.mnist_c.mnist_runs import plan
+from beaufort.studies.predictions import read_predictions
 from tests.studies.rehearsal import Rehearsal
 
 pytestmark = pytest.mark.xdist_group("mnist-c")
@@ -47,11 +47,11 @@ def test_tables_have_the_papers_columns_first(mnist_c: Rehearsal) -> None:
 
 def test_tables_are_the_answers(mnist_c: Rehearsal) -> None:
     """A cell is the share of right answers, by counting."""
-    both = [read_answers(mnist_c.folder / "answers" / f"conv1-seed{seed}.npz") for seed in (0, 1)]
+    both = [read_predictions(mnist_c.folder / "answers" / f"conv1-seed{seed}.npz") for seed in (0, 1)]
     share = np.mean([(one.predicted[one.conditions.index("stripe")] == one.labels).mean() for one in both])
     row = next(row for row in sheet(mnist_c.folder / "fig3.csv") if row[0] == "stripe")
     assert float(row[1]) == pytest.approx(100 * share, abs=0.005)
-    single = [read_answers(mnist_c.folder / "tuned" / f"single-stripe-seed{seed}.npz") for seed in (0, 1)]
+    single = [read_predictions(mnist_c.folder / "tuned" / f"single-stripe-seed{seed}.npz") for seed in (0, 1)]
     share = np.mean([one.row("stripe").mean() for one in single])
     row = next(row for row in sheet(mnist_c.folder / "fig4.csv") if row[0] == "stripe")
     assert float(row[4]) == pytest.approx(100 * share, abs=0.005)
@@ -83,7 +83,7 @@ def test_answers_are_those_of_an_evaluation(mnist_c: Rehearsal, tmp_path: Path) 
     (tmp_path / "few.yaml").write_text(SUITE)
     suite, data = str(tmp_path / "few.yaml"), f"mnist:{mnist_c.data['mnist']}#test"
     found = evaluate([model], suite, data, tmp_path / "store", first=40)
-    ours = read_answers(mnist_c.folder / "answers" / "conv1-seed0.npz")
+    ours = read_predictions(mnist_c.folder / "answers" / "conv1-seed0.npz")
     theirs = {result.condition: result.accuracy for result in found.results}
     for name in ("stripe", "brightness", "translate"):
         (accuracy,) = (value for condition, value in theirs.items() if name in condition)
@@ -91,13 +91,13 @@ def test_answers_are_those_of_an_evaluation(mnist_c: Rehearsal, tmp_path: Path) 
 
 
 def test_the_real_thing_is_as_large_as_the_paper() -> None:
-    first, second = plan(Settings(seeds=3))
+    first, second = plan(MnistSettings(seeds=3))
     assert len(first) == 3
     tuned = [task for task in second if task.file.startswith("tuned/")]
     assert len(tuned) == 3 * (1 + 31 + 32)
     assert len([task for task in second if task.file.startswith("answers/")]) == 5 * 3
     assert len({task.file for task in (*first, *second)}) == len(first) + len(second)
-    assert len(plan(Settings(seeds=1), ("fig4",))[1]) == 64
+    assert len(plan(MnistSettings(seeds=1), ("fig4",))[1]) == 64
 
 
 def test_differences_are_explained(mnist_c: Rehearsal) -> None:

@@ -20,8 +20,8 @@ from typer.testing import CliRunner
 from beaufort._core.errors import BeaufortError, OptionError, UnknownNameError
 from beaufort.cli import app
 from beaufort.studies import STUDIES, reproduce
-from beaufort.studies.answers import read_answers
-from beaufort.studies.study import Study, StudyOptions, carry_out
+from beaufort.studies.engine import Study, StudyOptions, run_study
+from beaufort.studies.predictions import read_predictions
 from beaufort.studies.tasks import LostProcessError, StudyOutcome, Task, run_tasks
 from tests.studies.rehearsal import Rehearsal
 
@@ -114,7 +114,7 @@ def test_a_part_gives_the_answers_of_the_whole(
 ) -> None:
     made = rehearsal.again(tmp_path, only=part.split(","), seeds=1)
     assert made.finished
-    whole, alone = read_answers(rehearsal.folder / file), read_answers(tmp_path / file)
+    whole, alone = read_predictions(rehearsal.folder / file), read_predictions(tmp_path / file)
     np.testing.assert_array_equal(whole.predicted, alone.predicted)
 
 
@@ -127,7 +127,7 @@ def test_processes_make_the_same_answers(icons_50: Rehearsal, tmp_path: Path) ->
     shutil.rmtree(folder / "models" / name)
     again = icons_50.again(folder, only=["style", "resnet20"], jobs=2)
     assert (again.done, again.there, again.left) == (1, 0, 0)
-    one, other = (read_answers(place / "answers" / f"{name}.npz") for place in (icons_50.folder, folder))
+    one, other = (read_predictions(place / "answers" / f"{name}.npz") for place in (icons_50.folder, folder))
     np.testing.assert_array_equal(one.predicted, other.predicted)
 
 
@@ -312,13 +312,13 @@ def test_a_run_that_fails_is_noted_with_what_it_made(tmp_path: Path) -> None:
     ]
     study = Study(name="few", parts=("page",), data=(), plan=lambda _: [tasks], files=lambda *_: [])
     with pytest.raises(OptionError, match="photos must be there"):
-        carry_out(study, tmp_path, StudyOptions())
+        run_study(study, tmp_path, StudyOptions())
     (run,) = json.loads((tmp_path / "study.json").read_text())["runs"]
     assert run["tasks"] == 1
     with pytest.raises(
         OptionError, match="photos must be there"
     ):  # nothing more was made, so nothing is noted
-        carry_out(study, tmp_path, StudyOptions())
+        run_study(study, tmp_path, StudyOptions())
     assert json.loads((tmp_path / "study.json").read_text())["runs"] == [run]
 
 

@@ -7,6 +7,7 @@ and needs neither a GPU nor weights. `ask_models` and `select` keep what surroga
 
 from __future__ import annotations
 
+from beaufort.mining._surfaces import SURFACES
 from beaufort.mining.answer_scoring import SCORINGS, ChoiceOutcome, score_answer
 from beaufort.mining.asking import ChoiceAnswer, ChoiceScores, ask_questions, read_choices, score_choices
 from beaufort.mining.chat import ChatModel, HttpChatModel, TransformersChatModel, load_chat_model
@@ -43,6 +44,7 @@ __all__ = [
     "LAYOUTS",
     "RETOUCHES",
     "SCORINGS",
+    "SURFACES",
     "TEMPLATES",
     "ChatModel",
     "ChoiceAnswer",

@@ -74,8 +74,8 @@ class Axes:
     ) -> None:
         """Grid lines, ticks with numbers, titles."""
         right, bottom = self.left + self.width, self.top + self.height
-        across = self._ticks(self.x_range, self.x)
-        down = self._ticks(self.y_range, self.y)
+        across = self.ticks(self.x_range, self.x)
+        down = self.ticks(self.y_range, self.y)
         drawing.lines([[(x, self.top), (x, bottom)] for _, x in across], _GRID, width=0.7)
         drawing.lines([[(self.left, y), (right, y)] for _, y in down], _GRID, width=0.7)
         for value, x in across:
@@ -92,9 +92,10 @@ class Axes:
         if heading:
             drawing.text((self.left, self.top - 8), heading, size=13, bold=True, color=_INK)
 
-    def _ticks(
+    def ticks(
         self, ends: tuple[float, float], position: Callable[[ArrayLike], Floats]
     ) -> list[tuple[float, float]]:
+        """Return round values between two ends and their pixels, far enough apart for their numbers."""
         low, high = ends
         if self.scale == "linear":
             candidates: Sequence[float] = _round_numbers(low, high)

@@ -2,4 +2,6 @@
 
 from __future__ import annotations
 
-__all__: list[str] = []
+from beaufort.studies.enhancements.enhancement_tasks import STUDY
+
+__all__ = ["STUDY"]

@@ -14,7 +14,6 @@ from itertools import pairwise
 import numpy as np
 
 from beaufort.metrics.stats import Estimate
-from beaufort.studies.enhancements.arms import BASE, training_arms
 from beaufort.studies.enhancements.findings import (
     CIFAR,
     OFF_THE_LINE,
@@ -27,7 +26,8 @@ from beaufort.studies.enhancements.findings import (
     trainings_text,
     verdict_of,
 )
-from beaufort.studies.enhancements.statistics import combined, intervals
+from beaufort.studies.enhancements.mce_statistics import combined, intervals
+from beaufort.studies.enhancements.training_arms import BASE, training_arms
 from beaufort.testbed.architectures import FAMILIES, ArchitectureStudy, study_architectures
 
 _LEAST_SPREAD = 0.05

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from beaufort.studies.enhancements.arms import BASE, CONTROL
 from beaufort.studies.enhancements.findings import (
     CIFAR,
     SMALL_PICTURES,
@@ -22,6 +21,7 @@ from beaufort.studies.enhancements.findings import (
     trainings_text,
     verdict_of,
 )
+from beaufort.studies.enhancements.training_arms import BASE, CONTROL
 
 
 def about_nlm(arms: StudyArms) -> StudyFinding:

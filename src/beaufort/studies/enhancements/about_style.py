@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from beaufort.corruptions import get_corruption_names
 from beaufort.metrics.stats import Estimate
 from beaufort.metrics.stats.resampling import resample
-from beaufort.studies.answers import StudyAnswers
+from beaufort.studies.enhancements.enhancement_settings import NETWORKS, STYLE_LEVELS
 from beaufort.studies.enhancements.findings import StudyArms, StudyFinding, signed, verdict_of
-from beaufort.studies.enhancements.settings import NETWORKS, STYLE_LEVELS
-from beaufort.studies.enhancements.statistics import ShareRows, Shares
+from beaufort.studies.enhancements.mce_statistics import ShareRows, Shares
+from beaufort.studies.predictions import StudyPredictions
 from beaufort.testbed.load import load_grid
 
 Floats = NDArray[np.float64]
@@ -146,7 +146,7 @@ def _reference(networks: Sequence[str]) -> str:
     return ([name for name in NETWORKS if name in networks] or networks)[-1]
 
 
-def _wrong(plain: Shares, styles: StudyAnswers) -> Mapping[str, Floats]:
+def _wrong(plain: Shares, styles: StudyPredictions) -> Mapping[str, Floats]:
     """How many severities of each corruption, and of style, each photo is not recognized under."""
     assert plain.right is not None
     found = {}
@@ -154,7 +154,7 @@ def _wrong(plain: Shares, styles: StudyAnswers) -> Mapping[str, Floats]:
         places = [i for i, one in enumerate(plain.conditions) if one.partition("@")[0] == name]
         found[name] = (~plain.right[places]).sum(axis=0).astype(np.float64)
     places = [i for i, one in enumerate(styles.conditions) if one != f"{_STYLE}@0"]
-    found[_STYLE] = (~styles.right[places]).sum(axis=0).astype(np.float64)
+    found[_STYLE] = (~styles.correct[places]).sum(axis=0).astype(np.float64)
     return found
 
 

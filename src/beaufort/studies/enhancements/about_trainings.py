@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from beaufort._core.text import counted
-from beaufort.studies.enhancements.arms import BASE, CONTROL, training_arms
 from beaufort.studies.enhancements.findings import (
     CIFAR,
     SMALL_PICTURES,
@@ -23,7 +22,8 @@ from beaufort.studies.enhancements.findings import (
     trainings_text,
     verdict_of,
 )
-from beaufort.studies.enhancements.statistics import ShareRows, combined, intervals
+from beaufort.studies.enhancements.mce_statistics import ShareRows, combined, intervals
+from beaufort.studies.enhancements.training_arms import BASE, CONTROL, training_arms
 
 _MATTERS = 1.0
 """Points of mCE that a gain must be able to have for a question to stay open."""

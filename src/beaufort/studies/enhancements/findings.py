@@ -6,15 +6,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
+
 from beaufort._core.errors import OptionError
 from beaufort._core.text import counted
-from beaufort.metrics.stats import Estimate
-from beaufort.studies.answers import StudyAnswers, answers_by_seed
-from beaufort.studies.enhancements.arms import BASE, CONTROL
-from beaufort.studies.enhancements.flips import Flips, find_flips
-from beaufort.studies.enhancements.photo_files import photo_answers
-from beaufort.studies.enhancements.settings import DESIGNS, EnhancementSettings, PhotoPass
-from beaufort.studies.enhancements.statistics import (
+from beaufort.metrics.stats import Estimate, holm, mcnemar
+from beaufort.studies.enhancements.enhancement_settings import (
+    DESIGNS,
+    EnhancementSettings,
+    PhotoPass,
+    condition_file,
+    photo_conditions,
+)
+from beaufort.studies.enhancements.mce_statistics import (
     Normalizer,
     ShareRows,
     Shares,
@@ -24,7 +28,9 @@ from beaufort.studies.enhancements.statistics import (
     normalizer_of,
     shares_of,
 )
-from beaufort.studies.failed import TrainingsLooked, ending_facts, look_at_trainings
+from beaufort.studies.enhancements.training_arms import BASE, CONTROL
+from beaufort.studies.failed_runs import CheckedRuns, check_runs, ending_facts
+from beaufort.studies.predictions import StudyPredictions, correct_only, predictions_by_seed, read_predictions
 
 CIFAR = "CIFAR-10"
 _PHOTOS: Mapping[PhotoPass, str] = {
@@ -36,6 +42,47 @@ _PHOTOS: Mapping[PhotoPass, str] = {
 OFF_THE_LINE = "off the line"
 """A number: mCE less what a line gives for the clean error."""
 SMALL_PICTURES = "32-pixel results do not predict those on large pictures"
+
+
+_LEVEL = 0.05
+
+
+@dataclass(frozen=True)
+class Flips:
+    """Images whose answer changes between right and wrong under a condition; of the first seed."""
+
+    condition: str
+    gained: int
+    """Right behind the arm only."""
+    lost: int
+    """Right for the control only."""
+    p: float
+    """Adjusted for all conditions of the arm."""
+
+    @property
+    def verdict(self) -> str:
+        """`better`, `worse` or `undecided`."""
+        if self.p >= _LEVEL:
+            return "undecided"
+        return "better" if self.gained > self.lost else "worse"
+
+
+def find_flips(control: Shares, arm: Shares) -> tuple[Flips, ...]:
+    """The flips of every condition that counts: the clean images and the corruptions that mCE is over."""
+    if control.right is None or arm.right is None:  # made from numbers other than answers
+        return ()
+    names = [
+        name
+        for name in control.conditions
+        if name in arm.conditions and name.partition("@")[0] in ("clean", *control.corruptions)
+    ]
+    before = control.right[[control.conditions.index(name) for name in names]]
+    after = arm.right[[arm.conditions.index(name) for name in names]]
+    gained, lost = (np.count_nonzero(one, axis=1) for one in (after & ~before, before & ~after))
+    p = holm([mcnemar(int(a), int(b)) for a, b in zip(lost, gained, strict=True)])
+    return tuple(
+        Flips(name, int(a), int(b), float(c)) for name, a, b, c in zip(names, gained, lost, p, strict=True)
+    )
 
 
 @dataclass(frozen=True)
@@ -110,9 +157,9 @@ class StudyArms:
     cifar: Mapping[str, Shares]
     settings: EnhancementSettings
     images: Mapping[str, int]
-    styles: Mapping[str, StudyAnswers] = field(default_factory=dict)
+    styles: Mapping[str, StudyPredictions] = field(default_factory=dict)
     """Of stylized photos by network."""
-    trainings: TrainingsLooked = field(default_factory=TrainingsLooked)
+    trainings: CheckedRuns = field(default_factory=CheckedRuns)
     left_out: Sequence[str] = ()
     """Answers on CIFAR-10 that are not used, because those of an earlier seed are missing."""
 
@@ -123,22 +170,22 @@ def load_arms(folder: Path, settings: EnhancementSettings) -> StudyArms:
     images: dict[str, int] = {}
     passes: tuple[PhotoPass, ...] = ("fronts", "crops")
     for which in passes:
-        for network, by_arm in photo_answers(folder, which, settings).items():
+        for network, by_arm in photo_predictions(folder, which, settings).items():
             for arm, answers in by_arm.items():
-                images[_PHOTOS[which]] = answers.right.shape[1]
+                images[_PHOTOS[which]] = answers.correct.shape[1]
                 found = shares_of([answers], alexnet(settings), settings)
                 photos.setdefault(network, {})[arm] = found
-    styled = photo_answers(folder, "styles", settings)
+    styled = photo_predictions(folder, "styles", settings)
     styles = {network: by_arm["plain"] for network, by_arm in styled.items()}
     if styles:
-        images[_PHOTOS["styles"]] = next(iter(styles.values())).right.shape[1]
+        images[_PHOTOS["styles"]] = next(iter(styles.values())).correct.shape[1]
     counts = [images[_PHOTOS[which]] for which in ("fronts", "styles") if _PHOTOS[which] in images]
     if len(set(counts)) > 1:
         raise OptionError(
             f"photos/styles must have answers about the {counts[0]} photos of photos/fronts, got "
             f"{counts[1]}; delete the folder that is out of date to make it anew"
         )
-    every = answers_by_seed(folder / "cifar")
+    every = predictions_by_seed(folder / "cifar")
     trained = {name: kept for name, found in every.items() if (kept := _without_gap(found))}
     left_out = [
         f"{name}, seed {one.facts['seed']}"
@@ -150,28 +197,58 @@ def load_arms(folder: Path, settings: EnhancementSettings) -> StudyArms:
         base: Normalizer = normalizer_of(trained[BASE][0])
         _check_same_test(trained)
         cifar = {name: shares_of(answers, base, settings) for name, answers in trained.items()}
-        images[CIFAR] = trained[BASE][0].right.shape[1]
+        images[CIFAR] = trained[BASE][0].correct.shape[1]
     return StudyArms(photos, cifar, settings, images, styles, _trainings(trained), left_out)
 
 
-def _check_same_test(trained: Mapping[str, Sequence[StudyAnswers]]) -> None:
+def photo_predictions(
+    folder: Path, which: PhotoPass, settings: EnhancementSettings
+) -> dict[str, dict[str, StudyPredictions]]:
+    """The answers of a pass by network and arm; empty until all of its conditions are there."""
+    names = photo_conditions(settings, which)
+    files = [folder / condition_file(which, name) for name in names]
+    if not all(file.is_file() for file in files):
+        return {}
+    each = {file: read_predictions(file) for file in files}
+    first = each[files[0]]
+    for file, one in each.items():
+        if one.conditions != first.conditions or one.correct.shape != first.correct.shape:
+            raise OptionError(
+                f"{file} must have answers about the photos, networks and arms of {files[0].name} "
+                f"({_evaluated_photos(first)}), got {_evaluated_photos(one)}; delete the one that is out of "
+                "date to make it anew"
+            )
+    found: dict[str, dict[str, StudyPredictions]] = {}
+    for key in first.conditions:
+        network, _, arm = key.partition("/")
+        right = np.stack([one.row(key) for one in each.values()]).astype(np.uint8)
+        found.setdefault(network, {})[arm] = correct_only(names, right, {})
+    return found
+
+
+def _evaluated_photos(answers: StudyPredictions) -> str:
+    networks = dict.fromkeys(key.partition("/")[0] for key in answers.conditions)
+    return f"{counted(answers.correct.shape[1], 'photo')}, {', '.join(networks)}"
+
+
+def _check_same_test(trained: Mapping[str, Sequence[StudyPredictions]]) -> None:
     """All answers must be to the same conditions and images, or nothing can be paired."""
     first = trained[BASE][0]
     for arm, answers in trained.items():
         for seed, one in enumerate(answers):
-            if one.conditions != first.conditions or one.right.shape != first.right.shape:
+            if one.conditions != first.conditions or one.correct.shape != first.correct.shape:
                 raise OptionError(
                     f"cifar/{arm}-seed{seed}.npz must answer what cifar/{BASE}-seed0.npz does "
-                    f"({_asked(first)}), got {_asked(one)}; delete it to make it anew"
+                    f"({_evaluated(first)}), got {_evaluated(one)}; delete it to make it anew"
                 )
 
 
-def _asked(answers: StudyAnswers) -> str:
-    conditions, images = answers.right.shape
+def _evaluated(answers: StudyPredictions) -> str:
+    conditions, images = answers.correct.shape
     return f"{counted(conditions, 'condition')} of {counted(images, 'image')}"
 
 
-def _trainings(trained: Mapping[str, Sequence[StudyAnswers]]) -> TrainingsLooked:
+def _trainings(trained: Mapping[str, Sequence[StudyPredictions]]) -> CheckedRuns:
     """What the losses of all arms say that were trained, and which numbers each is part of."""
     line = "distances from the line of ResNets"
     named = {
@@ -181,7 +258,7 @@ def _trainings(trained: Mapping[str, Sequence[StudyAnswers]]) -> TrainingsLooked
         "resnet110": f"its rows, {line}",
         **dict.fromkeys((CONTROL, "msdnet", "shake26-no-shake"), "its rows and all differences to it"),
     }
-    return look_at_trainings(
+    return check_runs(
         (arm, named.get(arm, "its rows"), ending_facts(one))
         for arm, some in trained.items()
         for one in some
@@ -189,7 +266,7 @@ def _trainings(trained: Mapping[str, Sequence[StudyAnswers]]) -> TrainingsLooked
     )
 
 
-def _without_gap(answers: Sequence[StudyAnswers]) -> list[StudyAnswers]:
+def _without_gap(answers: Sequence[StudyPredictions]) -> list[StudyPredictions]:
     """Those of seeds 0, 1, … up to the first that is missing, so that arms are compared seed by seed."""
     return [one for place, one in enumerate(answers) if one.facts.get("seed", place) == place]
 

@@ -2,4 +2,6 @@
 
 from __future__ import annotations
 
-__all__: list[str] = []
+from beaufort.studies.mnist_c.mnist_runs import STUDY
+
+__all__ = ["STUDY"]

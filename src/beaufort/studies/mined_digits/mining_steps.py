@@ -1,0 +1,297 @@
+"""The tasks: train a generator and classifiers, make images, mine, review, export, evaluate."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import softmax
+
+from beaufort._core.files import write_bytes
+from beaufort.data import load_dataset
+from beaufort.data.images import decode_image
+from beaufort.mining import (
+    ConditionalGenerator,
+    MiningError,
+    UNetRecipe,
+    ask_models,
+    export_set,
+    generate,
+    make_plan,
+    open_generated,
+    open_set,
+    read_generated,
+    select,
+    train_conditional,
+    write_evaluation_report,
+    write_review_list,
+    write_selection_report,
+)
+from beaufort.mining.review import ReviewRules, create_review, invite, open_review, standing
+from beaufort.mining.review.ballots import cast
+from beaufort.mining.review.cards import card_picture, next_card, picture
+from beaufort.models.torch import choose_device
+from beaufort.studies.engine import Study, StudyOptions, StudySettings
+from beaufort.studies.failed_runs import task_result
+from beaufort.studies.mined_digits.digit_classifiers import (
+    CLASSIFIERS,
+    JUDGES,
+    load_classifier,
+    train_classifier,
+)
+from beaufort.studies.mined_digits.painted_digits import PAIRS, paint, placed
+from beaufort.studies.tasks import Task
+from beaufort.training.ending import label_entropy
+
+PARTS = ("train", "images", "mine")
+"""What can be asked for alone: trainings and images, which want a GPU, and the rest, which does not."""
+
+_BLOCK = 256
+"""Images that a judge sees at once."""
+
+_LEGIBLE = 0.5
+"""Share of the images that the judges must recognize, or the generator has not learned digits."""
+
+SURROGATES = ("perceptron", "lenet", "vgg", "patches")
+"""Four of the eight, as in ImageNet-D; the others show whether their failures carry over."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DigitSettings(StudySettings):
+    """How much is done, and with which digits."""
+
+    train: str = "mnist-train"
+    seconds: float = 800.0
+    """The longest that the generator is trained, if its steps take so long."""
+
+    @property
+    def limit(self) -> int | None:
+        return 60 if self.rehearse else None
+
+    @property
+    def each(self) -> int:
+        """Images for each pair of digit and nuisance."""
+        return 1 if self.rehearse else 24
+
+    @property
+    def classifier_training(self) -> dict[str, int]:
+        return {"steps": 3, "batch": 8} if self.rehearse else {"steps": 3000, "batch": 256}
+
+    @property
+    def recipe(self) -> UNetRecipe:
+        return UNetRecipe(channels=(8, 16), layers=1, steps=3, batch=8) if self.rehearse else UNetRecipe()
+
+    @property
+    def sampling(self) -> dict[str, Any]:
+        return {"steps": 2, "batch": 50, "guidance": 1.0} if self.rehearse else {"steps": 50, "batch": 600}
+
+
+def plan(settings: DigitSettings, only: tuple[str, ...] = ()) -> list[list[Task]]:
+    """Return what there is to do, in phases."""
+    parts = set(only or PARTS)
+
+    def task(title: str, file: str, step: str, **options: str) -> Task:
+        return Task(title, file, f"{__name__}:{step}", {"settings": settings, **options})
+
+    phases = []
+    if "train" in parts:
+        classifiers = [
+            task(name, f"models/{name}.safetensors", "make_classifier", name=name)
+            for name in (*CLASSIFIERS, *JUDGES)
+        ]
+        phases.append([task("generator", "generator/conditions.json", "make_generator"), *classifiers])
+    if "images" in parts:
+        phases.append([task("images", "images.json", "make_images")])
+    if "mine" in parts:
+        phases += [
+            [task("selection", "selection/index.html", "make_selection")],
+            [task("review", "review.json", "make_review")],
+            [task("set", "set/manifest.sha256", "make_set")],
+            [task("evaluation", "evaluation/index.html", "make_evaluation")],
+        ]
+    return phases
+
+
+def make_generator(folder: Path, deadline: float | None, *, settings: DigitSettings) -> bool:
+    """Train the diffusion model on painted digits."""
+    digits, labels = _digits(settings)
+    images, places = paint(digits, labels)
+    seconds = settings.seconds if deadline is None else min(settings.seconds, deadline - time.monotonic())
+    lines: list[dict[str, float]] = []
+    train_conditional(
+        images,
+        places,
+        PAIRS,
+        folder / "generator",
+        recipe=settings.recipe,
+        device=settings.device,
+        seconds=seconds,
+        progress=lambda step, _, loss: lines.append({"step": step, "loss": loss}),
+    )
+    write_bytes(folder / "generator" / "losses.json", json.dumps(lines).encode())
+    return True
+
+
+def make_classifier(
+    folder: Path, deadline: float | None, *, settings: DigitSettings, name: str
+) -> bool | str:
+    """Train a classifier on digits in plain colors; a judge on painted ones too."""
+    digits, labels = _digits(settings)
+    number = (*CLASSIFIERS, *JUDGES).index(name)
+    masks = (placed(digits, np.random.default_rng(number)) * 255).round().astype(np.uint8)
+    loss = train_classifier(
+        name,
+        masks,
+        labels,
+        folder / "models" / f"{name}.safetensors",
+        painted=paint(digits, labels, seed=number)[0] if name in JUDGES else None,
+        device=settings.device,
+        seed=number,
+        **settings.classifier_training,
+    )
+    facts = {
+        "seed": number,
+        "losses": [loss if math.isfinite(loss) else None],
+        "constant_loss": label_entropy(np.bincount(labels).tolist()),
+    }
+    write_bytes(folder / "models" / f"{name}.json", (json.dumps(facts) + "\n").encode())
+    return task_result(facts)
+
+
+def make_images(folder: Path, deadline: float | None, *, settings: DigitSettings) -> bool:
+    """Sample the generator: every digit with every nuisance."""
+    generator = ConditionalGenerator(folder / "generator", device=settings.device, **settings.sampling)
+    items = make_plan(list(map(str, range(10))), each=settings.each)
+    generate(items, generator, folder / "images")
+    recognized = _recognized(folder)
+    if recognized < _LEGIBLE and not settings.rehearse:
+        steps = generator.facts["training"]["steps"]
+        raise MiningError(
+            f"judges must recognize at least {_LEGIBLE:.0%} of the generated images, got {recognized:.0%}: "
+            f"the generator had {steps:,} of {settings.recipe.steps:,} steps; remove {folder / 'generator'} "
+            f"and {folder / 'images'} and train it for longer"
+        )
+    about = {"images": len(items), "recognized": recognized, "generator": dict(generator.facts)}
+    write_bytes(folder / "images.json", (json.dumps(about, indent=1) + "\n").encode())
+    return True
+
+
+def make_selection(folder: Path, deadline: float | None, *, settings: DigitSettings) -> bool:
+    """What four of the eight classifiers all get wrong."""
+    data, images = open_generated(folder / "images")
+    others = [name for name in CLASSIFIERS if name not in SURROGATES]
+    models = [_classifier(folder, name) for name in (*SURROGATES, *others)]
+    selection = select(ask_models(models, data, folder / "store"), images, SURROGATES)
+    easy = ~selection.verdicts.failed[: len(SURROGATES)].any(axis=0)
+    controls = min(20, int(easy.sum()) // 2)
+    write_review_list(selection, folder / "images" / "kept.csv", controls=controls)
+    write_selection_report(selection, folder / "selection")
+    return True
+
+
+def make_review(folder: Path, deadline: float | None, *, settings: DigitSettings) -> bool:
+    """Three networks that know the nuisances vote in the place of people; yes to all in a rehearsal."""
+    rehearse = settings.rehearse
+    rules = ReviewRules(votes=3, min_right=0.0) if rehearse else ReviewRules(votes=3)
+    path = folder / "digits.review"
+    for leftover in folder.glob("digits.review*"):
+        leftover.unlink()
+    create_review(path, folder / "images" / "kept.csv", rules=rules, title="Mined digits")
+    review = open_review(path)
+    for name in JUDGES:
+        _vote(review, name, _classifier(folder, name), always=rehearse)
+    found = standing(review)
+    counts = {name: found.count(name) for name in ("accepted", "rejected", "tied", "open")}
+    review.close()
+    write_bytes(folder / "review.json", (json.dumps(counts) + "\n").encode())
+    return True
+
+
+def make_set(folder: Path, deadline: float | None, *, settings: DigitSettings) -> bool:
+    """Export what was kept and accepted."""
+    export_set(
+        folder / "set",
+        folder / "images",
+        folder / "selection" / "selection.csv",
+        review=open_review(folder / "digits.review"),
+        title="Mined digits",
+        license_text="CC BY-SA 3.0, as MNIST, whose digits a diffusion model redrew on painted textures",
+        reviewed_by="networks that know the nuisances, in the place of people",
+        decided_only=True,
+    )
+    return True
+
+
+def make_evaluation(folder: Path, deadline: float | None, *, settings: DigitSettings) -> bool:
+    """All eight classifiers on the set; surrogates are marked."""
+    mined = open_set(str(folder / "set"))
+    verdicts = ask_models([_classifier(folder, name) for name in CLASSIFIERS], mined.data, folder / "store")
+    write_evaluation_report(mined, verdicts, folder / "evaluation")
+    return True
+
+
+def _digits(settings: DigitSettings) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    data = load_dataset(settings.train, limit=settings.limit)
+    pixels = np.stack([data[place].image[..., 0] for place in range(len(data))])
+    return pixels, data.labels
+
+
+def _classifier(folder: Path, name: str) -> Any:
+    return load_classifier(name, folder / "models" / f"{name}.safetensors")
+
+
+def _probabilities(model: Any, images: Sequence[bytes]) -> NDArray[np.float64]:
+    """The probabilities that a network gives the digits, `(images, 10)`."""
+    pixels = [np.asarray(decode_image(content).convert("RGB")) for content in images]
+    blocks = [np.stack(pixels[start : start + _BLOCK]) for start in range(0, len(pixels), _BLOCK)]
+    logits = np.concatenate([model(block) for block in blocks]).astype(np.float64)
+    found: NDArray[np.float64] = softmax(logits, axis=1)
+    return found
+
+
+def _recognized(folder: Path) -> float:
+    """Return the fraction of the generated images whose digit the judges name, over all judges."""
+    made = read_generated(folder / "images")
+    wanted = np.array([int(one.item.category) for one in made])
+    images = [one.path.read_bytes() for one in made]
+    named = [_probabilities(_classifier(folder, name), images).argmax(axis=1) for name in JUDGES]
+    return float(np.mean(np.array(named) == wanted))
+
+
+def _vote(review: Any, name: str, model: Any, *, always: bool) -> None:
+    """Yes if the network names the category that is asked about; usable if it is sure of it."""
+    invite(review, name)
+    row = review.connection.execute("SELECT id FROM reviewers WHERE name = ?", (name,)).fetchone()
+    listed = review.connection.execute("SELECT id FROM images").fetchall()
+    images = [picture(review, one["id"])[0] for one in listed]
+    found = _probabilities(model, images)  # all at once, or it takes minutes
+    opinions = dict(zip(images, found, strict=True))
+    while (card := next_card(review, int(row["id"]))) is not None:
+        content, _ = card_picture(review, int(row["id"]), card.showing)
+        probabilities = opinions[content]
+        seen = always or str(int(probabilities.argmax())) == card.category
+        usable = seen and (always or bool(probabilities.max() > 0.5))
+        votes = {"recognizable": seen, "usable": usable, "single": True}
+        cast(review, int(row["id"]), card.showing, votes)
+
+
+def _plan(options: StudyOptions) -> list[list[Task]]:
+    train = f"mnist:{options.data['mnist']}#train" if "mnist" in options.data else "mnist-train"
+    settings = replace(options.settings(DigitSettings, train=train), device=choose_device(options.device))
+    return plan(settings, options.parts)
+
+
+def _files(folder: Path, options: StudyOptions) -> Iterator[tuple[str, bytes]]:
+    from beaufort.studies.mined_digits.mined_page import study_files
+
+    return study_files(folder)
+
+
+STUDY = Study(name="mined-digits", parts=PARTS, data=("mnist",), plan=_plan, files=_files)

@@ -1,0 +1,126 @@
+"""Why 15 of 31: which corruptions break the same digits, and what training on one does for another."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from beaufort._core.text import csv_text
+from beaufort.report.drawing import Drawing, diverging
+from beaufort.studies.mnist_c.paper_figures import StudyResults
+
+Matrix = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Selection:
+    """Two square tables over the corruptions, whose order puts alike ones beside each other."""
+
+    names: tuple[str, ...]
+    benchmark: tuple[str, ...]
+    failures: Matrix
+    """Correlation, over digits, of being wrong under one and under another corruption; of Conv1."""
+    transfer: Matrix
+    """Points of accuracy under the column's corruption gained by training on the row's."""
+    accuracy: Matrix
+    """Accuracy under the column's corruption after training on the row's."""
+
+
+def selection(results: StudyResults) -> Selection | None:
+    """The study, if all trainings on one corruption are there."""
+    conv1 = results.models.get("conv1", ())
+    names = [
+        name
+        for name in results.settings.all_corruptions
+        if f"single-{name}" in results.tuned and conv1 and name in conv1[0].conditions
+    ]
+    if len(names) < 3:
+        return None
+    wrong = np.stack([np.stack([~one.row(name) for one in conv1]).mean(axis=0) for name in names])
+    before = 1 - wrong.mean(axis=1)
+    after = np.array(
+        [
+            [
+                np.mean([one.row(tested).mean() for one in results.tuned[f"single-{trained}"]])
+                for tested in names
+            ]
+            for trained in names
+        ]
+    )
+    failures = _correlation(wrong)
+    order = order_by_likeness(failures)
+    places = np.ix_(order, order)
+    return Selection(
+        tuple(names[place] for place in order),
+        results.settings.benchmark,
+        failures[places],
+        100 * (after - before)[places],
+        after[places],
+    )
+
+
+def _correlation(rows: Matrix) -> Matrix:
+    """Pearson's, of rows; one that never changes is correlated with nothing but itself."""
+    centered = rows - rows.mean(axis=1, keepdims=True)
+    norm = np.sqrt((centered**2).sum(axis=1))
+    scale = np.outer(norm, norm)
+    found = np.divide(centered @ centered.T, scale, out=np.zeros_like(scale), where=scale > 0)
+    np.fill_diagonal(found, 1.0)
+    return found
+
+
+def order_by_likeness(likeness: Matrix) -> list[int]:
+    """Places in the order of a tree that joins the groups whose members are most alike in the mean.
+
+    >>> order_by_likeness(np.array([[1.0, 0.1, 0.9], [0.1, 1.0, 0.2], [0.9, 0.2, 1.0]]))
+    [1, 0, 2]
+    """
+    groups = [[place] for place in range(len(likeness))]
+    while len(groups) > 1:
+        first, second = max(
+            combinations(range(len(groups)), 2),
+            key=lambda pair: float(likeness[np.ix_(groups[pair[0]], groups[pair[1]])].mean()),
+        )
+        joined = groups[first] + groups[second]
+        groups = [group for place, group in enumerate(groups) if place not in (first, second)] + [joined]
+    return groups[0]
+
+
+def matrix_csv(names: Sequence[str], corner: str, values: Matrix, digits: int) -> str:
+    """A square table."""
+    both = zip(names, values, strict=True)
+    return csv_text(
+        [corner, *names], ([name, *(f"{value:.{digits}f}" for value in row)] for name, row in both)
+    )
+
+
+_CELL, _LEFT, _TOP, _GAP = 15, 130, 130, 60
+
+
+def draw_selection(chosen: Selection) -> Drawing:
+    """Both tables as colors: red is likeness or gain, blue the opposite; names of the benchmark are bold."""
+    side = _CELL * len(chosen.names)
+    drawing = Drawing(2 * (_LEFT + side) + _GAP, _TOP + side + 30)
+    _square(drawing, _LEFT, chosen, chosen.failures, "wrong on the same digits (correlation)", 1.0)
+    far = float(np.abs(chosen.transfer).max()) or 1.0
+    about = f"points gained on the column by training on the row (±{far:.0f})"
+    _square(drawing, 2 * _LEFT + side + _GAP, chosen, chosen.transfer, about, far)
+    return drawing
+
+
+def _square(
+    drawing: Drawing, left: float, chosen: Selection, values: Matrix, title: str, most: float
+) -> None:
+    for place, name in enumerate(chosen.names):
+        bold, label = name in chosen.benchmark, name.replace("_", " ")
+        middle = _TOP + _CELL * place + 11
+        drawing.text((left - 5, middle), label, size=9, anchor="end", bold=bold)
+        drawing.text((left + _CELL * place + 11, _TOP - 5), label, size=9, upward=True, bold=bold)
+        for column, value in enumerate(values[place]):
+            at = left + _CELL * column, _TOP + _CELL * place
+            drawing.box(at, (_CELL - 1, _CELL - 1), diverging(value / most))
+    drawing.text((left, _TOP + _CELL * len(chosen.names) + 18), title, size=11)

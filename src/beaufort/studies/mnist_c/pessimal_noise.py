@@ -1,0 +1,116 @@
+"""Pessimal noise: the covariance of normal noise that hurts a network most, learned by gradient ascent.
+
+The paper and its notebook: noise `z·A` on a tile of 14×14, scaled to the norm 10.63 / 4, repeated four times.
+A starts as the identity and climbs Conv1's training loss by SGD with the step 1000 in batches of 100, for 135
+epochs; the step is a tenth from the 45th and a thousandth from the 90th on.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn import functional
+
+from beaufort._core.catalog import fetch
+from beaufort._core.errors import AssetError
+from beaufort._core.files import write_bytes
+from beaufort.studies.mnist_c.mnist_models import CLEAN
+from beaufort.studies.mnist_c.mnist_runs import Digits
+from beaufort.studies.predictions import open_arrays
+from beaufort.training import TrainingData
+
+_NORM = 10.63 / 4
+_SIDE = 14
+_STEP, _BATCH, _EPOCHS = 1000.0, 100, 135
+
+
+def learn_pessimal_noise(
+    model: nn.Module, source: TrainingData, digits: Digits, seed: int, path: Path, *, rehearse: bool
+) -> None:
+    """Learn the matrix, measure its effect on test digits, and write both."""
+    device = str(digits.labels.device)
+    model = model.to(device).eval()
+    for one in model.parameters():
+        one.requires_grad_(False)
+    epochs = 1 if rehearse else _EPOCHS
+    matrix = _climb(model, source, epochs, seed, device)
+    hurt = _damage(model, matrix, digits, seed)
+    buffer = io.BytesIO()
+    about = json.dumps({"seed": seed, "epochs": epochs, "accuracy": hurt})
+    np.savez(buffer, matrix=matrix, about=np.frombuffer(about.encode(), np.uint8))
+    write_bytes(path, buffer.getvalue())
+
+
+def _climb(
+    model: nn.Module, source: TrainingData, epochs: int, seed: int, device: str
+) -> NDArray[np.float32]:
+    random = torch.Generator(device).manual_seed(seed)
+    matrix = torch.eye(_SIDE**2, device=device, requires_grad=True)
+    block = source.read(np.arange(len(source)), device)
+    images = block.images.float() / 255
+    for epoch in range(epochs):
+        step = _STEP * (1.0 if epoch < 44 else 0.1 if epoch < 89 else 0.001)
+        order = torch.randperm(len(images), generator=random, device=device)
+        for batch in order.split(_BATCH):
+            normal = torch.randn((len(batch), _SIDE**2), generator=random, device=device)
+            noisy = _noisy(images[batch], normal @ matrix)
+            loss = functional.cross_entropy(model(noisy), block.labels[batch])
+            (slope,) = torch.autograd.grad(loss, matrix)
+            with torch.no_grad():
+                matrix += step * slope
+    found: NDArray[np.float32] = matrix.detach().cpu().numpy()
+    return found
+
+
+def _noisy(images: Tensor, noise: Tensor) -> Tensor:
+    tile = noise * (_NORM / noise.norm(dim=1, keepdim=True))
+    return (images + tile.view(-1, 1, _SIDE, _SIDE).repeat(1, 1, 2, 2)).clamp(0, 1)
+
+
+def _damage(model: nn.Module, matrix: NDArray[np.float32], digits: Digits, seed: int) -> dict[str, float]:
+    """Accuracy on clean digits, under this matrix, the published one, and white noise of the same norm."""
+    device = digits.labels.device
+    images = digits.images[CLEAN].float() / 255
+    matrices: dict[str, Any] = {"ours": matrix, "white": np.eye(_SIDE**2, dtype=np.float32)}
+    try:
+        values = np.fromfile(fetch("mnist-c/pessimal_noise_matrix.f32"), np.float32)
+        matrices["published"] = values.reshape(_SIDE**2, _SIDE**2)
+    except AssetError:
+        pass  # the comparison is left out, and the page says so
+    random = torch.Generator(device).manual_seed(seed)
+    found = {}
+    with torch.no_grad():
+        found["clean"] = _accuracy(model, images, digits.labels)
+        for name, one in matrices.items():
+            normal = torch.randn((len(images), _SIDE**2), generator=random, device=device)
+            noisy = _noisy(images, normal @ torch.from_numpy(np.array(one)).to(device))
+            found[name] = _accuracy(model, noisy, digits.labels)
+    return found
+
+
+def _accuracy(model: nn.Module, images: Tensor, labels: Tensor) -> float:
+    right = torch.cat([model(piece).argmax(1) for piece in images.split(1000)]) == labels
+    return float(right.float().mean())
+
+
+def read_pessimal(path: Path) -> tuple[NDArray[np.float32], dict[str, Any]]:
+    """The matrix and what it does."""
+    with open_arrays(path, "a matrix of noise") as file:
+        return file["matrix"], json.loads(bytes(file["about"]))
+
+
+def rank_one_fraction(matrix: NDArray[Any]) -> float:
+    """The share of a matrix's energy in its leading direction; 1 is one pattern, not noise.
+
+    >>> rank_one_fraction(np.outer([1.0, 2.0], [3.0, 4.0]))
+    1.0
+    """
+    values = np.linalg.svd(np.asarray(matrix, np.float64), compute_uv=False)
+    return float(round(values[0] ** 2 / (values**2).sum(), 12))
