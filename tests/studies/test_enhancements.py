@@ -17,7 +17,7 @@ from beaufort.evaluation import LazyModel, evaluate
 from beaufort.metrics import get_baseline
 from beaufort.metrics.stats import mcnemar
 from beaufort.models._errors import ModelFileError
-from beaufort.studies import reproduce, studies
+from beaufort.studies import engine, reproduce
 from beaufort.studies.enhancements.about_photos import about_nlm
 from beaufort.studies.enhancements.about_style import styles_in_testbed
 from beaufort.studies.enhancements.enhancement_pages import find_all, study_files
@@ -176,7 +176,7 @@ def test_all_arms_come_before_a_second_seed() -> None:
 def test_a_study_has_its_own_folder_and_seeds(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: dict[str, Any] = {}
     monkeypatch.setattr(
-        studies, "run_study", lambda study, folder, options: asked.update(folder=folder, seeds=options.seeds)
+        engine, "run_study", lambda study, folder, options: asked.update(folder=folder, seeds=options.seeds)
     )
     reproduce("imagenet-c-enhancements")
     assert asked == {"folder": Path("results/enhancements"), "seeds": 5}

@@ -6,7 +6,6 @@ import csv
 import hashlib
 import io
 import shutil
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -119,7 +118,7 @@ def test_a_training_is_stopped_in_the_middle(icons: Path, tmp_path: Path) -> Non
     """A deadline that is over lets each call make one step of the training that it is at."""
     from beaufort.studies.icons_50.icon_runs import make_model
 
-    settings = asdict(IconSettings(data=f"icons-50:{icons}", device="cpu", seeds=1, rehearse=True))
+    settings = IconSettings(data=f"icons-50:{icons}", device="cpu", seeds=1, rehearse=True)
     options: dict[str, Any] = {"settings": settings, "name": "condensenet86", "split": "style", "seed": 0}
     assert make_model(tmp_path / "whole", None, **options)
     calls = 1

@@ -336,7 +336,7 @@ def test_a_run_that_fails_is_noted_with_what_it_made(tmp_path: Path) -> None:
 )
 def test_a_record_that_is_damaged_is_told(text: str, tmp_path: Path) -> None:
     (tmp_path / "study.json").write_text(text)
-    with pytest.raises(OptionError, match=r"study\.json must be the record of a study's runs, got something"):
+    with pytest.raises(OptionError, match=r"study\.json is not the record"):
         reproduce("icons-50", tmp_path, only=["page"])
 
 
