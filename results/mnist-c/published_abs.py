@@ -15,14 +15,14 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from beaufort.datasets import open_dataset
-from beaufort.reproduce.mnist_c.settings import CLEAN, Settings
-from beaufort.stats import clopper_pearson
-from beaufort.words import comma_list, csv_text
 
+from beaufort._core.text import comma_list, csv_text
 from beaufort.corruptions import corruptions
+from beaufort.data import load_dataset
 from beaufort.metrics import published_table
+from beaufort.metrics.stats import clopper_pearson
 from beaufort.models.torch import read_tensors
+from beaufort.studies.mnist_c.mnist_models import CLEAN, MnistSettings
 from beaufort.training.architectures import synthesis
 
 COLUMNS = ("paper", "as it is", "binarized", "one level darker, binarized")
@@ -42,7 +42,7 @@ def main() -> None:
     states = [read_tensors(chosen.weights / f"ABS_{digit}.net") for digit in range(10)]
     model = synthesis.from_published(states, samples=chosen.samples, steps=chosen.steps)
     model.to(chosen.device).eval()
-    test = open_dataset(f"mnist:{chosen.mnist}#test", limit=chosen.digits)
+    test = load_dataset(f"mnist:{chosen.mnist}#test", limit=chosen.digits)
     digits = np.stack([test[place].image for place in range(len(test))])
     ids = [test[place].id for place in range(len(test))]
     labels = torch.from_numpy(np.asarray(test.labels)).to(chosen.device)
@@ -54,7 +54,7 @@ def main() -> None:
         return [f"{100 * share:.1f}" for share in (right / len(labels), interval.low, interval.high)]
 
     lines = []
-    for name in comma_list(chosen.only) if chosen.only else (CLEAN, *Settings().benchmark):
+    for name in comma_list(chosen.only) if chosen.only else (CLEAN, *MnistSettings().benchmark):
         made = digits
         if name != CLEAN:
             made = corruptions[name](digits, ids=ids, scale="mnist")

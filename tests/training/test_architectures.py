@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from beaufort._core.errors import OptionError
-from beaufort.studies.icons_50.settings import _TINY
+from beaufort.studies.icons_50.icon_networks import _TINY
 from beaufort.training import TrainingTensors, get_recipe, recipe_names, train
 from beaufort.training.architectures import build as build_network
 from beaufort.training.architectures import network_size
