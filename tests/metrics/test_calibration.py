@@ -82,7 +82,7 @@ def test_edges_belong_to_the_bin_below() -> None:
         (
             lambda: expected_calibration_error([0.5], [True], bins=0),
             OptionError,
-            "bins must be an integer of at least 1, got 0",
+            "bins must be a positive integer, got 0",
         ),
         (lambda: expected_calibration_error([50.0], [True]), MetricError, "divide percent by 100"),
         (lambda: expected_calibration_error([np.nan], [True]), MetricError, "NaN"),

@@ -6,8 +6,7 @@ in `beaufort.metrics.torch`, which is imported by name.
 
 from __future__ import annotations
 
-from beaufort.metrics._checks import Value
-from beaufort.metrics._errors import MetricError, MissingResultsError
+from beaufort.metrics._checks import MetricError, MissingResultsError, Value
 from beaufort.metrics._metric import Metric, metric, metrics
 from beaufort.metrics.baselines import BASELINE_NAMES, Baseline, get_baseline
 from beaufort.metrics.calibration import (

@@ -1,4 +1,4 @@
-"""Input to arrays, or a sentence about what is wrong with it."""
+"""Arrays from input, and errors about what is wrong with it."""
 
 from __future__ import annotations
 
@@ -7,13 +7,21 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from beaufort._core.errors import OptionError
-from beaufort.metrics._errors import MetricError, MissingResultsError
+from beaufort._core.errors import BeaufortError
 
 Floats: TypeAlias = NDArray[np.float64]
 
 Value: TypeAlias = Any
 """A float; for input with leading axes (resamples, say), an array with just these axes."""
+
+
+class MetricError(BeaufortError, ValueError):
+    """Numbers from which a metric cannot be computed."""
+
+
+class MissingResultsError(BeaufortError, LookupError):
+    """Results that a metric needs and that are missing."""
+
 
 _SLACK = 1e-9
 """How far a share may lie outside [0, 1]: sums in another order end a few bits off."""
@@ -29,14 +37,7 @@ def as_value(array: NDArray[Any]) -> Value:
 
 def floats(values: ArrayLike, what: str) -> Floats:
     """Numbers, none of them NaN, and at least one."""
-    try:
-        array = np.asarray(values, np.float64)
-    except (TypeError, ValueError) as error:
-        raise MetricError(f"{what} must be a number or an array of numbers ({error})") from None
-    if array.size == 0:
-        raise MissingResultsError(
-            f"{what} must not be empty, got shape {array.shape}; evaluate some images first"
-        )
+    array = _not_empty(np.asarray(values, np.float64), what)
     if np.isnan(array).any():
         raise MetricError(
             f"{what} must not contain NaN, got {np.isnan(array).sum()} among {array.size} values; leave "
@@ -57,13 +58,17 @@ def shares(values: ArrayLike, what: str) -> Floats:
 
 def whole_numbers(values: ArrayLike, what: str) -> NDArray[Any]:
     """Classes: an array of an integer type."""
-    array = np.asarray(values)
+    array = _not_empty(np.asarray(values), what)
+    if array.dtype.kind not in "iu":
+        raise MetricError(f"{what} must be integers (class indices), got dtype {array.dtype}")
+    return array
+
+
+def _not_empty(array: NDArray[Any], what: str) -> NDArray[Any]:
     if array.size == 0:
         raise MissingResultsError(
             f"{what} must not be empty, got shape {array.shape}; evaluate some images first"
         )
-    if array.dtype.kind not in "iu":
-        raise MetricError(f"{what} must be integers (class indices), got dtype {array.dtype}")
     return array
 
 
@@ -72,13 +77,6 @@ def images(count: int, what: str, array: NDArray[Any], *, axes: int) -> None:
     if array.ndim != axes or len(array) != count:
         shape = f"({count},)" if axes == 1 else f"({count}, classes)"
         raise MetricError(f"{what} must have shape {shape}, got {array.shape}")
-
-
-def whole(value: int, what: str, *, least: int = 1) -> int:
-    """Check an option that is an integer."""
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
-        raise OptionError(f"{what} must be an integer of at least {least}, got {value!r}")
-    return int(value)
 
 
 def probabilities(p: ArrayLike) -> Floats:

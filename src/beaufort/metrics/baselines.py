@@ -9,15 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from types import MappingProxyType
 from typing import Literal, TypeAlias
 
-from beaufort._core.errors import OptionError, UnknownNameError
-from beaufort._core.registry import unknown
-from beaufort.metrics._checks import shares
-from beaufort.metrics._data import read_sheet
-from beaufort.metrics._errors import MetricError, MissingResultsError
+from beaufort._core.errors import OptionError
+from beaufort._core.validation import validate_choice
+from beaufort.metrics._checks import MetricError, MissingResultsError, shares
 from beaufort.metrics.corruption import Errors
+from beaufort.metrics.published import read_sheet
 
 BASELINE_NAMES = ("alexnet", "alexnet-paper", "conv1")
 """The baselines that are files of the package, `data/<name>.csv`."""
@@ -53,7 +51,7 @@ class Baseline:
     """How many classes the model chose from: errors among others are not comparable; None if nobody says."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "errors", MappingProxyType(dict(self.errors)))
+        object.__setattr__(self, "errors", dict(self.errors))
         object.__setattr__(self, "benchmark", tuple(self.benchmark) or tuple(self.errors))
         object.__setattr__(self, "title", self.title or self.name)
         if self.severities is None:
@@ -69,10 +67,6 @@ class Baseline:
         if self.clean is not None:
             shares(self.clean, f"the clean error of {self.name}")
 
-    def __reduce__(self) -> tuple[object, ...]:
-        values = {**vars(self), "errors": dict(self.errors)}  # a proxy cannot be pickled
-        return _make, (values,)
-
     def select(self, corruptions: Iterable[str], severities: Severities) -> Errors:
         """The errors to divide by, for some corruptions at some severities, in the order given.
 
@@ -85,7 +79,7 @@ class Baseline:
         {'fog': 0.819}
         >>> get_baseline("alexnet-paper").select(["fog"], [1, 5])
         Traceback (most recent call last):
-        beaufort.metrics._errors.MissingResultsError: severities must be 1 to 5 for the \
+        beaufort.metrics._checks.MissingResultsError: severities must be 1 to 5 for the \
 baseline 'alexnet-paper', which has only their average under fog, got 1, 5; use all five, or another baseline
         """
         names = list(corruptions)
@@ -117,10 +111,6 @@ baseline 'alexnet-paper', which has only their average under fog, got 1, 5; use 
         return tuple(values[self.severities.index(level)] for level in wanted)
 
 
-def _make(values: dict[str, object]) -> Baseline:
-    return Baseline(**values)  # type: ignore[arg-type]
-
-
 def _levels(severities: Severities) -> tuple[int, ...] | Literal["published"]:
     if severities is None or severities == "published":
         return "published"
@@ -145,9 +135,7 @@ def get_baseline(name: str) -> Baseline:
     Traceback (most recent call last):
     beaufort.UnknownNameError: unknown baseline 'alex'; did you mean 'alexnet'?
     """
-    if name not in BASELINE_NAMES:
-        raise UnknownNameError(unknown("baseline", name, dict.fromkeys(BASELINE_NAMES)))
-    return _published(name)
+    return _published(validate_choice("baseline", name, BASELINE_NAMES))
 
 
 @cache

@@ -7,8 +7,17 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from beaufort.metrics._checks import Floats, Value, as_value, floats, images, shares, whole
-from beaufort.metrics._errors import MetricError, MissingResultsError
+from beaufort._core.validation import validate_count
+from beaufort.metrics._checks import (
+    Floats,
+    MetricError,
+    MissingResultsError,
+    Value,
+    as_value,
+    floats,
+    images,
+    shares,
+)
 from beaufort.metrics._metric import metric
 
 
@@ -62,7 +71,7 @@ def confidence_bin(confidence: ArrayLike, bins: int = 15) -> NDArray[np.intp]:
     >>> confidence_bin([0.0, 0.5, 0.51, 1.0], bins=2)
     array([0, 0, 1, 1])
     """
-    edges = np.arange(1, whole(bins, "bins")) / bins
+    edges = np.arange(1, validate_count("bins", bins)) / bins
     return np.searchsorted(edges, shares(confidence, "confidence"), side="left")
 
 

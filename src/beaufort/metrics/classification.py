@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from beaufort.metrics._checks import images, whole, whole_numbers
-from beaufort.metrics._errors import MetricError
+from beaufort._core.validation import validate_count
+from beaufort.metrics._checks import MetricError, images, whole_numbers
 from beaufort.metrics._metric import metric
 
 
@@ -54,7 +54,7 @@ def _hits(labels: ArrayLike, top: ArrayLike, k: int) -> NDArray[np.bool_]:
         answers = answers[:, None]
     images(truth.size, "labels", truth, axes=1)
     images(truth.size, "top", answers, axes=2)
-    if whole(k, "k") > answers.shape[1]:
+    if validate_count("k", k) > answers.shape[1]:
         raise MetricError(
             f"k must be at most {answers.shape[1]}, the number of answers per image in top, got {k}"
         )
@@ -81,7 +81,7 @@ def worst_classes(labels: ArrayLike, predicted: ArrayLike, count: int = 5) -> li
     [ClassAccuracy(label=1, accuracy=0.0, n=1), ClassAccuracy(label=0, accuracy=0.5, n=2)]
     """
     ranked = sorted(_classes(labels, predicted), key=lambda one: (one.accuracy, -one.n, one.label))
-    return ranked[: whole(count, "count")]
+    return ranked[: validate_count("count", count)]
 
 
 def _classes(labels: ArrayLike, predicted: ArrayLike) -> list[ClassAccuracy]:

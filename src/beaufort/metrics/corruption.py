@@ -13,8 +13,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from beaufort.metrics._checks import Floats, Value, as_value, shares
-from beaufort.metrics._errors import MetricError, MissingResultsError
+from beaufort.metrics._checks import Floats, MetricError, MissingResultsError, Value, as_value, shares
 from beaufort.metrics._metric import metric
 
 Errors: TypeAlias = Mapping[str, ArrayLike]
@@ -133,11 +132,7 @@ def _compare(what: str, errors: Errors, baseline: Errors) -> None:
 
 
 def _mean(rows: list[Floats]) -> Value:
-    try:
-        return as_value(np.mean(np.broadcast_arrays(*rows), axis=0) if len(rows) > 1 else rows[0])
-    except ValueError:
-        shapes = ", ".join(sorted({str(row.shape) for row in rows}))
-        raise MetricError(f"all rows must have the same leading axes (resamples), got {shapes}") from None
+    return as_value(np.mean(np.broadcast_arrays(*rows), axis=0) if len(rows) > 1 else rows[0])
 
 
 def _average(values: Floats) -> Floats:
@@ -164,42 +159,22 @@ def _ratio(errors: ArrayLike, baseline: ArrayLike, name: str) -> Floats:
             f"the baseline makes no errors under {name}{_where(theirs <= 0)}, and CE divides by them; "
             f"leave {name} out, or take another baseline"
         )
-    return _divide(ours, theirs, name)
+    return np.asarray(ours / theirs)
 
 
 def _relative_ratio(
     errors: ArrayLike, clean: ArrayLike, baseline: ArrayLike, baseline_clean: ArrayLike, name: str
 ) -> Floats:
     ours, theirs = _pair(errors, baseline, name)
-    added = _minus(ours, shares(clean, "the clean error"), name)
-    base = _minus(theirs, shares(baseline_clean, "the baseline's clean error"), name)
+    added = np.asarray(ours - shares(clean, "the clean error"))
+    base = np.asarray(theirs - shares(baseline_clean, "the baseline's clean error"))
     if (base <= 0).any():
         raise MetricError(
             f"the baseline's error under {name} is no higher than on clean images{_where(base <= 0)}, and "
             f"relative errors divide by the difference; leave {name} out, or take another baseline"
         )
-    return _divide(added, base, name)
+    return np.asarray(added / base)
 
 
 def _where(bad: np.typing.NDArray[np.bool_]) -> str:
     return f" in {bad.sum()} of {bad.size} resamples" if bad.ndim else ""
-
-
-def _minus(errors: Floats, clean: Floats, name: str) -> Floats:
-    try:
-        return np.asarray(errors - clean)
-    except ValueError:
-        raise MetricError(
-            f"the error under {name} has leading axes {errors.shape} and the clean error {clean.shape}; "
-            "they must be the same resamples"
-        ) from None
-
-
-def _divide(ours: Floats, theirs: Floats, name: str) -> Floats:
-    try:
-        return np.asarray(ours / theirs)
-    except ValueError:
-        raise MetricError(
-            f"the errors under {name} have leading axes {ours.shape} and the baseline's {theirs.shape}; "
-            "they must be the same resamples, or the baseline have none"
-        ) from None

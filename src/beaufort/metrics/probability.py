@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from beaufort.metrics._checks import Floats, images, probabilities, whole_numbers
-from beaufort.metrics._errors import MetricError
+from beaufort.metrics._checks import Floats, MetricError, images, probabilities, whole_numbers
 from beaufort.metrics._metric import metric
 
 

@@ -1,16 +1,18 @@
-"""The result tables of the papers, to stand beside results."""
+"""Published figures that come with the package: CSV files whose first lines say where they are from."""
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache
-from types import MappingProxyType
+from importlib.resources import files
+from typing import NamedTuple
 
 from beaufort._core.errors import UnknownNameError
 from beaufort._core.registry import unknown
-from beaufort.metrics._data import read_sheet
+from beaufort._core.validation import validate_choice
 
 TABLE_NAMES = (
     "imagenet-c-table1",
@@ -20,6 +22,23 @@ TABLE_NAMES = (
     "mnist-c-figure4",
 )
 """The tables that are files of the package, `data/<name>.csv`."""
+
+
+class Sheet(NamedTuple):
+    """A file of figures."""
+
+    facts: dict[str, str]
+    """Its lines `# key: text`."""
+    rows: list[dict[str, str]]
+
+
+def read_sheet(name: str) -> Sheet:
+    """The file `data/<name>.csv`."""
+    text = (files("beaufort.metrics") / "data" / f"{name}.csv").read_text(encoding="utf-8")
+    lines = text.splitlines()
+    comments = [line.removeprefix("# ") for line in lines if line.startswith("#")]
+    facts = {key: value for key, _, value in (line.partition(": ") for line in comments)}
+    return Sheet(facts, list(csv.DictReader(line for line in lines if not line.startswith("#"))))
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,9 +80,7 @@ def published_table(name: str) -> PublishedTable:
     >>> published_table("mnist-c-figure2")["ABS"]["relative_mce"]
     2.3393
     """
-    if name not in TABLE_NAMES:
-        raise UnknownNameError(unknown("published table", name, dict.fromkeys(TABLE_NAMES)))
-    return _read(name)
+    return _read(validate_choice("published table", name, TABLE_NAMES))
 
 
 @cache
@@ -85,7 +102,7 @@ def _read(name: str) -> PublishedTable:
         title=sheet.facts["title"],
         source=sheet.facts["source"],
         note=sheet.facts.get("note", ""),
-        rows=MappingProxyType({network: MappingProxyType(values) for network, values in rows.items()}),
-        decimals=MappingProxyType(decimals),
+        rows=rows,
+        decimals=decimals,
         damaged=frozenset(damaged),
     )

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from beaufort._core.errors import OptionError
-from beaufort.metrics._checks import Floats
-from beaufort.metrics._errors import MetricError, MissingResultsError
+from beaufort._core.validation import validate_integer
+from beaufort.metrics._checks import Floats, MetricError, MissingResultsError
 from beaufort.metrics._metric import metric
 
 Against = Literal["previous", "first"]
@@ -72,10 +72,7 @@ def flip_probability(answers: ArrayLike, *, against: Against = "previous", strid
     >>> flip_probability([[3, 3, 5, 5, 5], [7, 7, 7, 7, 7]])
     0.125
 
-    Args:
-        answers: as for `flips`, whose mean it is.
-        against: as for `flips`.
-        stride: as for `flips`.
+    The arguments are those of `flips`, whose mean it is.
     """
     return float(flips(answers, against=against, stride=stride).mean())
 
@@ -87,10 +84,7 @@ def top5_distance(top: ArrayLike, *, against: Against = "previous", stride: int 
     >>> top5_distance([[[1, 2, 3, 4, 5], [2, 1, 3, 4, 5]], [[1, 2, 3, 4, 5], [1, 2, 3, 4, 5]]])
     1.0
 
-    Args:
-        top: as for `top5_distances`, whose mean it is.
-        against: as for `top5_distances`.
-        stride: as for `top5_distances`.
+    The arguments are those of `top5_distances`, whose mean it is.
     """
     return float(top5_distances(top, against=against, stride=stride).mean())
 
@@ -120,12 +114,9 @@ def mean_flip_rate(values: Mapping[str, float], baseline: Mapping[str, float]) -
 
 def _pairs(frames: NDArray[Any], against: str, stride: int) -> tuple[NDArray[Any], NDArray[Any]]:
     """Earlier and later frames, side by side."""
+    validate_integer("stride", stride, 1, frames.shape[1] - 1)
     if against not in ("previous", "first"):
         raise OptionError(f"against must be 'previous' or 'first', got {against!r}")
-    if not isinstance(stride, int) or not 1 <= stride < frames.shape[1]:
-        raise OptionError(
-            f"stride must be an integer from 1 to {frames.shape[1] - 1}, less than the frames, got {stride!r}"
-        )
     if against == "first":
         return frames[:, :1], frames[:, 1:]
     return frames[:, :-stride], frames[:, stride:]

@@ -7,24 +7,118 @@ over all images seen so far, `merge_state` adds what another metric of its class
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from typing import Any, Self, TypeAlias
 
-from beaufort._core.errors import OptionError, UnknownNameError
+from beaufort._core.errors import MissingExtraError, OptionError, UnknownNameError
 from beaufort._core.registry import unknown
-from beaufort.metrics._checks import whole
-from beaufort.metrics._errors import MetricError, MissingResultsError
-from beaufort.metrics._sums import SumMetric, Sums, checked, hits, mean, of_labels, torch
+from beaufort._core.validation import validate_count
+from beaufort.metrics._checks import MetricError, MissingResultsError
 from beaufort.metrics.baselines import Baseline, Severities, get_baseline
 from beaufort.metrics.calibration import ece_from_bins
 from beaufort.metrics.corruption import mean_corruption_error, relative_mean_corruption_error
 
+try:
+    import torch
+    from torch import distributed
+except ImportError as error:
+    raise MissingExtraError("beaufort.metrics.torch needs torch: pip install 'beaufort[torch]'") from error
+
 _SHOWN = 8
 """How many missing conditions a message names."""
 
+Sums: TypeAlias = Mapping[str, torch.Tensor]
 
-class Accuracy(SumMetric):
-    """Share of images whose label is among the k best answers.
+
+class SumMetric(ABC):
+    """A value that follows from sums over images.
+
+    Sums are float64, so counts are exact and many small batches lose nothing.
+    """
+
+    def __init__(self, *settings: object, **shapes: tuple[int, ...]) -> None:
+        self._settings = settings
+        self._sums = {name: torch.zeros(shape, dtype=torch.float64) for name, shape in shapes.items()}
+
+    @abstractmethod
+    def value(self, sums: Sums) -> float:
+        """What the sums, on the CPU, come to."""
+
+    @property
+    def device(self) -> torch.device:
+        """Where the sums are."""
+        return next(iter(self._sums.values())).device
+
+    def to(self, device: torch.device | str) -> Self:
+        """Move the sums; logits may come from any device."""
+        self._sums = {name: sums.to(device) for name, sums in self._sums.items()}
+        return self
+
+    def reset(self) -> None:
+        """Forget all images seen so far."""
+        self._sums = {name: torch.zeros_like(sums) for name, sums in self._sums.items()}
+
+    def merge_state(self, other: SumMetric) -> None:
+        """Add what another one has seen, as if it had come here."""
+        if type(other) is not type(self) or other._settings != self._settings:
+            raise MetricError(
+                f"only a metric of the same class and settings can be merged into {self!r}, got {other!r}"
+            )
+        self._add(**other._sums)
+
+    def compute(self, *, sync: bool = True) -> torch.Tensor:
+        """The value over all images seen so far, on all processes together unless `sync` is false."""
+        together = sync and distributed.is_available() and distributed.is_initialized()
+        sums = self._everyones() if together else self._sums
+        value = self.value({name: each.cpu() for name, each in sums.items()})
+        return torch.tensor(value, dtype=torch.float64, device=self.device)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(map(repr, self._settings))})"
+
+    def _add(self, **more: torch.Tensor) -> None:
+        # Not in place: sums made under inference_mode could not be changed outside of it.
+        self._sums = {name: sums + more[name].to(sums.device) for name, sums in self._sums.items()}
+
+    def _everyones(self) -> dict[str, torch.Tensor]:
+        flat = torch.cat([sums.flatten() for sums in self._sums.values()])
+        if flat.device.type == "cpu" and distributed.get_backend() == "nccl":
+            flat = flat.to(torch.device("cuda", torch.cuda.current_device()))
+        distributed.all_reduce(flat)
+        parts = torch.split(flat, [sums.numel() for sums in self._sums.values()])
+        return {
+            name: part.reshape(sums.shape)
+            for (name, sums), part in zip(self._sums.items(), parts, strict=True)
+        }
+
+    def _require_images(self, count: torch.Tensor) -> None:
+        if count.sum() == 0:
+            raise MissingResultsError(f"{type(self).__name__} has seen no images; call update first")
+
+
+class MeanMetric(SumMetric):
+    """The mean over images of a value that each image has."""
+
+    def __init__(self, *settings: object) -> None:
+        super().__init__(*settings, total=(), count=())
+
+    @abstractmethod
+    def per_image(self, logits: torch.Tensor, labels: Any) -> torch.Tensor:
+        """The value of each image, or a row of numbers that add up to it; logits are float64."""
+
+    def update(self, logits: torch.Tensor, labels: torch.Tensor) -> None:
+        """Add a batch."""
+        values = self.per_image(_checked(logits, labels), labels)
+        self._add(total=values.sum(), count=torch.tensor(len(values)))
+
+    def value(self, sums: Sums) -> float:
+        self._require_images(sums["count"])
+        return float(sums["total"] / sums["count"])
+
+
+class Accuracy(MeanMetric):
+    """Fraction of images whose label is among the k highest predictions.
 
     >>> metric = Accuracy()
     >>> metric.update(torch.tensor([[2.0, 1.0], [2.0, 1.0]]), torch.tensor([0, 1]))
@@ -33,18 +127,13 @@ class Accuracy(SumMetric):
     """
 
     def __init__(self, k: int = 1) -> None:
-        super().__init__(whole(k, "k"), correct=(), count=())
+        super().__init__(validate_count("k", k))
         self._k = k
 
-    def update(self, logits: torch.Tensor, labels: torch.Tensor) -> None:
-        """Add a batch."""
-        logits = checked(logits, labels)
+    def per_image(self, logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
         if self._k > logits.shape[1]:
             raise MetricError(f"k must be at most {logits.shape[1]}, the number of classes, got {self._k}")
-        self._add(correct=hits(logits, labels, self._k).sum(), count=torch.tensor(len(logits)))
-
-    def value(self, sums: Sums) -> float:
-        return mean(sums["correct"], sums["count"], "Accuracy")
+        return _hits(logits, labels, self._k)
 
 
 class CalibrationError(SumMetric):
@@ -57,29 +146,29 @@ class CalibrationError(SumMetric):
     """
 
     def __init__(self, bins: int = 15) -> None:
-        super().__init__(whole(bins, "bins"), count=(bins,), confidence=(bins,), correct=(bins,))
+        super().__init__(validate_count("bins", bins), count=(bins,), confidence=(bins,), correct=(bins,))
         self._edges = torch.arange(1, bins, dtype=torch.float64) / bins
 
     def update(self, logits: torch.Tensor, labels: torch.Tensor) -> None:
         """Add a batch."""
-        logits = checked(logits, labels)
+        logits = _checked(logits, labels)
         confidence = logits.softmax(dim=1).amax(dim=1)
         place = torch.bucketize(confidence, self._edges.to(logits.device))
         empty = torch.zeros(len(self._edges) + 1, dtype=torch.float64, device=logits.device)
         self._add(
             count=empty.index_add(0, place, torch.ones_like(confidence)),
             confidence=empty.index_add(0, place, confidence),
-            correct=empty.index_add(0, place, hits(logits, labels, 1)),
+            correct=empty.index_add(0, place, _hits(logits, labels, 1)),
         )
 
     def value(self, sums: Sums) -> float:
-        mean(sums["correct"].sum(), sums["count"].sum(), "CalibrationError")
+        self._require_images(sums["count"])
         return float(
             ece_from_bins(sums["count"].numpy(), sums["confidence"].numpy(), sums["correct"].numpy())
         )
 
 
-class BrierScore(SumMetric):
+class BrierScore(MeanMetric):
     """Squared distance between the probabilities and the truth, summed over classes, averaged over images.
 
     >>> metric = BrierScore()
@@ -88,21 +177,12 @@ class BrierScore(SumMetric):
     tensor(0.5000, dtype=torch.float64)
     """
 
-    def __init__(self) -> None:
-        super().__init__(total=(), count=())
-
-    def update(self, logits: torch.Tensor, labels: torch.Tensor) -> None:
-        """Add a batch."""
-        p = checked(logits, labels).softmax(dim=1)
-        self._add(
-            total=(p.square().sum(dim=1) - 2 * of_labels(p, labels) + 1).sum(), count=torch.tensor(len(p))
-        )
-
-    def value(self, sums: Sums) -> float:
-        return mean(sums["total"], sums["count"], "BrierScore")
+    def per_image(self, logits: torch.Tensor, labels: Any) -> torch.Tensor:
+        p = logits.softmax(dim=1)
+        return p.square().sum(dim=1) - 2 * _of_labels(p, labels) + 1
 
 
-class NegativeLogLikelihood(SumMetric):
+class NegativeLogLikelihood(MeanMetric):
     """Minus the logarithm of the true class's probability, in nats, averaged over images.
 
     >>> metric = NegativeLogLikelihood()
@@ -111,19 +191,11 @@ class NegativeLogLikelihood(SumMetric):
     tensor(0.6931, dtype=torch.float64)
     """
 
-    def __init__(self) -> None:
-        super().__init__(total=(), count=())
-
-    def update(self, logits: torch.Tensor, labels: torch.Tensor) -> None:
-        """Add a batch."""
-        logs = checked(logits, labels).log_softmax(dim=1)
-        self._add(total=-of_labels(logs, labels).sum(), count=torch.tensor(len(logs)))
-
-    def value(self, sums: Sums) -> float:
-        return mean(sums["total"], sums["count"], "NegativeLogLikelihood")
+    def per_image(self, logits: torch.Tensor, labels: Any) -> torch.Tensor:
+        return -_of_labels(logits.log_softmax(dim=1), labels)
 
 
-class Entropy(SumMetric):
+class Entropy(MeanMetric):
     """How undecided the model is, right or wrong, in nats, averaged over images; labels are not needed.
 
     >>> metric = Entropy()
@@ -132,16 +204,13 @@ class Entropy(SumMetric):
     tensor(0.6931, dtype=torch.float64)
     """
 
-    def __init__(self) -> None:
-        super().__init__(total=(), count=())
+    def per_image(self, logits: torch.Tensor, labels: Any) -> torch.Tensor:  # noqa: ARG002
+        logs = logits.log_softmax(dim=1)
+        return -(logs.exp() * logs)
 
     def update(self, logits: torch.Tensor, labels: torch.Tensor | None = None) -> None:
         """Add a batch."""
-        logs = checked(logits, labels).log_softmax(dim=1)
-        self._add(total=-(logs.exp() * logs).sum(), count=torch.tensor(len(logs)))
-
-    def value(self, sums: Sums) -> float:
-        return mean(sums["total"], sums["count"], "Entropy")
+        super().update(logits, labels)  # type: ignore[arg-type]
 
 
 class MeanCorruptionError(SumMetric):
@@ -190,10 +259,10 @@ class MeanCorruptionError(SumMetric):
         severity: int | None = None,
     ) -> None:
         """Add a batch of images under one corruption; clean ones without a corruption."""
-        logits = checked(logits, labels)
+        logits = _checked(logits, labels)
         row, column = self._place(corruption, severity)
         wrong, count = (torch.zeros_like(self._sums["wrong"]) for _ in range(2))
-        wrong[row, column] = len(logits) - hits(logits, labels, 1).sum().to(wrong.device)
+        wrong[row, column] = len(logits) - _hits(logits, labels, 1).sum().to(wrong.device)
         count[row, column] = len(logits)
         self._add(wrong=wrong, count=count)
 
@@ -237,3 +306,40 @@ class MeanCorruptionError(SumMetric):
                 f"MeanCorruptionError has seen no images of {', '.join(absent[:_SHOWN])}{more}: call update "
                 "with them, or name the corruptions and severities that count"
             )
+
+
+def _checked(logits: torch.Tensor, labels: torch.Tensor | None) -> torch.Tensor:
+    """The logits in float64, `(images, classes)`, with labels that fit."""
+    logits = logits.detach()
+    if logits.ndim != 2 or logits.shape[1] == 0 or not logits.is_floating_point():
+        raise MetricError(
+            "logits must be floating-point of shape (images, classes), got "
+            f"{logits.dtype} of shape {tuple(logits.shape)}"
+        )
+    if not bool(torch.isfinite(logits).all()):
+        raise MetricError("logits must be finite, got NaN or infinity")
+    if labels is not None:
+        if labels.shape != logits.shape[:1] or labels.is_floating_point() or labels.dtype == torch.bool:
+            raise MetricError(
+                f"labels must be integers of shape ({len(logits)},), got {labels.dtype} of shape "
+                f"{tuple(labels.shape)}"
+            )
+        if len(labels) and not 0 <= int(labels.min()) <= int(labels.max()) < logits.shape[1]:
+            raise MetricError(
+                f"labels must be from 0 to {logits.shape[1] - 1}, as the logits have {logits.shape[1]} "
+                f"classes, got {int(labels.min())} to {int(labels.max())}"
+            )
+    return logits.double()
+
+
+def _of_labels(values: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+    """Each image's value for its label."""
+    return values.gather(1, labels.to(values.device, torch.int64)[:, None])[:, 0]
+
+
+def _hits(logits: torch.Tensor, labels: torch.Tensor, k: int) -> torch.Tensor:
+    """Whether the label is among the k largest logits; of equal ones the lower class counts as larger."""
+    own = _of_labels(logits, labels)[:, None]
+    lower = torch.arange(logits.shape[1], device=logits.device) < labels.to(logits.device)[:, None]
+    before = (logits > own) | ((logits == own) & lower)
+    return (before.sum(dim=1) < k).double()

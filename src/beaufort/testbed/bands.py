@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from beaufort.metrics.scales import get_scale
-from beaufort.metrics.stats.binomial import checked_level
+from beaufort.metrics.stats import validate_level
 from beaufort.testbed.fit import RESAMPLES, SEED, Interval, Knee, Line, Trend
 
 Floats = NDArray[np.float64]
@@ -43,7 +43,7 @@ def coefficient_intervals(
 
 
 def _ends(drawn: Floats, level: float) -> tuple[Floats, Floats]:
-    tail = (1 - checked_level(level)) / 2
+    tail = (1 - validate_level(level)) / 2
     last = len(drawn) - 1
     low, high = math.floor(tail * last), math.ceil((1 - tail) * last)
     ordered = np.partition(drawn, (low, high), axis=0)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from beaufort._core.errors import BeaufortError, OptionError
-from beaufort.metrics.stats.binomial import checked_level
+from beaufort.metrics.stats import validate_level
 from beaufort.testbed.fit import FEWEST, Interval, fit_shift
 from beaufort.testbed.grid import Grid
 
@@ -89,7 +89,7 @@ def _correlation(
 
 
 def _fisher(r: float, n: int, level: float) -> Interval | None:
-    quantile = NormalDist().inv_cdf((1 + checked_level(level)) / 2)
+    quantile = NormalDist().inv_cdf((1 + validate_level(level)) / 2)
     if n < 4 or abs(r) >= 1:
         return None
     reach = quantile / math.sqrt(n - 3)

@@ -7,14 +7,17 @@ photo are not independent; one accuracy alone has an exact interval. No interval
 from __future__ import annotations
 
 from beaufort.metrics.stats.agreement import cohen_kappa, fleiss_kappa, krippendorff_alpha
-from beaufort.metrics.stats.binomial import binomial_cdf, clopper_pearson, share_intervals
-from beaufort.metrics.stats.bounded import images_to_decide, mean_interval, mean_p_value
-from beaufort.metrics.stats.estimate import Estimate
-from beaufort.metrics.stats.independent import newcombe
-from beaufort.metrics.stats.paired import holm, mcnemar
+from beaufort.metrics.stats.bounded import images_to_decide, looks, mean_interval, mean_p_value
+from beaufort.metrics.stats.differences import holm, mcnemar, newcombe
+from beaufort.metrics.stats.estimate import (
+    Estimate,
+    binomial_cdf,
+    clopper_pearson,
+    share_intervals,
+    validate_level,
+)
 from beaufort.metrics.stats.ranking import Ranked, letters, rank
 from beaufort.metrics.stats.resampling import RESAMPLES, Resamples, bootstrap, bootstrap_means, resample
-from beaufort.metrics.stats.sequential import looks
 
 __all__ = [
     "RESAMPLES",
@@ -39,4 +42,5 @@ __all__ = [
     "rank",
     "resample",
     "share_intervals",
+    "validate_level",
 ]

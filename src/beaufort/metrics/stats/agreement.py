@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from beaufort._core.errors import OptionError
-from beaufort.metrics.stats.binomial import checked_level
-from beaufort.metrics.stats.estimate import Estimate
+from beaufort.metrics.stats.estimate import Estimate, validate_level
 from beaufort.metrics.stats.resampling import RESAMPLES, resample
 
 Floats = NDArray[np.float64]
@@ -147,7 +146,7 @@ def _estimate(
     seed: int,
     level: float,
 ) -> Estimate | None:
-    tail = (1 - checked_level(level)) / 2
+    tail = (1 - validate_level(level)) / 2
     value = float(statistic(rows.mean(axis=0)))
     if np.isnan(value):
         return None

@@ -10,6 +10,7 @@ exact interval of Clopper and Pearson; for any others it keeps the coverage and 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from statistics import NormalDist
 
@@ -17,10 +18,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from beaufort._core.errors import OptionError
-from beaufort.metrics.stats.binomial import checked_level, clopper_pearson
-from beaufort.metrics.stats.estimate import Estimate
+from beaufort._core.validation import validate_count
+from beaufort.metrics.stats.estimate import Estimate, clopper_pearson, validate_level
 
 _NORMAL = NormalDist()
+FIRST = 500
+"""Number of images before the intervals are looked at for the first time."""
+GROWTH = 1.25
+"""Factor between the numbers of images at one look and the next."""
+
 _MOST = 10**9
 """Largest number of images that is worth recommending; None is returned above it."""
 
@@ -40,7 +46,7 @@ def mean_interval(values: ArrayLike, *, low: float = 0.0, high: float = 1.0, lev
     '92.5 % [90.4, 93.7]'
     """
     numbers = _Numbers(values, low, high)
-    tail = (1 - checked_level(level)) / 2
+    tail = (1 - validate_level(level)) / 2
     if numbers.ends_only:
         exact = clopper_pearson(numbers.at_high, numbers.n, level)
         lower, upper = (low + (high - low) * share for share in (exact.low, exact.high))
@@ -77,7 +83,7 @@ def images_to_decide(
     True
     """
     numbers = _Numbers(values, low, high)
-    tail = (1 - checked_level(level)) / 2
+    tail = (1 - validate_level(level)) / 2
     above = numbers.mean > limit
     if numbers.mean == limit or not low <= limit <= high:
         return None
@@ -99,6 +105,24 @@ def images_to_decide(
         middle = (most + least) // 2
         least, most = (least, middle) if decided(middle) else (middle, most)
     return most
+
+
+def looks(count: int) -> Iterator[int]:
+    """Numbers of images after which to look at the intervals; the last is all of them.
+
+    Stop at the first look at which the interval is narrow enough. The rule is fixed before anything is seen;
+    it stops on the width, never on the value, and `mean_interval` is never narrow by luck. What peeking costs
+    is shown by simulation, in the tests and in `benchmarks/intervals.py`.
+
+    >>> list(looks(1000))
+    [500, 625, 782, 978, 1000]
+    """
+    count = validate_count("count", count)
+    at = FIRST
+    while at < count:
+        yield at
+        at = math.ceil(at * GROWTH)
+    yield count
 
 
 class _Numbers:
@@ -141,7 +165,7 @@ class _Weighted:
 
     def tail(self, at: float) -> float:
         """The chance that the weighted mean is below `at`."""
-        from beaufort.metrics.stats._spacings import log_tail_terms
+        from beaufort.metrics.stats._compiled import log_tail_terms
 
         if self.values.min() >= at:
             return 0.0

@@ -19,8 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from beaufort._core.errors import OptionError
 from beaufort._core.validation import validate_count
-from beaufort.metrics.stats.binomial import checked_level
-from beaufort.metrics.stats.estimate import Estimate
+from beaufort.metrics.stats.estimate import Estimate, validate_level
 
 RESAMPLES = 10_000
 
@@ -77,7 +76,7 @@ def bootstrap(
             f"values must lie between low={low:g} and high={high:g}, got {columns.min():g} to "
             f"{columns.max():g}"
         )
-    tail = (1 - checked_level(level)) / 2
+    tail = (1 - validate_level(level)) / 2
     means = columns.mean(axis=0, dtype=np.float64)
     rises = _slopes(statistic, means, low, high) > 0
     drawn = resample(columns, resamples=resamples, seed=seed)
@@ -98,7 +97,7 @@ def resample(values: ArrayLike, *, resamples: int = RESAMPLES, seed: int = 0) ->
 
     How resample r weights the images depends on the seed, r and the number of images alone.
     """
-    from beaufort.metrics.stats._draws import draw_uniform
+    from beaufort.metrics.stats._compiled import draw_uniform
 
     columns = _columns(values)
     columns = np.hstack([columns, np.ones((len(columns), 1))], dtype=np.float32)  # the last sums the weights

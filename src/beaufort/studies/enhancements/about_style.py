@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from beaufort.corruptions import get_corruption_names
-from beaufort.metrics.stats import Estimate
-from beaufort.metrics.stats.resampling import resample
+from beaufort.metrics.stats import Estimate, resample
 from beaufort.studies.enhancements.enhancement_settings import NETWORKS, STYLE_LEVELS
 from beaufort.studies.enhancements.findings import StudyArms, StudyFinding, signed, verdict_of
 from beaufort.studies.enhancements.mce_statistics import ShareRows, Shares

@@ -18,8 +18,7 @@ from beaufort._core.errors import OptionError
 from beaufort._core.text import counted
 from beaufort.corruptions import SUBSETS
 from beaufort.metrics import get_baseline
-from beaufort.metrics.stats import Estimate
-from beaufort.metrics.stats.resampling import RESAMPLES, resample
+from beaufort.metrics.stats import RESAMPLES, Estimate, resample
 from beaufort.studies.enhancements.enhancement_settings import CLEAN, EnhancementSettings
 from beaufort.studies.predictions import StudyPredictions
 

@@ -1,14 +1,15 @@
-"""Two models on the same images under one condition: is the difference more than chance?"""
+"""Whether two numbers differ by more than chance, on the same images or on different ones."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from beaufort._core.errors import OptionError
-from beaufort.metrics.stats.binomial import binomial_cdf
+from beaufort.metrics.stats.estimate import Estimate, binomial_cdf
 
 
 def mcnemar(only_first: int, only_second: int) -> float:
@@ -39,3 +40,18 @@ def holm(p_values: Sequence[float] | NDArray[np.float64]) -> NDArray[np.float64]
     adjusted = np.empty_like(p)
     adjusted[order] = np.minimum(np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1)), 1)
     return adjusted
+
+
+def newcombe(first: Estimate, second: Estimate) -> Estimate:
+    """The first less the second, with the interval that Newcombe (1998) makes from the intervals of both.
+
+    Where both are exact, the interval is on the wide side.
+
+    >>> from beaufort.metrics.stats import clopper_pearson
+    >>> f"{newcombe(clopper_pearson(90, 100), clopper_pearson(50, 100)):.1%}"
+    '40.0 % [27.3, 51.4]'
+    """
+    value = first.value - second.value
+    below = math.hypot(first.value - first.low, second.high - second.value)
+    above = math.hypot(first.high - first.value, second.value - second.low)
+    return Estimate(value, value - below, value + above, min(first.n, second.n), first.level)
