@@ -15,8 +15,8 @@ import pytest
 
 from beaufort.data import Dataset
 from beaufort.models import as_model
-from beaufort.report import examples_of_data, examples_of_pictures, write_report
-from beaufort.report.differences import pair_differences
+from beaufort.report import examples_of_data, examples_of_images, write_report
+from beaufort.report.figure_numbers import pair_differences
 from beaufort.results import Scores, open_results
 from beaufort.suites import get_suite
 
@@ -223,7 +223,7 @@ def test_any_model_that_was_asked_can_speak(show: Opener, scores: Scores, tmp_pa
             lambda shown: row[None].repeat(len(shown), 0), name=f"n{label}", classes=4, version=str(label)
         )
 
-    examples = examples_of_pictures(scores, ask=[always(0), always(3)])
+    examples = examples_of_images(scores, ask=[always(0), always(3)])
     page = show(write_report(scores, tmp_path / "r.html", examples=examples))
     assert "polar bear" in page.inner_text("#examples-figure .strip >> nth=0")
     page.click("button[data-voice='1']")

@@ -9,7 +9,7 @@ import pytest
 
 from beaufort.metrics.stats import Estimate
 from beaufort.report import to_markdown
-from beaufort.report.optional_tables import optional_tables
+from beaufort.report.summary_tables import optional_tables
 from beaufort.suites import Suite
 
 COMMON, BAR = ("fog", "snow"), ("sparkles", "perlin_noise", "plasma_noise")
@@ -26,7 +26,7 @@ def test_both_means_and_their_difference(make: SimpleNamespace) -> None:
     table = optional_tables(scores)["C-bar"]
     assert table.header == ("Model", "Common (2)", "C-bar (3)", "C-bar minus common")
     for row in table.rows:
-        forms = scores.errors[row[0]]
+        forms = next(one.error_forms for one in scores.models if one.model == row[0])
         common, bar = (fmean(forms[name].value for name in names) for names in (COMMON, BAR))
         found = [cell for cell in row[1:] if isinstance(cell, Estimate)]
         assert [cell.value for cell in found] == pytest.approx([common, bar, bar - common])

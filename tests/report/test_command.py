@@ -15,7 +15,7 @@ from beaufort._core.errors import OptionError, UnknownNameError
 from beaufort.cli import app
 from beaufort.data import Dataset
 from beaufort.report import FORMATS, to_table, to_text, write_report, write_table
-from beaufort.report.write import find_format
+from beaufort.report.formats import find_format
 from beaufort.results import Scores
 
 
@@ -70,7 +70,7 @@ def test_test_images(store: Path, data: Dataset, tmp_path: Path, make: SimpleNam
     np.save(folder / "labels.npy", data.labels)
     code, said = run(store, "--data", folder, "-o", tmp_path / "r.html", "--resamples", 200)
     assert code == 2  # the same pictures, and classes without their names: other data
-    assert "must be the data set of the run" in said
+    assert "must be the dataset of the run" in said
 
 
 @pytest.mark.parametrize(

@@ -15,14 +15,14 @@ from PIL import Image
 from beaufort._core.errors import OptionError
 from beaufort.data import Dataset
 from beaufort.models import as_model
-from beaufort.report import Examples, examples_of_data, examples_of_pictures
-from beaufort.report._thumbnails import data_uri
+from beaufort.report import Examples, examples_of_data, examples_of_images
+from beaufort.report.thumbnails import thumbnail_uri
 from beaufort.results import Scores, open_results
 from beaufort.suites.conditions import Condition
 
 
 def pixels(examples: Examples, place: int) -> np.ndarray:
-    kind, _, content = examples.pictures[place].partition(";base64,")
+    kind, _, content = examples.images[place].partition(";base64,")
     assert kind == "data:image/png"  # small pictures are kept without loss
     return np.asarray(Image.open(io.BytesIO(b64decode(content))))
 
@@ -42,8 +42,8 @@ def test_strips_show_what_the_models_saw(scores: Scores, data: Dataset, examples
         for row, condition in enumerate(scores.suite.conditions(data.name)):
             image = data[place].image[None]
             expected = condition.apply(image, ids=[strip.name], seed=0, scale="cifar")[0]
-            assert np.array_equal(pixels(examples, strip.pictures[row]), expected)
-            said = strip.answers["good"][row]
+            assert np.array_equal(pixels(examples, strip.images[row]), expected)
+            said = strip.predictions["good"][row]
             assert said.label == answers.top[row, place, 0]
             assert said.confidence == pytest.approx(float(answers.confidence[row, place]))
 
@@ -56,13 +56,13 @@ def test_mistakes_are_mistakes(scores: Scores, data: Dataset, examples: Examples
         rows = {(c.corruption, c.severity): row for row, c in enumerate(answers.conditions)}
         assert found
         for one in found:
-            assert one.answer.label != one.truth
+            assert one.prediction.label != one.truth
             row = rows[one.corruption, one.severity]
             condition = Condition(data.name, one.corruption, one.severity)
-            shown = pixels(examples, one.picture)
+            shown = pixels(examples, one.image)
             places = [
                 place
-                for place in np.flatnonzero(answers.top[row, :, 0] == one.answer.label).tolist()
+                for place in np.flatnonzero(answers.top[row, :, 0] == one.prediction.label).tolist()
                 if answers.labels[place] == one.truth
                 and np.array_equal(
                     shown, condition.apply(data[place].image[None], ids=[data.ids[place]], scale="cifar")[0]
@@ -70,13 +70,13 @@ def test_mistakes_are_mistakes(scores: Scores, data: Dataset, examples: Examples
             ]
             assert len(places) == 1
             assert one.clean == answers.top[0, places[0], 0]
-            assert one.answer.confidence == pytest.approx(float(answers.confidence[row, places[0]]))
+            assert one.prediction.confidence == pytest.approx(float(answers.confidence[row, places[0]]))
 
 
 def test_the_note_says_which_images_were_drawn_from(
     scores: Scores, data: Dataset, examples: Examples, make: SimpleNamespace, tmp_path: Path
 ) -> None:
-    assert examples.note.endswith("among those that good names correctly when they are clean.")
+    assert examples.note.endswith("among those that good classifies correctly when they are clean.")
     suite = replace(make.suite, clean=False)
     make.fill(tmp_path / "damaged", data, suite, ["good"])
     damaged = make.scored(open_results(tmp_path / "damaged"))
@@ -89,7 +89,7 @@ def test_draws_follow_the_seed(scores: Scores, data: Dataset, examples: Examples
 
 
 def test_other_data_are_refused(scores: Scores, make: SimpleNamespace) -> None:
-    with pytest.raises(OptionError, match="data must be the data set of the run, toys"):
+    with pytest.raises(OptionError, match="the run, toys"):
         examples_of_data(scores, make.dataset(count=50))
 
 
@@ -109,15 +109,15 @@ def test_pictures_never_open_the_test_images(
     for place in range(5):
         Image.new("RGB", (50 + place, 40), (place * 40, 90, 90)).save(tmp_path / f"{place}.png")
     for given in ("scene", str(tmp_path)):
-        found = examples_of_pictures(scores, given)
+        found = examples_of_images(scores, given)
         assert found.mistakes is None
         assert "No test image is in this page" in found.note
-        assert all(strip.truth is None and not strip.answers for strip in found.strips)
+        assert all(strip.truth is None and not strip.predictions for strip in found.strips)
     assert len(found.strips) == 3
-    assert pixels(found, found.strips[0].pictures[0]).shape == (32, 32, 3)
+    assert pixels(found, found.strips[0].images[0]).shape == (32, 32, 3)
     monkeypatch.undo()
-    with pytest.raises(OptionError, match="pictures must not be the test images, got toys"):
-        examples_of_pictures(scores, data)
+    with pytest.raises(OptionError, match="toys has the test images"):
+        examples_of_images(scores, data)
 
 
 def test_models_can_be_asked(scores: Scores, make: SimpleNamespace) -> None:
@@ -130,25 +130,25 @@ def test_models_can_be_asked(scores: Scores, make: SimpleNamespace) -> None:
         version="1",
     )
     other = make.dataset(count=7)
-    found = examples_of_pictures(scores, other, ask=[bright])
+    found = examples_of_images(scores, other, ask=[bright])
     strip = found.strips[0]
     assert strip.truth == 0
-    assert len(strip.answers["bright"]) == len(scores.suite.conditions())
-    mean = pixels(found, strip.pictures[0]).mean() / 10
+    assert len(strip.predictions["bright"]) == len(scores.suite.conditions())
+    mean = pixels(found, strip.images[0]).mean() / 10
     odds = np.exp([mean, 12, 12, 12])
-    assert strip.answers["bright"][0].label == int(np.argmax(odds))
-    assert strip.answers["bright"][0].confidence == pytest.approx(odds.max() / odds.sum(), rel=1e-3)
-    assert "bright gave the answers" in found.note
+    assert strip.predictions["bright"][0].label == int(np.argmax(odds))
+    assert strip.predictions["bright"][0].confidence == pytest.approx(odds.max() / odds.sum(), rel=1e-3)
+    assert "bright made the predictions" in found.note
 
 
 def test_digits_are_painted_for_suites_of_digits(digits: tuple[Scores, Dataset]) -> None:
-    found = examples_of_pictures(digits[0])
+    found = examples_of_images(digits[0])
     assert pixels(found, 0).shape == (28, 28)
-    assert len(found.strips[0].pictures) == 16
+    assert len(found.strips[0].images) == 16
 
 
 def test_photos_become_small_jpegs() -> None:
     rng = np.random.default_rng(0)
-    uri = data_uri(rng.integers(0, 256, (224, 300, 3)).astype(np.uint8), 112)
+    uri = thumbnail_uri(rng.integers(0, 256, (224, 300, 3)).astype(np.uint8), 112)
     picture = Image.open(io.BytesIO(b64decode(uri.partition(",")[2])))
     assert (picture.format, picture.size) == ("JPEG", (112, 84))

@@ -14,7 +14,7 @@ from beaufort._core.errors import AssetError, OptionError, UnknownNameError
 from beaufort.corruptions import corruptions
 from beaufort.data.writers import Outcome
 from beaufort.report.gallery import make_gallery
-from beaufort.report.gallery.scene import paint_digit, paint_scene
+from beaufort.report.painted_scene import paint_digit, paint_scene
 from tests.data.writers.outputs import opened
 
 VOID = {"meta", "img", "link"}

@@ -13,10 +13,8 @@ from types import SimpleNamespace
 import pytest
 
 from beaufort._core.errors import OptionError
-from beaufort.report import examples_of_data, examples_of_pictures, figure, to_html, write_report
-from beaufort.report.breaking_severities import breaking_points
-from beaufort.report.classes import find_worst_classes
-from beaufort.report.curves import baseline_errors, mean_curves
+from beaufort.report import examples_of_data, examples_of_images, figure, to_html, write_report
+from beaufort.report.figure_numbers import baseline_errors, breaking_points, find_worst_classes, mean_curves
 from beaufort.report.headline import about, headline
 from beaufort.report.provenance import _command, provenance_facts, without_folders
 from beaufort.results import Scores
@@ -246,7 +244,7 @@ def test_pictures_stay_under_the_limit(
     examples = examples_of_data(scores, data)
     assert examples.mistakes is not None
     assert list(examples.mistakes) == ["good"]
-    assert sum(map(len, examples.pictures)) < 80_000
+    assert sum(map(len, examples.images)) < 80_000
     page = write_report(scores, tmp_path / "report.html", examples=examples)
     assert page.stat().st_size < 300_000
 
@@ -257,7 +255,7 @@ def test_a_page_is_whole_or_absent(scores: Scores, tmp_path: Path, monkeypatch: 
     target.write_text("old")
     with pytest.raises(OptionError, match="output must be a file, such as"):
         write_report(scores, target.parent)
-    monkeypatch.setattr("beaufort.report.write.MOST_BYTES", 1000)
+    monkeypatch.setattr("beaufort.report.formats.MOST_BYTES", 1000)
     with pytest.raises(OptionError, match="choose fewer models with --model"):
         write_report(scores, target)
     assert target.read_text() == "old"
@@ -270,7 +268,7 @@ def test_a_page_is_whole_or_absent(scores: Scores, tmp_path: Path, monkeypatch: 
 
 def test_a_hundred_models_are_one_small_page(make: SimpleNamespace) -> None:
     scores = make.scored(make.results_of([f"net-{i}" for i in range(100)], get_suite("imagenet-c"), 60))
-    assert len(to_html(scores, examples=examples_of_pictures(scores))) < 4_000_000
+    assert len(to_html(scores, examples=examples_of_images(scores))) < 4_000_000
 
 
 def test_an_infinite_loss_is_shown_as_such(scores: Scores) -> None:

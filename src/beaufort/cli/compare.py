@@ -86,7 +86,7 @@ def compare(
 
 def _show(comparison: Comparison, every: bool) -> None:
     from beaufort.metrics import metrics
-    from beaufort.report._text import units
+    from beaufort.report.wording import units
 
     scores = comparison.scores
     against = f", baseline {scores.baseline.title}" if scores.baseline else ""

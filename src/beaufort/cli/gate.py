@@ -163,7 +163,7 @@ def _summary_file() -> Path:
 
 def _write(verdicts: list[Verdict], junit: Path | None, summary: Path | None) -> None:
     from beaufort._core.files import write_output
-    from beaufort.report.verdict import verdict_junit, verdict_markdown
+    from beaufort.report.verdict_formats import verdict_junit, verdict_markdown
 
     try:
         if junit is not None:
@@ -176,7 +176,7 @@ def _write(verdicts: list[Verdict], junit: Path | None, summary: Path | None) ->
 
 
 def _show(verdicts: list[Verdict], as_json: bool) -> None:
-    from beaufort.report.verdict import verdict_dict, verdict_lines
+    from beaufort.report.verdict_formats import verdict_dict, verdict_lines
     from beaufort.results import worst_decision
 
     if as_json:

@@ -97,7 +97,7 @@ def report(
         write_report,
         write_table,
     )
-    from beaufort.report.write import check_output, find_format, write_text
+    from beaufort.report.formats import check_output, find_format, write_text
     from beaufort.results import join_results, open_parts, pair_parts, score
 
     about_tables = {
@@ -207,7 +207,7 @@ def _check(kind: str, data: str | None, pictures: str | None, ask: list[str] | N
 def _examples(
     scores: Scores, data: str | None, pictures: str | None, ask: list[str], seed: int
 ) -> Examples | None:
-    from beaufort.report import examples_of_data, examples_of_pictures
+    from beaufort.report import examples_of_data, examples_of_images
 
     if data is None and pictures is None:
         return None
@@ -215,4 +215,4 @@ def _examples(
         if data is not None:
             return examples_of_data(scores, data, seed=seed, progress=progress)
         assert pictures is not None
-        return examples_of_pictures(scores, pictures, ask=ask, progress=progress)
+        return examples_of_images(scores, pictures, ask=ask, progress=progress)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from beaufort._core.text import counted
 from beaufort.metrics import metrics
 from beaufort.metrics.stats import Estimate
-from beaufort.report._text import ordinal, percent, shown, spoken, words
+from beaufort.report.wording import ordinal, percent, shown, spoken, words
 from beaufort.results import ModelScores, Scores
 
 

@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from beaufort.metrics.stats import Estimate
-from beaufort.report.optional_tables import optional_tables
-from beaufort.report.tables import Table, baseline_words, corruption_table, headline_table
+from beaufort.report.summary_tables import (
+    Table,
+    baseline_words,
+    corruption_table,
+    headline_table,
+    optional_tables,
+)
+from beaufort.report.wording import value_and_bounds
 from beaufort.results import Scores
 
 _ESCAPES = {
@@ -32,26 +39,23 @@ _SPECIAL = re.compile("|".join(map(re.escape, _ESCAPES)))
 _ARROWS = {"lower": r" $\downarrow$", "higher": r" $\uparrow$", "": ""}
 
 
+PACKAGES = "% \\usepackage{booktabs} and, for \\textquotedbl, \\usepackage[T1]{fontenc}"
+
+
 def to_latex(scores: Scores) -> str:
     r"""The headline table and the errors under each corruption, for `\usepackage{booktabs}`."""
     ranking, errors = headline_table(scores), corruption_table(scores)
     about = f"{ranking.caption} {baseline_words(scores).replace('`', '')}"
-    return "\n".join(
-        [
-            "% \\usepackage{booktabs} and, for \\textquotedbl, \\usepackage[T1]{fontenc}",
-            *(f"% {escape_latex(note)}" for note in scores.notes),
-            latex_table(ranking, about, "headline"),
-            "",
-            latex_table(errors, errors.caption, "corruptions"),
-            "",
-            *(text for name, table in optional_tables(scores).items() for text in (_part(table, name), "")),
-        ]
-    )
-
-
-def _part(table: Table, name: str) -> str:
-    """A table that only some reports have."""
-    return latex_table(table, table.caption, name.casefold())
+    tables = [
+        latex_table(ranking, about, "headline"),
+        latex_table(errors, errors.caption, "corruptions"),
+        *(
+            latex_table(table, table.caption, name.casefold())
+            for name, table in optional_tables(scores).items()
+        ),
+    ]
+    notes = (f"% {escape_latex(note)}" for note in scores.notes)
+    return "\n".join([PACKAGES, *notes, "\n\n".join(tables), ""])
 
 
 def escape_latex(text: str) -> str:
@@ -70,27 +74,28 @@ def latex_table(table: Table, caption: str, label: str) -> str:
     marks = table.marks or ("",) * len(table.header)
     header = [f"{escape_latex(t)}{_ARROWS[m]}" for t, m in zip(table.header, marks, strict=True)]
     columns = "".join("l" if isinstance(cell, str) else "r" for cell in table.rows[0])
-    body = "\n".join(f"{' & '.join(_cell(cell) for cell in row)} \\\\" for row in table.rows)
-    return "\n".join(
-        [
-            r"\begin{table}",
-            r"\centering",
-            f"\\caption{{{escape_latex(caption)}}}",
-            f"\\label{{tab:beaufort-{label}}}",
-            f"\\begin{{tabular}}{{{columns}}}",
-            r"\toprule",
-            f"{' & '.join(header)} \\\\",
-            r"\midrule",
-            body,
-            r"\bottomrule",
-            r"\end{tabular}",
-            r"\end{table}",
-        ]
-    )
+    rows = [[_cell(cell) for cell in row] for row in table.rows]
+    return booktabs(caption, f"beaufort-{label}", columns, header, rows)
+
+
+def booktabs(
+    caption: str, label: str, columns: str, header: Sequence[str], *blocks: Sequence[Sequence[str]]
+) -> str:
+    """A table of cells that are LaTeX; a rule stands between the header and each block of rows."""
+    lines = [
+        r"\begin{table}",
+        r"\centering",
+        f"\\caption{{{escape_latex(caption)}}}",
+        f"\\label{{tab:{label}}}",
+    ]
+    lines += [f"\\begin{{tabular}}{{{columns}}}", r"\toprule", f"{' & '.join(header)} \\\\"]
+    for rows in blocks:
+        lines += [r"\midrule", *(f"{' & '.join(row)} \\\\" for row in rows)]
+    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", r"\end{table}"])
 
 
 def _cell(cell: str | Estimate | None) -> str:
     if isinstance(cell, Estimate):
-        bounds = f" {{\\scriptsize [{100 * cell.low:z.1f}, {100 * cell.high:z.1f}]}}"
-        return f"{100 * cell.value:z.1f}{'' if cell.exact else bounds}"
+        value, bounds = value_and_bounds(cell)
+        return f"{value} {{\\scriptsize {bounds}}}" if bounds else value
     return "--" if cell is None else escape_latex(cell)

@@ -1,51 +1,53 @@
-"""Markdown tables, as GitHub renders them."""
+"""Markdown: a report as GitHub renders it, and a section of a model card."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
+import yaml
+
+from beaufort import __version__
 from beaufort._core.text import counted
+from beaufort.metrics import metrics
 from beaufort.metrics.stats import Estimate
-from beaufort.report.headline import headline
-from beaufort.report.optional_tables import optional_tables
-from beaufort.report.tables import Table, baseline_words, corruption_table, headline_table
-from beaufort.results import Scores
+from beaufort.report.headline import about, headline
+from beaufort.report.summary_tables import (
+    Table,
+    baseline_words,
+    corruption_table,
+    headline_table,
+    optional_tables,
+)
+from beaufort.report.wording import ARROWS, value_and_bounds
+from beaufort.results import ModelScores, Scores
 
 _SPECIAL = re.compile(r"([\\`*_\[\]<>|~#&$!])")
-_ARROWS = {"lower": " ↓", "higher": " ↑", "": ""}
 
 
 def to_markdown(scores: Scores) -> str:
     """The headline in words, the headline table, and the error under each corruption."""
     first = headline(scores, scores.models[0])
-    ranking, errors = headline_table(scores), corruption_table(scores)
-    return (
-        "\n\n".join(
-            [
-                f"**{escape_markdown(first.sentence)}** {escape_markdown(first.standing)}".rstrip(),
-                f"{escape_markdown(ranking.caption)} {_baseline(scores)}",
-                *(escape_markdown(note) for note in scores.notes),
-                markdown_table(ranking),
-                *_left_out(scores),
-                escape_markdown(errors.caption),
-                markdown_table(errors),
-                *_parts(scores),
-            ]
-        )
-        + "\n"
-    )
-
-
-def _left_out(scores: Scores) -> list[str]:
+    ranking = headline_table(scores)
+    before, tick, after = baseline_words(scores).partition("`")  # the baseline's name stays as code
     lacking = sorted(scores.results.incomplete.items())
-    told = ", ".join(f"{name} lacks {counted(n, 'condition')}" for name, n in lacking)
-    return [escape_markdown(f"Left out, as their answers are not complete: {told}.")] if lacking else []
+    each = ", ".join(f"{name} lacks {counted(n, 'condition')}" for name, n in lacking)
+    left_out = [escape_markdown(f"Left out, as their predictions are incomplete: {each}.")] if lacking else []
+    paragraphs = [
+        f"**{escape_markdown(first.sentence)}** {escape_markdown(first.standing)}".rstrip(),
+        f"{escape_markdown(ranking.caption)} {escape_markdown(before)}{tick}{after}",
+        *map(escape_markdown, scores.notes),
+        markdown_table(ranking),
+        *left_out,
+        *captioned_tables([corruption_table(scores), *optional_tables(scores).values()]),
+    ]
+    return "\n\n".join(paragraphs) + "\n"
 
 
-def _parts(scores: Scores) -> Iterator[str]:
-    """Tables that only some reports have."""
-    for table in optional_tables(scores).values():
+def captioned_tables(tables: Iterable[Table]) -> Iterator[str]:
+    """The caption of each table as a paragraph, then the table."""
+    for table in tables:
         yield escape_markdown(table.caption)
         yield markdown_table(table)
 
@@ -53,7 +55,7 @@ def _parts(scores: Scores) -> Iterator[str]:
 def markdown_table(table: Table) -> str:
     """A table; numbers to the right, an arrow for which way is good."""
     marks = table.marks or ("",) * len(table.header)
-    header = [f"{escape_markdown(t)}{_ARROWS[m]}" for t, m in zip(table.header, marks, strict=True)]
+    header = [f"{escape_markdown(t)}{ARROWS[m]}" for t, m in zip(table.header, marks, strict=True)]
     numbers = [not isinstance(cell, str) for cell in table.rows[0]]
     rule = ["---:" if number else "---" for number in numbers]
     lines = [header, rule, *([_cell(cell) for cell in row] for row in table.rows)]
@@ -71,12 +73,64 @@ def escape_markdown(text: str) -> str:
 
 def _cell(cell: str | Estimate | None) -> str:
     if isinstance(cell, Estimate):
-        bounds = "" if cell.exact else f" [{100 * cell.low:z.1f}, {100 * cell.high:z.1f}]"
-        return f"{100 * cell.value:z.1f}{bounds}"
+        return " ".join(value_and_bounds(cell)).rstrip()
     return "–" if cell is None else escape_markdown(cell)
 
 
-def _baseline(scores: Scores) -> str:
-    said = baseline_words(scores)
-    name, tick, rest = said.partition("`")
-    return escape_markdown(name) + tick + rest if tick else escape_markdown(said)
+def to_card(scores: Scores) -> str:
+    """The front matter of a model card with every model's results, and a section to paste below it.
+
+    Values in `model-index` are percent, as the tables'.
+    """
+    return f"{front_matter([scores])}\n## Robustness\n\n{card_section(scores)}"
+
+
+def front_matter(parts: Sequence[Scores]) -> str:
+    """Every model's results on all data sets, as `model-index`."""
+    results: dict[str, list[dict[str, Any]]] = {}
+    for scores in parts:
+        for model in scores.models:
+            results.setdefault(model.model, []).append(_result(scores, model))
+    index = {"model-index": [{"name": name, "results": found} for name, found in results.items()]}
+    return f"---\n{yaml.safe_dump(index, sort_keys=False, allow_unicode=True, width=100)}---\n"
+
+
+def card_section(scores: Scores) -> str:
+    """What people read about one data set, without a heading."""
+    parts = [
+        escape_markdown(headline(scores, scores.models[0]).sentence),
+        f"{escape_markdown(about(scores))} {escape_markdown(baseline_words(scores).replace('`', ''))} "
+        f"Measured with Beaufort {__version__}; in brackets {100 * scores.level:g} % intervals.",
+        *map(escape_markdown, scores.notes),
+        markdown_table(headline_table(scores)),
+        *captioned_tables([corruption_table(scores)]),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _result(scores: Scores, model: ModelScores) -> dict[str, Any]:
+    suite = scores.suite
+    numbers = [_metric(name, scores.metric_title(name), value) for name, value in model.metrics.items()]
+    if model.clean is not None and scores.with_clean:
+        numbers.append(_metric("accuracy", "Clean accuracy", model.clean))
+    return {
+        "task": {"type": "image-classification", "name": "Image Classification"},
+        "dataset": {
+            "name": f"{suite.title}, on {scores.results.dataset}",
+            "type": suite.name,
+            "revision": f"sha256:{scores.results.setting.data}",
+            "args": {"suite": str(suite), "suite_digest": suite.digest, "images": scores.images},
+        },
+        "metrics": numbers,
+    }
+
+
+def _metric(kind: str, title: str, estimate: Estimate) -> dict[str, Any]:
+    times, unit = (100, " (%)") if metrics[kind].in_percent else (1, "")
+    low, high = round(times * estimate.low, 2), round(times * estimate.high, 2)
+    return {
+        "type": kind,
+        "name": f"{title}{unit}",
+        "value": round(times * estimate.value, 2),
+        "args": {"low": low, "high": high, "level": estimate.level, "n": estimate.n},
+    }

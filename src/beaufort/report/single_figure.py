@@ -10,12 +10,10 @@ from beaufort._core.errors import OptionError, UnknownNameError
 from beaufort._core.files import write_output
 from beaufort._core.pages import render, render_fragment
 from beaufort._core.registry import unknown
-from beaufort.report import _view
-from beaufort.report._data import page_data
-from beaufort.report._text import default_title
-from beaufort.report.classes import WorstClasses
-from beaufort.report.curves import has_curves
-from beaufort.report.page import SCRIPTS, STYLES
+from beaufort.report.figure_numbers import WorstClasses, has_curves
+from beaufort.report.html_page import SCRIPTS, STYLES, figure_sections
+from beaufort.report.page_data import page_data
+from beaufort.report.wording import default_title
 from beaufort.results import Scores
 
 FIGURES = {"bars": 640, "calibration": 760, "comparison": 760, "curves": 760, "heatmap": 860}
@@ -74,7 +72,7 @@ def figure(
         data={**data, "start": {"model": first, "compare": second}},
         kind=kind,
         title=title,
-        **_view.figures(scores),
+        **figure_sections(scores),
     )
     return Figure(title, html, FIGURES[kind])
 

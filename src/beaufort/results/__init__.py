@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from beaufort.results._match import ResultsError, ResultSetting, Scored, order_of
 from beaufort.results.baseline import ResultBaseline, check_baseline, find_baseline
-from beaufort.results.calibration import Calibration
+from beaufort.results.calibration import BINS, Calibration
 from beaufort.results.comparison import CalibrationDifference, Comparison, ConditionTest, compare
 from beaufort.results.counterparts import ShiftScore, shift_scores
 from beaufort.results.csv_columns import read_column
@@ -20,6 +20,7 @@ from beaufort.results.verdict import RULES, Check, Decision, Verdict, gate, wors
 from beaufort.results.video_frames import PmScore, pm_scores
 
 __all__ = [
+    "BINS",
     "RULES",
     "Calibration",
     "CalibrationDifference",

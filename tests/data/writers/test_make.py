@@ -21,7 +21,7 @@ from beaufort.corruptions import corruptions
 from beaufort.data import PreparedImages, load_dataset
 from beaufort.data.images import FORMATS, encode
 from beaufort.data.writers import PUBLISHED_SETS, Outcome, make_dataset
-from beaufort.report.gallery.gallery import _clean
+from beaufort.report.gallery import _clean
 from beaufort.suites import get_suite
 from tests.data.writers.outputs import opened
 

@@ -1,10 +1,13 @@
-"""How names and numbers are written for people."""
+"""Names and numbers as people read them."""
 
 from __future__ import annotations
 
 from beaufort._core.text import counted
 from beaufort.metrics.stats import Estimate
 from beaufort.results import Scores
+
+ARROWS = {"lower": " ↓", "higher": " ↑", "": ""}
+"""Which way a number is good."""
 
 _ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
 
@@ -18,22 +21,32 @@ def words(name: str) -> str:
     return name.replace("_", " ")
 
 
-def percent(share: float, digits: int = 1) -> str:
-    """A share in percent.
+def percent(fraction: float, digits: int = 1) -> str:
+    """A fraction in percent.
 
     >>> percent(0.7482)
     '74.8 %'
     """
-    return f"{100 * share:z.{digits}f} %"
+    return f"{100 * fraction:z.{digits}f} %"
 
 
 def shown(estimate: Estimate | None) -> str:
-    """A share or ratio in percent with its interval; a dash if there is none.
+    """A fraction or ratio in percent with its interval; a dash if there is none.
 
     >>> shown(Estimate(0.7482, 0.726, 0.7701, 1000))
     '74.8 % [72.6, 77.0]'
     """
     return "–" if estimate is None else f"{estimate:.1%}"
+
+
+def value_and_bounds(estimate: Estimate) -> tuple[str, str]:
+    """A fraction or ratio in percent, and its interval; without one if it is exact.
+
+    >>> value_and_bounds(Estimate(0.7482, 0.726, 0.7701, 1000))
+    ('74.8', '[72.6, 77.0]')
+    """
+    bounds = "" if estimate.exact else f"[{100 * estimate.low:z.1f}, {100 * estimate.high:z.1f}]"
+    return f"{100 * estimate.value:z.1f}", bounds
 
 
 def spoken(names: list[str]) -> str:
@@ -58,7 +71,7 @@ def ordinal(number: int) -> str:
 
 
 def class_name(classes: tuple[str, ...], label: int) -> str:
-    """What a class is called; its number where nothing says.
+    """The name of a class; its number if it has none.
 
     >>> class_name(("cat", "polar_bear"), 1), class_name((), 7)
     ('polar bear', 'class 7')
@@ -67,7 +80,7 @@ def class_name(classes: tuple[str, ...], label: int) -> str:
 
 
 def default_title(scores: Scores) -> str:
-    """What a report is called when nobody says."""
+    """The title of a report that is given none."""
     models = [one.model for one in scores.models]
     subject = models[0] if len(models) == 1 else counted(len(models), "model")
     return f"{subject} on {scores.suite.name}"

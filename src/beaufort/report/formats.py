@@ -1,4 +1,4 @@
-"""From scores to a file of any format."""
+"""Write scores to a file of any format."""
 
 from __future__ import annotations
 
@@ -6,17 +6,15 @@ from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-from beaufort._core.errors import OptionError, UnknownNameError
+from beaufort._core.errors import OptionError
 from beaufort._core.files import write_output
-from beaufort._core.registry import unknown
-from beaufort.report.card import to_card
-from beaufort.report.csv_table import to_csv
+from beaufort._core.validation import validate_choice
 from beaufort.report.examples import Examples
-from beaufort.report.harness import to_json
+from beaufort.report.html_page import to_html
+from beaufort.report.json_csv import to_csv, to_json
 from beaufort.report.latex import to_latex
-from beaufort.report.markdown import to_markdown
-from beaufort.report.page import to_html
-from beaufort.report.paper_text import TABLE_FORMATS, to_table
+from beaufort.report.markdown import to_card, to_markdown
+from beaufort.report.paper_table import TABLE_FORMATS, to_table
 from beaufort.results import Scores
 
 FORMATS: Mapping[str, Callable[[Scores], str]] = {
@@ -27,7 +25,7 @@ FORMATS: Mapping[str, Callable[[Scores], str]] = {
     "json": to_json,
     "card": to_card,
 }
-"""What a report can be written as."""
+"""By name, how to write a report."""
 
 _ENDINGS: Mapping[str, tuple[str, ...]] = {
     ".html": ("html",),
@@ -65,8 +63,7 @@ def find_format(
             other = "" if ending in _ENDINGS else ", or a format must be given"
             raise OptionError(f"the output must end in {', '.join(known)}{other}, got {target}")
         return known[ending][0]
-    if format not in formats:
-        raise UnknownNameError(unknown("format", format, dict.fromkeys(formats)))
+    validate_choice("format", format, formats)
     if ending in _ENDINGS and format not in _ENDINGS[ending]:
         fitting = next(one for one, kinds in known.items() if format in kinds)
         raise OptionError(
@@ -84,8 +81,7 @@ def to_text(
     title: str | None = None,
 ) -> str:
     """A report as text; `examples` and `title` are for the page alone."""
-    if format not in FORMATS:
-        raise UnknownNameError(unknown("format of a report", format, FORMATS))
+    validate_choice("report format", format, FORMATS)
     return to_html(scores, examples=examples, title=title) if format == "html" else FORMATS[format](scores)
 
 
@@ -103,7 +99,7 @@ def write_report(
         scores: from `score`.
         path: the file.
         format: one of `FORMATS`, which must not contradict the file's ending; by the ending if None.
-        examples: pictures for the page, from `examples_of_data` or `examples_of_pictures`.
+        examples: images for the page, from `examples_of_data` or `examples_of_images`.
         title: of the page.
     """
     kind = find_format(check_output(path), format)

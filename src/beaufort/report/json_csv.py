@@ -1,4 +1,4 @@
-"""JSON with the keys that lm-evaluation-harness writes, so that what reads its results reads these."""
+"""Scores for programs: JSON with the keys that lm-evaluation-harness writes, and CSV."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ from datetime import datetime
 from typing import Any
 
 from beaufort import __version__
+from beaufort._core.text import csv_text, spreadsheet_cell
 from beaufort.metrics import metrics
 from beaufort.metrics.stats import Estimate
 from beaufort.report.provenance import last_time
 from beaufort.results import ModelScores, Scores
+from beaufort.results.score_tables import COLUMNS, tidy_rows
 from beaufort.suites.conditions import Condition
 from beaufort.suites.frames import kind_of_frames
 
@@ -147,3 +149,8 @@ def _timestamp(text: str) -> float | None:
         return datetime.fromisoformat(text).timestamp()
     except ValueError:
         return None
+
+
+def to_csv(scores: Scores) -> str:
+    """All numbers of all models; shares and ratios, not percent, with all their digits."""
+    return csv_text(COLUMNS, ((spreadsheet_cell(row[0]), *row[1:]) for row in tidy_rows(scores)))

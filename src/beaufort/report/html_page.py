@@ -1,28 +1,80 @@
-"""What the page's templates show: names, numbers and places, ready to be put into HTML."""
+"""The page: one HTML file that needs nothing else.
+
+What a reader without scripts must see is written by the templates: the headline, the ranking, the table of
+errors and how it all was made. The figures are drawn by `data/*.js` from one block of JSON.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
+from beaufort._core.pages import render
 from beaufort._core.text import counted
 from beaufort.metrics import metrics
 from beaufort.metrics.stats import Estimate
-from beaufort.report._text import shown, units, words
-from beaufort.report.curves import baseline_errors, has_curves
-from beaufort.report.differences import MOST_COMPARED
-from beaufort.report.headline import Headline
-from beaufort.report.optional_tables import optional_tables
-from beaufort.report.tables import Table, error_of
+from beaufort.report.examples import MISTAKES, Examples
+from beaufort.report.figure_numbers import MOST_COMPARED, baseline_errors, find_worst_classes, has_curves
+from beaufort.report.headline import Headline, about, headline
+from beaufort.report.page_data import page_data
+from beaufort.report.provenance import provenance_facts
+from beaufort.report.summary_tables import baseline_words, error_of, optional_tables
+from beaufort.report.wording import default_title, shown, units, words
 from beaufort.results import ModelScores, Scores
 
+STYLES = ("report/report.css",)
+SCRIPTS = (
+    "_core/pages/base.js",
+    "report/tables.js",
+    "report/charts.js",
+    "report/compare.js",
+    "report/calibration.js",
+    "report/pictures.js",
+    "_core/pages/theme.js",
+    "report/page.js",
+)
+
+
 _DEEP = 0.62
-"""Shares from here on have a color that asks for the other ink; `tables.js` has the same."""
+"""Fractions from here on have a color that asks for the other ink; `tables.js` has the same."""
 
 _ALIGNED = 12
 """Tie letters up to which each has a column of its own."""
 
 
-def navigation(scores: Scores) -> dict[str, str]:
+def to_html(scores: Scores, *, examples: Examples | None = None, title: str | None = None) -> str:
+    """The page's text; equal input gives equal bytes, as all times come from the store.
+
+    Args:
+        scores: from `score`.
+        examples: from `examples_of_data` or `examples_of_images`; without, no pictures are shown.
+        title: of the page; made of the models and the suite if None.
+    """
+    worst = find_worst_classes(scores)
+    first = headline(scores, scores.models[0])
+    return render(
+        "report/page.html",
+        styles=STYLES,
+        scripts=SCRIPTS,
+        data=page_data(scores, worst, examples),
+        title=default_title(scores) if title is None else title,
+        eyebrow=scores.suite.title,
+        first=first,
+        gauge=_gauge(scores, first),
+        about=f"{about(scores)} {baseline_words(scores).replace('`', '')}",
+        notes=scores.notes,
+        navigation=_navigation(scores),
+        models=[model.model for model in scores.models],
+        ranking=_ranking(scores),
+        parts=list(optional_tables(scores).values()),
+        examples=examples,
+        most_mistakes=MISTAKES,
+        worst_note=worst.note,
+        facts=provenance_facts(scores),
+        **figure_sections(scores),
+    )
+
+
+def _navigation(scores: Scores) -> dict[str, str]:
     """The sections' titles by id."""
     several = len(scores.models) > 1
     titles = {"ranking": "Ranking", "comparison": "Comparison"} if several else {"ranking": "Numbers"}
@@ -45,12 +97,7 @@ def _against(scores: Scores) -> str:
     return scores.baseline.short_name if scores.baseline is not None and scores.models[0].ce else ""
 
 
-def part_tables(scores: Scores) -> list[Table]:
-    """Tables that only some reports have."""
-    return list(optional_tables(scores).values())
-
-
-def gauge(scores: Scores, first: Headline) -> dict[str, Any]:
+def _gauge(scores: Scores, first: Headline) -> dict[str, Any]:
     """The headline number on a scale; places in percent of its length."""
     value, ratio = first.estimate, metrics[scores.headline].unit == "ratio"
     highest = max(model.headline.high for model in scores.models)
@@ -67,7 +114,7 @@ def gauge(scores: Scores, first: Headline) -> dict[str, Any]:
     }
 
 
-def ranking(scores: Scores) -> dict[str, Any]:
+def _ranking(scores: Scores) -> dict[str, Any]:
     """The table of models."""
     low = min(model.headline.low for model in scores.models)
     high = max(model.headline.high for model in scores.models)
@@ -122,12 +169,12 @@ def _bar(estimate: Estimate, low: float, high: float) -> dict[str, float]:
 
 def _ranking_words(scores: Scores) -> str:
     """How to read the table, for everybody."""
-    if len(scores.models) == 1:
-        return "In percent, with the range of each number. Arrows show which way is good."
-    return (
-        "In percent, with the range of each number. Models that share a letter are too close to tell which "
-        "is better; a place such as 2–4 means that it could be any of these. Arrows show which way is good."
+    ties = (
+        " Models that share a letter are too close to tell which is better; a place such as 2–4 means that "
+        "it could be any of these."
     )
+    several = len(scores.models) > 1
+    return f"In percent, with the range of each number.{ties * several} Arrows show which way is good."
 
 
 def _ranking_exact(scores: Scores) -> str:
@@ -185,7 +232,7 @@ def _errors(model: ModelScores) -> list[Estimate]:
     return [*clean, *model.corruptions.values()]
 
 
-def figures(scores: Scores) -> dict[str, Any]:
+def figure_sections(scores: Scores) -> dict[str, Any]:
     """What the sections with figures say, on the page and alone."""
     severities = scores.suite.severities
     return {

@@ -11,15 +11,18 @@ from typing import Any
 from beaufort.corruptions import corruptions
 from beaufort.metrics import metrics
 from beaufort.metrics.stats import Estimate
-from beaufort.report._text import class_name, words
-from beaufort.report.breaking_severities import breaking_points
-from beaufort.report.classes import WorstClasses
-from beaufort.report.curves import baseline_errors, mean_curves
-from beaufort.report.differences import MOST_COMPARED, pair_differences
-from beaufort.report.examples import Answer, Examples
+from beaufort.report.examples import Examples, Prediction
+from beaufort.report.figure_numbers import (
+    MOST_COMPARED,
+    WorstClasses,
+    baseline_errors,
+    breaking_points,
+    mean_curves,
+    pair_differences,
+)
 from beaufort.report.headline import headline
-from beaufort.results import ModelScores, Scores
-from beaufort.results.calibration import BINS, Calibration
+from beaufort.report.wording import class_name, words
+from beaufort.results import BINS, Calibration, ModelScores, Scores
 
 
 def page_data(scores: Scores, worst: WorstClasses, examples: Examples | None) -> dict[str, Any]:
@@ -109,22 +112,21 @@ def _calibration(one: Calibration) -> dict[str, Any]:
 
 
 def _examples(examples: Examples, used: dict[int, str]) -> dict[str, Any]:
-    def said(answer: Answer) -> list[float]:
-        used[answer.label] = ""
-        return [answer.label, answer.confidence]
+    def pair(one: Prediction) -> list[float]:
+        used[one.label] = ""
+        return [one.label, one.confidence]
 
     strips = []
     for strip in examples.strips:
         if strip.truth is not None:
             used[strip.truth] = ""
-        answers = {name: [said(one) for one in row] for name, row in strip.answers.items()}
         strips.append(
             {
                 "name": strip.name,
                 "truth": strip.truth,
-                "pictures": strip.pictures,
-                "by": list(answers),
-                "answers": list(answers.values()),
+                "pictures": strip.images,
+                "by": list(strip.predictions),
+                "answers": [[pair(one) for one in row] for row in strip.predictions.values()],
             }
         )
     mistakes: dict[str, list[list[Any]]] | None = None
@@ -134,11 +136,11 @@ def _examples(examples: Examples, used: dict[int, str]) -> dict[str, Any]:
             for one in found:
                 used.update({label: "" for label in (one.clean, one.truth) if label is not None})
             mistakes[name] = [
-                [words(one.corruption), one.severity, one.picture, one.clean, *said(one.answer), one.truth]
+                [words(one.corruption), one.severity, one.image, one.clean, *pair(one.prediction), one.truth]
                 for one in found
             ]
     return {
-        "pictures": examples.pictures,
+        "pictures": examples.images,
         "strips": strips,
         "mistakesBy": None if mistakes is None else list(mistakes),
         "mistakes": None if mistakes is None else list(mistakes.values()),

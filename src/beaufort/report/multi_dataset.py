@@ -7,19 +7,29 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
-from beaufort._core.errors import UnknownNameError
 from beaufort._core.pages import render
-from beaufort._core.registry import unknown
 from beaufort._core.text import counted
+from beaufort._core.validation import validate_choice
 from beaufort.metrics.stats import Estimate
-from beaufort.report._text import words
-from beaufort.report.card import card_section, front_matter
+from beaufort.report.formats import FORMATS, to_text
+from beaufort.report.html_page import SCRIPTS, STYLES, to_html
 from beaufort.report.latex import escape_latex, latex_table
-from beaufort.report.markdown import escape_markdown, markdown_table
-from beaufort.report.optional_tables import optional_tables
-from beaufort.report.page import SCRIPTS, STYLES, to_html
-from beaufort.report.tables import Table, TableCell, baseline_words, corruption_table, headline_table
-from beaufort.report.write import FORMATS, to_text
+from beaufort.report.markdown import (
+    captioned_tables,
+    card_section,
+    escape_markdown,
+    front_matter,
+    markdown_table,
+)
+from beaufort.report.summary_tables import (
+    Table,
+    TableCell,
+    baseline_words,
+    corruption_table,
+    headline_table,
+    optional_tables,
+)
+from beaufort.report.wording import value_and_bounds, words
 from beaufort.results import Scores, ShiftScore, shift_scores
 
 
@@ -38,8 +48,7 @@ def to_text_of_several(
         title: of the page; the suite's if None.
         clusters: as for `score`.
     """
-    if format not in FORMATS:
-        raise UnknownNameError(unknown("format of a report", format, FORMATS))
+    validate_choice("report format", format, FORMATS)
     rows = shift_scores(scores, clusters)
     named = title or scores[0].results.part_of or _title(scores)
     if format == "html":
@@ -65,8 +74,7 @@ def to_text_of_several(
     card = format == "card"  # the results of all data sets stand before it, and it is a section of a page
     head = "## Robustness" if card else f"# {escape_markdown(named)}"
     first = [head, *map(escape_markdown, [table.caption, *notes])]
-    more = [text for one in plain.values() for text in (escape_markdown(one.caption), markdown_table(one))]
-    top = "\n\n".join([*first, markdown_table(table), *more]) + "\n"
+    top = "\n\n".join([*first, markdown_table(table), *captioned_tables(plain.values())]) + "\n"
     sections = [
         f"{'###' if card else '##'} {escape_markdown(suite.title)}\n\n{text}"
         for suite, text in zip(heads, texts, strict=True)
@@ -154,8 +162,7 @@ def _cells(table: Table) -> list[list[tuple[str, str]]]:
 def _cell(cell: TableCell) -> tuple[str, str]:
     """What a cell says, and the ends of its interval."""
     if isinstance(cell, Estimate):
-        bounds = "" if cell.exact else f"[{100 * cell.low:z.1f}, {100 * cell.high:z.1f}]"
-        return f"{100 * cell.value:z.1f}", bounds
+        return value_and_bounds(cell)
     return "–" if cell is None else cell, ""
 
 

@@ -1,0 +1,201 @@
+"""Tables of scores for the text formats: the ranking, errors, sequences, C-bar, groups and training runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from beaufort._core.text import counted
+from beaufort.corruptions import SUBSETS, corruptions
+from beaufort.metrics import metrics
+from beaufort.metrics.stats import Estimate
+from beaufort.report.wording import ARROWS, units, words
+from beaufort.results import Linear, Scores
+
+_WIDE = 6
+"""Models up to which a table has one column for each; beyond, models are its rows."""
+
+TableCell = str | Estimate | None
+"""A text, a number, or nothing."""
+
+_Rows = list[tuple[TableCell, ...]]
+
+
+@dataclass(frozen=True)
+class Table:
+    """Cells for a format to write: texts, and estimates that are fractions or ratios."""
+
+    caption: str
+    header: tuple[str, ...]
+    rows: tuple[tuple[TableCell, ...], ...]
+    marks: tuple[str, ...] = ()
+    """For each column which way is good: `lower`, `higher`, or nothing."""
+
+
+def headline_table(scores: Scores) -> Table:
+    """A row per model: place, headline numbers, clean accuracy."""
+    several = len(scores.models) > 1
+    named = list(scores.models[0].metrics)
+    places = {one.name: one for one in scores.ranking}
+    header = ["Model", *(scores.metric_title(name) for name in named), "Clean accuracy"]
+    marks = ["", *((metrics[name].better or "") for name in named), "higher"]
+    rows: _Rows = []
+    for model in scores.models:
+        row = [model.model, *(_metric_cell(name, model.metrics[name]) for name in named), model.clean]
+        one = places[model.model]
+        head = [one.place, " ".join(one.groups)] if several else []
+        rows.append((*head, *row))
+    if several:
+        header, marks = ["Place", "Tie group", *header], ["", "", *marks]
+    caption = (
+        f"{scores.suite.title} ({scores.suite}), {counted(scores.images, 'image')} of "
+        f"{scores.results.dataset}. In percent, with {100 * scores.level:g} % intervals over {units(scores)}."
+    )
+    return Table(caption, tuple(header), tuple(rows), tuple(marks))
+
+
+def _metric_cell(name: str, estimate: Estimate) -> TableCell:
+    """Cells are in percent; a number that is no fraction is written out."""
+    return estimate if metrics[name].in_percent else metrics[name].shown(estimate)
+
+
+def corruption_table(scores: Scores) -> Table:
+    """The error under each corruption, the mean over severities."""
+    over = "under each corruption, the mean over severities"
+    if scores.suite.sequences:
+        over = "over each sequence, the mean over frames"
+    with_clean = any(model.clean is not None for model in scores.models)
+    heads = [*(["clean"] if with_clean else []), *map(words, scores.suite.families)]
+    columns: dict[str, list[TableCell]] = {}
+    for model in scores.models:
+        clean = None if model.clean is None else error_of(model.clean)
+        errors = [model.corruptions[name] for name in scores.suite.families]
+        columns[model.model] = [*([clean] if with_clean else []), *errors]
+    return _by_model(f"Error in percent {over}; n = {scores.images:,}.", "Corruption", heads, columns)
+
+
+def _by_model(caption: str, corner: str, heads: list[str], columns: dict[str, list[TableCell]]) -> Table:
+    """Models as columns, or as rows if many."""
+    if len(columns) <= _WIDE:
+        header = (corner, *columns)
+        rows: _Rows = [(head, *cells) for head, *cells in zip(heads, *columns.values(), strict=True)]
+    else:
+        header, rows = ("Model", *heads), [(name, *column) for name, column in columns.items()]
+    return Table(caption, header, tuple(rows), ("",) * len(header))
+
+
+def baseline_words(scores: Scores) -> str:
+    """Which baseline the numbers are divided by."""
+    if scores.baseline is None:
+        return "No baseline."
+    if scores.baseline.stored or scores.baseline.movement is not None:
+        return f"Baseline: {scores.baseline.short_name}, {scores.baseline.source}."
+    return f"Baseline: {scores.baseline.short_name} (`{scores.baseline.name}`), as published."
+
+
+def error_of(accuracy: Estimate) -> Estimate:
+    """The error of an accuracy, and the other way around."""
+    return Estimate(1 - accuracy.value, 1 - accuracy.high, 1 - accuracy.low, accuracy.n, level=accuracy.level)
+
+
+def optional_tables(scores: Scores) -> dict[str, Table]:
+    """Tables that only some reports have, by what they are about."""
+    tables = {
+        "sequences": _movement_table(scores),
+        "C-bar": _unseen_table(scores),
+        "groups": _group_table(scores),
+        "trainings": _seeds_table(scores),
+    }
+    return {title: table for title, table in tables.items() if table is not None}
+
+
+def _movement_table(scores: Scores) -> Table | None:
+    """How often predictions flip and how far the five best classes move over each sequence, a row each."""
+    if not scores.suite.sequences:
+        return None
+    several, kinds = len(scores.models) > 1, list(scores.models[0].movement)
+    columns = [(model, kind) for model in scores.models for kind in kinds]
+    rows: _Rows = [
+        (words(name), *(_metric_cell(kind, model.movement[kind][name]) for model, kind in columns))
+        for name in scores.suite.sequences
+    ]
+    far = "; and how far the five best classes move, from 0 to 15" if len(kinds) > 1 else ""
+    caption = (
+        "Flip probability in percent: the fraction of frames whose prediction differs from that of the frame "
+        f"before, for noise from that of the first one{far}. Intervals are over {units(scores)}. Labels are "
+        "not used: a model that always predicts the same has 0."
+    )
+    titles = {"flip_probability": "flips", "top5_distance": "top-5 distance"}
+    heads = [
+        f"{one.model}, {titles[kind]}" if several else titles[kind].capitalize() for one, kind in columns
+    ]
+    return Table(caption, ("Sequence", *heads), tuple(rows), ("", *("lower" for _ in columns)))
+
+
+def _unseen_table(scores: Scores) -> Table | None:
+    """The error on corruptions that nobody tuned for beside that on the common ones, if a suite has both."""
+    names = scores.suite.corruptions
+    unseen = [name for name in names if corruptions[name].group == "unseen"]
+    common = [name for name in names if name in SUBSETS["common"]]
+    if not unseen or not common:
+        return None
+    rows: _Rows = []
+    for model in scores.models:
+        first, second = (Linear.mean([model.error_forms[name] for name in part]) for part in (common, unseen))
+        rows.append((model.model, *(one.estimate(scores.level) for one in (first, second, second - first))))
+    caption = (
+        f"Error in percent, the mean over {counted(len(common), 'corruption')} and, beside it, over "
+        f"{counted(len(unseen), 'corruption')} of C-bar. An augmentation that looks like a corruption lowers "
+        "the error under it; C-bar was chosen to be unlike ImageNet-C."
+    )
+    header = ("Model", f"Common ({len(common)})", f"C-bar ({len(unseen)})", "C-bar minus common")
+    return Table(caption, header, tuple(rows), ("", "lower", "lower", ""))
+
+
+def _group_table(scores: Scores) -> Table | None:
+    """The accuracy in each group and in the worst one."""
+    found = {model.model: model.groups for model in scores.models if model.groups is not None}
+    if not found:
+        return None
+    first = next(iter(found.values()))
+    sizes = [f"{name} (n = {one.n:,})" for name, one in first.accuracies.items()]
+    unit = "n counts images" if scores.clusters == scores.images else "n counts clusters of images"
+    caption = (
+        f"Accuracy in percent in {counted(len(first.accuracies), 'group')} of images, the mean over all "
+        f"conditions; all intervals of a model hold together with {100 * scores.level:g} %; {unit}."
+    )
+    columns: dict[str, list[TableCell]] = {}
+    if len(found) <= _WIDE:
+        heads = ["worst group", "which is", *sizes]
+        for name, one in found.items():
+            columns[name] = [one.worst, one.worst_name, *one.accuracies.values()]
+    else:
+        heads = ["Which is worst", "worst group", *sizes]
+        for name, one in found.items():
+            columns[name] = [one.worst_name, one.worst, *one.accuracies.values()]
+    return _by_model(caption, "Group", heads, columns)
+
+
+def _seeds_table(scores: Scores) -> Table | None:
+    """For each recipe and metric the mean over training runs, and how much they vary."""
+    if not scores.seeds:
+        return None
+    rows: _Rows = []
+    for seeds in scores.seeds:
+        for name, spread in seeds.metrics.items():
+            times = 100 if metrics[name].in_percent else 1
+            rows.append(
+                (
+                    seeds.name,
+                    f"{scores.metric_title(name)}{ARROWS[metrics[name].better or '']}",
+                    _metric_cell(name, spread.mean),
+                    f"{times * spread.deviation:.2f}",
+                    f"{times * spread.lowest:.1f} to {times * spread.highest:.1f}",
+                    ", ".join(seeds.models),
+                )
+            )
+    caption = (
+        "Training runs of one recipe. The interval is over images, for just these runs; the standard "
+        "deviation is over runs."
+    )
+    header = ("Recipe", "Metric", "Mean", "SD over trainings", "Range", "Trainings")
+    return Table(caption, header, tuple(rows), ("",) * len(header))
