@@ -1,0 +1,30 @@
+"""What users can do today gives what it gave before the package was reorganized.
+
+Each group of scenarios runs in a process of its own. Edit `renames.py`, or the `now` spelling of a scenario,
+when a name changes; `recorded.json` stays as it is.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.characterization import harness
+from tests.characterization.scenarios import GROUPS
+
+RECORDED = harness.load_recorded()
+
+
+def test_every_scenario_is_recorded() -> None:
+    scenarios = {name: {one.name for one in group.scenarios} for name, group in GROUPS.items()}
+    assert {name: set(records) for name, records in RECORDED.items()} == scenarios
+
+
+@pytest.mark.parametrize("name", [name for name, group in GROUPS.items() if not group.heavy])
+def test_unchanged(name: str) -> None:
+    if lacking := harness.missing(GROUPS[name]):
+        pytest.skip(f"{lacking} is missing")
+    found = harness.run_groups([name], "now", harness.ROOT / "src")[name]
+    wrong = []
+    for scenario, facts in RECORDED[name].items():
+        wrong += [f"{scenario}: {line}" for line in harness.differences(facts, found.get(scenario, {}))]
+    assert not wrong, "\n".join(wrong)
