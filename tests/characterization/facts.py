@@ -237,7 +237,7 @@ def _parquet(path: Path, work: str) -> Any:
         "columns": short(json.dumps(names)),
         "values": short(json.dumps(exact, default=str)),
         "sums": sums,
-        "cell": _cell_of(table.schema.metadata or {}, work),
+        "cell": _cell_of(table.schema.metadata or {}),
     }
 
 
@@ -248,9 +248,11 @@ def _numbers_in(values: list[Any]) -> list[float]:
     return found
 
 
-def _cell_of(metadata: Mapping[bytes, bytes], work: str) -> str:
+def _cell_of(metadata: Mapping[bytes, bytes]) -> str:
     """A digest of what a file of predictions says about its cell."""
-    about = [value for key, value in sorted(metadata.items()) if key.endswith(b".cell")]
+    about = [
+        value for key, value in sorted(metadata.items()) if key.endswith((b".cell", b".format", b".start"))
+    ]
     return short(b"".join(about))
 
 

@@ -31,6 +31,9 @@ RECORDED = HERE / "recorded.json"
 SHARED = Path(os.environ.get("BEAUFORT_SHARED", ROOT.parent / "shared"))
 ASSETS = SHARED / "reference" / "assets"
 
+SIDECARS = (".pyc", "-shm", "-wal", ".lock")
+"""Endings of files that other programs keep beside a file."""
+
 Record = dict[str, Any]
 """The facts of one scenario, by name."""
 
@@ -85,7 +88,7 @@ def run_group(group: Group, which: str) -> dict[str, Record]:
     found = {}
     with tempfile.TemporaryDirectory(prefix="beaufort-") as name:
         work = Path(name).resolve()
-        inputs.write_common(work)
+        inputs.write_common(work, which)
         os.chdir(work)
         try:
             for scenario in group.scenarios:
@@ -116,7 +119,14 @@ def _run_code(code: str, record: Record, work: Path) -> None:
         made = facts.flat(value, str(work), digits)
         record[name] = next(iter(made.values())) if list(made) in ([""], ["[]"]) else made
 
-    namespace = {"record": keep, "digest": facts.array_digest, "inputs": inputs, "np": np, "Path": Path}
+    namespace = {
+        "record": keep,
+        "digest": facts.array_digest,
+        "inputs": inputs,
+        "np": np,
+        "Path": Path,
+        "here": HERE,
+    }
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
         try:
             exec(compile(code, "scenario", "exec", dont_inherit=True), namespace)
@@ -136,7 +146,7 @@ def _main() -> Callable[[], object]:
 
 
 def _run_command(scenario: Scenario, which: str, record: Record, work: Path) -> None:
-    arguments = scenario.arguments(which)
+    arguments = [os.path.expandvars(word) for word in scenario.arguments(which)]
     said, told = io.StringIO(), io.StringIO()
     kept = sys.argv
     sys.argv = ["beaufort", *arguments]
@@ -177,7 +187,7 @@ def _output(text: str, kind: str, work: Path) -> Any:
 
 def _files(work: Path) -> Iterator[Path]:
     for path in sorted(work.rglob("*")):
-        if path.is_file() and "__pycache__" not in path.parts:
+        if path.is_file() and "__pycache__" not in path.parts and not path.name.endswith(SIDECARS):
             yield path
 
 

@@ -17,7 +17,10 @@ class Scenario:
 
     name: str
     before: str
-    """Valid at the recorded commit: what follows `beaufort` on the command line, or code."""
+    """Valid at the recorded commit: what follows `beaufort` on the command line, or code.
+
+    Variables of the environment, as $PORT, are filled in on a command line.
+    """
     now: str = ""
     """Valid today, written out."""
     python: bool = False

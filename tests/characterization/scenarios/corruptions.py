@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from tests.characterization.scenario import Group, python
+from tests.characterization.scenario import Group, command, python
 
 ASSETS = ("frost", "pessimal_noise")
 
@@ -201,7 +201,14 @@ GROUPS = [
         ),
     ),
     Group(
-        "corruptions-with-files", (python("every corruption", fill(EVERY, with_assets=True)),), ("assets",)
+        "corruptions-with-files",
+        (
+            python("every corruption", fill(EVERY, with_assets=True)),
+            command("pull", "data pull frost --to mirrored"),
+            command("verify", "data verify frost --json"),
+            command("catalog", "data ls --json"),
+        ),
+        ("assets",),
     ),
     Group("corruptions-large", (python("at 224", fill(LARGE)),), heavy=True),
     Group(

@@ -196,6 +196,9 @@ GROUPS = [
                 "run --model python:our_models:plain --suite mine.yaml --data toys --set version=7 --set classes=names.txt --store option --json --first 8",
             ),
             command("filter", f"{TOY} --front clahe:clip=2,tiles=8 --store front --json --first 8"),
+            command("device", f"{TOY} --device cpu --strict --store device --json --first 8"),
+            command("workers without ray", f"{TOY} --workers 2 --store none2 --json"),
+            command("imports", f"--import our_models {TOY} --store imports --first 4 --json"),
             command("unknown corruption", "run --model python:our_models:toy --data toys --corruption fogg"),
             command("no suite", "run --model python:our_models:toy --data toys"),
             command("precision", f"{TOY} --precision 25 --store short --json", ignore="*"),
@@ -319,6 +322,7 @@ GROUPS = [
             command("report all labels", "report kept --convention all --format json", stdout="json"),
             command("report unknown", "report missing --format json"),
             command("place", "place --store kept --model hue --json"),
+            command("place several", "report kept kept --format json", stdout="json"),
         ),
     ),
     Group(
