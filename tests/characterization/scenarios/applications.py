@@ -126,6 +126,10 @@ for category, shape in shapes.items():
     Image.fromarray(rgba).save(f"cutouts/{category}/1.png")
 Path("categories.txt").write_text("cup\\nkite\\nleaf\\n")
 Path("words.txt").write_text("rust\\nfur\\n")
+Path("labels.json").write_text('{"cup": [0], "kite": [1], "leaf": [2]}')
+for nuisance in ("rust", "fur"):
+    Path("surfaces", nuisance).mkdir(parents=True)
+    Image.fromarray(inputs.photo(64, 64, variant=len(nuisance))).save(f"surfaces/{nuisance}/1.png")
 Path("world.py").write_text('''
 import numpy as np
 from beaufort.models import as_model
@@ -209,6 +213,32 @@ with closing(open_review(Path("cards.review"))) as review:
         codes.append(client.get("/admin").status_code)
     record("codes", codes)
     record("decisions", [[one.file, one.decision] for one in decisions(review)])
+"""
+
+SERVE = """
+import os, socket, subprocess, sys, time, urllib.error, urllib.request
+
+with socket.socket() as free:
+    free.bind(("127.0.0.1", 0))
+    port = free.getsockname()[1]
+words = ["review", "serve", "cards.review", "--host", "127.0.0.1", "--port", str(port), "--name", "cards.example", "--https"]
+process = subprocess.Popen([sys.executable, "-m", "beaufort", *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+status = None
+try:
+    for _ in range(300):
+        try:
+            request = urllib.request.Request(f"http://127.0.0.1:{port}/", headers={"Host": "cards.example"})
+            status = urllib.request.urlopen(request, timeout=5).status
+        except urllib.error.HTTPError as error:
+            status = error.code
+        except OSError:
+            time.sleep(0.1)
+            continue
+        break
+finally:
+    process.terminate()
+    process.wait(30)
+record("status", status)
 """
 
 FRAMES = """
@@ -349,6 +379,7 @@ class Service(BaseHTTPRequestHandler):
         pass
 
 server = ThreadingHTTPServer(("127.0.0.1", 0), Service)
+os.environ["KEY"] = "secret"
 os.environ["PORT"] = str(server.server_address[1])
 threading.Thread(target=server.serve_forever, daemon=True).start()
 """
@@ -381,6 +412,11 @@ GROUPS = [
                 "settings",
                 "train tiny.yaml --set architecture=python:tiny_net:make --set epochs=1 --set rate=0.1 --limit 30 --data listed --side 16 --device cpu -o other --json",
                 ignore="*",
+            ),
+            command(
+                "leave out more",
+                "leave-out listed --column camera --recipe tiny.yaml --set architecture=python:tiny_net:make --set epochs=1 --output more --side 16 --only phone --seeds 2 --seen 0.2 --device cpu --json",
+                ignore="*.pt *.safetensors *.html",
             ),
             command(
                 "run trained",
@@ -417,6 +453,16 @@ GROUPS = [
             ),
             command("review create", "review create world.review images/kept.csv --votes 2 --seed 4"),
             command("review invite", "review invite world.review ann bob"),
+            command(
+                "review create options",
+                "review create other.review images/kept.csv --title Cards --votes 3 --check-every 5 --min-checks 4 --min-right 0.7 --address http://127.0.0.1:8000",
+            ),
+            command(
+                "review invite options",
+                "review invite other.review cem dana --admin --address http://127.0.0.1:8000",
+            ),
+            command("review renew", "review invite other.review cem --renew"),
+            command("review status options", "review status other.review --json"),
             command("review status", "review status world.review --json"),
             command("review decisions", "review decisions world.review -o decisions.csv"),
             command(
@@ -434,11 +480,39 @@ GROUPS = [
                 f"mine evaluate set --models {WORLD}:bold,{WORLD}:faint --output evaluation --store answers",
                 ignore="answers/*",
             ),
+            command(
+                "surfaces",
+                "mine generate own.csv surfaced --generator composite:cutouts --surfaces surfaces --size 48",
+            ),
+            python(
+                "list",
+                """
+head, *rows = Path("own.csv").read_text().splitlines()
+Path("list.csv").write_text("\\n".join([f"{head},file", *(f"{row},photos/ant/{i % 2}.png" for i, row in enumerate(rows))]) + "\\n")
+""",
+                ignore="*",
+            ),
+            command("from a list", "mine generate own.csv listed-images --generator folder:list.csv"),
+            command(
+                "select options",
+                "mine select images --surrogates python:world:bold --labels labels.json --convention all --seed 5 --output selection3 --store answers",
+                ignore="answers/*",
+            ),
+            command(
+                "export without decisions",
+                "mine export set3 --images images --selection selection2/selection.csv --review world.review --decided-only --reviewed-by nobody --labels labels.json",
+                ignore="*.md",
+            ),
+            command(
+                "evaluate options",
+                "mine evaluate set --models python:world:faint --labels labels.json --convention restricted -o evaluation2 --store answers",
+                ignore="answers/*",
+            ),
             python("mining", MINING_API),
             python("a service", SERVICE),
             command(
                 "ask",
-                f"mine ask set asked.jsonl --model http://127.0.0.1:$PORT/v1#small --favorites {WORLD}:bold --orders both --store answers",
+                f"mine ask set asked.jsonl --model http://127.0.0.1:$PORT/v1#small --favorites {WORLD}:bold --orders both --scoring as-published --seed 3 --token KEY --store answers --labels labels.json",
                 ignore="answers/*",
             ),
             command(
@@ -481,6 +555,7 @@ GROUPS = [
             python("votes", VOTES, ignore="*"),
             command("status", "review status cards.review --json"),
             command("decisions", "review decisions cards.review -o decided.csv"),
+            python("serve", SERVE, ignore="*"),
         ),
         ("fastapi", "starlette", "httpx"),
     ),

@@ -23,6 +23,8 @@ Path("parts.yaml").write_text(
     "name: both\\nversion: 1\\nparts:\\n  - dataset: clean\\n  - dataset: shifted\\n    counterpart: clean\\n")
 Path("turns.yaml").write_text("name: turns\\nversion: 1\\ndataset: toys\\nscale: cifar\\n"
                               "sequences: [rotate, gaussian_noise]\\nmetrics: [flip_probability]\\n")
+import os
+os.environ["GITHUB_STEP_SUMMARY"] = str(Path("summary.md").resolve())
 Path("names.txt").write_text("red\\ngreen\\nblue\\ndark\\npink\\n")
 Path("grouping.json").write_text('{"0": [0], "1": [1, 3], "2": [2], "3": [], "4": [4]}')
 import json
@@ -233,6 +235,14 @@ GROUPS = [
             command("check", "check net.onnx --json --set range=0..1"),
             command("check with images", "check net.onnx --images toys --json --set range=0..1 --limit 10"),
             command("check demo", "check demo:digits --json"),
+            command(
+                "check options",
+                "check net.onnx --set range=0..1 --images toys.npz --classes names.txt --labels identity --convention all --device cpu --threads 1 --front stretch --limit 8 --json",
+            ),
+            command(
+                "check under a suite",
+                "check net.onnx --set range=0..1 --images toys.npz --suite mine.yaml --limit 8 --json",
+            ),
             command("check missing", "check missing.onnx --json"),
             command(
                 "onnx arrays",
@@ -255,6 +265,19 @@ GROUPS = [
                 "run --model demo:digits --suite mnist-c --data digits --store digits-kept --json --first 5",
                 ignore="*",
             ),
+            command(
+                "digits published",
+                "report digits-kept --table corruption --published --measure accuracy -o published.csv",
+            ),
+            command(
+                "digits gate",
+                "gate digits --store digits-kept --baseline conv1 --metric mce --require 300 --json",
+            ),
+            command(
+                "digits compare",
+                "report digits-kept --suite mnist-c --baseline conv1 --format json",
+                stdout="json",
+            ),
             command("digits report", "report digits-kept --format csv", stdout="csv"),
         ),
         ("onnx",),
@@ -264,6 +287,7 @@ GROUPS = [
         (
             python("inputs", MORE_INPUTS, ignore="*"),
             command("run", f"{BOTH} --store kept --json", ignore="*"),
+            command("run with logits", f"{TOY} --store logits --keep-logits --json", ignore="*"),
             command("compare", "compare hue left --store kept --json"),
             command(
                 "compare by cluster", "compare hue left --store kept --cluster-by columns.csv:patient --json"
@@ -322,12 +346,41 @@ GROUPS = [
             command("report all labels", "report kept --convention all --format json", stdout="json"),
             command("report unknown", "report missing --format json"),
             command("place", "place --store kept --model hue --json"),
+            command(
+                "compare options",
+                "compare hue left --store kept --suite mine.yaml --seed 0 --seeds recipe=hue,left --json",
+            ),
+            command(
+                "gate options",
+                "gate left --reference hue --store kept --suite mine.yaml --seed 0 --baseline hue --max-drop 1 --github-summary --json",
+            ),
+            command(
+                "gate summary", "gate left --reference hue --store kept --max-drop 1 --github-summary --json"
+            ),
+            command(
+                "power options",
+                "power hue --reference left --store kept --suite mine.yaml --drop 10 --seed 0 --baseline none --cluster-by columns.csv:patient --json",
+            ),
+            command(
+                "report options",
+                "report kept --suite mine.yaml --seed 0 --baseline left --output options.json",
+            ),
+            command("report label sets", "report logits --truths several.json --format json", stdout="json"),
+            command("report grouping", "report logits --labels grouping.json --format json", stdout="json"),
+            command(
+                "report published", "report kept --table corruption --published --format md", stdout="table"
+            ),
+            command(
+                "place options",
+                "place --store kept --model hue --grid latest --x val --fit-on all --seed 3 --json",
+            ),
             command("place several", "report kept kept --format json", stdout="json"),
         ),
     ),
     Group(
         "store",
         (
+            python("inputs", "Path('lines.csv').write_text('a,b\\n1,2\\n3,4\\n')", ignore="*"),
             command("run", f"{TOY} --store kept --first 20 --json", ignore="*"),
             command("run other", f"{TOY} --store other --json", ignore="*"),
             command(
@@ -347,6 +400,14 @@ GROUPS = [
             ),
             command("query pieces", 'query "select count(*) as n from pieces" --store kept --json'),
             command("query refused", "query \"select * from read_csv('mine.yaml')\" --store kept --json"),
+            command(
+                "query unsafe",
+                "query \"select count(*) as n from read_csv('lines.csv')\" --store kept --unsafe --json",
+            ),
+            command(
+                "export unsafe",
+                "store export kept lines-again.csv --unsafe --sql \"select * from read_csv('lines.csv')\"",
+            ),
             command("export csv", "store export kept cells.csv"),
             command(
                 "export parquet",

@@ -177,6 +177,7 @@ GROUPS = [
                 "corrupt photos out4 --corruption pixelate --severity 1 --format jpeg --quality 70 --scale tiny --json",
             ),
             command("gallery", "gallery photos/ant/0.png --output gallery --subset noise --json"),
+            command("gallery seed", "gallery photos/ant/0.png -o gallery3 --subset fog --seed 4 --json"),
             command("gallery of a digit", "gallery --output gallery2 --subset zigzag --json"),
         ),
     ),
@@ -206,6 +207,14 @@ GROUPS = [
             command(
                 "cifar10-p",
                 "make cifar10-p cifar-10-batches-py cifar10-p --corruption rotate --limit 2 --json",
+            ),
+            command(
+                "mnist-c options",
+                "make mnist-c mnist mnist-c-extra --corruption pixelate,quantize --seed 5 --jobs 2 --limit 2 --json",
+            ),
+            command(
+                "cifar10-p extra",
+                "make cifar10-p cifar-10-batches-py cifar10-p2 --extra --seed 2 --limit 1 --json",
             ),
             python("datasets", DATASETS),
             command(

@@ -156,7 +156,7 @@ for i in range(14):
 rows.append("above,ROBUST,70,66")
 Path("own.csv").write_text("\\n".join(rows) + "\\n")
 Path("pairs.csv").write_text("model,base_model\\nabove,m4\\n")
-Path("scores.csv").write_text("setting,accuracy,n\\nval,76.1,50000\\nimagenetv2-matched-frequency,63.2,10000\\n")
+Path("scores.csv").write_text("setting,accuracy,n\\nval,76.1,50000\\nimagenetv2-matched-frequency-format-val,63.2,10000\\n")
 """
 
 GROUPS = [
@@ -182,6 +182,7 @@ GROUPS = [
             command("filters", "ls fronts --json"),
             command("catalog", "data ls --json"),
             command("verify the catalog", "data verify --json"),
+            command("verify and delete", "data verify --delete --json"),
             command("pull offline", "data pull cifar10-test"),
             command("version", "--version", stdout="nothing"),
             command("recipes", "train --json"),
@@ -230,6 +231,23 @@ record("files", sorted(path.relative_to("street_dust").as_posix() for path in Pa
             command(
                 "correlate", "testbed correlate --synthetic avg_pgd --natural imagenetv2 --select v1 --json"
             ),
+            command("fit on all", "testbed fit --y imagenetv2 --fit-on all --json --resamples 100"),
+            command(
+                "rho options",
+                "testbed rho --y imagenet-sketch --x val --model resnet50* --fit-on v1 --scale probit --knee none --level 0.9 --seed 3 --resamples 100 --json",
+            ),
+            command(
+                "tau options", "testbed tau --grid latest --y imagenetv2 --model resnet50* --level 0.9 --json"
+            ),
+            command(
+                "correlate options",
+                "testbed correlate --grid paper --synthetic avg_corruptions --natural objectnet --x val --fit-on all --scale linear --select v1 --json",
+            ),
+            command(
+                "plot options",
+                "testbed plot --y imagenetv2 --output own.png --scores scores.csv --name mine --fit-on all --scale logit",
+            ),
+            command("architectures to files", "testbed architectures -o architectures --json"),
             command("architectures", "testbed architectures --json"),
             command("plot svg", "testbed plot --y imagenetv2 -o figure.svg"),
             command("plot png", "testbed plot --grid own.csv --x clean --y shifted -o figure.png"),
