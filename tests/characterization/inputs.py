@@ -39,7 +39,7 @@ def toy(seed=3, name="toy"):
 def ten():
     five = toy()
     def logits(images):
-        return np.concatenate([five(images), np.zeros((len(images), 5), np.float32)], axis=1)
+        return np.concatenate([five(images), five(images[:, ::-1])[:, ::-1] * 0.7 + 0.1], axis=1)
     return as_model(logits, name="ten", classes=10, version="1")
 
 def toy2():

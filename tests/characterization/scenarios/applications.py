@@ -24,10 +24,14 @@ record("attacks", sorted(attacks))
 for name in ("pgd-linf", "pgd-l2", "testbed-pgd-linf", "testbed-pgd-l2"):
     epsilon = 0.5 if name.endswith("l2") else 4 / 255
     made = attack_images(attacks[name], model, images, labels, epsilon=epsilon, ids=photos.ids)
-    record(name, made, 4)
+    clean = torch.from_numpy(images).permute(0, 3, 1, 2) / 255
+    moved = (made - clean).flatten(1)
+    record(name, [moved.abs().max(dim=1).values.tolist(), moved.norm(dim=1).tolist(), moved.sum(dim=1).tolist()], 4)
     record(f"{name} predictions", model.answer_pixels(made).argmax(dim=1).numpy())
 asked = [Condition.parse(text) for text in ("photos", "photos/pgd-linf@1/255,steps=10", "photos/pgd-linf@8/255,steps=10",
                                             "photos/pgd-l2@0.2", "photos/testbed-pgd-linf@2/255")]
+for text in ("photos/testbed-pgd-l2@0.1", "photos/pgd-l2@0.2", "photos/testbed-pgd-linf@2/255"):
+    record(f"{text} facts", Condition.parse(text).facts(scale="cifar", seed=3))
 found = evaluate([model], asked, photos, "results-under-attack")
 record("accuracy", [result.accuracy for result in found.results])
 register_attack(PGD(name="seven-steps", norm="linf", steps=7))
@@ -212,6 +216,7 @@ with closing(open_review(Path("cards.review"))) as review:
         client.get(f"/r/{admin}")
         codes.append(client.get("/admin").status_code)
     record("codes", codes)
+    record("usual rules", ReviewRules())
     record("decisions", [[one.file, one.decision] for one in decisions(review)])
 """
 
@@ -338,6 +343,10 @@ for corruption in ("fog", "snow"):
         logits[torch.arange(40), labels[:40]] += 5
         top5.update(logits, labels)
         mce.update(logits, labels, corruption, severity)
+from beaufort.labels import LabelSpace
+for convention in ("restricted", "all"):
+    space = LabelSpace(count=1000, outputs=((2, 3), (7,), (0, 1, 9)), convention=convention)
+    record(f"space {convention}", space.apply(logits), 5)
 record("values", [float(top5.compute()), float(mce.compute())], 6)
 """
 

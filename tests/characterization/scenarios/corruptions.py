@@ -22,9 +22,9 @@ for name, one in sorted(corruptions.items()):
         continue
     record(f"{{name}} about", [one.group, one.random, one.version, sorted(one.recipes)])
     for scale in one.recipes:
-        made = [one(sample(scale), level, scale=scale, ids=["a", "b"], seed=7) for level in (1, 3, 5)]
+        made = [one(sample(scale), level, scale=scale, ids=["a", "b"], seed=7) for level in range(1, 6)]
         record(f"{{name}} {{scale}}", [digest(images) for images in made])
-        record(f"{{name}} {{scale}} params", [one.params(level, scale) for level in (1, 2.5, 5)])
+        record(f"{{name}} {{scale}} params", [one.params(level, scale) for level in (1, 2, 2.5, 3, 4, 5)])
 """
 
 SIZES = """
@@ -55,7 +55,7 @@ from beaufort.corruptions import corruptions
 
 for name, one in sorted(corruptions.items()):
     if name not in {assets} and "imagenet" in one.recipes:
-        made = [one(inputs.photo(224, 224), level, ids=["x"], seed=1) for level in (1, 3, 5)]
+        made = [one(inputs.photo(224, 224), level, ids=["x"], seed=1) for level in range(1, 6)]
         record(name, [digest(image) for image in made])
 """
 
@@ -124,6 +124,13 @@ for name in ("fog", "gaussian_noise", "snow", "glass_blur", "jpeg_compression", 
 rough = Corrupt(["noise", "blur"], severity=range(1, 6), seed=1)
 record("batch", digest(rough(tensors, image_id=range(2)).numpy()))
 bright = Corrupt("brightness", 2, floats=True)
+from beaufort.store import score_logits, score_tensor, unpack
+rng = np.random.default_rng(0)
+logits = rng.normal(size=(6, 12)).round(1).astype(np.float32)
+labels = rng.integers(0, 12, 6)
+record("scores of tensors", score_tensor(torch.from_numpy(logits), torch.from_numpy(labels)).tolist(), 5)
+scored = score_logits(logits, labels)
+record("scores of arrays", {name: np.asarray(getattr(scored, name)).tolist() for name in ("top", "p")}, 5)
 record("floats", bright(torch.full((3, 64, 64), 0.4002)), 5)
 """
 
@@ -204,6 +211,10 @@ GROUPS = [
         "corruptions-with-files",
         (
             python("every corruption", fill(EVERY, with_assets=True)),
+            command(
+                "suite photos",
+                "run --model python:our_models:zoo --data photos --suite photos --first 2 --store p --json",
+            ),
             command("pull", "data pull frost --to mirrored"),
             command("verify", "data verify frost --json"),
             command("catalog", "data ls --json"),

@@ -198,16 +198,18 @@ GROUPS = [
                 "run --model python:our_models:plain --suite mine.yaml --data toys --set version=7 --set classes=names.txt --store option --json --first 8",
             ),
             command("filter", f"{TOY} --front clahe:clip=2,tiles=8 --store front --json --first 8"),
+            command(
+                "ten classes",
+                "run --model python:our_models:ten --data toys --suite mine.yaml --labels identity --store ten --json",
+            ),
+            command("ten classes listed", "store ls ten --json"),
+            command("ten classes report", "report ten --format json", stdout="json"),
             command("device", f"{TOY} --device cpu --strict --store device --json --first 8"),
             command("workers without ray", f"{TOY} --workers 2 --store none2 --json"),
             command("imports", f"--import our_models {TOY} --store imports --first 4 --json"),
             command("unknown corruption", "run --model python:our_models:toy --data toys --corruption fogg"),
             command("no suite", "run --model python:our_models:toy --data toys"),
             command("precision", f"{TOY} --precision 25 --store short --json", ignore="*"),
-            command(
-                "photos",
-                "run --model python:our_models:zoo --data photos --suite photos --first 2 --store p --json",
-            ),
             command(
                 "classes",
                 "run --model python:our_models:plain --suite mine.yaml --data toys --set version=7 --classes names.txt --labels identity --convention all --store c --json --first 8",

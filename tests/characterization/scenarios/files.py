@@ -147,6 +147,13 @@ def patch(images: Bytes, p: Params, middles: Field, ops: Ops) -> Bytes:
 record("patch", [digest(corrupt(inputs.photo(64, 80), level, "patch", image_id="photos/1.jpg")) for level in (1, 3.5, 5)])
 """
 
+DEFAULTS = """
+from beaufort.image_sets import corrupt_tree
+
+done = corrupt_tree("photos", "by-default", names=["contrast"], severities=[2], file_format="jpeg")
+record("corrupt", [done.done, done.skipped, done.ignored, len(done.failures)])
+"""
+
 IMAGES = """
 from PIL import Image
 from beaufort.images import read_image
@@ -178,6 +185,7 @@ GROUPS = [
             ),
             command("gallery", "gallery photos/ant/0.png --output gallery --subset noise --json"),
             command("gallery seed", "gallery photos/ant/0.png -o gallery3 --subset fog --seed 4 --json"),
+            python("defaults", DEFAULTS),
             command("gallery of a digit", "gallery --output gallery2 --subset zigzag --json"),
         ),
     ),

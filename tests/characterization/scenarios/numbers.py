@@ -73,7 +73,9 @@ top = np.argsort(-p, axis=1)
 record("accuracy", [accuracy(labels, top), accuracy(labels, top, k=5)])
 record("probabilities", [brier_score(p, labels), negative_log_likelihood(p, labels), entropy(p)])
 right = top[:, 0] == labels
-record("calibration", expected_calibration_error(p.max(axis=1), right))
+sure = np.linspace(0.02, 0.99, 300)
+hit = np.random.default_rng(2).random(300) < 0.5 + 0.4 * np.sin(9 * sure)
+record("calibration", [expected_calibration_error(sure, hit), expected_calibration_error(sure, hit, bins=7)])
 record("bins", calibration_bins(p.max(axis=1), right, bins=5).confidence_sums)
 record("classes", per_class_accuracy(labels, top[:, 0]))
 record("worst", [[one.label, one.accuracy, one.n] for one in worst_classes(labels, top[:, 0], 2)])
@@ -100,6 +102,11 @@ record("shares", [one.tolist() for one in share_intervals([1, 5, 9], [10, 10, 10
 record("binomial", binomial_cdf(3, 11, 0.4))
 record("mean", ends(mean_interval(values)))
 record("mean of wide values", ends(mean_interval(4 * values - 2, low=-2, high=2, level=0.9)))
+for name, some in {"rare": np.arange(30) % 15 == 0, "skewed": values**6, "few": values[:4], "two": [0.2, 0.9], "ones": [1, 1, 1, 1],
+                   "none": [0, 0, 0], "high": 1 - values**8, "equal": [0.3] * 9}.items():
+    record(f"mean of {name}", [ends(mean_interval(some)), ends(mean_interval(some, level=0.5))])
+for name, some in {"edge": np.ones((20, 2)), "zero": np.zeros((20, 2)), "mixed": np.eye(20, 2)}.items():
+    record(f"bootstrap of {name}", ends(bootstrap(some, lambda means: means.mean(axis=-1), resamples=200)))
 record("p", mean_p_value(values - 0.4, low=-1, high=1))
 record("decide", [images_to_decide(values, limit=0.6), images_to_decide([1, 1, 1], limit=0.99)])
 record("bootstrap", ends(bootstrap(rng.random((60, 3)), lambda means: means.max(axis=-1), resamples=300)))
@@ -126,6 +133,8 @@ spread = spread_of_accuracies(get_suite("cifar10-c"), 0.7)
 for drop, probability in ((0.03, 0.9), (0.05, 0.8)):
     plan = plan_images(spread, drop=drop, max_drop=0.01, probability=probability)
     record(f"plan {drop}", [plan.to_fail, plan.to_pass])
+plan = plan_images(spread, drop=0.04)
+record("usual plan", [plan.to_fail, plan.to_pass, plan.max_drop, plan.probability])
 """
 
 GRID_API = """
@@ -156,6 +165,7 @@ for i in range(14):
 rows.append("above,ROBUST,70,66")
 Path("own.csv").write_text("\\n".join(rows) + "\\n")
 Path("pairs.csv").write_text("model,base_model\\nabove,m4\\n")
+Path("own-scores.csv").write_text("setting,accuracy,n\\nclean,76.1,50000\\nshifted,67,10000\\n")
 Path("scores.csv").write_text("setting,accuracy,n\\nval,76.1,50000\\nimagenetv2-matched-frequency-format-val,63.2,10000\\n")
 """
 
@@ -253,6 +263,7 @@ record("files", sorted(path.relative_to("street_dust").as_posix() for path in Pa
             command("plot png", "testbed plot --grid own.csv --x clean --y shifted -o figure.png"),
             command("plot page", "testbed plot --grid own.csv --x clean --y shifted -o figure.html"),
             command("place", "place --scores scores.csv --grid paper --json"),
+            command("place in a small grid", "place --scores own-scores.csv --grid own.csv --x clean --json"),
             command(
                 "place timm", "place --scores scores.csv --grid latest --scale probit --level 0.9 --json"
             ),
