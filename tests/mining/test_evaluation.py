@@ -16,12 +16,12 @@ from typer.testing import CliRunner, Result
 from beaufort.cli import app
 from beaufort.mining import (
     MinedSet,
-    ask_models,
     confusions,
     export_set,
     make_questions,
     open_generated,
     open_set,
+    predict_set,
     score_set,
     select,
     write_evaluation_report,
@@ -34,7 +34,7 @@ from tests.mining.world import WIDE_LABELS, bold, faint, middle, vague, wide
 def mined(images: Path, tmp_path: Path) -> MinedSet:
     """What `bold` fails on, exported."""
     data, made = open_generated(images)
-    chosen = select(ask_models([bold(), vague()], data, tmp_path / "store"), made, ["bold"])
+    chosen = select(predict_set([bold(), vague()], data, tmp_path / "store"), made, ["bold"])
     write_selection_report(chosen, tmp_path / "selection")
     selection = tmp_path / "selection" / "selection.csv"
     export_set(tmp_path / "set", images, selection, labels=WIDE_LABELS)
@@ -42,30 +42,30 @@ def mined(images: Path, tmp_path: Path) -> MinedSet:
 
 
 def test_scores(mined: MinedSet, tmp_path: Path) -> None:
-    verdicts = ask_models([bold(), faint()], mined.data, tmp_path / "store")
-    rows = {(one.model, one.kind): one for one in score_set(mined, verdicts)}
+    predictions = predict_set([bold(), faint()], mined.data, tmp_path / "store")
+    rows = {(one.model, one.kind): one for one in score_set(mined, predictions)}
     assert not rows["faint", "all"].surrogate
     assert rows["bold", "all"].surrogate
     assert rows["bold", "all"].accuracy.value == 0
-    right = ~verdicts.failed[1]
+    right = ~predictions.failed[1]
     assert rows["faint", "all"].accuracy.value == pytest.approx(right.mean())
     texture = np.array([image.kind == "texture" for image in mined.images])
     assert rows["faint", "texture"].accuracy.value == pytest.approx(right[texture].mean())
-    each = [right[verdicts.labels == label].mean() for label in np.unique(verdicts.labels)]
+    each = [right[predictions.labels == label].mean() for label in np.unique(predictions.labels)]
     assert rows["faint", "all"].category_mean.value == pytest.approx(np.mean(each))
-    assert sum(confusions(verdicts, "faint").values()) == verdicts.failed[1].sum()
+    assert sum(confusions(predictions, "faint").values()) == predictions.failed[1].sum()
 
 
 def test_the_set_brings_its_label_space(mined: MinedSet, tmp_path: Path) -> None:
     """Any output of the category is right, and every output competes."""
-    verdicts = ask_models([wide()], mined.data, tmp_path / "store", labels=mined.labels)
-    plain = ask_models([middle()], mined.data, tmp_path / "store")
-    assert (verdicts.predicted == plain.predicted).all()
+    predictions = predict_set([wide()], mined.data, tmp_path / "store", labels=mined.labels)
+    plain = predict_set([middle()], mined.data, tmp_path / "store")
+    assert (predictions.predicted == plain.predicted).all()
 
 
 def test_the_report(mined: MinedSet, tmp_path: Path, show: Any) -> None:
-    verdicts = ask_models([bold(), faint(), vague()], mined.data, tmp_path / "store")
-    write_evaluation_report(mined, verdicts, tmp_path / "out")
+    predictions = predict_set([bold(), faint(), vague()], mined.data, tmp_path / "store")
+    write_evaluation_report(mined, predictions, tmp_path / "out")
     rows = list(csv.DictReader((tmp_path / "out" / "scores.csv").read_text().splitlines()))
     assert {row["role"] for row in rows if row["model"] == "bold"} == {"surrogate"}
     assert {row["role"] for row in rows if row["model"] == "faint"} == {"evaluated"}
@@ -77,7 +77,7 @@ def test_the_report(mined: MinedSet, tmp_path: Path, show: Any) -> None:
     for section in ("nuisances", "categories"):  # marked wherever it stands
         assert "bold (surrogate)" in page.locator(f"#{section} thead").inner_text()
     assert "no surrogates" in page.locator("#confusions .lead").inner_text()
-    total = sum((confusions(verdicts, model) for model in ("faint", "vague")), Counter())
+    total = sum((confusions(predictions, model) for model in ("faint", "vague")), Counter())
     times = [int(text) for text in page.locator("#confusions tbody td:last-child").all_inner_texts()]
     assert times == [count for _, count in total.most_common(15)]
     assert "Failures of bold chose the images" in page.locator(".about").inner_text()
@@ -91,17 +91,17 @@ def test_zero_shot_over_the_names_of_the_categories(
     mined: MinedSet, tmp_path: Path, tiny_clip: tuple[str, Any]
 ) -> None:
     text, _ = tiny_clip
-    verdicts = ask_models([faint(), text], mined.data, tmp_path / "store", labels=None)
-    assert len(verdicts.models) == 2
-    turned = ask_models([text, faint()], mined.data, tmp_path / "store", labels=None)
-    assert turned.models == verdicts.models[::-1]  # as given: the first ones are the surrogates
-    assert (turned.predicted == verdicts.predicted[::-1]).all()
+    predictions = predict_set([faint(), text], mined.data, tmp_path / "store", labels=None)
+    assert len(predictions.models) == 2
+    turned = predict_set([text, faint()], mined.data, tmp_path / "store", labels=None)
+    assert turned.models == predictions.models[::-1]  # as given: the first ones are the surrogates
+    assert (turned.predicted == predictions.predicted[::-1]).all()
     from beaufort.models import load_model
 
     names = list(mined.data.classes)
     model = load_model(text, classes=names, templates="A photo of a {}", device="cpu")
     pixels = np.stack([mined.data[place].image for place in range(len(mined.data))])
-    assert (model(pixels).argmax(axis=1) == verdicts.predicted[1]).mean() > 0.95
+    assert (model(pixels).argmax(axis=1) == predictions.predicted[1]).mean() > 0.95
 
 
 def test_the_command(mined: MinedSet, tmp_path: Path) -> None:
@@ -119,8 +119,8 @@ def test_the_command(mined: MinedSet, tmp_path: Path) -> None:
 
 
 def test_choices_belong_to_the_set_and_to_one_model_each(mined: MinedSet, tmp_path: Path) -> None:
-    verdicts = ask_models([faint()], mined.data, tmp_path / "store")
-    questions = make_questions(verdicts, "faint", orders="both")
+    predictions = predict_set([faint()], mined.data, tmp_path / "store")
+    questions = make_questions(predictions, "faint", orders="both")
     header = {"model": {"name": "parrot"}, "data": mined.data.digest()}
 
     def write(name: str, first: dict[str, Any]) -> str:
@@ -136,10 +136,10 @@ def test_choices_belong_to_the_set_and_to_one_model_each(mined: MinedSet, tmp_pa
     own, again = write("own.jsonl", header), write("again.jsonl", header)
     told = evaluate(own, again)
     assert told.exit_code == 2
-    assert "another one of 'parrot'" in " ".join(told.output.split())
+    assert "answers of 'parrot'" in " ".join(told.output.split())
     told = evaluate(write("other.jsonl", {**header, "data": "0" * 64}))
     assert told.exit_code == 2
-    assert "must be about the images of" in " ".join(told.output.split())
+    assert "is about other images" in " ".join(told.output.split())
     assert not (tmp_path / "out").exists()
     assert evaluate(own).exit_code == 0
     rows = list(csv.DictReader((tmp_path / "out" / "choices.csv").read_text().splitlines()))

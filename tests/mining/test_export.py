@@ -16,7 +16,7 @@ import pytest
 from PIL import Image, PngImagePlugin
 from typer.testing import CliRunner
 
-from beaufort._core.errors import ImageFileError, OptionError
+from beaufort._core.errors import ImageFileError, OptionError, UnknownNameError
 from beaufort._core.text import csv_text
 from beaufort.cli import app
 from beaufort.data import dataset_kind, load_dataset
@@ -26,12 +26,12 @@ from beaufort.mining import (
     MinedSelection,
     MiningError,
     PlanItem,
-    ask_models,
     export_set,
     generate,
     make_plan,
     open_generated,
     open_set,
+    predict_set,
     select,
     write_review_list,
     write_selection_report,
@@ -44,7 +44,7 @@ from tests.mining.world import WIDE_LABELS, bold, judge, make_cutouts, middle
 @pytest.fixture
 def selection(images: Path, tmp_path: Path) -> MinedSelection:
     data, made = open_generated(images)
-    found = select(ask_models([bold(), middle()], data, tmp_path / "store"), made, ["bold", "middle"])
+    found = select(predict_set([bold(), middle()], data, tmp_path / "store"), made, ["bold", "middle"])
     write_selection_report(found, tmp_path / "selection")
     return found
 
@@ -123,7 +123,7 @@ def test_a_set_has_what_people_accepted(
 def test_the_datasheet_counts_who_voted_and_says_how_many_surrogates_fail(
     selection: MinedSelection, images: Path, tmp_path: Path
 ) -> None:
-    loose = select(selection.verdicts, selection.images, ["bold", "middle"], rule="1-of-2")
+    loose = select(selection.predictions, selection.images, ["bold", "middle"], rule="1-of-2")
     write_selection_report(loose, tmp_path / "loose")
     write_review_list(loose, images / "loose.csv")
     create_review(tmp_path / "loose.review", images / "loose.csv", rules=ReviewRules(votes=1))
@@ -156,10 +156,10 @@ def test_a_killed_export_goes_on_and_nothing_else_is_overwritten(
     for other in ("DATASHEET.md", "notes.txt"):
         (tmp_path / other).mkdir()
         (tmp_path / other / other).write_text("mine")
-        with pytest.raises(MiningError, match=f"a killed export of the same set left, got .* with {other}"):
+        with pytest.raises(MiningError, match=f"{other} is not part of this set"):
             export_set(tmp_path / other, images, chosen)
         assert [path.read_text() for path in (tmp_path / other).iterdir()] == ["mine"]
-    with pytest.raises(MiningError, match="output must be a folder, got the file"):
+    with pytest.raises(MiningError, match="output must be a folder"):
         export_set(tmp_path / "notes.txt" / "notes.txt", images, chosen)
 
 
@@ -184,9 +184,9 @@ def test_both_layouts_hold_the_same_images(
     assert set(texture.ids) == {one for one in first.ids if one.startswith("texture/")}
     with pytest.raises(OptionError, match="one of background, material, texture, got 'weather'"):
         load_dataset(f"mined:{tmp_path / 'a'}#weather")
-    with pytest.raises(MiningError, match="layout must be one of imagenet-d, image-folder, got 'zip'"):
+    with pytest.raises(UnknownNameError, match="'zip'"):
         export_set(tmp_path / "c", images, chosen, layout="zip")
-    with pytest.raises(MiningError, match="must be a new or an empty folder"):
+    with pytest.raises(MiningError, match="new or empty folder"):
         export_set(tmp_path / "a", images, chosen)
 
 
@@ -198,10 +198,10 @@ def test_metadata_that_are_others(chosen: Path, images: Path, tmp_path: Path) ->
     empty = without.append_column("surrogates", pa.nulls(len(table)))
     for other in (without, empty):
         pq.write_table(other, path)
-        with pytest.raises(MiningError, match="must be as `beaufort mine export` wrote it, got another"):
+        with pytest.raises(MiningError, match="as metadata of `beaufort mine export`"):
             open_set(str(tmp_path / "set"))
     path.write_bytes(b"PAR1")
-    with pytest.raises(MiningError, match="must be as `beaufort mine export` wrote it, got another"):
+    with pytest.raises(MiningError, match="as metadata of `beaufort mine export`"):
         open_set(str(tmp_path / "set"))
 
 
@@ -214,7 +214,7 @@ def test_a_category_may_be_called_as_a_kind_is(tmp_path: Path) -> None:
     blind = as_model(
         lambda x: np.eye(2, dtype=np.float32)[np.zeros(len(x), np.int64)], name="blind", classes=data.classes
     )
-    chosen = select(ask_models([blind], data, tmp_path / "store"), all_made, ["blind"])
+    chosen = select(predict_set([blind], data, tmp_path / "store"), all_made, ["blind"])
     write_selection_report(chosen, tmp_path / "selection")
     for layout in ("imagenet-d", "image-folder"):
         count = export_set(tmp_path / layout, made, tmp_path / "selection" / "selection.csv", layout=layout)
@@ -241,10 +241,10 @@ def test_images_that_vanish_or_change(
     lost = next(one.path for one, keep in zip(selection.images, selection.kept, strict=True) if keep)
     content = lost.read_bytes()
     lost.unlink()
-    with pytest.raises(MiningError, match=rf"a selected image must be there, got none at .*{lost.name}"):
+    with pytest.raises(MiningError, match=rf"image not found: .*{lost.name}"):
         export_set(tmp_path / "set", images, chosen)
     Image.new("RGB", (32, 32)).save(lost)
-    with pytest.raises(MiningError, match="must be the one that was selected, got another"):
+    with pytest.raises(MiningError, match="changed after the selection"):
         export_set(tmp_path / "set", images, chosen)
     assert not (tmp_path / "set").exists()
     lost.write_bytes(content)
@@ -256,7 +256,7 @@ def test_images_that_vanish_or_change(
 
 
 def test_unknown_categories(selection: MinedSelection, chosen: Path, images: Path, tmp_path: Path) -> None:
-    with pytest.raises(MiningError, match=r"got none for 3 \(first: 'cup'\)"):
+    with pytest.raises(MiningError, match=r"lack 3 categories \(first: 'cup'\)"):
         export_set(tmp_path / "set", images, chosen, labels=label_maps["imagenet-d"].grouping)
     assert not (tmp_path / "set").exists()
 
@@ -267,9 +267,9 @@ def test_a_review_that_is_not_done(
     write_review_list(selection, images / "kept.csv")
     create_review(tmp_path / "r.review", images / "kept.csv", rules=ReviewRules(votes=2))
     review = open_review(tmp_path / "r.review")
-    with pytest.raises(MiningError, match=r"decided every image, got \d+ that are open or tied"):
+    with pytest.raises(MiningError, match=r"\d+ images of the review are open or tied"):
         export_set(tmp_path / "set", images, chosen, review=review)
-    with pytest.raises(MiningError, match="got none that is kept and accepted"):
+    with pytest.raises(MiningError, match="no image is kept and accepted"):
         export_set(tmp_path / "set", images, chosen, review=review, decided_only=True)
 
 
@@ -283,10 +283,10 @@ def test_a_review_of_something_else(
     review = open_review(rows[1])
     judge(review, ("ann",), "")
     with pytest.raises(
-        MiningError, match=f"its own category '{first.category}', got 'spoon' for {first.file}"
+        MiningError, match=f"{first.file} was reviewed as 'spoon' and selected as '{first.category}'"
     ):
         export_set(tmp_path / "set", images, chosen, review=review)
-    with pytest.raises(MiningError, match="review must be of the images in"):
+    with pytest.raises(MiningError, match="review is of the images in"):
         export_set(tmp_path / "set", tmp_path, chosen, review=review)
 
 
@@ -300,9 +300,9 @@ def test_a_review_of_images_that_were_made_anew(
     plan = [one.item for one in selection.images]
     generate(plan, CompositeGenerator(make_cutouts(tmp_path / "cutouts"), size=32, fill=0.6), images)
     data, made = open_generated(images)
-    again = select(ask_models([bold(), middle()], data, tmp_path / "store"), made, ["bold", "middle"])
+    again = select(predict_set([bold(), middle()], data, tmp_path / "store"), made, ["bold", "middle"])
     write_selection_report(again, tmp_path / "selection")
-    with pytest.raises(MiningError, match="as it was selected, got a review of another image under"):
+    with pytest.raises(MiningError, match="changed between review and selection"):
         export_set(tmp_path / "set", images, chosen, review=review)
     assert not (tmp_path / "set").exists()
 
@@ -310,7 +310,7 @@ def test_a_review_of_images_that_were_made_anew(
 @pytest.mark.parametrize("text", ["", "file,category\na,b\n", "nothing at all"])
 def test_selections_that_are_none(tmp_path: Path, text: str) -> None:
     (tmp_path / "selection.csv").write_text(text)
-    with pytest.raises(MiningError, match="a selection must"):
+    with pytest.raises(MiningError, match=r"selection\.csv"):
         export_set(tmp_path / "set", tmp_path, tmp_path / "selection.csv")
 
 
@@ -321,9 +321,9 @@ def test_selections_that_are_none(tmp_path: Path, text: str) -> None:
         ("surrogates", "{}", "surrogates must be JSON with a category for each"),
         ("surrogates", '{"bold": 3}', "surrogates must be JSON with a category for each"),
         ("surrogates", "[" * 100_000, "recursion"),
-        ("surrogates", '{"shy": "cup"}', "answer of the same surrogates to each image"),
+        ("surrogates", '{"shy": "cup"}', "different surrogates"),
         ("kept", "7", "kept must be 0 or 1, got '7'"),
-        ("file", "a\0b", "file must be the name of one"),
+        ("file", "a\0b", "invalid file name"),
         ("prompt", "a" * 200_000, "field larger than field limit"),
     ],
 )
@@ -341,7 +341,7 @@ def test_selections_that_are_damaged(
 def test_a_selection_has_each_image_once(chosen: Path, images: Path, tmp_path: Path) -> None:
     lines = chosen.read_text().splitlines(keepends=True)
     chosen.write_text("".join([*lines, lines[-1]]))
-    with pytest.raises(MiningError, match=r"must have each image once, got .*png again in"):
+    with pytest.raises(MiningError, match=r".*png. more than once"):
         export_set(tmp_path / "set", images, chosen)
 
 
@@ -350,7 +350,7 @@ def test_a_selection_cannot_reach_out_of_its_folder(chosen: Path, images: Path, 
     text = chosen.read_text().splitlines()
     kept = next(line for line in text[1:] if ",1,2," in line)
     chosen.write_text("\n".join([text[0], kept.replace(kept.split(",")[0], "../secret.png")]))
-    with pytest.raises(MiningError, match=r"must lie in the folder of the images, got '\.\./secret\.png'"):
+    with pytest.raises(MiningError, match=r"'\.\./secret\.png' is not in the folder"):
         export_set(tmp_path / "set", images, chosen)
 
 
@@ -365,7 +365,7 @@ def test_an_image_cannot_name_a_place_outside_of_the_set(tmp_path: Path) -> None
     row = [f"texture/cup/{path.name}", digest, item.category, 1, 1, '{"a": "b"}']
     header = ("file", "sha256", "category", "kept", "failures", "surrogates")
     (tmp_path / "selection.csv").write_text(csv_text(header, [row]))
-    with pytest.raises(MiningError, match="category must be a name that a folder can have"):
+    with pytest.raises(MiningError, match="category must be a valid name of a folder"):
         export_set(tmp_path / "a" / "b" / "set", tmp_path / "images", tmp_path / "selection.csv")
     assert not (tmp_path / "a").exists()
 
@@ -373,7 +373,7 @@ def test_an_image_cannot_name_a_place_outside_of_the_set(tmp_path: Path) -> None
 def test_an_image_goes_by_what_it_says_itself(chosen: Path, images: Path, tmp_path: Path) -> None:
     text = chosen.read_text()
     chosen.write_text(text.replace(",kite,", ",bowl,"))
-    with pytest.raises(MiningError, match=r"must be the one that it says it is, .*/kite/.* as 'bowl'"):
+    with pytest.raises(MiningError, match=r"/kite/.* as 'bowl' was generated as"):
         export_set(tmp_path / "set", images, chosen)
 
 

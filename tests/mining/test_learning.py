@@ -65,14 +65,12 @@ def test_samples_depend_on_the_seed_alone(trained: Path) -> None:
 
 def test_what_cannot_be_made(trained: Path, tmp_path: Path) -> None:
     model = ConditionalGenerator(trained)
-    with pytest.raises(
-        MiningError, match="one of the 2 pairs that the model was trained on, got cup with texture"
-    ):
+    with pytest.raises(MiningError, match="not trained on cup with"):
         model.check(make_plan(["cup"], nuisances={"texture": ["blotchy"]}))
-    with pytest.raises(MiningError, match=r"must have a conditions\.json"):
+    with pytest.raises(MiningError, match=r"conditions\.json"):
         ConditionalGenerator(tmp_path)
     with pytest.raises(MiningError, match="square with three channels"):
         train_conditional(np.zeros((2, 8, 9, 3), np.uint8), np.zeros(2, np.int64), PAIRS, tmp_path)
-    with pytest.raises(MiningError, match="one of the 2 pairs"):
+    with pytest.raises(MiningError, match="from 0 to 1"):
         train_conditional(np.zeros((2, 8, 8, 3), np.uint8), np.array([0, 2]), PAIRS, tmp_path)
     assert train_conditional(*halves(8), PAIRS, tmp_path / "none", recipe=TINY, seconds=0.0) == 0

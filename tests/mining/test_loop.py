@@ -36,14 +36,14 @@ def test_the_whole_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     assert "60 images planned" in run(
         "mine", "plan", "plan.csv", "--categories", "categories.txt", "--each", "2"
     )
-    make = ("mine", "generate", "plan.csv", "images", "--generator", "composite:cutouts", "--size", "32")
+    make = ("mine", "generate", "plan.csv", "images", "--generator", "composite:cutouts", "--set", "size=32")
     assert "60 made" in run(*make)
 
     choose = ("mine", "select", "images", "--surrogates", f"{WORLD}:bold,{WORLD}:middle", "--others")
     chosen = run(*choose, f"{WORLD}:faint,{WORLD}:close", "--output", "selection", "--controls", "4")
     assert "images kept" in chosen
 
-    run("review", "create", "world.review", "images/kept.csv", "--votes", "2")
+    run("review", "create", "world.review", "images/kept.csv", "--set", "votes=2")
     export = ("mine", "export", "set", "--images", "images", "--selection", "selection/selection.csv")
     assert "open or tied" in refused(*export, "--review", "world.review")
     review = open_review(tmp_path / "world.review")
@@ -70,14 +70,12 @@ def test_mistakes_between_steps_are_told_and_lose_nothing(images: Path, tmp_path
     edited.write_text(plan.read_text().replace("A photo of a cup, sky", "A drawing of a cup, sky"))
     cutouts = images.parent.parent
     make_cutouts(tmp_path / "cutouts")
-    generator = ("--generator", f"composite:{tmp_path / 'cutouts'}", "--size", "32")
+    generator = ("--generator", f"composite:{tmp_path / 'cutouts'}", "--set", "size=32")
     told = refused("mine", "generate", edited, images, *generator)
-    assert "the plan must be the one that" in told
+    assert "is not in the plan" in told
     assert "restore the row" in told
     (tmp_path / "cutouts" / "cup" / "1.png").unlink()
-    assert "every category must have a folder of cut-outs" in refused(
-        "mine", "generate", plan, images, *generator
-    )
+    assert "no images for the category" in refused("mine", "generate", plan, images, *generator)
     select = ("mine", "select", images, "--surrogates", f"{WORLD}:bold", "--store", tmp_path / "store")
     labels = tmp_path / "labels.json"
     labels.write_text('{"cup": [0], "kite": [1]}')
@@ -95,4 +93,4 @@ def test_two_servers_on_one_review(images: Path, tmp_path: Path) -> None:
     )
     run("review", "create", tmp_path / "one.review", images / "list.csv")
     with only_server(tmp_path / "one.review"):
-        assert "must have one server" in refused("review", "serve", tmp_path / "one.review")
+        assert "already being served" in refused("review", "serve", tmp_path / "one.review")

@@ -16,7 +16,7 @@ import pytest
 from PIL import Image, PngImagePlugin
 from typer.testing import CliRunner
 
-from beaufort._core.errors import OptionError
+from beaufort._core.errors import OptionError, UnknownNameError
 from beaufort.cli import app
 from beaufort.mining import (
     BUILT_IN,
@@ -92,10 +92,10 @@ def test_a_plan_survives_its_file(tmp_path: Path) -> None:
     ("change", "message"),
     [
         ({"kind": "weather"}, "kind must be one of background, texture, material, got 'weather'"),
-        ({"category": "../up"}, "category must be a name that a folder can have, got '../up'"),
-        ({"category": ".."}, "category must be a name that a folder can have"),
-        ({"nuisance": ""}, "nuisance must be a name that a folder can have, got ''"),
-        ({"seed": "x"}, "line 2: seed must be a whole number, got 'x'"),
+        ({"category": "../up"}, "category must be a valid name of a folder, got '../up'"),
+        ({"category": ".."}, "category must be a valid name of a folder"),
+        ({"nuisance": ""}, "nuisance must be a valid name of a folder, got ''"),
+        ({"seed": "x"}, "line 2: seed must be an integer, got 'x'"),
         ({"seed": "-1"}, "seed must be from 0 to 4294967295, got -1"),
     ],
 )
@@ -111,22 +111,22 @@ def test_bad_rows(tmp_path: Path, change: dict[str, str], message: str) -> None:
 
 
 def test_bad_plans(tmp_path: Path) -> None:
-    with pytest.raises(MiningError, match="sample must be from 1 to 20"):
+    with pytest.raises(OptionError, match=r"sample must be .*from 1 to 20"):
         make_plan(CATEGORIES, sample=99)
-    with pytest.raises(MiningError, match=r"must have \{category\} and \{nuisance\} in it, got 'a cup'"):
+    with pytest.raises(MiningError, match=r"must contain \{category\} and \{nuisance\}, got 'a cup'"):
         make_plan(CATEGORIES, templates={"texture": "a cup"})
-    with pytest.raises(MiningError, match="for one of background, texture, material, got one for 'textur'"):
+    with pytest.raises(UnknownNameError, match="'textur'"):
         make_plan(CATEGORIES, templates={"textur": "{category} {nuisance}"})
-    with pytest.raises(MiningError, match="planned once, got cup with sky"):
+    with pytest.raises(MiningError, match="duplicate row: cup with sky"):
         make_plan(["cup", "cup"])
     (tmp_path / "plan.csv").write_text("category,kind\n")
-    with pytest.raises(MiningError, match="got no nuisance"):
+    with pytest.raises(MiningError, match="no column nuisance"):
         read_plan(tmp_path / "plan.csv")
     (tmp_path / "plan.csv").write_text(f"category,kind,nuisance,prompt,seed\n{'a' * 200_000}\n")
-    with pytest.raises(MiningError, match=r"must be a CSV file in UTF-8, got .*field larger"):
+    with pytest.raises(MiningError, match=r"as a CSV file in UTF-8.*field larger"):
         read_plan(tmp_path / "plan.csv")
     (tmp_path / "names.csv").write_text(f"name\n{'a' * 200_000}\n")
-    with pytest.raises(OptionError, match=r"must be a text file in UTF-8, got .*field larger"):
+    with pytest.raises(OptionError, match=r"as a text file in UTF-8.*field larger"):
         read_names(tmp_path / "names.csv")
 
 
@@ -149,7 +149,7 @@ def test_composites_show_the_object_on_what_was_asked(cutouts: Path, tmp_path: P
 
 
 def test_every_built_in_surface_differs_with_its_seed() -> None:
-    from beaufort.mining._surfaces import SURFACES
+    from beaufort.mining.surfaces import SURFACES
 
     assert set(SURFACES) == {name for names in BUILT_IN.values() for name in names}
     for name, paint in SURFACES.items():
@@ -200,7 +200,7 @@ def test_a_plan_that_was_edited_afterwards_is_refused(cutouts: Path, tmp_path: P
         MiningError, match=r"'A photo of a cup, sky in the background', seed \d+; restore the row"
     ):
         generate(edited, CompositeGenerator(cutouts, size=32), tmp_path / "out")
-    with pytest.raises(MiningError, match="must be made by one generator with one setting"):
+    with pytest.raises(MiningError, match="different generator"):
         generate(plan, CompositeGenerator(cutouts, size=40), tmp_path / "out")
     assert digests(tmp_path / "out") == before
 
@@ -217,24 +217,24 @@ def test_an_image_that_was_damaged_is_said(cutouts: Path, tmp_path: Path) -> Non
     huge[29:33] = crc32(huge[12:29]).to_bytes(4)
     for content in (b"\x89PNG no more", buffer.getvalue(), bytes(huge)):
         path.write_bytes(content)
-        with pytest.raises(MiningError, match="must be whole and say how it was made"):
+        with pytest.raises(MiningError, match="damaged or not a generated image"):
             generate(plan, CompositeGenerator(cutouts, size=32), tmp_path / "out")
 
 
 def test_what_composite_needs(cutouts: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    with pytest.raises(MiningError, match="folder of cut-outs, got none for 'sofa'"):
+    with pytest.raises(MiningError, match="'sofa'"):
         generate(make_plan(["sofa"]), CompositeGenerator(cutouts), out)
-    with pytest.raises(MiningError, match="got 'lunar'"):
+    with pytest.raises(MiningError, match="'lunar'"):
         generate(make_plan(["cup"], nuisances={"background": ["lunar"]}), CompositeGenerator(cutouts), out)
     Image.new("RGB", (9, 9)).save(cutouts / "cup" / "2.png")
-    with pytest.raises(MiningError, match=r"must have a mask, a transparent ground or 2\.mask\.png"):
+    with pytest.raises(MiningError, match=r"has no mask; .* 2\.mask\.png"):
         generate(make_plan(["cup"]), CompositeGenerator(cutouts), out)
     Image.new("L", (8, 9)).save(cutouts / "cup" / "2.mask.png")
-    with pytest.raises(MiningError, match=r"as large as its picture, \(9, 9\), got \(8, 9\)"):
+    with pytest.raises(MiningError, match=r"size \(8, 9\), but its image has \(9, 9\)"):
         generate(make_plan(["cup"]), CompositeGenerator(cutouts), out)
     Image.new("L", (9, 9)).save(cutouts / "cup" / "2.mask.png")
-    with pytest.raises(MiningError, match="a mask must show something"):
+    with pytest.raises(MiningError, match="is empty"):
         generate(make_plan(["cup"]), CompositeGenerator(cutouts), out)
     assert not out.exists()
 
@@ -268,13 +268,13 @@ def test_images_made_elsewhere(tmp_path: Path) -> None:
         generate(plan, write_list("0.png", "../plan.csv"), tmp_path / "out")
     with pytest.raises(MiningError, match="file in the folder of the list, got"):
         generate(plan, write_list("0.png", "1\0.png"), tmp_path / "out")
-    with pytest.raises(MiningError, match="got none for cup with striped"):
+    with pytest.raises(MiningError, match="no file for cup with striped"):
         generate(plan, write_list("0.png", ""), tmp_path / "out")
     assert generate(plan, write_list("0.png", "1.png"), tmp_path / "out") == 2
     row = listed.read_text().splitlines()[1]
     with listed.open("a", newline="") as file:
         file.write(row.replace("0.png", "1.png") + "\n")  # two files for one image
-    with pytest.raises(MiningError, match="planned once, got cup with dotted"):
+    with pytest.raises(MiningError, match="duplicate row: cup with dotted"):
         FolderGenerator(listed)
     assert np.asarray(Image.open(tmp_path / "out" / plan[1].file))[0, 0].tolist() == [1, 0, 0]
 
@@ -288,29 +288,29 @@ def test_the_commands(cutouts: Path, tmp_path: Path) -> None:
     told = run(app, [*asked, "--nuisances", f"texture={tmp_path / 'words.csv'}", "--each", "2"])
     assert told.exit_code == 0, told.output
     assert "4 images planned" in told.output
-    command = ["mine", "generate", plan, out, "--generator", f"composite:{cutouts}", "--size", "32"]
+    command = ["mine", "generate", plan, out, "--generator", f"composite:{cutouts}", "--set", "size=32"]
     assert "4 made" in run(app, command).output
     assert "0 made" in run(app, command).output
     assert run(app, ["mine", "generate", plan, out, "--generator", "magic"]).exit_code == 2
     assert run(app, [*asked, "--nuisances", "texture"]).exit_code == 2
     for more, message in (
-        (["--size", "0"], "Invalid value for '--size'"),
-        (["--surfaces", str(tmp_path / "absent")], "surfaces must be a folder"),
-        (["--photos", str(cutouts)], "--photos must go with a generator that takes it"),
-        (["--guidance", "2"], "--guidance must go with a generator that takes it"),
+        ("size=0", "size must be an integer of at least 8, got 0"),
+        (f"surfaces={tmp_path / 'absent'}", "surfaces must be a folder"),
+        (f"photos={cutouts}", "unknown option of composite 'photos'"),
+        ("guidance=2", "unknown option of composite 'guidance'"),
     ):
-        refused = run(app, [*command[:6], *more])
+        refused = run(app, [*command[:6], "--set", more])
         assert refused.exit_code == 2
         assert message in " ".join(refused.output.split()), refused.output
     words = str(tmp_path / "words.csv")
     twice = run(app, [*asked, "--nuisances", f"texture={words}", "--nuisances", f"texture={words}"])
     assert twice.exit_code == 2
-    assert "once for each kind, got texture again" in " ".join(twice.output.split())
+    assert "given twice for texture" in " ".join(twice.output.split())
     large = ["--categories", "imagenet-d", "--sample", "7"]
     before = Path(plan).read_bytes()
     refused = run(app, ["mine", "plan", plan, *large])
     assert refused.exit_code == 2
-    assert "which is there and is another" in " ".join(refused.output.split())
+    assert "already contains a different plan" in " ".join(refused.output.split())
     assert Path(plan).read_bytes() == before
     for _ in range(2):  # the same plan again is no other
         told = run(app, ["mine", "plan", str(tmp_path / "large.csv"), *large])
@@ -344,9 +344,9 @@ def test_a_tiny_pipeline_of_diffusers(tmp_path: Path) -> None:
     assert facts["steps"] == 2
     made(1, "other", scheduler="DDPMScheduler")
     assert read_generated(tmp_path / "other")[0].generator["scheduler"]["name"] == "DDPMScheduler"
-    with pytest.raises(MiningError, match="scheduler must be one of diffusers, got 'Nothing'"):
+    with pytest.raises(MiningError, match="'Nothing'"):
         made(1, "none", scheduler="Nothing")
     for weights in (tmp_path / "tiny").rglob("*.safetensors"):
         weights.rename(weights.with_suffix(".bin"))
-    with pytest.raises(MiningError, match="must be a pipeline of diffusers with safetensors"):
+    with pytest.raises(MiningError, match="as a pipeline of diffusers with safetensors"):
         made(1, "pickles")

@@ -10,8 +10,8 @@ from PIL import Image
 
 from beaufort.mining import CompositeGenerator, generate, make_plan
 from beaufort.mining.review import Review, invite
-from beaufort.mining.review.ballots import cast
 from beaufort.mining.review.cards import next_card
+from beaufort.mining.review.votes import cast_vote
 from beaufort.models import Model, as_model
 
 CATEGORIES = ("cup", "kite", "leaf")
@@ -130,7 +130,7 @@ def judge(review: Review, names: tuple[str, ...], reject: str) -> None:
                 (card.showing,),
             ).fetchone()
             good = shown["role"] != "control-invalid" and shown["category"] != reject
-            cast(
+            cast_vote(
                 review,
                 int(row["id"]),
                 card.showing,

@@ -11,7 +11,7 @@ import typer
 
 from beaufort._core.text import printable
 from beaufort.cli._console import table
-from beaufort.cli._options import Json, Seed
+from beaufort.cli._options import Json, ModelOptions, OptionalOutput, Seed, Title, model_options
 
 if TYPE_CHECKING:
     from beaufort.metrics.stats import Estimate
@@ -21,33 +21,35 @@ app = typer.Typer(
 )
 
 File = Annotated[Path, typer.Argument(help="The file of the review.")]
-Address = Annotated[str, typer.Option(help="How reviewers reach the server, for the links that are printed.")]
+Address = Annotated[str, typer.Option(help="URL under which reviewers reach the server.")]
 HERE = "http://127.0.0.1:8765"
 
 
 @app.command()
 def create(
-    file: Annotated[Path, typer.Argument(help="The file to make.")],
+    file: Annotated[Path, typer.Argument(help="The file to create.")],
     images: Annotated[
         Path, typer.Argument(help="CSV with the columns file, category and, for controls and examples, role.")
     ],
     *,
-    title: Annotated[str, typer.Option(help="What reviewers read at the top.")] = "Image review",
-    votes: Annotated[int, typer.Option(help="Votes that an image gets.")] = 3,
-    check_every: Annotated[int, typer.Option(help="One card in so many is a hidden check.")] = 5,
-    min_checks: Annotated[int, typer.Option(help="Checks before a reviewer can be dropped.")] = 4,
-    min_right: Annotated[float, typer.Option(help="Share of checks that must be right.")] = 0.75,
+    title: Title = None,
+    options: ModelOptions = None,
     address: Address = HERE,
     seed: Seed = 0,
 ) -> None:
-    """Make a review from a list of images, and print the administrator's link, this once.
+    """Create a review from a list of images, and print the administrator's link, this once.
 
-    `beaufort review create chairs.review images/list.csv`
+    `beaufort review create chairs.review images/list.csv --set votes=3`
+
+    Options: votes of each image (3); check_every (5: one card in five is a hidden check); min_checks before a
+    reviewer can be dropped (4); min_right, the fraction of checks that must be right (0.75); seat_s, the
+    seconds for which a card that was shown is reserved (900).
     """
-    from beaufort.mining.review import ReviewRules, create_review
+    from beaufort.mining.review import create_review, parse_rules
 
-    rules = ReviewRules(votes=votes, check_every=check_every, min_checks=min_checks, min_right=min_right)
-    token = create_review(file, images, rules=rules, title=title, seed=seed)
+    token = create_review(
+        file, images, rules=parse_rules(model_options(options)), title=title or "Image review", seed=seed
+    )
     typer.echo(f"admin  {_link(address, token)}")
 
 
@@ -81,16 +83,16 @@ def serve(
         "127.0.0.1"
     ),
     port: Annotated[int, typer.Option(min=1, max=65535, help="Port to listen on.")] = 8765,
-    name: Annotated[
-        list[str] | None, typer.Option(help="A name that the server is reached by, as behind a proxy.")
+    address: Annotated[
+        list[str] | None, typer.Option(help="URL under which reviewers reach the server.")
     ] = None,
-    https: Annotated[
-        bool, typer.Option("--https", help="People reach it by HTTPS, through a proxy.")
-    ] = False,
 ) -> None:
-    """Show a review until interrupted; nobody sees anything without a personal link.
+    """Serve a review until interrupted; nobody sees anything without a personal link.
 
     `beaufort review serve chairs.review`
+
+    Behind a proxy, `--address https://review.example.org` lets requests for this name in, and restricts the
+    cookie to HTTPS.
     """
     from beaufort.mining.review import serve as serve_review
 
@@ -100,23 +102,39 @@ def serve(
             err=True,
         )
 
-    serve_review(file, host=host, port=port, names=tuple(name or ()), https=https, started=started)
+    serve_review(file, host=host, port=port, addresses=address or (), started=started)
 
 
 @app.command()
-def status(file: File, *, as_json: Json = False) -> None:
-    """Print how far a review is, how far people agree, and who was dropped.
+def status(
+    file: File,
+    *,
+    output: OptionalOutput = None,
+    as_json: Json = False,
+) -> None:
+    """Print how far a review is, how far people agree, and who was dropped; or write the decisions.
 
     `beaufort review status chairs.review`
-    """
-    from beaufort.mining.review import open_review, standing
 
-    found = standing(open_review(file))
+    `beaufort review status chairs.review --output decisions.csv` writes what became of each image: accepted,
+    rejected, tied or open; `--output -` prints it. Comments are on one line, separated by `|`, and are no formulas for a spreadsheet.
+    """
+    from beaufort._core.files import write_output
+    from beaufort.mining.review import decisions_csv, open_review, review_status
+
+    review = open_review(file)
+    if output is not None:
+        text = decisions_csv(review)
+        if str(output) == "-":
+            typer.echo(printable(text, keep="\n"), nl=False)
+        else:
+            write_output(output, text.encode())
+        return
+    found = review_status(review)
     if as_json:
         typer.echo(json.dumps(asdict(found), indent=2))
         return
-    counts = {name: found.count(name) for name in ("accepted", "rejected", "tied", "open")}
-    typer.echo(", ".join(f"{count} {name}" for name, count in counts.items()))
+    typer.echo(", ".join(f"{found.count(name)} {name}" for name in ("accepted", "rejected", "tied", "open")))
     for about, agreements in (("question", found.questions), ("category", found.categories)):
         rows = [(about, "images", "Krippendorff's alpha", "Fleiss' kappa")]
         rows += [(one.about, str(one.images), _shown(one.alpha), _shown(one.fleiss)) for one in agreements]
@@ -127,57 +145,10 @@ def status(file: File, *, as_json: Json = False) -> None:
         pairs += [(f"{one.first}, {one.second}", str(one.images), _shown(one.kappa)) for one in found.pairs]
         typer.echo(table(pairs))
     people = [("reviewer", "votes", "skipped", "checks right", "")]
-    people += [
-        (
-            one.name,
-            str(one.votes),
-            str(one.skipped),
-            f"{one.checks_right} of {one.checks}",
-            "dropped" if one.dropped else "",
-        )
-        for one in found.reviewers
-    ]
+    for one in found.reviewers:
+        checks, dropped = f"{one.checks_right} of {one.checks}", "dropped" if one.dropped else ""
+        people.append((one.name, str(one.votes), str(one.skipped), checks, dropped))
     typer.echo(table(people))
-
-
-@app.command()
-def decisions(
-    file: File,
-    *,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="CSV to write; it is printed if not given.")
-    ] = None,
-) -> None:
-    """Write what became of each image: accepted, rejected, tied or open.
-
-    `beaufort review decisions chairs.review --output decisions.csv`
-
-    Comments are on one line, separated by `|`, and are no formulas for a spreadsheet.
-    """
-    from beaufort._core.files import write_output
-    from beaufort._core.text import csv_text, spreadsheet_cell
-    from beaufort.mining.review import decisions as all_decisions
-    from beaufort.mining.review import open_review
-
-    text = csv_text(
-        ["file", "category", "yes", "no", "decision", "settled", "comments"],
-        [
-            (
-                one.file,
-                one.category,
-                one.yes,
-                one.no,
-                one.decision,
-                int(one.settled),
-                spreadsheet_cell(printable(" | ".join(" ".join(said.split()) for said in one.comments))),
-            )
-            for one in all_decisions(open_review(file))
-        ],
-    )
-    if output is None:
-        typer.echo(printable(text, keep="\n"), nl=False)
-    else:
-        write_output(output, text.encode())
 
 
 def _link(address: str, token: str) -> str:

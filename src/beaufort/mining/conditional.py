@@ -1,23 +1,40 @@
-"""A diffusion model of one's own: a small UNet that knows pairs of a category and a nuisance."""
+"""A small conditional diffusion model: sampling and training a UNet on pairs of category and nuisance."""
 
 from __future__ import annotations
 
+import copy
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, astuple, dataclass
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 from PIL import Image
 
+from beaufort._core.files import write_bytes
 from beaufort._core.optional import installed, require
+from beaufort._core.validation import validate_count
 from beaufort.mining.plan import MiningError, PlanItem
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 CONDITIONS = "conditions.json"
 WEIGHTS = "unet"
+
+SCHEDULE: dict[str, Any] = {
+    "num_train_timesteps": 1000,
+    "beta_schedule": "squaredcos_cap_v2",
+    "prediction_type": "v_prediction",
+    "clip_sample": False,
+}
+"""How much noise there is at which time, and what the network says about it; the same in training."""
 
 
 @dataclass(frozen=True)
@@ -43,18 +60,14 @@ class ConditionalGenerator:
     def __init__(
         self, folder: Path, *, steps: int = 50, batch: int = 256, device: str = "cpu", guidance: float = 2.0
     ) -> None:
-        if steps < 1 or batch < 1:
-            raise MiningError(f"steps and batch must be at least 1, got {steps} and {batch}")
         try:
             about = json.loads((folder / CONDITIONS).read_text(encoding="utf-8"))
             self._pairs = {ConditionPair(*pair): place for place, pair in enumerate(about["pairs"])}
             self._size, self._training = int(about["size"]), dict(about["training"])
         except (OSError, ValueError, KeyError, TypeError) as error:
-            raise MiningError(
-                f"folder must have a {CONDITIONS} that a training wrote, got {folder} ({error!r})"
-            ) from None
-        self._folder, self._steps, self._device, self._guidance = folder, steps, device, guidance
-        self.batch = batch
+            raise MiningError(f"cannot read {folder / CONDITIONS} as a trained model: {error!r}") from None
+        self._folder, self._device, self._guidance = folder, device, guidance
+        self._steps, self.batch = validate_count("steps", steps), validate_count("batch", batch)
 
     @cached_property
     def facts(self) -> Mapping[str, Any]:
@@ -75,10 +88,7 @@ class ConditionalGenerator:
         """Every item's category and nuisance must be a pair that was trained."""
         for item in items:
             if ConditionPair(item.category, item.kind, item.nuisance) not in self._pairs:
-                raise MiningError(
-                    f"a row must be one of the {len(self._pairs)} pairs that the model was trained on, got "
-                    f"{item.category} with {item.kind} {item.nuisance}"
-                )
+                raise MiningError(f"the model was not trained on {item.category} with {item.nuisance}")
         _ = self._network
 
     def make(self, items: Sequence[PlanItem]) -> Sequence[Image.Image]:
@@ -111,16 +121,158 @@ class ConditionalGenerator:
                 str(self._folder / WEIGHTS), use_safetensors=True, low_cpu_mem_usage=installed("accelerate")
             )
         except (OSError, ValueError, KeyError) as error:
-            raise MiningError(
-                f"folder must hold a UNet as safetensors, got {self._folder}: {error}"
-            ) from None
+            raise MiningError(f"cannot load a UNet as safetensors from {self._folder}: {error}") from None
         return network.to(self._device).eval(), kinds.DDIMScheduler(**SCHEDULE)
 
 
-SCHEDULE: dict[str, Any] = {
-    "num_train_timesteps": 1000,
-    "beta_schedule": "squaredcos_cap_v2",
-    "prediction_type": "v_prediction",
-    "clip_sample": False,
-}
-"""How much noise there is at which time, and what the network says about it; the same in training."""
+@dataclass(frozen=True)
+class UNetRecipe:
+    """How large a UNet is, and how it is trained."""
+
+    channels: tuple[int, ...] = (64, 128, 128)
+    """At each resolution, from the full one down; the last has attention. Multiples of 8."""
+    layers: int = 2
+    steps: int = 12_000
+    batch: int = 256
+    rate: float = 4e-4
+    """Learning rate, reached after the warm-up, then falling to 0 as half a cosine."""
+    warmup: int = 500
+    """In steps."""
+    average: float = 0.999
+    """Decay of the running mean of the weights, which is what is kept."""
+    drop: float = 0.1
+    """Share of images whose pair is withheld, so that sampling can be guided."""
+    seed: int = 0
+
+
+def train_conditional(
+    images: NDArray[np.uint8],
+    places: NDArray[np.int64],
+    pairs: Sequence[ConditionPair],
+    folder: Path,
+    *,
+    recipe: UNetRecipe | None = None,
+    device: str = "cpu",
+    seconds: float | None = None,
+    progress: Callable[[int, int, float], None] | None = None,
+) -> int:
+    """Train a UNet on images of pairs; gives how many steps were taken.
+
+    Args:
+        images: `(n, size, size, 3)`.
+        places: the pair of each image, by its place in `pairs`.
+        pairs: categories with nuisances.
+        folder: where the model goes, for `ConditionalGenerator`.
+        recipe: how it is trained; the defaults if not given.
+        device: cpu, cuda or cuda:1.
+        seconds: after which it stops and keeps what it has; the learning rate falls with the time then.
+        progress: told the step, of how many, and the loss.
+    """
+    import torch
+
+    from beaufort.training.optimize import set_rate
+    from beaufort.training.replay import ReplayedStep
+
+    recipe = recipe or UNetRecipe()
+    if images.ndim != 4 or images.shape[1] != images.shape[2] or images.shape[3] != 3:
+        raise MiningError(f"images must be square with three channels, got shape {images.shape}")
+    if len(images) != len(places) or not 0 <= places.min() <= places.max() < len(pairs):
+        raise MiningError(f"places must be from 0 to {len(pairs) - 1}, one for each image")
+    kinds = require("diffusers", "mining", what="diffusion models")
+    cuda = device.startswith("cuda")
+    with torch.random.fork_rng(devices=[device] if cuda else []):  # the caller's own numbers are left alone
+        torch.manual_seed(recipe.seed)
+        network = _network(kinds, images.shape[1], len(pairs) + 1, recipe).to(device)
+        state = _TrainingStep(network, kinds.DDPMScheduler(**SCHEDULE), recipe, nothing=len(pairs))
+        advance = ReplayedStep(state.advance) if cuda else state.advance
+        data = torch.as_tensor(images).permute(0, 3, 1, 2).contiguous().to(device)
+        labels = torch.as_tensor(places).to(device)
+        start, step = time.monotonic(), 0
+        while step < recipe.steps:
+            done = step / recipe.steps
+            if seconds is not None:
+                elapsed = time.monotonic() - start
+                if elapsed >= seconds:
+                    break
+                done = max(done, elapsed / seconds)
+            warm = min(1, (step + 1) / recipe.warmup)
+            set_rate(state.optimizer, recipe.rate * warm * 0.5 * (1 + math.cos(math.pi * done)))
+            chosen = torch.randint(len(data), (min(recipe.batch, len(data)),), device=device)
+            loss = advance(data[chosen], labels[chosen])
+            step += 1
+            if step % 100 == 0:
+                told = float(loss)  # waits for the device, so that the clock counts work that is done
+                if progress is not None:
+                    progress(step, recipe.steps, told)
+    folder.mkdir(parents=True, exist_ok=True)
+    state.average.save_pretrained(str(folder / WEIGHTS), safe_serialization=True)
+    about = {
+        "version": 1,
+        "size": images.shape[1],
+        "pairs": [astuple(pair) for pair in pairs],
+        "training": {**asdict(recipe), "steps": step, "images": len(images)},
+    }
+    write_bytes(folder / CONDITIONS, json.dumps(about, indent=1).encode())
+    return step
+
+
+def _network(kinds: Any, size: int, classes: int, recipe: UNetRecipe) -> Any:
+    plain = len(recipe.channels) - 1
+    return kinds.UNet2DModel(
+        sample_size=size,
+        in_channels=3,
+        out_channels=3,
+        layers_per_block=recipe.layers,
+        block_out_channels=recipe.channels,
+        down_block_types=("DownBlock2D",) * plain + ("AttnDownBlock2D",),
+        up_block_types=("AttnUpBlock2D",) + ("UpBlock2D",) * plain,
+        norm_num_groups=8,
+        num_class_embeds=classes,
+    )
+
+
+class _TrainingStep:
+    """One step of a network's training, and what it changes."""
+
+    def __init__(self, network: Any, noises: Any, recipe: UNetRecipe, *, nothing: int) -> None:
+        import torch
+
+        self.network, self.noises, self.recipe, self.nothing = network, noises, recipe, nothing
+        self.average = copy.deepcopy(network)
+        """The running mean of the weights."""
+        averaging: Any = torch.optim.swa_utils
+        self._move = averaging.get_ema_multi_avg_fn(recipe.average)
+        parameters = list(network.parameters())
+        given: dict[str, Any] = {"lr": recipe.rate, "weight_decay": 0.01}
+        if parameters[0].is_cuda:  # as a recorded step wants it
+            rate = torch.tensor(recipe.rate, device=parameters[0].device)
+            given |= {"lr": rate, "fused": True, "capturable": True}
+        self.optimizer = torch.optim.AdamW(parameters, **given)
+
+    def advance(self, images: Tensor, pairs: Tensor) -> Tensor:
+        """Learn from a batch; its loss."""
+        import torch
+
+        loss = self._loss(images.float() / 127.5 - 1, pairs)
+        self.optimizer.zero_grad(set_to_none=True)
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(self.network.parameters(), 1.0)
+        self.optimizer.step()
+        self._move(list(self.average.parameters()), list(self.network.parameters()), None)
+        found: Tensor = loss.detach()
+        return found
+
+    def _loss(self, clean: Tensor, pairs: Tensor) -> Any:
+        """How far the network is from the velocity between an image and noise, at random times."""
+        import torch
+
+        device, count = clean.device, len(clean)
+        noise = torch.randn_like(clean)
+        times = torch.randint(self.noises.config.num_train_timesteps, (count,), device=device)
+        withheld = torch.rand(count, device=device) < self.recipe.drop
+        noisy = self.noises.add_noise(clean, noise, times)
+        wanted = self.noises.get_velocity(clean, noise, times)
+        with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
+            labels = torch.where(withheld, self.nothing, pairs)
+            guess = self.network(noisy, times, class_labels=labels).sample
+        return torch.nn.functional.mse_loss(guess.float(), wanted)

@@ -10,7 +10,7 @@ from typing import Any
 
 from beaufort._core.text import counted
 from beaufort.mining.plan import PlanItem
-from beaufort.mining.review import ReviewRules, ReviewStanding
+from beaufort.mining.review import ReviewRules, ReviewStatus
 
 _FEW = 5
 """Prompts shown for each kind; the metadata has all."""
@@ -35,7 +35,7 @@ class SetFacts:
     """Surrogates that fail on each image of the set, at least."""
     reviewed_by: str
     """Who the reviewers were."""
-    standing: ReviewStanding | None
+    status: ReviewStatus | None
     """None if nobody reviewed them."""
     rules: ReviewRules | None
 
@@ -117,16 +117,16 @@ def _choice(facts: SetFacts) -> Iterator[str]:
 def _review(facts: SetFacts) -> Iterator[str]:
     yield "## Who looked at them"
     yield ""
-    if facts.standing is None or facts.rules is None:
+    if facts.status is None or facts.rules is None:
         yield (
             "Nobody: the images were not reviewed by people. Some may not show their category, and models "
             "are then wrong through no fault of theirs."
         )
         yield ""
         return
-    standing, rules = facts.standing, facts.rules
-    counts = {name: standing.count(name) for name in ("accepted", "rejected", "tied", "open")}
-    voters = [one for one in standing.reviewers if one.votes]
+    status, rules = facts.status, facts.rules
+    counts = {name: status.count(name) for name in ("accepted", "rejected", "tied", "open")}
+    voters = [one for one in status.reviewers if one.votes]
     yield (
         f"{counted(len(voters), 'reviewer')} ({facts.reviewed_by}), up to {counted(rules.votes, 'vote')} "
         "asked for each image: "
@@ -135,7 +135,7 @@ def _review(facts: SetFacts) -> Iterator[str]:
         "more than half of the votes, or an administrator settled a tie."
     )
     checks, right = sum(one.checks for one in voters), sum(one.checks_right for one in voters)
-    dropped = sum(one.dropped for one in standing.reviewers)
+    dropped = sum(one.dropped for one in status.reviewers)
     yield (
         f"One card in {rules.check_every} was a hidden check, as long as there were any: {right:,} of "
         f"{checks:,} were answered right. Reviewers below {100 * rules.min_right:g} % of at least "
@@ -147,7 +147,7 @@ def _review(facts: SetFacts) -> Iterator[str]:
     yield ""
     yield "| question | images | Krippendorff's alpha | Fleiss' kappa |"
     yield "|---|---:|---:|---:|"
-    for one in standing.questions:
+    for one in status.questions:
         alpha, kappa = ("undefined" if x is None else f"{x:.2f}" for x in (one.alpha, one.fleiss))
         yield f"| {one.about} | {one.images} | {alpha} | {kappa} |"
     yield ""

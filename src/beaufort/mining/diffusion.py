@@ -1,21 +1,24 @@
-"""Text to image with any pipeline of diffusers."""
+"""Text to image, image to image and inpainting with pipelines of diffusers."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
-from PIL import Image
+import numpy as np
+from PIL import Image, ImageOps
 
-from beaufort.mining._pipelines import (
-    PipelineOptions,
-    check_prompts,
-    cpu_generators,
-    load_pipeline,
-    pipeline_facts,
-)
-from beaufort.mining.plan import PlanItem
+from beaufort._core.optional import installed, require
+from beaufort._core.validation import validate_choice, validate_count
+from beaufort.data.images import read_image
+from beaufort.mining.composite import category_images, images_digest, read_cutout
+from beaufort.mining.plan import MiningError, PlanItem
+
+DTYPES = ("float32", "float16", "bfloat16")
+RETOUCHES = {"image-to-image": "Img2Img", "inpainting": "Inpaint"}
+"""What can be done to a photo, and what classes of diffusers that do it are called."""
 
 
 class DiffusionGenerator:
@@ -23,13 +26,13 @@ class DiffusionGenerator:
 
     Args:
         model: the folder or the name.
-        steps: of the sampler.
-        size: height and width in pixels; the pipeline's own if not given.
+        steps: steps of the sampler.
+        size: height and width in pixels; the pipeline's own by default.
         batch: images at a time; each has a generator of its own, seeded by its item.
         dtype: float32, float16 or bfloat16.
         device: cpu, cuda or cuda:1.
-        scheduler: name of a scheduler of diffusers; the pipeline's own if not given.
-        guidance: scale of classifier-free guidance; the pipeline's own if not given.
+        scheduler: name of a scheduler of diffusers; the pipeline's own by default.
+        guidance: scale of classifier-free guidance; the pipeline's own by default.
     """
 
     def __init__(
@@ -44,30 +47,166 @@ class DiffusionGenerator:
         scheduler: str | None = None,
         guidance: float | None = None,
     ) -> None:
-        self._options = PipelineOptions(model, steps, batch, dtype, device, scheduler, guidance)
-        self._size, self.batch = size, batch
+        self._model, self._size, self._device, self._scheduler = model, size, device, scheduler
+        self._steps, self.batch = validate_count("steps", steps), validate_count("batch", batch)
+        self._dtype, self._guidance = validate_choice("dtype", dtype, DTYPES), guidance
 
     @cached_property
     def facts(self) -> Mapping[str, Any]:
-        """The pipeline, its scheduler with all settings, and how it was asked."""
-        return {"name": "diffusers", **pipeline_facts(self._options, self._pipeline), "size": self._size}
+        """The pipeline, its scheduler with all settings, and how it is called."""
+        scheduler = self._pipeline.scheduler
+        settings = {key: value for key, value in sorted(dict(scheduler.config).items()) if key[:1] != "_"}
+        return {
+            "name": "diffusers",
+            "model": self._model,
+            "pipeline": type(self._pipeline).__name__,
+            "scheduler": {"name": type(scheduler).__name__, **settings},
+            "steps": self._steps,
+            "dtype": self._dtype,
+            "guidance": self._guidance,
+            "size": self._size,
+        }
 
     def check(self, items: Sequence[PlanItem]) -> None:
-        """Every item needs a prompt; loading the pipeline shows whether it can be had at all."""
-        check_prompts(items)
+        """Raise an error if an item has no prompt, or the pipeline cannot be loaded."""
+        if empty := next((item for item in items if not item.prompt.strip()), None):
+            raise MiningError(f"the row of {empty.category} with {empty.nuisance} has no prompt")
         _ = self._pipeline
 
     def make(self, items: Sequence[PlanItem]) -> Sequence[Image.Image]:
-        """The images of some items, each with noise of its own seed."""
-        sizes: dict[str, Any] = {} if self._size is None else {"height": self._size, "width": self._size}
+        """Return the images of some items, each with noise of its own seed."""
+        import torch
+
+        options = self._inputs(items)
+        if self._guidance is not None:
+            options["guidance_scale"] = self._guidance
         made = self._pipeline(
             prompt=[item.prompt for item in items],
-            generator=cpu_generators(items),
-            **self._options.call,
-            **sizes,
+            # on the CPU, so that the noise is the same wherever the network runs
+            generator=[torch.Generator("cpu").manual_seed(item.seed) for item in items],
+            num_inference_steps=self._steps,
+            output_type="pil",
+            **options,
         )
         return list(made.images)
 
+    def _inputs(self, items: Sequence[PlanItem]) -> dict[str, Any]:  # noqa: ARG002
+        return {} if self._size is None else {"height": self._size, "width": self._size}
+
     @cached_property
     def _pipeline(self) -> Any:
-        return load_pipeline(self._options)
+        return self._load()
+
+    def _load(self, task: str = "") -> Any:
+        """Load the pipeline onto its device.
+
+        Args:
+            task: what its class is called for another task than its own: `Img2Img` for
+                `StableDiffusionImg2ImgPipeline`, from the weights of a `StableDiffusionPipeline`.
+        """
+        kinds = require("diffusers", "mining", what="diffusion models")
+        require("transformers", "mining", what="text encoders of diffusion models")
+        import torch
+
+        try:
+            pipeline = kinds.DiffusionPipeline.from_pretrained(
+                self._model,
+                use_safetensors=True,
+                dtype=getattr(torch, self._dtype),
+                low_cpu_mem_usage=installed("accelerate"),
+            )
+        except (OSError, ValueError, KeyError) as error:
+            raise MiningError(
+                f"cannot load {self._model!r} as a pipeline of diffusers with safetensors: {error}"
+            ) from None
+        if self._scheduler is not None:
+            found = getattr(kinds, self._scheduler, None)
+            if found is None or not hasattr(found, "from_config"):
+                raise MiningError(f"unknown scheduler of diffusers {self._scheduler!r}")
+            pipeline.scheduler = found.from_config(pipeline.scheduler.config)
+        own = type(pipeline).__name__
+        if task and task not in own:
+            name = f"{own.removesuffix('Pipeline')}{task}Pipeline"
+            if not hasattr(kinds, name):
+                raise MiningError(f"{self._model!r} is a {own}, which has no {task} form in diffusers")
+            pipeline = getattr(kinds, name).from_pipe(pipeline)
+        pipeline.set_progress_bar_config(disable=True)
+        return pipeline.to(self._device)
+
+
+class RetouchGenerator(DiffusionGenerator):
+    """Photos of the category, changed by the prompt.
+
+    Image to image changes the whole image, the more the higher the strength. Inpainting needs masks: for a
+    background it paints all but the object, for a texture or a material the object alone.
+
+    Args:
+        model: a pipeline of diffusers, a folder or a name on the hub.
+        photos: a folder for each category; masks as for `CompositeGenerator`. The seed chooses among them.
+        task: `image-to-image` or `inpainting`.
+        strength: from just above 0, which leaves a photo as it is, to 1.
+        steps: steps of the sampler; with a strength of 0.6, about 0.6 times as many are taken.
+        size: height and width; photos are cut to a square around their middle.
+        **options: the others of `DiffusionGenerator`.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        photos: Path,
+        *,
+        task: str = "image-to-image",
+        strength: float = 0.6,
+        steps: int = 30,
+        size: int = 512,
+        **options: Any,
+    ) -> None:
+        super().__init__(model, steps=steps, size=size, **options)
+        if not photos.is_dir():
+            raise MiningError(f"photos must be a folder, got {photos}")
+        if not 0 < strength <= 1:
+            raise MiningError(f"strength must be above 0 and at most 1, got {strength:g}")
+        if int(steps * strength) < 1:
+            raise MiningError(f"steps times strength must be at least 1, got {steps} and {strength:g}")
+        self._photos, self._strength, self._side = photos, strength, size
+        self._task = validate_choice("task", task, RETOUCHES)
+
+    @cached_property
+    def facts(self) -> Mapping[str, Any]:
+        """The pipeline, how it is called, and a digest of all photos that could have been used."""
+        return {
+            **super().facts,
+            "name": f"diffusers {self._task}",
+            "strength": self._strength,
+            "pictures": images_digest([self._photos]),
+        }
+
+    def check(self, items: Sequence[PlanItem]) -> None:
+        """Raise an error if a category has no photos, a needed mask is missing, or an item has no prompt."""
+        for category in sorted({item.category for item in items}):
+            for path in category_images(self._photos, category):
+                if self._task == "inpainting":
+                    read_cutout(path)
+        super().check(items)
+
+    def _inputs(self, items: Sequence[PlanItem]) -> dict[str, Any]:
+        given = [self._photo(item) for item in items]
+        options: dict[str, Any] = {"image": [photo for photo, _ in given], "strength": self._strength}
+        if self._task == "inpainting":
+            options |= {"mask_image": [mask for _, mask in given], **super()._inputs(items)}
+        return options
+
+    def _photo(self, item: PlanItem) -> tuple[Image.Image, Image.Image | None]:
+        """Return a photo of the category and a mask, which is white where it is to be painted."""
+        choices = category_images(self._photos, item.category)
+        path = choices[np.random.Generator(np.random.Philox(item.seed)).integers(len(choices))]
+        square = (self._side, self._side)
+        if self._task == "image-to-image":
+            return ImageOps.fit(read_image(path).convert("RGB"), square, Image.Resampling.LANCZOS), None
+        cutout = ImageOps.fit(read_cutout(path), square, Image.Resampling.LANCZOS)
+        mask = cutout.getchannel("A").point(lambda value: 255 if value > 127 else 0)
+        return cutout.convert("RGB"), ImageOps.invert(mask) if item.kind == "background" else mask
+
+    @cached_property
+    def _pipeline(self) -> Any:
+        return self._load(RETOUCHES[self._task])

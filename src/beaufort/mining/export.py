@@ -1,4 +1,4 @@
-"""A mined set to give away: images, what is known of each, checksums, and a datasheet."""
+"""Mined sets to publish: exported with metadata, checksums and a datasheet, and opened again."""
 
 from __future__ import annotations
 
@@ -11,12 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from beaufort._core.files import remove_leftover, write_bytes
-from beaufort.data import MANIFEST, SET_FILE
-from beaufort.data.labels import Grouping
+from beaufort._core.validation import validate_choice
+from beaufort.data import KIND_FOLDERS, MANIFEST, SET_FILE, Dataset, load_dataset, parse_spec
+from beaufort.data.labels import Grouping, read_grouping
 from beaufort.mining.datasheet import SetFacts, datasheet
 from beaufort.mining.generation import GeneratedImage, read_image_facts
 from beaufort.mining.plan import MiningError
-from beaufort.mining.review import ImageDecision, Review, decisions, standing
+from beaufort.mining.predictions import find_labels
+from beaufort.mining.review import ImageDecision, Review, decisions, open_review, review_status
 from beaufort.mining.selection import SelectedImage, read_selection
 
 LAYOUTS = ("imagenet-d", "image-folder")
@@ -41,8 +43,8 @@ def export_set(
     images: Path,
     selection: Path,
     *,
-    review: Review | None = None,
-    labels: Grouping | None = None,
+    review: Review | Path | None = None,
+    labels: Grouping | str | None = None,
     layout: str = "imagenet-d",
     title: str = "A mined set",
     license_text: str = "not stated",
@@ -63,21 +65,36 @@ def export_set(
         reviewed_by: who the reviewers were, in the datasheet.
         decided_only: leave images out that the review has not decided; they are an error otherwise.
     """
-    if layout not in LAYOUTS:
-        raise MiningError(f"layout must be one of {', '.join(LAYOUTS)}, got {layout!r}")
+    validate_choice("layout", layout, LAYOUTS)
     if output.exists() and not output.is_dir():
-        raise MiningError(f"output must be a folder, got the file {output}")
+        raise MiningError(f"{output} is a file; output must be a folder")
     listed = read_selection(selection)
-    judged = {} if review is None else _judged(review, images, decided_only)
-    rows = list(_rows(images, listed, judged if review is not None else None))
+    if isinstance(review, Path):
+        review = open_review(review)
+    rows = list(_rows(images, listed, None if review is None else _judged(review, images, decided_only)))
     if not rows:
-        raise MiningError("there must be an image to export, got none that is kept and accepted")
+        raise MiningError("no image is kept and accepted")
     categories = sorted({one.category for one in listed})  # those of which nothing is kept compete, too
-    grouping = None if labels is None else _outputs(labels, categories)
+    outputs = find_labels(labels)
+    grouping = None if outputs is None else _outputs(outputs, categories)
     files = {_file(row, layout): row for row in rows}
-    facts = _facts(title, license_text, reviewed_by, listed, rows, review, layout)
+    generators = {json.dumps(row.made.generator, sort_keys=True): row.made.generator for row in rows}
+    facts = SetFacts(
+        title=title,
+        license=license_text,
+        layout=layout,
+        made=len(listed),
+        kept=sum(one.kept for one in listed),
+        items=tuple(row.made.item for row in rows),
+        generators=tuple(generators.values()),
+        surrogates=tuple(listed[0].predicted),
+        fewest=min(row.chosen.failures for row in rows),
+        reviewed_by=reviewed_by,
+        status=None if review is None else review_status(review),
+        rules=None if review is None else review.rules,
+    )
     contents = {name: row.content for name, row in files.items()} | {
-        METADATA: _metadata(files),
+        METADATA: _metadata_file(files),
         DATASHEET: datasheet(facts, grouping=grouping).encode(),
         SET_FILE: _json(
             {"format": "beaufort mined set", "version": 1, "layout": layout, "categories": categories}
@@ -94,10 +111,7 @@ def _write(output: Path, contents: Mapping[str, bytes]) -> None:
     there = [path for path in sorted(output.rglob("*")) if not path.is_dir() and not remove_leftover(path)]
     for path in there:
         if contents.get(path.relative_to(output).as_posix()) != path.read_bytes():
-            raise MiningError(
-                "output must be a new or an empty folder, or what a killed export of the same set left, got "
-                f"{output} with {path.relative_to(output).as_posix()}"
-            )
+            raise MiningError(f"{path} is not part of this set; export it into a new or empty folder")
     for name, content in contents.items():
         if output / name not in there:
             write_bytes(output / name, content)
@@ -116,28 +130,20 @@ def _rows(
         if judged is not None:
             decision = judged.get(chosen.file)
             if decision is None:
-                raise MiningError(
-                    f"every kept image must be in the review, got none for {chosen.file}; review the list "
-                    "that the selection wrote"
-                )
+                raise MiningError(f"{chosen.file} is not in the review; review the list of this selection")
             if decision.category != chosen.category:
                 raise MiningError(
-                    f"an image must be reviewed for its own category {chosen.category!r}, got "
-                    f"{decision.category!r} for {chosen.file}"
+                    f"{chosen.file} was reviewed as {decision.category!r} and selected as {chosen.category!r}"
                 )
             if decision.sha256 != chosen.sha256:
-                raise MiningError(
-                    f"an image must be reviewed as it was selected, got a review of another image under "
-                    f"{chosen.file}; make a new review of the list that the selection wrote"
-                )
+                raise MiningError(f"{chosen.file} changed between review and selection; create a new review")
             if decision.decision != "accepted":
                 continue
         content = _content(images, chosen)
         made = read_image_facts(images / chosen.file)
         if (made.item.file, made.item.category) != (chosen.file, chosen.category):
             raise MiningError(
-                f"a selected image must be the one that it says it is, {made.item.file}, got {chosen.file} "
-                f"as {chosen.category!r}; select anew"
+                f"{chosen.file} as {chosen.category!r} was generated as {made.item.file}; select again"
             )
         yield _Row(made, chosen, decision, content)
 
@@ -146,44 +152,35 @@ def _content(images: Path, chosen: SelectedImage) -> bytes:
     """The bytes of an image, which must be those that were selected."""
     path = (images / chosen.file).resolve()
     if not path.is_relative_to(images.resolve()):
-        raise MiningError(f"file must lie in the folder of the images, got {chosen.file!r}")
+        raise MiningError(f"{chosen.file!r} is not in the folder of the images")
     try:
         content = path.read_bytes()
     except OSError:
         raise MiningError(
-            f"a selected image must be there, got none at {images / chosen.file}; `beaufort mine generate` "
-            "makes it again from the plan"
+            f"image not found: {images / chosen.file}; generate it again with `beaufort mine generate`"
         ) from None
     if sha256(content).hexdigest() != chosen.sha256:
-        raise MiningError(
-            f"an image must be the one that was selected, got another under {chosen.file}; generate it again "
-            "from the plan, or select anew"
-        )
+        raise MiningError(f"{chosen.file} changed after the selection; generate it again, or select again")
     return content
 
 
 def _judged(review: Review, images: Path, decided_only: bool) -> dict[str, ImageDecision]:
     """What became of each image, by its file below the folder of the images."""
     if review.folder.resolve() != images.resolve():
-        raise MiningError(
-            f"the review must be of the images in {images}, got one of those in {review.folder}"
-        )
+        raise MiningError(f"the review is of the images in {review.folder}, not of those in {images}")
     found = {one.file: one for one in decisions(review)}
     waiting = [one for one in found.values() if one.decision in ("open", "tied")]
     if waiting and not decided_only:
         raise MiningError(
-            f"the review must have decided every image, got {len(waiting)} that are open or tied (first: "
-            f"{waiting[0].file}); finish it, or leave them out with --decided-only"
+            f"{len(waiting)} images of the review are open or tied (first: {waiting[0].file}); finish it, or "
+            "leave them out with --decided-only"
         )
     return found
 
 
 def _outputs(labels: Grouping, categories: Sequence[str]) -> dict[str, list[int | str]]:
     if lost := [category for category in categories if category not in labels]:
-        raise MiningError(
-            f"every category must have its outputs in the labels, got none for {len(lost)} (first: "
-            f"{lost[0]!r})"
-        )
+        raise MiningError(f"the labels lack {len(lost)} categories (first: {lost[0]!r})")
     return {category: list(labels[category]) for category in categories}
 
 
@@ -192,7 +189,7 @@ def _file(row: _Row, layout: str) -> str:
     return item.file if layout == "imagenet-d" else f"{item.category}/{item.id}.png"
 
 
-def _metadata(files: Mapping[str, _Row]) -> bytes:
+def _metadata_file(files: Mapping[str, _Row]) -> bytes:
     """A row for each image; what surrogates said, and how people voted, beside how it was made."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -211,7 +208,7 @@ def _metadata(files: Mapping[str, _Row]) -> bytes:
             "seed": pa.array([row.made.item.seed for _, row in rows], pa.int64()),
             "generator": [json.dumps(row.made.generator, sort_keys=True) for _, row in rows],
             "surrogates": pa.array(
-                [list(row.chosen.said.items()) for _, row in rows], pa.map_(pa.string(), pa.string())
+                [list(row.chosen.predicted.items()) for _, row in rows], pa.map_(pa.string(), pa.string())
             ),
             "votes_yes": pa.array([None if one is None else one.yes for one in votes], pa.int32()),
             "votes_no": pa.array([None if one is None else one.no for one in votes], pa.int32()),
@@ -223,32 +220,64 @@ def _metadata(files: Mapping[str, _Row]) -> bytes:
     return buffer.getvalue()
 
 
-def _facts(
-    title: str,
-    license_text: str,
-    reviewed_by: str,
-    listed: Sequence[SelectedImage],
-    rows: Sequence[_Row],
-    review: Review | None,
-    layout: str,
-) -> SetFacts:
-    return SetFacts(
-        title=title,
-        license=license_text,
-        layout=layout,
-        made=len(listed),
-        kept=sum(one.kept for one in listed),
-        items=tuple(row.made.item for row in rows),
-        generators=tuple(
-            {json.dumps(row.made.generator, sort_keys=True): row.made.generator for row in rows}.values()
-        ),
-        surrogates=tuple(listed[0].said),
-        fewest=min(sum(answer != row.chosen.category for answer in row.chosen.said.values()) for row in rows),
-        reviewed_by=reviewed_by,
-        standing=None if review is None else standing(review),
-        rules=None if review is None else review.rules,
-    )
-
-
 def _json(value: Any) -> bytes:
     return (json.dumps(value, indent=1, ensure_ascii=False) + "\n").encode()
+
+
+@dataclass(frozen=True)
+class SetImage:
+    """What is unusual about an image; empty where nobody knows."""
+
+    kind: str
+    nuisance: str
+
+
+@dataclass(frozen=True, eq=False)
+class MinedSet:
+    """A set, opened."""
+
+    data: Dataset
+    images: tuple[SetImage, ...]
+    """In the order of the data set."""
+    surrogates: tuple[str, ...]
+    """Models whose failures chose the images, as far as the set says."""
+    labels: Grouping | None
+    """The outputs of each category, if the set has them."""
+
+
+def open_set(location: str) -> MinedSet:
+    """A set that `beaufort mine export` wrote, or any data set: `imagenet-d:FOLDER`, class folders.
+
+    Args:
+        location: as `load_dataset` takes it.
+    """
+    data = load_dataset(location)
+    folder = Path(parse_spec(location)[1])  # of a part of a set, too: it was chosen by the same models
+    known = _read_metadata(folder / METADATA) if (folder / METADATA).is_file() else {}
+    images = tuple(known[one][0] if one in known else SetImage(_kind(one), "") for one in data.ids)
+    surrogates = dict.fromkeys(name for _, names in known.values() for name in names)
+    categories = folder / CATEGORIES
+    labels = read_grouping(categories) if categories.is_file() else None
+    return MinedSet(data, images, tuple(surrogates), labels)
+
+
+def _kind(image: str) -> str:
+    first = image.partition("/")[0]
+    return first if first in KIND_FOLDERS else ""
+
+
+def _read_metadata(path: Path) -> Mapping[str, tuple[SetImage, tuple[str, ...]]]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        table = pq.read_table(path, columns=["file", "kind", "nuisance", "surrogates"], use_threads=False)
+        return {
+            str(row["file"]): (
+                SetImage(str(row["kind"]), str(row["nuisance"])),
+                tuple(str(name) for name, _ in row["surrogates"]),
+            )
+            for row in table.to_pylist()
+        }
+    except (OSError, pa.ArrowException, KeyError, TypeError, ValueError) as error:
+        raise MiningError(f"cannot read {path} as metadata of `beaufort mine export`: {error!r}") from None

@@ -15,7 +15,8 @@ from pathlib import Path
 from beaufort._core.errors import BeaufortError
 from beaufort._core.files import write_output
 from beaufort._core.text import csv_text
-from beaufort.mining.nuisances import BUILT_IN, KINDS, clean_name
+from beaufort._core.validation import validate_choice, validate_count, validate_integer
+from beaufort.mining.names import BUILT_IN, KINDS, prompt_name
 
 TEMPLATES = {
     "background": "A photo of a {category}, {nuisance} in the background",
@@ -30,7 +31,7 @@ class MiningError(BeaufortError, ValueError):
 
 @dataclass(frozen=True)
 class PlanItem:
-    """An image to be made."""
+    """An image to be generated."""
 
     category: str
     """The intended category, which is its label."""
@@ -42,12 +43,12 @@ class PlanItem:
 
     @cached_property
     def id(self) -> str:
-        """Its name: a hash of all the rest, so that another row is another image."""
+        """A hash of all fields, so that another row is another image."""
         return sha256(json.dumps(astuple(self)).encode()).hexdigest()[:20]
 
     @property
     def file(self) -> str:
-        """Where its image lies: kind, category, id."""
+        """Relative path of its image: kind, category, id."""
         return f"{self.kind}/{self.category}/{self.id}.png"
 
 
@@ -63,113 +64,93 @@ def make_plan(
     sample: int | None = None,
     seed: int = 0,
 ) -> tuple[PlanItem, ...]:
-    """Every category with every nuisance.
+    """Cross every category with every nuisance.
 
     Args:
         categories: names; each becomes a label.
-        nuisances: names for each kind; `BUILT_IN` if not given.
-        templates: sentences with `{category}` and `{nuisance}` for kinds; `TEMPLATES` for the others.
+        nuisances: names for each kind; `BUILT_IN` by default.
+        templates: sentences with `{category}` and `{nuisance}` by kind; `TEMPLATES` for the others.
         each: images for each pair.
-        sample: so many of the pairs, drawn by the seed; all if not given.
-        seed: of the sample and of the seeds of images, which do not depend on what else is planned.
+        sample: number of pairs to draw; all by default.
+        seed: seed of the sample and of the images' seeds, which do not depend on the rest of the plan.
 
     >>> make_plan(["chair"], nuisances={"material": ["wood"]})[0].prompt
     'A photo of a chair made of wood'
     """
-    if each < 1:
-        raise MiningError(f"each must be at least 1, got {each}")
+    validate_count("each", each)
     sentences = {**TEMPLATES, **(templates or {})}
-    if other := [kind for kind in sentences if kind not in KINDS]:
-        raise MiningError(f"a template must be for one of {', '.join(KINDS)}, got one for {other[0]!r}")
+    for kind, sentence in sentences.items():
+        validate_choice("kind of template", kind, KINDS)
+        if "{category}" not in sentence or "{nuisance}" not in sentence:
+            raise MiningError(f"a template must contain {{category}} and {{nuisance}}, got {sentence!r}")
     pairs = [
-        (category, kind, nuisance)
+        (category, validate_choice("kind of nuisance", kind, KINDS), nuisance)
         for kind, names in (nuisances or BUILT_IN).items()
         for nuisance in names
         for category in categories
     ]
     if sample is not None:
-        if not 1 <= sample <= len(pairs):
-            raise MiningError(f"sample must be from 1 to {len(pairs)}, the number of pairs, got {sample}")
+        validate_integer("sample", sample, 1, len(pairs))
         chosen = random.Random(seed).sample(range(len(pairs)), sample)
         pairs = [pairs[i] for i in sorted(chosen)]
-    return checked(
-        [
-            PlanItem(*pair, _prompt(sentences, *pair), _seed(seed, *pair, number))
-            for pair in pairs
-            for number in range(each)
-        ]
-    )
+    items = []
+    for category, kind, nuisance in pairs:
+        prompt = sentences[kind].replace("{category}", prompt_name(category))
+        prompt = prompt.replace("{nuisance}", prompt_name(nuisance))
+        for number in range(each):
+            facts = json.dumps((seed, category, kind, nuisance, number)).encode()
+            own_seed = int.from_bytes(sha256(facts).digest()[:4], "big")
+            items.append(PlanItem(category, kind, nuisance, prompt, own_seed))
+    return validate_plan(items)
 
 
 def write_plan(items: Sequence[PlanItem], path: Path, *, replace: bool = True) -> None:
-    """Write a plan as a CSV file; with `replace=False` not over anything else that is there."""
+    """Write a plan as a CSV file; with `replace=False` a different existing file is an error."""
     content = csv_text(_COLUMNS, map(astuple, items)).encode()
     if not replace and path.is_file() and path.read_bytes() != content:
-        raise MiningError(
-            f"a plan must have a file of its own, got {path}, which is there and is another; choose another "
-            "name, or delete it"
-        )
+        raise MiningError(f"{path} already contains a different plan; choose another name, or delete it")
     write_output(path, content)
 
 
 def read_plan(path: Path) -> tuple[PlanItem, ...]:
-    """The plan in a CSV file; further columns are left alone."""
-    return checked([item for item, _ in read_rows(path)])
+    """Read a plan from a CSV file; further columns are ignored."""
+    return validate_plan([item for item, _ in read_rows(path)])
 
 
 def read_rows(path: Path) -> list[tuple[PlanItem, dict[str, str]]]:
-    """The items of a CSV file, each with all columns of its row."""
+    """Read the items of a CSV file, each with all columns of its row."""
     try:
         lines = csv.DictReader(io.StringIO(path.read_text(encoding="utf-8-sig")))
         rows = [(lines.line_num, row) for row in lines]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise MiningError(f"a plan must be a CSV file in UTF-8, got {path}: {error}") from None
-    if absent := [name for name in _COLUMNS if name not in (lines.fieldnames or ())]:
-        raise MiningError(f"a plan must have the columns {', '.join(_COLUMNS)}, got no {absent[0]} in {path}")
+        raise MiningError(f"cannot read the plan {path} as a CSV file in UTF-8: {error}") from None
+    if missing := [name for name in _COLUMNS if name not in (lines.fieldnames or ())]:
+        raise MiningError(f"{path} has no column {missing[0]}; a plan has {', '.join(_COLUMNS)}")
     found = []
     for line, row in rows:
-        values = {name: row[name] or "" for name in _COLUMNS}
+        category, kind, nuisance, prompt, seed = (row[name] or "" for name in _COLUMNS)
         try:
-            seed = int(values["seed"])
+            item = PlanItem(category, kind, nuisance, prompt, int(seed))
         except ValueError:
-            raise MiningError(
-                f"{path}, line {line}: seed must be a whole number, got {values['seed']!r}"
-            ) from None
-        item = PlanItem(values["category"], values["kind"], values["nuisance"], values["prompt"], seed)
+            raise MiningError(f"{path}, line {line}: seed must be an integer, got {seed!r}") from None
         found.append((item, {key: value or "" for key, value in row.items() if isinstance(key, str)}))
     return found
 
 
-def checked(items: Sequence[PlanItem]) -> tuple[PlanItem, ...]:
-    """Items that can all be made: known kinds, names that folders can have, and none twice."""
+def validate_plan(items: Sequence[PlanItem]) -> tuple[PlanItem, ...]:
+    """Return items that can all be generated: known kinds, valid folder names, no duplicates."""
     if not items:
-        raise MiningError("a plan must have at least one image, got none")
+        raise MiningError("the plan is empty")
     seen: set[str] = set()
     for item in items:
         if item.kind not in KINDS:
             raise MiningError(f"kind must be one of {', '.join(KINDS)}, got {item.kind!r}")
         for name, value in (("category", item.category), ("nuisance", item.nuisance)):
             if not value.strip() or value.startswith(".") or set(value) & set("/\\\0\n\r"):
-                raise MiningError(f"{name} must be a name that a folder can have, got {value!r}")
+                raise MiningError(f"{name} must be a valid name of a folder, got {value!r}")
         if not 0 <= item.seed < 2**32:
             raise MiningError(f"seed must be from 0 to {2**32 - 1}, got {item.seed}")
         if item.id in seen:
-            raise MiningError(
-                f"a row must be planned once, got {item.category} with {item.nuisance} and seed {item.seed} "
-                "again"
-            )
+            raise MiningError(f"duplicate row: {item.category} with {item.nuisance} and seed {item.seed}")
         seen.add(item.id)
     return tuple(items)
-
-
-def _prompt(sentences: Mapping[str, str], category: str, kind: str, nuisance: str) -> str:
-    if kind not in sentences:
-        raise MiningError(f"kind must be one of {', '.join(KINDS)}, got {kind!r}")
-    sentence = sentences[kind]
-    if "{category}" not in sentence or "{nuisance}" not in sentence:
-        raise MiningError(f"a template must have {{category}} and {{nuisance}} in it, got {sentence!r}")
-    return sentence.replace("{category}", clean_name(category)).replace("{nuisance}", clean_name(nuisance))
-
-
-def _seed(*facts: object) -> int:
-    return int.from_bytes(sha256(json.dumps(facts).encode()).digest()[:4], "big")

@@ -1,112 +1,176 @@
-"""What a selection did, as tables and a page."""
+"""The report of a selection: tables and a page, and the whole step from images to it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from beaufort._core.text import counted
-from beaufort.mining._page import PageCell, PageChart, PageImage, PageSection, picture, share_cell, write_page
-from beaufort.mining._tables import MARK, estimate_columns, estimate_values, marked_name, role, write_table
-from beaufort.mining.curve import SUBSETS, HardnessPoint, hardness_curve, orders_are_drawn
-from beaufort.mining.nuisance_report import nuisance_section, write_nuisances
-from beaufort.mining.selection import MinedSelection, write_selection
-from beaufort.mining.transfer import hardness, nuisance_failures, transfer_matrix
+from beaufort.data.images import read_image
+from beaufort.data.labels import Grouping
+from beaufort.mining._report_parts import (
+    MARK,
+    EstimateColumn,
+    PageCell,
+    PageChart,
+    PageImage,
+    PageSection,
+    estimate_cell,
+    marked_name,
+    nuisance_section,
+    role,
+    thumbnail,
+    write_nuisances,
+    write_page,
+    write_table,
+)
+from beaufort.mining.predictions import predict_set
+from beaufort.mining.selection import (
+    MinedSelection,
+    ModelHardness,
+    TransferCell,
+    hardness,
+    nuisance_failures,
+    open_generated,
+    parse_rule,
+    select,
+    transfer_matrix,
+    write_review_list,
+    write_selection,
+)
+from beaufort.mining.surrogate_curve import SUBSETS, HardnessPoint, hardness_curve, orders_are_drawn
 
-_SHOWN = 48
+if TYPE_CHECKING:
+    from beaufort.evaluation import Progress
+    from beaufort.store import Store
+
+_GALLERY = 48
+
+
+def select_images(
+    images: Path,
+    surrogates: Sequence[Any],
+    output: Path,
+    store: str | Path | Store,
+    *,
+    others: Sequence[Any] = (),
+    rule: str = "all",
+    labels: Grouping | str | None = None,
+    convention: str | None = None,
+    controls: int = 0,
+    seed: int = 0,
+    progress: Callable[[Progress], None] | None = None,
+) -> MinedSelection:
+    """Run models on generated images, keep what the surrogates get wrong, and write the report.
+
+    The kept images are listed in `kept.csv` in their folder, as `create_review` takes them.
+
+    Args:
+        images: the folder that `generate` filled.
+        surrogates: models that choose, as for `predict_set`.
+        output: folder of the report.
+        store: where predictions are stored.
+        others: models that do not choose, to see how hard the images are for them.
+        rule: as for `select`.
+        labels: as for `predict_set`.
+        convention: as for `predict_set`.
+        controls: as for `write_review_list`.
+        seed: seed of the controls and of the sets of surrogates.
+        progress: as for `evaluate`.
+    """
+    parse_rule(rule, len(surrogates))  # before models run, which may take hours
+    data, made = open_generated(images)
+    predictions = predict_set(
+        [*surrogates, *others], data, store, labels=labels, convention=convention, progress=progress
+    )
+    selection = select(predictions, made, predictions.models[: len(surrogates)], rule=rule)
+    if selection.kept.any():  # first, as it may fail: the list and the report are always of one selection
+        write_review_list(selection, images / "kept.csv", controls=controls, seed=seed)
+    else:  # that of an earlier selection would pass for this one's
+        (images / "kept.csv").unlink(missing_ok=True)
+    write_selection_report(selection, output, seed=seed)
+    return selection
 
 
 def write_selection_report(selection: MinedSelection, folder: Path, *, seed: int = 0) -> None:
     """Write `selection.csv`, `models.csv`, `surrogates.csv`, `transfer.csv`, `nuisances.csv`, `index.html`.
 
     Args:
-        selection: what was kept, of what, and by whom.
+        selection: the selection.
         folder: where the files go.
-        seed: of the sample of sets of surrogates, where there are too many.
+        seed: seed of the sample of sets of surrogates, where there are too many.
     """
     folder.mkdir(parents=True, exist_ok=True)
+    predictions, surrogates = selection.predictions, selection.surrogates
     models = hardness(selection)
-    curve = hardness_curve(selection.verdicts.failed, seed=seed) if len(selection.verdicts.models) > 1 else ()
+    curve = hardness_curve(predictions.failed, seed=seed) if len(predictions.models) > 1 else ()
     cells = transfer_matrix(selection)
-    known = [(image.item.kind, image.item.nuisance) for image in selection.images]
-    nuisances = nuisance_failures(selection.verdicts, known)
+    nuisances = nuisance_failures(
+        predictions, [(image.item.kind, image.item.nuisance) for image in selection.images]
+    )
     write_selection(selection, folder / "selection.csv")
     write_table(
         folder / "models.csv",
-        ["model", "role", *estimate_columns("unfiltered"), *estimate_columns("kept")],
-        [
-            [
-                one.model,
-                role(one.model, selection.surrogates),
-                *estimate_values(one.unfiltered),
-                *estimate_values(one.kept),
-            ]
-            for one in models
-        ],
+        ["model", "role", EstimateColumn("unfiltered"), EstimateColumn("kept")],
+        [[one.model, role(one.model, surrogates), one.unfiltered, one.kept] for one in models],
     )
     write_table(
         folder / "surrogates.csv",
         [
-            "surrogates",
-            "sets",
-            "possible",
-            "share_kept",
-            *estimate_columns("accuracy"),
-            "lowest",
-            "highest",
-            *estimate_columns("step"),
+            *("surrogates", "sets", "possible", "share_kept"),
+            *(EstimateColumn("accuracy"), "lowest", "highest", EstimateColumn("step")),
         ],
         [
             [
-                one.surrogates,
-                one.subsets,
-                one.possible,
-                one.kept,
-                *estimate_values(one.accuracy),
-                one.lowest,
-                one.highest,
-                *estimate_values(one.step),
+                *(one.surrogates, one.subsets, one.possible, one.kept),
+                *(one.accuracy, one.lowest, one.highest, one.step),
             ]
             for one in curve
         ],
     )
     write_table(
         folder / "transfer.csv",
-        ["fails", "shared_by", *estimate_columns("share")],
-        [[one.source, one.target, *estimate_values(one.share)] for one in cells],
+        ["fails", "shared_by", EstimateColumn("share")],
+        [[one.source, one.target, one.fraction] for one in cells],
     )
-    write_nuisances(folder / "nuisances.csv", nuisances, selection.surrogates)
-    kept = int(selection.kept.sum())
+    write_nuisances(folder / "nuisances.csv", nuisances, surrogates)
+    made = {str(image.generator.get("name", "unknown")) for image in selection.images}
+    drawn = " and of orders" if orders_are_drawn(len(predictions.models)) else ""
     write_page(
         folder / "index.html",
         title="Mined by shared failures",
-        sentence=f"{kept:,} of {counted(len(selection.images), 'image')} kept.",
+        sentence=f"{int(selection.kept.sum()):,} of {counted(len(selection.images), 'image')} kept.",
         about=(
-            f"An image is kept if {selection.rule} ({', '.join(selection.surrogates)}): the "
+            f"An image is kept if {selection.rule} ({', '.join(surrogates)}): the "
             "answer is not the intended category. Surrogates chose the images, so their accuracy on them "
             "is no measure of the surrogates. Intervals are 95 %, over images."
         ),
         sections=[
-            _models(selection),
-            *([_curve(curve, len(selection.verdicts.models))] if curve else []),
-            _transfer(selection),
+            _models_section(models),
+            *([_curve_section(curve, len(predictions.models))] if curve else []),
+            _transfer_section(selection, cells),
             nuisance_section(
                 nuisances,
-                selection.surrogates,
+                surrogates,
                 title="Which nuisances break whom",
                 text="Share of all images with a nuisance that a model fails on.",
             ),
             _gallery(selection),
         ],
-        facts=_facts(selection, seed),
+        facts={
+            "images": f"{len(selection.images):,}, made by {', '.join(sorted(made))}",
+            "rule": selection.rule,
+            "intervals": "shares: Clopper and Pearson, 95 %; the curve: percentiles of 1,000 resamples of "
+            f"images{drawn}, each with one that nobody has seen",
+            "seed": str(seed),
+        },
     )
 
 
-def _marked(selection: MinedSelection, model: str) -> PageCell:
-    return PageCell(model, MARK if model in selection.surrogates else "")
-
-
-def _models(selection: MinedSelection) -> PageSection:
+def _models_section(models: Sequence[ModelHardness]) -> PageSection:
     return PageSection(
         "models",
         "Models",
@@ -115,13 +179,17 @@ def _models(selection: MinedSelection) -> PageSection:
         "what is kept take such images out.",
         ("Model", "unfiltered", "kept"),
         tuple(
-            (_marked(selection, one.model), share_cell(one.unfiltered), share_cell(one.kept))
-            for one in hardness(selection)
+            (
+                PageCell(one.model, MARK if one.surrogate else ""),
+                estimate_cell(one.unfiltered),
+                estimate_cell(one.kept),
+            )
+            for one in models
         ),
     )
 
 
-def _curve(curve: Sequence[HardnessPoint], models: int) -> PageSection:
+def _curve_section(curve: Sequence[HardnessPoint], models: int) -> PageSection:
     which = "every set of each size, the rest held out"
     if orders_are_drawn(models):
         which = f"the first of {SUBSETS:,} orders of the models, drawn by the seed, the rest held out"
@@ -135,10 +203,10 @@ def _curve(curve: Sequence[HardnessPoint], models: int) -> PageSection:
         tuple(
             (
                 PageCell(str(one.surrogates), f"{one.subsets} of {one.possible} sets"),
-                share_cell(one.accuracy),
+                estimate_cell(one.accuracy),
                 PageCell(f"{100 * one.lowest:.1f} – {100 * one.highest:.1f} %"),
                 PageCell(f"{100 * one.kept:.1f} %"),
-                PageCell("") if one.step is None else share_cell(one.step),
+                PageCell("") if one.step is None else estimate_cell(one.step),
             )
             for one in curve
         ),
@@ -150,21 +218,20 @@ def _curve(curve: Sequence[HardnessPoint], models: int) -> PageSection:
     )
 
 
-def _transfer(selection: MinedSelection) -> PageSection:
-    models = selection.verdicts.models
-    headers = [marked_name(model, selection.surrogates) for model in models]
-    cells = {(one.source, one.target): one.share for one in transfer_matrix(selection)}
+def _transfer_section(selection: MinedSelection, cells: Sequence[TransferCell]) -> PageSection:
+    models, surrogates = selection.predictions.models, selection.surrogates
+    fractions = {(one.source, one.target): one.fraction for one in cells}
     return PageSection(
         "transfer",
         "Which failures carry over",
         "Of the images that the model of the row fails on, among all, the share that the model of the column "
         "fails on too.",
-        ("Fails", *headers),
+        ("Fails", *(marked_name(model, surrogates) for model in models)),
         tuple(
             (
-                _marked(selection, source),
+                PageCell(source, MARK if source in surrogates else ""),
                 *(
-                    PageCell("–") if source == target else share_cell(cells[source, target], heat=True)
+                    PageCell("–") if source == target else estimate_cell(fractions[source, target], heat=True)
                     for target in models
                 ),
             )
@@ -174,10 +241,18 @@ def _transfer(selection: MinedSelection) -> PageSection:
 
 
 def _gallery(selection: MinedSelection) -> PageSection:
-    verdicts = selection.verdicts
-    places = [place for place, kept in enumerate(selection.kept.tolist()) if kept]
-    count = min(_SHOWN, len(places))
-    shown = [places[number * len(places) // count] for number in range(count)]
+    predictions = selection.predictions
+    places = np.flatnonzero(selection.kept).tolist()
+    count = min(_GALLERY, len(places))
+    shown = []
+    for place in (places[number * len(places) // count] for number in range(count)):
+        image = selection.images[place]
+        lines = tuple(
+            f"{name}: {predictions.name_of(int(predictions.predicted[predictions.row(name), place]))}"
+            for name in selection.surrogates
+        )
+        pixels = np.asarray(read_image(image.path).convert("RGB"))
+        shown.append(PageImage(thumbnail(pixels), f"{image.item.category}, {image.item.nuisance}", lines))
     return PageSection(
         "gallery",
         "Kept",
@@ -185,27 +260,5 @@ def _gallery(selection: MinedSelection) -> PageSection:
         "surrogates said."
         if places
         else "Nothing was kept.",
-        images=tuple(
-            PageImage(
-                picture(selection.images[place].path),
-                f"{selection.images[place].item.category}, {selection.images[place].item.nuisance}",
-                tuple(
-                    f"{name}: {verdicts.name_of(int(verdicts.predicted[verdicts.row(name), place]))}"
-                    for name in selection.surrogates
-                ),
-            )
-            for place in shown
-        ),
+        images=tuple(shown),
     )
-
-
-def _facts(selection: MinedSelection, seed: int) -> dict[str, str]:
-    made = {str(image.generator.get("name", "unknown")) for image in selection.images}
-    return {
-        "images": f"{len(selection.images):,}, made by {', '.join(sorted(made))}",
-        "rule": selection.rule,
-        "intervals": "shares: Clopper and Pearson, 95 %; the curve: percentiles of 1,000 resamples of images"
-        + (" and of orders" if orders_are_drawn(len(selection.verdicts.models)) else "")
-        + ", each with one that nobody has seen",
-        "seed": str(seed),
-    }

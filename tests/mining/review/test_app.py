@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from beaufort._core.pages import bundle
 from beaufort._core.pages.assets import asset
-from beaufort.mining.review import ReviewRules, ballots, create_review, decisions, open_review, standing
+from beaufort.mining.review import ReviewRules, create_review, decisions, open_review, review_status, votes
 from beaufort.mining.review.access import RateLimit
 from beaufort.mining.review.server import _own_names
 from tests.mining.review.people import People, Visitor, make_images
@@ -62,7 +62,7 @@ def test_somebody_who_was_dropped_is_told_so_at_once(tmp_path: Path) -> None:
         assert "Your part is over" in page.text
         assert "All images that you can judge" not in page.text
         assert client.post("/undo", data=visitor.form(page.text)).status_code == 409
-    found = standing(people.review).reviewers[0]
+    found = review_status(people.review).reviewers[0]
     assert found.dropped
     assert found.votes == cards
     assert found.checks == 4  # no card came after the one that decided
@@ -104,7 +104,7 @@ def test_a_comment_of_many_lines_is_as_long_as_the_page_counts_it(visitor: Visit
     assert visitor.vote(page.text, comment=comment).status_code == 200
     (kept,) = people.review.connection.execute("SELECT comment FROM votes").fetchone()
     assert kept == comment.replace("\r\n", "\n")
-    assert len(kept) <= ballots.MAX_COMMENT < len(comment)
+    assert len(kept) <= votes.MAX_COMMENT < len(comment)
 
 
 def test_one_vote_is_one_vote(tmp_path: Path) -> None:
@@ -312,7 +312,7 @@ def test_htmx_is_kept_as_it_came() -> None:
     from hashlib import sha256
     from importlib.resources import files
 
-    folder = files("beaufort") / "review" / "data"
+    folder = files("beaufort.mining.review") / "data"
     assert "Zero-Clause BSD" in (folder / "htmx.LICENSE").read_text(encoding="utf-8")
     assert (
         sha256((folder / "htmx.min.js").read_bytes()).hexdigest()
@@ -327,7 +327,7 @@ def test_agreement_on_the_page_is_that_of_the_votes(visitor: Visitor, people: Pe
         page = visitor.begin(people.tokens[name])
         while 'id="vote"' in page.text:
             page = visitor.vote(page.text, "yyy" if ">good" in page.text else "nnn")
-    found = standing(people.review)
+    found = review_status(people.review)
     assert [one.about for one in found.questions] == ["recognizable", "usable", "single", "approved"]
     assert all(one.alpha is None for one in found.questions)  # everybody said yes to all images
     visitor.enter(people.tokens["admin"])

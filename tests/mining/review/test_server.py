@@ -16,7 +16,14 @@ from typing import Any
 import httpx2
 import pytest
 
-from beaufort.mining.review import ReviewError, ReviewRules, create_review, decisions, open_review, standing
+from beaufort.mining.review import (
+    ReviewError,
+    ReviewRules,
+    create_review,
+    decisions,
+    open_review,
+    review_status,
+)
 from beaufort.mining.review import serve as serve_review
 from tests.mining.review.people import People, Visitor, make_images
 
@@ -164,7 +171,7 @@ def test_kills_in_a_crowd_lose_no_vote_and_count_none_twice(
         assert image.yes + image.no <= 5
         assert image.decision in {"accepted", "rejected"}
     assert people.review.connection.execute("PRAGMA integrity_check").fetchone()[0] == "ok"
-    assert all(one.alpha is not None for one in standing(people.review).questions)
+    assert all(one.alpha is not None for one in review_status(people.review).questions)
     people.review.close()
 
 
@@ -183,7 +190,7 @@ def test_a_second_server_is_refused(tmp_path: Path, serve: Callable[[Path], Serv
         check=False,
     )
     assert second.returncode == 2
-    assert "a review must have one server" in second.stderr
+    assert "already being served" in second.stderr
     assert "serving" not in second.stderr
 
 
@@ -192,7 +199,7 @@ def test_a_port_that_is_taken_is_said(tmp_path: Path) -> None:
     people.review.close()
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        with pytest.raises(ReviewError, match=f"must be free to listen on, got 127.0.0.1:{port}: Address"):
+        with pytest.raises(ReviewError, match=f"cannot listen on 127.0.0.1:{port}: Address"):
             serve_review(people.review.path, port=port, started=lambda: pytest.fail("it does not serve"))
 
 

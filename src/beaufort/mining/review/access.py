@@ -47,28 +47,26 @@ def invite_all(
 ) -> list[str]:
     """A token for each of several people, or none if one of them cannot have one; else as `invite`."""
     if admin and renew:
-        raise ReviewError("a new token must be for what somebody is already, got renew together with admin")
+        raise ReviewError("renew and admin cannot be used together; a renewed token keeps its role")
     with review.transaction() as connection:
         return [_token(connection, encodable(name), admin, renew) for name in names]
 
 
 def _token(connection: sqlite3.Connection, name: str, admin: bool, renew: bool) -> str:
     if not name.strip():
-        raise ReviewError("a reviewer must have a name, got an empty one")
+        raise ReviewError("the name of a reviewer must not be empty")
     token = secrets.token_urlsafe(32)
     if renew:
         done = connection.execute("UPDATE reviewers SET token = ? WHERE name = ?", (_hash(token), name))
         if not done.rowcount:
-            raise ReviewError(f"only a reviewer can get a new token, got {name!r}, who was not invited")
+            raise ReviewError(f"{name!r} was not invited, so there is no token to renew")
         return token
     try:
         connection.execute(
             "INSERT INTO reviewers (name, token, admin) VALUES (?, ?, ?)", (name, _hash(token), admin)
         )
     except sqlite3.IntegrityError:
-        raise ReviewError(
-            f"a reviewer must be invited once, got {name!r} again; renew (--renew) gives a new token"
-        ) from None
+        raise ReviewError(f"{name!r} was invited before; renew (--renew) gives a new token") from None
     return token
 
 

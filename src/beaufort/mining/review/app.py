@@ -9,17 +9,11 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
 
 from beaufort._core.pages import render, render_fragment, served_policy
-from beaufort.mining.review import ballots, cards
-from beaufort.mining.review.access import (
-    RateLimit,
-    Reviewer,
-    find_reviewer,
-    form_token,
-    is_form_token,
-)
+from beaufort.mining.review import cards, votes
+from beaufort.mining.review.access import RateLimit, Reviewer, find_reviewer, form_token, is_form_token
 from beaufort.mining.review.database import Review, ReviewError
-from beaufort.mining.review.progress import MIN_IMAGES, standing
 from beaufort.mining.review.rules import QUESTIONS
+from beaufort.mining.review.status import MIN_IMAGES, review_status
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -194,14 +188,14 @@ def make_app(
     @app.get("/card/{showing}")
     def card_image(request: Request, showing: str) -> Response:
         found = caller(request)
-        return _image(lambda: cards.card_picture(review, found.reviewer.id, showing))
+        return _image(lambda: cards.card_image(review, found.reviewer.id, showing))
 
     @app.get("/example/{image}")
     def example_image(request: Request, image: int) -> Response:
         caller(request)
         if image not in {example["id"] for example in _examples(review)}:
             raise RefusedError(404, "There is no such example.")
-        return _image(lambda: cards.picture(review, image))
+        return _image(lambda: cards.review_image(review, image))
 
     def _image(read: Callable[[], tuple[bytes, str]]) -> Response:
         try:
@@ -234,7 +228,7 @@ def make_app(
         return await after(
             request,
             found,
-            lambda: ballots.cast(
+            lambda: votes.cast_vote(
                 review,
                 found.reviewer.id,
                 fields.get("showing", ""),
@@ -246,7 +240,7 @@ def make_app(
     @app.post("/undo")
     async def undo(request: Request) -> Response:
         found, _ = await form(request, voter)
-        return await after(request, found, lambda: ballots.undo(review, found.reviewer.id))
+        return await after(request, found, lambda: votes.undo_vote(review, found.reviewer.id))
 
     @app.get("/admin")
     def admin_page(request: Request) -> Response:
@@ -256,7 +250,7 @@ def make_app(
                 "mining/review/admin.html",
                 review,
                 form=form_token(found.token),
-                standing=standing(review),
+                standing=review_status(review),
                 min_images=MIN_IMAGES,
             )
         )
@@ -264,7 +258,7 @@ def make_app(
     @app.get("/admin/image/{image}")
     def admin_image(request: Request, image: int) -> Response:
         admin(request)
-        return _image(lambda: cards.picture(review, image))
+        return _image(lambda: cards.review_image(review, image))
 
     @app.post("/admin/settle")
     async def settle(request: Request) -> Response:
@@ -276,7 +270,7 @@ def make_app(
         ):
             raise RefusedError(400, "A ruling must name an image, and accept or reject it.")
         await run_in_threadpool(
-            lambda: ballots.rule(review, found.reviewer.id, int(image), accepted=decision == "accept")
+            lambda: votes.settle_tie(review, found.reviewer.id, int(image), accepted=decision == "accept")
         )
         return RedirectResponse("/admin", status_code=303)
 
@@ -318,13 +312,13 @@ def _page(template: str, review: Review, **values: Any) -> str:
 
 
 def _card_values(review: Review, found: _Caller) -> dict[str, Any]:
-    dropped = ballots.is_dropped(review.connection, found.reviewer.id)  # perhaps by the vote just cast
+    dropped = votes.is_dropped(review.connection, found.reviewer.id)  # perhaps by the vote just cast
     return {
         "card": None if dropped else cards.next_card(review, found.reviewer.id),
         "dropped": dropped,
         "form": form_token(found.token),
         "questions": QUESTIONS,
-        "max_comment": ballots.MAX_COMMENT,
+        "max_comment": votes.MAX_COMMENT,
     }
 
 

@@ -45,27 +45,27 @@ def next_card(review: Review, reviewer: int) -> Card | None:
         return _card(connection, reviewer, showing)
 
 
-def card_picture(review: Review, reviewer: int, showing: str) -> tuple[bytes, str]:
+def card_image(review: Review, reviewer: int, showing: str) -> tuple[bytes, str]:
     """The bytes and the media type of a card that was shown to the reviewer."""
     row = review.connection.execute(
         "SELECT image FROM showings WHERE id = ? AND reviewer = ?", (showing, reviewer)
     ).fetchone()
     if row is None:
-        raise ReviewError("a picture must belong to a card that was shown to you, got another one")
-    return picture(review, row["image"])
+        raise ReviewError("this card was not shown to you")
+    return review_image(review, row["image"])
 
 
-def picture(review: Review, image: int) -> tuple[bytes, str]:
+def review_image(review: Review, image: int) -> tuple[bytes, str]:
     """The bytes and the media type of an image, as they were when the review was made."""
     row = None
     if 0 <= image <= _LARGEST:  # SQLite has no larger ones
         query = "SELECT file, sha256, type FROM images WHERE id = ?"
         row = review.connection.execute(query, (image,)).fetchone()
     if row is None:
-        raise ReviewError("an image must belong to the review, got another one")
+        raise ReviewError("this image is not part of the review")
     content = read_listed(review.folder, row["file"])
     if sha256(content).hexdigest() != row["sha256"]:
-        raise ReviewError(f"an image must stay as it was, got another content in {row['file']!r}")
+        raise ReviewError(f"{row['file']!r} changed after the review was created")
     return content, row["type"]
 
 
@@ -87,17 +87,13 @@ def _chosen(connection: sqlite3.Connection, review: Review, reviewer: int) -> tu
     """The image of a new card, and 1 if it is shown again."""
     shown = connection.execute("SELECT COUNT(*) FROM showings WHERE reviewer = ?", (reviewer,)).fetchone()[0]
     block, place = divmod(shown, review.rules.check_every)
-    if place == _place_of_check(reviewer, block, review.rules.check_every):
+    # The check is anywhere in a block of cards, so that nobody can predict it.
+    if place == sha256(f"{reviewer}/{block}".encode()).digest()[0] % review.rules.check_every:
         kinds = [(_control, 0), (_repetition, 1)]
         for find, again in kinds if block % 2 == 0 else reversed(kinds):
             if (image := find(connection, reviewer)) is not None:
                 return image, again
     return _undecided(connection, review, reviewer), 0
-
-
-def _place_of_check(reviewer: int, block: int, size: int) -> int:
-    """Where in a block of cards the check lies: anywhere, so that nobody can count it out."""
-    return sha256(f"{reviewer}/{block}".encode()).digest()[0] % size
 
 
 def _control(connection: sqlite3.Connection, reviewer: int) -> int | None:

@@ -5,17 +5,22 @@ from __future__ import annotations
 import contextlib
 import csv
 import io
+import json
 import random
 import sqlite3
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict
 from hashlib import sha256
 from pathlib import Path
+from typing import NamedTuple
+
+from PIL import Image
 
 from beaufort._core.errors import BeaufortError
 from beaufort._core.text import encodable
+from beaufort.data.images import decode_image
 from beaufort.mining.review.access import invite
-from beaufort.mining.review.database import SCHEMA, ReviewError, about, connect, open_review
+from beaufort.mining.review.database import SCHEMA, VERSION, ReviewError, connect, open_review
 from beaufort.mining.review.rules import ReviewRules
 
 ROLES = ("", "control-valid", "control-invalid", "example-valid", "example-invalid")
@@ -24,8 +29,7 @@ ROLES = ("", "control-valid", "control-invalid", "example-valid", "example-inval
 _TYPES = {"PNG": "image/png", "JPEG": "image/jpeg", "WEBP": "image/webp"}
 
 
-@dataclass(frozen=True)
-class _Entry:
+class _Entry(NamedTuple):
     file: str
     sha256: str
     type: str
@@ -52,29 +56,31 @@ def create_review(
         seed: of the order of the images, which hides the controls among the others.
     """
     if path.exists():
-        raise ReviewError(f"a review must be made in a new file, got {path}, which is there already")
+        raise ReviewError(f"{path} already exists; create the review in a new file")
     entries = sorted(_read(images), key=lambda entry: entry.file)
     random.Random(seed).shuffle(entries)
     if not any(entry.role == "" for entry in entries):
-        raise ReviewError(f"there must be an image to judge, got none without a role in {images}")
+        raise ReviewError(f"{images} has no image to judge: all have a role")
     path.parent.mkdir(parents=True, exist_ok=True)
-    with contextlib.closing(_new_file(path)) as connection:
+    try:
+        opened = connect(path)
+    except sqlite3.OperationalError as error:
+        raise ReviewError(f"cannot create {path}: {error}") from None
+    with contextlib.closing(opened) as connection:
         connection.executescript("BEGIN IMMEDIATE;" + SCHEMA)
-        facts = about(images.parent.resolve(), encodable(title), rules or ReviewRules())
-        connection.executemany("INSERT INTO about VALUES (?, ?)", facts.items())
+        about = {
+            "version": str(VERSION),
+            "folder": str(images.parent.resolve()),
+            "title": encodable(title),
+            "rules": json.dumps(asdict(rules or ReviewRules())),
+        }
+        connection.executemany("INSERT INTO about VALUES (?, ?)", about.items())
         connection.executemany(
             "INSERT INTO images (file, sha256, type, category, role) VALUES (?, ?, ?, ?, ?)",
-            [(one.file, one.sha256, one.type, one.category, one.role) for one in entries],
+            entries,
         )
         connection.execute("COMMIT")
     return invite(open_review(path), "admin", admin=True)
-
-
-def _new_file(path: Path) -> sqlite3.Connection:
-    try:
-        return connect(path)
-    except sqlite3.OperationalError as error:
-        raise ReviewError(f"a review must be made where files can be written, got {path}: {error}") from None
 
 
 def _read(images: Path) -> Iterator[_Entry]:
@@ -82,12 +88,9 @@ def _read(images: Path) -> Iterator[_Entry]:
         lines = csv.DictReader(io.StringIO(images.read_text(encoding="utf-8-sig")), strict=True)
         rows = [(lines.line_num, row) for row in lines]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise ReviewError(f"the list of images must be a CSV file in UTF-8, got {images}: {error}") from None
-    if absent := {"file", "category"} - set(lines.fieldnames or ()):
-        raise ReviewError(
-            f"the list of images must have the columns file and category, got none of the name "
-            f"{' or '.join(sorted(absent))} in {images}"
-        )
+        raise ReviewError(f"cannot read {images} as a CSV file in UTF-8: {error}") from None
+    if missing := {"file", "category"} - set(lines.fieldnames or ()):
+        raise ReviewError(f"{images} has no column {' or '.join(sorted(missing))}")
     seen: set[str] = set()
     for line, row in rows:
         try:
@@ -95,7 +98,7 @@ def _read(images: Path) -> Iterator[_Entry]:
         except BeaufortError as error:
             raise ReviewError(f"{images}, line {line}: {error}") from None
         if entry.file in seen:
-            raise ReviewError(f"{images}, line {line}: a file must be listed once, got {entry.file}")
+            raise ReviewError(f"{images}, line {line}: duplicate file {entry.file}")
         seen.add(entry.file)
         yield entry
 
@@ -103,32 +106,22 @@ def _read(images: Path) -> Iterator[_Entry]:
 def _entry(folder: Path, row: dict[str, str | None]) -> _Entry:
     file, category, role = ((row.get(name) or "").strip() for name in ("file", "category", "role"))
     if not category:
-        raise ReviewError("an image must have a category, got an empty one")
+        raise ReviewError("category must not be empty")
     if role not in ROLES:
         raise ReviewError(f"role must be empty or one of {', '.join(ROLES[1:])}, got {role!r}")
     content = read_listed(folder, file)
-    return _Entry(file, sha256(content).hexdigest(), _picture_type(content), category, role)
+    decode_image(content)  # rejects what is no image, or too large
+    with Image.open(io.BytesIO(content)) as opened:
+        if opened.format not in _TYPES:
+            raise ReviewError(f"an image must be PNG, JPEG or WebP, got {opened.format}")
+        return _Entry(file, sha256(content).hexdigest(), _TYPES[opened.format], category, role)
 
 
 def read_listed(folder: Path, file: str) -> bytes:
     """The bytes of a file that lies in the folder of the list, and nowhere else."""
     if not file or "\0" in file or not (path := (folder / file).resolve()).is_relative_to(folder.resolve()):
-        raise ReviewError(f"a file must lie in the folder of the list, got {file!r}")
+        raise ReviewError(f"{file!r} is not in the folder of the list")
     try:
         return path.read_bytes()
     except OSError as error:
-        raise ReviewError(
-            f"an image must be a file that can be read, got {file!r}: {error.strerror}"
-        ) from None
-
-
-def _picture_type(content: bytes) -> str:
-    from PIL import Image
-
-    from beaufort.data.images import decode_image
-
-    decode_image(content)  # refuses what is no picture, or too large
-    with Image.open(io.BytesIO(content)) as opened:
-        if opened.format not in _TYPES:
-            raise ReviewError(f"an image must be PNG, JPEG or WebP, as browsers show, got {opened.format}")
-        return _TYPES[opened.format]
+        raise ReviewError(f"cannot read the image {file!r}: {error.strerror}") from None

@@ -12,7 +12,7 @@ from pathlib import Path
 from beaufort._core.errors import BeaufortError, OptionError
 from beaufort.mining.review.rules import ReviewRules
 
-_VERSION = 1
+VERSION = 1
 _RESTORE = "restore it from a copy"
 _WAIT_S = 30.0
 
@@ -111,25 +111,22 @@ class Review:
 def open_review(path: Path) -> Review:
     """The review in a file."""
     if not path.is_file():
-        raise ReviewError(f"a review must be a file, got {path}; `beaufort review create` makes one")
+        raise ReviewError(f"review not found: {path}; create it with `beaufort review create`")
     try:
         with contextlib.closing(connect(path)) as connection:
             version = connection.execute("SELECT value FROM about WHERE name = 'version'").fetchone()
-            if version is None or version["value"] != str(_VERSION):
-                raise ReviewError(f"the review must be of version {_VERSION}, got another one in {path}")
-            if (told := " ".join(connection.execute("PRAGMA quick_check(1)").fetchone()[0].split())) != "ok":
-                raise ReviewError(f"{path} must be a whole review, got a damaged one ({told}); {_RESTORE}")
+            if version is None or version["value"] != str(VERSION):
+                raise ReviewError(f"{path} is not a review of version {VERSION}")
+            if (found := " ".join(connection.execute("PRAGMA quick_check(1)").fetchone()[0].split())) != "ok":
+                raise ReviewError(f"{path} is damaged ({found}); {_RESTORE}")
             connection.executescript(_INDEXES)
         return Review(path)
     except sqlite3.DatabaseError as error:
         raise ReviewError(
-            f"{path} must be a complete review in a folder that can be written to, got another ({error}); "
-            f"{_RESTORE}, or create it again elsewhere if it never was one"
+            f"cannot open {path} as a review in a writable folder ({error}); {_RESTORE}, or create it again"
         ) from None
     except (KeyError, TypeError, json.JSONDecodeError, OptionError) as error:
-        raise ReviewError(
-            f"{path} must say what a review says of itself, got another ({error!r}); {_RESTORE}"
-        ) from None
+        raise ReviewError(f"{path} has invalid settings ({error!r}); {_RESTORE}") from None
 
 
 def connect(path: Path) -> sqlite3.Connection:
@@ -140,13 +137,3 @@ def connect(path: Path) -> sqlite3.Connection:
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("PRAGMA foreign_keys = ON")
     return connection
-
-
-def about(folder: Path, title: str, rules: ReviewRules) -> dict[str, str]:
-    """What a new review says about itself."""
-    return {
-        "version": str(_VERSION),
-        "folder": str(folder),
-        "title": title,
-        "rules": json.dumps(rules.as_dict()),
-    }

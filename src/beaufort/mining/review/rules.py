@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
-from beaufort._core.errors import OptionError
+from beaufort._core.validation import validate_choice, validate_count, validate_integer, validate_number
 
 
 class Question(NamedTuple):
@@ -40,18 +41,11 @@ class ReviewRules:
     """Seconds for which a card that was shown keeps its place among an image's votes."""
 
     def __post_init__(self) -> None:
-        if self.votes < 1:
-            raise OptionError(f"votes must be at least 1, got {self.votes}")
-        if self.check_every < 2:
-            raise OptionError(f"check_every must be at least 2, got {self.check_every}")
-        if self.min_checks < 1:
-            raise OptionError(f"min_checks must be at least 1, got {self.min_checks}")
-        if not 0 <= self.min_right <= 1:
-            raise OptionError(f"min_right must be from 0 to 1, got {self.min_right:g}")
-
-    def as_dict(self) -> dict[str, Any]:
-        """The rules as plain values."""
-        return asdict(self)
+        validate_count("votes", self.votes)
+        validate_integer("check_every", self.check_every, 2)
+        validate_count("min_checks", self.min_checks)
+        validate_number("min_right", self.min_right, 0, 1)
+        validate_number("seat_s", self.seat_s, 0)
 
     @property
     def first_votes(self) -> int:
@@ -69,6 +63,13 @@ class ReviewRules:
         (False, True)
         """
         return checks >= self.min_checks and right < self.min_right * checks
+
+
+def parse_rules(options: Mapping[str, Any]) -> ReviewRules:
+    """Return the rules with some options that a user typed; the others have their defaults."""
+    for name in options:
+        validate_choice("option of reviews", name, [field.name for field in fields(ReviewRules)])
+    return ReviewRules(**options)
 
 
 def decide(yes: int, no: int, votes: int) -> str:

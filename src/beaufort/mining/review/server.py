@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from ipaddress import ip_address
 from pathlib import Path
+from urllib.parse import urlsplit
 
-from beaufort._core.errors import MissingExtraError
+from beaufort._core.errors import MissingExtraError, OptionError
 from beaufort.mining.review.database import ReviewError, open_review
 
 
@@ -17,8 +18,7 @@ def serve(
     *,
     host: str = "127.0.0.1",
     port: int = 8765,
-    names: tuple[str, ...] = (),
-    https: bool = False,
+    addresses: Sequence[str] = (),
     started: Callable[[], None] | None = None,
 ) -> None:
     """Show a review until it is interrupted.
@@ -27,8 +27,8 @@ def serve(
         path: the file of the review.
         host: address to listen on; only this machine reaches the default.
         port: to listen on.
-        names: further names that the server is reached by, as behind a proxy; requests to others are refused.
-        https: whether people reach it by HTTPS, through a proxy; the cookie is then sent by nothing else.
+        addresses: further URLs under which it is reached, as behind a proxy; requests for other names are
+            rejected. If one begins with https, the cookie is restricted to HTTPS.
         started: called once nothing can keep it from serving.
     """
     try:
@@ -41,9 +41,10 @@ def serve(
     from beaufort.mining.review.app import make_app
 
     review = open_review(path)
+    https = any(address.lower().startswith("https://") for address in addresses)
     with only_server(path), contextlib.closing(_listening(host, port)) as listening:
         config = uvicorn.Config(
-            make_app(review, names=(*_own_names(host), *names), https=https),
+            make_app(review, names=(*_own_names(host), *map(_host_name, addresses)), https=https),
             access_log=False,  # links carry tokens
             proxy_headers=False,  # anybody could claim another address and escape the limit on wrong tokens
             server_header=False,
@@ -56,14 +57,11 @@ def serve(
 
 
 def _listening(host: str, port: int) -> socket.socket:
-    """A socket that is bound to the address, or an error that says why it cannot be."""
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         return socket.create_server((host, port), family=family)
     except OSError as error:
-        raise ReviewError(
-            f"host and port must be free to listen on, got {host}:{port}: {error.strerror}"
-        ) from None
+        raise ReviewError(f"cannot listen on {host}:{port}: {error.strerror}") from None
 
 
 @contextlib.contextmanager
@@ -75,10 +73,20 @@ def only_server(path: Path) -> Iterator[None]:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            raise ReviewError(
-                f"a review must have one server, got {path}, which another one serves"
-            ) from None
+            raise ReviewError(f"{path} is already being served by another process") from None
         yield
+
+
+def _host_name(address: str) -> str:
+    """Return the name that requests for a URL ask for.
+
+    >>> _host_name("https://review.example.org/"), _host_name("review.example.org")
+    ('review.example.org', 'review.example.org')
+    """
+    name = urlsplit(address if "//" in address else f"//{address}").hostname
+    if not name:
+        raise OptionError(f"address must be a URL, such as https://review.example.org, got {address!r}")
+    return f"[{name}]" if ":" in name else name
 
 
 def _own_names(host: str) -> tuple[str, ...]:

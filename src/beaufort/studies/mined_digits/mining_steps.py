@@ -21,12 +21,12 @@ from beaufort.mining import (
     ConditionalGenerator,
     MiningError,
     UNetRecipe,
-    ask_models,
     export_set,
     generate,
     make_plan,
     open_generated,
     open_set,
+    predict_set,
     read_generated,
     select,
     train_conditional,
@@ -34,9 +34,17 @@ from beaufort.mining import (
     write_review_list,
     write_selection_report,
 )
-from beaufort.mining.review import ReviewRules, create_review, invite, open_review, standing
-from beaufort.mining.review.ballots import cast
-from beaufort.mining.review.cards import card_picture, next_card, picture
+from beaufort.mining.review import (
+    ReviewRules,
+    card_image,
+    cast_vote,
+    create_review,
+    invite,
+    next_card,
+    open_review,
+    review_image,
+    review_status,
+)
 from beaufort.models.torch import choose_device
 from beaufort.studies.engine import Study, StudyOptions, StudySettings
 from beaufort.studies.failed_runs import task_result
@@ -188,8 +196,8 @@ def make_selection(folder: Path, deadline: float | None, *, settings: DigitSetti
     data, images = open_generated(folder / "images")
     others = [name for name in CLASSIFIERS if name not in SURROGATES]
     models = [_classifier(folder, name) for name in (*SURROGATES, *others)]
-    selection = select(ask_models(models, data, folder / "store"), images, SURROGATES)
-    easy = ~selection.verdicts.failed[: len(SURROGATES)].any(axis=0)
+    selection = select(predict_set(models, data, folder / "store"), images, SURROGATES)
+    easy = ~selection.predictions.failed[: len(SURROGATES)].any(axis=0)
     controls = min(20, int(easy.sum()) // 2)
     write_review_list(selection, folder / "images" / "kept.csv", controls=controls)
     write_selection_report(selection, folder / "selection")
@@ -207,7 +215,7 @@ def make_review(folder: Path, deadline: float | None, *, settings: DigitSettings
     review = open_review(path)
     for name in JUDGES:
         _vote(review, name, _classifier(folder, name), always=rehearse)
-    found = standing(review)
+    found = review_status(review)
     counts = {name: found.count(name) for name in ("accepted", "rejected", "tied", "open")}
     review.close()
     write_bytes(folder / "review.json", (json.dumps(counts) + "\n").encode())
@@ -232,8 +240,10 @@ def make_set(folder: Path, deadline: float | None, *, settings: DigitSettings) -
 def make_evaluation(folder: Path, deadline: float | None, *, settings: DigitSettings) -> bool:
     """All eight classifiers on the set; surrogates are marked."""
     mined = open_set(str(folder / "set"))
-    verdicts = ask_models([_classifier(folder, name) for name in CLASSIFIERS], mined.data, folder / "store")
-    write_evaluation_report(mined, verdicts, folder / "evaluation")
+    predictions = predict_set(
+        [_classifier(folder, name) for name in CLASSIFIERS], mined.data, folder / "store"
+    )
+    write_evaluation_report(mined, predictions, folder / "evaluation")
     return True
 
 
@@ -270,16 +280,16 @@ def _vote(review: Any, name: str, model: Any, *, always: bool) -> None:
     invite(review, name)
     row = review.connection.execute("SELECT id FROM reviewers WHERE name = ?", (name,)).fetchone()
     listed = review.connection.execute("SELECT id FROM images").fetchall()
-    images = [picture(review, one["id"])[0] for one in listed]
+    images = [review_image(review, one["id"])[0] for one in listed]
     found = _probabilities(model, images)  # all at once, or it takes minutes
     opinions = dict(zip(images, found, strict=True))
     while (card := next_card(review, int(row["id"]))) is not None:
-        content, _ = card_picture(review, int(row["id"]), card.showing)
+        content, _ = card_image(review, int(row["id"]), card.showing)
         probabilities = opinions[content]
         seen = always or str(int(probabilities.argmax())) == card.category
         usable = seen and (always or bool(probabilities.max() > 0.5))
         votes = {"recognizable": seen, "usable": usable, "single": True}
-        cast(review, int(row["id"]), card.showing, votes)
+        cast_vote(review, int(row["id"]), card.showing, votes)
 
 
 def _plan(options: StudyOptions) -> list[list[Task]]:

@@ -13,7 +13,7 @@ MAX_COMMENT = 1000
 """Characters of a comment."""
 
 
-def cast(
+def cast_vote(
     review: Review,
     reviewer: int,
     showing: str,
@@ -42,12 +42,13 @@ def cast(
             "SELECT * FROM showings WHERE id = ? AND reviewer = ?", (showing, reviewer)
         ).fetchone()
         if card is None:
-            raise ReviewError("a vote must be for a card that was shown to you, got another one")
+            raise ReviewError("this card was not shown to you")
         kept = connection.execute(
             "SELECT * FROM votes WHERE showing = ? AND undone = 0", (showing,)
         ).fetchone()
         if kept is not None:
-            _check_same(kept, given, comment)
+            if [kept[question.name] for question in QUESTIONS] != given or kept["comment"] != comment:
+                raise ReviewError("this card has another answer already; undo it first")
             return
         vote = connection.execute(
             "INSERT INTO votes (showing, skipped, recognizable, usable, single, comment, at) "
@@ -58,14 +59,14 @@ def cast(
         _count(connection, review.rules, card)
 
 
-def undo(review: Review, reviewer: int) -> bool:
+def undo_vote(review: Review, reviewer: int) -> bool:
     """Take the reviewer's last vote back, and show its card again; False if there is none.
 
     Somebody who was dropped cannot: they would find out which answer was a check, and give another.
     """
     with review.transaction() as connection:
         if is_dropped(connection, reviewer):
-            raise ReviewError("a vote must count to be taken back, got one of a reviewer who was dropped")
+            raise ReviewError("your votes no longer count, so they cannot be undone")
         last = connection.execute(
             "SELECT * FROM showings WHERE reviewer = ? AND answered > 0 "
             "ORDER BY answered DESC, rowid DESC LIMIT 1",
@@ -79,23 +80,18 @@ def undo(review: Review, reviewer: int) -> bool:
         return True
 
 
-def rule(review: Review, reviewer: int, image: int, *, accepted: bool) -> None:
+def settle_tie(review: Review, reviewer: int, image: int, *, accepted: bool) -> None:
     """Settle a tie."""
     with review.transaction() as connection:
         found = connection.execute("SELECT decision FROM images WHERE id = ?", (image,)).fetchone()
         if found is None or found["decision"] != "tied":
-            is_what = "unknown" if found is None else found["decision"]
-            raise ReviewError(f"only a tied image can be settled, got one that is {is_what}")
+            decision = "unknown" if found is None else found["decision"]
+            raise ReviewError(f"only a tied image can be settled, but this one is {decision}")
         connection.execute(
             "INSERT INTO rulings VALUES (?, ?, ?, ?) ON CONFLICT (image) DO UPDATE SET "
             "reviewer = excluded.reviewer, accepted = excluded.accepted, at = excluded.at",
             (image, reviewer, accepted, time.time()),
         )
-
-
-def _check_same(kept: sqlite3.Row, given: list[int | None], comment: str) -> None:
-    if [kept[question.name] for question in QUESTIONS] != given or kept["comment"] != comment:
-        raise ReviewError("this card has another answer already; undo it first")
 
 
 def _count(connection: sqlite3.Connection, rules: ReviewRules, card: sqlite3.Row) -> None:

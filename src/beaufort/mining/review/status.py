@@ -1,4 +1,4 @@
-"""How a review stands: progress, agreement, reviewers, and what became of each image."""
+"""The status of a review: progress, agreement, reviewers, and what became of each image."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from beaufort._core.text import csv_text, printable, spreadsheet_cell
 from beaufort.metrics.stats import Estimate, cohen_kappa, fleiss_kappa, krippendorff_alpha
-from beaufort.mining.review.ballots import check_counts
 from beaufort.mining.review.database import Review
 from beaufort.mining.review.rules import QUESTIONS
+from beaufort.mining.review.votes import check_counts
 
 _RESAMPLES = 2000
 _RESAMPLES_EACH = 500
@@ -78,7 +79,7 @@ class PairAgreement:
 
 
 @dataclass(frozen=True)
-class ReviewerStanding:
+class ReviewerStatus:
     """What somebody did, and whether it counts."""
 
     name: str
@@ -90,14 +91,14 @@ class ReviewerStanding:
 
 
 @dataclass(frozen=True)
-class ReviewStanding:
+class ReviewStatus:
     """A review at a glance."""
 
     images: tuple[ImageDecision, ...]
     questions: tuple[Agreement, ...]
     categories: tuple[Agreement, ...]
     pairs: tuple[PairAgreement, ...]
-    reviewers: tuple[ReviewerStanding, ...]
+    reviewers: tuple[ReviewerStatus, ...]
 
     def count(self, decision: str) -> int:
         """How many images have this decision."""
@@ -124,21 +125,32 @@ def decisions(review: Review) -> tuple[ImageDecision, ...]:
     )
     return tuple(
         ImageDecision(
-            row["id"],
-            row["file"],
-            row["sha256"],
-            row["category"],
-            row["yes"],
-            row["no"],
-            row["decision"] if row["accepted"] is None else "accepted" if row["accepted"] else "rejected",
-            row["accepted"] is not None,
-            tuple(comments.get(row["id"], ())),
+            **{name: row[name] for name in ("id", "file", "sha256", "category", "yes", "no")},
+            decision=row["decision"]
+            if row["accepted"] is None
+            else ("accepted" if row["accepted"] else "rejected"),
+            settled=row["accepted"] is not None,
+            comments=tuple(comments.get(row["id"], ())),
         )
         for row in rows
     )
 
 
-def standing(review: Review) -> ReviewStanding:
+def decisions_csv(review: Review) -> str:
+    """Return the decisions as a CSV file; comments are on one line and are no formulas for a spreadsheet."""
+    return csv_text(
+        ["file", "category", "yes", "no", "decision", "settled", "comments"],
+        [
+            (
+                *(one.file, one.category, one.yes, one.no, one.decision, int(one.settled)),
+                spreadsheet_cell(printable(" | ".join(" ".join(text.split()) for text in one.comments))),
+            )
+            for one in decisions(review)
+        ],
+    )
+
+
+def review_status(review: Review) -> ReviewStatus:
     """Everything that the admin page shows; only votes of reviewers who count are part of agreement."""
     first = review.rules.first_votes
     by_image: dict[int, list[tuple[Any, ...]]] = {}
@@ -159,7 +171,7 @@ def standing(review: Review) -> ReviewStanding:
         )
         for category in sorted({vote[1] for vote in votes})
     )
-    return ReviewStanding(decisions(review), questions, categories, _pairs(review, votes), _reviewers(review))
+    return ReviewStatus(decisions(review), questions, categories, _pairs(review, votes), _reviewers(review))
 
 
 def _agreement(about: str, answers: Iterable[tuple[int, int]], first: int, resamples: int) -> Agreement:
@@ -192,19 +204,19 @@ def _pairs(review: Review, votes: list[tuple[Any, ...]]) -> tuple[PairAgreement,
         PairAgreement(
             names[a],
             names[b],
-            len(common[a, b]),
+            len(images),
             cohen_kappa(
-                [answers[a][image] for image in common[a, b]],
-                [answers[b][image] for image in common[a, b]],
+                [answers[a][image] for image in images],
+                [answers[b][image] for image in images],
                 resamples=_RESAMPLES_EACH,
             ),
         )
         for a, b in most
-        if len(common[a, b]) >= MIN_IMAGES
+        if len(images := common[a, b]) >= MIN_IMAGES
     )
 
 
-def _reviewers(review: Review) -> tuple[ReviewerStanding, ...]:
+def _reviewers(review: Review) -> tuple[ReviewerStatus, ...]:
     rows = review.connection.execute(
         "SELECT r.id, r.name, r.dropped, "
         "(SELECT COUNT(*) FROM valid_votes v WHERE v.reviewer = r.id) AS votes, "
@@ -212,10 +224,8 @@ def _reviewers(review: Review) -> tuple[ReviewerStanding, ...]:
         " AND v.undone = 0 AND v.skipped = 1) AS skipped FROM reviewers r WHERE NOT r.admin ORDER BY r.name"
     ).fetchall()
     return tuple(
-        ReviewerStanding(
-            row["name"],
-            row["votes"],
-            row["skipped"],
+        ReviewerStatus(
+            *(row["name"], row["votes"], row["skipped"]),
             *check_counts(review.connection, row["id"]),
             bool(row["dropped"]),
         )

@@ -1,8 +1,9 @@
-"""Models that answer a question about an image: behind an OpenAI-compatible address, or of transformers."""
+"""Vision-language models: behind an OpenAI-compatible service, or of transformers."""
 
 from __future__ import annotations
 
 import base64
+import inspect
 import io
 import json
 from collections.abc import Callable, Mapping
@@ -13,6 +14,8 @@ from PIL import Image
 
 from beaufort._core.optional import require
 from beaufort._core.text import without_secrets
+from beaufort._core.validation import validate_choice
+from beaufort.mining.diffusion import DTYPES
 from beaufort.mining.plan import MiningError
 from beaufort.models.http import Service, checked_address
 
@@ -59,17 +62,13 @@ class HttpChatModel:
         retries: int = 5,
         sleep: Callable[[float], None] | None = None,
     ) -> None:
-        place = f"{address.rstrip('/')}/chat/completions"
-        checked_address(place)
+        url = f"{address.rstrip('/')}/chat/completions"
+        checked_address(url)
         self._model, self._temperature, self._max_tokens = model, temperature, max_tokens
         self._address = without_secrets(address)
         more: dict[str, Any] = {} if sleep is None else {"sleep": sleep}
         self._service = Service(
-            place,
-            token,
-            timeout,
-            retries,
-            None,
+            *(url, token, timeout, retries, None),
             key="choices",
             example='{"choices": [{"message": {"content": "a cup"}}]}',
             **more,
@@ -89,26 +88,21 @@ class HttpChatModel:
         """What the service says."""
         buffer = io.BytesIO()
         image.convert("RGB").save(buffer, "PNG")
-        picture = f"data:image/png;base64,{base64.b64encode(buffer.getvalue()).decode()}"
-        content = [
-            {"type": "text", "text": question},
-            {"type": "image_url", "image_url": {"url": picture}},
-        ]
-        asked = {
+        url = f"data:image/png;base64,{base64.b64encode(buffer.getvalue()).decode()}"
+        content = [{"type": "text", "text": question}, {"type": "image_url", "image_url": {"url": url}}]
+        request = {
             "model": self._model,
             "messages": [{"role": "user", "content": content}],
             "temperature": self._temperature,
             "max_tokens": self._max_tokens,
         }
-        values = self._service.post(json.dumps(asked).encode(), _MOST)
+        values = self._service.post(json.dumps(request).encode(), _MOST)
         try:
             said = values["choices"][0]["message"]["content"]
         except (KeyError, IndexError, TypeError):
             said = None
         if not isinstance(said, str):
-            raise MiningError(
-                f"{self._service.shown} must answer with JSON like {self._service.example}, got no text in it"
-            )
+            raise MiningError(f"{self._service.shown} did not return JSON like {self._service.example}")
         return said
 
 
@@ -125,9 +119,8 @@ class TransformersChatModel:
     def __init__(
         self, model: str, *, device: str = "cpu", dtype: str = "float32", max_tokens: int = 64
     ) -> None:
-        if dtype not in ("float32", "float16", "bfloat16"):
-            raise MiningError(f"dtype must be float32, float16 or bfloat16, got {dtype!r}")
-        self._model, self._device, self._dtype, self._max_tokens = model, device, dtype, max_tokens
+        self._model, self._device, self._max_tokens = model, device, max_tokens
+        self._dtype = validate_choice("dtype", dtype, DTYPES)
 
     @property
     def facts(self) -> Mapping[str, Any]:
@@ -170,28 +163,31 @@ class TransformersChatModel:
             )
             processor = kinds.AutoProcessor.from_pretrained(self._model, trust_remote_code=False)
         except (OSError, ValueError, KeyError) as error:
-            told = " ".join(str(error).split())
+            reason = " ".join(str(error).split())
             raise MiningError(
-                f"model must be one of transformers that takes an image and text, with safetensors, got "
-                f"{self._model!r}: {told:.300}"
+                f"cannot load {self._model!r} as a model for images and text with safetensors: {reason:.300}"
             ) from None
         if not getattr(processor, "chat_template", None):
-            raise MiningError(f"model must have a chat template, got none in {self._model!r}")
+            raise MiningError(f"{self._model!r} has no chat template")
         return processor, network.to(self._device).eval()
 
 
 def load_chat_model(text: str, **options: Any) -> ChatModel:
-    """The model that a text stands for: `transformers:FOLDER-OR-NAME`, or `http://…/v1#MODEL`.
+    """Return the model that a text stands for: `transformers:FOLDER-OR-NAME`, or `http://…/v1#MODEL`.
 
     Args:
         text: the model.
         **options: those of `TransformersChatModel` or `HttpChatModel`.
     """
-    if text.startswith("transformers:") and len(text) > len("transformers:"):
-        return TransformersChatModel(text.removeprefix("transformers:"), **options)
-    address, mark, model = text.rpartition("#")
-    if text.startswith(("http://", "https://")) and mark and model:
-        return HttpChatModel(address, model, **options)
-    raise MiningError(
-        f"a vision-language model must be transformers:FOLDER-OR-NAME or http://HOST/v1#MODEL, got {text!r}"
-    )
+    made: Callable[..., ChatModel]
+    kind, _, name = text.partition(":")
+    address, _, model = text.rpartition("#")
+    if kind == "transformers" and name:
+        made, where = TransformersChatModel, [name]
+    elif kind in ("http", "https") and address and model:
+        made, where = HttpChatModel, [address, model]
+    else:
+        raise MiningError(f"model must be transformers:FOLDER-OR-NAME or http://HOST/v1#MODEL, got {text!r}")
+    for option in options:
+        validate_choice(f"option of {kind} models", option, list(inspect.signature(made).parameters))
+    return made(*where, **options)
