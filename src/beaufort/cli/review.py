@@ -117,7 +117,8 @@ def status(
     `beaufort review status chairs.review`
 
     `beaufort review status chairs.review --output decisions.csv` writes what became of each image: accepted,
-    rejected, tied or open; `--output -` prints it. Comments are on one line, separated by `|`, and are no formulas for a spreadsheet.
+    rejected, tied or open; `--output -` prints it. Comments are on one line, separated by `|`, and are no
+    formulas for a spreadsheet.
     """
     from beaufort._core.files import write_output
     from beaufort.mining.review import decisions_csv, open_review, review_status
