@@ -49,8 +49,7 @@ from beaufort.studies.predictions import (
 )
 from beaufort.suites import get_suite
 from beaufort.testing._contracts import picture
-from beaufort.training.architectures import build
-from beaufort.training.architectures._size import network_size
+from beaufort.training.architectures import build, network_size
 from tests.studies.rehearsal import Rehearsal
 
 onnxruntime = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed; the extra onnx has it")

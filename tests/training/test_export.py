@@ -10,8 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from beaufort.training.architectures import BatchNorm, build
-from beaufort.training.architectures._registry import architectures
+from beaufort.training.architectures import BatchNorm, architectures, build
 from beaufort.training.export import onnx_of
 
 SMALL: dict[str, dict[str, Any]] = {

@@ -354,7 +354,7 @@ def test_what_cannot_be_is_said(patches: TrainingTensors, quick: Recipe, tmp_pat
         )
     with pytest.raises(BeaufortError, match="is not a trained model"):
         train(replace(quick, start="nowhere"), patches, output=tmp_path, device="cpu")
-    with pytest.raises(OptionError, match="epochs must be an integer of at least 1, got 0"):
+    with pytest.raises(OptionError, match="epochs must be a positive integer, got 0"):
         Recipe(name="a", architecture="conv1", epochs=0)
 
 

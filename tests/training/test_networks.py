@@ -13,7 +13,7 @@ from beaufort.models.torch import read_tensors
 from beaufort.training import Recipe, TrainingTensors, train
 from beaufort.training.architectures import build, synthesis
 from beaufort.training.interventions import TrainingContext, plain_loss
-from beaufort.training.interventions._augment import augment
+from beaufort.training.interventions.base import augment
 from beaufort.training.interventions.network import Adversary
 from beaufort.training.interventions.network import make as make_network
 from beaufort.training.interventions.pgd import perturbed

@@ -38,9 +38,9 @@ def test_settings() -> None:
         recipe.changed(["epochs"])
     with pytest.raises(OptionError, match=r"has no 'a\.b'"):
         recipe.changed(["a.b=1"])
-    with pytest.raises(OptionError, match="rate must be a number from 0 to below 1,000,000, got 'fast'"):
+    with pytest.raises(OptionError, match=r"rate must be a number .* got 'fast'"):
         recipe.changed(["rate=fast"])
-    with pytest.raises(OptionError, match="schedule must be one of"):
+    with pytest.raises(UnknownNameError, match="unknown schedule 'linear'"):
         recipe.changed(["schedule=linear"])
 
 
@@ -58,9 +58,9 @@ def test_options_of_another_architecture_are_not_kept() -> None:
     [
         ("architecture_options=5", "architecture_options must be names with values, as NAME=value, got 5"),
         ("intervention_options=[1]", "intervention_options must be names with values"),
-        ("milestones=5", "milestones must be a list of shares from 0 to 1, got 5"),
-        ('milestones=["a"]', "milestones must be a list of shares"),
-        ("milestones=[1.5]", "milestones must be a list of shares"),
+        ("milestones=5", "milestones must be a list"),
+        ('milestones=["a"]', "milestones must be a number from 0 to 1"),
+        ("milestones=[1.5]", "milestones must be a number from 0 to 1"),
         ("architecture=7", "architecture must be text, got 7"),
         ("start=1", "start must be text, got 1"),
         ("name=../../elsewhere", "name must be a plain name, because it names a folder"),

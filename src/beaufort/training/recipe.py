@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields
 from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
@@ -12,6 +12,7 @@ from typing import Any
 
 from beaufort._core.errors import OptionError, UnknownNameError
 from beaufort._core.registry import unknown
+from beaufort._core.validation import validate_choice, validate_count, validate_number
 
 OPTIMIZERS = ("adam", "adamw", "sgd")
 SCHEDULES = ("constant", "cosine", "one-cycle", "steps")
@@ -77,33 +78,6 @@ class Recipe:
     whoever trains has to name one."""
 
     def __post_init__(self) -> None:
-        self._check_kinds()
-        object.__setattr__(self, "milestones", tuple(self.milestones))
-        for name, accepted in (
-            ("optimizer", OPTIMIZERS),
-            ("schedule", SCHEDULES),
-            ("precision", PRECISIONS),
-        ):
-            if getattr(self, name) not in accepted:
-                raise OptionError(f"{name} must be one of {', '.join(accepted)}, got {getattr(self, name)!r}")
-        for name in ("epochs", "batch", "block"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise OptionError(f"{name} must be an integer of at least 1, got {value!r}")
-        for name in ("nesterov", "replay"):
-            if not isinstance(getattr(self, name), bool):
-                raise OptionError(f"{name} must be true or false, got {getattr(self, name)!r}")
-        if self.replay and self.optimizer != "sgd":
-            raise OptionError(f"replay must be false with {self.optimizer}: only steps of sgd are replayed")
-        if self.nesterov and (self.optimizer != "sgd" or not self.momentum):
-            raise OptionError("nesterov must be false without sgd and a momentum")
-        for name in ("rate", "lowest_rate", "momentum", "weight_decay"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e6:
-                raise OptionError(f"{name} must be a number from 0 to below 1,000,000, got {value!r}")
-
-    def _check_kinds(self) -> None:
-        """Refuse what is no text, no options or no list where there must be one; options are as in a file."""
         for name in ("name", "architecture", "about", "data", "intervention", "start"):
             if not isinstance(getattr(self, name), str):
                 raise OptionError(f"{name} must be text, got {getattr(self, name)!r:.60}")
@@ -114,9 +88,28 @@ class Recipe:
             if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
                 raise OptionError(f"{name} must be names with values, as NAME=value, got {value!r:.60}")
             object.__setattr__(self, name, _as_in_a_file(name, value))
-        shares = self.milestones
-        if not isinstance(shares, list | tuple) or not all(map(_is_share, shares)):
-            raise OptionError(f"milestones must be a list of shares from 0 to 1, got {shares!r:.60}")
+        if not isinstance(self.milestones, list | tuple):
+            raise OptionError(f"milestones must be a list of numbers, got {self.milestones!r:.60}")
+        for value in self.milestones:
+            validate_number("milestones", value, 0, 1)
+        object.__setattr__(self, "milestones", tuple(self.milestones))
+        for name, accepted in (
+            ("optimizer", OPTIMIZERS),
+            ("schedule", SCHEDULES),
+            ("precision", PRECISIONS),
+        ):
+            validate_choice(name, getattr(self, name), accepted)
+        for name in ("epochs", "batch", "block"):
+            validate_count(name, getattr(self, name))
+        for name in ("rate", "lowest_rate", "momentum", "weight_decay"):
+            validate_number(name, getattr(self, name), 0, 1e6)
+        for name in ("nesterov", "replay"):
+            if not isinstance(getattr(self, name), bool):
+                raise OptionError(f"{name} must be true or false, got {getattr(self, name)!r}")
+        if self.replay and self.optimizer != "sgd":
+            raise OptionError(f"replay must be false with {self.optimizer}: only steps of sgd are replayed")
+        if self.nesterov and (self.optimizer != "sgd" or not self.momentum):
+            raise OptionError("nesterov must be false without sgd and a momentum")
 
     def check_start(self) -> None:
         """Refuse a recipe that is for trained networks, as fine-tuning is, and names none to start from."""
@@ -160,10 +153,6 @@ class Recipe:
             inside[last] = value
         return Recipe.from_dict(values)
 
-    def renamed(self, name: str) -> Recipe:
-        """The same recipe under another name."""
-        return replace(self, name=name)
-
 
 def no_start() -> OptionError:
     """The error about a recipe that needs a trained network and has none."""
@@ -189,10 +178,6 @@ def _as_in_a_file(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
             f"{name} must be values that JSON has, which NaN and dates are not, got {dict(options)!r:.60}"
         ) from None
     return plain
-
-
-def _is_share(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
 
 
 def _plain(text: str) -> Any:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from torch import nn
 
 from beaufort._core.errors import BeaufortError, OptionError
+from beaufort._core.registry import Registry
 from beaufort.models.python import find_object
 from beaufort.training.architectures import (
     capsule,
@@ -27,28 +28,33 @@ from beaufort.training.architectures import (
     wide_resnet,
 )
 from beaufort.training.architectures._batch_norm import BatchNorm
-from beaufort.training.architectures._normalize import Normalize
-from beaufort.training.architectures._registry import architectures
+from beaufort.training.architectures._layers import Normalize
 from beaufort.training.architectures._size import NetworkSize, network_size
 from beaufort.training.stylization import network as stylizer
 
 __all__ = ["BatchNorm", "NetworkSize", "Normalize", "architectures", "build", "network_size"]
 
-architectures.register("abs", synthesis.make)
-architectures.register("capsule", capsule.make)
-architectures.register("condensenet", condensenet.make)
-architectures.register("conv1", conv1.make)
-architectures.register("conv2", conv2.make)
-architectures.register("conv3", conv3.make)
-architectures.register("densenet", densenet.make)
-architectures.register("digits", digits.make)
-architectures.register("msdnet", msdnet.make)
-architectures.register("multigrid-resnet", multigrid.make)
-architectures.register("resnet", resnet.make)
-architectures.register("resnext", resnext.make)
-architectures.register("shake-shake", shake_shake.make)
-architectures.register("stylizer", stylizer.make)
-architectures.register("wide-resnet", wide_resnet.make)
+architectures: Registry[Callable[..., nn.Module]] = Registry("architecture")
+"""What makes each network, by its name."""
+
+for _name, _module in {
+    "abs": synthesis,
+    "capsule": capsule,
+    "condensenet": condensenet,
+    "conv1": conv1,
+    "conv2": conv2,
+    "conv3": conv3,
+    "densenet": densenet,
+    "digits": digits,
+    "msdnet": msdnet,
+    "multigrid-resnet": multigrid,
+    "resnet": resnet,
+    "resnext": resnext,
+    "shake-shake": shake_shake,
+    "stylizer": stylizer,
+    "wide-resnet": wide_resnet,
+}.items():
+    architectures.register(_name, _module.make)
 
 
 def build(name: str, options: Mapping[str, Any], *, classes: int | None = None) -> nn.Module:

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from beaufort.training.architectures._classes import ten_classes
+from beaufort.training.architectures._layers import ten_classes
 
 _UPPER, _LOWER, _ABSENT = 0.9, 0.1, 0.5
 _RECONSTRUCTION = 0.0005

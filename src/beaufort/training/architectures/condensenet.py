@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from beaufort.training.architectures._batch_norm import BatchNorm
-from beaufort.training.architectures._weights import kaiming_fan_out
+from beaufort.training.architectures._layers import kaiming_fan_out
 
 _GROUPS = 4
 _FACTOR = 4

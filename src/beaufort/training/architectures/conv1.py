@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from torch import nn
 
-from beaufort.training.architectures._normalize import Normalize
+from beaufort.training.architectures._layers import Normalize
 
 
 def make(first: int = 20, second: int = 50, hidden: int = 500, classes: int = 10) -> nn.Sequential:

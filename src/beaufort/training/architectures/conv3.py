@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from torch import nn
 
-from beaufort.training.architectures._normalize import Normalize
+from beaufort.training.architectures._layers import Normalize
 
 
 def make(first: int = 32, second: int = 64, classes: int = 10) -> nn.Sequential:

@@ -13,8 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from beaufort.training.architectures._batch_norm import BatchNorm
-from beaufort.training.architectures._stages import blocks_of
-from beaufort.training.architectures._weights import kaiming_fan_out
+from beaufort.training.architectures._layers import blocks_of, kaiming_fan_out
 
 
 class Bottleneck(nn.Module):

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from beaufort.training.architectures._batch_norm import BatchNorm
-from beaufort.training.architectures._weights import kaiming_fan_out
+from beaufort.training.architectures._layers import kaiming_fan_out
 from beaufort.training.ending import label_entropy
 
 _FACTORS = (1, 2, 4)

@@ -9,8 +9,13 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from beaufort.training.architectures._stages import Convolutions, StagedNetwork, blocks_of, projection
-from beaufort.training.architectures._weights import kaiming_fan_out
+from beaufort.training.architectures._layers import (
+    Convolutions,
+    StagedNetwork,
+    blocks_of,
+    kaiming_fan_out,
+    projection,
+)
 
 
 class BasicBlock(Convolutions):

@@ -13,8 +13,7 @@ from functools import partial
 from torch import Tensor, nn
 
 from beaufort.training.architectures._batch_norm import BatchNorm
-from beaufort.training.architectures._stages import StagedNetwork, blocks_of, projection
-from beaufort.training.architectures._weights import kaiming_fan_out
+from beaufort.training.architectures._layers import StagedNetwork, blocks_of, kaiming_fan_out, projection
 
 _EXPANSION = 4
 """Features that a block gives, for each filter of a group."""

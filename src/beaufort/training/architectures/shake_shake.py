@@ -18,8 +18,7 @@ from torch.nn import functional
 
 from beaufort._core.errors import OptionError
 from beaufort.training.architectures._batch_norm import BatchNorm
-from beaufort.training.architectures._stages import Convolutions, StagedNetwork, blocks_of
-from beaufort.training.architectures._weights import kaiming_fan_out
+from beaufort.training.architectures._layers import Convolutions, StagedNetwork, blocks_of, kaiming_fan_out
 
 
 class _Mix(torch.autograd.Function):

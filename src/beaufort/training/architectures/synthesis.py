@@ -17,7 +17,7 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from beaufort.training.architectures._classes import ten_classes
+from beaufort.training.architectures._layers import ten_classes
 
 _CODES = 8
 _CLIP = 5.0

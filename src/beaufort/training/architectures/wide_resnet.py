@@ -14,9 +14,7 @@ from torch import Tensor, nn
 
 from beaufort._core.errors import OptionError
 from beaufort.training.architectures._batch_norm import BatchNorm
-from beaufort.training.architectures._normalize import Normalize
-from beaufort.training.architectures._stages import blocks_of, three_stages
-from beaufort.training.architectures._weights import kaiming_fan_out
+from beaufort.training.architectures._layers import Normalize, blocks_of, kaiming_fan_out, three_stages
 
 
 class WideBlock(nn.Module):

@@ -24,9 +24,10 @@ from beaufort.training.interventions import (
     pruning,
     stability,
 )
-from beaufort.training.interventions._intervention import (
+from beaufort.training.interventions.base import (
     Intervention,
     TrainingContext,
+    augmented,
     interventions,
     least_constant_loss,
     plain_loss,
@@ -41,30 +42,25 @@ __all__ = [
     "plain_loss",
 ]
 
-interventions.register("augmix", augmix.make)
-interventions.register("corruptions", corruptions.make)
-interventions.register("front", front.make)
-interventions.register("network", network.make)
-interventions.register("noise", noise.make)
-interventions.register("pgd", pgd.make)
-interventions.register("plain", plain.make)
-interventions.register("prime", prime.make)
-interventions.register("pruning", pruning.make)
-interventions.register("stability", stability.make)
+for _module in (augmix, corruptions, front, network, noise, pgd, plain, prime, pruning, stability):
+    interventions.register(_module.__name__.rpartition(".")[2], _module.make)
 
 
 def make_intervention(name: str, options: Mapping[str, Any], *, seed: int, device: str) -> Intervention:
-    """An intervention by its name, with its options."""
+    """Return an intervention by its name, with its options; each takes those of `augmented` as well."""
     make = interventions[name]
     known = dict(list(signature(make).parameters.items())[1:])
     several = any(one.kind is Parameter.VAR_KEYWORD for one in known.values())
-    for option in options:
+    moves = {key: options[key] for key in ("shift", "flip") if key in options and key not in known}
+    own = {key: value for key, value in options.items() if key not in moves}
+    for option in own:
         if option not in known and not several:
-            raise OptionError(unknown(f"option of the intervention {name!r}:", option, known))
-    if absent := [key for key, one in known.items() if _is_needed(one) and key not in options]:
+            names = dict.fromkeys((*known, "shift", "flip"))
+            raise OptionError(unknown(f"option of the intervention {name!r}:", option, names))
+    if absent := [key for key, one in known.items() if _is_needed(one) and key not in own]:
         raise OptionError(f"the intervention {name!r} must have the option {absent[0]!r}, got none")
     try:
-        return make(TrainingContext(seed, device), **options)
+        return augmented(make(TrainingContext(seed, device), **own), **moves)
     except TypeError as error:
         raise OptionError(f"the options of the intervention {name!r} do not fit: {error}") from None
 

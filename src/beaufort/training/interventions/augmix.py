@@ -4,19 +4,32 @@ Hendrycks, Mu, Cubuk, Zoph, Gilmer & Lakshminarayanan (2020), "AugMix: a simple 
 improve robustness and uncertainty", arXiv:1912.02781. None of the operations is one of the corruptions of
 ImageNet-C and CIFAR-10-C; MNIST-C has turns, shears and shifts, too. Constants are those of the paper for
 CIFAR.
+
+Chains of random operations on a batch are mixed with the clean images: every image draws operations,
+strengths and weights of its own, and an operation is done once for all images that drew it, so a batch costs
+about as much as its operations, whatever its size. The operations are Pillow's; a level of 1 is strongest:
+30 degrees, a third of a side, a shear of 0.3, one bit of four. Turns and shears leave the middle where it is;
+Pillow shears from a corner.
 """
 
 from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from beaufort._core.validation import validate_integer, validate_number
-from beaufort.training.interventions import _operations
-from beaufort.training.interventions._augment import augment, augmented_loss
-from beaufort.training.interventions._intervention import Intervention, TrainingContext, needs_logits
-from beaufort.training.interventions._mixing import Operation, mixed_chains
+from beaufort.training.interventions.base import (
+    Intervention,
+    TrainingContext,
+    needs_logits,
+)
+
+Operation = Callable[[Tensor], Tensor]
+"""Images `(n, c, h, w)` in 0..1, each changed at random by its own draw."""
 
 
 def make(
@@ -26,8 +39,6 @@ def make(
     width: int = 3,
     depth: int = 3,
     weight: float = 12.0,
-    shift: int = 0,
-    flip: bool = False,
 ) -> Intervention:
     """Train with AugMix.
 
@@ -38,10 +49,7 @@ def make(
         depth: the most operations of a chain.
         weight: of the Jensen-Shannon divergence of the answers to the clean image and two mixed ones; with 0,
             one mixed image takes the place of the clean one.
-        shift: as for plain training, before anything else.
-        flip: as for plain training.
     """
-    augmented_loss(shift, flip)  # says what is wrong with them
     validate_number("severity", severity, 0.1, 10)
     validate_integer("width", width, 1, 16)
     validate_integer("depth", depth, 1, 16)
@@ -49,7 +57,6 @@ def make(
 
     def loss(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
         needs_logits(model, "augmix")
-        images = augment(images, shift, flip)
         mixed = [augmix(images, severity, width, depth) for _ in range(2 if weight else 1)]
         if not weight:
             return functional.cross_entropy(model(mixed[0]).float(), labels)
@@ -69,18 +76,18 @@ def augmix(images: Tensor, severity: float = 3.0, width: int = 3, depth: int = 3
 def operations(severity: float) -> list[Operation]:
     """The nine operations, each at a strength that every image draws anew."""
     return [
-        _operations.autocontrast,
-        _operations.equalize,
+        autocontrast,
+        equalize,
         *(
             lambda images, change=change: change(images, _level(images, severity))
             for change in (
-                _operations.posterize,
-                _operations.solarize,
-                _operations.rotate,
-                _operations.shear_x,
-                _operations.shear_y,
-                _operations.translate_x,
-                _operations.translate_y,
+                posterize,
+                solarize,
+                rotate,
+                shear_x,
+                shear_y,
+                translate_x,
+                translate_y,
             )
         ),
     ]
@@ -97,3 +104,112 @@ def divergence(*answers: Tensor) -> Tensor:
     mean = torch.stack([one.exp() for one in logs]).mean(0).clamp(1e-7, 1).log()
     total = sum(functional.kl_div(mean, one, reduction="batchmean", log_target=True) for one in logs)
     return torch.as_tensor(total) / len(logs)
+
+
+def mixed_chains(images: Tensor, operations: Sequence[Operation], *, width: int, depth: int) -> Tensor:
+    """A weighted mean of `width` chains of 1 to `depth` operations on each image; weights sum to 1."""
+    weights = dirichlet(len(images), width, images.device)
+    total = torch.zeros_like(images)
+    with torch.autocast(images.device.type, enabled=False):  # pixels are made in full precision
+        for chain in range(width):
+            total += weights[:, chain, None, None, None] * _chained(images, operations, depth)
+    return total
+
+
+def dirichlet(count: int, width: int, device: torch.device) -> Tensor:
+    """Weights of `width` things for each image, uniform among those that sum to 1."""
+    gaps = -torch.log(torch.rand(count, width, device=device).clamp_min(1e-12))
+    return gaps / gaps.sum(1, keepdim=True)
+
+
+def _chained(images: Tensor, operations: Sequence[Operation], depth: int) -> Tensor:
+    count, device = len(images), images.device
+    length = torch.randint(1, depth + 1, (count,), device=device)
+    out = images.clone()
+    for step in range(depth):
+        chosen = torch.randint(0, len(operations), (count,), device=device)
+        chosen[length <= step] = -1
+        for number, operation in enumerate(operations):
+            places = (chosen == number).nonzero()[:, 0]
+            if len(places):
+                out[places] = operation(out[places]).clamp(0, 1)
+    return out
+
+
+def autocontrast(images: Tensor) -> Tensor:
+    """Each channel spread over 0..1."""
+    low, high = images.amin((2, 3), keepdim=True), images.amax((2, 3), keepdim=True)
+    wide = high > low
+    return torch.where(wide, (images - low) / torch.where(wide, high - low, 1), images)
+
+
+def equalize(images: Tensor) -> Tensor:
+    """Each channel with all of 256 values about equally frequent."""
+    count, channels, height, width = images.shape
+    levels = (images * 255).round().long().reshape(count * channels, -1)
+    counts = torch.zeros(count * channels, 256, device=images.device)
+    counts.scatter_add_(1, levels, torch.ones_like(levels, dtype=torch.float32))
+    last = counts.gather(1, levels.amax(1, keepdim=True))
+    step = ((height * width - last) / 255).floor()
+    before = counts.cumsum(1) - counts
+    table = ((before + (step / 2).floor()) / step.clamp_min(1)).floor().clamp(0, 255)
+    made = table.gather(1, levels).reshape(images.shape) / 255
+    return torch.where((step > 0).view(count, channels, 1, 1), made, images)
+
+
+def posterize(images: Tensor, level: Tensor) -> Tensor:
+    """Fewer bits: four, down to one."""
+    bits = 4 - (level * 4).floor().clamp(max=3)
+    size = (2 ** (8 - bits)).view(-1, 1, 1, 1)
+    return ((images * 255).round() / size).floor() * size / 255
+
+
+def solarize(images: Tensor, level: Tensor) -> Tensor:
+    """Values above a threshold inverted."""
+    threshold = (256 - (level * 256).floor()).view(-1, 1, 1, 1) / 255
+    return torch.where(images < threshold, images, 1 - images)
+
+
+def rotate(images: Tensor, level: Tensor) -> Tensor:
+    """Turned by up to 30 degrees, to either side."""
+    angle = _signed(level) * math.radians(30)
+    one, zero = torch.cos(angle), torch.zeros_like(angle)
+    return _moved(images, one, -torch.sin(angle), zero, torch.sin(angle), one, zero)
+
+
+def shear_x(images: Tensor, level: Tensor) -> Tensor:
+    """Rows moved in proportion to their height."""
+    one, zero = torch.ones_like(level), torch.zeros_like(level)
+    return _moved(images, one, 0.3 * _signed(level), zero, zero, one, zero)
+
+
+def shear_y(images: Tensor, level: Tensor) -> Tensor:
+    """Columns moved in proportion to their place."""
+    one, zero = torch.ones_like(level), torch.zeros_like(level)
+    return _moved(images, one, zero, zero, 0.3 * _signed(level), one, zero)
+
+
+def translate_x(images: Tensor, level: Tensor) -> Tensor:
+    """Moved sideways by up to a third of the width."""
+    one, zero = torch.ones_like(level), torch.zeros_like(level)
+    return _moved(images, one, zero, _signed(level) * 2 / 3, zero, one, zero)
+
+
+def translate_y(images: Tensor, level: Tensor) -> Tensor:
+    """Moved up or down by up to a third of the height."""
+    one, zero = torch.ones_like(level), torch.zeros_like(level)
+    return _moved(images, one, zero, zero, zero, one, _signed(level) * 2 / 3)
+
+
+def _signed(level: Tensor) -> Tensor:
+    return torch.where(torch.rand_like(level) < 0.5, -level, level)
+
+
+def _moved(images: Tensor, *entries: Tensor) -> Tensor:
+    """An affine map of each image, its shifts in units of half a side; what comes in is black."""
+    maps = torch.stack(entries, 1).view(-1, 2, 3)
+    height, width = images.shape[2:]
+    maps[:, 0, 1] *= height / width  # torch counts each axis in its own half sides
+    maps[:, 1, 0] *= width / height
+    grid = functional.affine_grid(maps, list(images.shape), align_corners=False)
+    return functional.grid_sample(images, grid, mode="bilinear", padding_mode="zeros", align_corners=False)

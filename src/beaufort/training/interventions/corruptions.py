@@ -10,8 +10,7 @@ from beaufort._core.errors import OptionError
 from beaufort._core.validation import validate_number
 from beaufort.corruptions import Corrupt, weigh_names
 from beaufort.training.data import TrainingBlock
-from beaufort.training.interventions._augment import augmented_loss
-from beaufort.training.interventions._intervention import Intervention, TrainingContext
+from beaufort.training.interventions.base import Intervention, TrainingContext
 
 
 def make(
@@ -23,8 +22,6 @@ def make(
     weights: Sequence[float] | None = None,
     clean: float = 0.0,
     scale: str = "auto",
-    shift: int = 0,
-    flip: bool = False,
 ) -> Intervention:
     """Train on corrupted images.
 
@@ -39,8 +36,6 @@ def make(
         weights: how often each name is chosen, as for `Corrupt`; not with `but`.
         clean: the share of images that stay as they are.
         scale: whose constants.
-        shift: as for plain training; images are moved after they are corrupted.
-        flip: as for plain training.
     """
     validate_number("clean", clean, 0, 1)
     if not names:
@@ -56,7 +51,7 @@ def make(
         made: Tensor = rough.for_epoch(epoch)(block.images, image_id=block.places)
         return made
 
-    return Intervention(prepare=prepare, loss=augmented_loss(shift, flip), constant=1)
+    return Intervention(prepare=prepare, constant=1)
 
 
 def _expanded(names: str | Sequence[str]) -> tuple[str, ...]:

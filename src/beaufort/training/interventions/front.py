@@ -11,24 +11,19 @@ from torch import Tensor
 from beaufort._core.errors import OptionError
 from beaufort.models.filters import load_filter
 from beaufort.training.data import TrainingBlock
-from beaufort.training.interventions._augment import augmented_loss
-from beaufort.training.interventions._intervention import Intervention, TrainingContext
+from beaufort.training.interventions.base import Intervention, TrainingContext
 
 
 def make(
     training: TrainingContext,
     *,
     front: str | Sequence[str],
-    shift: int = 0,
-    flip: bool = False,
 ) -> Intervention:
     """Train on images behind an image filter; load the model with the same one.
 
     Args:
         training: what it is part of; an image filter works on the processor, block by block.
         front: as for `load_model`: `clahe:clip=2,tiles=4`, or several in their order.
-        shift: as for plain training; images are moved after the image filter.
-        flip: as for plain training.
     """
     chosen = load_filter(front)
     if chosen.views is not None:
@@ -38,4 +33,4 @@ def make(
         images = np.ascontiguousarray(block.images.permute(0, 2, 3, 1).cpu().numpy())
         return torch.from_numpy(chosen(images)).permute(0, 3, 1, 2).contiguous().to(block.images.device)
 
-    return Intervention(prepare=prepare, loss=augmented_loss(shift, flip), constant=1)
+    return Intervention(prepare=prepare, constant=1)

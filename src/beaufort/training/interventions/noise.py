@@ -6,9 +6,14 @@ import torch
 from torch import Tensor, nn
 
 from beaufort._core.errors import OptionError
-from beaufort.training.interventions._augment import augment, augmented_loss
-from beaufort.training.interventions._intervention import Intervention, TrainingContext, plain_loss
-from beaufort.training.interventions._noise import check_noise, with_noise
+from beaufort._core.validation import validate_choice, validate_number
+from beaufort.training.interventions.base import (
+    Intervention,
+    TrainingContext,
+    plain_loss,
+)
+
+KINDS = ("uniform", "gaussian")
 
 
 def make(
@@ -17,8 +22,6 @@ def make(
     noise: str = "uniform",
     strength: float = 0.05,
     clean: float = 0.0,
-    shift: int = 0,
-    flip: bool = False,
 ) -> Intervention:
     """Train on noisy images.
 
@@ -27,16 +30,12 @@ def make(
         noise: `uniform` or `gaussian`.
         strength: the limit of uniform noise, the standard deviation of Gaussian; values are in 0..1.
         clean: the share of images that get none.
-        shift: as for plain training.
-        flip: as for plain training.
     """
     check_noise(noise, strength)
-    augmented_loss(shift, flip)  # says what is wrong with them
-    if isinstance(clean, bool) or not isinstance(clean, int | float) or not 0 <= clean < 1:
-        raise OptionError(f"clean must be a number from 0 up to and without 1, got {clean!r:.60}")
+    if validate_number("clean", clean, 0, 1) == 1:
+        raise OptionError("clean must be below 1, got 1")
 
     def loss(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
-        images = augment(images, shift, flip)
         noisy = with_noise(images, noise, strength)
         if clean:
             spared = torch.rand(len(images), 1, 1, 1, device=images.device) < clean
@@ -44,3 +43,22 @@ def make(
         return plain_loss(model, noisy, labels)
 
     return Intervention(loss=loss, constant=1)
+
+
+def check_noise(kind: str, strength: float) -> None:
+    """Validate the kind and the strength of noise."""
+    validate_choice("noise", kind, KINDS)
+    if validate_number("strength", strength, 0, 1) == 0:
+        raise OptionError("strength must be above 0, got 0")
+
+
+def with_noise(images: Tensor, kind: str, strength: float) -> Tensor:
+    """The images with noise, cut at 0 and 1.
+
+    Args:
+        images: values in 0..1.
+        kind: `uniform` between -strength and strength, or `gaussian` with that standard deviation.
+        strength: in units of the values.
+    """
+    draw = torch.rand_like(images) * 2 - 1 if kind == "uniform" else torch.randn_like(images)
+    return (images + strength * draw).clamp(0, 1)

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from beaufort._core.errors import OptionError
 from beaufort._core.validation import validate_integer, validate_number
 from beaufort.suites.attacks.pgd import PGD
-from beaufort.training.interventions._intervention import Intervention, TrainingContext, plain_loss
+from beaufort.training.interventions.base import Intervention, TrainingContext, plain_loss
 
 
 def make(

@@ -15,9 +15,12 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from beaufort._core.validation import validate_integer, validate_number
-from beaufort.training.interventions._augment import augment, augmented_loss
-from beaufort.training.interventions._intervention import Intervention, TrainingContext, plain_loss
-from beaufort.training.interventions._mixing import dirichlet, mixed_chains
+from beaufort.training.interventions.augmix import dirichlet, mixed_chains
+from beaufort.training.interventions.base import (
+    Intervention,
+    TrainingContext,
+    plain_loss,
+)
 
 
 def make(
@@ -28,8 +31,6 @@ def make(
     filter: float = 1.0,  # noqa: A002  what it is the strength of
     warp: float = 1.0,
     color: float = 0.05,
-    shift: int = 0,
-    flip: bool = False,
 ) -> Intervention:
     """Train on randomly filtered, warped and recolored images.
 
@@ -40,17 +41,13 @@ def make(
         filter: the largest standard deviation of the taps of a random 3×3 filter, which is added to none.
         warp: the largest displacement of a random warp along an axis, root mean square, in pixels.
         color: the largest standard deviation of the coefficients of a random map of values.
-        shift: as for plain training, before anything else.
-        flip: as for plain training.
     """
-    augmented_loss(shift, flip)  # says what is wrong with them
     for name, value in (("filter", filter), ("warp", warp), ("color", color)):
         validate_number(name, value, 0, 100)
     for name, value in (("width", width), ("depth", depth)):
         validate_integer(name, value, 1, 16)
 
     def loss(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
-        images = augment(images, shift, flip)
         made = prime(images, width=width, depth=depth, filter=filter, warp=warp, color=color)
         return plain_loss(model, made, labels)
 

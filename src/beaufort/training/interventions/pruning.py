@@ -10,22 +10,19 @@ import torch
 from torch import Tensor, nn
 
 from beaufort._core.errors import OptionError
-from beaufort.training.interventions._augment import augmented_loss
-from beaufort.training.interventions._intervention import Intervention, TrainingContext
+from beaufort.training.interventions.base import Intervention, TrainingContext, plain_loss
 
 
-def make(training: TrainingContext, *, share: float, shift: int = 0, flip: bool = False) -> Intervention:
+def make(training: TrainingContext, *, share: float) -> Intervention:
     """Fine-tune a pruned network; `start` of the recipe names the one that is pruned.
 
     Args:
         training: what it is part of.
         share: of the weights that are removed.
-        shift: as for plain training.
-        flip: as for plain training.
     """
     if isinstance(share, bool) or not isinstance(share, int | float) or not 0 < share < 1:
         raise OptionError(f"share must be a number between 0 and 1, got {share!r:.60}")
-    plain, masks, pruned = augmented_loss(shift, flip), dict[str, Tensor](), set[int]()
+    masks, pruned = dict[str, Tensor](), set[int]()
 
     def loss(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
         if id(model) not in pruned:
@@ -34,7 +31,7 @@ def make(training: TrainingContext, *, share: float, shift: int = 0, flip: bool 
             masks.update({} if masks else _largest(layers, 1 - share))
             for name, weight in layers.items():
                 _hold(weight, masks[name])
-        return plain(model, images, labels)
+        return plain_loss(model, images, labels)
 
     def restore(state: dict[str, Tensor]) -> None:
         masks.update({name: mask.to(training.device) for name, mask in state.items()})

@@ -17,11 +17,13 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
-from beaufort._core.errors import OptionError
-from beaufort._core.validation import validate_number
-from beaufort.training.interventions._augment import augment, augmented_loss
-from beaufort.training.interventions._intervention import Intervention, TrainingContext, needs_logits
-from beaufort.training.interventions._noise import check_noise, with_noise
+from beaufort._core.validation import validate_choice, validate_number
+from beaufort.training.interventions.base import (
+    Intervention,
+    TrainingContext,
+    needs_logits,
+)
+from beaufort.training.interventions.noise import check_noise, with_noise
 
 FORMS = ("cross-entropy", "kl", "detached")
 
@@ -33,8 +35,6 @@ def make(
     noise: str = "uniform",
     strength: float = 0.05,
     form: str = "cross-entropy",
-    shift: int = 0,
-    flip: bool = False,
 ) -> Intervention:
     """Train on clean images, with a term for the disagreement about noisy ones.
 
@@ -49,20 +49,15 @@ def make(
         form: `cross-entropy` of the noisy answer against the clean one, which also makes clean answers
             surer; `kl`, the same less the entropy of the clean answer; `detached`, where the clean answer is
             a target that learns nothing from the term.
-        shift: as for plain training.
-        flip: as for plain training.
     """
     check_noise(noise, strength)
-    plain = augmented_loss(shift, flip)
     validate_number("weight", weight, 0, 1e6)
-    if form not in FORMS:
-        raise OptionError(f"form must be one of {', '.join(FORMS)}, got {form!r:.60}")
+    validate_choice("form", form, FORMS)
     if weight == 0:
-        return Intervention(loss=plain, constant=1)
+        return Intervention(constant=1)
 
     def loss(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
         needs_logits(model, "stability")
-        images = augment(images, shift, flip)
         clean = model(images).float()
         with _untouched_statistics(model):
             noisy = model(with_noise(images, noise, strength)).float()

@@ -1,16 +1,34 @@
-"""What residual networks for small images have in common: three stages of blocks, each at half the size."""
+"""Parts that several networks share: normalization, residual stages, and weights to start from."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
-from torch import Tensor, nn
+from torch import Tensor, nn, tensor
 
 from beaufort._core.errors import OptionError
 from beaufort.training.architectures._batch_norm import BatchNorm
 
+Network = TypeVar("Network", bound=nn.Module)
 Block = Callable[[int, int, int], nn.Module]
 """Makes a block from the features that come in, its filters and its stride."""
+
+
+class Normalize(nn.Module):
+    """Subtract a mean and divide by a standard deviation, of all channels or of each; in units of 0..1."""
+
+    mean: Tensor
+    std: Tensor
+
+    def __init__(self, mean: float | Sequence[float], std: float | Sequence[float]) -> None:
+        super().__init__()
+        self.register_buffer("mean", tensor(mean).view(-1, 1, 1), persistent=False)
+        self.register_buffer("std", tensor(std).view(-1, 1, 1), persistent=False)
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Centered images."""
+        return (images - self.mean) / self.std
 
 
 class Convolutions(nn.Module):
@@ -79,3 +97,23 @@ def projection(inside: int, outside: int, stride: int) -> nn.Sequential:
     if inside == outside:
         return nn.Sequential()
     return nn.Sequential(nn.Conv2d(inside, outside, 1, stride, bias=False), BatchNorm(outside))
+
+
+def kaiming_fan_out(network: Network) -> Network:
+    """Draw convolutions from a normal distribution with variance 2 / fan-out (He et al. 2015).
+
+    So does the program of Icons-50. Biases of linear layers are zero; batch normalization starts as the
+    identity, which is torch's default.
+    """
+    for layer in network.modules():
+        if isinstance(layer, nn.Conv2d):
+            nn.init.kaiming_normal_(layer.weight, mode="fan_out", nonlinearity="relu")
+        elif isinstance(layer, nn.Linear):
+            nn.init.zeros_(layer.bias)
+    return network
+
+
+def ten_classes(network: str, classes: int) -> None:
+    """Refuse data with another number of classes, before a training that nothing could evaluate."""
+    if classes != 10:
+        raise OptionError(f"data for the network {network!r} must have 10 classes, got {classes}")
